@@ -1,0 +1,36 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test slow benchmark clean
+
+demo: .venv/installed
+	@mkdir -p demo
+	$(BIN)/banditune tune --policy ucb1 --problem bernoulli --arms 10 --horizon 10000 --budget 1000 --seed 0 \
+	    --plot demo/ucb1.png -o demo/ucb1.json
+	@echo; echo "The picture is demo/ucb1.png, the result demo/ucb1.json."
+
+test: .venv/tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2
+
+slow: .venv/tested
+	$(BIN)/python -m pytest -m slow --durations=0
+
+benchmark: .venv/tested
+	$(BIN)/python benchmarks/throughput.py
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/tested: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch .venv/installed $@
+
+clean:
+	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,33 @@
+"""banditune finds how much a bandit policy should explore: `import banditune as bt`, then `bt.tune(...)`.
+
+Names load when they are first used: importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "contracts": "BadRequest Fault Instances Parameter Play Policy Problem Range Setting Trial Tuner scalar",
+    "streams": "bernoulli beta binomial exponential gamma_variate normal uniform",
+    "problems": "Bernoulli BetaRewards Gaussian Mixture arm_problem warm_up",
+    "policies": "UCB1 EpsilonGreedy ExploreThenCommit GaussianThompson Greedy Thompson arm_policy best_mean random_arm",
+    "tuners": "NoTeS SequentialHalving Uniform budget_needed failure_bound iterations_needed",
+    "results": "Comparison Curve Estimate Tuning from_json load",
+    "study": "compare curve simulate tune",
+    "report": "plot text",
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'banditune' has no attribute {name!r}")
+    return getattr(import_module(f"banditune.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,355 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from banditune import __version__
+
+app = typer.Typer(
+    name="banditune",
+    help="Find how much a bandit algorithm should explore.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+OWN = "or FILE.py:NAME for your own (this runs that file)"
+Policy = Annotated[
+    str, typer.Option(metavar="NAME", help=f"Policy from the shelf, e.g. ucb1, with options as ucb1:noise=1; {OWN}.")
+]
+Policies = Annotated[
+    list[str], typer.Option("--policy", metavar="NAME", help=f"A policy, as for tune; give it twice or more; {OWN}.")
+]
+Problem = Annotated[
+    str, typer.Option(metavar="NAME", help=f"Problem from the shelf, e.g. bernoulli, options as beta:v=8; {OWN}.")
+]
+Tuner = Annotated[str, typer.Option(metavar="NAME", help="Tuner from the shelf, options as notes:precision=0.05.")]
+Arms = Annotated[int | None, typer.Option(help="Number of arms.")]
+Prior = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Prior of the mean rewards; one per arm as 'A,B;A,B;...'.")
+]
+Means = Annotated[str | None, typer.Option(metavar="ROWS", help="Mean rewards for the mixture, rows as '.6,.4;.4,.6'.")]
+Names = Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the arms.")]
+Horizon = Annotated[int, typer.Option(help="Steps in a run.")]
+Budget = Annotated[int, typer.Option(help="Simulated runs that the search may spend.")]
+Validate = Annotated[int, typer.Option(help="Fresh instances on which the answer is judged.")]
+Runs = Annotated[int, typer.Option(help="Runs for each value.")]
+Values = Annotated[
+    str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them a grid, denser where it bends.")
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same answer.")]
+Regret = Annotated[str, typer.Option(help="expected or realised regret.")]
+Noise = Annotated[str, typer.Option(help="shared or own reward noise for each parameter value.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads; all cores unless told.")]
+Shortcut = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON.")]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figure (.svg, .png, .pdf).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"banditune {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def tune(
+    policy: Policy,
+    problem: Problem,
+    horizon: Horizon,
+    arms: Arms = None,
+    prior: Prior = None,
+    means: Means = None,
+    names: Names = None,
+    tuner: Tuner = "notes",
+    budget: Budget = 1000,
+    validate: Validate = 1000,
+    seed: Seed = 0,
+    regret: Regret = "expected",
+    noise: Noise = "shared",
+    jobs: Jobs = None,
+    shortcut: Shortcut = True,
+    json: Json = False,
+    output: Output = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find the parameter value with the lowest Bayes regret."""
+    from banditune import study
+
+    def work(progress: Any) -> Any:
+        return study.tune(
+            policy_named(policy), problem_named(problem, arms=arms, prior=prior, means=means, names=names),
+            tuner_named(tuner), horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret,
+            noise=noise, jobs=jobs, shortcut=shortcut, curve=plot is not None, progress=progress,
+        )  # fmt: skip
+
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+
+
+@app.command()
+def curve(
+    policy: Policy,
+    problem: Problem,
+    horizon: Horizon,
+    arms: Arms = None,
+    prior: Prior = None,
+    means: Means = None,
+    names: Names = None,
+    values: Values = None,
+    runs: Runs = 1000,
+    seed: Seed = 0,
+    regret: Regret = "expected",
+    noise: Noise = "shared",
+    jobs: Jobs = None,
+    shortcut: Shortcut = True,
+    json: Json = False,
+    output: Output = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Bayes regret over parameter values."""
+    from banditune import study
+    from banditune.shelf import parsed
+
+    def work(progress: Any) -> Any:
+        return study.curve(
+            policy_named(policy), problem_named(problem, arms=arms, prior=prior, means=means, names=names),
+            None if values is None else parsed(values), horizon=horizon, runs=runs, seed=seed, regret=regret,
+            noise=noise, jobs=jobs, shortcut=shortcut, progress=progress,
+        )  # fmt: skip
+
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+
+
+@app.command()
+def compare(
+    policies: Policies,
+    problem: Problem,
+    horizon: Horizon,
+    arms: Arms = None,
+    prior: Prior = None,
+    means: Means = None,
+    names: Names = None,
+    tuner: Tuner = "notes",
+    budget: Budget = 1000,
+    validate: Validate = 1000,
+    seed: Seed = 0,
+    regret: Regret = "expected",
+    noise: Noise = "shared",
+    jobs: Jobs = None,
+    shortcut: Shortcut = True,
+    json: Json = False,
+    output: Output = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Tune several policies and judge them on the same fresh instances."""
+    from banditune import study
+
+    def work(progress: Any) -> Any:
+        return study.compare(
+            [policy_named(policy) for policy in policies],
+            problem_named(problem, arms=arms, prior=prior, means=means, names=names), tuner_named(tuner),
+            horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
+            shortcut=shortcut, progress=progress,
+        )  # fmt: skip
+
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+
+
+@app.command("list")
+def show(json: Json = False) -> None:
+    """Every policy, problem and tuner, with parameters and one line of explanation."""
+    from banditune.shelf import shelves
+
+    if json:
+        import json as codec
+
+        typer.echo(codec.dumps(shelves()))
+        return
+    for heading, entries in shelves().items():
+        typer.echo(f"{heading}")
+        width = max(len(name) for name in entries)
+        for name, entry in entries.items():
+            typer.echo(f"  {name.ljust(width)}  {entry['about']}")
+            for detail in (entry["parameters"], entry["options"]):
+                if detail:
+                    typer.echo(f"  {' ' * width}    {detail}")
+        typer.echo("")
+
+
+def policy_named(name: str) -> Any:
+    """A policy by its name on the shelf, or from a user's file."""
+    from banditune.contracts import Policy as Kind
+    from banditune.policies import SHELF
+    from banditune.shelf import pick
+
+    return pick("policy", name, SHELF, Kind)
+
+
+def problem_named(name: str, **options: Any) -> Any:
+    """A problem by its name on the shelf, or from a user's file."""
+    from banditune.contracts import Problem as Kind
+    from banditune.problems import SHELF
+    from banditune.shelf import parsed, pick
+
+    told = {key: parsed(value) if isinstance(value, str) else value for key, value in options.items()}
+    if options.get("names"):
+        told["names"] = options["names"].split(",")
+    return pick("problem", name, SHELF, Kind, {key: value for key, value in told.items() if value is not None})
+
+
+def tuner_named(name: str) -> Any:
+    """A tuner by its name on the shelf, or from a user's file."""
+    from banditune.contracts import Tuner as Kind
+    from banditune.shelf import pick
+    from banditune.tuners import SHELF
+
+    return pick("tuner", name, SHELF, Kind)
+
+
+def deliver(work: Callable[[Any], Any], *, json: bool, output: Path | None, plot: Path | None, quiet: bool) -> None:
+    """Do the work with a progress bar, then print and write what came out."""
+    from banditune.results import check_writable
+
+    for path in (output, plot):
+        if path is not None:
+            check_writable(path)
+    if plot is not None:
+        from banditune.report.figures import check_format
+
+        check_format(plot)
+    result = attended(work, quiet=quiet)
+    if output is not None:
+        result.save(output)
+    if plot is not None:
+        result.plot(plot)
+    if json:
+        typer.echo(result.to_json())
+    elif not quiet:
+        from banditune.report.tables import text
+
+        typer.echo(text(result))
+
+
+def attended(work: Callable[[Any], Any], *, quiet: bool) -> Any:
+    """Work in a second thread, so that this one can show progress and hear Ctrl-C even while code is compiled."""
+    import threading
+
+    outcome: dict[str, Any] = {}
+    bar = Bar(shown=not quiet and sys.stderr.isatty())
+
+    def run() -> None:
+        try:
+            outcome["result"] = work(bar.told)
+        except BaseException as error:
+            outcome["error"] = error
+
+    worker = threading.Thread(target=run, daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(0.1)
+            bar.refresh()
+    finally:
+        bar.close()
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["result"]
+
+
+class Bar:
+    """A progress bar that appears only if the work takes more than a second."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self.shown = shown
+        self.done = 0
+        self.total = 0
+        self.waited = 0
+        self.live: Any = None
+
+    def told(self, done: int, total: int) -> None:
+        """Called from the working threads."""
+        self.done, self.total = done, total
+
+    def refresh(self) -> None:
+        """Called ten times a second."""
+        self.waited += 1
+        if not self.shown or self.waited < 8:
+            return
+        if self.live is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[runs]}"),
+                TimeRemainingColumn(),
+            )
+            self.live = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.live.start()
+            self.live.add_task("getting ready", total=None, runs="")
+        if self.total:
+            told = f"{self.done:,} of {self.total:,} runs"
+            self.live.update(0, description="playing", completed=self.done, total=self.total, runs=told)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.live is not None:
+            self.live.stop()
+
+
+def main() -> None:
+    """Run the command line: 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted."""
+    from banditune.contracts import BadRequest, Fault
+
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("banditune: interrupted.", file=sys.stderr)
+        leave(130)
+    except BrokenPipeError:
+        leave(141)
+    except BadRequest as error:
+        code = complain(error, 2)
+    except Fault as error:
+        code = complain(error, 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        code = complain(error.format_message(), 2)
+    sys.exit(code or 0)
+
+
+def complain(error: object, code: int) -> int:
+    """One line on stderr."""
+    print(f"banditune: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+def leave(code: int) -> None:
+    """Leave at once, whatever threads are still doing."""
+    sys.stderr.flush()
+    os._exit(code)

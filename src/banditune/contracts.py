@@ -1,0 +1,246 @@
+"""What each room promises. Read this first.
+
+A **policy** and a **problem** are frozen records of *scalar functions*: plain Python functions that use only `math`,
+loops, 1-D arrays and each other. The engine binds them into its loop and compiles the whole; run as plain Python, they
+are the oracle for the compiled code. Scalar functions receive
+
+`setting`
+    what the agent may know: arms, horizon, the policy's options;
+`instance`
+    what nature knows: mean rewards and the problem's options;
+`params`
+    one row of tunable numbers;
+`stream`
+    random numbers with an address (see `streams`).
+
+A **tuner** is a generator that yields a `Trial`, receives the regrets and returns the best value: it never sees the
+engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class BadRequest(ValueError):
+    """A request that cannot be served; the message says what must hold, what came and what to do."""
+
+
+class Fault(RuntimeError):
+    """A policy or problem broke its promise while it was played; the message says where, to repeat it."""
+
+
+def scalar(function: Function) -> Function:
+    """Mark a function as scalar code, compiled with the loop that uses it; calling it directly runs plain Python."""
+    function.__scalar__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def rare(function: Function) -> Function:
+    """Mark scalar code off the hot path: it is compiled as a call, while other scalar code is pasted into its callers."""
+    function.__rare__ = True  # type: ignore[attr-defined]
+    return scalar(function)
+
+
+class Slot:
+    """A name in scalar code that the engine fills when it binds a loop to a policy and a problem."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *_: Any) -> Any:
+        raise TypeError(f"the slot {self.name!r} is empty: only bound code can call it")
+
+
+class Setting(NamedTuple):
+    """What the agent may know."""
+
+    arms: int
+    horizon: int
+    options: Floats
+
+
+class Instance(NamedTuple):
+    """What nature knows; the loop is the only place where both are in reach."""
+
+    means: Floats
+    options: Floats
+
+
+@dataclass(frozen=True)
+class Instances:
+    """A block of problem instances: `means` has a row per instance and a column per arm."""
+
+    means: Floats
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tunable number: bounds and theory's value are numbers, or functions of (arms, horizon).
+
+    Tuners search the unit interval; `at` maps it to values, evenly in the logarithm where the scale is "log".
+    Integer parameters are rounded where they are used, so any real value in the range may be asked for.
+    """
+
+    name: str
+    low: float | Callable[[int, int], float]
+    high: float | Callable[[int, int], float]
+    theory: float | Callable[[int, int], float]
+    integer: bool = False
+    scale: str = "linear"
+
+    def within(self, arms: int, horizon: int) -> Range:
+        """The parameter's range for this many arms and this horizon."""
+        low, high, theory = (
+            float(bound(arms, horizon)) if callable(bound) else float(bound)
+            for bound in (self.low, self.high, self.theory)
+        )
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise BadRequest(
+                f"`low < high` must hold for the parameter {self.name!r}, but its range is [{low:g}, {high:g}] with "
+                f"arms={arms} and horizon={horizon}; raise the horizon or change the bounds."
+            )
+        if not low <= theory <= high:
+            raise BadRequest(
+                f"theory's value of the parameter {self.name!r} must lie in [{low:g}, {high:g}], but got {theory:g}."
+            )
+        return Range(self.name, low, high, theory, self.integer, self.scale)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A parameter's bounds, resolved for one number of arms and one horizon."""
+
+    name: str
+    low: float
+    high: float
+    theory: float
+    integer: bool
+    scale: str
+
+    def at(self, unit: float) -> float:
+        """The value at a point of the unit interval."""
+        if self.scale == "log":
+            value = math.exp(math.log(self.low) + unit * (math.log(self.high) - math.log(self.low)))
+        else:
+            value = self.low + unit * (self.high - self.low)
+        return float(round(value)) if self.integer else min(max(value, self.low), self.high)
+
+
+class Play(NamedTuple):
+    """A faster way to play a policy, exact in law: `advance` fills `pulls` from one step to another.
+
+    `memory` says how many floats and integers it keeps for so many arms; `applies` whether it is right for this policy
+    and problem; `slots` fills slots of its own.
+    """
+
+    name: str
+    advance: Callable[..., Any]
+    memory: Callable[[int], tuple[int, int]]
+    applies: Callable[[Any, Any], bool] = lambda policy, problem: True
+    slots: Callable[[Any], dict[str, Callable[..., Any]]] = lambda problem: {}
+
+
+def described(record: Any) -> dict[str, Any]:
+    """The name of a policy, problem or tuner and the options it was made with, ready for JSON."""
+    options = {f.name: plain(getattr(record, f.name)) for f in fields(record) if f.metadata.get("told", True)}
+    return {"name": record.name, **options}
+
+
+def plain(value: Any) -> Any:
+    """Tuples, arrays and NumPy numbers as lists and numbers."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value
+
+
+def untold(default: Any = None) -> Any:
+    """A field that does not describe the record (functions, derived values)."""
+    return field(default=default, metadata={"told": False}, repr=False)
+
+
+class Policy:
+    """A bandit algorithm as scalar functions on a strip of memory.
+
+    `view(memory, setting) -> state` names the parts of the strip, `start(state, setting)` clears them,
+    `choose(state, setting, step, params, stream) -> arm` picks (ties go to the lowest arm number) and
+    `update(state, setting, arm, reward, stream)` learns.
+    """
+
+    name: Any
+    parameters: Any = ()
+    plays: ClassVar[tuple[Play, ...]] = ()
+    rewards: ClassVar[str] = "real"
+    """The rewards it can learn from: "real", or "unit" for [0, 1]."""
+    pulls_every_arm: ClassVar[bool] = False
+
+    view: Callable[..., Any]
+    start: Callable[..., Any]
+    choose: Callable[..., Any]
+    update: Callable[..., Any]
+
+    def memory(self, arms: int) -> int:
+        """How many floats the strip must hold."""
+        raise NotImplementedError(f"{type(self).__name__}.memory")
+
+    def options(self, arms: int, horizon: int) -> Sequence[float]:
+        """Fixed numbers that the scalar functions find in `setting.options`."""
+        return ()
+
+
+class Problem:
+    """A distribution of problem instances.
+
+    `sample(size, rng)` draws instances with NumPy; the scalar `reward(instance, arm, pull, step, stream)` draws one
+    reward, a function of its address alone. `words`, where rewards are 0 or 1, draws 32 pulls of an arm at once.
+    """
+
+    name: Any
+    arms: int
+    names: Any = ()
+    rewards: Any = "real"
+    """What rewards can be: "binary", "unit" for [0, 1], or "real"."""
+    words: Any = None
+
+    reward: Callable[..., Any]
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        """Draw `size` instances."""
+        raise NotImplementedError(f"{type(self).__name__}.sample")
+
+    def options(self) -> Sequence[float]:
+        """Fixed numbers that `reward` finds in `instance.options`."""
+        return ()
+
+
+class Trial(NamedTuple):
+    """A tuner's question: the regrets of these parameter values on so many fresh instances, the same for all values."""
+
+    values: tuple[float, ...]
+    size: int
+
+
+Search = Generator[Trial, Floats, float]
+"""Yields trials, receives regrets (a row per value, a column per run), returns the best value."""
+
+
+class Tuner:
+    """A search for one parameter under a budget of simulated runs; it never spends more."""
+
+    name: Any
+
+    def search(self, among: Range, budget: int) -> Search:
+        """Search the range; every complaint about the budget is made before the first trial."""
+        raise NotImplementedError(f"{type(self).__name__}.search")

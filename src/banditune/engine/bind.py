@@ -1,0 +1,217 @@
+"""Binds scalar functions into one compiled kernel that caches on disk.
+
+Numba caches a function by its file and qualified name and never looks at the functions it calls. So the loop is copied
+with everything it reaches as *its own globals*, and the copy's name ends in a digest of all of that: two policies never
+share a kernel, an edited helper misses, and a second process hits. Only the outermost function is cached; the helpers
+are compiled into it.
+"""
+
+from __future__ import annotations
+
+import dis
+import hashlib
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Fault, Slot
+
+Slots = Mapping[str, Callable[..., Any] | None]
+
+_lock = threading.RLock()
+
+
+@lru_cache(maxsize=1)
+def cache_folder() -> Path | None:
+    """Where kernels are kept: `$BANDITUNE_CACHE`, else the user's cache folder; None where nothing can be written."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(os.environ.get("BANDITUNE_CACHE") or Path(home) / "banditune")
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError:
+        return None
+    return folder
+
+
+def bound(function: Callable[..., Any], slots: Slots | None = None) -> tuple[Callable[..., Any], str]:
+    """Copy a function and all it reaches, with the slots filled; returns the copy and its digest.
+
+    The copy is plain Python; `kernel` compiles one.
+    """
+    return _Binder(slots or {}, lambda copy, original: copy).bind(function)
+
+
+def kernel(function: Callable[..., Any], slots: Slots | None = None) -> Callable[..., Any]:
+    """Bind and compile a function, from the disk cache where it is there.
+
+    Code from outside this package is compiled with bounds checks: a user's slip becomes an error, not a stray write.
+    """
+    import numba
+
+    config: Any = numba.config
+    # Without the NRT, views of arrays are not counted: scalar code allocates nothing, and calls become twice as fast.
+    flags: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+
+    def compiled(copy: Callable[..., Any], original: types.FunctionType) -> Callable[..., Any]:
+        outside = original.__module__.partition(".")[0] != "banditune"
+        rare = hasattr(original, "__rare__")
+        return numba.njit(copy, boundscheck=outside, forceinline=not rare, **flags)  # type: ignore[no-any-return]
+
+    copy, _ = _Binder(slots or {}, compiled).bind(function, compile_it=False)
+    with _lock:
+        folder = cache_folder()
+        before = config.CACHE_DIR
+        if folder is not None and not before:
+            config.CACHE_DIR = str(folder)
+        try:
+            return numba.njit(copy, nogil=True, cache=bool(folder or before), **flags)  # type: ignore[no-any-return]
+        except (RuntimeError, OSError):
+            # No folder can be written: compile in every process; it only costs time.
+            return numba.njit(copy, nogil=True, **flags)  # type: ignore[no-any-return]
+        finally:
+            config.CACHE_DIR = before
+
+
+class _Binder:
+    """Binds functions with one filling of the slots; each function once."""
+
+    def __init__(self, slots: Slots, finish: Callable[[Any, Any], Callable[..., Any]]) -> None:
+        self.slots = slots
+        self.finish = finish
+        self.done: dict[Callable[..., Any], tuple[Callable[..., Any], str]] = {}
+        self.open: list[Callable[..., Any]] = []
+
+    def bind(self, function: Callable[..., Any], compile_it: bool = True) -> tuple[Callable[..., Any], str]:
+        """The bound copy of a function and the digest of all it depends on."""
+        function = getattr(function, "py_func", function)
+        if not isinstance(function, types.FunctionType):
+            raise BadRequest(f"scalar code must be plain Python functions, but got {function!r}.")
+        if function not in self.done:
+            if function in self.open:
+                raise BadRequest(f"scalar code must not recurse, but {function.__qualname__!r} calls itself.")
+            self.open.append(function)
+            self.done[function] = self._copy(function, compile_it)
+            self.open.pop()
+        return self.done[function]
+
+    def _copy(self, function: types.FunctionType, compile_it: bool) -> tuple[Callable[..., Any], str]:
+        scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+        told = [_code_digest(function.__code__), repr(function.__defaults__), repr(function.__kwdefaults__)]
+        for name, attributes in _names(function.__code__):
+            if name in function.__globals__:
+                scope[name], digest = self._value(function, name, function.__globals__[name], attributes)
+                told.append(f"{name}={digest}")
+        cells = []
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            value, digest = self._value(function, name, cell.cell_contents, ())
+            cells.append(types.CellType(value))
+            told.append(f"{name}:{digest}")
+        digest = hashlib.sha256("\n".join(told).encode()).hexdigest()[:20]
+        copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, tuple(cells))
+        copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__qualname__ = f"{function.__name__}_{digest}"
+        copy.__module__ = function.__module__
+        return (self.finish(copy, function) if compile_it else copy), digest
+
+    def _value(self, user: types.FunctionType, name: str, value: Any, attributes: tuple[str, ...]) -> tuple[Any, str]:
+        """What a name stands for in the copy, and its digest."""
+        if isinstance(value, Slot):
+            filling = self.slots.get(value.name)
+            return (None, "empty") if filling is None else self.bind(filling)
+        if callable(getattr(value, "py_func", value)) and isinstance(
+            getattr(value, "py_func", value), types.FunctionType
+        ):
+            return self.bind(value)
+        if isinstance(value, types.ModuleType):
+            return self._module(user, name, value, attributes)
+        if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+            return value, f"{value.__name__}{value._fields}"
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            return value, f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
+        if value is None or isinstance(value, bool | int | float | str | np.generic):
+            return value, f"{type(value).__name__} {value!r}"
+        if isinstance(value, tuple):
+            parts = [self._value(user, name, item, ()) for item in value]
+            return tuple(part for part, _ in parts), str([digest for _, digest in parts])
+        if isinstance(value, type) and value.__module__ in ("builtins", "numpy"):
+            return value, value.__name__
+        raise BadRequest(
+            f"scalar code can use functions, modules, numbers, tuples and arrays, but {user.__qualname__!r} uses "
+            f"{name!r}, a {type(value).__name__}; pass it as an option or a parameter instead."
+        )
+
+    def _module(
+        self, user: types.FunctionType, name: str, module: types.ModuleType, attributes: tuple[str, ...]
+    ) -> tuple[Any, str]:
+        """A stand-in that holds the bound attributes; the compiler's own modules (math, numpy) stay as they are."""
+        if module.__name__ in ("math", "numpy"):
+            return module, f"module {module.__name__}"
+        stand_in = types.ModuleType(module.__name__)
+        told = []
+        for attribute in attributes:
+            if not hasattr(module, attribute):
+                raise BadRequest(f"{user.__qualname__!r} uses `{name}.{attribute}`, which does not exist.")
+            value, digest = self._value(user, f"{name}.{attribute}", getattr(module, attribute), ())
+            setattr(stand_in, attribute, value)
+            told.append(f"{attribute}={digest}")
+        return stand_in, f"module {module.__name__}({', '.join(told)})"
+
+
+def _code_digest(code: types.CodeType) -> str:
+    """Bytecode, constants and signature; not file, line or comments."""
+    constants = [_code_digest(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    shape = (code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_names, code.co_varnames, code.co_freevars)
+    version = sys.version_info[:2]
+    return hashlib.sha256(repr((version, code.co_code, constants, shape)).encode()).hexdigest()
+
+
+def _names(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The global names that code uses, each with the attributes that it takes from it."""
+    taken: dict[str, set[str]] = {}
+    for part in _parts(code):
+        last = None
+        for step in dis.get_instructions(part):
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                last = step.argval
+                taken.setdefault(last, set())
+            elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and last is not None:
+                taken[last].add(step.argval)
+                last = None
+            elif step.opname not in ("PUSH_NULL", "PRECALL", "CACHE"):
+                last = None
+    return iter(sorted((name, tuple(sorted(attributes))) for name, attributes in taken.items()))
+
+
+def _parts(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _parts(constant)
+
+
+def compile_for(compiled: Any, arguments: tuple[Any, ...], who: str) -> None:
+    """Compile for these argument types now, so that a complaint names the policy and no thread compiles twice."""
+    import numba
+
+    if not hasattr(compiled, "compile"):
+        return  # NUMBA_DISABLE_JIT: plain Python
+    try:
+        with _lock:
+            compiled.compile(tuple(numba.typeof(argument) for argument in arguments))  # type: ignore[no-untyped-call]
+    except numba.core.errors.NumbaError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = next((line for line in lines if "error" not in line.lower() and not line.startswith("File")), lines[0])
+        raise Fault(
+            f"{who} cannot be compiled: {reason} (scalar code may use `math`, loops, numbers and 1-D arrays; set "
+            "NUMBA_DISABLE_JIT=1 to run it as plain Python)."
+        ) from error

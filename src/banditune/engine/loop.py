@@ -1,0 +1,178 @@
+"""The loops: a policy meets an instance, and the regret is counted.
+
+Both loops end in the same formula on the same counts, so a shortcut that pulls the same arms returns the same number,
+to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from banditune.contracts import Instance, Setting, Slot, scalar
+from banditune.streams import AGENT, LANES, LOW32, REWARDS, UNSEEN, Stream, aim, ones, philox
+
+view = Slot("view")
+start = Slot("start")
+choose = Slot("choose")
+update = Slot("update")
+reward = Slot("reward")
+words = Slot("words")
+advance = Slot("advance")
+reward_sum = Slot("reward_sum")
+play = Slot("play")
+
+BAD_ARM = 1.0
+BAD_REWARD = 2.0
+
+
+@scalar
+def best_arm(means):
+    """The arm with the highest mean; ties go to the lowest number."""
+    best = 0
+    for arm in range(1, len(means)):
+        if means[arm] > means[best]:
+            best = arm
+    return best
+
+
+@scalar
+def regret(instance, best, pulls, totals, unseen_total, realised):
+    """Regret so far, Eq. (1) of the paper or its expectation given the arms pulled.
+
+    Realised: what the best arm would have paid on the steps where it was not pulled, less what was paid on them.
+    """
+    expected = 0.0
+    paid = 0.0
+    for arm in range(len(pulls)):
+        if arm != best:
+            expected += pulls[arm] * (instance.means[best] - instance.means[arm])
+            paid += totals[arm]
+    return unseen_total - paid if realised else expected
+
+
+@scalar
+def play_steps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
+               trouble):  # fmt: skip
+    """Play step by step: the plain loop that every policy can have, and that every shortcut must agree with.
+
+    Returns False, with the step and the culprit in `trouble`, where the policy or the problem broke its promise.
+    """
+    state = view(floats, setting)
+    start(state, setting)
+    best = best_arm(instance.means)
+    unseen_total = 0.0
+    unseen_count = 0
+    checkpoint = 0
+    for step in range(at[len(at) - 1]):
+        chosen = choose(state, setting, step, params, agent)
+        if not (chosen >= 0 and chosen < setting.arms and chosen == math.floor(chosen)):
+            trouble[0], trouble[1], trouble[2] = BAD_ARM, step, chosen
+            return False
+        arm = int(chosen)
+        pull = int(pulls[arm])
+        aim(rewards, arm, pull)
+        paid = reward(instance, arm, pull, step, rewards)
+        if not math.isfinite(paid):
+            trouble[0], trouble[1], trouble[2] = BAD_REWARD, step, arm
+            return False
+        pulls[arm] += 1
+        totals[arm] += paid
+        if realised and arm != best:
+            aim(unseen, best, unseen_count)
+            unseen_total += reward(instance, best, unseen_count, step, unseen)
+            unseen_count += 1
+        update(state, setting, arm, paid, agent)
+        if step + 1 == at[checkpoint]:
+            out[checkpoint] = regret(instance, best, pulls, totals, unseen_total, realised)
+            checkpoint += 1
+    return True
+
+
+@scalar
+def play_leaps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
+               trouble):  # fmt: skip
+    """Play a shortcut from checkpoint to checkpoint; rewards are summed afterwards, from their addresses."""
+    best = best_arm(instance.means)
+    unseen_total = 0.0
+    unseen_count = 0
+    step = 0
+    counted = integers[: setting.arms]
+    for arm in range(setting.arms):
+        counted[arm] = 0
+    for checkpoint in range(len(at)):
+        advance(
+            instance, setting, params, agent, rewards, floats, integers[setting.arms :], pulls, step, at[checkpoint]
+        )
+        step = at[checkpoint]
+        if realised:
+            elsewhere = step - pulls[best]
+            unseen_total = reward_sum(instance, best, unseen_count, elsewhere, unseen, unseen_total)
+            unseen_count = elsewhere
+            for arm in range(setting.arms):
+                if arm != best:
+                    totals[arm] = reward_sum(instance, arm, counted[arm], pulls[arm], rewards, totals[arm])
+                    counted[arm] = pulls[arm]
+        out[checkpoint] = regret(instance, best, pulls, totals, unseen_total, realised)
+    return True
+
+
+@scalar
+def sum_of_rewards(instance, arm, first, last, stream, total):
+    """Add the rewards of pulls first .. last - 1 of an arm, one by one and in order."""
+    for pull in range(first, last):
+        aim(stream, arm, pull)
+        total += reward(instance, arm, pull, 0, stream)
+    return total
+
+
+@scalar
+def sum_of_words(instance, arm, first, last, stream, total):
+    """The same for 0/1 rewards, 32 at a time."""
+    aim(stream, arm, 0)
+    pull = first
+    while pull < last:
+        lane = pull % LANES
+        taken = min(LANES - lane, last - pull)
+        word = words(instance, arm, pull // LANES, stream)
+        total += ones((word >> lane) & ((1 << taken) - 1))
+        pull += taken
+    return total
+
+
+@scalar
+def instance_key(seed, run):
+    """The Philox key of an instance: the generator itself, applied to (seed, run)."""
+    key0, key1, _, _ = philox(run & LOW32, run >> 32, 0, 0, seed & LOW32, seed >> 32)
+    return key0, key1
+
+
+def play_block(means, seed, first_run, options, params, policy_options, horizon, own_noise, at, realised, floats,
+               integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
+    """The kernel: every parameter row on every instance of a block. `out` is (params, instances, checkpoints)."""
+    arms = means.shape[1]
+    setting = Setting(arms, horizon, policy_options)
+    for run in range(means.shape[0]):
+        instance = Instance(means[run], options)
+        key0, key1 = instance_key(seed, first_run + run)
+        agent = Stream(key0, key1, cursors[0])
+        rewards = Stream(key0, key1, cursors[1])
+        unseen = Stream(key0, key1, cursors[2])
+        for row in range(params.shape[0]):
+            if stop[0] != 0:
+                return
+            noise = (row + 1) * 256 if own_noise else 0
+            for cursor in range(3):
+                for word in range(4):
+                    cursors[cursor, word] = 0
+            cursors[0, 3] = AGENT + noise
+            cursors[1, 3] = REWARDS + noise
+            cursors[2, 3] = UNSEEN + noise
+            for arm in range(arms):
+                pulls[arm] = 0
+                totals[arm] = 0.0
+            fine = play(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls, totals, at,
+                        realised, out[row, run], trouble)  # fmt: skip
+            if not fine:
+                trouble[3] = row
+                trouble[4] = run
+                return

@@ -1,0 +1,96 @@
+"""Ready-made memory for policies that know their arms by pulls and total reward, and the moves they share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from banditune.contracts import BadRequest, Floats, Parameter, Policy, scalar, untold
+from banditune.streams import uniform
+
+
+class ArmTotals(NamedTuple):
+    """Pulls and total reward of every arm."""
+
+    pulls: Floats
+    total: Floats
+
+
+@scalar
+def view_totals(memory, setting):
+    """The first two strips of the memory as pulls and totals."""
+    return ArmTotals(memory[: setting.arms], memory[setting.arms : 2 * setting.arms])
+
+
+@scalar
+def start_totals(state, setting):
+    """Forget everything."""
+    for arm in range(setting.arms):
+        state.pulls[arm] = 0.0
+        state.total[arm] = 0.0
+
+
+@scalar
+def update_totals(state, setting, arm, reward, stream):
+    """Count one pull and its reward."""
+    state.pulls[arm] += 1.0
+    state.total[arm] += reward
+
+
+@scalar
+def best_mean(state):
+    """The arm with the highest mean reward; an arm never pulled comes first, ties go to the lowest number."""
+    best = 0
+    highest = -1e308
+    for arm in range(len(state.pulls)):
+        if state.pulls[arm] == 0.0:
+            return arm
+        mean = state.total[arm] / state.pulls[arm]
+        if mean > highest:
+            best = arm
+            highest = mean
+    return best
+
+
+@scalar
+def random_arm(state, stream):
+    """Any arm, all alike."""
+    return int(uniform(stream) * len(state.pulls))
+
+
+def numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
+    """So many finite numbers."""
+    try:
+        found = tuple(float(item) for item in value)
+    except (TypeError, ValueError):
+        found = ()
+    if len(found) != count or not all(math.isfinite(item) for item in found):
+        raise BadRequest(f"`{name}` must be {count} finite number{'s' * (count > 1)}, but got {value!r}.")
+    return found
+
+
+class TotalsPolicy(Policy):
+    """A policy on arm totals: only `choose` is its own."""
+
+    view = staticmethod(view_totals)
+    start = staticmethod(start_totals)
+    update = staticmethod(update_totals)
+
+    def memory(self, arms: int) -> int:
+        return 2 * arms
+
+
+@dataclass(frozen=True)
+class OwnPolicy(TotalsPolicy):
+    """A user's policy on arm totals; see `arm_policy`."""
+
+    name: str
+    choose: Callable[..., Any] = untold()
+    parameters: tuple[Parameter, ...] = untold(())
+
+
+def arm_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()) -> OwnPolicy:
+    """A policy of your own: `choose(state, setting, step, params, stream) -> arm` on `state.pulls` and `state.total`."""
+    return OwnPolicy(name, choose, tuple(parameters))

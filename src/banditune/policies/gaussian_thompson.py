@@ -1,0 +1,59 @@
+"""Thompson sampling for real rewards with Gaussian posteriors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from banditune.contracts import BadRequest, Parameter, scalar
+from banditune.policies.arms import TotalsPolicy, numbers
+from banditune.streams import normal
+
+
+@scalar
+def choose_gaussian_sample(state, setting, step, params, stream):
+    """The highest draw from N(posterior mean, gamma^2 posterior variance); at gamma = 0 the highest posterior mean."""
+    prior_mean = setting.options[0]
+    prior_precision = setting.options[1]
+    noise_precision = setting.options[2]
+    best = 0
+    highest = -1e308
+    for arm in range(setting.arms):
+        precision = prior_precision + noise_precision * state.pulls[arm]
+        value = (prior_precision * prior_mean + noise_precision * state.total[arm]) / precision
+        if params[0] > 0.0:
+            value += params[0] / math.sqrt(precision) * normal(stream)
+        if value > highest:
+            best = arm
+            highest = value
+    return best
+
+
+@dataclass(frozen=True)
+class GaussianThompson(TotalsPolicy):
+    """Highest draw from Gaussian posteriors whose standard deviation is scaled by gamma.
+
+    `prior` is the mean and standard deviation of an arm's mean reward, `noise` the standard deviation of a reward.
+    """
+
+    prior: Any = (0, 1)
+    noise: float = 1.0
+
+    name = "gaussian-ts"
+    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    choose = staticmethod(choose_gaussian_sample)
+
+    def __post_init__(self) -> None:
+        mean, sd = numbers("prior", self.prior, 2)
+        (noise,) = numbers("noise", (self.noise,), 1)
+        if not (sd > 0 and noise > 0):
+            raise BadRequest(
+                f"the prior's standard deviation and `noise` must be > 0 for gaussian-ts, but got prior={self.prior!r} "
+                f"and noise={self.noise!r}."
+            )
+        object.__setattr__(self, "prior", (mean, sd))
+
+    def options(self, arms: int, horizon: int) -> Sequence[float]:
+        return (self.prior[0], 1 / self.prior[1] ** 2, 1 / self.noise**2)

@@ -1,0 +1,92 @@
+"""Thompson sampling for rewards in [0, 1] with Beta posteriors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, scalar
+from banditune.policies.arms import numbers
+from banditune.policies.lazy import LAZY
+from banditune.streams import beta, uniform
+
+
+class Successes(NamedTuple):
+    """Pulls and (pseudo-)successes of every arm."""
+
+    pulls: Floats
+    successes: Floats
+
+
+@scalar
+def view_successes(memory, setting):
+    """Two strips of one float per arm."""
+    return Successes(memory[: setting.arms], memory[setting.arms : 2 * setting.arms])
+
+
+@scalar
+def start_successes(state, setting):
+    """Forget everything."""
+    for arm in range(setting.arms):
+        state.pulls[arm] = 0.0
+        state.successes[arm] = 0.0
+
+
+@scalar
+def choose_sample(state, setting, step, params, stream):
+    """The highest draw from Beta((S + a) / gamma^2, (F + b) / gamma^2); at gamma = 0 the highest posterior mean."""
+    gamma = params[0]
+    best = 0
+    highest = -1.0
+    for arm in range(setting.arms):
+        a = state.successes[arm] + setting.options[0]
+        b = state.pulls[arm] - state.successes[arm] + setting.options[1]
+        if gamma < 1e-9:
+            value = a / (a + b)
+        else:
+            value = beta(stream, a / (gamma * gamma), b / (gamma * gamma))
+        if value > highest:
+            best = arm
+            highest = value
+    return best
+
+
+@scalar
+def update_success(state, setting, arm, reward, stream):
+    """A reward between 0 and 1 counts as a success with that probability (the paper's pseudo-reward)."""
+    state.pulls[arm] += 1.0
+    if reward >= 1.0 or (reward > 0.0 and uniform(stream) < reward):
+        state.successes[arm] += 1.0
+
+
+@dataclass(frozen=True)
+class Thompson(Policy):
+    """Highest draw from the Beta posteriors, whose standard deviation is scaled by about gamma.
+
+    Rewards in (0, 1) update it through Bernoulli pseudo-rewards. `prior` is the posterior before the first pull.
+    """
+
+    prior: Any = (1, 1)
+
+    name = "ts"
+    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    rewards: ClassVar[str] = "unit"
+    plays: ClassVar[tuple[Play, ...]] = (LAZY,)
+
+    view = staticmethod(view_successes)
+    start = staticmethod(start_successes)
+    choose = staticmethod(choose_sample)
+    update = staticmethod(update_success)
+
+    def __post_init__(self) -> None:
+        prior = numbers("prior", self.prior, 2)
+        if min(prior) <= 0:
+            raise BadRequest(f"`a > 0` and `b > 0` must hold for the prior of ts, but got prior={self.prior!r}.")
+        object.__setattr__(self, "prior", prior)
+
+    def memory(self, arms: int) -> int:
+        return 2 * arms
+
+    def options(self, arms: int, horizon: int) -> Sequence[float]:
+        return self.prior  # type: ignore[no-any-return]

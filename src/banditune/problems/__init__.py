@@ -1,0 +1,28 @@
+"""Distributions of problem instances. To add one: a file here and a line on the shelf."""
+
+from collections.abc import Callable
+
+from banditune.contracts import Problem
+from banditune.problems.bernoulli import Bernoulli, Mixture, warm_up
+from banditune.problems.beta import BetaRewards
+from banditune.problems.gaussian import Gaussian
+from banditune.problems.own import OwnProblem, arm_problem
+
+SHELF: dict[str, Callable[..., Problem]] = {
+    "bernoulli": Bernoulli,
+    "beta": BetaRewards,
+    "gaussian": Gaussian,
+    "mixture": Mixture,
+    "warm-up": warm_up,
+}
+
+__all__ = [
+    "SHELF",
+    "Bernoulli",
+    "BetaRewards",
+    "Gaussian",
+    "Mixture",
+    "OwnProblem",
+    "arm_problem",
+    "warm_up",
+]

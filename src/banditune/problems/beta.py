@@ -1,0 +1,51 @@
+"""Arms that pay a number in [0, 1]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import Instances, Problem, scalar
+from banditune.problems.priors import check_arms, check_names, check_number, columns, pairs
+from banditune.streams import beta
+
+
+@scalar
+def beta_reward(instance, arm, pull, step, stream):
+    """A draw from Beta(v m, v (1 - m)); a mean of 0 or 1 always pays itself."""
+    mean = instance.means[arm]
+    v = instance.options[0]
+    if mean <= 0.0 or mean >= 1.0:
+        return mean
+    return beta(stream, v * mean, v * (1.0 - mean))
+
+
+@dataclass(frozen=True)
+class BetaRewards(Problem):
+    """Arms pay Beta(v m, v (1 - m)); the means m are drawn from Beta(a, b), one prior for all arms or one per arm."""
+
+    arms: int = 10
+    prior: Any = (1, 1)
+    v: float = 4.0
+    names: Any = ()
+
+    name = "beta"
+    rewards = "unit"
+    reward = staticmethod(beta_reward)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", check_arms(self.arms))
+        prior = pairs(self.prior, self.arms, first="a", second="b", first_positive=True)
+        object.__setattr__(self, "prior", prior)
+        object.__setattr__(self, "v", check_number("v", self.v, above=0))
+        object.__setattr__(self, "names", check_names(self.names, self.arms))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        a, b = columns(self.prior)
+        return Instances(rng.beta(a, b, (size, self.arms)))
+
+    def options(self) -> Sequence[float]:
+        return (self.v,)

@@ -1,0 +1,46 @@
+"""Arms that pay a real number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import Instances, Problem, scalar
+from banditune.problems.priors import check_arms, check_names, check_number, columns, pairs
+from banditune.streams import normal
+
+
+@scalar
+def gaussian_reward(instance, arm, pull, step, stream):
+    """The mean plus Gaussian noise."""
+    return instance.means[arm] + instance.options[0] * normal(stream)
+
+
+@dataclass(frozen=True)
+class Gaussian(Problem):
+    """Arms pay their mean plus Gaussian noise; means are drawn from N(mean, sd^2), one prior for all or one per arm."""
+
+    arms: int = 10
+    prior: Any = (0, 1)
+    noise: float = 1.0
+    names: Any = ()
+
+    name = "gaussian"
+    reward = staticmethod(gaussian_reward)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", check_arms(self.arms))
+        prior = pairs(self.prior, self.arms, first="mean", second="sd", first_positive=False)
+        object.__setattr__(self, "prior", prior)
+        object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
+        object.__setattr__(self, "names", check_names(self.names, self.arms))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        mean, sd = columns(self.prior)
+        return Instances(rng.normal(mean, sd, (size, self.arms)))
+
+    def options(self) -> Sequence[float]:
+        return (self.noise,)

@@ -1,0 +1,53 @@
+"""A user's own problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Instances, Problem, untold
+from banditune.problems.priors import check_arms, check_names
+
+
+@dataclass(frozen=True)
+class OwnProblem(Problem):
+    """A user's problem; see `arm_problem`."""
+
+    name: str
+    arms: int
+    rewards: str = "real"
+    names: Any = ()
+    draw: Callable[..., Any] = untold()
+    reward: Callable[..., Any] = untold()
+    numbers: tuple[float, ...] = ()
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        return Instances(self.draw(size, rng))
+
+    def options(self) -> Sequence[float]:
+        return self.numbers
+
+
+def arm_problem(
+    name: str,
+    sample: Callable[[int, np.random.Generator], Any],
+    reward: Callable[..., Any],
+    *,
+    arms: int,
+    rewards: str = "real",
+    names: Any = (),
+    options: Sequence[float] = (),
+) -> OwnProblem:
+    """A problem of your own: `sample(size, rng)` returns mean rewards (size, arms), the scalar function
+    `reward(instance, arm, pull, step, stream)` draws a reward with mean `instance.means[arm]`.
+
+    `rewards` says what they can be: "unit" for [0, 1], "real" for any number. `options` are found in
+    `instance.options`.
+    """
+    if rewards not in ("unit", "real"):
+        raise BadRequest(f'`rewards` must be "unit" (numbers in [0, 1]) or "real", but got {rewards!r}.')
+    arms = check_arms(arms)
+    return OwnProblem(name, arms, rewards, check_names(names, arms), sample, reward, tuple(map(float, options)))

@@ -1,0 +1,136 @@
+"""Figures: first the points to draw, then the drawing."""
+
+from __future__ import annotations
+
+import io
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest
+from banditune.report.tables import number, problem_words
+from banditune.results import QUANTILE, Comparison, Curve, Tuning, write_whole
+
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
+"""Colours that colour-blind readers can tell apart (Okabe and Ito)."""
+
+
+def plot(result: Any, path: str | Path | None = None) -> Any:
+    """Draw a result; with a path, write it there (SVG, PNG or PDF) and return the path, else return the figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+    draw(result, axes)
+    if path is None:
+        return figure
+    check_format(path)
+    content = io.BytesIO()
+    figure.savefig(content, format=Path(path).suffix[1:].lower(), dpi=160)
+    write_whole(path, content.getvalue())
+    return path
+
+
+def check_format(path: str | Path) -> None:
+    """A file ending that can be drawn."""
+    if Path(path).suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise BadRequest(f"a figure's file must end in .svg, .png or .pdf, but got {str(path)!r}.")
+
+
+@singledispatch
+def draw(result: Any, axes: Any) -> None:
+    """Draw a result on axes."""
+    raise BadRequest(f"a curve, a tuning or a comparison can be drawn, but got {type(result).__name__}.")
+
+
+@draw.register
+def _(result: Curve, axes: Any) -> None:
+    draw_curve(result, axes)
+    axes.plot(
+        result.best, result.best_regret.mean, "o", color=ORANGE, markersize=8, label=f"best: {number(result.best)}"
+    )
+    axes.legend(frameon=False)
+    axes.set_title(headline(result.setup), loc="left", fontsize=10)
+
+
+@draw.register
+def _(result: Tuning, axes: Any) -> None:
+    ((name, value),) = result.params.items()
+    ((_, theory),) = result.theory_params.items()
+    if result.curve:
+        draw_curve(result.curve, axes)
+    visited, means, sizes = visits(result)
+    axes.scatter(visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="visited by the search", zorder=3)
+    for x, estimate, colour, label in (
+        (value, result.regret, ORANGE, f"tuned: {number(value)} loses {number(result.regret.mean)}"),
+        (theory, result.theory, "black", f"theory: {number(theory)} loses {number(result.theory.mean)}"),
+    ):
+        axes.errorbar(
+            x, estimate.mean, yerr=QUANTILE * estimate.se, fmt="o", color=colour, capsize=3, label=label, zorder=4
+        )
+    axes.set_xlabel(name)
+    axes.set_ylabel("Bayes regret")
+    low, high = view(result)
+    axes.set_ylim(low, high)
+    axes.legend(frameon=False)
+    axes.set_title(headline(result.setup), loc="left", fontsize=10)
+
+
+@draw.register
+def _(result: Comparison, axes: Any) -> None:
+    places = np.arange(len(result.entries))[::-1]
+    for place, entry in zip(places, result.entries, strict=True):
+        axes.errorbar(entry.regret.mean, place, xerr=QUANTILE * entry.regret.se, fmt="o", color=ORANGE, capsize=3)
+        if entry.tuned:
+            axes.plot(entry.theory.mean, place, "o", color="black", fillstyle="none")
+    axes.plot([], [], "o", color=ORANGE, label="tuned, 95% interval")
+    axes.plot([], [], "o", color="black", fillstyle="none", label="as theory has it")
+    axes.set_yticks(places, [entry.policy for entry in result.entries])
+    axes.set_ylim(-0.5, len(places) - 0.5)
+    axes.set_xlim(left=min(0.0, *(entry.regret.low for entry in result.entries)))
+    axes.set_xlabel("Bayes regret")
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
+    axes.legend(frameon=False)
+    axes.set_title(f"{problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}", loc="left", fontsize=10)
+
+
+def draw_curve(curve: Curve, axes: Any) -> None:
+    """The curve with its 95% band, theory's value marked."""
+    band = QUANTILE * curve.se
+    axes.fill_between(curve.values, curve.mean - band, curve.mean + band, color=BLUE, alpha=0.2, linewidth=0)
+    axes.plot(
+        curve.values, curve.mean, color=BLUE, marker=".", markersize=4, linewidth=1.2, label="Bayes regret, 95% band"
+    )
+    axes.axvline(curve.theory, color=GREY, linewidth=0.8, linestyle=":")
+    axes.set_xlabel(curve.parameter)
+    axes.set_ylabel("Bayes regret")
+    if curve.log_scale:
+        axes.set_xscale("log")
+
+
+def visits(result: Tuning) -> tuple[Any, Any, Any]:
+    """Values that the search played, their means, and areas that grow with the runs."""
+    values = np.concatenate([trial.values for trial in result.trials])
+    means = np.concatenate([trial.mean for trial in result.trials])
+    sizes = np.concatenate([np.full(len(trial.values), trial.size) for trial in result.trials])
+    return values, means, 15 + 150 * sizes / sizes.max()
+
+
+def view(result: Tuning) -> tuple[float, float]:
+    """A range of regrets that shows the tuned and theory's value well, whatever the far end of the curve does."""
+    low = min(0.0, result.regret.low, result.theory.low)
+    high = max(result.theory.high, result.regret.high)
+    return low, high + 0.25 * (high - low)
+
+
+def headline(setup: Any) -> str:
+    """Policy, problem and horizon."""
+    return f"{setup.policy['name']} on {problem_words(setup.problem)}, horizon {setup.horizon:,}"

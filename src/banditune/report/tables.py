@@ -1,0 +1,155 @@
+"""Results as plain text: a sentence that answers the question, then the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from typing import Any
+
+from banditune.results import Comparison, Curve, Estimate, Tuning
+
+
+@singledispatch
+def text(result: Any) -> str:
+    """A result as plain text."""
+    return object.__repr__(result)
+
+
+@text.register
+def _(result: Estimate) -> str:
+    return f"{number(result.mean)} +- {number(result.se)}"
+
+
+@text.register
+def _(result: Tuning) -> str:
+    answer = f"{settings(result.params)} loses {number(result.regret.mean)} on average"
+    rows = [
+        ("", *result.params, "regret", "std. error", "95% interval"),
+        ("tuned", *map(number, result.params.values()), *cells(result.regret)),
+        ("theory", *map(number, result.theory_params.values()), *cells(result.theory)),
+        ("gain", *("" for _ in result.params), *cells(result.gain)),
+    ]
+    return "\n".join(
+        [
+            f"{result.setup.policy['name']} on {problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}",
+            "",
+            f"{answer}; {verdict(result)}.",
+            "",
+            table(rows),
+            "",
+            f"search: {result.setup.tuner_name}, {result.spent:,} of {result.budget:,} runs; "
+            f"validation: {result.validated:,} fresh instances, paired; {result.setup.regret} regret, "
+            f"seed {result.setup.seed}",
+        ]
+    )
+
+
+def verdict(result: Tuning) -> str:
+    """How the tuned value compares with theory's, as far as the interval allows to say."""
+    gain = result.gain
+    if gain.low > 0:
+        share = gain.mean / result.theory.mean if result.theory.mean > 0 else 0.0
+        return f"theory's choice loses {number(gain.mean)} more, at least {number(gain.low)} with 97.5%"
+    if gain.high < 0:
+        return f"theory's choice loses {number(-gain.mean)} less: tune with a larger budget"
+    return "whether that beats theory's choice is not clear: raise `validate` or the budget"
+
+
+@text.register
+def _(result: Curve) -> str:
+    worst = max(abs(m) for m in result.mean) or 1.0
+    rows: list[Sequence[str]] = [(result.parameter, "regret", "std. error", "")]
+    for value, mean, se in zip(result.values, result.mean, result.se, strict=True):
+        mark = "  <- best" if value == result.best else "  <- theory" if value == result.theory else ""
+        rows.append((number(value), number(mean), number(se), "#" * max(1, round(40 * abs(mean) / worst)) + mark))
+    return "\n".join(
+        [
+            f"{result.setup.policy['name']} on {problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}",
+            "",
+            f"lowest mean at {result.parameter} = {number(result.best)}: {text(result.best_regret)} "
+            f"({result.runs:,} runs a value)",
+            f"shape: {result.unimodality!r}",
+            "",
+            table(rows, left=(3,)),
+        ]
+    )
+
+
+@text.register
+def _(result: Comparison) -> str:
+    rows: list[Sequence[str]] = [("policy", "tuned to", "regret", "std. error", "behind the best", "as theory has it")]
+    for entry in result.entries:
+        behind = entry.behind
+        lag = f"{number(behind.mean)} ({number(behind.low)} to {number(behind.high)})"
+        rows.append(
+            (
+                entry.policy,
+                settings(entry.params) if entry.tuned else "-",
+                number(entry.regret.mean),
+                number(entry.regret.se),
+                "" if entry.policy == result.best else lag,
+                number(entry.theory.mean),
+            )
+        )
+    return "\n".join(
+        [
+            f"{problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}",
+            "",
+            lead(result),
+            "",
+            table(rows, left=(0, 1)),
+            "",
+            f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
+            f"instances, the same for all; seed {result.setup.seed}",
+        ]
+    )
+
+
+def lead(result: Comparison) -> str:
+    """Which policy is best, and which others may be as good."""
+    tied = [entry.policy for entry in result.entries[1:] if entry.behind.low <= 0]
+    best = f"{result.best} loses least, {number(result.entries[0].regret.mean)} on average"
+    return f"{best}; {' and '.join(tied)} may be as good." if tied else f"{best}."
+
+
+def cells(estimate: Estimate) -> tuple[str, str, str]:
+    """Mean, standard error and interval."""
+    return number(estimate.mean), number(estimate.se), f"{number(estimate.low)} to {number(estimate.high)}"
+
+
+def settings(params: Mapping[str, float]) -> str:
+    """gamma = 0.22."""
+    return ", ".join(f"{name} = {number(value)}" for name, value in params.items())
+
+
+def number(value: float) -> str:
+    """Four digits, no exponent in the usual range."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+
+
+def problem_words(problem: Mapping[str, Any]) -> str:
+    """The problem's name and options in words."""
+    options = {key: value for key, value in problem.items() if key != "name" and value not in ([], None)}
+    told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
+    return f"{problem['name']}({told})"
+
+
+def short(value: Any) -> str:
+    """A value, cut where it is long."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
+    told = f"({', '.join(short(item) for item in value)})" if isinstance(value, list) else f"{value:g}" if isinstance(
+        value, float) else str(value)  # fmt: skip
+    return told if len(told) <= 60 else told[:57] + "..."
+
+
+def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Columns of equal width, numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )

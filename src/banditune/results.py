@@ -1,0 +1,343 @@
+"""What the verbs return: frozen records that go to JSON and back without loss."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, TypeVar
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats, plain
+
+LEVEL = 0.95
+QUANTILE = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+"""Intervals are mean +- this many standard errors: 95% by the central limit theorem."""
+
+KINDS: dict[str, type] = {}
+"""Records that can be read back, by name."""
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def _kept(kind: Kind) -> Kind:
+    KINDS[kind.__name__] = kind
+    return kind
+
+
+class Record:
+    """JSON out and in; equality is that of the JSON."""
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The record as one JSON object; numbers keep every bit."""
+        return json.dumps(encoded(self), indent=indent)
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON to a file, whole or not at all."""
+        write_whole(path, (self.to_json(indent=1) + "\n").encode())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Field names and plain values."""
+        return {f.name: encoded(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the result with matplotlib; returns the figure, or writes it to a file."""
+        import banditune  # through the front door: records know nothing of drawing
+
+        return banditune.plot(self, path)
+
+    def __repr__(self) -> str:
+        import banditune
+
+        return str(banditune.text(self))
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and encoded(self) == encoded(other)
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Estimate(Record):
+    """A mean with its standard error and 95% interval."""
+
+    mean: float
+    se: float
+    low: float
+    high: float
+    runs: int
+
+    @classmethod
+    def of(cls, sample: Floats) -> Estimate:
+        """The mean of a sample, one number per run."""
+        mean = float(np.mean(sample))
+        se = float(np.std(sample, ddof=1) / math.sqrt(len(sample))) if len(sample) > 1 else math.nan
+        return cls(mean, se, mean - QUANTILE * se, mean + QUANTILE * se, len(sample))
+
+    def __repr__(self) -> str:
+        return f"{self.mean:.4g} +- {self.se:.2g} (95%: {self.low:.4g} to {self.high:.4g}, {self.runs} runs)"
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Setup(Record):
+    """Everything that is needed to repeat a result."""
+
+    policy: Mapping[str, Any]
+    problem: Mapping[str, Any]
+    horizon: int
+    seed: int
+    regret: str
+    noise: str
+    shortcut: bool
+    version: str
+    tuner: Mapping[str, Any] | None = None
+
+    @property
+    def tuner_name(self) -> str:
+        """The tuner's name, if there was one."""
+        return str(self.tuner["name"]) if self.tuner else "none"
+
+    def __repr__(self) -> str:
+        return f"{self.policy['name']} on {self.problem['name']}, horizon {self.horizon}, seed {self.seed}"
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Unimodality(Record):
+    """A test of "the curve falls, then rises": rejected where a value in between is surely above both sides.
+
+    `alarm` bounds the probability to reject a unimodal curve. `peak` names the three values where it was rejected.
+    """
+
+    rejected: bool
+    statistic: float
+    critical: float
+    alarm: float
+    peak: tuple[float, ...]
+
+    def __repr__(self) -> str:
+        if not self.rejected:
+            return f"no sign against one dip (statistic {self.statistic:.2f}, critical {self.critical:.2f})"
+        left, top, right = self.peak
+        return (
+            f"more than one dip: {top:.4g} is above both {left:.4g} and {right:.4g} (false alarms <= {self.alarm:.0%})"
+        )
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Curve(Record):
+    """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean."""
+
+    parameter: str
+    values: Floats
+    mean: Floats
+    se: Floats
+    runs: int
+    best: float
+    best_regret: Estimate
+    theory: float
+    log_scale: bool
+    unimodality: Unimodality
+    setup: Setup
+
+    def to_pandas(self) -> Any:
+        """A row per value."""
+        return frame({self.parameter: self.values, "mean": self.mean, "se": self.se, "runs": self.runs})
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class TrialResult(Record):
+    """What a tuner asked and what it was told."""
+
+    values: Floats
+    mean: Floats
+    se: Floats
+    size: int
+
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"{v:.4g}: {m:.4g}" for v, m in zip(self.values, self.mean, strict=True))
+        return f"{self.size} runs each: {pairs}"
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Tuning(Record):
+    """A tuned policy. `regret`, `theory` and `gain` come from fresh instances that the search did not see.
+
+    `gain` is theory's regret minus the tuned regret, paired. `spent` counts search runs, `validated` the fresh ones.
+    """
+
+    params: Mapping[str, float]
+    regret: Estimate
+    theory: Estimate
+    gain: Estimate
+    theory_params: Mapping[str, float]
+    spent: int
+    budget: int
+    validated: int
+    trials: tuple[TrialResult, ...]
+    curve: Curve | None
+    setup: Setup
+
+    def to_pandas(self) -> Any:
+        """A row per trial and value."""
+        rows = [
+            (number, value, mean, se, trial.size)
+            for number, trial in enumerate(self.trials)
+            for value, mean, se in zip(trial.values, trial.mean, trial.se, strict=True)
+        ]
+        (parameter,) = self.params
+        columns = ["trial", parameter, "mean", "se", "runs"]
+        return frame(dict(zip(columns, zip(*rows, strict=True), strict=True)))
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Entry(Record):
+    """One policy of a comparison: its parameters and its regret, and how much more it loses than the best policy."""
+
+    policy: str
+    params: Mapping[str, float]
+    tuned: bool
+    regret: Estimate
+    behind: Estimate
+    theory: Estimate
+    spent: int
+
+    def __repr__(self) -> str:
+        return f"{self.policy} {dict(self.params)}: {self.regret!r}"
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison(Record):
+    """Policies tuned one by one, then validated on the same fresh instances, best first."""
+
+    entries: tuple[Entry, ...]
+    best: str
+    budget: int
+    validated: int
+    setup: Setup
+
+    def to_pandas(self) -> Any:
+        """A row per policy."""
+        rows = {
+            "policy": [entry.policy for entry in self.entries],
+            "params": [dict(entry.params) for entry in self.entries],
+            "regret": [entry.regret.mean for entry in self.entries],
+            "se": [entry.regret.se for entry in self.entries],
+            "behind": [entry.behind.mean for entry in self.entries],
+            "behind_low": [entry.behind.low for entry in self.entries],
+            "behind_high": [entry.behind.high for entry in self.entries],
+            "theory": [entry.theory.mean for entry in self.entries],
+        }
+        return frame(rows)
+
+
+def frame(columns: Mapping[str, Any]) -> Any:
+    """A pandas data frame."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise BadRequest('to_pandas() needs pandas; install it with: pip install "banditune[pandas]"') from error
+    return pandas.DataFrame(dict(columns))
+
+
+def encoded(value: Any) -> Any:
+    """Records as objects with their kind, arrays and tuples as lists."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"kind": type(value).__name__} | {f.name: encoded(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: encoded(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [encoded(item) for item in value]
+    return plain(value)
+
+
+def decoded(value: Any) -> Any:
+    """The inverse of `encoded`."""
+    if isinstance(value, list):
+        return tuple(decoded(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "kind" not in value:
+        return {key: decoded(item) for key, item in value.items()}
+    kind = KINDS.get(str(value["kind"]))
+    if kind is None:
+        raise BadRequest(f"a result must be one of {sorted(KINDS)}, but got {value['kind']!r}.")
+    wanted = [f.name for f in fields(kind)]
+    given = {key: decoded(item) for key, item in value.items() if key != "kind"}
+    if sorted(wanted) != sorted(given):
+        raise BadRequest(f"a {kind.__name__} must hold the fields {wanted}, but got {sorted(given)}.")
+    for f in fields(kind):
+        if f.type == "Floats":
+            given[f.name] = frozen(given[f.name])
+    return kind(**given)
+
+
+def frozen(numbers: Any) -> Floats:
+    """A read-only array of floats."""
+    array = np.array(numbers, np.float64)
+    array.setflags(write=False)
+    return array
+
+
+def from_json(text: str) -> Any:
+    """Read a result that `to_json` wrote."""
+    try:
+        return decoded(json.loads(text))
+    except (json.JSONDecodeError, TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, BadRequest):
+            raise
+        raise BadRequest(f"a result must be JSON as `to_json` writes it, but: {error}.") from error
+
+
+def load(path: str | Path) -> Any:
+    """Read a result from a file that `save` wrote."""
+    try:
+        text = Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"the result file {str(path)!r} cannot be read: {error}.") from error
+    return from_json(text)
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise BadRequest(f"the file {str(path)!r} cannot be written: {error.strerror or error}.") from error
+
+
+def check_writable(path: str | Path) -> None:
+    """Complain before the work, not after it, about a path that cannot be written."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise BadRequest(f"the file {str(path)!r} cannot be written: there is no folder {str(folder)!r}.")
+    if Path(path).is_dir():
+        raise BadRequest(f"the file {str(path)!r} cannot be written: it is a folder.")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BadRequest(f"the file {str(path)!r} cannot be written: {error.strerror or error}.") from error

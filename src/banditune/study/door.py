@@ -1,0 +1,151 @@
+"""The door: words become frozen records, and every complaint about a request is made here, before any work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner, described
+from banditune.engine.run import Job
+from banditune.results import Setup
+
+LARGEST = 2**40
+"""Runs and horizons stay below this; so the validation instances of a study, which start here, are never its search's."""
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """A whole number, not too small and not absurdly large."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < LARGEST:
+        raise BadRequest(f"`{name}` must be a whole number >= {least} (and below 2^40), but got {name}={value!r}.")
+    return int(value)
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
+    """One of a few words."""
+    if value not in allowed:
+        raise BadRequest(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but got {value!r}.")
+    return str(value)
+
+
+def job_of(
+    policy: Any,
+    problem: Any,
+    *,
+    horizon: Any,
+    seed: Any = 0,
+    regret: Any = "expected",
+    noise: Any = "shared",
+    at: Any = None,
+    shortcut: Any = True,
+) -> Job:
+    """A checked job."""
+    if not isinstance(policy, Policy):
+        hint = "; make one, e.g. UCB1()" if isinstance(policy, type) and issubclass(policy, Policy) else ""
+        raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r}{hint}.")
+    if not isinstance(problem, Problem):
+        raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {problem!r}.")
+    horizon = whole("horizon", horizon)
+    job = Job(
+        policy,
+        problem,
+        horizon,
+        whole("seed", seed, 0),
+        one_of("regret", regret, ("expected", "realised")),
+        one_of("noise", noise, ("shared", "own")),
+        checkpoints(at, horizon),
+        bool(shortcut),
+    )
+    if policy.pulls_every_arm and horizon < problem.arms:
+        raise BadRequest(
+            f"`horizon >= arms` must hold for {policy.name}, which pulls every arm once, but got horizon={horizon} and "
+            f"arms={problem.arms}; raise the horizon or choose another policy."
+        )
+    if policy.rewards == "unit" and problem.rewards == "real":
+        raise BadRequest(
+            f"{policy.name} needs rewards in [0, 1], but the problem {problem.name!r} pays any real number; use "
+            "gaussian-ts or ucb1 there."
+        )
+    ranges(job)
+    return job
+
+
+def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
+    """Steps at which the regret is wanted, in order."""
+    if at is None:
+        return (horizon,)
+    steps = tuple(whole("at", step) for step in np.atleast_1d(np.asarray(at, dtype=object)).tolist())
+    if not steps or list(steps) != sorted(set(steps)) or steps[-1] > horizon:
+        raise BadRequest(f"`at` must be increasing steps up to the horizon of {horizon}, but got at={list(steps)}.")
+    return steps
+
+
+def ranges(job: Job) -> tuple[Range, ...]:
+    """The policy's parameters with their bounds for this problem and horizon."""
+    return tuple(parameter.within(job.problem.arms, job.horizon) for parameter in job.policy.parameters)
+
+
+def only_range(job: Job) -> Range:
+    """The range of the one parameter that a one-parameter tuner can search."""
+    found = ranges(job)
+    if len(found) != 1:
+        names = ", ".join(r.name for r in found) or "none"
+        raise BadRequest(
+            f"a policy must have exactly one parameter to be tuned, but {job.policy.name} has {len(found)} ({names}); "
+            "use simulate() for it."
+        )
+    return found[0]
+
+
+def theory_row(job: Job) -> Floats:
+    """Theory's parameters."""
+    return np.array([r.theory for r in ranges(job)] or [0.0])
+
+
+def rows(job: Job, values: Any) -> Floats:
+    """Parameter values as rows: a number or a list of numbers for one parameter, rows of numbers for several."""
+    found = ranges(job)
+    if values is None:
+        return theory_row(job)[None, :]
+    if isinstance(values, Mapping):
+        values = [[values.get(r.name, math.nan) for r in found] or [0.0]]
+    try:
+        table = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    width = max(1, len(found))
+    if width == 1 and table.ndim <= 1:
+        table = table.reshape(-1, 1)
+    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] != width:
+        wanted = " and ".join(r.name for r in found) or "any number"
+        raise BadRequest(
+            f"the values for {job.policy.name} must be numbers, {width} a row ({wanted}), but got {values!r}."
+        )
+    for column, r in zip(table.T, found, strict=False):
+        wrong = column[~((column >= r.low) & (column <= r.high))]
+        if len(wrong):
+            raise BadRequest(
+                f"`{r.low:g} <= {r.name} <= {r.high:g}` must hold for {job.policy.name}, but got {r.name}={wrong[0]:g}."
+            )
+    if not np.isfinite(table).all():
+        raise BadRequest(f"parameter values must be finite numbers, but got {values!r}.")
+    return table
+
+
+def setup_of(job: Job, tuner: Tuner | None = None) -> Setup:
+    """The record of a request."""
+    from banditune import __version__
+
+    return Setup(
+        described(job.policy),
+        described(job.problem),
+        job.horizon,
+        job.seed,
+        job.regret,
+        job.noise,
+        job.shortcut,
+        __version__,
+        described(tuner) if tuner else None,
+    )

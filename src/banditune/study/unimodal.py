@@ -1,0 +1,47 @@
+"""A test whether a curve has a single dip."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from banditune.contracts import Floats
+from banditune.results import Unimodality
+
+ALARM = 0.05
+
+
+def check_unimodal(values: Floats, regrets: Floats, alarm: float = ALARM) -> Unimodality:
+    """Reject "falls, then rises" where a value is significantly above one on each side.
+
+    For values i < j < k, a unimodal curve has not both m_j > m_i and m_j > m_k. The statistic is the largest, over such
+    triples, of the smaller of the two paired t statistics. Under a unimodal curve one of each triple's two differences is
+    not positive, so a false alarm needs one of the V (V - 1) differences of pairs to exceed its expectation by the
+    critical value: Bonferroni's inequality bounds its probability by `alarm` (as far as the central limit theorem holds).
+    """
+    count = len(values)
+    critical = NormalDist().inv_cdf(1 - alarm / max(1, count * (count - 1)))
+    t = paired_statistics(regrets)
+    left = np.where(np.tri(count, k=-1, dtype=bool), t, -math.inf)
+    right = np.where(np.tri(count, k=-1, dtype=bool).T, t, -math.inf)
+    below = np.minimum(left.max(axis=1), right.max(axis=1)) if count > 2 else np.full(count, -math.inf)
+    top = int(below.argmax())
+    rejected = bool(below[top] > critical)
+    peak = (left[top].argmax(), top, right[top].argmax()) if rejected else ()
+    statistic = float(below[top]) if math.isfinite(below[top]) else 0.0
+    return Unimodality(rejected, statistic, critical, alarm, tuple(float(values[i]) for i in peak))
+
+
+def paired_statistics(regrets: Floats) -> Floats:
+    """t[j, i] = (mean_j - mean_i) / its paired standard error; 0 where two rows are the same."""
+    runs = regrets.shape[1]
+    mean = regrets.mean(axis=1)
+    covariance = np.cov(regrets) if len(regrets) > 1 and runs > 1 else np.zeros((len(regrets), len(regrets)))
+    variance = np.add.outer(np.diag(covariance), np.diag(covariance)) - 2 * covariance
+    se = np.sqrt(np.maximum(variance, 0) / runs)
+    difference = np.subtract.outer(mean, mean)
+    scale = np.abs(mean).max() + 1e-300
+    known = se > 1e-12 * scale
+    return np.where(known, difference / np.where(known, se, 1), 0.0)

@@ -1,0 +1,23 @@
+"""Searches under a budget. To add one: a file here and a line on the shelf."""
+
+from collections.abc import Callable
+
+from banditune.contracts import Tuner
+from banditune.tuners.grid import SequentialHalving, Uniform
+from banditune.tuners.notes import NoTeS, budget_needed, failure_bound, iterations_needed
+
+SHELF: dict[str, Callable[..., Tuner]] = {
+    "notes": NoTeS,
+    "uniform": Uniform,
+    "halving": SequentialHalving,
+}
+
+__all__ = [
+    "SHELF",
+    "NoTeS",
+    "SequentialHalving",
+    "Uniform",
+    "budget_needed",
+    "failure_bound",
+    "iterations_needed",
+]
