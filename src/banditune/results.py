@@ -36,7 +36,7 @@ class Record:
 
     def to_json(self, indent: int | None = None) -> str:
         """The record as one JSON object; numbers keep every bit."""
-        return json.dumps(encoded(self), indent=indent)
+        return json.dumps(encoded(self), indent=indent, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON to a file, whole or not at all."""
@@ -262,7 +262,10 @@ def encoded(value: Any) -> Any:
         return {key: encoded(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [encoded(item) for item in value]
-    return plain(value)
+    if isinstance(value, np.ndarray):
+        return encoded(value.tolist())
+    # JSON has no NaN: the standard error of a single run is null.
+    return None if isinstance(value, float) and math.isnan(value) else plain(value)
 
 
 def decoded(value: Any) -> Any:
@@ -282,7 +285,9 @@ def decoded(value: Any) -> Any:
         raise BadRequest(f"a {kind.__name__} must hold the fields {wanted}, but got {sorted(given)}.")
     for f in fields(kind):
         if f.type == "Floats":
-            given[f.name] = frozen(given[f.name])
+            given[f.name] = frozen([math.nan if number is None else number for number in given[f.name]])
+        elif f.type == "float" and given[f.name] is None:
+            given[f.name] = math.nan
     return kind(**given)
 
 

@@ -269,6 +269,7 @@ def bernoulli_word(stream, number, p):
     """
     if p >= 1.0:
         return LOW32
+    number = int(number)
     arm = int(stream.cursor[2])
     kind = int(stream.cursor[3])
     digits = int(p * 4611686018427387904.0)
@@ -298,8 +299,8 @@ def bernoulli_pull(stream, pull, p):
     """One bit of `bernoulli_word`, 1 or 0, without the other 31."""
     if p >= 1.0:
         return 1.0
-    number = pull // LANES
-    lane = pull % LANES
+    number = int(pull) // LANES
+    lane = int(pull) % LANES
     arm = int(stream.cursor[2])
     kind = int(stream.cursor[3])
     digits = int(p * 4611686018427387904.0)

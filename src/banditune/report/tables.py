@@ -33,7 +33,7 @@ def _(result: Tuning) -> str:
         [
             f"{result.setup.policy['name']} on {problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}",
             "",
-            f"{answer}; {verdict(result)}.",
+            f"{answer}, {verdict(result)}.",
             "",
             table(rows),
             "",
@@ -48,11 +48,13 @@ def verdict(result: Tuning) -> str:
     """How the tuned value compares with theory's, as far as the interval allows to say."""
     gain = result.gain
     if gain.low > 0:
-        share = gain.mean / result.theory.mean if result.theory.mean > 0 else 0.0
-        return f"theory's choice loses {number(gain.mean)} more, at least {number(gain.low)} with 97.5%"
+        share = f" ({gain.mean / result.theory.mean:.0%})" if result.theory.mean > 0 else ""
+        return f"{number(gain.mean)}{share} less than theory's {settings(result.theory_params)}"
     if gain.high < 0:
-        return f"theory's choice loses {number(-gain.mean)} less: tune with a larger budget"
-    return "whether that beats theory's choice is not clear: raise `validate` or the budget"
+        return (
+            f"but theory's {settings(result.theory_params)} loses {number(-gain.mean)} less: tune with a larger budget"
+        )
+    return f"which may be no better than theory's {settings(result.theory_params)}: raise `validate` or the budget"
 
 
 @text.register
@@ -129,17 +131,18 @@ def number(value: float) -> str:
 
 def problem_words(problem: Mapping[str, Any]) -> str:
     """The problem's name and options in words."""
-    options = {key: value for key, value in problem.items() if key != "name" and value not in ([], None)}
+    options = {key: value for key, value in problem.items() if key != "name" and value not in ([], (), None)}
     told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
-    return f"{problem['name']}({told})"
+    return f"{problem['name']}({told})" if told else str(problem["name"])
 
 
 def short(value: Any) -> str:
-    """A value, cut where it is long."""
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
-        value = value[0]
-    told = f"({', '.join(short(item) for item in value)})" if isinstance(value, list) else f"{value:g}" if isinstance(
-        value, float) else str(value)  # fmt: skip
+    """A value, cut where it is long; a list of one list as that list."""
+    if not isinstance(value, list | tuple):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    if len(value) == 1 and isinstance(value[0], list | tuple):
+        return short(value[0])
+    told = f"({', '.join(short(item) for item in value)})"
     return told if len(told) <= 60 else told[:57] + "..."
 
 

@@ -1,0 +1,52 @@
+"""Shared by all tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def close(sample: np.ndarray, expected: float, se_expected: float = 0.0) -> bool:
+    """Whether a sample's mean is within 4 (joint) standard errors of what it should be."""
+    se = np.std(sample, ddof=1) / np.sqrt(len(sample))
+    return bool(abs(np.mean(sample) - expected) <= 4 * np.hypot(se, se_expected))
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Run Python code in a new process: `run_python(code, cache=folder, **environment)`."""
+
+    def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / "script.py"
+        script.write_text(code)
+        known = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA", "BANDITUNE"))}
+        return subprocess.run(
+            [sys.executable, str(script), *arguments],
+            capture_output=True,
+            text=True,
+            env=known | environment,
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.fixture
+def banditune(tmp_path):
+    """Run the command line in a new process."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "banditune", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=os.environ | environment, timeout=300, cwd=tmp_path
+        )
+
+    return run
+
+
+ROOT = Path(__file__).parent.parent

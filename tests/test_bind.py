@@ -1,0 +1,147 @@
+"""The kernel cache: two policies never share a kernel, a second process hits, an edit misses."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.engine.bind import bound, kernel
+
+SCRIPT = """
+import sys
+import banditune as bt
+from banditune.engine import bind
+
+@bt.scalar
+def helper(step):
+    return {body}
+
+@bt.scalar
+def choose(state, setting, step, params, stream):
+    return helper(step) % 2
+
+policy = bt.arm_policy("scripted", choose)
+regret = bt.simulate(policy, bt.Mixture([(1.0, 0.0)]), horizon=10, runs=3)
+from banditune.engine.run import Job, kernel_for
+kernel = kernel_for(Job(policy, bt.Mixture([(1.0, 0.0)]), 10))[0]
+print(regret[0, 0], sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
+"""
+
+
+def test_a_policy_in_a_script_caches_and_an_edited_helper_misses(run_python, tmp_path):
+    def run(body):
+        done = run_python(SCRIPT.format(body=body), BANDITUNE_CACHE=str(tmp_path / "cache"))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    assert run("step") == ["5.0", "0", "1"]
+    assert run("step") == ["5.0", "1", "0"]
+    assert run("step * 0") == ["0.0", "0", "1"]
+    assert run("1 + step * 0") == ["10.0", "0", "1"]
+    assert run("step") == ["5.0", "1", "0"]
+
+
+@pytest.mark.parametrize("folder", ["/proc/nowhere", "/dev/null/cache"])
+def test_a_cache_folder_that_cannot_be_written_only_costs_time(run_python, folder):
+    done = run_python(SCRIPT.format(body="step"), BANDITUNE_CACHE=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == "5.0"
+
+
+def digest(function, **slots):
+    return bound(function, slots)[1]
+
+
+def always(arm):
+    def choose(state, setting, step, params, stream):
+        return arm
+
+    return choose
+
+
+def test_closures_count():
+    assert digest(always(0)) != digest(always(1))
+    assert digest(always(0)) == digest(always(0))
+
+
+def test_two_policies_from_one_factory_do_not_share_a_kernel():
+    regrets = [
+        bt.simulate(bt.arm_policy("fixed", always(arm)), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=1)[0, 0]
+        for arm in (0, 1)
+    ]
+    assert regrets == [0.0, 10.0]
+
+
+def test_defaults_constants_and_helpers_count():
+    def first(x, y=1):
+        return x + y
+
+    def second(x, y=2):
+        return x + y
+
+    def third(x, y=1):
+        return x - y
+
+    assert len({digest(f) for f in (first, second, third)}) == 3
+    one, two = ({"math": math, "f": f} for f in (first, second))
+    code = (lambda x: f(x)).__code__  # noqa: F821
+    assert digest(types.FunctionType(code, one)) != digest(types.FunctionType(code, two))
+
+
+def test_the_field_order_of_a_record_counts():
+    Ab, Ba = (namedtuple("State", fields) for fields in ("ab", "ba"))
+    code = (lambda x: State(x, x)).__code__  # noqa: F821
+    assert digest(types.FunctionType(code, {"State": Ab})) != digest(types.FunctionType(code, {"State": Ba}))
+
+
+def test_comments_and_line_numbers_do_not_count():
+    sources = ("def f(x):\n    return x + 1\n", "\n\n# why\ndef f(x):  # how\n    return x + 1\n")
+    found = []
+    for source in sources:
+        scope: dict = {"__name__": "scripted"}
+        exec(source, scope)
+        found.append(digest(scope["f"]))
+    assert found[0] == found[1]
+
+
+def test_arrays_count_by_content():
+    def at(table):
+        return lambda place: table[place]
+
+    assert digest(at(np.arange(3.0))) != digest(at(np.arange(3.0) + 1))
+    assert kernel(at(np.arange(3.0)))(2) == 2.0
+
+
+def test_what_cannot_be_digested_is_refused():
+    box = {"a": 1}
+
+    def uses_a_dict(x):
+        return box["a"] + x
+
+    with pytest.raises(bt.BadRequest, match=r"'box', a dict; pass it as an option"):
+        bound(uses_a_dict)
+
+
+def test_recursion_and_missing_names_are_refused():
+    def loops(x):
+        return loops(x - 1)
+
+    with pytest.raises(bt.BadRequest, match="must not recurse"):
+        bound(loops)
+
+    def typo(stream):
+        return bt.unifrom(stream)
+
+    with pytest.raises(bt.BadRequest, match=r"`bt.unifrom`, which does not exist"):
+        bound(typo)
+
+
+def test_every_cached_kernel_carries_its_digest_in_its_name():
+    copy, told = bound(always(0))
+    assert copy.__qualname__.endswith(told)
+    assert len(told) == 20

@@ -1,0 +1,256 @@
+"""The command line as a newcomer meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import banditune as bt
+
+SMALL = ["--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "100"]
+TUNE = ["tune", *SMALL, "--budget", "40", "--validate", "50"]
+
+
+def test_tune_prints_the_answer(banditune):
+    done = banditune(*TUNE)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "gamma = " in done.stdout
+    assert "tuned" in done.stdout
+    assert "theory" in done.stdout
+    assert "gain" in done.stdout
+
+
+def test_tune_prints_json_with_the_fields_of_the_record(banditune):
+    done = banditune(*TUNE, "--json")
+    found = json.loads(done.stdout)
+    result = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=100, budget=40, validate=50)
+    assert bt.from_json(done.stdout) == result
+    assert {"params", "regret", "theory", "gain", "spent", "trials"} <= found.keys()
+
+
+def test_results_and_figures_are_written(banditune, tmp_path):
+    done = banditune(*TUNE, "-o", "out.json", "--plot", "out.svg", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert bt.load(tmp_path / "out.json").curve is not None
+    assert b"<svg" in (tmp_path / "out.svg").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "out.svg"]
+
+
+def test_curve_and_compare(banditune):
+    done = banditune("curve", *SMALL, "--runs", "30", "--values", "0.1,0.5,1")
+    assert done.returncode == 0
+    assert "<- best" in done.stdout
+    done = banditune(
+        "compare", *SMALL, "--policy", "ts:prior=2,2", "--policy", "greedy", "--budget", "20", "--validate", "50",
+        "--prior", "2,5",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "prior=(2, 5)" in done.stdout
+    assert "loses least" in done.stdout
+
+
+def test_list_shows_the_shelves(banditune):
+    from banditune import policies, problems, tuners
+
+    done = banditune("list")
+    assert done.returncode == 0
+    for name in (*policies.SHELF, *problems.SHELF, *tuners.SHELF):
+        assert f"  {name} " in done.stdout
+    assert "gamma in [0, 1], theory 1" in done.stdout
+    assert set(json.loads(banditune("list", "--json").stdout)) == {"policies", "problems", "tuners"}
+
+
+def test_version_and_help(banditune):
+    assert banditune("--version").stdout == f"banditune {bt.__version__}\n"
+    assert "tune" in banditune("--help").stdout
+    assert "this runs that file" in " ".join(banditune("tune", "--help").stdout.split())
+
+
+def test_help_is_quick():
+    best = min(timed([sys.executable, "-m", "banditune", "--help"]) for _ in range(5))
+    assert best < 0.5
+
+
+def timed(command):
+    before = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - before
+
+
+OWN = """
+import banditune as bt
+
+@bt.scalar
+def choose(state, setting, step, params, stream):
+    return bt.best_mean(state) if bt.uniform(stream) > params[0] else bt.random_arm(state, stream)
+
+mine = bt.arm_policy("mine", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
+
+@bt.scalar
+def reward(instance, arm, pull, step, stream):
+    return bt.bernoulli(stream, instance.means[arm])
+
+coins = bt.arm_problem("coins", lambda size, rng: rng.random((size, 3)), reward, arms=3, rewards="unit")
+
+@bt.scalar
+def beyond(state, setting, step, params, stream):
+    return 11
+
+broken = bt.arm_policy("broken", beyond, parameters=[bt.Parameter("x", 0, 1, theory=0)])
+"""
+
+
+def test_own_policies_and_problems_come_from_a_file(banditune, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    done = banditune(
+        "tune", "--policy", "own.py:mine", "--problem", "own.py:coins", "--horizon", "50", "--budget", "20"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "mine on coins" in done.stdout
+    done = banditune(
+        "tune", "--policy", "own.py:broken", "--problem", "own.py:coins", "--horizon", "50", "--budget", "20"
+    )
+    assert done.returncode == 1
+    assert "'broken' chose 11 at step 0 of run 0" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+MIXTURE = ["tune", "--policy", "ucb1", "--problem", "mixture", "--horizon", "100", "--means"]
+WRONG = [
+    (["tune", "--policy", "ucb", *SMALL[2:]], "did you mean 'ucb1'?"),
+    (["tune", "--policy", "ucb1", "--problem", "bernouli", "--horizon", "9"], "did you mean 'bernoulli'?"),
+    ([*TUNE, "--tuner", "nots"], "did you mean 'notes'?"),
+    (["tune", "--policy", "zzz", *SMALL[2:]], "must be one of ucb1, ts,"),
+    (["tune", *SMALL[:-1], "2"], "`horizon >= arms` must hold"),
+    (["tune", *SMALL[:-1], "0"], "whole number >= 1"),
+    (["tune", *SMALL[:-1], "x"], "--horizon"),
+    ([*TUNE, "--budget", "7"], "`budget >= 8` must hold"),
+    ([*TUNE, "--budget", "-1"], "`budget`"),
+    ([*TUNE, "--validate", "0"], "`validate`"),
+    ([*TUNE, "--seed", "-1"], "`seed`"),
+    ([*TUNE, "--jobs", "0"], "`jobs`"),
+    ([*TUNE, "--arms", "1"], "`arms >= 2`"),
+    ([*TUNE, "--prior", "1,-2"], "must hold for the prior"),
+    ([*TUNE, "--prior", "nan,1"], "must hold for the prior"),
+    ([*TUNE, "--prior", "a,b"], "a pair (a, b)"),
+    ([*TUNE, "--regret", "total"], "'expected', 'realised'"),
+    ([*TUNE, "--tuner", "notes:precision=nan"], "precision"),
+    ([*TUNE, "--tuner", "notes:depth=3"], "takes precision, but got 'depth'"),
+    ([*TUNE, "--tuner", "notes:3"], "option=value"),
+    (["tune", "--policy", "ucb1:noise=inf", *SMALL[2:]], "finite number"),
+    (["tune", "--policy", "greedy", *SMALL[2:]], "exactly one parameter"),
+    (["curve", *SMALL, "--values", "0.1,2"], "`0 <= gamma <= 1` must hold"),
+    (["curve", *SMALL, "--values", "0.1,nan"], "gamma=nan"),
+    (["curve", *SMALL, "--runs", "1"], "`runs`"),
+    ([*MIXTURE, "0.5,1.5;.1,.2"], "probabilities in [0, 1]"),
+    (MIXTURE[:-1], "needs means"),
+    ([*TUNE, "--means", ".5,.5"], "takes arms, prior, names, but got 'means'"),
+    (["compare", *SMALL], "two policies or more"),
+    ([*TUNE, "-o", "/nowhere/out.json"], "no folder '/nowhere'"),
+    ([*TUNE, "-o", "/proc/out.json"], "cannot be written"),
+    ([*TUNE, "-o", "."], "cannot be written"),
+    ([*TUNE, "--plot", "figure.doc"], ".svg, .png or .pdf"),
+    (["tune", "--policy", "missing.py:mine", *SMALL[2:]], "a file that exists"),
+    (["tune"], "Missing option"),
+    (["tuna"], "tuna"),
+    ([*TUNE, "--colour"], "--colour"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_mistakes_get_one_sentence_and_exit_code_2(banditune, tmp_path, arguments, message):
+    done = banditune(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_with_a_slip_is_one_sentence(banditune, tmp_path):
+    (tmp_path / "own.py").write_text("1 / 0")
+    done = banditune("tune", "--policy", "own.py:mine", *SMALL[2:])
+    assert done.returncode == 2
+    assert "own.py cannot be run: ZeroDivisionError" in done.stderr
+
+
+LONG = [
+    "tune",
+    "--policy",
+    "ts",
+    "--problem",
+    "bernoulli",
+    "--arms",
+    "100",
+    "--horizon",
+    "100000",
+    "--budget",
+    "100000",
+]
+
+
+@pytest.mark.parametrize("delay", [1.0, 4.0])
+def test_ctrl_c_leaves_within_two_seconds_with_130(tmp_path, delay):
+    command = [sys.executable, "-m", "banditune", *LONG, "--no-shortcut", "-o", str(tmp_path / "out.json")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    before = time.perf_counter()
+    _, errors = process.communicate(timeout=20)
+    assert time.perf_counter() - before < 2
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def on_a_terminal(arguments, seconds):
+    """What a terminal shows of a command within some seconds."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-m", "banditune", *arguments], stdout=follower, stderr=follower)
+    os.close(follower)
+    shown = b""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        ready, _, _ = select.select([leader], [], [], 0.2)
+        if ready:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:
+                break
+            shown += piece
+            if b" runs" in shown:
+                break
+        elif process.poll() is not None:
+            break
+    process.kill()
+    process.wait()
+    os.close(leader)
+    return shown.decode(errors="replace")
+
+
+def test_a_progress_bar_is_shown_on_a_terminal_only():
+    arguments = ["tune", "--policy", "ts", "--problem", "bernoulli", "--horizon", "10000", "--budget", "100000"]
+    assert " of 102,000 runs" in on_a_terminal([*arguments, "--no-shortcut"], 20)
+    done = subprocess.run(
+        [sys.executable, "-m", "banditune", *TUNE, "--budget", "3000"], capture_output=True, text=True, timeout=100
+    )
+    assert done.stderr == ""
+    assert "\r" not in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_closed_pipe_is_no_traceback():
+    done = subprocess.run(
+        f"{sys.executable} -m banditune list | head -1", shell=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr == ""

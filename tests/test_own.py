@@ -1,0 +1,58 @@
+"""A user's own policy and problem, as the README has them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import re
+
+import numpy as np
+
+import banditune as bt
+from conftest import ROOT
+
+
+def python_blocks(text: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_every_python_example_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = python_blocks((ROOT / "README.md").read_text())
+    assert len(blocks) >= 3
+    scope: dict = {}
+    for block in blocks:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(block, "README.md", "exec"), scope)
+
+
+def test_the_designs_example_is_the_shelfs_epsilon_greedy():
+    @bt.scalar
+    def choose(state, setting, step, params, stream):
+        if bt.uniform(stream) < params[0]:
+            return bt.random_arm(state, stream)
+        return bt.best_mean(state)
+
+    mine = bt.arm_policy("epsilon-greedy", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
+    result = bt.tune(mine, bt.Bernoulli(arms=10), horizon=1000, budget=1000)
+    assert 0 <= result.params["epsilon"] <= 1
+    ours = bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)
+    assert (ours == bt.simulate(mine, bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)).all()
+
+
+def test_a_problem_of_ones_own():
+    @bt.scalar
+    def reward(instance, arm, pull, step, stream):
+        return instance.means[arm] * bt.exponential(stream) * instance.options[0]
+
+    def sample(size, rng):
+        return rng.gamma(2, 1, (size, 4))
+
+    problem = bt.arm_problem("exponential", sample, reward, arms=4, options=[1.0])
+    regrets = bt.simulate(bt.UCB1(noise=2), problem, [0.1, 1.0], horizon=200, runs=400, regret="realised")
+    expected = bt.simulate(bt.UCB1(noise=2), problem, [0.1, 1.0], horizon=200, runs=400)
+    difference = (regrets - expected)[0]
+    assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(len(difference))
+    assert expected[0].mean() < expected[1].mean()
+    assert np.isfinite(regrets).all()

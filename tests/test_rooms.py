@@ -1,0 +1,117 @@
+"""The house: imports point one way, names load lazily, everything on a shelf keeps its promises."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+import pytest
+
+import banditune as bt
+from banditune import policies, problems, tuners
+from banditune.contracts import Policy, Problem, Tuner, described
+from conftest import ROOT
+
+SOURCE = ROOT / "src" / "banditune"
+# What each room may import from; a room may always import from itself.
+BELOW = {
+    "contracts": set(),
+    "streams": {"contracts"},
+    "results": {"contracts"},
+    "problems": {"contracts", "streams"},
+    "policies": {"contracts", "streams"},
+    "tuners": {"contracts"},
+    "engine": {"contracts", "streams"},
+    "study": {"contracts", "results", "engine", "tuners"},
+    "report": {"contracts", "results"},
+    "shelf": {"contracts", "policies", "problems", "tuners"},
+    "cli": {"contracts", "results", "policies", "problems", "tuners", "study", "report", "shelf"},
+    "__main__": {"cli"},
+}
+
+
+def imports(path):
+    """The rooms of this package that a file imports from, wherever in the file; '' is the front door."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "banditune":
+            rooms = node.module.split(".")[1:2] or [alias.name for alias in node.names if alias.name != "__version__"]
+            yield from rooms
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[2].split(".")[0] for alias in node.names if "banditune" in alias.name)
+
+
+def test_imports_point_one_way():
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        for other in imports(path):
+            # Results are drawn and told through the front door, the one arrow that points up.
+            allowed = BELOW[room] | {room} | ({""} if room == "results" else set())
+            assert other in allowed, f"{path.name} in {room} imports {other or 'the front door'}"
+
+
+def test_importing_the_package_imports_nothing_heavy(run_python):
+    code = """
+import sys
+import banditune
+heavy = {"numba", "scipy", "matplotlib", "numpy", "rich", "typer", "pandas"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_verbs_work_without_scipy_matplotlib_pandas_rich_and_typer(run_python):
+    code = """
+import sys
+for name in ("scipy", "matplotlib", "pandas", "rich", "typer"):
+    sys.modules[name] = None
+import banditune as bt
+result = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=50, budget=20, validate=20, curve=True)
+print(result)
+try:
+    result.to_pandas()
+except bt.BadRequest as error:
+    print(error)
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+    assert "pip install" in done.stdout
+
+
+@pytest.mark.parametrize("name", [name for name in bt.__all__ if name != "__version__"])
+def test_every_public_name_is_there_and_explained(name):
+    thing = getattr(bt, name)
+    assert inspect.getdoc(thing)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError):
+        bt.nothing  # noqa: B018
+    assert "tune" in dir(bt)
+
+
+@pytest.mark.parametrize(
+    ("shelf", "kind"), [(policies.SHELF, Policy), (problems.SHELF, Problem), (tuners.SHELF, Tuner)]
+)
+def test_everything_on_a_shelf_is_made_without_arguments_described_and_explained(shelf, kind):
+    for name, make in shelf.items():
+        record = make([(0.5, 0.4)]) if name == "mixture" else make()
+        assert isinstance(record, kind)
+        assert record.name == name or name == "warm-up"
+        assert described(record)["name"] == record.name
+        assert inspect.getdoc(make).splitlines()[0].endswith((".", ":"))
+        assert hash(record) is not None
+        with pytest.raises(AttributeError):
+            record.name = "other"
+
+
+@pytest.mark.parametrize("name", policies.SHELF)
+def test_every_parameter_has_bounds_around_theorys_value(name):
+    for arms, horizon in ((2, 10), (10, 10_000), (100, 1000)):
+        for parameter in policies.SHELF[name]().parameters:
+            found = parameter.within(arms, horizon)
+            assert found.low <= found.theory <= found.high
+            assert found.at(0.0) == found.low
+            assert found.at(1.0) == pytest.approx(found.high)

@@ -1,0 +1,104 @@
+"""Shortcuts against the plain loop: UCB1's bit by bit, Thompson's in law, on problems of many shapes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import banditune as bt
+from banditune.engine.run import instances
+from banditune.policies.ucb1 import LEVEL, STAY
+
+CLOSE = bt.Mixture([(0.5, 0.495), (0.5, 0.505)])
+SHAPES = [
+    (bt.warm_up(), 200),
+    (bt.Bernoulli(arms=2), 1000),
+    (bt.Bernoulli(arms=3, prior=(2, 5)), 500),
+    (bt.Bernoulli(arms=10), 1000),
+    (bt.Bernoulli(arms=40, prior=(1, 20)), 300),
+    (bt.Bernoulli(arms=5, prior=(0.05, 0.05)), 400),
+    (CLOSE, 600),
+    (bt.Mixture([(1.0, 0.0, 0.5), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)]), 300),
+    (bt.BetaRewards(arms=5), 300),
+    (bt.BetaRewards(arms=3, v=0.5, prior=(3, 1)), 200),
+]
+GAMMAS = [0.0, 0.02, 0.3, 1.0]
+
+
+class LevelOnly(bt.UCB1):
+    plays = (LEVEL,)
+
+
+class StayOnly(bt.UCB1):
+    plays = (STAY,)
+
+
+@pytest.mark.parametrize(("problem", "horizon"), [*SHAPES, (bt.Gaussian(arms=4), 300), (bt.Bernoulli(arms=7), 20_000)])
+def test_ucb1_shortcuts_pull_the_very_arms_of_the_plain_loop(problem, horizon):
+    at = [min(problem.arms, horizon), horizon // 3, horizon // 3 + 1, horizon]
+    runs = 3 if horizon > 5000 else 60
+    for noise, regret in ((0.5, "expected"), (2.0, "realised")):
+        arguments = {"horizon": horizon, "runs": runs, "at": sorted(set(at)), "regret": regret, "seed": 2}
+        plain = bt.simulate(bt.UCB1(noise=noise), problem, GAMMAS, shortcut=False, **arguments)
+        assert (plain == bt.simulate(StayOnly(noise=noise), problem, GAMMAS, **arguments)).all()
+        if problem.words:
+            assert (plain == bt.simulate(LevelOnly(noise=noise), problem, GAMMAS, **arguments)).all()
+
+
+@pytest.mark.parametrize(("problem", "horizon"), SHAPES)
+def test_lazy_thompson_has_the_law_of_the_plain_loop(problem, horizon):
+    runs = 6000
+    gammas = [0.05, 0.4, 1.0]
+    at = [horizon // 4, horizon]
+    lazy = bt.simulate(bt.Thompson(), problem, gammas, horizon=horizon, runs=runs, at=at)
+    plain = bt.simulate(bt.Thompson(), problem, gammas, horizon=horizon, runs=runs, at=at, shortcut=False, seed=77)
+    for fast, slow in zip(lazy.reshape(-1, runs, 2), plain.reshape(-1, runs, 2), strict=True):
+        for place in range(2):
+            x, y = fast[:, place], slow[:, place]
+            assert abs(x.mean() - y.mean()) <= 4 * math.sqrt((x.var() + y.var()) / runs) + 1e-12
+            if len(np.unique(x)) > 1:
+                assert stats.ks_2samp(x, y).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0])
+def test_lazy_thompson_pulls_the_arms_as_often_as_the_plain_loop(gamma):
+    """Pull counts of one fixed instance, read off the regret of problems whose gaps are powers of ten."""
+    means = (0.9, 0.9 - 1e-6, 0.9 - 1e-3, 0.5)
+    counts = []
+    for shortcut, seed in ((True, 0), (False, 1)):
+        regret = bt.simulate(
+            bt.Thompson(), bt.Mixture([means]), [gamma], horizon=400, runs=6000, shortcut=shortcut, seed=seed
+        )[0]
+        rest, last = regret % 0.4, np.round(regret // 0.4)
+        third, second = np.round(rest // 1e-3), np.round(rest % 1e-3 / 1e-6)
+        counts.append((second, third, last))
+    for fast, slow in zip(*counts, strict=True):
+        assert stats.ks_2samp(fast, slow).pvalue > 1e-4
+
+
+def test_lazy_thompson_at_gamma_zero_is_the_plain_loop():
+    for problem, horizon in SHAPES:
+        if problem.rewards == "binary":
+            arguments = {"horizon": horizon, "runs": 40, "regret": "realised"}
+            fast = bt.simulate(bt.Thompson(), problem, [0.0], **arguments)
+            assert (fast == bt.simulate(bt.Thompson(), problem, [0.0], shortcut=False, **arguments)).all()
+
+
+def test_shortcuts_can_be_switched_off():
+    lazy, plain = (
+        bt.simulate(bt.Thompson(), bt.Bernoulli(arms=3), horizon=100, runs=30, shortcut=shortcut)
+        for shortcut in (True, False)
+    )
+    assert (lazy != plain).any()
+
+
+def test_blocks_of_instances_are_functions_of_the_seed_and_their_number():
+    instances.cache_clear()
+    first = instances(bt.Bernoulli(arms=3), 1, 5).means.copy()
+    instances.cache_clear()
+    instances(bt.Bernoulli(arms=3), 1, 4)
+    assert (instances(bt.Bernoulli(arms=3), 1, 5).means == first).all()
+    assert (instances(bt.Bernoulli(arms=3), 2, 5).means != first).any()

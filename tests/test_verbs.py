@@ -1,0 +1,393 @@
+"""simulate, curve, tune, compare: what they promise, and what they refuse."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import banditune as bt
+from banditune.contracts import Range
+from banditune.study.unimodal import check_unimodal
+from banditune.study.verbs import FRESH, denser
+
+PROBLEM = bt.Bernoulli(arms=3)
+
+
+@pytest.fixture(scope="module")
+def tuning():
+    return bt.tune(bt.UCB1(), PROBLEM, horizon=300, budget=100, validate=200, curve=True)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    policies = [bt.UCB1(), bt.Thompson(), bt.Greedy(), bt.UCB1(noise=1)]
+    return bt.compare(policies, PROBLEM, horizon=300, budget=60, validate=300)
+
+
+def test_runs_are_paired_over_values():
+    regrets = bt.simulate(bt.UCB1(), PROBLEM, [0.2, 0.3, 1.0], horizon=300, runs=50)
+    assert regrets.shape == (3, 50)
+    assert (regrets[1] == bt.simulate(bt.UCB1(), PROBLEM, 0.3, horizon=300, runs=50)[0]).all()
+
+
+def test_without_values_theorys_are_played():
+    assert (
+        bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=9) == bt.simulate(bt.UCB1(), PROBLEM, 1, horizon=50, runs=9)
+    ).all()
+
+
+def test_a_policy_without_parameters_takes_any_value_and_ignores_it():
+    one = bt.simulate(bt.Greedy(), PROBLEM, [0.0, 7.5], horizon=50, runs=9)
+    assert (one[0] == one[1]).all()
+
+
+def test_validation_repeats_on_the_instances_it_names(tuning):
+    from banditune.engine.run import Job, play
+
+    (value,) = tuning.params.values()
+    job = Job(bt.UCB1(), PROBLEM, 300)
+    tuned, theory = play(job, np.array([[value], [1.0]]), range(FRESH, FRESH + 200))[:, :, 0]
+    assert tuning.regret.mean == tuned.mean()
+    assert tuning.theory.mean == theory.mean()
+    assert tuning.gain.mean == pytest.approx(theory.mean() - tuned.mean())
+    assert tuning.gain.se == pytest.approx(np.std(theory - tuned, ddof=1) / math.sqrt(200))
+    assert tuning.gain.low < tuning.gain.mean < tuning.gain.high
+
+
+def test_the_search_spends_what_it_says(tuning):
+    assert tuning.spent == sum(len(trial.values) * trial.size for trial in tuning.trials) <= tuning.budget
+    assert tuning.validated == 200
+    assert tuning.params.keys() == {"gamma"}
+
+
+def test_tuning_does_not_depend_on_threads(tuning):
+    again = bt.tune(bt.UCB1(), PROBLEM, horizon=300, budget=100, validate=200, curve=True, jobs=1)
+    assert again == tuning
+
+
+@pytest.mark.parametrize("tuner", [bt.Uniform(), bt.SequentialHalving(), bt.NoTeS(precision=0.05)])
+def test_every_tuner_works_through_the_door(tuner):
+    result = bt.tune(
+        bt.Thompson(), PROBLEM, tuner, horizon=100, budget=170, validate=50, regret="realised", noise="own"
+    )
+    assert result.spent <= 170
+    assert result.setup.tuner["name"] == tuner.name
+
+
+def test_integer_parameters_are_tuned_to_whole_numbers():
+    result = bt.tune(bt.ExploreThenCommit(), PROBLEM, horizon=300, budget=60, validate=50)
+    assert result.params["pulls"] == round(result.params["pulls"])
+    assert 1 <= result.params["pulls"] <= 100
+
+
+def test_a_curve_is_denser_where_it_bends():
+    curve = bt.curve(bt.UCB1(), bt.Bernoulli(arms=10), horizon=2000, runs=300)
+    near = np.sum(np.abs(curve.values - curve.best) < 0.15)
+    far = np.sum(np.abs(curve.values - 0.85) <= 0.15)
+    assert len(curve.values) == 33
+    assert near > 1.3 * far
+    assert curve.best in curve.values
+    assert curve.mean[list(curve.values).index(curve.best)] == curve.mean.min()
+    assert not curve.unimodality.rejected
+
+
+def test_refinement_adds_the_centres_of_bent_intervals():
+    units = np.linspace(0, 1, 9)
+    finer = denser(units, np.abs(units - 0.5) + 0.1, 2)
+    assert sorted(set(finer) - set(units)) == [0.4375, 0.5625]
+
+
+def test_a_curve_of_an_integer_parameter_has_no_value_twice():
+    curve = bt.curve(bt.ExploreThenCommit(), PROBLEM, horizon=60, runs=50)
+    assert (np.diff(curve.values) > 0).all()
+    assert (curve.values == np.round(curve.values)).all()
+    assert curve.log_scale
+
+
+def test_given_values_are_played_in_order():
+    curve = bt.curve(bt.UCB1(), PROBLEM, [0.5, 0.1, 0.1], horizon=50, runs=20)
+    assert curve.values.tolist() == [0.1, 0.5]
+    assert len(bt.curve(bt.Greedy(), PROBLEM, [0.0, 1.0], horizon=50, runs=20).values) == 2
+
+
+def heights(kind: str, points: int) -> np.ndarray:
+    x = np.linspace(0, 1, points)
+    return {
+        "flat": np.zeros(points),
+        "falling": -20 * x,
+        "dip": 30 * np.abs(x - 0.3),
+        "shelf": np.where(x < 0.5, 0.0, 30 * (x - 0.5)),
+        "two dips": 8 * np.cos(4 * np.pi * x),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["flat", "falling", "dip", "shelf"])
+@pytest.mark.parametrize("heavy", [False, True])
+def test_unimodal_curves_raise_false_alarms_at_the_stated_rate_at_most(kind, heavy):
+    """400 curves: at a rate of 5% a count above 37 has probability 1e-4."""
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(400):
+        common = rng.standard_normal(100)
+        noise = rng.standard_normal((17, 100))
+        if heavy:
+            noise = rng.exponential(1, (17, 100)) * (rng.random((17, 100)) < 0.1) * 20
+        alarms += check_unimodal(np.arange(17.0), heights(kind, 17)[:, None] + 5 * noise + common).rejected
+    assert alarms <= 37
+
+
+def test_two_dips_are_seen():
+    rng = np.random.default_rng(6)
+    regrets = heights("two dips", 17)[:, None] + 5 * rng.standard_normal((17, 100))
+    result = check_unimodal(np.linspace(0, 1, 17), regrets)
+    assert result.rejected
+    left, top, right = result.peak
+    assert left < top < right
+    assert top == pytest.approx(0.5, abs=0.07)
+
+
+def test_comparisons_are_paired_and_in_order(comparison):
+    means = [entry.regret.mean for entry in comparison.entries]
+    assert means == sorted(means)
+    assert comparison.best == comparison.entries[0].policy
+    assert comparison.entries[0].behind.mean == 0
+    assert {entry.policy for entry in comparison.entries} == {"ucb1", "ts", "greedy", "ucb1 (2)"}
+    greedy = next(entry for entry in comparison.entries if entry.policy == "greedy")
+    assert not greedy.tuned
+    assert greedy.spent == 0
+    for entry in comparison.entries:
+        assert entry.behind.mean == pytest.approx(entry.regret.mean - means[0])
+        assert entry.behind.se <= entry.regret.se + comparison.entries[0].regret.se
+
+
+def test_results_go_to_json_and_back_without_loss(tuning, comparison, tmp_path):
+    for result in (tuning, comparison, tuning.curve, tuning.regret, tuning.trials[0]):
+        assert bt.from_json(result.to_json()) == result
+        assert json.loads(result.to_json())["kind"] == type(result).__name__
+        result.save(tmp_path / "result.json")
+        assert bt.load(tmp_path / "result.json") == result
+
+
+def test_a_result_that_was_read_back_reads_the_same(tuning, comparison):
+    for result in (tuning, comparison, tuning.curve):
+        assert repr(bt.from_json(result.to_json())) == repr(result)
+
+
+def test_the_standard_error_of_a_single_run_is_null_in_json():
+    result = bt.tune(bt.UCB1(), PROBLEM, horizon=20, budget=8, validate=2)
+    assert math.isnan(result.trials[0].se[0])
+    assert "NaN" not in result.to_json()
+    assert bt.from_json(result.to_json()) == result
+
+
+def test_results_are_frozen(tuning):
+    with pytest.raises(AttributeError):
+        tuning.spent = 3
+    with pytest.raises(ValueError, match="read-only"):
+        tuning.curve.mean[0] = 0
+
+
+def test_results_go_to_pandas(tuning, comparison):
+    assert list(tuning.to_pandas().columns) == ["trial", "gamma", "mean", "se", "runs"]
+    assert len(tuning.curve.to_pandas()) == len(tuning.curve.values)
+    assert list(comparison.to_pandas()["policy"]) == [entry.policy for entry in comparison.entries]
+
+
+def test_results_can_be_read_and_drawn(tuning, comparison, tmp_path):
+    assert "tuned" in repr(tuning)
+    assert "loses least" in repr(comparison)
+    assert "<- best" in repr(tuning.curve)
+    for result in (tuning, comparison, tuning.curve):
+        for ending in ("svg", "png", "pdf"):
+            result.plot(tmp_path / f"figure.{ending}")
+            assert (tmp_path / f"figure.{ending}").stat().st_size > 1000
+        assert result.plot().axes
+    with pytest.raises(bt.BadRequest, match=r"\.svg, \.png or \.pdf"):
+        tuning.plot(tmp_path / "figure.docx")
+
+
+def test_a_verdict_is_no_stronger_than_the_data():
+    result = bt.tune(bt.UCB1(), bt.Mixture([(0.5, 0.5)]), horizon=20, budget=8, validate=2)
+    assert "may be no better" in repr(result)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "must be JSON"),
+        ('{"kind": "Nothing"}', "must be one of"),
+        ('{"kind": "Estimate", "mean": 1}', "must hold the fields"),
+        ("[" * 100_000, "must be JSON"),
+    ],
+)
+def test_a_broken_result_is_refused_in_a_sentence(text, message, tmp_path):
+    with pytest.raises(bt.BadRequest, match=message):
+        bt.from_json(text)
+    with pytest.raises(bt.BadRequest, match="cannot be read"):
+        bt.load(tmp_path / "missing.json")
+
+
+GOOD = {"policy": bt.UCB1(), "problem": PROBLEM, "horizon": 100, "runs": 5}
+BAD = [
+    ({"horizon": 0}, "whole number >= 1"),
+    ({"horizon": 2}, "`horizon >= arms` must hold for ucb1"),
+    ({"horizon": 10.5}, "whole number"),
+    ({"horizon": math.nan}, "whole number"),
+    ({"runs": 0}, "`runs`"),
+    ({"runs": -3}, "`runs`"),
+    ({"runs": True}, "`runs`"),
+    ({"seed": -1}, "`seed`"),
+    ({"jobs": 0}, "`jobs`"),
+    ({"regret": "both"}, "'expected', 'realised'"),
+    ({"noise": 1}, "'shared', 'own'"),
+    ({"at": []}, "increasing steps"),
+    ({"at": [5, 3]}, "increasing steps"),
+    ({"at": [101]}, "up to the horizon of 100"),
+    ({"at": ["x"]}, "`at`"),
+    ({"values": [1.1]}, "`0 <= gamma <= 1` must hold for ucb1, but got gamma=1.1"),
+    ({"values": [math.nan]}, "gamma=nan"),
+    ({"values": [math.inf]}, "gamma=inf"),
+    ({"values": [[0.1, 0.2]]}, "1 a row"),
+    ({"values": []}, "must be numbers"),
+    ({"values": "x"}, "must be numbers"),
+    ({"values": {"delta": 1}}, "gamma=nan"),
+    ({"policy": bt.UCB1}, "make one"),
+    ({"policy": "ucb1"}, "must be a policy"),
+    ({"problem": "bernoulli"}, "must be a problem"),
+    ({"policy": bt.Thompson(), "problem": bt.Gaussian()}, "needs rewards in [0, 1]"),
+    ({"policy": bt.ExploreThenCommit(), "horizon": 5}, "raise the horizon"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
+def test_bad_requests_are_refused_in_a_sentence(change, message):
+    request = GOOD | change
+    with pytest.raises(bt.BadRequest) as error:
+        bt.simulate(request.pop("policy"), request.pop("problem"), request.pop("values", None), **request)
+    assert message in str(error.value)
+    assert str(error.value).endswith(".")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: bt.Bernoulli(arms=1), "`arms >= 2`"),
+        (lambda: bt.Bernoulli(arms=2.0), "whole number"),
+        (lambda: bt.Bernoulli(arms=3, prior=(0, 1)), "`a > 0`"),
+        (lambda: bt.Bernoulli(arms=3, prior=(1, 2, 3)), "a pair (a, b)"),
+        (lambda: bt.Bernoulli(arms=3, prior=[(1, 2)] * 2), "3 such pairs"),
+        (lambda: bt.Bernoulli(arms=3, prior=(1, math.inf)), "must hold for the prior"),
+        (lambda: bt.Bernoulli(arms=3, names=["a", "b"]), "3 different names"),
+        (lambda: bt.Mixture([(0.5, 1.2)]), "probabilities in [0, 1]"),
+        (lambda: bt.Mixture([(0.5, math.nan)]), "probabilities in [0, 1]"),
+        (lambda: bt.Mixture([(0.5,)]), "two arms or more"),
+        (lambda: bt.Mixture([(0.5, 0.1), (0.2,)]), "equal length"),
+        (lambda: bt.Mixture([(0.5, 0.1)], weights=[0]), "not all 0"),
+        (lambda: bt.Mixture([(0.5, 0.1)], weights=[1, 1]), "1 numbers"),
+        (lambda: bt.BetaRewards(v=0), "`v > 0`"),
+        (lambda: bt.Gaussian(noise=-1), "`noise > 0`"),
+        (lambda: bt.Gaussian(prior=(0, 0)), "`sd > 0`"),
+        (lambda: bt.UCB1(noise=0), "`noise > 0`"),
+        (lambda: bt.UCB1(noise=math.nan), "finite number"),
+        (lambda: bt.Thompson(prior=(0, 1)), "`a > 0`"),
+        (lambda: bt.Thompson(prior=3), "2 finite numbers"),
+        (lambda: bt.GaussianThompson(noise=0), "must be > 0"),
+        (lambda: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS, horizon=50), "must be a tuner"),
+        (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, budget=5), "`budget >= 8`"),
+        (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, validate=1), "`validate`"),
+        (lambda: bt.tune(bt.Greedy(), PROBLEM, horizon=50), "exactly one parameter to be tuned, but greedy has 0"),
+        (lambda: bt.tune(TWO, PROBLEM, horizon=50), "two has 2 (a, b)"),
+        (lambda: bt.curve(TWO, PROBLEM, horizon=50), "over one parameter"),
+        (lambda: bt.compare([bt.UCB1()], PROBLEM, horizon=50), "two policies or more"),
+        (lambda: bt.compare([bt.UCB1(), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 8`"),
+        (lambda: bt.simulate(UPSIDE_DOWN, PROBLEM, horizon=50), "`low < high`"),
+        (lambda: bt.simulate(OFF_RANGE, PROBLEM, horizon=50), "theory's value"),
+    ],
+)
+def test_bad_records_are_refused_in_a_sentence(make, message):
+    with pytest.raises(bt.BadRequest) as error:
+        make()
+    assert message in str(error.value)
+
+
+@bt.scalar
+def choose_two(state, setting, step, params, stream):
+    return 0 if params[0] > params[1] else 1
+
+
+TWO = bt.arm_policy(
+    "two", choose_two, parameters=[bt.Parameter("a", 0, 1, theory=1), bt.Parameter("b", 0, 1, theory=0)]
+)
+UPSIDE_DOWN = bt.arm_policy("upside-down", choose_two, parameters=[bt.Parameter("a", 1, 0, theory=1)])
+OFF_RANGE = bt.arm_policy("off", choose_two, parameters=[bt.Parameter("a", 0, 1, theory=2)])
+
+
+def test_several_parameters_come_in_rows():
+    problem = bt.Mixture([(1.0, 0.0)])
+    regrets = bt.simulate(TWO, problem, [(1, 0), (0, 1)], horizon=10, runs=2)
+    assert regrets.tolist() == [[0, 0], [10, 10]]
+    assert (bt.simulate(TWO, problem, {"a": 0, "b": 1}, horizon=10, runs=2) == 10).all()
+    comparison = bt.compare([TWO, bt.UCB1()], problem, horizon=10, budget=8, validate=10)
+    assert comparison.best == "two"
+
+
+numbers = st.one_of(st.floats(), st.integers(-5, 10**18), st.text(max_size=3), st.none(), st.booleans())
+nonsense = st.one_of(numbers, st.lists(numbers, max_size=3), st.dictionaries(st.text(max_size=2), numbers, max_size=2))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(["horizon", "runs", "seed", "regret", "noise", "at", "jobs"]), nonsense, min_size=1
+    ),
+    nonsense,
+)
+def test_the_door_answers_nonsense_with_a_sentence_or_not_at_all(change, values):
+    request = {"horizon": 20, "runs": 3} | change
+    for name in ("horizon", "runs", "jobs"):
+        # Large but honest requests would be served; that is not what is tried here.
+        if isinstance(request.get(name), int) and request[name] > 50:
+            return
+    try:
+        bt.simulate(bt.UCB1(), PROBLEM, values, **request)
+    except bt.BadRequest as error:
+        assert "\n" not in str(error)
+
+
+@settings(max_examples=100, deadline=None)
+@given(nonsense, nonsense, nonsense)
+def test_problems_answer_nonsense_with_a_sentence_or_not_at_all(first, second, third):
+    if isinstance(first, int) and first > 10_000:
+        return
+    for make in (
+        lambda: bt.Bernoulli(arms=first, prior=second, names=third if isinstance(third, list) else ()),
+        lambda: bt.Mixture(first, weights=second),
+        lambda: bt.BetaRewards(v=first, prior=second),
+        lambda: bt.Gaussian(noise=first, prior=second),
+        lambda: bt.UCB1(noise=first),
+        lambda: bt.Thompson(prior=first),
+        lambda: bt.GaussianThompson(prior=first, noise=second),
+        lambda: bt.NoTeS(precision=first),
+    ):
+        with contextlib.suppress(bt.BadRequest):
+            make()
+
+
+def test_named_arms_and_priors_per_arm():
+    problem = bt.Bernoulli(arms=2, prior=[(1000, 1), (1, 1000)], names=["left", "right"])
+    assert problem.names == ("left", "right")
+    regrets = bt.simulate(bt.UCB1(), problem, [0.3], horizon=50, runs=50)
+    assert regrets.mean() < 2
+    assert bt.from_json(bt.curve(bt.UCB1(), problem, [0.3], horizon=50, runs=9).to_json()).setup.problem["names"]
+
+
+def test_log_ranges_map_the_unit_interval_evenly_in_the_logarithm():
+    among = Range("x", 1.0, 100.0, 1.0, False, "log")
+    assert [among.at(u) for u in (0, 0.5, 1)] == pytest.approx([1, 10, 100])
