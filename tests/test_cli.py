@@ -116,6 +116,10 @@ def test_own_policies_and_problems_come_from_a_file(banditune, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "mine on coins" in done.stdout
+    again = banditune(
+        "tune", "--policy", "own.py:mine", "--problem", "own.py:coins", "--horizon", "50", "--budget", "20"
+    )
+    assert again.stdout == done.stdout
     done = banditune(
         "tune", "--policy", "own.py:broken", "--problem", "own.py:coins", "--horizon", "50", "--budget", "20"
     )

@@ -21,6 +21,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+INTERRUPTED = 130
+
 OWN = "or FILE.py:NAME for your own (this runs that file)"
 Policy = Annotated[
     str, typer.Option(metavar="NAME", help=f"Policy from the shelf, e.g. ucb1, with options as ucb1:noise=1; {OWN}.")
@@ -327,9 +329,8 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        print("banditune: interrupted.", file=sys.stderr)
-        leave(130)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     except BrokenPipeError:
         leave(141)
     except BadRequest as error:
@@ -340,6 +341,9 @@ def main() -> None:
         if not hasattr(error, "format_message"):
             raise
         code = complain(error.format_message(), 2)
+    if code == INTERRUPTED:
+        complain("interrupted.", INTERRUPTED)
+        leave(INTERRUPTED)
     sys.exit(code or 0)
 
 

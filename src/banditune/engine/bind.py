@@ -25,6 +25,9 @@ from banditune.contracts import BadRequest, Fault, Slot
 
 Slots = Mapping[str, Callable[..., Any] | None]
 
+RULES = 1
+"""Part of every digest: raised when functions are bound or compiled in another way."""
+
 _lock = threading.RLock()
 
 
@@ -105,8 +108,8 @@ class _Binder:
         return self.done[function]
 
     def _copy(self, function: types.FunctionType, compile_it: bool) -> tuple[Callable[..., Any], str]:
-        scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
-        told = [_code_digest(function.__code__), repr(function.__defaults__), repr(function.__kwdefaults__)]
+        scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": __name__}
+        told = [str(RULES), _code_digest(function.__code__), repr(function.__defaults__), repr(function.__kwdefaults__)]
         for name, attributes in _names(function.__code__):
             if name in function.__globals__:
                 scope[name], digest = self._value(function, name, function.__globals__[name], attributes)
@@ -120,7 +123,8 @@ class _Binder:
         copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, tuple(cells))
         copy.__kwdefaults__ = function.__kwdefaults__
         copy.__qualname__ = f"{function.__name__}_{digest}"
-        copy.__module__ = function.__module__
+        # Code from the cache imports the module of every function in it: one that is always there, not a user's.
+        copy.__module__ = __name__
         return (self.finish(copy, function) if compile_it else copy), digest
 
     def _value(self, user: types.FunctionType, name: str, value: Any, attributes: tuple[str, ...]) -> tuple[Any, str]:

@@ -83,9 +83,9 @@ def instances(problem: Problem, seed: int, block: int) -> Instances:
     return Instances(means)
 
 
-def tasks(job: Job, rows: int, runs: range) -> Iterator[tuple[int, range]]:
-    """Cut the runs into (block, runs within the block) of about `TASK` rounds."""
-    size = max(1, min(BLOCK, TASK // max(1, rows * job.horizon)))
+def tasks(job: Job, rows: int, runs: range, workers: int) -> Iterator[tuple[int, range]]:
+    """Cut the runs into (block, runs within the block) of about `TASK` rounds, and so that every worker has some."""
+    size = max(1, min(BLOCK, TASK // max(1, rows * job.horizon), -(-len(runs) // workers)))
     for block in range(runs.start // BLOCK, -(-runs.stop // BLOCK)):
         within = range(max(runs.start, block * BLOCK), min(runs.stop, (block + 1) * BLOCK))
         for first in range(within.start, within.stop, size):
@@ -128,9 +128,10 @@ def play(
 
     sample = (np.empty((1, arms)), 0, np.empty((1, 1, 1)), np.empty(5))
     compile_for(compiled, arguments(*sample), f"the policy {job.policy.name!r} on the problem {job.problem.name!r}")
-    pool = ThreadPoolExecutor(jobs or cores())
+    workers = jobs or cores()
+    pool = ThreadPoolExecutor(workers)
     try:
-        todo = list(tasks(job, len(params), runs))
+        todo = list(tasks(job, len(params), runs, workers))
         for (_, within), trouble in zip(todo, pool.map(lambda t: task(*t), todo), strict=True):
             if trouble[0]:
                 raise Fault(complaint(job, params, within, trouble))

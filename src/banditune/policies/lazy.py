@@ -10,11 +10,12 @@ with probability p; a proposal is x = h + Exp / -g, accepted with probability f(
 proposal then has exactly the law of the posterior above h, with exactly its mass; otherwise the draw is below h. The
 leader proposes below h in the same way.
 
-Proposals of all arms together are a Poisson process with rate -log(1 - p) each, one unit of time a round: a round without
-points is one without proposals, and the gap to the next point is one exponential draw. Rivals' posteriors stand still
-meanwhile. The leader's moves with each reward, but its rewards have addresses and can be read ahead: over the next
-rounds, up to a word, its p is at most that of the present posterior plus all the failures to come (`bound_holds`), and a
-proposal is first thinned by the ratio of the two.
+Proposals of all arms together are a Poisson process with rate -log(1 - p) each, one unit of time a round: a round
+without points is one without proposals. On a clock that runs at the sum of the rates, the wait for the next point is a
+standard exponential, and stays one when the rates change. Rivals' posteriors stand still meanwhile. The leader's moves
+with each reward, but its rewards have addresses and can be read ahead: over the next rounds, up to a word, its p is at
+most that of the present posterior plus all the failures to come (`bound_holds`), and a proposal is first thinned by the
+ratio of the two.
 """
 
 from __future__ import annotations
@@ -23,7 +24,18 @@ import math
 from typing import NamedTuple
 
 from banditune.contracts import Floats, Integers, Play, Slot, scalar
-from banditune.streams import LANES, PSEUDO, aim, beta, exponential, ones, philox, stirling, uniform, uniform_pair, unit
+from banditune.streams import (
+    LANES,
+    PSEUDO,
+    aim,
+    make_ready,
+    ones,
+    philox,
+    quick_beta,
+    ready_pair,
+    stirling_series,
+    unit,
+)
 
 reward = Slot("reward")
 outcomes = Slot("outcomes")
@@ -31,23 +43,22 @@ outcomes = Slot("outcomes")
 FULL = -1.0
 """The rate of an arm that draws in full every round, because the tangent says too little about it."""
 
-
-STALE = 1e308
+TINY = 1e-12
+"""Thresholds closer to 0 are not used: a power of them could underflow."""
 
 
 class Posterior(NamedTuple):
-    """Beta shapes of every arm with the constant of its log-density; proposal rates; marks; words of outcomes."""
+    """Beta shapes, proposal rates, limits and successes of every arm; words of outcomes; lists of arms that draw."""
 
     a: Floats
     b: Floats
-    constant: Floats
     rate: Floats
-    mark: Floats
-    drawn: Floats
     limit: Floats
     successes: Floats
     word: Integers
     number: Integers
+    crowd: Integers
+    marked: Integers
 
 
 @scalar
@@ -59,11 +70,10 @@ def view_posterior(floats, integers, arms):
         floats[2 * arms : 3 * arms],
         floats[3 * arms : 4 * arms],
         floats[4 * arms : 5 * arms],
-        floats[5 * arms : 6 * arms],
-        floats[6 * arms : 7 * arms],
-        floats[7 * arms : 8 * arms],
         integers[:arms],
         integers[arms : 2 * arms],
+        integers[2 * arms : 3 * arms],
+        integers[3 * arms : 4 * arms],
     )
 
 
@@ -92,17 +102,26 @@ def outcomes_of(state, instance, arm, pull, rewards):
 
 
 @scalar
-def constant_of(a, b):
-    """The part of the log-density of Beta(a, b) that does not depend on x, by Stirling's formula with its error."""
+def density(a, b, x):
+    """The density of Beta(a, b) at x, by Stirling's formula with its error.
+
+    Shapes climb to 10, where the error's series is good to 1e-16, by f(x; a, b) = f(x; a + 1, b) a / ((a + b) x) and
+    its mirror image.
+    """
+    above = 1.0
+    below = x * (1.0 - x)
+    while a < 10.0:
+        above *= a
+        below *= (a + b) * x
+        a += 1.0
+    while b < 10.0:
+        above *= b
+        below *= (a + b) * (1.0 - x)
+        b += 1.0
     n = a + b
-    main = (a - 0.5) * math.log(n / a) + (b - 0.5) * math.log(n / b) + 0.5 * math.log(n / (2.0 * math.pi))
-    return main + stirling(n) - stirling(a) - stirling(b)
-
-
-@scalar
-def density(a, b, constant, x):
-    """The density of Beta(a, b) at x."""
-    return math.exp(min((a - 1.0) * math.log(x) + (b - 1.0) * math.log(1.0 - x) + constant, 700.0))
+    main = a * math.log(x * n / a) + b * math.log((1.0 - x) * n / b)
+    error = stirling_series(n) - stirling_series(a) - stirling_series(b)
+    return above / below * math.sqrt(a * b / (2.0 * math.pi * n)) * math.exp(min(main + error, 700.0))
 
 
 @scalar
@@ -112,60 +131,57 @@ def tangent(a, b, x):
 
 
 @scalar
-def learn(state, setting, pulls, arm, gamma):
+def learn(state, setting, pulls, arm, sharpness):
     """Renew an arm's posterior from its pulls and successes."""
-    a = (state.successes[arm] + setting.options[0]) / (gamma * gamma)
-    b = (pulls[arm] - state.successes[arm] + setting.options[1]) / (gamma * gamma)
-    state.a[arm] = a
-    state.b[arm] = b
-    state.constant[arm] = STALE
+    state.a[arm] = (state.successes[arm] + setting.options[0]) * sharpness
+    state.b[arm] = (pulls[arm] - state.successes[arm] + setting.options[1]) * sharpness
 
 
 @scalar
-def draw_above(state, arm, x, agent):
-    """The arm's posterior draw if it is above x, else -1."""
-    a = state.a[arm]
-    b = state.b[arm]
+def draw_above(a, b, x, agent):
+    """A posterior draw if it is above x, else -1."""
     slope = tangent(a, b, x)
     if slope < 0.0:
-        if state.constant[arm] == STALE:
-            state.constant[arm] = constant_of(a, b)
-        height = density(a, b, state.constant[arm], x)
+        height = density(a, b, x)
         if height < -slope:
-            if uniform(agent) * -slope >= height:
+            if ready_pair(agent)[0] * -slope >= height:
                 return -1.0
             return tail_draw(a, b, slope, x, agent)
-    value = beta(agent, a, b)
+    value = quick_beta(agent, a, b)
     return value if value > x else -1.0
 
 
 @scalar
 def tail_draw(a, b, slope, x, agent):
-    """Accept or reject a proposal beyond x, on the side where the tangent falls; -1 if it is rejected."""
-    first, second = uniform_pair(agent)
+    """Accept or reject a proposal beyond x, on the side where the tangent falls; -1 if it is rejected.
+
+    With g(v) = log(1 + v) - v, the log-density less its tangent is (a - 1) g(v) + (b - 1) g(w). For |v| < 1 the series
+    g(v) = -v^2 / 2 + v^3 / 3 - ... lies below its first two terms, by at most v^4 / (4 (1 - |v|)): mostly that decides.
+    """
+    first, second = ready_pair(agent)
     value = x + math.log(first) / slope
     if value <= 0.0 or value >= 1.0:
         return -1.0
-    # log f falls below its tangent by at most half its curvature times the distance squared, and exp(-z) > 1 - z.
-    near = 1.0 - max(x, value)
-    far = min(x, value)
-    curvature = (a - 1.0) / (far * far) + (b - 1.0) / (near * near)
-    if second < 1.0 - 0.5 * curvature * (value - x) * (value - x):
-        return value
-    # log f(value) - log f(x) without the constant.
-    rise = (a - 1.0) * math.log(value / x) + (b - 1.0) * math.log((1.0 - value) / (1.0 - x))
-    if math.log(second) < rise - slope * (value - x):
-        return value
-    return -1.0
+    v = (value - x) / x
+    w = (x - value) / (1.0 - x)
+    log_second = math.log(second)
+    if abs(v) < 0.5 and abs(w) < 0.5:
+        most = (a - 1.0) * (v / 3.0 - 0.5) * v * v + (b - 1.0) * (w / 3.0 - 0.5) * w * w
+        if log_second >= most:
+            return -1.0
+        if log_second < most - 0.5 * ((a - 1.0) * (v * v) * (v * v) + (b - 1.0) * (w * w) * (w * w)):
+            return value
+    rise = (a - 1.0) * (math.log(value / x) - v) + (b - 1.0) * (math.log((1.0 - value) / (1.0 - x)) - w)
+    return value if log_second < rise else -1.0
 
 
 @scalar
-def pull_arm(state, instance, setting, pulls, arm, rewards, gamma):
+def pull_arm(state, instance, setting, pulls, arm, rewards, sharpness):
     """Pull an arm once and learn."""
     pull = int(pulls[arm])
     state.successes[arm] += outcomes_of(state, instance, arm, pull, rewards) & 1
     pulls[arm] = pull + 1
-    learn(state, setting, pulls, arm, gamma)
+    learn(state, setting, pulls, arm, sharpness)
 
 
 @scalar
@@ -187,7 +203,7 @@ def spread(a, b):
 
 @scalar
 def set_thresholds(state, leader):
-    """Choose h, as many standard deviations below the leader as above its closest rival, and everybody's limit.
+    """Choose h, between the leader and its closest rival in proportion to their standard deviations, and all limits.
 
     A rival that is far away gets a lower limit than h: then it need not be asked when the leader draws below h.
     """
@@ -199,8 +215,8 @@ def set_thresholds(state, leader):
     for arm in range(len(state.a)):
         if arm != leader:
             centre = state.a[arm] / (state.a[arm] + state.b[arm])
-            # A third further down than midway: the leader's draws below h cost more than a rival's above it.
-            state.limit[arm] = 1.35 * (mean - centre) / (sd + spread(state.a[arm], state.b[arm]))
+            # Further down than midway (1.0): the leader's draws below h cost more than a rival's above it.
+            state.limit[arm] = 1.6 * (mean - centre) / (sd + spread(state.a[arm], state.b[arm]))
             closest = min(closest, state.limit[arm])
     for arm in range(len(state.a)):
         state.limit[arm] = mean - min(max(closest, state.limit[arm]), closest + 4.0) * sd
@@ -214,22 +230,20 @@ def rival_rate(state, arm):
     b = state.b[arm]
     x = state.limit[arm]
     n = a + b
-    if x <= 0.0 or (x * n - a) * (x * n - a) * (n + 1.0) < 0.5 * a * b or x * n < a:
+    if x <= TINY or (x * n - a) * (x * n - a) * (n + 1.0) < 0.5 * a * b or x * n < a:
         # Within .7 standard deviations of the mean, or below it: not worth a closer look.
         return FULL
     slope = tangent(a, b, x)
     if slope >= 0.0:
         return FULL
-    if state.constant[arm] == STALE:
-        state.constant[arm] = constant_of(a, b)
-    chance = density(a, b, state.constant[arm], x) / -slope
-    return -math.log1p(-chance) if chance < 0.4 else FULL
+    chance = density(a, b, x) / -slope
+    return -math.log1p(-chance) if chance < 0.3 else FULL
 
 
 @scalar
 def leader_chance(a, b, h):
     """The probability with which the leader proposes below h."""
-    return density(a, b, constant_of(a, b), h) / tangent(a, b, h)
+    return density(a, b, h) / tangent(a, b, h)
 
 
 @scalar
@@ -239,147 +253,171 @@ def bound_holds(a, b, h):
     The derivative of log f(h) is log h - E log(draw) in a, and log(1 - h) - E log(1 - draw) in b. By Jensen the latter is
     positive where h is below the mean a / n. E log(draw) = psi(a) - psi(n) > log(a / n) - 1/a, so the former is negative
     where h <= (a - 1) / n < (a / n) exp(-1 / a). The slope of the tangent grows in a and falls in b. If the condition
-    holds at (a, b), it holds at every posterior between.
+    holds at (a, b), it holds at every posterior between. The margin keeps rounding from turning the slope's sign.
     """
-    return h > 0.0 and h * (a + b) <= a - 1.0
+    return h > TINY and h * (a + b) * (1.0 + 1e-9) <= a - 1.0
 
 
 @scalar
 def advance_lazy(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
     """Play Thompson sampling from step `first` to step `last`."""
-    gamma = params[0]
+    greedy = params[0] < 1e-9
+    sharpness = 1.0 if greedy else 1.0 / (params[0] * params[0])
     state = view_posterior(floats, integers, setting.arms)
+    agent = make_ready(agent, integers[4 * setting.arms : 4 * setting.arms + 4])
     if first == 0:
         for arm in range(setting.arms):
             state.successes[arm] = 0.0
             state.number[arm] = -1
-            state.mark[arm] = 0.0
-            learn(state, setting, pulls, arm, max(gamma, 1e-9))
+            learn(state, setting, pulls, arm, sharpness)
     step = first
     while step < last:
         leader = highest_mean(state)
-        if gamma < 1e-9:
-            pull_arm(state, instance, setting, pulls, leader, rewards, 1e-9)
+        if greedy:
+            pull_arm(state, instance, setting, pulls, leader, rewards, sharpness)
             step += 1
         else:
-            step += phase(state, instance, setting, pulls, leader, agent, rewards, gamma, last - step)
+            step += phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, last - step)
 
 
 @scalar
-def phase(state, instance, setting, pulls, leader, agent, rewards, gamma, left):
+def phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, left):
     """Play rounds with one leader and one set of thresholds for as long as they serve; returns how many were played."""
     set_thresholds(state, leader)
     h = state.limit[leader]
-    full = 0
     for arm in range(setting.arms):
         if arm != leader:
             state.rate[arm] = rival_rate(state, arm)
-            full += 1 if state.rate[arm] == FULL else 0
+    full = gather(state, leader)
     step = 0
     surprises = 0
-    served = min(left, pulls[leader] / 4 + 16)
+    served = min(left, pulls[leader] / 3 + 16)
     until = -1
     chance = 1.0
     rates = 0.0
-    gap = 0.0
-    while step < served and surprises < 32:
+    wait = -math.log(ready_pair(agent)[0])
+    while step < served and surprises < 48:
         pull = int(pulls[leader])
         if pull >= until:
             until = pull + min(LANES - pull % LANES, 1 + pull // 8)
-            chance = 1.0 if full > 0 else window_chance(state, instance, leader, pull, until, h, rewards, gamma)
+            chance = 1.0 if full > 0 else window_chance(state, instance, leader, pull, until, h, rewards, sharpness)
             state.rate[leader] = -math.log1p(-chance) if chance < 0.4 else FULL
-            rates = 1e-300
-            for arm in range(setting.arms):
-                rates += max(state.rate[arm], 0.0)
-            gap = exponential(agent) / rates
-        room = min(until - pull, left - step)
+            rates = sum_of_rates(state)
         if full == 0 and state.rate[leader] != FULL:
-            quiet = int(min(gap, room * 1.0))
+            room = min(until - pull, left - step)
+            quiet = int(min(wait / rates, room * 1.0))
             word = outcomes_of(state, instance, leader, pull, rewards) & ((1 << quiet) - 1)
             state.successes[leader] += ones(word)
             pulls[leader] = pull + quiet
+            learn(state, setting, pulls, leader, sharpness)
             step += quiet
-            gap -= quiet
-            learn(state, setting, pulls, leader, gamma)
+            wait -= quiet * rates
             if quiet == room:
                 continue
-        while gap < 1.0:
-            first, second = uniform_pair(agent)
-            mark_one(state, first * rates)
-            gap -= math.log(second) / rates
-        gap -= 1.0
-        winner = resolve(state, leader, h, chance, agent)
-        pull_arm(state, instance, setting, pulls, winner, rewards, gamma)
+        marks = 0
+        while wait < rates:
+            first, second = ready_pair(agent)
+            marks = mark_one(state, first * rates, marks)
+            wait -= math.log(second)
+        wait -= rates
+        winner = resolve(state, leader, h, chance, full, marks, agent)
+        pull_arm(state, instance, setting, pulls, winner, rewards, sharpness)
         step += 1
         if winner != leader:
             surprises += 1
             before = state.rate[winner]
             state.rate[winner] = rival_rate(state, winner)
             if before != FULL or state.rate[winner] != FULL:
-                # The rates have changed: draw the next point anew (the process has no memory).
-                contested = full > 0
-                full += (1 if state.rate[winner] == FULL else 0) - (1 if before == FULL else 0)
-                rates = max(rates + max(state.rate[winner], 0.0) - max(before, 0.0), 1e-300)
-                gap = exponential(agent) / rates
-                if contested != (full > 0):
+                rates = sum_of_rates(state)
+                if before == FULL or state.rate[winner] == FULL:
+                    full = gather(state, leader)
                     until = -1
     return step
 
 
 @scalar
-def window_chance(state, instance, leader, pull, until, h, rewards, gamma):
+def gather(state, leader):
+    """List the rivals that draw in full; returns how many they are."""
+    full = 0
+    for arm in range(len(state.rate)):
+        if arm != leader and state.rate[arm] == FULL:
+            state.crowd[full] = arm
+            full += 1
+    return full
+
+
+@scalar
+def sum_of_rates(state):
+    """The rate of the proposals of all arms together; not quite 0, to divide by."""
+    total = 1e-300
+    for arm in range(len(state.rate)):
+        total += max(state.rate[arm], 0.0)
+    return total
+
+
+@scalar
+def window_chance(state, instance, leader, pull, until, h, rewards, sharpness):
     """A bound on the leader's chance to propose below h over its next pulls; 1 where there is none."""
     word = outcomes_of(state, instance, leader, pull, rewards) & ((1 << (until - pull)) - 1)
     a = state.a[leader]
-    b = state.b[leader] + (until - pull - ones(word)) / (gamma * gamma)
+    b = state.b[leader] + (until - pull - ones(word)) * sharpness
     return leader_chance(a, b, h) if bound_holds(a, b, h) else 1.0
 
 
 @scalar
-def mark_one(state, point):
-    """Mark the arm on whose share of the rates a point falls: it proposes in this round."""
-    last = 0
+def mark_one(state, point, marks):
+    """List the arm on whose share of the rates a point falls: it proposes in this round; returns the list's length."""
+    found = 0
     for arm in range(len(state.rate)):
         if state.rate[arm] != FULL:
-            last = arm
+            found = arm
             if point < state.rate[arm]:
                 break
             point -= state.rate[arm]
-    state.mark[last] = 1.0
+    for place in range(marks):
+        if state.marked[place] == found:
+            return marks
+    state.marked[marks] = found
+    return marks + 1
 
 
 @scalar
-def resolve(state, leader, h, chance, agent):
-    """The arm to pull in a round with draws; clears the marks.
+def resolve(state, leader, h, chance, full, marks, agent):
+    """The arm to pull in a round with draws.
 
-    Afterwards a rival without a draw is known to be below its limit, and the leader without one to be above h.
+    A rival without an accepted draw is known to be below its limit, and the leader without one to be above h.
     """
-    own = leader_draw(state, leader, h, chance, agent)
+    own = leader_draw(state, leader, h, chance, marks, agent)
     best = leader
     highest = own
-    for arm in range(len(state.mark)):
-        state.drawn[arm] = -1.0
+    for place in range(full):
+        arm = int(state.crowd[place])
+        value = quick_beta(agent, state.a[arm], state.b[arm])
+        if value > highest:
+            best = arm
+            highest = value
+    for place in range(marks):
+        arm = int(state.marked[place])
         if arm != leader:
-            if state.rate[arm] == FULL:
-                state.drawn[arm] = beta(agent, state.a[arm], state.b[arm])
-            elif state.mark[arm] > 0.0:
-                slope = tangent(state.a[arm], state.b[arm], state.limit[arm])
-                state.drawn[arm] = tail_draw(state.a[arm], state.b[arm], slope, state.limit[arm], agent)
-            if state.drawn[arm] > highest:
+            slope = tangent(state.a[arm], state.b[arm], state.limit[arm])
+            value = tail_draw(state.a[arm], state.b[arm], slope, state.limit[arm], agent)
+            if value > highest:
                 best = arm
-                highest = state.drawn[arm]
-        state.mark[arm] = 0.0
+                highest = value
     if own < 0.0:
         if highest <= h:
             return leader
         while own <= h:
-            own = beta(agent, state.a[leader], state.b[leader])
+            own = quick_beta(agent, state.a[leader], state.b[leader])
         return leader if own > highest else best
-    for arm in range(len(state.mark)):
-        if arm != leader and state.drawn[arm] < 0.0 and state.limit[arm] > highest:
-            value = draw_above(state, arm, highest, agent)
+    if highest >= h:
+        return best
+    # No limit is above h. An accepted draw is above its arm's limit, so an arm whose limit is higher has none.
+    for arm in range(len(state.limit)):
+        if arm != leader and state.rate[arm] != FULL and state.limit[arm] > highest:
+            value = draw_above(state.a[arm], state.b[arm], highest, agent)
             while value > state.limit[arm]:
-                value = draw_above(state, arm, highest, agent)
+                value = draw_above(state.a[arm], state.b[arm], highest, agent)
             if value > highest:
                 best = arm
                 highest = value
@@ -387,21 +425,22 @@ def resolve(state, leader, h, chance, agent):
 
 
 @scalar
-def leader_draw(state, leader, h, chance, agent):
+def leader_draw(state, leader, h, chance, marks, agent):
     """The leader's draw, if it draws in full or below h; else -1."""
     a = state.a[leader]
     b = state.b[leader]
     if state.rate[leader] == FULL:
-        return beta(agent, a, b)
-    if state.mark[leader] > 0.0 and uniform(agent) * chance < leader_chance(a, b, h):
-        return tail_draw(a, b, tangent(a, b, h), h, agent)
+        return quick_beta(agent, a, b)
+    for place in range(marks):
+        if state.marked[place] == leader and ready_pair(agent)[0] * chance < leader_chance(a, b, h):
+            return tail_draw(a, b, tangent(a, b, h), h, agent)
     return -1.0
 
 
 LAZY = Play(
     "lazy",
     advance_lazy,
-    lambda arms: (8 * arms, 2 * arms),
+    lambda arms: (5 * arms, 4 * arms + 4),
     applies=lambda policy, problem: min(policy.prior) >= 1,
     slots=lambda problem: {"outcomes": problem.words or words_from_rewards},
 )
