@@ -76,14 +76,15 @@ def test_version_and_help(banditune):
 
 
 def test_help_is_quick():
-    best = min(timed([sys.executable, "-m", "banditune", "--help"]) for _ in range(5))
-    assert best < 0.5
+    """Processor time, best of five: other tests run beside this one."""
+    assert min(processor_seconds([sys.executable, "-m", "banditune", "--help"]) for _ in range(5)) < 0.5
 
 
-def timed(command):
-    before = time.perf_counter()
+def processor_seconds(command):
+    before = os.times()
     subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - before
+    after = os.times()
+    return after.children_user - before.children_user + after.children_system - before.children_system
 
 
 OWN = """

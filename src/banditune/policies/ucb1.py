@@ -14,6 +14,9 @@ from banditune.streams import LANES, aim, ones
 reward = Slot("reward")
 words = Slot("words")
 
+FEW = 400
+"""Steps that are quicker played by staying than by one more level."""
+
 
 class Bounds(NamedTuple):
     """Pulls, total reward, mean and unscaled width of every arm."""
@@ -158,8 +161,8 @@ def advance_level(instance, setting, params, agent, rewards, floats, integers, p
         walk.number[step] = -1
         pull_once(instance, setting, params, rewards, walk.total, walk.value, pulls, step)
         step += 1
-    share = 0.7
-    while last - step > 16 * arms and gamma * scale > 0.0 and share > 0.1:
+    share = 0.6
+    while last - step > FEW and gamma * scale > 0.0 and share > 0.1:
         level = likely_level(walk, pulls, gamma * scale, step + share * (last - step))
         save(walk, pulls)
         left = last - step
