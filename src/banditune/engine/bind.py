@@ -66,7 +66,7 @@ def kernel(function: Callable[..., Any], slots: Slots | None = None) -> Callable
     flags: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
     def compiled(copy: Callable[..., Any], original: types.FunctionType) -> Callable[..., Any]:
-        outside = original.__module__.partition(".")[0] != "banditune"
+        outside = (original.__module__ or "").partition(".")[0] != "banditune"
         rare = hasattr(original, "__rare__")
         return numba.njit(copy, boundscheck=outside, forceinline=not rare, **flags)  # type: ignore[no-any-return]
 
