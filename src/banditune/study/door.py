@@ -13,13 +13,19 @@ from banditune.engine.run import Job
 from banditune.results import Setup
 
 LARGEST = 2**40
-"""Runs and horizons stay below this; so the validation instances of a study, which start here, are never its search's."""
+"""Runs stay below this; so the validation instances of a study, which start here, are never its search's."""
 
 
-def whole(name: str, value: Any, least: int = 1) -> int:
+LONGEST = 2**31
+"""The longest horizon: an arm's pulls fill one 32-bit word of an address."""
+
+
+def whole(name: str, value: Any, least: int = 1, most: int = LARGEST - 1) -> int:
     """A whole number, not too small and not absurdly large."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < LARGEST:
-        raise BadRequest(f"`{name}` must be a whole number >= {least} (and below 2^40), but got {name}={value!r}.")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise BadRequest(f"`{name}` must be a whole number >= {least}, but got {name}={value!r}.")
+    if value > most:
+        raise BadRequest(f"`{name} <= {most}` must hold, but got {name}={value!r}.")
     return int(value)
 
 
@@ -47,7 +53,7 @@ def job_of(
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r}{hint}.")
     if not isinstance(problem, Problem):
         raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {problem!r}.")
-    horizon = whole("horizon", horizon)
+    horizon = whole("horizon", horizon, most=LONGEST)
     job = Job(
         policy,
         problem,
