@@ -99,6 +99,33 @@ def test_the_field_order_of_a_record_counts():
     assert digest(types.FunctionType(code, {"State": Ab})) != digest(types.FunctionType(code, {"State": Ba}))
 
 
+def test_array_defaults_count_by_content_and_function_defaults_by_code():
+    def with_default(default):
+        def taker(x, table=default):
+            return x
+
+        return taker
+
+    tables = [np.zeros(5000), np.zeros(5000)]
+    tables[1][2500] = 1.0
+    assert digest(with_default(tables[0])) != digest(with_default(tables[1]))
+    assert digest(with_default(always(0))) != digest(with_default(always(1)))
+    assert digest(with_default(always(1))) == digest(with_default(always(1)))
+
+
+def test_redefining_a_helper_in_a_session_recompiles():
+    scope = {"bt": bt, "__name__": "session"}
+    exec(
+        "def helper(step):\n    return 0\n\ndef choose(state, setting, step, params, stream):\n    return helper(step)",
+        scope,
+    )
+    policy = bt.arm_policy("session", scope["choose"])
+    problem = bt.Mixture([(1.0, 0.0)])
+    assert bt.simulate(policy, problem, horizon=10, runs=1)[0, 0] == 0
+    exec("def helper(step):\n    return 1", scope)
+    assert bt.simulate(policy, problem, horizon=10, runs=1)[0, 0] == 10
+
+
 def test_comments_and_line_numbers_do_not_count():
     sources = ("def f(x):\n    return x + 1\n", "\n\n# why\ndef f(x):  # how\n    return x + 1\n")
     found = []

@@ -50,7 +50,7 @@ def test_curve_and_compare(banditune):
     assert done.returncode == 0
     assert "<- best" in done.stdout
     done = banditune(
-        "compare", *SMALL, "--policy", "ts:prior=2,2", "--policy", "greedy", "--budget", "20", "--validate", "50",
+        "compare", *SMALL, "--policy", "TS:prior=(2,2)", "--policy", "greedy", "--budget", "20", "--validate", "50",
         "--prior", "2,5",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -151,6 +151,8 @@ WRONG = [
     ([*TUNE, "--tuner", "notes:precision=nan"], "precision"),
     ([*TUNE, "--tuner", "notes:depth=3"], "takes precision, but got 'depth'"),
     ([*TUNE, "--tuner", "notes:3"], "option=value"),
+    (["tune", "--policy", "ucb1:noise=", *SMALL[2:]], "one value"),
+    (["tune", "--policy", "ucb1:noise=1,noise=2", *SMALL[2:]], "one value"),
     (["tune", "--policy", "ucb1:noise=inf", *SMALL[2:]], "finite number"),
     (["tune", "--policy", "greedy", *SMALL[2:]], "exactly one parameter"),
     (["curve", *SMALL, "--values", "0.1,2"], "`0 <= gamma <= 1` must hold"),
@@ -252,6 +254,28 @@ def test_a_progress_bar_is_shown_on_a_terminal_only():
     assert done.stderr == ""
     assert "\r" not in done.stdout
     assert "\x1b" not in done.stdout
+
+
+def test_a_full_disk_is_one_sentence():
+    done = subprocess.run(f"{sys.executable} -m banditune list > /dev/full", shell=True, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_command_the_help_is_shown(banditune):
+    done = banditune()
+    assert done.returncode == 0
+    assert done.stdout == banditune("--help").stdout
+
+
+def test_own_files_may_use_dataclasses_and_their_neighbours(banditune, tmp_path):
+    (tmp_path / "own.py").write_text(
+        OWN + "\nimport neighbour\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\n"
+    )
+    (tmp_path / "neighbour.py").write_text("")
+    done = banditune("tune", "--policy", "own.py:mine", *SMALL[2:], "--budget", "20", "--validate", "20")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_closed_pipe_is_no_traceback():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def plain_python(job: Job, params: np.ndarray, runs: int) -> np.ndarray:
     out = np.empty((len(params), runs, len(at)))
     kernel(
         engine.instances(problem, job.seed, 0).means[:runs], job.seed, 0, np.array(problem.options()), params,
-        np.array(policy.options(arms, job.horizon)), job.horizon, job.noise == "own", at, job.regret == "realised",
+        np.array(policy.options(arms, job.horizon)), job.horizon, int(job.noise == "own"), at, job.regret == "realised",
         np.zeros(policy.memory(arms)), np.zeros(0, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
         np.zeros((3, 4), np.int64), out, np.zeros(5), np.zeros(1, np.int64),
     )  # fmt: skip
@@ -197,11 +198,122 @@ def nan_reward(instance, arm, pull, step, stream):
     return math.nan if pull == 2 else 1.0
 
 
-def test_a_reward_that_is_not_a_number_is_named():
-    problem = bt.arm_problem("strange", lambda size, rng: rng.random((size, 3)), nan_reward, arms=3)
-    for shortcut in (True, False):
-        with pytest.raises(bt.Fault, match=r"'strange' paid another for arm 0 at step . of run 0"):
-            bt.simulate(bt.Greedy(), problem, horizon=20, runs=5, shortcut=shortcut)
+@bt.scalar
+def infinite_reward(instance, arm, pull, step, stream):
+    return math.inf if pull == 2 else 1.0
+
+
+@pytest.mark.parametrize("shortcut", [True, False])
+@pytest.mark.parametrize("reward", [nan_reward, infinite_reward])
+@pytest.mark.parametrize("policy", [bt.UCB1(), bt.Thompson(), bt.Greedy()])
+def test_a_reward_that_is_not_a_number_is_named(policy, reward, shortcut):
+    problem = bt.arm_problem("strange", lambda size, rng: rng.random((size, 3)), reward, arms=3, rewards="unit")
+    with pytest.raises(bt.Fault, match=r"'strange' paid another for arm . at step . of run 0"):
+        bt.simulate(policy, problem, horizon=20, runs=5, shortcut=shortcut)
+
+
+@bt.scalar
+def changing_reward(instance, arm, pull, step, stream):
+    return 1.0 if (step < 50) == (arm == 0) else 0.0
+
+
+def test_rewards_that_depend_on_the_step_are_played_step_by_step():
+    problem = bt.arm_problem(
+        "changing", lambda size, rng: rng.random((size, 2)), changing_reward, arms=2, rewards="unit"
+    )
+    for policy in (bt.UCB1(), bt.Thompson()):
+        assert shortcut_for(policy, problem) is None
+        assert shortcut_for(policy, bt.arm_problem("n", lambda size, rng: 0, nan_reward, arms=2, rewards="unit"))
+
+
+class AlwaysSecond(bt.UCB1):
+    choose = staticmethod(lambda state, setting, step, params, stream: 1)
+
+
+class AlwaysOne(bt.Bernoulli):
+    reward = staticmethod(lambda instance, arm, pull, step, stream: 1.0)
+
+
+def test_a_subclass_with_another_function_is_not_played_by_the_shortcut_of_its_parent():
+    assert shortcut_for(AlwaysSecond(), bt.Bernoulli()) is None
+    assert (bt.simulate(AlwaysSecond(), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=2) == 10).all()
+    assert AlwaysOne().words is None
+    assert shortcut_for(bt.UCB1(), AlwaysOne()).name == "stay"
+
+
+@bt.scalar
+def writes_params(state, setting, step, params, stream):
+    params[0] = 1.0
+    return 0
+
+
+def test_what_a_policy_is_told_it_cannot_change():
+    with pytest.raises(bt.Fault, match="cannot be compiled"):
+        bt.simulate(bt.arm_policy("writer", writes_params), bt.Bernoulli(arms=3), horizon=20, runs=5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cramped(bt.Greedy):
+    def memory(self, arms):
+        return arms
+
+
+@bt.scalar
+def first_arm(state, setting, step, params, stream):
+    return 0
+
+
+class CrampedOwn(Cramped):
+    choose = staticmethod(first_arm)
+
+
+def test_helpers_are_checked_too_in_a_users_policy():
+    with pytest.raises(bt.Fault, match="outside its memory"):
+        bt.simulate(CrampedOwn(), bt.Bernoulli(arms=3), horizon=20, runs=5)
+
+
+@bt.scalar
+def falls_off(state, setting, step, params, stream):
+    return 0 if step < 5 else None
+
+
+def test_a_policy_that_returns_nothing_is_named():
+    with pytest.raises(bt.Fault, match="must return an arm on every path"):
+        bt.simulate(bt.arm_policy("silent", falls_off), bt.Bernoulli(arms=3), horizon=20, runs=5)
+
+
+def test_a_sample_that_fails_is_named():
+    problem = bt.arm_problem("failing", lambda size, rng: 1 / 0, nan_reward, arms=3)
+    with pytest.raises(bt.Fault, match="'failing' failed: ZeroDivisionError"):
+        bt.simulate(bt.Greedy(), problem, horizon=20, runs=5)
+
+
+def test_a_fault_can_be_repeated_from_what_it_says():
+    @bt.scalar
+    def breaks_later(state, setting, step, params, stream):
+        return 9 if bt.uniform(stream) < 0.001 else 0
+
+    policy = bt.arm_policy("late", breaks_later)
+    with pytest.raises(bt.Fault) as error:
+        bt.simulate(policy, bt.Bernoulli(arms=3), horizon=20, runs=500)
+    run, step = (
+        re.search(r"first=(\d+)", str(error.value)).group(1),
+        re.search(r"at step (\d+)", str(error.value)).group(1),
+    )
+    with pytest.raises(bt.Fault, match=f"at step {step} of run {run} "):
+        bt.simulate(policy, bt.Bernoulli(arms=3), horizon=20, runs=1, first=int(run))
+
+
+def test_more_memory_than_there_is_is_refused_in_a_sentence():
+    with pytest.raises(bt.BadRequest, match="GiB of memory"):
+        bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), horizon=20, runs=2**40 - 1)
+
+
+def test_first_names_the_first_run():
+    whole = bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), [0.3], horizon=50, runs=600)
+    assert (
+        whole[:, 300:310] == bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), [0.3], horizon=50, runs=10, first=300)
+    ).all()
 
 
 @bt.scalar
@@ -217,11 +329,13 @@ def test_a_policy_that_writes_outside_its_memory_is_stopped():
 
 @bt.scalar
 def uses_a_list(state, setting, step, params, stream):
-    return [state].index(step)
+    return [state].index(step)  # a line to be named
 
 
 def test_code_that_cannot_be_compiled_is_one_sentence_with_the_policy():
-    with pytest.raises(bt.Fault, match="'listy' on the problem 'bernoulli' cannot be compiled"):
+    with pytest.raises(
+        bt.Fault, match=r"'listy' on the problem 'bernoulli' cannot be compiled: .* in test_engine.py, line"
+    ):
         bt.simulate(bt.arm_policy("listy", uses_a_list), bt.Bernoulli(arms=3), horizon=20, runs=5)
 
 

@@ -40,7 +40,7 @@ class StayOnly(bt.UCB1):
 def test_ucb1_shortcuts_pull_the_very_arms_of_the_plain_loop(problem, horizon):
     at = [min(problem.arms, horizon), horizon // 3, horizon // 3 + 1, horizon]
     runs = 3 if horizon > 5000 else 60
-    for noise, regret in ((0.5, "expected"), (2.0, "realised")):
+    for noise, regret in ((0.5, "expected"), (2.0, "realised"), (1e6, "expected")):
         arguments = {"horizon": horizon, "runs": runs, "at": sorted(set(at)), "regret": regret, "seed": 2}
         plain = bt.simulate(bt.UCB1(noise=noise), problem, GAMMAS, shortcut=False, **arguments)
         assert (plain == bt.simulate(StayOnly(noise=noise), problem, GAMMAS, **arguments)).all()
@@ -79,12 +79,22 @@ def test_lazy_thompson_pulls_the_arms_as_often_as_the_plain_loop(gamma):
         assert stats.ks_2samp(fast, slow).pvalue > 1e-4
 
 
-def test_lazy_thompson_at_gamma_zero_is_the_plain_loop():
+@pytest.mark.parametrize("prior", [(1, 1), (2.2, 1.1), (1.1, 2.2)])
+def test_lazy_thompson_at_gamma_zero_is_the_plain_loop(prior):
     for problem, horizon in SHAPES:
         if problem.rewards == "binary":
-            arguments = {"horizon": horizon, "runs": 40, "regret": "realised"}
-            fast = bt.simulate(bt.Thompson(), problem, [0.0], **arguments)
-            assert (fast == bt.simulate(bt.Thompson(), problem, [0.0], shortcut=False, **arguments)).all()
+            arguments = {"horizon": horizon, "runs": 60, "regret": "realised"}
+            fast = bt.simulate(bt.Thompson(prior=prior), problem, [0.0], **arguments)
+            assert (fast == bt.simulate(bt.Thompson(prior=prior), problem, [0.0], shortcut=False, **arguments)).all()
+
+
+def test_lazy_thompson_is_right_at_widths_next_to_nothing():
+    problem = bt.Mixture([(0.5, 0.45, 0.4)])
+    gammas = [2e-9, 1e-8, 1e-6, 1e-4]
+    lazy = bt.simulate(bt.Thompson(), problem, gammas, horizon=40, runs=60_000)
+    plain = bt.simulate(bt.Thompson(), problem, [1e-6], horizon=40, runs=60_000, shortcut=False, seed=5)[0]
+    for fast in lazy:
+        assert abs(fast.mean() - plain.mean()) < 4 * math.sqrt((fast.var() + plain.var()) / 60_000)
 
 
 def test_shortcuts_can_be_switched_off():
@@ -96,9 +106,9 @@ def test_shortcuts_can_be_switched_off():
 
 
 def test_blocks_of_instances_are_functions_of_the_seed_and_their_number():
-    instances.cache_clear()
-    first = instances(bt.Bernoulli(arms=3), 1, 5).means.copy()
-    instances.cache_clear()
+    first = instances(bt.Bernoulli(arms=3), 1, 5).means
     instances(bt.Bernoulli(arms=3), 1, 4)
     assert (instances(bt.Bernoulli(arms=3), 1, 5).means == first).all()
-    assert (instances(bt.Bernoulli(arms=3), 2, 5).means != first).any()
+    others = [(1, 4), (2, 5), (1 + 5 * 2**32, 0), (1, 5 + 2**32), (1 + 2**32, 5)]
+    for seed, block in others:
+        assert (instances(bt.Bernoulli(arms=3), seed, block).means != first).any()

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
+import threading
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import banditune as bt
 from banditune.contracts import Range
+from banditune.results import student_quantile
 from banditune.study.unimodal import check_unimodal
 from banditune.study.verbs import FRESH, denser
 
@@ -142,6 +146,54 @@ def test_unimodal_curves_raise_false_alarms_at_the_stated_rate_at_most(kind, hea
     assert alarms <= 37
 
 
+@pytest.mark.parametrize("runs", [2, 5, 10, 30])
+def test_few_runs_raise_no_more_false_alarms(runs):
+    rng = np.random.default_rng(7)
+    alarms = sum(check_unimodal(np.arange(33.0), rng.standard_normal((33, runs))).rejected for _ in range(400))
+    assert alarms <= 37
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 5, 10, 30, 1000])
+def test_student_quantiles(degrees):
+    assert student_quantile(0.975, degrees) == pytest.approx(
+        stats.t.ppf(0.975, degrees), rel=0.03 if degrees == 3 else 0.01
+    )
+
+
+def test_intervals_cover_at_their_rate_even_with_few_runs():
+    rng = np.random.default_rng(8)
+    for size in (2, 5, 20):
+        samples = [bt.Estimate.of(rng.standard_normal(size)) for _ in range(2000)]
+        assert np.mean([s.low <= 0 <= s.high for s in samples]) > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_the_regret_at_the_best_value_of_a_curve_is_not_too_low():
+    """The lowest of the means is; `best_regret` is unbiased for the value that was chosen."""
+    problem, differences, lowest = bt.Bernoulli(arms=3), [], []
+    for seed in range(60):
+        curve = bt.curve(bt.UCB1(), problem, np.linspace(0.05, 0.4, 8), horizon=200, runs=60, seed=seed)
+        truth = bt.simulate(bt.UCB1(), problem, [curve.best], horizon=200, runs=4000, seed=1000 + seed).mean()
+        differences.append(curve.best_regret.mean - truth)
+        lowest.append(curve.mean.min() - truth)
+    assert abs(np.mean(differences)) < 4 * np.std(differences) / math.sqrt(60)
+    assert np.mean(lowest) < -2 * np.std(lowest) / math.sqrt(60)
+
+
+def test_own_noise_is_own_in_a_refined_curve_and_between_policies():
+    @bt.scalar
+    def ignores(state, setting, step, params, stream):
+        return bt.random_arm(state, stream)
+
+    policy = bt.arm_policy("ignores", ignores, parameters=[bt.Parameter("x", 0, 1, theory=0)])
+    shared, own = (bt.curve(policy, PROBLEM, horizon=20, runs=40, noise=noise) for noise in ("shared", "own"))
+    assert len(set(shared.mean)) == 1
+    assert len(set(own.mean)) == len(own.values)
+    behind = (
+        bt.compare([bt.UCB1(), bt.UCB1()], PROBLEM, horizon=50, budget=8, validate=50, noise="own").entries[1].behind
+    )
+    assert behind.se > 0
+
+
 def test_two_dips_are_seen():
     rng = np.random.default_rng(6)
     regrets = heights("two dips", 17)[:, None] + 5 * rng.standard_normal((17, 100))
@@ -157,7 +209,8 @@ def test_comparisons_are_paired_and_in_order(comparison):
     assert means == sorted(means)
     assert comparison.best == comparison.entries[0].policy
     assert comparison.entries[0].behind.mean == 0
-    assert {entry.policy for entry in comparison.entries} == {"ucb1", "ts", "greedy", "ucb1 (2)"}
+    assert {entry.policy for entry in comparison.entries} == {"ucb1", "ts", "greedy", "ucb1(noise=1.0)"}
+    assert {"name": "ucb1", "noise": 1.0} in [entry.made for entry in comparison.entries]
     greedy = next(entry for entry in comparison.entries if entry.policy == "greedy")
     assert not greedy.tuned
     assert greedy.spent == 0
@@ -184,6 +237,24 @@ def test_the_standard_error_of_a_single_run_is_null_in_json():
     assert math.isnan(result.trials[0].se[0])
     assert "NaN" not in result.to_json()
     assert bt.from_json(result.to_json()) == result
+
+
+def test_files_keep_their_mode_and_links_are_followed(tuning, tmp_path):
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    tuning.save(link)
+    assert link.is_symlink()
+    assert bt.load(target) == tuning
+    assert target.stat().st_mode & 0o777 == 0o600
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=pipe.read_bytes)
+    reader.start()
+    tuning.regret.save(pipe)
+    reader.join(10)
+    assert pipe.is_fifo()
 
 
 def test_results_are_frozen(tuning):
@@ -224,6 +295,9 @@ def test_a_verdict_is_no_stronger_than_the_data():
         ('{"kind": "Nothing"}', "must be one of"),
         ('{"kind": "Estimate", "mean": 1}', "must hold the fields"),
         ("[" * 100_000, "must be JSON"),
+        ("5", "must be one of"),
+        ("[1]", "must be one of"),
+        ('{"kind": "Estimate", "mean": "x", "se": 1, "low": 0, "high": 1, "runs": 2}', "must be of type float"),
     ],
 )
 def test_a_broken_result_is_refused_in_a_sentence(text, message, tmp_path):
@@ -238,6 +312,7 @@ BAD = [
     ({"horizon": 0}, "whole number >= 1"),
     ({"horizon": 2}, "`horizon >= arms` must hold for ucb1"),
     ({"horizon": 10.5}, "whole number"),
+    ({"horizon": 2**32}, "`horizon <= 2147483648`"),
     ({"horizon": math.nan}, "whole number"),
     ({"runs": 0}, "`runs`"),
     ({"runs": -3}, "`runs`"),
@@ -256,7 +331,7 @@ BAD = [
     ({"values": [[0.1, 0.2]]}, "1 a row"),
     ({"values": []}, "must be numbers"),
     ({"values": "x"}, "must be numbers"),
-    ({"values": {"delta": 1}}, "gamma=nan"),
+    ({"values": {"delta": 1}}, "are gamma, but got delta"),
     ({"policy": bt.UCB1}, "make one"),
     ({"policy": "ucb1"}, "must be a policy"),
     ({"problem": "bernoulli"}, "must be a problem"),
@@ -294,9 +369,18 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
         (lambda: bt.BetaRewards(v=0), "`v > 0`"),
         (lambda: bt.Gaussian(noise=-1), "`noise > 0`"),
         (lambda: bt.Gaussian(prior=(0, 0)), "`sd > 0`"),
-        (lambda: bt.UCB1(noise=0), "`noise > 0`"),
+        (lambda: bt.UCB1(noise=0), "`0 < noise"),
         (lambda: bt.UCB1(noise=math.nan), "finite number"),
-        (lambda: bt.Thompson(prior=(0, 1)), "`a > 0`"),
+        (lambda: bt.Thompson(prior=(0, 1)), "`a >= 0.1`"),
+        (lambda: bt.Parameter("x", 0, 1, theory=0.5, scale="Log"), "'linear' or 'log'"),
+        (lambda: bt.Parameter("x", 0, 1, theory=0.5, scale="log").within(2, 10), "`low > 0`"),
+        (lambda: bt.Bernoulli(arms=2, names="ab"), "2 different names"),
+        (lambda: bt.Bernoulli(arms=2, names=5), "2 different names"),
+        (lambda: bt.Bernoulli(arms=2, names=["", "b"]), "2 different names"),
+        (lambda: bt.GaussianThompson(noise=1e-200), "must be > 0"),
+        (lambda: bt.UCB1(noise=1e308), "`0 < noise < 1e100`"),
+        (lambda: bt.arm_policy("x", 3), "must be a function"),
+        (lambda: bt.text(3), "can be told"),
         (lambda: bt.Thompson(prior=3), "2 finite numbers"),
         (lambda: bt.GaussianThompson(noise=0), "must be > 0"),
         (lambda: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS, horizon=50), "must be a tuner"),
@@ -378,6 +462,13 @@ def test_problems_answer_nonsense_with_a_sentence_or_not_at_all(first, second, t
     ):
         with contextlib.suppress(bt.BadRequest):
             make()
+
+
+def test_names_with_dollars_and_foreign_letters_can_be_drawn(tmp_path):
+    policy = bt.arm_policy("$\\foo$ 漢字", choose_two, parameters=[bt.Parameter("$a_b$", 0, 1, theory=1)])
+    curve = bt.curve(bt.UCB1(), bt.Bernoulli(arms=2, names=["$\\x$", "漢"]), [0.1, 1], horizon=20, runs=9)
+    curve.plot(tmp_path / "curve.png")
+    assert policy.name.startswith("$")
 
 
 def test_named_arms_and_priors_per_arm():

@@ -48,8 +48,8 @@ Values = Annotated[
     str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them a grid, denser where it bends.")
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same answer.")]
-Regret = Annotated[str, typer.Option(help="expected or realised regret.")]
-Noise = Annotated[str, typer.Option(help="shared or own reward noise for each parameter value.")]
+Regret = Annotated[str, typer.Option(metavar="expected|realised", help="Which regret to count.")]
+Noise = Annotated[str, typer.Option(metavar="shared|own", help="Reward noise of the parameter values on an instance.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; all cores unless told.")]
 Shortcut = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
@@ -194,9 +194,13 @@ def show(json: Json = False) -> None:
         width = max(len(name) for name in entries)
         for name, entry in entries.items():
             typer.echo(f"  {name.ljust(width)}  {entry['about']}")
-            for detail in (entry["parameters"], entry["options"]):
-                if detail:
-                    typer.echo(f"  {' ' * width}    {detail}")
+            for parameter in entry["parameters"]:
+                whole = ", a whole number" if parameter["integer"] else ""
+                span = f"[{parameter['low']}, {parameter['high']}]{whole}"
+                typer.echo(f"  {' ' * width}    tunes {parameter['name']} in {span}, theory {parameter['theory']}")
+            if entry["options"]:
+                told = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
+                typer.echo(f"  {' ' * width}    options {told}")
         typer.echo("")
 
 
@@ -244,14 +248,14 @@ def deliver(work: Callable[[Any], Any], *, json: bool, output: Path | None, plot
     result = attended(work, quiet=quiet)
     if output is not None:
         result.save(output)
-    if plot is not None:
-        result.plot(plot)
     if json:
         typer.echo(result.to_json())
     elif not quiet:
         from banditune.report.tables import text
 
         typer.echo(text(result))
+    if plot is not None:
+        result.plot(plot)
 
 
 def attended(work: Callable[[Any], Any], *, quiet: bool) -> Any:
@@ -311,7 +315,7 @@ class Bar:
             )
             self.live = Progress(*columns, console=Console(stderr=True), transient=True)
             self.live.start()
-            self.live.add_task("getting ready", total=None, runs="")
+            self.live.add_task("getting ready (a new policy is compiled once)", total=None, runs="")
         if self.total:
             told = f"{self.done:,} of {self.total:,} runs"
             self.live.update(0, description="playing", completed=self.done, total=self.total, runs=told)
@@ -326,6 +330,8 @@ def main() -> None:
     """Run the command line: 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted."""
     from banditune.contracts import BadRequest, Fault
 
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -333,6 +339,9 @@ def main() -> None:
         code = INTERRUPTED
     except BrokenPipeError:
         leave(141)
+    except OSError as error:
+        complain(f"the output cannot be written: {error.strerror or error}.", 1)
+        leave(1)
     except BadRequest as error:
         code = complain(error, 2)
     except Fault as error:

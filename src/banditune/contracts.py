@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -50,6 +50,19 @@ def rare(function: Function) -> Function:
     """Mark scalar code off the hot path: it is compiled as a call, while other scalar code is pasted into its callers."""
     function.__rare__ = True  # type: ignore[attr-defined]
     return scalar(function)
+
+
+def in_words(words: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Mark a scalar `reward` that pays 0 or 1 with the function that draws 32 of the same rewards at once.
+
+    The mark belongs to the function: a problem with another `reward` has no words.
+    """
+
+    def mark(function: Function) -> Function:
+        function.__words__ = words  # type: ignore[attr-defined]
+        return function
+
+    return mark
 
 
 class Slot:
@@ -99,6 +112,10 @@ class Parameter:
     integer: bool = False
     scale: str = "linear"
 
+    def __post_init__(self) -> None:
+        if self.scale not in ("linear", "log"):
+            raise BadRequest(f"`scale` must be 'linear' or 'log', but got {self.scale!r}.")
+
     def within(self, arms: int, horizon: int) -> Range:
         """The parameter's range for this many arms and this horizon."""
         low, high, theory = (
@@ -110,6 +127,8 @@ class Parameter:
                 f"`low < high` must hold for the parameter {self.name!r}, but its range is [{low:g}, {high:g}] with "
                 f"arms={arms} and horizon={horizon}; raise the horizon or change the bounds."
             )
+        if self.scale == "log" and low <= 0:
+            raise BadRequest(f"`low > 0` must hold for the parameter {self.name!r} on a log scale, but got {low:g}.")
         if not low <= theory <= high:
             raise BadRequest(
                 f"theory's value of the parameter {self.name!r} must lie in [{low:g}, {high:g}], but got {theory:g}."
@@ -134,18 +153,23 @@ class Range:
             value = math.exp(math.log(self.low) + unit * (math.log(self.high) - math.log(self.low)))
         else:
             value = self.low + unit * (self.high - self.low)
-        return float(round(value)) if self.integer else min(max(value, self.low), self.high)
+        value = min(max(value, self.low), self.high)
+        return float(min(max(round(value), math.ceil(self.low)), math.floor(self.high))) if self.integer else value
 
 
 class Play(NamedTuple):
     """A faster way to play a policy, exact in law: `advance` fills `pulls` from one step to another.
 
-    `memory` says how many floats and integers it keeps for so many arms; `applies` whether it is right for this policy
-    and problem; `slots` fills slots of its own.
+    `advance` returns False where it met a reward that is not finite.
+
+    `stands_for` are the functions of the policy that it plays: one that has others is played step by step. `memory`
+    says how many floats and integers it keeps for so many arms; `applies` whether it is right for this policy and
+    problem; `slots` fills slots of its own.
     """
 
     name: str
     advance: Callable[..., Any]
+    stands_for: tuple[Callable[..., Any], ...]
     memory: Callable[[int], tuple[int, int]]
     applies: Callable[[Any, Any], bool] = lambda policy, problem: True
     slots: Callable[[Any], dict[str, Callable[..., Any]]] = lambda problem: {}
@@ -153,8 +177,20 @@ class Play(NamedTuple):
 
 def described(record: Any) -> dict[str, Any]:
     """The name of a policy, problem or tuner and the options it was made with, ready for JSON."""
+    if not is_dataclass(record):
+        raise BadRequest(
+            f"{type(record).__name__} must be a frozen dataclass, so that results can say what was played."
+        )
     options = {f.name: plain(getattr(record, f.name)) for f in fields(record) if f.metadata.get("told", True)}
-    return {"name": record.name, **options}
+    return {"name": str(getattr(record, "name", "")), **options}
+
+
+def label(record: Any) -> str:
+    """The name, with the options that are not the usual ones: ucb1(noise=1)."""
+    told = described(record)
+    usual = {f.name: plain(f.default) for f in fields(record)}
+    options = ", ".join(f"{key}={value}" for key, value in told.items() if key != "name" and value != usual[key])
+    return f"{record.name}({options})" if options else str(record.name)
 
 
 def plain(value: Any) -> Any:
@@ -204,7 +240,7 @@ class Problem:
     """A distribution of problem instances.
 
     `sample(size, rng)` draws instances with NumPy; the scalar `reward(instance, arm, pull, step, stream)` draws one
-    reward, a function of its address alone. `words`, where rewards are 0 or 1, draws 32 pulls of an arm at once.
+    reward, a function of its address alone.
     """
 
     name: Any
@@ -212,9 +248,18 @@ class Problem:
     names: Any = ()
     rewards: Any = "real"
     """What rewards can be: "binary", "unit" for [0, 1], or "real"."""
-    words: Any = None
 
     reward: Callable[..., Any]
+
+    @property
+    def words(self) -> Callable[..., Any] | None:
+        """A scalar function that draws 32 pulls of an arm at once, if `reward` has one: see `in_words`."""
+        return getattr(self.reward, "__words__", None)
+
+    @property
+    def per_pull(self) -> bool:
+        """Whether a reward depends on arm and pull only, not on the step: what shortcuts need."""
+        return True
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         """Draw `size` instances."""

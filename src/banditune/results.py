@@ -17,8 +17,21 @@ import numpy as np
 from banditune.contracts import BadRequest, Floats, plain
 
 LEVEL = 0.95
-QUANTILE = NormalDist().inv_cdf(0.5 + LEVEL / 2)
-"""Intervals are mean +- this many standard errors: 95% by the central limit theorem."""
+TAIL = 0.5 + LEVEL / 2
+
+
+def student_quantile(level: float, degrees: int) -> float:
+    """A quantile of Student's t: in closed form for 1 and 2 degrees, else by its expansion (Abramowitz, Stegun 26.7.5)."""
+    if degrees <= 1:
+        return math.tan(math.pi * (level - 0.5))
+    if degrees == 2:
+        return (2 * level - 1) * math.sqrt(2 / (4 * level * (1 - level)))
+    z = NormalDist().inv_cdf(level)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / degrees + second / degrees**2 + third / degrees**3
+
 
 KINDS: dict[str, type] = {}
 """Records that can be read back, by name."""
@@ -42,10 +55,6 @@ class Record:
         """Write the JSON to a file, whole or not at all."""
         write_whole(path, (self.to_json(indent=1) + "\n").encode())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Field names and plain values."""
-        return {f.name: encoded(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
-
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the result with matplotlib; returns the figure, or writes it to a file."""
         import banditune  # through the front door: records know nothing of drawing
@@ -67,7 +76,7 @@ class Record:
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Estimate(Record):
-    """A mean with its standard error and 95% interval."""
+    """A mean with its standard error and 95% interval (Student's t: as far as the central limit theorem holds)."""
 
     mean: float
     se: float
@@ -80,7 +89,8 @@ class Estimate(Record):
         """The mean of a sample, one number per run."""
         mean = float(np.mean(sample))
         se = float(np.std(sample, ddof=1) / math.sqrt(len(sample))) if len(sample) > 1 else math.nan
-        return cls(mean, se, mean - QUANTILE * se, mean + QUANTILE * se, len(sample))
+        reach = student_quantile(TAIL, len(sample) - 1) * se
+        return cls(mean, se, mean - reach, mean + reach, len(sample))
 
     def __repr__(self) -> str:
         return f"{self.mean:.4g} +- {self.se:.2g} (95%: {self.low:.4g} to {self.high:.4g}, {self.runs} runs)"
@@ -91,14 +101,14 @@ class Estimate(Record):
 class Setup(Record):
     """Everything that is needed to repeat a result."""
 
-    policy: Mapping[str, Any]
+    policy: Mapping[str, Any] | None
     problem: Mapping[str, Any]
     horizon: int
     seed: int
     regret: str
     noise: str
     shortcut: bool
-    version: str
+    versions: Mapping[str, str]
     tuner: Mapping[str, Any] | None = None
 
     @property
@@ -107,7 +117,8 @@ class Setup(Record):
         return str(self.tuner["name"]) if self.tuner else "none"
 
     def __repr__(self) -> str:
-        return f"{self.policy['name']} on {self.problem['name']}, horizon {self.horizon}, seed {self.seed}"
+        name = self.policy["name"] if self.policy else "several policies"
+        return f"{name} on {self.problem['name']}, horizon {self.horizon}, seed {self.seed}"
 
 
 @_kept
@@ -208,6 +219,7 @@ class Entry(Record):
     """One policy of a comparison: its parameters and its regret, and how much more it loses than the best policy."""
 
     policy: str
+    made: Mapping[str, Any]
     params: Mapping[str, float]
     tuned: bool
     regret: Estimate
@@ -284,11 +296,27 @@ def decoded(value: Any) -> Any:
     if sorted(wanted) != sorted(given):
         raise BadRequest(f"a {kind.__name__} must hold the fields {wanted}, but got {sorted(given)}.")
     for f in fields(kind):
+        _check_type(kind, f.name, str(f.type), given[f.name])
         if f.type == "Floats":
             given[f.name] = frozen([math.nan if number is None else number for number in given[f.name]])
         elif f.type == "float" and given[f.name] is None:
             given[f.name] = math.nan
     return kind(**given)
+
+
+def _check_type(kind: type, name: str, wanted: str, value: Any) -> None:
+    """A field of the type that the record declares."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    good = {
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "float": number or value is None,
+        "str": isinstance(value, str),
+        "bool": isinstance(value, bool),
+        "Floats": isinstance(value, tuple) and all(isinstance(item, int | float | None) for item in value),
+    }
+    record = KINDS.get(wanted)
+    if not good.get(wanted, record is None or isinstance(value, record)):
+        raise BadRequest(f"the field {name!r} of a {kind.__name__} must be of type {wanted}, but got {value!r:.60}.")
 
 
 def frozen(numbers: Any) -> Floats:
@@ -301,7 +329,10 @@ def frozen(numbers: Any) -> Floats:
 def from_json(text: str) -> Any:
     """Read a result that `to_json` wrote."""
     try:
-        return decoded(json.loads(text))
+        found = decoded(json.loads(text))
+        if not isinstance(found, Record):
+            raise BadRequest(f"a result must be one of {sorted(KINDS)}, but got {type(found).__name__}.")
+        return found
     except (json.JSONDecodeError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, BadRequest):
             raise
@@ -318,15 +349,19 @@ def load(path: str | Path) -> Any:
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    path = Path(path)
+    """Write a file, whole or not at all; links are followed, modes kept, devices and pipes written to as they are."""
+    target = Path(path).resolve()
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+            return
+        mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            os.chmod(name, 0o644)
-            os.replace(name, path)
+            os.chmod(name, mode)
+            os.replace(name, target)
         except BaseException:
             os.unlink(name)
             raise
@@ -334,14 +369,24 @@ def write_whole(path: str | Path, content: bytes) -> None:
         raise BadRequest(f"the file {str(path)!r} cannot be written: {error.strerror or error}.") from error
 
 
+def _umask() -> int:
+    """The mask of new files' modes, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
 def check_writable(path: str | Path) -> None:
     """Complain before the work, not after it, about a path that cannot be written."""
-    folder = Path(path).parent
+    folder = Path(path).resolve().parent
     if not folder.is_dir():
         raise BadRequest(f"the file {str(path)!r} cannot be written: there is no folder {str(folder)!r}.")
     if Path(path).is_dir():
         raise BadRequest(f"the file {str(path)!r} cannot be written: it is a folder.")
     try:
+        if Path(path).exists():
+            with open(path, "ab"):
+                return
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import inspect
-import math
+import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from banditune.contracts import BadRequest, Parameter
@@ -19,6 +21,7 @@ def pick(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind: ty
     if ".py:" in spec or spec.endswith(".py"):
         return from_file(what, spec, kind, options)
     name, _, told = spec.partition(":")
+    name = name.lower()
     if name not in shelf:
         near = difflib.get_close_matches(name, shelf, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else "."
@@ -43,6 +46,8 @@ def pairs(spec: str, told: str) -> dict[str, Any]:
     found: dict[str, str] = {}
     for piece in filter(None, told.split(",")):
         option, equals, value = piece.partition("=")
+        if equals and (not value or option.strip() in found):
+            raise BadRequest(f"every option must have one value, but got {spec!r}.")
         if equals:
             found[option.strip()] = value
         elif found:
@@ -54,6 +59,7 @@ def pairs(spec: str, told: str) -> dict[str, Any]:
 
 def parsed(text: str) -> Any:
     """`2` as a number, `2,5` as a list, `.6,.4;.4,.6` as a list of lists; words stay words."""
+    text = text.strip().strip("()[]")
     if ";" in text:
         return [parsed(row) if "," in row else [parsed(row)] for row in text.split(";") if row.strip()]
     if "," in text:
@@ -64,7 +70,7 @@ def parsed(text: str) -> Any:
         try:
             return float(text)
         except ValueError:
-            return text.strip()
+            return text
 
 
 def from_file(what: str, spec: str, kind: type, options: Any) -> Any:
@@ -74,16 +80,7 @@ def from_file(what: str, spec: str, kind: type, options: Any) -> Any:
         raise BadRequest(f"a {what} of your own must be FILE.py:NAME with a file that exists, but got {spec!r}.")
     if options:
         raise BadRequest(f"a {what} of your own takes no --{next(iter(options))}; set it in {path}.")
-    module_spec = importlib.util.spec_from_file_location(f"_banditune_{Path(path).stem}", path)
-    if module_spec is None or module_spec.loader is None:
-        raise BadRequest(f"{path!r} must be a Python file.")
-    module = importlib.util.module_from_spec(module_spec)
-    try:
-        module_spec.loader.exec_module(module)
-    except BadRequest:
-        raise
-    except Exception as error:
-        raise BadRequest(f"{path} cannot be run: {type(error).__name__}: {error}.") from error
+    module = run_file(Path(path).resolve())
     found = getattr(module, name, None)
     if isinstance(found, type) and issubclass(found, kind):
         found = found()
@@ -95,7 +92,26 @@ def from_file(what: str, spec: str, kind: type, options: Any) -> Any:
     return found
 
 
-def shelves() -> dict[str, dict[str, dict[str, str]]]:
+@lru_cache(maxsize=8)
+def run_file(path: Path) -> ModuleType:
+    """Import a file as a script would be: once, with its folder on the path."""
+    name = f"banditune_own_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadRequest(f"{str(path)!r} must be a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except BadRequest:
+        raise
+    except (Exception, SystemExit) as error:
+        raise BadRequest(f"{path.name} cannot be run: {type(error).__name__}: {error}.") from error
+    return module
+
+
+def shelves() -> dict[str, dict[str, dict[str, Any]]]:
     """Everything on the shelves, in words."""
     from banditune import policies, problems, tuners
 
@@ -105,37 +121,31 @@ def shelves() -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
-def told(made: Callable[..., Any]) -> dict[str, str]:
+def told(made: Callable[..., Any]) -> dict[str, Any]:
     """One shelf entry: its first docstring line, its parameters, its options."""
-    about = (inspect.getdoc(made) or "").splitlines()[0]
-    parameters = "; ".join(parameter_words(p) for p in getattr(made, "parameters", ()))
-    options = ", ".join(
-        p.name if p.default is inspect.Parameter.empty else f"{p.name}={p.default}"
-        for p in inspect.signature(made).parameters.values()
-    )
     return {
-        "about": about,
-        "parameters": f"tunes {parameters}" if parameters else "",
-        "options": f"options {options}" if options else "",
+        "about": (inspect.getdoc(made) or "").splitlines()[0],
+        "parameters": [parameter_words(parameter) for parameter in getattr(made, "parameters", ())],
+        "options": {
+            option.name: "..." if option.default is inspect.Parameter.empty else value_words(option.default)
+            for option in inspect.signature(made).parameters.values()
+        },
     }
 
 
-def parameter_words(parameter: Parameter) -> str:
-    """gamma in [0, 1], theory 1."""
-    low, high, theory = (bound_words(bound) for bound in (parameter.low, parameter.high, parameter.theory))
-    kind = ", a whole number" if parameter.integer else ""
-    return f"{parameter.name} in [{low}, {high}]{kind}, theory {theory}"
+def value_words(value: Any) -> str:
+    """A value as the command line takes it: 1,1."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def parameter_words(parameter: Parameter) -> dict[str, Any]:
+    """A parameter with its bounds and theory's value, in words where they depend on arms and horizon."""
+    bounds = {key: bound_words(getattr(parameter, key)) for key in ("low", "high", "theory")}
+    return {"name": parameter.name, **bounds, "integer": parameter.integer}
 
 
 def bound_words(bound: float | Callable[[int, int], float]) -> str:
-    """A number, or what it depends on."""
+    """A number, or the first words of the function that gives it."""
     if not callable(bound):
         return f"{bound:g}"
-    doc = inspect.getdoc(bound)
-    return (
-        doc.split(",")[0].splitlines()[0]
-        if doc
-        else "horizon / arms"
-        if math.isclose(bound(2, 10), 5)
-        else "it depends"
-    )
+    return (inspect.getdoc(bound) or "depends on arms and horizon").split(",")[0].splitlines()[0].rstrip(".")

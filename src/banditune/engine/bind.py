@@ -11,6 +11,7 @@ from __future__ import annotations
 import dis
 import hashlib
 import os
+import re
 import sys
 import threading
 import types
@@ -34,14 +35,14 @@ _lock = threading.RLock()
 @lru_cache(maxsize=1)
 def cache_folder() -> Path | None:
     """Where kernels are kept: `$BANDITUNE_CACHE`, else the user's cache folder; None where nothing can be written."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(os.environ.get("BANDITUNE_CACHE") or Path(home) / "banditune")
-    probe = folder / f".probe-{os.getpid()}"
     try:
+        home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+        folder = Path(os.environ.get("BANDITUNE_CACHE") or Path(home) / "banditune")
+        probe = folder / f".probe-{os.getpid()}"
         folder.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"")
         probe.unlink()
-    except OSError:
+    except (OSError, RuntimeError):
         return None
     return folder
 
@@ -54,11 +55,30 @@ def bound(function: Callable[..., Any], slots: Slots | None = None) -> tuple[Cal
     return _Binder(slots or {}, lambda copy, original: copy).bind(function)
 
 
-def kernel(function: Callable[..., Any], slots: Slots | None = None) -> Callable[..., Any]:
-    """Bind and compile a function, from the disk cache where it is there.
+_kernels: dict[str, Callable[..., Any]] = {}
+"""Kernels of this process by their digest: a function that was edited, or whose helper was, has another."""
 
-    Code from outside this package is compiled with bounds checks: a user's slip becomes an error, not a stray write.
+
+def kernel(function: Callable[..., Any], slots: Slots | None = None) -> Callable[..., Any]:
+    """Bind and compile a function, from this process or the disk cache where it is there.
+
+    Where a slot is filled from outside this package, all is compiled with bounds checks: a user's slip becomes an error,
+    not a stray write.
     """
+    outside = any(_outside(filling) for filling in (function, *(slots or {}).values()) if filling is not None)
+    digest = f"{bound(function, slots)[1]} {outside}"
+    with _lock:
+        if digest not in _kernels:
+            _kernels[digest] = _compiled(function, slots or {}, outside)
+        return _kernels[digest]
+
+
+def _outside(function: Any) -> bool:
+    """Whether a function belongs to a user."""
+    return (getattr(function, "__module__", None) or "").partition(".")[0] != "banditune"
+
+
+def _compiled(function: Callable[..., Any], slots: Slots, outside: bool) -> Callable[..., Any]:
     import numba
 
     config: Any = numba.config
@@ -66,23 +86,22 @@ def kernel(function: Callable[..., Any], slots: Slots | None = None) -> Callable
     flags: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
     def compiled(copy: Callable[..., Any], original: types.FunctionType) -> Callable[..., Any]:
-        outside = (original.__module__ or "").partition(".")[0] != "banditune"
         rare = hasattr(original, "__rare__")
         return numba.njit(copy, boundscheck=outside, forceinline=not rare, **flags)  # type: ignore[no-any-return]
 
-    copy, _ = _Binder(slots or {}, compiled).bind(function, compile_it=False)
-    with _lock:
-        folder = cache_folder()
-        before = config.CACHE_DIR
-        if folder is not None and not before:
-            config.CACHE_DIR = str(folder)
-        try:
-            return numba.njit(copy, nogil=True, cache=bool(folder or before), **flags)  # type: ignore[no-any-return]
-        except (RuntimeError, OSError):
-            # No folder can be written: compile in every process; it only costs time.
-            return numba.njit(copy, nogil=True, **flags)  # type: ignore[no-any-return]
-        finally:
-            config.CACHE_DIR = before
+    copy, _ = _Binder(slots, compiled).bind(function, compile_it=False)
+    copy.__qualname__ += "_checked" * outside
+    folder = cache_folder()
+    before = config.CACHE_DIR
+    if folder is not None and not before:
+        config.CACHE_DIR = str(folder)
+    try:
+        return numba.njit(copy, nogil=True, cache=bool(folder or before), **flags)  # type: ignore[no-any-return]
+    except (RuntimeError, OSError):
+        # No folder can be written: compile in every process; it only costs time.
+        return numba.njit(copy, nogil=True, **flags)  # type: ignore[no-any-return]
+    finally:
+        config.CACHE_DIR = before
 
 
 class _Binder:
@@ -109,7 +128,11 @@ class _Binder:
 
     def _copy(self, function: types.FunctionType, compile_it: bool) -> tuple[Callable[..., Any], str]:
         scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": __name__}
-        told = [str(RULES), _code_digest(function.__code__), repr(function.__defaults__), repr(function.__kwdefaults__)]
+        told = [str(RULES), _code_digest(function.__code__), str(hasattr(function, "__rare__"))]
+        defaults = [self._value(function, "a default", value, ()) for value in function.__defaults__ or ()]
+        told += [digest for _, digest in defaults]
+        if function.__kwdefaults__:
+            raise BadRequest(f"scalar code takes no keyword-only arguments, but {function.__qualname__!r} has some.")
         for name, attributes in _names(function.__code__):
             if name in function.__globals__:
                 scope[name], digest = self._value(function, name, function.__globals__[name], attributes)
@@ -120,8 +143,8 @@ class _Binder:
             cells.append(types.CellType(value))
             told.append(f"{name}:{digest}")
         digest = hashlib.sha256("\n".join(told).encode()).hexdigest()[:20]
-        copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, tuple(cells))
-        copy.__kwdefaults__ = function.__kwdefaults__
+        values = tuple(value for value, _ in defaults) or None
+        copy = types.FunctionType(function.__code__, scope, function.__name__, values, tuple(cells))
         copy.__qualname__ = f"{function.__name__}_{digest}"
         # Code from the cache imports the module of every function in it: one that is always there, not a user's.
         copy.__module__ = __name__
@@ -165,12 +188,17 @@ class _Binder:
         for attribute in attributes:
             if not hasattr(module, attribute):
                 raise BadRequest(f"{user.__qualname__!r} uses `{name}.{attribute}`, which does not exist.")
+            if isinstance(getattr(module, attribute), types.ModuleType):
+                raise BadRequest(
+                    f"{user.__qualname__!r} reaches through `{name}.{attribute}`; import what it needs by name."
+                )
             value, digest = self._value(user, f"{name}.{attribute}", getattr(module, attribute), ())
             setattr(stand_in, attribute, value)
             told.append(f"{attribute}={digest}")
         return stand_in, f"module {module.__name__}({', '.join(told)})"
 
 
+@lru_cache(maxsize=4096)
 def _code_digest(code: types.CodeType) -> str:
     """Bytecode, constants and signature; not file, line or comments."""
     constants = [_code_digest(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
@@ -179,7 +207,8 @@ def _code_digest(code: types.CodeType) -> str:
     return hashlib.sha256(repr((version, code.co_code, constants, shape)).encode()).hexdigest()
 
 
-def _names(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
+@lru_cache(maxsize=4096)
+def _names(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The global names that code uses, each with the attributes that it takes from it."""
     taken: dict[str, set[str]] = {}
     for part in _parts(code):
@@ -193,7 +222,7 @@ def _names(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
                 last = None
             elif step.opname not in ("PUSH_NULL", "PRECALL", "CACHE"):
                 last = None
-    return iter(sorted((name, tuple(sorted(attributes))) for name, attributes in taken.items()))
+    return tuple(sorted((name, tuple(sorted(attributes))) for name, attributes in taken.items()))
 
 
 def _parts(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -213,9 +242,18 @@ def compile_for(compiled: Any, arguments: tuple[Any, ...], who: str) -> None:
         with _lock:
             compiled.compile(tuple(numba.typeof(argument) for argument in arguments))  # type: ignore[no-untyped-call]
     except numba.core.errors.NumbaError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = next((line for line in lines if "error" not in line.lower() and not line.startswith("File")), lines[0])
+        reason, place = _explained(str(error))
         raise Fault(
-            f"{who} cannot be compiled: {reason} (scalar code may use `math`, loops, numbers and 1-D arrays; set "
+            f"{who} cannot be compiled: {reason}{place} (scalar code may use `math`, loops, numbers and 1-D arrays; set "
             "NUMBA_DISABLE_JIT=1 to run it as plain Python)."
         ) from error
+
+
+def _explained(told: str) -> tuple[str, str]:
+    """The first line of a compiler's complaint that says something, and the user's line that it is about."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    noise = ("Failed in", "- Resolution", "During:")
+    reason = next((line for line in lines if not line.startswith(noise)), lines[0])
+    places = re.findall(r'File "([^"]+)", line (\d+)', told)
+    users = [(path, line) for path, line in places if "site-packages" not in path and "banditune/engine" not in path]
+    return reason, f" in {Path(users[0][0]).name}, line {users[0][1]}" if users else ""

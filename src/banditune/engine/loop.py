@@ -23,6 +23,7 @@ play = Slot("play")
 
 BAD_ARM = 1.0
 BAD_REWARD = 2.0
+BAD_REWARD_SOMEWHERE = 3.0
 
 
 @scalar
@@ -100,10 +101,11 @@ def play_leaps(instance, setting, params, agent, rewards, unseen, floats, intege
     for arm in range(setting.arms):
         counted[arm] = 0
     for checkpoint in range(len(at)):
-        advance(
-            instance, setting, params, agent, rewards, floats, integers[setting.arms :], pulls, step, at[checkpoint]
-        )
-        step = at[checkpoint]
+        to = at[checkpoint]
+        if not advance(instance, setting, params, agent, rewards, floats, integers[setting.arms :], pulls, step, to):
+            trouble[0] = BAD_REWARD_SOMEWHERE
+            return False
+        step = to
         if realised:
             elsewhere = step - pulls[best]
             unseen_total = reward_sum(instance, best, unseen_count, elsewhere, unseen, unseen_total)
@@ -146,9 +148,12 @@ def instance_key(seed, run):
     return key0, key1
 
 
-def play_block(means, seed, first_run, options, params, policy_options, horizon, own_noise, at, realised, floats,
+def play_block(means, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised, floats,
                integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
-    """The kernel: every parameter row on every instance of a block. `out` is (params, instances, checkpoints)."""
+    """The kernel: every parameter row on every instance of a block. `out` is (params, instances, checkpoints).
+
+    Row i has the noise `first_noise` + i; with a `first_noise` of 0 all rows share theirs.
+    """
     arms = means.shape[1]
     setting = Setting(arms, horizon, policy_options)
     for run in range(means.shape[0]):
@@ -160,7 +165,7 @@ def play_block(means, seed, first_run, options, params, policy_options, horizon,
         for row in range(params.shape[0]):
             if stop[0] != 0:
                 return
-            noise = (row + 1) * 256 if own_noise else 0
+            noise = (first_noise + row) * 256 if first_noise > 0 else 0
             for cursor in range(3):
                 for word in range(4):
                     cursors[cursor, word] = 0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from banditune.contracts import Fault, Floats, Instances, Play, Policy, Problem
+from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Policy, Problem
 from banditune.engine import loop
 from banditune.engine.bind import compile_for, kernel
 
@@ -38,12 +40,11 @@ class Job:
 
 def shortcut_for(policy: Policy, problem: Problem) -> Play | None:
     """The policy's best shortcut that is exact for this problem."""
-    return next((play for play in policy.plays if play.applies(policy, problem)), None)
-
-
-@lru_cache(maxsize=64)
-def _kernel(slots: tuple[tuple[str, Callable[..., Any] | None], ...]) -> Callable[..., Any]:
-    return kernel(loop.play_block, dict(slots))
+    own = (policy.choose, policy.update)
+    for play in policy.plays:
+        if problem.per_pull and all(function in own for function in play.stands_for) and play.applies(policy, problem):
+            return play
+    return None
 
 
 def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
@@ -66,21 +67,32 @@ def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
             "words": problem.words,
         }
         slots |= shortcut.slots(problem)
-    return _kernel(tuple(slots.items())), floats, integers
+    return kernel(loop.play_block, slots), floats, integers
 
 
-@lru_cache(maxsize=8)
 def instances(problem: Problem, seed: int, block: int) -> Instances:
     """Block `block` of the problem's instances."""
-    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, block])))
-    drawn = problem.sample(BLOCK, rng)
-    means = np.ascontiguousarray(drawn.means, dtype=np.float64)
+    sequence = np.random.SeedSequence(seed, spawn_key=(block & 0xFFFFFFFF, block >> 32))
+    try:
+        drawn = problem.sample(BLOCK, np.random.Generator(np.random.Philox(sequence)))
+        means = read_only(drawn.means)
+    except Exception as error:
+        raise Fault(
+            f"`sample(size, rng)` of the problem {problem.name!r} failed: {type(error).__name__}: {error}."
+        ) from error
     if means.shape != (BLOCK, problem.arms) or not np.isfinite(means).all():
         raise Fault(
             f"`sample(size, rng)` of the problem {problem.name!r} must return finite means of shape (size, "
             f"{problem.arms}), but for size={BLOCK} it returned shape {means.shape}."
         )
     return Instances(means)
+
+
+def read_only(numbers: Any) -> Floats:
+    """A copy that compiled code cannot write to: a policy that tries is refused."""
+    array = np.array(numbers, np.float64, order="C")
+    array.setflags(write=False)
+    return array
 
 
 def tasks(job: Job, rows: int, runs: range, workers: int) -> Iterator[tuple[int, range]]:
@@ -93,58 +105,104 @@ def tasks(job: Job, rows: int, runs: range, workers: int) -> Iterator[tuple[int,
 
 
 def play(
-    job: Job, params: Floats, runs: range, *, jobs: int | None = None, progress: Callable[[int], None] | None = None
+    job: Job,
+    params: Any,
+    runs: range,
+    *,
+    first_row: int = 0,
+    jobs: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Floats:
     """Regrets of every row of `params` on instances `runs`: an array (rows, runs, checkpoints).
 
-    `progress` is told the number of runs that were just finished.
+    With own noise, the rows' noise is numbered from `first_row` on. `progress` is told how many runs were just finished.
     """
     compiled, floats, integers = kernel_for(job)
     arms = job.problem.arms
-    params = np.ascontiguousarray(params, dtype=np.float64)
+    params = read_only(params)
     at = np.array(job.at or (job.horizon,), np.int64)
-    out = np.empty((len(params), len(runs), len(at)))
+    out = results_array(len(params), len(runs), len(at))
     stop = np.zeros(1, np.int64)
-    problem_options = np.array(job.problem.options(), np.float64)
-    policy_options = np.array(job.policy.options(arms, job.horizon), np.float64)
+    problem_options = read_only(job.problem.options())
+    policy_options = read_only(job.policy.options(arms, job.horizon))
+    first_noise = 1 + first_row if job.noise == "own" else 0
 
     def arguments(means: Floats, first: int, to: Floats, trouble: Floats) -> tuple[Any, ...]:
         scratch = (np.zeros(floats), np.zeros(integers, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
                    np.zeros((3, 4), np.int64))  # fmt: skip
-        return (means, job.seed, first, problem_options, params, policy_options, job.horizon, job.noise == "own", at,
+        return (means, job.seed, first, problem_options, params, policy_options, job.horizon, first_noise, at,
                 job.regret == "realised", *scratch, to, trouble, stop)  # fmt: skip
 
+    @lru_cache(maxsize=4)
+    def block_means(block: int) -> Floats:
+        return instances(job.problem, job.seed, block).means
+
     def task(block: int, within: range) -> Floats:
-        means = instances(job.problem, job.seed, block).means[
-            within.start - block * BLOCK : within.stop - block * BLOCK
-        ]
+        means = block_means(block)[within.start - block * BLOCK : within.stop - block * BLOCK]
         trouble = np.zeros(5)
         results = np.empty((len(params), len(within), len(at)))
-        compiled(*arguments(means, within.start, results, trouble))
+        try:
+            compiled(*arguments(means, within.start, results, trouble))
+        except Exception as error:
+            raise Fault(broken(job, error)) from error
         out[:, within.start - runs.start : within.stop - runs.start] = results
-        if progress and not stop[0]:
-            progress(len(within) * len(params))
         return trouble
 
-    sample = (np.empty((1, arms)), 0, np.empty((1, 1, 1)), np.empty(5))
+    sample = (read_only(np.zeros((1, arms))), 0, np.empty((1, 1, 1)), np.empty(5))
     compile_for(compiled, arguments(*sample), f"the policy {job.policy.name!r} on the problem {job.problem.name!r}")
     workers = jobs or cores()
-    pool = ThreadPoolExecutor(workers)
+    pool = ThreadPoolExecutor(min(workers, 256))
+    waiting: deque[tuple[range, Future[Floats]]] = deque()
     try:
-        todo = list(tasks(job, len(params), runs, workers))
-        for (_, within), trouble in zip(todo, pool.map(lambda t: task(*t), todo), strict=True):
-            if trouble[0]:
-                raise Fault(complaint(job, params, within, trouble))
-    except IndexError as error:
-        raise Fault(
-            f"the policy {job.policy.name!r} reached outside its memory ({error}); run it with NUMBA_DISABLE_JIT=1 to "
-            "see where."
-        ) from error
+        for block, within in tasks(job, len(params), runs, workers):
+            if len(waiting) >= 4 * workers:
+                finish(job, params, *waiting.popleft(), progress)
+            waiting.append((within, pool.submit(task, block, within)))
+        while waiting:
+            finish(job, params, *waiting.popleft(), progress)
     finally:
         # On an error or Ctrl-C the threads leave their kernels at the next run.
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)
     return out
+
+
+def finish(
+    job: Job, params: Floats, within: range, done: Future[Floats], progress: Callable[[int], None] | None
+) -> None:
+    """Wait for a task, complain if it had to stop, tell how far we are."""
+    trouble = done.result()
+    if trouble[0] == loop.BAD_REWARD_SOMEWHERE:
+        # The plain loop knows the step; if it does not get there, say what is known.
+        row, run = int(trouble[3]), within.start + int(trouble[4])
+        play(replace(job, shortcut=False), params[row : row + 1], range(run, run + 1), first_row=row)
+    if trouble[0]:
+        raise Fault(complaint(job, params, within, trouble))
+    if progress:
+        progress(len(within) * len(params))
+
+
+def results_array(*shape: int) -> Floats:
+    """Room for the results, or a sentence."""
+    try:
+        return np.empty(shape)
+    except MemoryError as error:
+        size = math.prod(shape) * 8 / 2**30
+        raise BadRequest(f"the regrets would need {size:,.0f} GiB of memory; ask for fewer runs or values.") from error
+
+
+def broken(job: Job, error: Exception) -> str:
+    """An exception out of a user's code, as a sentence."""
+    if isinstance(error, IndexError):
+        return (
+            f"the policy {job.policy.name!r} or the problem {job.problem.name!r} reached outside its memory; set "
+            "NUMBA_DISABLE_JIT=1 to see where."
+        )
+    if isinstance(error, TypeError) and "None" in str(error):
+        return f"`choose` of the policy {job.policy.name!r} must return an arm on every path, but it returned nothing."
+    return (
+        f"the policy {job.policy.name!r} or the problem {job.problem.name!r} failed: {type(error).__name__}: {error}."
+    )
 
 
 def cores() -> int:
@@ -155,9 +213,14 @@ def cores() -> int:
 def complaint(job: Job, params: Floats, within: range, trouble: Floats) -> str:
     """What went wrong inside a kernel, and how to see it again."""
     code, step, culprit, row, run = trouble
+    if code == loop.BAD_REWARD_SOMEWHERE:
+        return (
+            f"a reward must be a finite number, but the problem {job.problem.name!r} pays another in run "
+            f"{within.start + int(run)} (seed={job.seed})."
+        )
     where = (
         f"at step {step:.0f} of run {within.start + int(run)} with parameters {params[int(row)].tolist()} "
-        f"(seed={job.seed}, horizon={job.horizon})"
+        f"(seed={job.seed}, horizon={job.horizon}; simulate(..., first={within.start + int(run)}, runs=1) repeats it)"
     )
     if code == loop.BAD_ARM:
         return (

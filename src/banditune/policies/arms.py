@@ -67,7 +67,8 @@ def numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
     except (TypeError, ValueError):
         found = ()
     if len(found) != count or not all(math.isfinite(item) for item in found):
-        raise BadRequest(f"`{name}` must be {count} finite number{'s' * (count > 1)}, but got {value!r}.")
+        wanted = "a finite number" if count == 1 else f"{count} finite numbers"
+        raise BadRequest(f"`{name}` must be {wanted}, but got {value[0] if count == 1 else value!r}.")
     return found
 
 
@@ -93,4 +94,9 @@ class OwnPolicy(TotalsPolicy):
 
 def arm_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()) -> OwnPolicy:
     """A policy of your own: `choose(state, setting, step, params, stream) -> arm` on `state.pulls` and `state.total`."""
-    return OwnPolicy(name, choose, tuple(parameters))
+    found = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
+    if not callable(choose) or not all(isinstance(parameter, Parameter) for parameter in found):
+        raise BadRequest(
+            f"`choose` must be a function and `parameters` Parameter records, but got {choose!r}, {found!r}."
+        )
+    return OwnPolicy(str(name), choose, found)

@@ -48,12 +48,13 @@ class GaussianThompson(TotalsPolicy):
     def __post_init__(self) -> None:
         mean, sd = numbers("prior", self.prior, 2)
         (noise,) = numbers("noise", (self.noise,), 1)
-        if not (sd > 0 and noise > 0):
+        if not (1e-100 < sd < 1e100 and 1e-100 < noise < 1e100 and abs(mean) < 1e100):
             raise BadRequest(
-                f"the prior's standard deviation and `noise` must be > 0 for gaussian-ts, but got prior={self.prior!r} "
-                f"and noise={self.noise!r}."
+                "the prior's standard deviation and `noise` must be > 0 and below 1e100 for gaussian-ts, but got "
+                f"prior={self.prior!r} and noise={self.noise!r}."
             )
         object.__setattr__(self, "prior", (mean, sd))
+        object.__setattr__(self, "noise", noise)
 
     def options(self, arms: int, horizon: int) -> Sequence[float]:
         return (self.prior[0], 1 / self.prior[1] ** 2, 1 / self.noise**2)

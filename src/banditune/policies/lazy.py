@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from banditune.contracts import Floats, Integers, Play, Slot, scalar
+from banditune.contracts import Floats, Integers, Slot, scalar
 from banditune.streams import (
     LANES,
     PSEUDO,
@@ -59,6 +59,7 @@ class Posterior(NamedTuple):
     number: Integers
     crowd: Integers
     marked: Integers
+    broken: Integers
 
 
 @scalar
@@ -74,17 +75,23 @@ def view_posterior(floats, integers, arms):
         integers[arms : 2 * arms],
         integers[2 * arms : 3 * arms],
         integers[3 * arms : 4 * arms],
+        integers[4 * arms : 4 * arms + 1],
     )
 
 
 @scalar
 def words_from_rewards(instance, arm, number, stream):
-    """32 pseudo-rewards, a bit each, of rewards in [0, 1]; each has the address of its pull."""
+    """32 pseudo-rewards, a bit each, of rewards in [0, 1]; each has the address of its pull.
+
+    A reward that is not finite makes it -1, even one that would not have been reached.
+    """
     word = 0
     for lane in range(LANES):
         pull = LANES * number + lane
         aim(stream, arm, pull)
         paid = reward(instance, arm, pull, 0, stream)
+        if not math.isfinite(paid):
+            return -1
         w0, w1, _, _ = philox(0, pull, arm, int(stream.cursor[3]) + PSEUDO, stream.key0, stream.key1)
         if unit(w0, w1) < paid:
             word |= 1 << lane
@@ -98,6 +105,9 @@ def outcomes_of(state, instance, arm, pull, rewards):
         aim(rewards, arm, 0)
         state.number[arm] = pull // LANES
         state.word[arm] = outcomes(instance, arm, pull // LANES, rewards)
+        if state.word[arm] < 0:
+            state.word[arm] = 0
+            state.broken[0] = 1
     return int(state.word[arm]) >> (pull % LANES)
 
 
@@ -119,7 +129,9 @@ def density(a, b, x):
         below *= (a + b) * (1.0 - x)
         b += 1.0
     n = a + b
-    main = a * math.log(x * n / a) + b * math.log((1.0 - x) * n / b)
+    # a log(x n / a) + b log((1 - x) n / b), without the cancellation of its two large terms.
+    beyond = x * n - a
+    main = a * (math.log1p(beyond / a) - beyond / a) + b * (math.log1p(-beyond / b) + beyond / b)
     error = stirling_series(n) - stirling_series(a) - stirling_series(b)
     return above / below * math.sqrt(a * b / (2.0 * math.pi * n)) * math.exp(min(main + error, 700.0))
 
@@ -189,7 +201,7 @@ def highest_mean(state):
     """The arm with the highest posterior mean; ties go to the lowest number."""
     leader = 0
     for arm in range(1, len(state.a)):
-        if state.a[arm] * (state.a[leader] + state.b[leader]) > state.a[leader] * (state.a[arm] + state.b[arm]):
+        if state.a[arm] / (state.a[arm] + state.b[arm]) > state.a[leader] / (state.a[leader] + state.b[leader]):
             leader = arm
     return leader
 
@@ -264,20 +276,22 @@ def advance_lazy(instance, setting, params, agent, rewards, floats, integers, pu
     greedy = params[0] < 1e-9
     sharpness = 1.0 if greedy else 1.0 / (params[0] * params[0])
     state = view_posterior(floats, integers, setting.arms)
-    agent = make_ready(agent, integers[4 * setting.arms : 4 * setting.arms + 4])
+    agent = make_ready(agent, integers[4 * setting.arms + 1 : 4 * setting.arms + 5])
     if first == 0:
+        state.broken[0] = 0
         for arm in range(setting.arms):
             state.successes[arm] = 0.0
             state.number[arm] = -1
             learn(state, setting, pulls, arm, sharpness)
     step = first
-    while step < last:
+    while step < last and state.broken[0] == 0:
         leader = highest_mean(state)
         if greedy:
             pull_arm(state, instance, setting, pulls, leader, rewards, sharpness)
             step += 1
         else:
             step += phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, last - step)
+    return state.broken[0] == 0
 
 
 @scalar
@@ -435,12 +449,3 @@ def leader_draw(state, leader, h, chance, marks, agent):
         if state.marked[place] == leader and ready_pair(agent)[0] * chance < leader_chance(a, b, h):
             return tail_draw(a, b, tangent(a, b, h), h, agent)
     return -1.0
-
-
-LAZY = Play(
-    "lazy",
-    advance_lazy,
-    lambda arms: (5 * arms, 4 * arms + 4),
-    applies=lambda policy, problem: min(policy.prior) >= 1,
-    slots=lambda problem: {"outcomes": problem.words or words_from_rewards},
-)

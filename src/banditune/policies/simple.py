@@ -80,6 +80,11 @@ def choose_committed(state, setting, step, params, stream):
     return int(state.committed[0])
 
 
+def most_pulls(arms: int, horizon: int) -> float:
+    """horizon / arms."""
+    return horizon // arms
+
+
 def pulls_in_theory(arms: int, horizon: int) -> float:
     """(horizon / arms)^(2/3) log(horizon)^(1/3) pulls an arm, for a regret of order horizon^(2/3)."""
     pulls = (horizon / arms) ** (2 / 3) * math.log(horizon) ** (1 / 3)
@@ -91,9 +96,7 @@ class ExploreThenCommit(Policy):
     """Every arm `pulls` times, then for good the arm with the highest mean reward."""
 
     name = "explore-then-commit"
-    parameters = (
-        Parameter("pulls", 1, lambda arms, horizon: horizon // arms, theory=pulls_in_theory, integer=True, scale="log"),
-    )
+    parameters = (Parameter("pulls", 1, most_pulls, theory=pulls_in_theory, integer=True, scale="log"),)
     pulls_every_arm: ClassVar[bool] = True
 
     view = staticmethod(view_exploration)

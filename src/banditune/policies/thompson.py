@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, scalar
 from banditune.policies.arms import numbers
-from banditune.policies.lazy import LAZY
+from banditune.policies.lazy import advance_lazy, words_from_rewards
 from banditune.streams import beta, uniform
 
 
@@ -60,6 +60,16 @@ def update_success(state, setting, arm, reward, stream):
         state.successes[arm] += 1.0
 
 
+LAZY = Play(
+    "lazy",
+    advance_lazy,
+    (choose_sample, update_success),
+    lambda arms: (5 * arms, 4 * arms + 5),
+    applies=lambda policy, problem: min(policy.prior) >= 1,
+    slots=lambda problem: {"outcomes": problem.words or words_from_rewards},
+)
+
+
 @dataclass(frozen=True)
 class Thompson(Policy):
     """Highest draw from the Beta posteriors, whose standard deviation is scaled by about gamma.
@@ -81,8 +91,10 @@ class Thompson(Policy):
 
     def __post_init__(self) -> None:
         prior = numbers("prior", self.prior, 2)
-        if min(prior) <= 0:
-            raise BadRequest(f"`a > 0` and `b > 0` must hold for the prior of ts, but got prior={self.prior!r}.")
+        if min(prior) < 0.1:
+            raise BadRequest(
+                f"`a >= 0.1` and `b >= 0.1` must hold for the prior of ts (draws would be 0 or 1), but got {self.prior!r}."
+            )
         object.__setattr__(self, "prior", prior)
 
     def memory(self, arms: int) -> int:

@@ -103,23 +103,28 @@ def advance_stay(instance, setting, params, agent, rewards, floats, integers, pu
     step = first
     while step < min(arms, last):
         total[step] = 0.0
-        pull_once(instance, setting, params, rewards, total, value, pulls, step)
+        if not pull_once(instance, setting, params, rewards, total, value, pulls, step):
+            return False
         step += 1
     while step < last:
         leader, rival = leader_and_rival(value)
         while step < last and stays(value, leader, rival):
-            pull_once(instance, setting, params, rewards, total, value, pulls, leader)
+            if not pull_once(instance, setting, params, rewards, total, value, pulls, leader):
+                return False
             step += 1
+    return True
 
 
 @scalar
 def pull_once(instance, setting, params, rewards, total, value, pulls, arm):
-    """Pull an arm and renew its index."""
+    """Pull an arm and renew its index; False where the reward is not finite."""
     pull = int(pulls[arm])
     aim(rewards, arm, pull)
-    total[arm] += reward(instance, arm, pull, 0, rewards)
+    paid = reward(instance, arm, pull, 0, rewards)
+    total[arm] += paid
     pulls[arm] = pull + 1
     value[arm] = index(total[arm], pull + 1.0, params[0], setting.options[0])
+    return math.isfinite(paid)
 
 
 class Walk(NamedTuple):
@@ -181,6 +186,7 @@ def advance_level(instance, setting, params, agent, rewards, floats, integers, p
         left = last - step
         descended = descend(instance, rewards, walk, pulls, leader, level, leader <= rival, left, gamma, scale)
         step = last - max(descended, 0)
+    return True
 
 
 @scalar
@@ -208,7 +214,8 @@ def descend(instance, rewards, walk, pulls, arm, level, at_level, left, gamma, s
         low = level * count - gamma * scale * math.sqrt(count)
         high = level * (count + rest) - gamma * scale * math.sqrt(count + rest)
         slope = max((high - low) / rest, 0.0)
-        spare = total - low - 1e-9 - 1e-12 * count
+        rounding = 1e-15 * (abs(level) * (count + rest) + gamma * scale * math.sqrt(count + rest))
+        spare = total - low - 1e-9 - rounding
         successes = ones(word)
         done = 0
         if slope < 1.0 and (rest - successes) * slope < spare:
@@ -277,9 +284,13 @@ def restore(walk, pulls, gamma, scale):
         walk.value[arm] = index(walk.total[arm], walk.saved_pulls[arm], gamma, scale)
 
 
-STAY = Play("stay", advance_stay, lambda arms: (2 * arms, 0))
+STAY = Play("stay", advance_stay, (choose_bound, update_bound), lambda arms: (2 * arms, 0))
 LEVEL = Play(
-    "level", advance_level, lambda arms: (4 * arms, 2 * arms), lambda policy, problem: problem.words is not None
+    "level",
+    advance_level,
+    (choose_bound, update_bound),
+    lambda arms: (4 * arms, 2 * arms),
+    applies=lambda policy, problem: problem.words is not None,
 )
 
 
@@ -305,8 +316,9 @@ class UCB1(Policy):
 
     def __post_init__(self) -> None:
         (noise,) = numbers("noise", (self.noise,), 1)
-        if noise <= 0:
-            raise BadRequest(f"`noise > 0` must hold for ucb1, but got noise={self.noise!r}.")
+        if not 0 < noise < 1e100:
+            raise BadRequest(f"`0 < noise < 1e100` must hold for ucb1, but got noise={self.noise!r}.")
+        object.__setattr__(self, "noise", noise)
 
     def memory(self, arms: int) -> int:
         return 4 * arms

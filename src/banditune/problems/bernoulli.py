@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Instances, Problem, scalar
+from banditune.contracts import BadRequest, Instances, Problem, in_words, scalar
 from banditune.problems.priors import check_arms, check_names, columns, pairs
 from banditune.streams import bernoulli_pull, bernoulli_word
 
@@ -18,6 +18,7 @@ def bernoulli_words(instance, arm, number, stream):
     return bernoulli_word(stream, number, instance.means[arm])
 
 
+@in_words(bernoulli_words)
 @scalar
 def bernoulli_reward(instance, arm, pull, step, stream):
     """One bit of the arm's word: the plain loop and the shortcuts read the same rewards."""
@@ -29,7 +30,6 @@ class BinaryProblem(Problem):
 
     rewards = "binary"
     reward = staticmethod(bernoulli_reward)
-    words = staticmethod(bernoulli_words)
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from banditune.contracts import BadRequest, Floats
-
-Prior = Sequence[Any]
-"""One pair of numbers for all arms, or one pair per arm."""
 
 
 def check_arms(arms: Any) -> int:
@@ -25,8 +21,8 @@ def check_arms(arms: Any) -> int:
 
 def check_names(names: Any, arms: int) -> tuple[str, ...]:
     """Arm names: none, or a distinct one for each arm."""
-    words = tuple(str(name) for name in names)
-    if words and (len(words) != arms or len(set(words)) != arms):
+    words = tuple(str(name) for name in names) if isinstance(names, list | tuple) else (str(names),)
+    if words and (len(words) != arms or len(set(words)) != arms or not all(words)):
         raise BadRequest(f"`names` must hold {arms} different names, one per arm, but got {list(words)}.")
     return words
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import BadRequest
-from banditune.report.tables import number, problem_words
-from banditune.results import QUANTILE, Comparison, Curve, Tuning, write_whole
+from banditune.report.tables import headline, number
+from banditune.results import TAIL, Comparison, Curve, Estimate, Tuning, student_quantile, write_whole
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
@@ -21,6 +22,7 @@ def plot(result: Any, path: str | Path | None = None) -> Any:
     """Draw a result; with a path, write it there (SVG, PNG or PDF) and return the path, else return the figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
@@ -29,11 +31,15 @@ def plot(result: Any, path: str | Path | None = None) -> Any:
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
     axes.set_axisbelow(True)
     draw(result, axes)
+    for words in figure.findobj(Text):
+        words.set_parse_math(False)  # names are users': a dollar sign is a dollar sign
     if path is None:
         return figure
     check_format(path)
     content = io.BytesIO()
-    figure.savefig(content, format=Path(path).suffix[1:].lower(), dpi=160)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of glyphs that the font does not have
+        figure.savefig(content, format=Path(path).suffix[1:].lower(), dpi=160)
     write_whole(path, content.getvalue())
     return path
 
@@ -72,9 +78,7 @@ def _(result: Tuning, axes: Any) -> None:
         (value, result.regret, ORANGE, f"tuned: {number(value)} loses {number(result.regret.mean)}"),
         (theory, result.theory, "black", f"theory: {number(theory)} loses {number(result.theory.mean)}"),
     ):
-        axes.errorbar(
-            x, estimate.mean, yerr=QUANTILE * estimate.se, fmt="o", color=colour, capsize=3, label=label, zorder=4
-        )
+        axes.errorbar(x, estimate.mean, yerr=reach(estimate), fmt="o", color=colour, capsize=3, label=label, zorder=4)
     axes.set_xlabel(name)
     axes.set_ylabel("Bayes regret")
     low, high = view(result)
@@ -87,7 +91,7 @@ def _(result: Tuning, axes: Any) -> None:
 def _(result: Comparison, axes: Any) -> None:
     places = np.arange(len(result.entries))[::-1]
     for place, entry in zip(places, result.entries, strict=True):
-        axes.errorbar(entry.regret.mean, place, xerr=QUANTILE * entry.regret.se, fmt="o", color=ORANGE, capsize=3)
+        axes.errorbar(entry.regret.mean, place, xerr=reach(entry.regret), fmt="o", color=ORANGE, capsize=3)
         if entry.tuned:
             axes.plot(entry.theory.mean, place, "o", color="black", fillstyle="none")
     axes.plot([], [], "o", color=ORANGE, label="tuned, 95% interval")
@@ -99,21 +103,26 @@ def _(result: Comparison, axes: Any) -> None:
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
     axes.legend(frameon=False)
-    axes.set_title(f"{problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}", loc="left", fontsize=10)
+    axes.set_title(headline(result.setup), loc="left", fontsize=10)
 
 
 def draw_curve(curve: Curve, axes: Any) -> None:
     """The curve with its 95% band, theory's value marked."""
-    band = QUANTILE * curve.se
+    band = student_quantile(TAIL, curve.runs - 1) * curve.se
     axes.fill_between(curve.values, curve.mean - band, curve.mean + band, color=BLUE, alpha=0.2, linewidth=0)
     axes.plot(
         curve.values, curve.mean, color=BLUE, marker=".", markersize=4, linewidth=1.2, label="Bayes regret, 95% band"
     )
-    axes.axvline(curve.theory, color=GREY, linewidth=0.8, linestyle=":")
+    axes.axvline(curve.theory, color=GREY, linewidth=0.8, linestyle=":", label=f"theory: {number(curve.theory)}")
     axes.set_xlabel(curve.parameter)
     axes.set_ylabel("Bayes regret")
     if curve.log_scale:
         axes.set_xscale("log")
+
+
+def reach(estimate: Estimate) -> float:
+    """Half the width of the interval."""
+    return (estimate.high - estimate.low) / 2
 
 
 def visits(result: Tuning) -> tuple[Any, Any, Any]:
@@ -129,8 +138,3 @@ def view(result: Tuning) -> tuple[float, float]:
     low = min(0.0, result.regret.low, result.theory.low)
     high = max(result.theory.high, result.regret.high)
     return low, high + 0.25 * (high - low)
-
-
-def headline(setup: Any) -> str:
-    """Policy, problem and horizon."""
-    return f"{setup.policy['name']} on {problem_words(setup.problem)}, horizon {setup.horizon:,}"

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from banditune.results import Comparison, Curve, Estimate, Tuning
+from banditune.contracts import BadRequest
+from banditune.results import LEVEL, Comparison, Curve, Estimate, Record, Setup, Tuning, student_quantile
 
 
 @singledispatch
 def text(result: Any) -> str:
     """A result as plain text."""
-    return object.__repr__(result)
+    if not isinstance(result, Record):
+        raise BadRequest(f"a result of one of the verbs can be told, but got {type(result).__name__}.")
+    return repr(result)
 
 
 @text.register
@@ -31,7 +34,7 @@ def _(result: Tuning) -> str:
     ]
     return "\n".join(
         [
-            f"{result.setup.policy['name']} on {problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}",
+            headline(result.setup),
             "",
             f"{answer}, {verdict(result)}.",
             "",
@@ -42,6 +45,18 @@ def _(result: Tuning) -> str:
             f"seed {result.setup.seed}",
         ]
     )
+
+
+def headline(setup: Setup) -> str:
+    """Policy, problem and horizon."""
+    who = f"{policy_words(setup.policy)} on " if setup.policy else ""
+    return f"{who}{problem_words(setup.problem)}, horizon {setup.horizon:,}"
+
+
+def policy_words(policy: Mapping[str, Any]) -> str:
+    """The policy's name and options in words."""
+    told = ", ".join(f"{key}={short(value)}" for key, value in policy.items() if key != "name")
+    return f"{policy['name']}({told})" if told else str(policy["name"])
 
 
 def verdict(result: Tuning) -> str:
@@ -66,10 +81,10 @@ def _(result: Curve) -> str:
         rows.append((number(value), number(mean), number(se), "#" * max(1, round(40 * abs(mean) / worst)) + mark))
     return "\n".join(
         [
-            f"{result.setup.policy['name']} on {problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}",
+            headline(result.setup),
             "",
-            f"lowest mean at {result.parameter} = {number(result.best)}: {text(result.best_regret)} "
-            f"({result.runs:,} runs a value)",
+            f"lowest mean at {result.parameter} = {number(result.best)}, which loses {text(result.best_regret)} on fresh "
+            f"instances ({result.runs:,} runs a value)",
             f"shape: {result.unimodality!r}",
             "",
             table(rows, left=(3,)),
@@ -86,7 +101,7 @@ def _(result: Comparison) -> str:
         rows.append(
             (
                 entry.policy,
-                settings(entry.params) if entry.tuned else "-",
+                settings(entry.params) + ("" if entry.tuned or not entry.params else " (theory)") or "-",
                 number(entry.regret.mean),
                 number(entry.regret.se),
                 "" if entry.policy == result.best else lag,
@@ -95,7 +110,7 @@ def _(result: Comparison) -> str:
         )
     return "\n".join(
         [
-            f"{problem_words(result.setup.problem)}, horizon {result.setup.horizon:,}",
+            headline(result.setup),
             "",
             lead(result),
             "",
@@ -108,8 +123,10 @@ def _(result: Comparison) -> str:
 
 
 def lead(result: Comparison) -> str:
-    """Which policy is best, and which others may be as good."""
-    tied = [entry.policy for entry in result.entries[1:] if entry.behind.low <= 0]
+    """Which policy is best, and which others may be as good: with 95% for all pairs of policies together (Bonferroni)."""
+    pairs = len(result.entries) * (len(result.entries) - 1)
+    reach = student_quantile(1 - (1 - LEVEL) / pairs, result.validated - 1)
+    tied = [entry.policy for entry in result.entries[1:] if entry.behind.mean <= reach * entry.behind.se]
     best = f"{result.best} loses least, {number(result.entries[0].regret.mean)} on average"
     return f"{best}; {' and '.join(tied)} may be as good." if tied else f"{best}."
 
@@ -131,7 +148,8 @@ def number(value: float) -> str:
 
 def problem_words(problem: Mapping[str, Any]) -> str:
     """The problem's name and options in words."""
-    options = {key: value for key, value in problem.items() if key != "name" and value not in ([], (), None)}
+    hidden = ("name", "names")
+    options = {key: value for key, value in problem.items() if key not in hidden and value not in ([], (), None)}
     told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
     return f"{problem['name']}({told})" if told else str(problem["name"])
 

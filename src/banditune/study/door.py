@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ LONGEST = 2**31
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST - 1) -> int:
-    """A whole number, not too small and not absurdly large."""
+    """A whole number, not too small and not absurdly large; 1e4 will do."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise BadRequest(f"`{name}` must be a whole number >= {least}, but got {name}={value!r}.")
     if value > most:
@@ -75,6 +79,7 @@ def job_of(
             "gaussian-ts or ucb1 there."
         )
     ranges(job)
+    described(policy), described(problem)
     return job
 
 
@@ -100,7 +105,7 @@ def only_range(job: Job) -> Range:
         names = ", ".join(r.name for r in found) or "none"
         raise BadRequest(
             f"a policy must have exactly one parameter to be tuned, but {job.policy.name} has {len(found)} ({names}); "
-            "use simulate() for it."
+            "compare it, or simulate() it in Python."
         )
     return found[0]
 
@@ -116,6 +121,11 @@ def rows(job: Job, values: Any) -> Floats:
     if values is None:
         return theory_row(job)[None, :]
     if isinstance(values, Mapping):
+        if set(values) != {r.name for r in found}:
+            wanted = ", ".join(r.name for r in found) or "none"
+            raise BadRequest(
+                f"the parameters of {job.policy.name} are {wanted}, but got {', '.join(map(str, values))}."
+            )
         values = [[values.get(r.name, math.nan) for r in found] or [0.0]]
     try:
         table = np.array(values, dtype=np.float64)
@@ -135,23 +145,24 @@ def rows(job: Job, values: Any) -> Floats:
             raise BadRequest(
                 f"`{r.low:g} <= {r.name} <= {r.high:g}` must hold for {job.policy.name}, but got {r.name}={wrong[0]:g}."
             )
+    for place, r in enumerate(found):
+        if r.integer:
+            table[:, place] = np.floor(table[:, place] + 0.5)
     if not np.isfinite(table).all():
         raise BadRequest(f"parameter values must be finite numbers, but got {values!r}.")
     return table
 
 
-def setup_of(job: Job, tuner: Tuner | None = None) -> Setup:
-    """The record of a request."""
-    from banditune import __version__
-
+def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> Setup:
+    """The record of a request; of `several` policies each result tells its own."""
     return Setup(
-        described(job.policy),
+        None if several else described(job.policy),
         described(job.problem),
         job.horizon,
         job.seed,
         job.regret,
         job.noise,
         job.shortcut,
-        __version__,
+        {name: version(name) for name in ("banditune", "numpy", "numba")} | {"python": platform.python_version()},
         described(tuner) if tuner else None,
     )

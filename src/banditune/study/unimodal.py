@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
 from banditune.contracts import Floats
-from banditune.results import Unimodality
+from banditune.results import Unimodality, student_quantile
 
 ALARM = 0.05
 
 
-def check_unimodal(values: Floats, regrets: Floats, alarm: float = ALARM) -> Unimodality:
+FEWEST = 30
+"""Runs below which nothing is rejected: the statistics are too far from normal."""
+
+
+def check_unimodal(values: Floats, regrets: Floats, *, candidates: int = 0, alarm: float = ALARM) -> Unimodality:
     """Reject "falls, then rises" where a value is significantly above one on each side.
 
     For values i < j < k, a unimodal curve has not both m_j > m_i and m_j > m_k. The statistic is the largest, over such
     triples, of the smaller of the two paired t statistics. Under a unimodal curve one of each triple's two differences is
     not positive, so a false alarm needs one of the V (V - 1) differences of pairs to exceed its expectation by the
     critical value: Bonferroni's inequality bounds its probability by `alarm` (as far as the central limit theorem holds).
+    Where the values were chosen by looking at the curve, `candidates` is the number of those they were chosen from.
     """
     count = len(values)
-    critical = NormalDist().inv_cdf(1 - alarm / max(1, count * (count - 1)))
+    pairs = max(count, candidates) * (max(count, candidates) - 1)
+    critical = student_quantile(1 - alarm / max(1, pairs), regrets.shape[1] - 1)
     t = paired_statistics(regrets)
     left = np.where(np.tri(count, k=-1, dtype=bool), t, -math.inf)
     right = np.where(np.tri(count, k=-1, dtype=bool).T, t, -math.inf)
     below = np.minimum(left.max(axis=1), right.max(axis=1)) if count > 2 else np.full(count, -math.inf)
     top = int(below.argmax())
-    rejected = bool(below[top] > critical)
+    rejected = bool(below[top] > critical) and regrets.shape[1] >= FEWEST
     peak = (left[top].argmax(), top, right[top].argmax()) if rejected else ()
     statistic = float(below[top]) if math.isfinite(below[top]) else 0.0
     return Unimodality(rejected, statistic, critical, alarm, tuple(float(values[i]) for i in peak))

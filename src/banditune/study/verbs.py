@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Trial, Tuner
+from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Trial, Tuner, described, label
 from banditune.engine.run import Job, play
 from banditune.results import Comparison, Curve, Entry, Estimate, TrialResult, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
@@ -25,6 +25,9 @@ GRID = 17
 DENSER = (8, 8)
 """A curve starts from so many values and adds so many in each refinement."""
 
+CANDIDATES = (GRID - 1) * 2 ** len(DENSER) + 1
+"""Values that a refined curve could have held."""
+
 
 def simulate(
     policy: Policy,
@@ -37,19 +40,22 @@ def simulate(
     regret: str = "expected",
     noise: str = "shared",
     at: Sequence[int] | None = None,
+    first: int = 0,
     jobs: int | None = None,
     shortcut: bool = True,
     progress: Progress | None = None,
 ) -> Floats:
     """Regrets of parameter values on problem instances: an array (values, runs), or (values, runs, len(at)).
 
-    Run r plays instance r for every value, so columns are paired. With no values, theory's are played. `noise="own"`
-    gives each value reward noise of its own; `shortcut=False` plays step by step.
+    Run r plays instance r for every value, so columns are paired; `first` is the first run. With no values, theory's are
+    played. `at` asks for the regret after certain steps. `noise="own"` gives each value reward noise of its own;
+    `shortcut=False` plays step by step.
     """
     job = job_of(policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, at=at, shortcut=shortcut)
     params = rows(job, values)
-    told = _Told(progress, len(params) * whole("runs", runs))
-    out = play(job, params, range(whole("runs", runs)), jobs=_jobs(jobs), progress=told)
+    first, runs = whole("first", first, 0, 2 * LARGEST), whole("runs", runs)
+    told = _Told(progress, len(params) * runs)
+    out = play(job, params, range(first, first + runs), jobs=_jobs(jobs), progress=told)
     return out[:, :, 0] if at is None else out
 
 
@@ -69,7 +75,8 @@ def curve(
 ) -> Curve:
     """Bayes regret over parameter values with standard errors, and a test whether it has a single dip.
 
-    With no values, it starts from an even grid and adds values where the curve bends most.
+    With no values, it starts from an even grid and adds values where the curve bends most. `best` is the value with the
+    lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low.
     """
     job = job_of(policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut)
     runs = whole("runs", runs, 2)
@@ -80,6 +87,8 @@ def _curve(job: Job, values: Any, runs: range, jobs: int | None, progress: Progr
     found = ranges(job)
     if len(found) > 1:
         raise BadRequest(f"a curve is over one parameter, but {job.policy.name} has {len(found)}; use simulate().")
+    if not found and values is None:
+        values = [0.0]
     among = found[0] if found else Range("value", 0.0, 1.0, 0.0, False, "linear")
     if values is None:
         table, regrets = _refined(job, among, runs, jobs, progress)
@@ -89,6 +98,8 @@ def _curve(job: Job, values: Any, runs: range, jobs: int | None, progress: Progr
         table, regrets = given, play(job, given[:, None], runs, jobs=jobs, progress=told)[:, :, 0]
     mean = regrets.mean(axis=1)
     best = int(mean.argmin())
+    # The lowest of many means is too low: what is said of it comes from instances that it was not chosen on.
+    again = play(job, table[best : best + 1, None], range(FRESH + runs.stop, FRESH + runs.stop + len(runs)), jobs=jobs)
     return Curve(
         among.name,
         frozen(table),
@@ -96,10 +107,10 @@ def _curve(job: Job, values: Any, runs: range, jobs: int | None, progress: Progr
         frozen(regrets.std(axis=1, ddof=1) / math.sqrt(len(runs))),
         len(runs),
         float(table[best]),
-        Estimate.of(regrets[best]),
+        Estimate.of(again[0, :, 0]),
         among.theory,
         among.scale == "log",
-        check_unimodal(table, regrets),
+        check_unimodal(table, regrets, candidates=CANDIDATES if values is None else 0),
         setup_of(job),
     )
 
@@ -113,9 +124,8 @@ def _refined(job: Job, among: Range, runs: range, jobs: int | None, progress: Pr
         values = dict.fromkeys(among.at(unit) for unit in units)
         new = np.array([value for value in values if value not in regrets])
         if len(new):
-            regrets |= dict(
-                zip(new.tolist(), play(job, new[:, None], runs, jobs=jobs, progress=told)[:, :, 0], strict=True)
-            )
+            rows_of = play(job, new[:, None], runs, first_row=len(regrets), jobs=jobs, progress=told)[:, :, 0]
+            regrets |= dict(zip(new.tolist(), rows_of, strict=True))
         if more:
             height = np.array([regrets[among.at(unit)].mean() for unit in units])
             units = denser(units, height, more)
@@ -225,8 +235,8 @@ def compare(
 ) -> Comparison:
     """Tune each policy with the same budget, then play all on the same fresh instances; differences are paired.
 
-    A policy that has not exactly one parameter is played as theory has it. The best is the one with the lowest mean, so
-    its lead over the second is slightly flattered where they are close.
+    A policy that has not exactly one parameter is played as theory has it. `behind` is a policy's paired difference to
+    the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together.
     """
     tuner = _tuner(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
@@ -242,24 +252,33 @@ def compare(
         if can:
             next(tuner.search(only_range(job), budget))  # complaints about the budget come before the work
     fresh = range(FRESH, FRESH + validate)
-    names = _distinct([str(job.policy.name) for job in todo])
+    names = _distinct([label(job.policy) for job in todo])
     found = []
-    for name, job, can in zip(names, todo, tunable, strict=True):
+    for place, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
         params, spent = theory_row(job), 0
         if can:
             value, trials = _search(job, tuner, only_range(job), budget, _jobs(jobs), told)
             params, spent = np.array([value]), sum(trial.size * len(trial.values) for trial in trials)
-        tuned, theory = play(job, np.array([params, theory_row(job)]), fresh, jobs=_jobs(jobs), progress=told)[:, :, 0]
-        found.append(
-            (name, dict(zip((r.name for r in ranges(job)), params.tolist(), strict=False)), can, tuned, theory, spent)
-        )
-    found.sort(key=lambda item: float(item[3].mean()))
-    lead = found[0][3]
+        both = np.array([params, theory_row(job)])
+        tuned, theory = play(job, both, fresh, first_row=2 * place, jobs=_jobs(jobs), progress=told)[:, :, 0]
+        names_of = (r.name for r in ranges(job))
+        found.append((name, job, dict(zip(names_of, params.tolist(), strict=False)), can, tuned, theory, spent))
+    found.sort(key=lambda item: float(item[4].mean()))
+    lead = found[0][4]
     entries = tuple(
-        Entry(name, params, can, Estimate.of(tuned), Estimate.of(tuned - lead), Estimate.of(theory), spent)
-        for name, params, can, tuned, theory, spent in found
+        Entry(
+            name,
+            described(job.policy),
+            params,
+            can,
+            Estimate.of(tuned),
+            Estimate.of(tuned - lead),
+            Estimate.of(theory),
+            spent,
+        )
+        for name, job, params, can, tuned, theory, spent in found
     )
-    return Comparison(entries, entries[0].policy, budget, validate, setup_of(todo[0], tuner))
+    return Comparison(entries, entries[0].policy, budget, validate, setup_of(todo[0], tuner, several=True))
 
 
 def _distinct(names: list[str]) -> list[str]:

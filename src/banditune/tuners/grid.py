@@ -92,7 +92,9 @@ class SequentialHalving(Tuner):
     def search(self, among: Range, budget: int) -> Search:
         values = grid(among, self.precision)
         runs = halving_runs(budget, len(values))
-        check_budget(budget, halving_least(len(values)), f"{self}, which plays {len(values)} values {len(runs)} times")
+        check_budget(
+            budget, halving_least(len(values)), f"{self}, which halves {len(values)} values in {len(runs)} iterations"
+        )
         for size in runs:
             regrets = yield Trial(values, size)
             order = np.argsort(regrets.mean(axis=1), kind="stable")[: math.ceil(len(values) / 2)]

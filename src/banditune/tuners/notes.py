@@ -12,21 +12,27 @@ from banditune.tuners.grid import check_budget, check_precision
 
 def iterations_needed(precision: float) -> int:
     """Iterations after which the interval is at most twice the precision long, as a share of the range (Lemma 1)."""
-    return max(1, math.ceil(math.log(1 / (2 * precision)) / math.log(3 / 2) - 1e-9))
+    return max(1, math.ceil(math.log(1 / (2 * check_precision(precision))) / math.log(3 / 2) - 1e-9))
 
 
 def ternary_pairs(budget: int, iterations: int) -> list[int]:
     """How many instances each iteration plays, twice each: proportional to (9/4)^iteration, 2 sum(pairs) <= budget.
 
     The paper leaves the rounding open. Here every iteration gets at least one pair; what is over the budget is taken off
-    the largest, what is left goes to the last.
+    the last iterations, what is left goes to the last.
     """
     weights = [(9 / 4) ** (step + 1) for step in range(iterations)]
     pairs = [max(1, int(budget * weight / sum(weights) / 2)) for weight in weights]
-    while 2 * sum(pairs) > budget:
-        pairs[pairs.index(max(pairs))] -= 1
+    for step in reversed(range(iterations)):
+        pairs[step] = max(1, pairs[step] - max(0, sum(pairs) - budget // 2))
     pairs[-1] += (budget - 2 * sum(pairs)) // 2
     return pairs
+
+
+def check_curve(slope: float, noise: float) -> None:
+    """What the theorem assumes of a curve."""
+    if not (slope > 0 and noise > 0 and math.isfinite(slope) and math.isfinite(noise)):
+        raise BadRequest(f"`slope > 0` and `noise > 0` must hold, but got slope={slope!r} and noise={noise!r}.")
 
 
 def failure_bound(sizes: Sequence[float], slope: float, noise: float) -> float:
@@ -35,6 +41,7 @@ def failure_bound(sizes: Sequence[float], slope: float, noise: float) -> float:
     `sizes` are runs per iteration, `slope` how fast the regret grows away from its minimum (in the unit interval, the
     paper's lambda), `noise` the sub-Gaussian parameter of a run's regret. A bound above 1 says nothing.
     """
+    check_curve(slope, noise)
     exponents = (-((2 / 3) ** (2 * step)) * slope**2 * size / (32 * noise**2) for step, size in enumerate(sizes, 1))
     return 4 * sum(math.exp(exponent) for exponent in exponents)
 
@@ -43,9 +50,8 @@ def budget_needed(bound: float, precision: float, slope: float, noise: float) ->
     """The smallest budget whose `failure_bound`, with `ternary_pairs`, is at most the wanted one."""
     if not 0 < bound < 1:
         raise BadRequest(f"`0 < bound < 1` must hold, but got bound={bound!r}.")
-    iterations = iterations_needed(check_precision(precision))
-    if not (slope > 0 and noise > 0 and math.isfinite(slope / noise)):
-        raise BadRequest(f"`slope > 0` and `noise > 0` must hold, but got slope={slope!r} and noise={noise!r}.")
+    iterations = iterations_needed(precision)
+    check_curve(slope, noise)
 
     def reached(budget: int) -> float:
         return failure_bound([2 * pairs for pairs in ternary_pairs(budget, iterations)], slope, noise)
