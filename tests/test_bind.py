@@ -53,6 +53,16 @@ def test_a_cache_folder_that_cannot_be_written_only_costs_time(run_python, folde
     assert done.stdout.split()[0] == "5.0"
 
 
+def test_a_full_disk_only_costs_time(run_python, tmp_path):
+    """No file may grow beyond 1 kB: the kernel cannot be saved."""
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n" + SCRIPT.format(body="step")
+    done = run_python(
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + code, BANDITUNE_CACHE=str(tmp_path / "c")
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == "5.0"
+
+
 def digest(function, **slots):
     return bound(function, slots)[1]
 

@@ -235,12 +235,19 @@ def _parts(code: types.CodeType) -> Iterator[types.CodeType]:
 def compile_for(compiled: Any, arguments: tuple[Any, ...], who: str) -> None:
     """Compile for these argument types now, so that a complaint names the policy and no thread compiles twice."""
     import numba
+    from numba.core.caching import NullCache
 
     if not hasattr(compiled, "compile"):
         return  # NUMBA_DISABLE_JIT: plain Python
+    types_of = tuple(numba.typeof(argument) for argument in arguments)  # type: ignore[no-untyped-call]
     try:
         with _lock:
-            compiled.compile(tuple(numba.typeof(argument) for argument in arguments))  # type: ignore[no-untyped-call]
+            try:
+                compiled.compile(types_of)
+            except OSError:
+                # The cache cannot be read or written (a full disk, lost rights): go on without it.
+                compiled._cache = NullCache()
+                compiled.compile(types_of)
     except numba.core.errors.NumbaError as error:
         reason, place = _explained(str(error))
         raise Fault(
