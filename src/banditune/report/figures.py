@@ -59,8 +59,16 @@ def draw(result: Any, axes: Any) -> None:
 @draw.register
 def _(result: Curve, axes: Any) -> None:
     draw_curve(result, axes)
-    axes.plot(
-        result.best, result.best_regret.mean, "o", color=ORANGE, markersize=8, label=f"best: {number(result.best)}"
+    axes.axvline(result.theory, color=GREY, linewidth=0.8, linestyle=":", label=f"theory: {number(result.theory)}")
+    label = f"best: {number(result.best)} loses {number(result.best_regret.mean)} on fresh instances"
+    axes.errorbar(
+        result.best,
+        result.best_regret.mean,
+        yerr=reach(result.best_regret),
+        fmt="o",
+        color=ORANGE,
+        capsize=3,
+        label=label,
     )
     axes.legend(frameon=False)
     axes.set_title(headline(result.setup), loc="left", fontsize=10)
@@ -107,17 +115,21 @@ def _(result: Comparison, axes: Any) -> None:
 
 
 def draw_curve(curve: Curve, axes: Any) -> None:
-    """The curve with its 95% band, theory's value marked."""
+    """The curve with its 95% band."""
     band = student_quantile(TAIL, curve.runs - 1) * curve.se
     axes.fill_between(curve.values, curve.mean - band, curve.mean + band, color=BLUE, alpha=0.2, linewidth=0)
     axes.plot(
         curve.values, curve.mean, color=BLUE, marker=".", markersize=4, linewidth=1.2, label="Bayes regret, 95% band"
     )
-    axes.axvline(curve.theory, color=GREY, linewidth=0.8, linestyle=":", label=f"theory: {number(curve.theory)}")
     axes.set_xlabel(curve.parameter)
     axes.set_ylabel("Bayes regret")
     if curve.log_scale:
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def reach(estimate: Estimate) -> float:
