@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import banditune as bt
-from banditune.engine.run import instances
+from banditune.engine.run import BLOCK, Job, instances, kernel_for, read_only
 from banditune.policies.ucb1 import LEVEL, STAY
 
 CLOSE = bt.Mixture([(0.5, 0.495), (0.5, 0.505)])
@@ -63,20 +63,42 @@ def test_lazy_thompson_has_the_law_of_the_plain_loop(problem, horizon):
                 assert stats.ks_2samp(x, y).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("gamma", [0.3, 1.0])
-def test_lazy_thompson_pulls_the_arms_as_often_as_the_plain_loop(gamma):
-    """Pull counts of one fixed instance, read off the regret of problems whose gaps are powers of ten."""
-    means = (0.9, 0.9 - 1e-6, 0.9 - 1e-3, 0.5)
-    counts = []
-    for shortcut, seed in ((True, 0), (False, 1)):
-        regret = bt.simulate(
-            bt.Thompson(), bt.Mixture([means]), [gamma], horizon=400, runs=6000, shortcut=shortcut, seed=seed
-        )[0]
-        rest, last = regret % 0.4, np.round(regret // 0.4)
-        third, second = np.round(rest // 1e-3), np.round(rest % 1e-3 / 1e-6)
-        counts.append((second, third, last))
-    for fast, slow in zip(*counts, strict=True):
-        assert stats.ks_2samp(fast, slow).pvalue > 1e-4
+def pull_counts(policy, problem, gamma, horizon, runs, *, shortcut, seed):
+    """How often each arm was pulled, arms in the order of their means: an array (runs, arms)."""
+    job = Job(policy, problem, horizon, seed=seed, shortcut=shortcut)
+    kernel, floats, integers = kernel_for(job)
+    arms = problem.arms
+    counts = np.empty((runs, arms))
+    pulls = np.zeros(arms, np.int64)
+    scratch = (np.zeros(floats), np.zeros(integers, np.int64), pulls, np.zeros(arms), np.zeros((3, 4), np.int64))
+    options = read_only(problem.options()), read_only([[gamma]]), read_only(policy.options(arms, horizon))
+    at, rest = np.array([horizon]), (np.empty((1, 1, 1)), np.zeros(5), np.zeros(1, np.int64))
+    for run in range(runs):
+        if run % BLOCK == 0:
+            means = instances(problem, seed, run // BLOCK).means
+        one = means[run % BLOCK : run % BLOCK + 1]
+        kernel(one, seed, run, *options, horizon, 0, at, False, *scratch, *rest)
+        counts[run] = pulls[np.argsort(-one[0], kind="stable")]
+    return counts
+
+
+@pytest.mark.parametrize(("problem", "horizon"), SHAPES)
+def test_lazy_thompson_pulls_the_arms_as_often_as_the_plain_loop(problem, horizon):
+    for gamma in (0.3, 1.0):
+        lazy = pull_counts(bt.Thompson(), problem, gamma, horizon, 3000, shortcut=True, seed=0)
+        plain = pull_counts(bt.Thompson(), problem, gamma, horizon, 3000, shortcut=False, seed=1)
+        assert (lazy.sum(axis=1) == horizon).all()
+        for place in {0, 1, problem.arms // 2, problem.arms - 1}:
+            assert stats.ks_2samp(lazy[:, place], plain[:, place]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("problem", "horizon"), SHAPES)
+def test_ucb1_shortcuts_pull_the_arms_as_often_as_the_plain_loop(problem, horizon):
+    for gamma in (0.1, 1.0):
+        fast, plain = (
+            pull_counts(bt.UCB1(), problem, gamma, horizon, 50, shortcut=shortcut, seed=0) for shortcut in (True, False)
+        )
+        assert (fast == plain).all()
 
 
 @pytest.mark.parametrize("prior", [(1, 1), (2.2, 1.1), (1.1, 2.2)])
