@@ -79,6 +79,16 @@ def test_closures_count():
     assert digest(always(0)) == digest(always(0))
 
 
+def test_a_module_imported_in_a_function_can_be_used():
+    import banditune as inner
+
+    def choose(state, setting, step, params, stream):
+        return inner.random_arm(state, stream)
+
+    regret = bt.simulate(bt.arm_policy("inner", choose), bt.Mixture([(1.0, 0.0)]), horizon=100, runs=50)
+    assert 40 < regret.mean() < 60
+
+
 def test_two_policies_from_one_factory_do_not_share_a_kernel():
     regrets = [
         bt.simulate(bt.arm_policy("fixed", always(arm)), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=1)[0, 0]

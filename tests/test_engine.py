@@ -213,6 +213,39 @@ def test_a_reward_that_is_not_a_number_is_named(policy, reward, shortcut):
 
 
 @bt.scalar
+def reward_of_a_bad_best_arm(instance, arm, pull, step, stream):
+    return math.inf if arm == 0 and pull == 5 else 1.0 - 0.1 * arm
+
+
+@bt.scalar
+def never_the_best(state, setting, step, params, stream):
+    return 1
+
+
+@pytest.mark.parametrize("policy", [bt.arm_policy("second", never_the_best), bt.UCB1(noise=100)])
+def test_a_reward_that_was_not_seen_is_checked_too(policy):
+    """Realised regret draws what the best arm would have paid."""
+    problem = bt.arm_problem(
+        "hidden", lambda size, rng: np.tile([0.9, 0.1], (size, 1)), reward_of_a_bad_best_arm, arms=2
+    )
+    for shortcut in (True, False):
+        with pytest.raises(bt.Fault, match="'hidden' paid another for arm 0 at step"):
+            bt.simulate(policy, problem, horizon=12, runs=3, regret="realised", shortcut=shortcut)
+
+
+@dataclasses.dataclass(frozen=True)
+class Hollow(bt.Policy):
+    name = "hollow"
+
+
+def test_what_a_policy_lacks_is_named():
+    with pytest.raises(bt.BadRequest, match="'hollow' must define view, start, choose, update"):
+        bt.simulate(Hollow(), bt.Bernoulli(arms=3), horizon=12, runs=3)
+    with pytest.raises(bt.BadRequest, match="Hollow must define `memory"):
+        Hollow().memory(3)
+
+
+@bt.scalar
 def changing_reward(instance, arm, pull, step, stream):
     return 1.0 if (step < 50) == (arm == 0) else 0.0
 

@@ -160,11 +160,9 @@ class Range:
 class Play(NamedTuple):
     """A faster way to play a policy, exact in law: `advance` fills `pulls` from one step to another.
 
-    `advance` returns False where it met a reward that is not finite.
-
-    `stands_for` are the functions of the policy that it plays: one that has others is played step by step. `memory`
-    says how many floats and integers it keeps for so many arms; `applies` whether it is right for this policy and
-    problem; `slots` fills slots of its own.
+    It returns False where it met a reward that is not finite. `stands_for` are the functions of the policy that it plays:
+    a policy that has others is played step by step. `memory` says how many floats and integers it keeps for so many arms;
+    `applies` whether it is right for this policy and problem; `slots` fills slots of its own.
     """
 
     name: str
@@ -229,7 +227,7 @@ class Policy:
 
     def memory(self, arms: int) -> int:
         """How many floats the strip must hold."""
-        raise NotImplementedError(f"{type(self).__name__}.memory")
+        raise BadRequest(f"the policy {type(self).__name__} must define `memory(arms)`.")
 
     def options(self, arms: int, horizon: int) -> Sequence[float]:
         """Fixed numbers that the scalar functions find in `setting.options`."""
@@ -263,7 +261,7 @@ class Problem:
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         """Draw `size` instances."""
-        raise NotImplementedError(f"{type(self).__name__}.sample")
+        raise BadRequest(f"the problem {type(self).__name__} must define `sample(size, rng)`.")
 
     def options(self) -> Sequence[float]:
         """Fixed numbers that `reward` finds in `instance.options`."""
@@ -288,4 +286,4 @@ class Tuner:
 
     def search(self, among: Range, budget: int) -> Search:
         """Search the range; every complaint about the budget is made before the first trial."""
-        raise NotImplementedError(f"{type(self).__name__}.search")
+        raise BadRequest(f"the tuner {type(self).__name__} must define `search(among, budget)`.")

@@ -176,6 +176,11 @@ class TrialResult(Record):
     se: Floats
     size: int
 
+    @property
+    def spent(self) -> int:
+        """Runs played: all values together."""
+        return self.size * len(self.values)
+
     def __repr__(self) -> str:
         pairs = ", ".join(f"{v:.4g}: {m:.4g}" for v, m in zip(self.values, self.mean, strict=True))
         return f"{self.size} runs each: {pairs}"

@@ -133,13 +133,14 @@ class _Binder:
         told += [digest for _, digest in defaults]
         if function.__kwdefaults__:
             raise BadRequest(f"scalar code takes no keyword-only arguments, but {function.__qualname__!r} has some.")
-        for name, attributes in _names(function.__code__):
-            if name in function.__globals__:
+        attributes_of = dict(_names(function.__code__))
+        for name, attributes in attributes_of.items():
+            if name in function.__globals__ and name not in function.__code__.co_freevars:
                 scope[name], digest = self._value(function, name, function.__globals__[name], attributes)
                 told.append(f"{name}={digest}")
         cells = []
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            value, digest = self._value(function, name, cell.cell_contents, ())
+            value, digest = self._value(function, name, cell.cell_contents, attributes_of.get(name, ()))
             cells.append(types.CellType(value))
             told.append(f"{name}:{digest}")
         digest = hashlib.sha256("\n".join(told).encode()).hexdigest()[:20]
@@ -155,9 +156,7 @@ class _Binder:
         if isinstance(value, Slot):
             filling = self.slots.get(value.name)
             return (None, "empty") if filling is None else self.bind(filling)
-        if callable(getattr(value, "py_func", value)) and isinstance(
-            getattr(value, "py_func", value), types.FunctionType
-        ):
+        if isinstance(getattr(value, "py_func", value), types.FunctionType):
             return self.bind(value)
         if isinstance(value, types.ModuleType):
             return self._module(user, name, value, attributes)
@@ -209,12 +208,12 @@ def _code_digest(code: types.CodeType) -> str:
 
 @lru_cache(maxsize=4096)
 def _names(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The global names that code uses, each with the attributes that it takes from it."""
+    """The global and enclosing names that code uses, each with the attributes that it takes from it."""
     taken: dict[str, set[str]] = {}
     for part in _parts(code):
         last = None
         for step in dis.get_instructions(part):
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
                 last = step.argval
                 taken.setdefault(last, set())
             elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and last is not None:

@@ -80,7 +80,11 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
         totals[arm] += paid
         if realised and arm != best:
             aim(unseen, best, unseen_count)
-            unseen_total += reward(instance, best, unseen_count, step, unseen)
+            missed = reward(instance, best, unseen_count, step, unseen)
+            if not math.isfinite(missed):
+                trouble[0], trouble[1], trouble[2] = BAD_REWARD, step, best
+                return False
+            unseen_total += missed
             unseen_count += 1
         update(state, setting, arm, paid, agent)
         if step + 1 == at[checkpoint]:
@@ -115,6 +119,9 @@ def play_leaps(instance, setting, params, agent, rewards, unseen, floats, intege
                     totals[arm] = reward_sum(instance, arm, counted[arm], pulls[arm], rewards, totals[arm])
                     counted[arm] = pulls[arm]
         out[checkpoint] = regret(instance, best, pulls, totals, unseen_total, realised)
+        if not math.isfinite(out[checkpoint]):
+            trouble[0] = BAD_REWARD_SOMEWHERE
+            return False
     return True
 
 

@@ -76,6 +76,8 @@ def instances(problem: Problem, seed: int, block: int) -> Instances:
     try:
         drawn = problem.sample(BLOCK, np.random.Generator(np.random.Philox(sequence)))
         means = read_only(drawn.means)
+    except BadRequest:
+        raise
     except Exception as error:
         raise Fault(
             f"`sample(size, rng)` of the problem {problem.name!r} failed: {type(error).__name__}: {error}."

@@ -17,7 +17,6 @@ from banditune.results import Setup
 LARGEST = 2**40
 """Runs stay below this; so the validation instances of a study, which start here, are never its search's."""
 
-
 LONGEST = 2**31
 """The longest horizon: an arm's pulls fill one 32-bit word of an address."""
 
@@ -79,7 +78,11 @@ def job_of(
             "gaussian-ts or ucb1 there."
         )
     ranges(job)
-    described(policy), described(problem)
+    for record, wanted in ((policy, ("view", "start", "choose", "update")), (problem, ("reward",))):
+        described(record)
+        missing = [name for name in wanted if not callable(getattr(record, name, None))]
+        if missing:
+            raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
     return job
 
 
@@ -155,6 +158,8 @@ def rows(job: Job, values: Any) -> Floats:
 
 def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> Setup:
     """The record of a request; of `several` policies each result tells its own."""
+    from banditune import __version__
+
     return Setup(
         None if several else described(job.policy),
         described(job.problem),
@@ -163,6 +168,11 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
         job.regret,
         job.noise,
         job.shortcut,
-        {name: version(name) for name in ("banditune", "numpy", "numba")} | {"python": platform.python_version()},
+        {
+            "banditune": __version__,
+            "numpy": version("numpy"),
+            "numba": version("numba"),
+            "python": platform.python_version(),
+        },
         described(tuner) if tuner else None,
     )

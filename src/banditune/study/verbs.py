@@ -189,7 +189,7 @@ def tune(
         Estimate.of(theory),
         Estimate.of(theory - tuned),
         {among.name: among.theory},
-        sum(trial.size * len(trial.values) for trial in trials),
+        sum(trial.spent for trial in trials),
         budget,
         validate,
         trials,
@@ -258,7 +258,7 @@ def compare(
         params, spent = theory_row(job), 0
         if can:
             value, trials = _search(job, tuner, only_range(job), budget, _jobs(jobs), told)
-            params, spent = np.array([value]), sum(trial.size * len(trial.values) for trial in trials)
+            params, spent = np.array([value]), sum(trial.spent for trial in trials)
         both = np.array([params, theory_row(job)])
         tuned, theory = play(job, both, fresh, first_row=2 * place, jobs=_jobs(jobs), progress=told)[:, :, 0]
         names_of = (r.name for r in ranges(job))
