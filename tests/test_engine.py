@@ -21,6 +21,8 @@ SMALL = {
     "bernoulli": lambda: bt.Bernoulli(arms=4, prior=(2, 5)),
     "beta": lambda: bt.BetaRewards(arms=4, v=3),
     "gaussian": lambda: bt.Gaussian(arms=4, prior=(1, 2), noise=0.7),
+    "linear": lambda: bt.Linear(arms=5, dims=3, noise=0.4),
+    "logistic": lambda: bt.Logistic(arms=5, dims=3),
     "mixture": lambda: bt.Mixture([(0.1, 0.5, 0.4), (1.0, 0.0, 0.9)], weights=(1, 2)),
     "warm-up": bt.warm_up,
 }
@@ -34,7 +36,8 @@ PAIRS = [
     (policy, problem)
     for policy in POLICIES
     for problem in SMALL
-    if POLICIES[policy].rewards == "real" or SMALL[problem]().rewards != "real"
+    if (POLICIES[policy].rewards == "real" or SMALL[problem]().rewards != "real")
+    and (SMALL[problem]().dims or not POLICIES[policy].needs_features)
 ]
 
 
@@ -50,14 +53,16 @@ def plain_python(job: Job, params: np.ndarray, runs: int) -> np.ndarray:
     """The kernel as plain Python, never compiled."""
     policy, problem = job.policy, job.problem
     slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-    kernel, _ = bound(loop.play_block, slots | {"reward": problem.reward, "play": loop.play_steps})
+    slots |= {"reward": problem.reward, "dims": engine.constant(problem.dims), "play": loop.play_steps}
+    kernel, _ = bound(loop.play_block, slots)
     arms = problem.arms
     at = np.array(job.at or (job.horizon,), np.int64)
     out = np.empty((len(params), runs, len(at)))
     kernel(
-        engine.instances(problem, job.seed, 0).means[:runs], job.seed, 0, np.array(problem.options()), params,
-        np.array(policy.options(arms, job.horizon)), job.horizon, int(job.noise == "own"), at, job.regret == "realised",
-        np.zeros(policy.memory(arms)), np.zeros(0, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
+        *engine.cut(engine.instances(problem, job.seed, 0), slice(runs)), job.seed, 0, np.array(problem.options()), params,
+        np.array(policy.options(arms, problem.dims, job.horizon)), job.horizon, int(job.noise == "own"), at,
+        job.regret == "realised", np.zeros(policy.memory(arms, problem.dims)), np.zeros(0, np.int64),
+        np.zeros(arms, np.int64), np.zeros(arms),
         np.zeros((3, 4), np.int64), out, np.zeros(5), np.zeros(1, np.int64),
     )  # fmt: skip
     return out
@@ -242,7 +247,7 @@ def test_what_a_policy_lacks_is_named():
     with pytest.raises(bt.BadRequest, match="'hollow' must define view, start, choose, update"):
         bt.simulate(Hollow(), bt.Bernoulli(arms=3), horizon=12, runs=3)
     with pytest.raises(bt.BadRequest, match="Hollow must define `memory"):
-        Hollow().memory(3)
+        Hollow().memory(3, 0)
 
 
 @bt.scalar
@@ -287,7 +292,7 @@ def test_what_a_policy_is_told_it_cannot_change():
 
 @dataclasses.dataclass(frozen=True)
 class Cramped(bt.Greedy):
-    def memory(self, arms):
+    def memory(self, arms, dims):
         return arms
 
 

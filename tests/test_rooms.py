@@ -17,9 +17,10 @@ SOURCE = ROOT / "src" / "banditune"
 BELOW = {
     "contracts": set(),
     "streams": {"contracts"},
+    "checks": {"contracts"},
     "results": {"contracts"},
-    "problems": {"contracts", "streams"},
-    "policies": {"contracts", "streams"},
+    "problems": {"contracts", "streams", "checks"},
+    "policies": {"contracts", "streams", "checks"},
     "tuners": {"contracts"},
     "engine": {"contracts", "streams"},
     "study": {"contracts", "results", "engine", "tuners"},

@@ -5,7 +5,7 @@ loops, 1-D arrays and each other. The engine binds them into its loop and compil
 are the oracle for the compiled code. Scalar functions receive
 
 `setting`
-    what the agent may know: arms, horizon, the policy's options;
+    what the agent may know: arms and their features, horizon, the policy's options;
 `instance`
     what nature knows: mean rewards and the problem's options;
 `params`
@@ -79,7 +79,10 @@ class Setting(NamedTuple):
     """What the agent may know."""
 
     arms: int
+    dims: int
     horizon: int
+    features: Floats
+    """A row per dimension and a column per arm."""
     options: Floats
 
 
@@ -92,9 +95,13 @@ class Instance(NamedTuple):
 
 @dataclass(frozen=True)
 class Instances:
-    """A block of problem instances: `means` has a row per instance and a column per arm."""
+    """A block of problem instances: `means` has a row per instance and a column per arm.
+
+    `features`, where arms have some, is an array (instances, arms, dims), or (1, arms, dims) for all alike.
+    """
 
     means: Floats
+    features: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -161,14 +168,14 @@ class Play(NamedTuple):
     """A faster way to play a policy, exact in law: `advance` fills `pulls` from one step to another.
 
     It returns False where it met a reward that is not finite. `stands_for` are the functions of the policy that it plays:
-    a policy that has others is played step by step. `memory` says how many floats and integers it keeps for so many arms;
+    a policy that has others is played step by step. `memory` says how many floats and integers it keeps for (arms, dims);
     `applies` whether it is right for this policy and problem; `slots` fills slots of its own.
     """
 
     name: str
     advance: Callable[..., Any]
     stands_for: tuple[Callable[..., Any], ...]
-    memory: Callable[[int], tuple[int, int]]
+    memory: Callable[[int, int], tuple[int, int]]
     applies: Callable[[Any, Any], bool] = lambda policy, problem: True
     slots: Callable[[Any], dict[str, Callable[..., Any]]] = lambda problem: {}
 
@@ -219,17 +226,21 @@ class Policy:
     rewards: ClassVar[str] = "real"
     """The rewards it can learn from: "real", or "unit" for [0, 1]."""
     pulls_every_arm: ClassVar[bool] = False
+    needs_features: ClassVar[bool] = False
+    """Whether it knows arms by their features, so that they must have some."""
+    faults: ClassVar[dict[int, str]] = {}
+    """What `choose` means by a negative number: why the policy could not go on."""
 
     view: Callable[..., Any]
     start: Callable[..., Any]
     choose: Callable[..., Any]
     update: Callable[..., Any]
 
-    def memory(self, arms: int) -> int:
+    def memory(self, arms: int, dims: int) -> int:
         """How many floats the strip must hold."""
-        raise BadRequest(f"the policy {type(self).__name__} must define `memory(arms)`.")
+        raise BadRequest(f"the policy {type(self).__name__} must define `memory(arms, dims)`.")
 
-    def options(self, arms: int, horizon: int) -> Sequence[float]:
+    def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         """Fixed numbers that the scalar functions find in `setting.options`."""
         return ()
 
@@ -243,6 +254,8 @@ class Problem:
 
     name: Any
     arms: int
+    dims: Any = 0
+    """Features an arm has; 0 where arms are only known by their number."""
     names: Any = ()
     rewards: Any = "real"
     """What rewards can be: "binary", "unit" for [0, 1], or "real"."""

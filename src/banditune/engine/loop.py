@@ -17,6 +17,7 @@ choose = Slot("choose")
 update = Slot("update")
 reward = Slot("reward")
 words = Slot("words")
+dims = Slot("dims")
 advance = Slot("advance")
 reward_sum = Slot("reward_sum")
 play = Slot("play")
@@ -155,15 +156,16 @@ def instance_key(seed, run):
     return key0, key1
 
 
-def play_block(means, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised, floats,
-               integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
+def play_block(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
+               floats, integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
     """The kernel: every parameter row on every instance of a block. `out` is (params, instances, checkpoints).
 
+    The number of features is a constant of the kernel, so that short loops over it are unrolled.
     Row i has the noise `first_noise` + i; with a `first_noise` of 0 all rows share theirs.
     """
     arms = means.shape[1]
-    setting = Setting(arms, horizon, policy_options)
     for run in range(means.shape[0]):
+        setting = Setting(arms, dims(), horizon, features[run if features.shape[0] > 1 else 0], policy_options)
         instance = Instance(means[run], options)
         key0, key1 = instance_key(seed, first_run + run)
         agent = Stream(key0, key1, cursors[0])

@@ -21,7 +21,8 @@ BLOCK = 256
 """Instances are drawn in whole blocks of this size; block b is a function of the seed and b alone."""
 
 TASK = 1 << 22
-"""Rounds in one task of a thread: short enough for a progress bar, long enough to hide its cost."""
+"""Rounds in one task of a thread, fewer where arms have features: short enough for a progress bar, long enough to hide
+its cost."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,13 @@ def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
     """The compiled kernel for a job, and the floats and integers that it needs for a run."""
     policy, problem = job.policy, job.problem
     shortcut = shortcut_for(policy, problem) if job.shortcut else None
-    slots: dict[str, Callable[..., Any] | None] = {"reward": problem.reward}
+    slots: dict[str, Callable[..., Any] | None] = {"reward": problem.reward, "dims": constant(int(problem.dims))}
     if shortcut is None:
-        floats, integers = policy.memory(problem.arms), 0
+        floats, integers = policy.memory(problem.arms, problem.dims), 0
         slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
         slots |= {"play": loop.play_steps}
     else:
-        floats, integers = shortcut.memory(problem.arms)
+        floats, integers = shortcut.memory(problem.arms, problem.dims)
         integers += problem.arms
         reward_sum = loop.sum_of_words if problem.words else loop.sum_of_rewards
         slots |= {
@@ -70,12 +71,18 @@ def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
     return kernel(loop.play_block, slots), floats, integers
 
 
+def constant(value: int) -> Callable[[], int]:
+    """A function of nothing: what a slot for a number is filled with."""
+    return lambda: value
+
+
 def instances(problem: Problem, seed: int, block: int) -> Instances:
     """Block `block` of the problem's instances."""
     sequence = np.random.SeedSequence(seed, spawn_key=(block & 0xFFFFFFFF, block >> 32))
     try:
         drawn = problem.sample(BLOCK, np.random.Generator(np.random.Philox(sequence)))
         means = read_only(drawn.means)
+        features = by_dimension(drawn.features, problem)
     except BadRequest:
         raise
     except Exception as error:
@@ -87,7 +94,22 @@ def instances(problem: Problem, seed: int, block: int) -> Instances:
             f"`sample(size, rng)` of the problem {problem.name!r} must return finite means of shape (size, "
             f"{problem.arms}), but for size={BLOCK} it returned shape {means.shape}."
         )
-    return Instances(means)
+    wanted = (features.shape[0], problem.dims, problem.arms)
+    if features.shape != wanted or features.shape[0] not in (1, BLOCK) or not np.isfinite(features).all():
+        raise Fault(
+            f"`sample(size, rng)` of the problem {problem.name!r} must return finite features of shape (size, "
+            f"{problem.arms}, {problem.dims}) or (1, {problem.arms}, {problem.dims}), but it returned features of shape "
+            f"{np.shape(np.array(drawn.features))}."
+        )
+    return Instances(means, features)
+
+
+def by_dimension(features: Any, problem: Problem) -> Floats:
+    """Features as scalar code reads them: (instances, dims, arms), so that a loop over arms reads neighbours."""
+    if features is None:
+        return read_only(np.zeros((1, 0, problem.arms)))
+    table = np.array(features, np.float64)
+    return read_only(np.swapaxes(table[None] if table.ndim == 2 else table, -1, -2))
 
 
 def read_only(numbers: Any) -> Floats:
@@ -99,7 +121,8 @@ def read_only(numbers: Any) -> Floats:
 
 def tasks(job: Job, rows: int, runs: range, workers: int) -> Iterator[tuple[int, range]]:
     """Cut the runs into (block, runs within the block) of about `TASK` rounds, and so that every worker has some."""
-    size = max(1, min(BLOCK, TASK // max(1, rows * job.horizon), -(-len(runs) // workers)))
+    rounds = TASK // (1 + 2 * job.problem.dims)
+    size = max(1, min(BLOCK, rounds // max(1, rows * job.horizon), -(-len(runs) // workers)))
     for block in range(runs.start // BLOCK, -(-runs.stop // BLOCK)):
         within = range(max(runs.start, block * BLOCK), min(runs.stop, (block + 1) * BLOCK))
         for first in range(within.start, within.stop, size):
@@ -126,31 +149,37 @@ def play(
     out = results_array(len(params), len(runs), len(at))
     stop = np.zeros(1, np.int64)
     problem_options = read_only(job.problem.options())
-    policy_options = read_only(job.policy.options(arms, job.horizon))
+    policy_options = read_only(job.policy.options(arms, job.problem.dims, job.horizon))
     first_noise = 1 + first_row if job.noise == "own" else 0
 
-    def arguments(means: Floats, first: int, to: Floats, trouble: Floats) -> tuple[Any, ...]:
+    def arguments(means: Floats, features: Floats, first: int, to: Floats, trouble: Floats) -> tuple[Any, ...]:
         scratch = (np.zeros(floats), np.zeros(integers, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
                    np.zeros((3, 4), np.int64))  # fmt: skip
-        return (means, job.seed, first, problem_options, params, policy_options, job.horizon, first_noise, at,
+        return (means, features, job.seed, first, problem_options, params, policy_options, job.horizon, first_noise, at,
                 job.regret == "realised", *scratch, to, trouble, stop)  # fmt: skip
 
     @lru_cache(maxsize=4)
-    def block_means(block: int) -> Floats:
-        return instances(job.problem, job.seed, block).means
+    def drawn(block: int) -> Instances:
+        return instances(job.problem, job.seed, block)
 
     def task(block: int, within: range) -> Floats:
-        means = block_means(block)[within.start - block * BLOCK : within.stop - block * BLOCK]
+        means, features = cut(drawn(block), slice(within.start - block * BLOCK, within.stop - block * BLOCK))
         trouble = np.zeros(5)
         results = np.empty((len(params), len(within), len(at)))
         try:
-            compiled(*arguments(means, within.start, results, trouble))
+            compiled(*arguments(means, features, within.start, results, trouble))
         except Exception as error:
             raise Fault(broken(job, error)) from error
         out[:, within.start - runs.start : within.stop - runs.start] = results
         return trouble
 
-    sample = (read_only(np.zeros((1, arms))), 0, np.empty((1, 1, 1)), np.empty(5))
+    sample = (
+        read_only(np.zeros((1, arms))),
+        read_only(np.zeros((1, job.problem.dims, arms))),
+        0,
+        np.empty((1, 1, 1)),
+        np.empty(5),
+    )
     compile_for(compiled, arguments(*sample), f"the policy {job.policy.name!r} on the problem {job.problem.name!r}")
     workers = jobs or cores()
     pool = ThreadPoolExecutor(min(workers, 256))
@@ -167,6 +196,12 @@ def play(
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)
     return out
+
+
+def cut(block: Instances, part: slice) -> tuple[Floats, Floats]:
+    """Means and features of some instances of a block."""
+    assert block.features is not None
+    return block.means[part], block.features[part] if len(block.features) > 1 else block.features
 
 
 def finish(
@@ -224,6 +259,8 @@ def complaint(job: Job, params: Floats, within: range, trouble: Floats) -> str:
         f"at step {step:.0f} of run {within.start + int(run)} with parameters {params[int(row)].tolist()} "
         f"(seed={job.seed}, horizon={job.horizon}; simulate(..., first={within.start + int(run)}, runs=1) repeats it)"
     )
+    if code == loop.BAD_ARM and culprit in job.policy.faults:
+        return f"{job.policy.faults[int(culprit)]} (the policy {job.policy.name!r} {where})."
     if code == loop.BAD_ARM:
         return (
             f"an arm must be a whole number from 0 to {job.problem.arms - 1}, but the policy {job.policy.name!r} chose "

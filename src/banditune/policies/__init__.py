@@ -5,6 +5,8 @@ from collections.abc import Callable
 from banditune.contracts import Policy
 from banditune.policies.arms import ArmTotals, OwnPolicy, arm_policy, best_mean, random_arm
 from banditune.policies.gaussian_thompson import GaussianThompson
+from banditune.policies.linear import LinEpsilonGreedy, LinGreedy, LinTS, LinUCB, ridge_policy
+from banditune.policies.ridge import best_score, sample_scores
 from banditune.policies.simple import EpsilonGreedy, ExploreThenCommit, Greedy
 from banditune.policies.thompson import Thompson
 from banditune.policies.ucb1 import UCB1
@@ -16,6 +18,10 @@ SHELF: dict[str, Callable[..., Policy]] = {
     "epsilon-greedy": EpsilonGreedy,
     "explore-then-commit": ExploreThenCommit,
     "greedy": Greedy,
+    "linucb": LinUCB,
+    "lints": LinTS,
+    "lin-epsilon-greedy": LinEpsilonGreedy,
+    "lin-greedy": LinGreedy,
 }
 
 __all__ = [
@@ -26,9 +32,16 @@ __all__ = [
     "ExploreThenCommit",
     "GaussianThompson",
     "Greedy",
+    "LinEpsilonGreedy",
+    "LinGreedy",
+    "LinTS",
+    "LinUCB",
     "OwnPolicy",
     "Thompson",
     "arm_policy",
     "best_mean",
+    "best_score",
     "random_arm",
+    "ridge_policy",
+    "sample_scores",
 ]

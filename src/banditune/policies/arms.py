@@ -79,7 +79,7 @@ class TotalsPolicy(Policy):
     start = staticmethod(start_totals)
     update = staticmethod(update_totals)
 
-    def memory(self, arms: int) -> int:
+    def memory(self, arms: int, dims: int) -> int:
         return 2 * arms
 
 
@@ -94,9 +94,14 @@ class OwnPolicy(TotalsPolicy):
 
 def arm_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()) -> OwnPolicy:
     """A policy of your own: `choose(state, setting, step, params, stream) -> arm` on `state.pulls` and `state.total`."""
+    return OwnPolicy(str(name), choose, parameter_records(choose, parameters))
+
+
+def parameter_records(choose: Any, parameters: Any) -> tuple[Parameter, ...]:
+    """The parameters of a user's policy, one or several."""
     found = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
     if not callable(choose) or not all(isinstance(parameter, Parameter) for parameter in found):
         raise BadRequest(
             f"`choose` must be a function and `parameters` Parameter records, but got {choose!r}, {found!r}."
         )
-    return OwnPolicy(str(name), choose, found)
+    return found

@@ -56,5 +56,5 @@ class GaussianThompson(TotalsPolicy):
         object.__setattr__(self, "prior", (mean, sd))
         object.__setattr__(self, "noise", noise)
 
-    def options(self, arms: int, horizon: int) -> Sequence[float]:
+    def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return (self.prior[0], 1 / self.prior[1] ** 2, 1 / self.noise**2)

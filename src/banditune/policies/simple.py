@@ -104,5 +104,5 @@ class ExploreThenCommit(Policy):
     choose = staticmethod(choose_committed)
     update = staticmethod(update_totals)
 
-    def memory(self, arms: int) -> int:
+    def memory(self, arms: int, dims: int) -> int:
         return 2 * arms + 1

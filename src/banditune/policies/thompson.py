@@ -64,7 +64,7 @@ LAZY = Play(
     "lazy",
     advance_lazy,
     (choose_sample, update_success),
-    lambda arms: (5 * arms, 4 * arms + 5),
+    lambda arms, dims: (5 * arms, 4 * arms + 5),
     applies=lambda policy, problem: min(policy.prior) >= 1,
     slots=lambda problem: {"outcomes": problem.words or words_from_rewards},
 )
@@ -97,8 +97,8 @@ class Thompson(Policy):
             )
         object.__setattr__(self, "prior", prior)
 
-    def memory(self, arms: int) -> int:
+    def memory(self, arms: int, dims: int) -> int:
         return 2 * arms
 
-    def options(self, arms: int, horizon: int) -> Sequence[float]:
+    def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return self.prior  # type: ignore[no-any-return]

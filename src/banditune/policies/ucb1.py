@@ -284,12 +284,12 @@ def restore(walk, pulls, gamma, scale):
         walk.value[arm] = index(walk.total[arm], walk.saved_pulls[arm], gamma, scale)
 
 
-STAY = Play("stay", advance_stay, (choose_bound, update_bound), lambda arms: (2 * arms, 0))
+STAY = Play("stay", advance_stay, (choose_bound, update_bound), lambda arms, dims: (2 * arms, 0))
 LEVEL = Play(
     "level",
     advance_level,
     (choose_bound, update_bound),
-    lambda arms: (4 * arms, 2 * arms),
+    lambda arms, dims: (4 * arms, 2 * arms),
     applies=lambda policy, problem: problem.words is not None,
 )
 
@@ -320,8 +320,8 @@ class UCB1(Policy):
             raise BadRequest(f"`0 < noise < 1e100` must hold for ucb1, but got noise={self.noise!r}.")
         object.__setattr__(self, "noise", noise)
 
-    def memory(self, arms: int) -> int:
+    def memory(self, arms: int, dims: int) -> int:
         return 4 * arms
 
-    def options(self, arms: int, horizon: int) -> Sequence[float]:
+    def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return (2 * self.noise * math.sqrt(2 * math.log(horizon)),)

@@ -6,12 +6,15 @@ from banditune.contracts import Problem
 from banditune.problems.bernoulli import Bernoulli, Mixture, warm_up
 from banditune.problems.beta import BetaRewards
 from banditune.problems.gaussian import Gaussian
+from banditune.problems.linear import Linear, Logistic
 from banditune.problems.own import OwnProblem, arm_problem
 
 SHELF: dict[str, Callable[..., Problem]] = {
     "bernoulli": Bernoulli,
     "beta": BetaRewards,
     "gaussian": Gaussian,
+    "linear": Linear,
+    "logistic": Logistic,
     "mixture": Mixture,
     "warm-up": warm_up,
 }
@@ -21,6 +24,8 @@ __all__ = [
     "Bernoulli",
     "BetaRewards",
     "Gaussian",
+    "Linear",
+    "Logistic",
     "Mixture",
     "OwnProblem",
     "arm_problem",

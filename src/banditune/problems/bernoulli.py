@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import check_arms, check_names, columns, pairs
 from banditune.contracts import BadRequest, Instances, Problem, in_words, scalar
-from banditune.problems.priors import check_arms, check_names, columns, pairs
 from banditune.streams import bernoulli_pull, bernoulli_word
 
 

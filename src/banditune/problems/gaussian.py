@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import check_arms, check_names, check_number, columns, pairs
 from banditune.contracts import Instances, Problem, scalar
-from banditune.problems.priors import check_arms, check_names, check_number, columns, pairs
 from banditune.streams import normal
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import check_arms, check_names
 from banditune.contracts import BadRequest, Instances, Problem, untold
-from banditune.problems.priors import check_arms, check_names
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,13 @@ def job_of(
             f"{policy.name} needs rewards in [0, 1], but the problem {problem.name!r} pays any real number; use "
             "gaussian-ts or ucb1 there."
         )
+    if policy.needs_features and not problem.dims:
+        raise BadRequest(
+            f"{policy.name} knows arms by their features, but those of the problem {problem.name!r} have none; use linear "
+            "or logistic, or another policy."
+        )
     ranges(job)
+    policy.options(problem.arms, problem.dims, horizon)
     for record, wanted in ((policy, ("view", "start", "choose", "update")), (problem, ("reward",))):
         described(record)
         missing = [name for name in wanted if not callable(getattr(record, name, None))]

@@ -1,0 +1,112 @@
+"""Checks of what records are made with, shared by problems and policies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats
+
+
+def check_arms(arms: Any) -> int:
+    """A number of arms: a whole number, 2 or more."""
+    if isinstance(arms, bool) or not isinstance(arms, int | np.integer) or arms < 2:
+        raise BadRequest(f"`arms >= 2` must hold, as a whole number, but got arms={arms!r}.")
+    if arms > 100_000:
+        raise BadRequest(f"`arms <= 100000` must hold, but got arms={arms}.")
+    return int(arms)
+
+
+def check_names(names: Any, arms: int) -> tuple[str, ...]:
+    """Arm names: none, or a distinct one for each arm."""
+    words = tuple(str(name) for name in names) if isinstance(names, list | tuple) else (str(names),)
+    if words and (len(words) != arms or len(set(words)) != arms or not all(words)):
+        raise BadRequest(f"`names` must hold {arms} different names, one per arm, but got {list(words)}.")
+    return words
+
+
+def pairs(prior: Any, arms: int, *, first: str, second: str, first_positive: bool) -> tuple[tuple[float, float], ...]:
+    """A prior as one pair for all arms (a tuple of length 1) or one pair per arm."""
+    try:
+        table = np.array(prior, dtype=float)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.shape == (2,):
+        table = table[None, :]
+    if table.ndim != 2 or table.shape[1] != 2 or table.shape[0] not in (1, arms):
+        raise BadRequest(
+            f"`prior` must be a pair ({first}, {second}) or {arms} such pairs, one per arm, but got {prior!r}."
+        )
+    smallest = table.min(axis=0)
+    if not np.isfinite(table).all() or smallest[1] <= 0 or (first_positive and smallest[0] <= 0):
+        what = f"`{first} > 0` and `{second} > 0`" if first_positive else f"a finite {first} and `{second} > 0`"
+        raise BadRequest(f"{what} must hold for the prior, but got {prior!r}.")
+    return tuple((float(a), float(b)) for a, b in table)
+
+
+def check_number(name: str, value: Any, *, above: float = -math.inf) -> float:
+    """A finite number above a bound."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise BadRequest(f"`{name}` must be a finite number, but got {value!r}.")
+    if not value > above:
+        raise BadRequest(f"`{name} > {above:g}` must hold, but got {name}={value!r}.")
+    return float(value)
+
+
+def columns(prior: tuple[tuple[float, float], ...]) -> tuple[Floats, Floats]:
+    """The prior's two numbers as rows that broadcast over arms."""
+    table = np.array(prior)
+    return table[:, 0], table[:, 1]
+
+
+def array_of(value: Any) -> Floats:
+    """Numbers as an array; an empty one if they are not numbers in rows of equal length."""
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
+def gaussian(name: str, prior: Any) -> tuple[Any, Any]:
+    """A Gaussian (mean, covariance): each a number, alike in all dimensions and independent, or a vector and a matrix."""
+    wanted = (
+        f"`{name}` must be a pair (mean, covariance), the mean a number or a vector, the covariance a number > 0 or a "
+        "symmetric, positive definite matrix"
+    )
+    if not isinstance(prior, tuple | list) or len(prior) != 2:
+        raise BadRequest(f"{wanted}, but got {prior!r}.")
+    mean, covariance = array_of(prior[0]), array_of(prior[1])
+    if mean.ndim > 1 or mean.size == 0 or not np.isfinite(mean).all():
+        raise BadRequest(f"{wanted}, but the mean is {prior[0]!r}.")
+    if covariance.ndim not in (0, 2) or covariance.size == 0 or not np.isfinite(covariance).all():
+        raise BadRequest(f"{wanted}, but the covariance is {prior[1]!r}.")
+    if covariance.ndim == 2:
+        rows, columns_ = covariance.shape
+        if rows != columns_ or (mean.ndim == 1 and len(mean) != rows):
+            raise BadRequest(f"{wanted} of the same size, but got sizes {mean.shape} and {covariance.shape}.")
+        if not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0):
+            raise BadRequest(f"{wanted}, but the covariance is not symmetric.")
+        smallest = float(np.linalg.eigvalsh(covariance)[0])
+        if smallest <= 1e-14 * float(np.trace(covariance)):
+            raise BadRequest(f"{wanted}, but the covariance is not positive definite: an eigenvalue is {smallest:.3g}.")
+    elif covariance <= 0:
+        raise BadRequest(f"{wanted}, but the covariance is {prior[1]!r}.")
+    return as_tuples(mean), as_tuples(covariance)
+
+
+def mean_and_root(name: str, prior: tuple[Any, Any], dims: int) -> tuple[Floats, Floats]:
+    """A checked Gaussian as its mean and the lower triangular root of its covariance, in so many dimensions."""
+    mean, covariance = np.array(prior[0]), np.array(prior[1])
+    for part in (mean, covariance):
+        if part.ndim > 0 and len(part) != dims:
+            raise BadRequest(f"`{name}` must have {dims} dimensions, as many as the features, but it has {len(part)}.")
+    root = np.linalg.cholesky(covariance) if covariance.ndim else np.sqrt(covariance) * np.eye(dims)
+    return np.broadcast_to(mean, dims).copy(), root
+
+
+def as_tuples(numbers: Any) -> Any:
+    """An array as nested tuples, which can be compared and hashed."""
+    values = np.asarray(numbers).tolist()
+    return tuple(map(as_tuples, values)) if isinstance(values, list) else values

@@ -1,0 +1,208 @@
+"""Policies on ridge regression: LinUCB, linear Thompson sampling, greedy and epsilon-greedy, and a user's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from banditune.checks import check_number, gaussian
+from banditune.contracts import BadRequest, Parameter, scalar, untold
+from banditune.policies.arms import parameter_records, random_arm
+from banditune.policies.ridge import RidgePolicy, best_score, own_option, sample_scores, start_ridge
+from banditune.policies.simple import epsilon_in_theory
+from banditune.streams import uniform
+
+
+class LinearPolicy(RidgePolicy):
+    """Ridge regression for rewards with Gaussian noise: the penalty is the variance of the noise."""
+
+    noise: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", gaussian("prior", self.prior))
+        object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
+        if not 1e-50 < self.noise < 1e50:
+            raise BadRequest(f"`1e-50 < noise < 1e50` must hold for {self.name}, but got noise={self.noise!r}.")
+
+    def penalty(self) -> float:
+        return float(self.noise) ** 2
+
+
+@scalar
+def longest_feature(setting):
+    """The largest norm of an arm's features."""
+    largest = 0.0
+    for arm in range(setting.arms):
+        square = 0.0
+        for j in range(setting.dims):
+            square += setting.features[j, arm] * setting.features[j, arm]
+        largest = max(largest, square)
+    return math.sqrt(largest)
+
+
+@scalar
+def start_bounds(state, setting):
+    """Forget everything; theory's factor depends on the instance's features."""
+    start_ridge(state, setting)
+    state.own[0] = bound_factor(setting)
+
+
+@scalar
+def bound_factor(setting):
+    """Theory's factor c before gamma: given, or outer (sqrt(d) + noise sqrt(d log((1 + n L^2) n))) with the largest norm L.
+
+    This is the bound of Abbasi-Yadkori, Pal and Szepesvari (2011) with ||theta|| <= sqrt(d) and a chance of 1 / n to fail.
+    """
+    given = own_option(setting, 0)
+    if given > 0.0:
+        return given
+    dims = setting.dims
+    longest = longest_feature(setting)
+    grown = math.log(1.0 + setting.horizon * longest * longest) + math.log(setting.horizon)
+    return own_option(setting, 1) * (math.sqrt(dims) + own_option(setting, 2) * math.sqrt(dims * grown))
+
+
+@scalar
+def choose_linear_bound(state, setting, step, params, stream):
+    """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
+    factor = params[0] * state.own[0]
+    best = 0
+    highest = state.score[0] + factor * state.width[0]
+    for arm in range(1, setting.arms):
+        value = state.score[arm] + factor * state.width[arm]
+        if value > highest:
+            best = arm
+            highest = value
+    return best
+
+
+@dataclass(frozen=True)
+class LinUCB(LinearPolicy):
+    """Highest x'theta + gamma c sqrt(x' G^-1 x), G = noise^2 covariance^-1 + sum of x x'.
+
+    `prior` is the Gaussian (mean, covariance) of theta, `noise` the standard deviation of rewards. `theory` says what c is:
+    "theorem" for g = sqrt(d) + noise sqrt(d log((1 + n L^2) n)), n the horizon and L the largest norm of an arm's features;
+    "paper" for noise g, as the paper prints it; or a number.
+    """
+
+    prior: Any = (0, 1)
+    noise: float = 0.5
+    theory: Any = "paper"
+
+    name = "linucb"
+    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    start = staticmethod(start_bounds)
+    choose = staticmethod(choose_linear_bound)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.theory not in ("paper", "theorem"):
+            check_factor("theory", self.theory, '"paper", "theorem" or ')
+
+    def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
+        if isinstance(self.theory, str):
+            return (0.0, self.noise if self.theory == "paper" else 1.0, self.noise)
+        return (float(self.theory), 0.0, 0.0)
+
+
+def check_factor(name: str, value: Any, otherwise: str) -> None:
+    """A factor of a theory: a number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e100:
+        raise BadRequest(f"`{name}` must be {otherwise}a number > 0, but got {value!r}.")
+
+
+@scalar
+def choose_linear_sample(state, setting, step, params, stream):
+    """The highest score under a draw of theta; at gamma = 0 under the estimate."""
+    if params[0] > 0.0:
+        sample_scores(state, setting, params[0] * own_option(setting, 0), stream)
+        return best_score(state.shift)
+    return best_score(state.score)
+
+
+@dataclass(frozen=True)
+class LinTS(LinearPolicy):
+    """Highest x'theta for a draw theta ~ N(estimate, gamma^2 factor noise^2 G^-1), G as for LinUCB.
+
+    noise^2 G^-1 is the posterior's covariance; theory's `factor` is the number of features unless told otherwise, and 1 is
+    posterior sampling at gamma = 1.
+    """
+
+    prior: Any = (0, 1)
+    noise: float = 0.5
+    factor: Any = None
+
+    name = "lints"
+    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    choose = staticmethod(choose_linear_sample)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.factor is not None:
+            check_factor("factor", self.factor, "")
+
+    def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
+        return (math.sqrt(dims if self.factor is None else self.factor) * self.noise,)
+
+
+@scalar
+def choose_best_score(state, setting, step, params, stream):
+    """The highest estimated reward."""
+    return best_score(state.score)
+
+
+@dataclass(frozen=True)
+class LinGreedy(LinearPolicy):
+    """Always the highest x'theta by ridge regression; nothing to tune."""
+
+    prior: Any = (0, 1)
+    noise: float = 0.5
+
+    name = "lin-greedy"
+    choose = staticmethod(choose_best_score)
+
+
+@scalar
+def choose_random_or_best_score(state, setting, step, params, stream):
+    """A random arm with probability epsilon, else the highest estimated reward."""
+    if uniform(stream) < params[0]:
+        return random_arm(state, stream)
+    return best_score(state.score)
+
+
+@dataclass(frozen=True)
+class LinEpsilonGreedy(LinearPolicy):
+    """A random arm with probability epsilon, else the highest x'theta by ridge regression."""
+
+    prior: Any = (0, 1)
+    noise: float = 0.5
+
+    name = "lin-epsilon-greedy"
+    parameters = (Parameter("epsilon", 0, 1, theory=epsilon_in_theory),)
+    choose = staticmethod(choose_random_or_best_score)
+
+
+@dataclass(frozen=True)
+class OwnRidgePolicy(LinearPolicy):
+    """A user's policy on ridge regression; see `ridge_policy`."""
+
+    name: str
+    prior: Any = (0, 1)
+    noise: float = 1.0
+    choose: Callable[..., Any] = untold()
+    parameters: tuple[Parameter, ...] = untold(())
+
+
+def ridge_policy(
+    name: str, choose: Callable[..., Any], *, parameters: Any = (), prior: Any = (0, 1), noise: float = 1.0
+) -> OwnRidgePolicy:
+    """A linear policy of your own: `choose(state, setting, step, params, stream) -> arm`, with `state.score[arm]` the
+    estimated reward x'theta of an arm and `state.width[arm]` the root of x' G^-1 x, by ridge regression.
+
+    `prior` is the Gaussian (mean, covariance) of theta and `noise` the standard deviation of rewards, so that noise times
+    width is the posterior standard deviation of a score. `sample_scores(state, setting, scale, stream)` draws theta from
+    N(estimate, scale^2 G^-1) and puts the scores under it into `state.shift`.
+    """
+    return OwnRidgePolicy(str(name), prior, noise, choose, parameter_records(choose, parameters))

@@ -1,0 +1,322 @@
+"""Ready-made memory for policies that know arms by their features: ridge regression.
+
+A reward costs O(arms dims + dims^2).
+
+With the prior N(mean, covariance) on theta, features and rewards are turned so that the prior is N(0, I): x becomes
+root' x, where root root' is the covariance, and an arm's score starts from x' mean. In these coordinates
+
+    G = penalty I + sum of x x',    estimate = G^-1 (sum of x (reward - x' mean)),
+
+and for every arm `score` is the estimated reward and `variance` is x' G^-1 x. The memory keeps `factor`, the inverse of the
+lower triangular Cholesky factor of G: it is triangular, so it is unique, and factor' factor = G^-1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from banditune.checks import mean_and_root
+from banditune.contracts import Floats, Policy, rare, scalar
+from banditune.streams import normal_pair
+
+OWN = 4
+
+REFRESH = 1000
+"""Updates after which everything is computed afresh from pulls and totals, so that rounding cannot pile up."""
+
+
+class Ridge(NamedTuple):
+    """What ridge regression knows; arrays with an entry per arm come first.
+
+    `pulls` and `total` are what was paid, `score` is x'theta, `variance` x' G^-1 x and `width` its root. `estimate` is
+    theta in the coordinates in which the prior is N(0, I), and so are `features` (a row per dimension, one after the
+    other). `own` is for the policy: `OWN` numbers to remember.
+    """
+
+    pulls: Floats
+    total: Floats
+    score: Floats
+    variance: Floats
+    width: Floats
+    prior_score: Floats
+    shift: Floats
+    features: Floats
+    factor: Floats
+    estimate: Floats
+    turned: Floats
+    gain: Floats
+    age: Floats
+    own: Floats
+
+
+def ridge_memory(arms: int, dims: int) -> int:
+    """Floats in a `Ridge`."""
+    return 7 * arms + arms * dims + dims * dims + 3 * dims + 1 + OWN
+
+
+@scalar
+def view_ridge(memory, setting):
+    """The parts of the strip, in the order of the record."""
+    arms = setting.arms
+    dims = setting.dims
+    a = 7 * arms
+    b = a + arms * dims
+    c = b + dims * dims
+    return Ridge(
+        memory[:arms],
+        memory[arms : 2 * arms],
+        memory[2 * arms : 3 * arms],
+        memory[3 * arms : 4 * arms],
+        memory[4 * arms : 5 * arms],
+        memory[5 * arms : 6 * arms],
+        memory[6 * arms : 7 * arms],
+        memory[a:b],
+        memory[b:c],
+        memory[c : c + dims],
+        memory[c + dims : c + 2 * dims],
+        memory[c + 2 * dims : c + 3 * dims],
+        memory[c + 3 * dims : c + 3 * dims + 1],
+        memory[c + 3 * dims + 1 : c + 3 * dims + 1 + OWN],
+    )
+
+
+@scalar
+def own_option(setting, place):
+    """A policy's own option: they stand behind the penalty and the prior."""
+    return setting.options[1 + setting.dims + setting.dims * setting.dims + place]
+
+
+@scalar
+def start_ridge(state, setting):
+    """Forget everything but the prior."""
+    turn_features(state.features, state.prior_score, setting)
+    for arm in range(setting.arms):
+        state.pulls[arm] = 0.0
+        state.total[arm] = 0.0
+    refresh_ridge(state, setting)
+
+
+@scalar
+def turn_features(features, prior_score, setting):
+    """Features in the coordinates in which the prior is N(0, I), and the scores of the prior's mean."""
+    arms = setting.arms
+    dims = setting.dims
+    for arm in range(arms):
+        prior_score[arm] = 0.0
+    for j in range(dims):
+        mean = setting.options[1 + j]
+        for arm in range(arms):
+            prior_score[arm] += mean * setting.features[j, arm]
+            features[j * arms + arm] = 0.0
+    # The covariance's root is lower triangular: entry (i, j) turns feature i into coordinate j <= i.
+    for i in range(dims):
+        for j in range(i + 1):
+            entry = setting.options[1 + dims + i * dims + j]
+            if entry != 0.0:
+                for arm in range(arms):
+                    features[j * arms + arm] += entry * setting.features[i, arm]
+
+
+@rare
+def refresh_ridge(state, setting):
+    """Compute everything afresh from pulls and totals."""
+    arms = setting.arms
+    dims = setting.dims
+    moment = state.turned
+    for place in range(dims * dims):
+        state.factor[place] = 0.0
+    for j in range(dims):
+        state.factor[j * dims + j] = setting.options[0]
+        moment[j] = 0.0
+        state.estimate[j] = 0.0
+    for arm in range(arms):
+        if state.pulls[arm] > 0.0:
+            add_square(state.factor, state.features, state.pulls[arm], arm, arms, dims)
+            left = state.total[arm] - state.pulls[arm] * state.prior_score[arm]
+            for j in range(dims):
+                moment[j] += left * state.features[j * arms + arm]
+    cholesky(state.factor, dims)
+    invert_triangle(state.factor, dims)
+    for i in range(dims):
+        along = 0.0
+        for j in range(i + 1):
+            along += state.factor[i * dims + j] * moment[j]
+        for j in range(i + 1):
+            state.estimate[j] += along * state.factor[i * dims + j]
+    for arm in range(arms):
+        state.score[arm] = state.prior_score[arm]
+        state.variance[arm] = 0.0
+    for j in range(dims):
+        for arm in range(arms):
+            state.score[arm] += state.estimate[j] * state.features[j * arms + arm]
+    for i in range(dims):
+        for arm in range(arms):
+            state.shift[arm] = 0.0
+        for j in range(i + 1):
+            entry = state.factor[i * dims + j]
+            for arm in range(arms):
+                state.shift[arm] += entry * state.features[j * arms + arm]
+        for arm in range(arms):
+            state.variance[arm] += state.shift[arm] * state.shift[arm]
+    for arm in range(arms):
+        state.width[arm] = math.sqrt(state.variance[arm])
+    state.age[0] = 0.0
+
+
+@scalar
+def add_square(matrix, features, weight, arm, arms, dims):
+    """Add weight x x' to the lower triangle of a matrix."""
+    for i in range(dims):
+        weighted = weight * features[i * arms + arm]
+        for j in range(i + 1):
+            matrix[i * dims + j] += weighted * features[j * arms + arm]
+
+
+@scalar
+def cholesky(matrix, dims):
+    """The lower triangular factor of a positive definite matrix, in place of its lower triangle."""
+    for j in range(dims):
+        for k in range(j):
+            entry = matrix[j * dims + k]
+            for i in range(j, dims):
+                matrix[i * dims + j] -= entry * matrix[i * dims + k]
+        scale = 1.0 / math.sqrt(matrix[j * dims + j])
+        for i in range(j, dims):
+            matrix[i * dims + j] *= scale
+
+
+@scalar
+def invert_triangle(matrix, dims):
+    """The inverse of a lower triangular matrix, in its place."""
+    for j in range(dims):
+        matrix[j * dims + j] = 1.0 / matrix[j * dims + j]
+        for i in range(j + 1, dims):
+            total = 0.0
+            for k in range(j, i):
+                total += matrix[i * dims + k] * matrix[k * dims + j]
+            matrix[i * dims + j] = -total / matrix[i * dims + i]
+
+
+@scalar
+def shrink_factor(factor, turned, gain, dims):
+    """Learn one more x: from `turned` = factor x, renew the factor and put G^-1 x, with the old G, into `gain`.
+
+    This is Carlson's update (1973) of a triangular root of a covariance: it costs O(dims^2) and stays triangular. Returns
+    1 + x' G^-1 x.
+    """
+    for i in range(dims):
+        gain[i] = 0.0
+    grown = 1.0
+    for j in range(dims):
+        before = grown
+        grown += turned[j] * turned[j]
+        root = math.sqrt(before * grown)
+        keep = before / root
+        take = turned[j] / root
+        for i in range(dims):
+            entry = factor[j * dims + i]
+            factor[j * dims + i] = keep * entry - take * gain[i]
+            gain[i] += turned[j] * entry
+    return grown
+
+
+@scalar
+def learn_direction(state, setting, arm):
+    """Learn one more x of an arm: renews factor and gain; returns 1 + x' G^-1 x."""
+    arms = setting.arms
+    dims = setting.dims
+    for j in range(dims):
+        total = 0.0
+        for i in range(dims):
+            total += state.factor[j * dims + i] * state.features[i * arms + arm]
+        state.turned[j] = total
+    return shrink_factor(state.factor, state.turned, state.gain, dims)
+
+
+@scalar
+def update_ridge(state, setting, arm, reward, stream):
+    """Learn a reward: Sherman and Morrison's formula for every arm's score and variance."""
+    arms = setting.arms
+    state.pulls[arm] += 1.0
+    state.total[arm] += reward
+    state.age[0] += 1.0
+    if state.age[0] >= REFRESH:
+        refresh_ridge(state, setting)
+        return
+    grown = learn_direction(state, setting, arm)
+    step = (reward - state.score[arm]) / grown
+    shrink = 1.0 / grown
+    for a in range(arms):
+        state.shift[a] = 0.0
+    for j in range(setting.dims):
+        state.estimate[j] += step * state.gain[j]
+        along = state.gain[j]
+        for a in range(arms):
+            state.shift[a] += along * state.features[j * arms + a]
+    for a in range(arms):
+        state.score[a] += step * state.shift[a]
+        state.variance[a] = max(state.variance[a] - shrink * state.shift[a] * state.shift[a], 0.0)
+        state.width[a] = math.sqrt(state.variance[a])
+
+
+@scalar
+def best_score(score):
+    """The highest of some scores; ties go to the lowest number."""
+    best = 0
+    for arm in range(1, len(score)):
+        if score[arm] > score[best]:
+            best = arm
+    return best
+
+
+@scalar
+def sample_scores(state, setting, scale, stream):
+    """Draw theta from N(estimate, scale^2 G^-1) and put every arm's score under it into `shift`."""
+    arms = setting.arms
+    dims = setting.dims
+    for i in range(dims):
+        state.gain[i] = state.estimate[i]
+    j = 0
+    while j < dims:
+        first, second = normal_pair(stream)
+        along = scale * first
+        for i in range(dims):
+            state.gain[i] += along * state.factor[j * dims + i]
+        if j + 1 < dims:
+            along = scale * second
+            for i in range(dims):
+                state.gain[i] += along * state.factor[(j + 1) * dims + i]
+        j += 2
+    for arm in range(arms):
+        state.shift[arm] = state.prior_score[arm]
+    for i in range(dims):
+        along = state.gain[i]
+        for arm in range(arms):
+            state.shift[arm] += along * state.features[i * arms + arm]
+
+
+class RidgePolicy(Policy):
+    """A policy on ridge regression: only `choose` is its own."""
+
+    needs_features = True
+    prior: Any = (0, 1)
+    view = staticmethod(view_ridge)
+    start = staticmethod(start_ridge)
+    update = staticmethod(update_ridge)
+
+    def penalty(self) -> float:
+        """What G starts from: the variance of the noise, in the coordinates in which the prior is N(0, I)."""
+        return 1.0
+
+    def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
+        """Numbers that `choose` finds by `own_option`."""
+        return ()
+
+    def memory(self, arms: int, dims: int) -> int:
+        return ridge_memory(arms, dims)
+
+    def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
+        mean, root = mean_and_root("prior", self.prior, dims)
+        return (self.penalty(), *mean, *root.ravel(), *self.own_options(arms, dims, horizon))

@@ -1,0 +1,156 @@
+"""Arms with features: a linear function of them pays, with Gaussian noise or through the logistic function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from banditune.checks import array_of, as_tuples, check_arms, check_names, check_number, gaussian, mean_and_root
+from banditune.contracts import BadRequest, Floats, Instances, Problem
+from banditune.problems.bernoulli import bernoulli_reward
+from banditune.problems.gaussian import gaussian_reward
+
+
+def feature_matrix(features: Any) -> Floats:
+    """A checked matrix of features, a row per arm."""
+    table = array_of(features)
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 1:
+        came = f"shape {table.shape}" if table.size else f"{type(features).__name__} that is no matrix of numbers"
+        raise BadRequest(f"`features` must be a matrix with a row per arm, two arms or more, but got {came}.")
+    bad = np.argwhere(~np.isfinite(table))
+    if len(bad):
+        arm, place = map(int, bad[0])
+        raise BadRequest(
+            f"`features` must be finite numbers, but feature {place} of arm {arm} is {table[arm, place]}; fill it."
+        )
+    if np.abs(table).max() > 1e50:
+        raise BadRequest(f"`features` must be below 1e50, but the largest is {np.abs(table).max():.3g}; rescale them.")
+    zero = np.flatnonzero(~table.any(axis=1))
+    if len(zero):
+        raise BadRequest(
+            f"every arm must have a feature that is not 0, but those of arm {zero[0]} are all 0; drop it or add a constant."
+        )
+    return table
+
+
+class Structured(Problem):
+    """Features of arms and a vector theta; what an arm pays depends on their product."""
+
+    arms: Any
+    dims: Any
+    prior: Any
+    features: Any
+    feature_prior: Any
+
+    def check(self) -> None:
+        """Words and arrays become numbers and tuples, or a complaint."""
+        if self.features is None:
+            arms = check_arms(100 if self.arms is None else self.arms)
+            dims = 10 if self.dims is None else self.dims
+            if isinstance(dims, bool) or not isinstance(dims, int | np.integer) or not 1 <= dims <= 1000:
+                raise BadRequest(f"`1 <= dims <= 1000` must hold, as a whole number, but got dims={dims!r}.")
+        else:
+            table = feature_matrix(self.features)
+            arms, dims = table.shape
+            for name, told, found in (("arms", self.arms, arms), ("dims", self.dims, dims)):
+                if told is not None and told != found:
+                    raise BadRequest(
+                        f"`{name}` must be {found}, as in the features of shape {table.shape}, but got {name}={told!r}; "
+                        "leave it out."
+                    )
+            if self.feature_prior is not None:
+                raise BadRequest("give `features` or `feature_prior`, not both.")
+            object.__setattr__(self, "features", as_tuples(table))
+        object.__setattr__(self, "arms", int(arms))
+        object.__setattr__(self, "dims", int(dims))
+        for name in ("prior", "feature_prior"):
+            told = getattr(self, name)
+            if told is not None and told != "uniform":
+                object.__setattr__(self, name, gaussian(name, told))
+                mean_and_root(name, getattr(self, name), self.dims)
+            else:
+                object.__setattr__(self, name, None)
+        object.__setattr__(self, "names", check_names(self.names, self.arms))
+
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Features (size or 1, arms, dims) and their products with theta (size, arms)."""
+        if self.features is None:
+            features = vectors("feature_prior", self.feature_prior, (size, self.arms, self.dims), rng)
+        else:
+            features = np.array(self.features)[None]
+        theta = vectors("prior", self.prior, (size, self.dims), rng)
+        # A sum in a fixed order: a product of matrices would depend on the BLAS.
+        scores = np.zeros((size, self.arms))
+        for place in range(self.dims):
+            scores += features[:, :, place] * theta[:, place, None]
+        return features, scores
+
+
+def vectors(name: str, prior: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Random vectors along the last axis: uniform on [-1, 1]^d, or from a Gaussian."""
+    if prior is None:
+        return rng.uniform(-1, 1, shape)
+    mean, root = mean_and_root(name, prior, shape[-1])
+    deviates = rng.standard_normal(shape)
+    found = np.broadcast_to(mean, shape).copy()
+    for place in range(shape[-1]):
+        found += deviates[..., place, None] * root[:, place]
+    return found
+
+
+@dataclass(frozen=True)
+class Linear(Structured):
+    """Arms pay x'theta plus Gaussian noise; features x and theta are uniform on [-1, 1]^d unless told otherwise.
+
+    `prior` is a Gaussian (mean, covariance) for theta and `feature_prior` one for every arm's features, each a number, or
+    a vector and a matrix; `features` is one matrix for all instances, a row per arm. `noise` is the standard deviation.
+    """
+
+    arms: Any = None
+    dims: Any = None
+    prior: Any = None
+    features: Any = None
+    feature_prior: Any = None
+    noise: float = 0.5
+    names: Any = ()
+
+    name = "linear"
+    reward = staticmethod(gaussian_reward)
+
+    def __post_init__(self) -> None:
+        self.check()
+        object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        features, scores = self.draw(size, rng)
+        return Instances(scores, features)
+
+    def options(self) -> Sequence[float]:
+        return (self.noise,)
+
+
+@dataclass(frozen=True)
+class Logistic(Structured):
+    """Arms pay 1 with probability 1 / (1 + exp(-x'theta)), else 0; features x and theta as in the linear problem."""
+
+    arms: Any = None
+    dims: Any = None
+    prior: Any = None
+    features: Any = None
+    feature_prior: Any = None
+    names: Any = ()
+
+    name = "logistic"
+    rewards = "binary"
+    reward = staticmethod(bernoulli_reward)
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        features, scores = self.draw(size, rng)
+        # Beyond 700 the chance is 0 or 1 in float64 anyway.
+        return Instances(1 / (1 + np.exp(-np.clip(scores, -700, 700))), features)
