@@ -12,8 +12,9 @@ _ROOMS = {
     "contracts": "BadRequest Fault Instances Parameter Play Policy Problem Range Setting Trial Tuner scalar",
     "streams": "bernoulli beta binomial exponential gamma_variate normal uniform",
     "problems": "Bernoulli BetaRewards Gaussian Linear Logistic Mixture arm_problem warm_up",
-    "policies": "UCB1 EpsilonGreedy ExploreThenCommit GaussianThompson Greedy LinEpsilonGreedy LinGreedy LinTS "
-    "LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy sample_scores",
+    "policies": "GLMTSL UCB1 UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson Greedy "
+    "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
+    "sample_scores",
     "tuners": "NoTeS SequentialHalving Uniform budget_needed failure_bound iterations_needed",
     "results": "Comparison Curve Estimate Tuning from_json load",
     "study": "compare curve simulate tune",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from banditune.contracts import Policy
 from banditune.policies.arms import ArmTotals, OwnPolicy, arm_policy, best_mean, random_arm
 from banditune.policies.gaussian_thompson import GaussianThompson
+from banditune.policies.glm import GLMTSL, UCBGLM, GLMEpsilonGreedy, GLMGreedy
 from banditune.policies.linear import LinEpsilonGreedy, LinGreedy, LinTS, LinUCB, ridge_policy
 from banditune.policies.ridge import best_score, sample_scores
 from banditune.policies.simple import EpsilonGreedy, ExploreThenCommit, Greedy
@@ -20,16 +21,24 @@ SHELF: dict[str, Callable[..., Policy]] = {
     "greedy": Greedy,
     "linucb": LinUCB,
     "lints": LinTS,
+    "ucb-glm": UCBGLM,
+    "glm-tsl": GLMTSL,
     "lin-epsilon-greedy": LinEpsilonGreedy,
     "lin-greedy": LinGreedy,
+    "glm-epsilon-greedy": GLMEpsilonGreedy,
+    "glm-greedy": GLMGreedy,
 }
 
 __all__ = [
+    "GLMTSL",
     "SHELF",
     "UCB1",
+    "UCBGLM",
     "ArmTotals",
     "EpsilonGreedy",
     "ExploreThenCommit",
+    "GLMEpsilonGreedy",
+    "GLMGreedy",
     "GaussianThompson",
     "Greedy",
     "LinEpsilonGreedy",
