@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from banditune.checks import check_number, gaussian
-from banditune.contracts import BadRequest, Parameter, scalar, untold
+from banditune.contracts import BadRequest, Parameter, Play, scalar, untold
 from banditune.policies.arms import parameter_records, random_arm
-from banditune.policies.ridge import RidgePolicy, best_score, own_option, sample_scores, start_ridge
+from banditune.policies.live import advance_live, live_memory
+from banditune.policies.ridge import (
+    RidgePolicy,
+    best_score,
+    bound_factor,
+    own_option,
+    sample_scores,
+    start_ridge,
+    update_ridge,
+)
 from banditune.policies.simple import epsilon_in_theory
 from banditune.streams import uniform
 
@@ -31,37 +40,10 @@ class LinearPolicy(RidgePolicy):
 
 
 @scalar
-def longest_feature(setting):
-    """The largest norm of an arm's features."""
-    largest = 0.0
-    for arm in range(setting.arms):
-        square = 0.0
-        for j in range(setting.dims):
-            square += setting.features[j, arm] * setting.features[j, arm]
-        largest = max(largest, square)
-    return math.sqrt(largest)
-
-
-@scalar
 def start_bounds(state, setting):
     """Forget everything; theory's factor depends on the instance's features."""
     start_ridge(state, setting)
     state.own[0] = bound_factor(setting)
-
-
-@scalar
-def bound_factor(setting):
-    """Theory's factor c before gamma: given, or outer (sqrt(d) + noise sqrt(d log((1 + n L^2) n))) with the largest norm L.
-
-    This is the bound of Abbasi-Yadkori, Pal and Szepesvari (2011) with ||theta|| <= sqrt(d) and a chance of 1 / n to fail.
-    """
-    given = own_option(setting, 0)
-    if given > 0.0:
-        return given
-    dims = setting.dims
-    longest = longest_feature(setting)
-    grown = math.log(1.0 + setting.horizon * longest * longest) + math.log(setting.horizon)
-    return own_option(setting, 1) * (math.sqrt(dims) + own_option(setting, 2) * math.sqrt(dims * grown))
 
 
 @scalar
@@ -76,6 +58,9 @@ def choose_linear_bound(state, setting, step, params, stream):
             best = arm
             highest = value
     return best
+
+
+LIVE = Play("live", advance_live, (choose_linear_bound, update_ridge), live_memory)
 
 
 @dataclass(frozen=True)
@@ -93,6 +78,7 @@ class LinUCB(LinearPolicy):
 
     name = "linucb"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
+    plays: ClassVar[tuple[Play, ...]] = (LIVE,)
     start = staticmethod(start_bounds)
     choose = staticmethod(choose_linear_bound)
 
