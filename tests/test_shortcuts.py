@@ -1,4 +1,4 @@
-"""Shortcuts against the plain loop: UCB1's bit by bit, Thompson's in law, on problems of many shapes."""
+"""Shortcuts against the plain loop: UCB1's bit by bit, LinUCB's arm by arm, samplers' in law, on problems of many shapes."""
 
 from __future__ import annotations
 
@@ -134,3 +134,61 @@ def test_blocks_of_instances_are_functions_of_the_seed_and_their_number():
     others = [(1, 4), (2, 5), (1 + 5 * 2**32, 0), (1, 5 + 2**32), (1 + 2**32, 5)]
     for seed, block in others:
         assert (instances(bt.Bernoulli(arms=3), seed, block).means != first).any()
+
+
+def correlated(dims: int) -> np.ndarray:
+    """A covariance that is not the identity."""
+    return 0.3 * np.eye(dims) + 0.7
+
+
+COPIES = np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 2, axis=0)
+NEARLY = COPIES + 1e-7 * np.random.default_rng(1).normal(size=COPIES.shape)
+STRUCTURED = [
+    (bt.Linear(arms=30, dims=3), {}),
+    (bt.Linear(arms=3, dims=3), {"noise": 0.1}),
+    (bt.Linear(arms=12, dims=3, noise=3.0), {"noise": 1.5}),
+    (bt.Linear(arms=60, dims=3, prior=(0.5, correlated(3))), {"prior": (0.5, correlated(3))}),
+    (bt.Linear(features=NEARLY), {}),
+    (bt.Logistic(arms=30, dims=3), {}),
+]
+
+
+@pytest.mark.parametrize(("problem", "options"), [*STRUCTURED, (bt.Linear(features=COPIES), {})])
+def test_linucb_among_live_arms_pulls_the_arms_of_the_plain_loop(problem, options):
+    """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
+    for horizon in (50, 1500):
+        arguments = {"horizon": horizon, "runs": 100, "at": [1, 7, 41, horizon], "seed": 5}
+        plain = bt.simulate(bt.LinUCB(**options), problem, [0.0, 0.1, 1.0], shortcut=False, **arguments)
+        live = bt.simulate(bt.LinUCB(**options), problem, [0.0, 0.1, 1.0], **arguments)
+        assert (np.abs(plain - live).max(axis=2) > 1e-9 * (1 + plain[..., -1])).sum() <= 1
+
+
+@pytest.mark.parametrize(("problem", "options"), STRUCTURED)
+def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
+    runs = 4000
+    gammas = [0.1, 0.4, 1.0]
+    at = [30, 300]
+    lazy = bt.simulate(bt.LinTS(**options), problem, gammas, horizon=300, runs=runs, at=at)
+    plain = bt.simulate(bt.LinTS(**options), problem, gammas, horizon=300, runs=runs, at=at, shortcut=False)
+    for fast, slow in zip(lazy, plain, strict=True):
+        for place in range(2):
+            # The same instances: their differences have mean 0.
+            difference = fast[:, place] - slow[:, place]
+            assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(runs)
+            assert stats.ks_2samp(fast[:, place], slow[:, place]).pvalue > 1e-4
+
+
+def test_lazy_linear_thompson_at_gamma_0_is_greedy():
+    problem = bt.Linear(arms=30, dims=3)
+    greedy = bt.simulate(bt.LinGreedy(), problem, horizon=300, runs=200)
+    assert np.allclose(greedy, bt.simulate(bt.LinTS(), problem, [0.0], horizon=300, runs=200), rtol=1e-9)
+
+
+def test_bounds_of_proposals_are_above_roberts_mass():
+    """The bound of lazy linear Thompson sampling, by NumPy: the product of two ratios against the mass that it must cover."""
+    tau = np.concatenate([np.linspace(0, 10, 100_001), np.linspace(10, 40, 10_001)])
+    alpha = (tau + np.sqrt(tau**2 + 4)) / 2
+    mass = np.exp(1 - alpha**2 / 2) / (alpha * math.sqrt(2 * math.pi))
+    bound = (1 + tau**2 / 512) ** -256 * 0.66 * (1 + 0.08 * tau**2) / (1 + 0.8 * tau**2)
+    assert (bound > mass).all()
+    assert (mass > stats.norm.sf(tau)).all()

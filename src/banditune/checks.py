@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats
+from banditune.contracts import BadRequest, Floats, plain
 
 
 def check_arms(arms: Any) -> int:
@@ -76,23 +76,23 @@ def gaussian(name: str, prior: Any) -> tuple[Any, Any]:
         "symmetric, positive definite matrix"
     )
     if not isinstance(prior, tuple | list) or len(prior) != 2:
-        raise BadRequest(f"{wanted}, but got {prior!r}.")
+        raise BadRequest(f"{wanted}, but got {plain(prior)!r}.")
     mean, covariance = array_of(prior[0]), array_of(prior[1])
     if mean.ndim > 1 or mean.size == 0 or not np.isfinite(mean).all():
-        raise BadRequest(f"{wanted}, but the mean is {prior[0]!r}.")
+        raise BadRequest(f"{wanted}, but the mean is {plain(prior[0])!r}.")
     if covariance.ndim not in (0, 2) or covariance.size == 0 or not np.isfinite(covariance).all():
-        raise BadRequest(f"{wanted}, but the covariance is {prior[1]!r}.")
+        raise BadRequest(f"{wanted}, but the covariance is {plain(prior[1])!r}.")
     if covariance.ndim == 2:
         rows, columns_ = covariance.shape
         if rows != columns_ or (mean.ndim == 1 and len(mean) != rows):
             raise BadRequest(f"{wanted} of the same size, but got sizes {mean.shape} and {covariance.shape}.")
-        if not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0):
+        if not np.abs(covariance - covariance.T).max() <= 1e-10 * np.abs(covariance).max():
             raise BadRequest(f"{wanted}, but the covariance is not symmetric.")
         smallest = float(np.linalg.eigvalsh(covariance)[0])
         if smallest <= 1e-14 * float(np.trace(covariance)):
             raise BadRequest(f"{wanted}, but the covariance is not positive definite: an eigenvalue is {smallest:.3g}.")
     elif covariance <= 0:
-        raise BadRequest(f"{wanted}, but the covariance is {prior[1]!r}.")
+        raise BadRequest(f"{wanted}, but the covariance is {plain(prior[1])!r}.")
     return as_tuples(mean), as_tuples(covariance)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from banditune.contracts import Instance, Setting, Slot, scalar
+from banditune.contracts import Instance, Setting, Slot, rare, scalar
 from banditune.streams import AGENT, LANES, LOW32, REWARDS, UNSEEN, Stream, aim, ones, philox
 
 view = Slot("view")
@@ -53,17 +53,24 @@ def regret(instance, best, pulls, totals, unseen_total, realised):
 
 
 @scalar
+def with_dims(setting):
+    """The setting with its number of features as a constant of the kernel, so that short loops over it are unrolled."""
+    return Setting(setting.arms, dims(), setting.horizon, setting.features, setting.options)
+
+
+@rare
 def play_steps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
                trouble):  # fmt: skip
     """Play step by step: the plain loop that every policy can have, and that every shortcut must agree with.
 
     Returns False, with the step and the culprit in `trouble`, where the policy or the problem broke its promise.
     """
+    setting = with_dims(setting)
     state = view(floats, setting)
     start(state, setting)
     best = best_arm(instance.means)
     unseen_total = 0.0
-    unseen_count = 0
+    unseen_count = at[0] - at[0]  # a zero that is no literal: Numba would compile `reward` once more for that
     checkpoint = 0
     for step in range(at[len(at) - 1]):
         chosen = choose(state, setting, step, params, agent)
@@ -94,14 +101,16 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
     return True
 
 
-@scalar
+@rare
 def play_leaps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
                trouble):  # fmt: skip
     """Play a shortcut from checkpoint to checkpoint; rewards are summed afterwards, from their addresses."""
+    setting = with_dims(setting)
     best = best_arm(instance.means)
     unseen_total = 0.0
-    unseen_count = 0
-    step = 0
+    # Zeros that are no literals: with a literal, Numba would compile what they are passed to once more.
+    step = at[0] - at[0]
+    unseen_count = step
     counted = integers[: setting.arms]
     for arm in range(setting.arms):
         counted[arm] = 0
@@ -160,12 +169,11 @@ def play_block(means, features, seed, first_run, options, params, policy_options
                floats, integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
     """The kernel: every parameter row on every instance of a block. `out` is (params, instances, checkpoints).
 
-    The number of features is a constant of the kernel, so that short loops over it are unrolled.
     Row i has the noise `first_noise` + i; with a `first_noise` of 0 all rows share theirs.
     """
     arms = means.shape[1]
     for run in range(means.shape[0]):
-        setting = Setting(arms, dims(), horizon, features[run if features.shape[0] > 1 else 0], policy_options)
+        setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
         instance = Instance(means[run], options)
         key0, key1 = instance_key(seed, first_run + run)
         agent = Stream(key0, key1, cursors[0])

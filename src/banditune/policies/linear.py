@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from banditune.checks import check_number, gaussian
 from banditune.contracts import BadRequest, Parameter, Play, scalar, untold
 from banditune.policies.arms import parameter_records, random_arm
+from banditune.policies.lazy_linear import advance_lazy_linear, lazy_memory
 from banditune.policies.live import advance_live, live_memory
 from banditune.policies.ridge import (
     RidgePolicy,
@@ -108,6 +109,9 @@ def choose_linear_sample(state, setting, step, params, stream):
     return best_score(state.score)
 
 
+LAZY = Play("lazy", advance_lazy_linear, (choose_linear_sample, update_ridge), lazy_memory)
+
+
 @dataclass(frozen=True)
 class LinTS(LinearPolicy):
     """Highest x'theta for a draw theta ~ N(estimate, gamma^2 factor noise^2 G^-1), G as for LinUCB.
@@ -122,6 +126,7 @@ class LinTS(LinearPolicy):
 
     name = "lints"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
+    plays: ClassVar[tuple[Play, ...]] = (LAZY,)
     choose = staticmethod(choose_linear_sample)
 
     def __post_init__(self) -> None:

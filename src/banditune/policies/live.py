@@ -1,24 +1,24 @@
 """LinUCB by staying among a few live arms: an exact shortcut.
 
-Three facts make it exact. All norms and products are in the coordinates of `ridge`; G0, theta0, index0 and width0 are those at
-the start of an *epoch*, B0 is the highest index then and `lead` the arm that has it.
+Three facts make it exact. All norms and products are in the coordinates of `ridge`; G0, theta0, index0 and width0 are
+those at the start of an *epoch*, B0 is the highest index then and `lead` the arm that has it.
 
-*Live arms.* Later, |x'(theta - theta0)| <= width0 rho with rho = ||theta - theta0||_G0, by Cauchy and Schwarz, and widths only
-shrink, so an arm's index is at most index0 + rho width0. Let its slack be (B0 - index0) / (width0 + width0 of lead). While
-rho <= reach, an arm whose slack is `reach` or more has an index of at most B0 - reach (width0 of lead) = `floor`: as long as some
-live arm's index is above the floor, the others need not be looked at. The arms of least slack are live, and the least slack of
-the others is the reach.
+*Live arms.* Later, |x'(theta - theta0)| <= width0 rho with rho = ||theta - theta0||_G0, by Cauchy and Schwarz, and
+widths only shrink, so an arm's index is at most index0 + rho width0. Let its slack be (B0 - index0) / (width0 +
+width0 of lead). While rho <= reach, an arm whose slack is `reach` or more has an index of at most B0 - reach (width0
+of lead) = `floor`: as long as some live arm's index is above the floor, the others need not be looked at. The arms of
+least slack are live, and the least slack of the others is the reach.
 
-*Stays.* With u = x' G^-1 x_leader for every live arm, k pulls of the leader and the sum E of their rewards less its score, Sherman
-and Morrison's formula gives
+*Stays.* With u = x' G^-1 x_leader for every live arm, k pulls of the leader and the sum E of their rewards less its
+score, Sherman and Morrison's formula gives
 
     score + u e    and    variance - u^2 k / (1 + k q),    e = E / (1 + k q),    q = u of the leader:
 
 k pulls cost O(live arms), not O(arms dims + dims^2) each.
 
-*Intervals.* For the next pulls of a stay, replace the rivals' widths by the present ones and the leader's width by its last
-one: then each rival, the floor and the reach ask e to be on one side of a number. Inside the resulting interval nothing
-but E has to be kept.
+*Intervals.* For the next pulls of a stay, replace the rivals' widths by the present ones and the leader's width by
+its last one: then each rival, the floor and the reach ask e to be on one side of a number. Inside the resulting
+interval nothing but E has to be kept.
 """
 
 from __future__ import annotations
@@ -379,7 +379,7 @@ def advance_live(instance, setting, params, agent, rewards, floats, integers, pu
             if not math.isfinite(total):
                 return False
             error = total / (1.0 + stayed * q)
-            best, highest = best_live(field, stayed, error, q)
+            best, highest = best_live(field, 1.0 * stayed, error, q)
             reach = numbers[REACH] - numbers[RHO]
             if stayed >= left or best != leader or highest <= numbers[FLOOR] or abs(error) * math.sqrt(q) > reach:
                 break

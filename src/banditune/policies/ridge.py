@@ -123,6 +123,8 @@ def start_ridge(state, setting):
         state.pulls[arm] = 0.0
         state.total[arm] = 0.0
     refresh_ridge(state, setting)
+    for arm in range(setting.arms):
+        state.width[arm] = math.sqrt(state.variance[arm])
 
 
 @scalar
@@ -175,9 +177,7 @@ def refresh_ridge(state, setting):
     for arm in range(arms):
         state.score[arm] = state.prior_score[arm]
         state.variance[arm] = 0.0
-    for j in range(dims):
-        for arm in range(arms):
-            state.score[arm] += state.estimate[j] * state.features[j * arms + arm]
+    add_products(state.score, state.features, state.estimate, arms, dims)
     for i in range(dims):
         for arm in range(arms):
             state.shift[arm] = 0.0
@@ -187,8 +187,6 @@ def refresh_ridge(state, setting):
                 state.shift[arm] += entry * state.features[j * arms + arm]
         for arm in range(arms):
             state.variance[arm] += state.shift[arm] * state.shift[arm]
-    for arm in range(arms):
-        state.width[arm] = math.sqrt(state.variance[arm])
     state.age[0] = 0.0
 
 
@@ -228,10 +226,9 @@ def invert_triangle(matrix, dims):
 
 @scalar
 def shrink_factor(factor, turned, gain, dims):
-    """Learn one more x: from `turned` = factor x, renew the factor and put G^-1 x, with the old G, into `gain`.
+    """Learn one more x: from `turned` = factor x renew the factor; `gain` is room.
 
-    This is Carlson's update (1973) of a triangular root of a covariance: it costs O(dims^2) and stays triangular. Returns
-    1 + x' G^-1 x.
+    This is Carlson's update (1973) of a triangular root of a covariance: it costs O(dims^2) and stays triangular.
     """
     for i in range(dims):
         gain[i] = 0.0
@@ -246,82 +243,152 @@ def shrink_factor(factor, turned, gain, dims):
             entry = factor[j * dims + i]
             factor[j * dims + i] = keep * entry - take * gain[i]
             gain[i] += turned[j] * entry
-    return grown
 
 
 @scalar
-def learn_direction(state, setting, arm):
-    """Learn one more x of an arm: renews factor and gain; returns 1 + x' G^-1 x."""
+def point_at(state, setting, arm):
+    """Prepare to learn from an arm: factor x in `turned`, G^-1 x in `gain`, every arm's x' G^-1 x_arm in `shift`.
+
+    Returns the arm's own, its variance.
+    """
     arms = setting.arms
     dims = setting.dims
     for j in range(dims):
-        total = 0.0
-        for i in range(dims):
-            total += state.factor[j * dims + i] * state.features[i * arms + arm]
-        state.turned[j] = total
-    return shrink_factor(state.factor, state.turned, state.gain, dims)
+        along = 0.0
+        for i in range(j + 1):
+            along += state.factor[j * dims + i] * state.features[i * arms + arm]
+        state.turned[j] = along
+    for i in range(dims):
+        along = 0.0
+        for j in range(i, dims):
+            along += state.turned[j] * state.factor[j * dims + i]
+        state.gain[i] = along
+    for a in range(arms):
+        state.shift[a] = 0.0
+    add_products(state.shift, state.features, state.gain, arms, dims)
+    return state.shift[arm]
 
 
 @scalar
-def update_ridge(state, setting, arm, reward, stream):
-    """Learn a reward: Sherman and Morrison's formula for every arm's score and variance."""
-    arms = setting.arms
-    state.pulls[arm] += 1.0
-    state.total[arm] += reward
+def add_products(to, features, vector, arms, dims):
+    """Add every arm's x'vector, five dimensions at a time: memory is what this waits for."""
+    j = 0
+    while j + 5 <= dims:
+        v0, v1, v2, v3, v4 = vector[j], vector[j + 1], vector[j + 2], vector[j + 3], vector[j + 4]
+        first = j * arms
+        for arm in range(arms):
+            at = first + arm
+            to[arm] = (
+                to[arm]
+                + v0 * features[at]
+                + v1 * features[at + arms]
+                + v2 * features[at + 2 * arms]
+                + v3 * features[at + 3 * arms]
+                + v4 * features[at + 4 * arms]
+            )
+        j += 5
+    while j < dims:
+        v0 = vector[j]
+        for arm in range(arms):
+            to[arm] += v0 * features[j * arms + arm]
+        j += 1
+
+
+@scalar
+def learn(state, setting, arm, pulls, paid):
+    """Learn some pulls of the arm pointed at, by Sherman and Morrison's formula for every arm's score and variance."""
+    dims = setting.dims
+    state.pulls[arm] += pulls
+    state.total[arm] += paid
     state.age[0] += 1.0
     if state.age[0] >= REFRESH:
         refresh_ridge(state, setting)
         return
-    grown = learn_direction(state, setting, arm)
-    step = (reward - state.score[arm]) / grown
-    shrink = 1.0 / grown
-    for a in range(arms):
-        state.shift[a] = 0.0
-    for j in range(setting.dims):
+    shrink = pulls / (1.0 + pulls * state.shift[arm])
+    step = (paid - pulls * state.score[arm]) / (1.0 + pulls * state.shift[arm])
+    for j in range(dims):
         state.estimate[j] += step * state.gain[j]
-        along = state.gain[j]
-        for a in range(arms):
-            state.shift[a] += along * state.features[j * arms + a]
-    for a in range(arms):
+        state.turned[j] *= math.sqrt(pulls)
+    shrink_factor(state.factor, state.turned, state.gain, dims)
+    for a in range(setting.arms):
         state.score[a] += step * state.shift[a]
         state.variance[a] = max(state.variance[a] - shrink * state.shift[a] * state.shift[a], 0.0)
+
+
+@scalar
+def update_ridge(state, setting, arm, reward, stream):
+    """Learn a reward."""
+    point_at(state, setting, arm)
+    learn(state, setting, arm, 1.0, reward)
+    for a in range(setting.arms):
         state.width[a] = math.sqrt(state.variance[a])
 
 
 @scalar
 def best_score(score):
-    """The highest of some scores; ties go to the lowest number."""
-    best = 0
-    for arm in range(1, len(score)):
-        if score[arm] > score[best]:
-            best = arm
-    return best
+    """The arm with the highest score; ties go to the lowest number.
+
+    Eight scores at a time, because one comparison after the other is slow.
+    """
+    arms = len(score)
+    highest = score[0]
+    place = 0
+    at = 0
+    while at + 8 <= arms:
+        low = larger(larger(score[at], score[at + 1]), larger(score[at + 2], score[at + 3]))
+        high = larger(larger(score[at + 4], score[at + 5]), larger(score[at + 6], score[at + 7]))
+        if larger(low, high) > highest:
+            highest = larger(low, high)
+            place = at
+        at += 8
+    while at < arms:
+        if score[at] > highest:
+            highest = score[at]
+            place = at
+        at += 1
+    while score[place] < highest:
+        place += 1
+    return place
+
+
+@scalar
+def larger(a, b):
+    """The larger of two numbers, as one instruction."""
+    return a if a > b else b
 
 
 @scalar
 def sample_scores(state, setting, scale, stream):
     """Draw theta from N(estimate, scale^2 G^-1) and put every arm's score under it into `shift`."""
-    arms = setting.arms
+    draw_theta(state, setting, scale, stream)
+    score_draw(state, setting)
+
+
+@scalar
+def draw_theta(state, setting, scale, stream):
+    """Put a draw from N(estimate, scale^2 G^-1) into `gain`."""
     dims = setting.dims
-    for i in range(dims):
-        state.gain[i] = state.estimate[i]
     j = 0
     while j < dims:
         first, second = normal_pair(stream)
-        along = scale * first
-        for i in range(dims):
-            state.gain[i] += along * state.factor[j * dims + i]
+        state.turned[j] = scale * first
         if j + 1 < dims:
-            along = scale * second
-            for i in range(dims):
-                state.gain[i] += along * state.factor[(j + 1) * dims + i]
+            state.turned[j + 1] = scale * second
         j += 2
+    for i in range(dims):
+        along = state.estimate[i]
+        for j in range(i, dims):
+            along += state.turned[j] * state.factor[j * dims + i]
+        state.gain[i] = along
+
+
+@scalar
+def score_draw(state, setting):
+    """Put every arm's score under the theta in `gain` into `shift`."""
+    arms = setting.arms
     for arm in range(arms):
         state.shift[arm] = state.prior_score[arm]
-    for i in range(dims):
-        along = state.gain[i]
-        for arm in range(arms):
-            state.shift[arm] += along * state.features[i * arms + arm]
+    add_products(state.shift, state.features, state.gain, arms, setting.dims)
 
 
 class RidgePolicy(Policy):

@@ -56,19 +56,21 @@ class Structured(Problem):
             table = feature_matrix(self.features)
             arms, dims = table.shape
             for name, told, found in (("arms", self.arms, arms), ("dims", self.dims, dims)):
-                if told is not None and told != found:
+                if told is not None and not np.array_equal(told, found):
                     raise BadRequest(
                         f"`{name}` must be {found}, as in the features of shape {table.shape}, but got {name}={told!r}; "
                         "leave it out."
                     )
             if self.feature_prior is not None:
-                raise BadRequest("give `features` or `feature_prior`, not both.")
+                raise BadRequest(
+                    f"`features` or `feature_prior` must be left out, but got both, {self.feature_prior!r} the second."
+                )
             object.__setattr__(self, "features", as_tuples(table))
         object.__setattr__(self, "arms", int(arms))
         object.__setattr__(self, "dims", int(dims))
         for name in ("prior", "feature_prior"):
             told = getattr(self, name)
-            if told is not None and told != "uniform":
+            if told is not None and not (isinstance(told, str) and told == "uniform"):
                 object.__setattr__(self, name, gaussian(name, told))
                 mean_and_root(name, getattr(self, name), self.dims)
             else:
