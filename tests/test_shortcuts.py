@@ -1,4 +1,4 @@
-"""Shortcuts against the plain loop: UCB1's bit by bit, LinUCB's arm by arm, samplers' in law, on problems of many shapes."""
+"""Shortcuts against the plain loop: UCB1's bit by bit, LinUCB's arm by arm, samplers' in law."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
             # The same instances: their differences have mean 0.
             difference = fast[:, place] - slow[:, place]
             assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(runs)
-            assert stats.ks_2samp(fast[:, place], slow[:, place]).pvalue > 1e-4
+            assert stats.ks_2samp(fast[:, place], slow[:, place], method="asymp").pvalue > 1e-4
 
 
 def test_lazy_linear_thompson_at_gamma_0_is_greedy():
@@ -185,8 +185,8 @@ def test_lazy_linear_thompson_at_gamma_0_is_greedy():
 
 
 def test_bounds_of_proposals_are_above_roberts_mass():
-    """The bound of lazy linear Thompson sampling, by NumPy: the product of two ratios against the mass that it must cover."""
-    tau = np.concatenate([np.linspace(0, 10, 100_001), np.linspace(10, 40, 10_001)])
+    """The bound of lazy linear Thompson sampling: the product of two ratios against the mass that it must cover."""
+    tau = np.concatenate([np.linspace(0, 10, 100_001), np.linspace(10, 35, 10_001)])
     alpha = (tau + np.sqrt(tau**2 + 4)) / 2
     mass = np.exp(1 - alpha**2 / 2) / (alpha * math.sqrt(2 * math.pi))
     bound = (1 + tau**2 / 512) ** -256 * 0.66 * (1 + 0.08 * tau**2) / (1 + 0.8 * tau**2)

@@ -35,8 +35,8 @@ def spread(size: int, seed: int) -> np.ndarray:
     return root @ root.T / size + 0.2 * np.eye(size)
 
 
-FULL = ([0.4, -0.3, 0.2, 0.0, -0.5], spread(5, 0))
-TABLE = np.random.default_rng(1).normal(size=(8, 5))
+FULL = ([0.4, -0.3, 0.2], spread(3, 0))
+TABLE = np.random.default_rng(1).normal(size=(8, 3))
 
 
 def assert_follows_the_reference(name, problem, **options):
@@ -59,12 +59,12 @@ def assert_follows_the_reference(name, problem, **options):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_many_arms_are_pulled_as_in_the_reference(name):
-    assert_follows_the_reference(name, PROBLEMS[name](arms=20, dims=5))
+    assert_follows_the_reference(name, PROBLEMS[name](arms=20, dims=3))
 
 
-@pytest.mark.parametrize(("name", "dims"), [("lin_ucb", 5), ("lin_ts", 6), ("ucb_glm", 5), ("glm_tsl", 5)])
+@pytest.mark.parametrize(("name", "dims"), [("lin_ucb", 3), ("lin_ts", 4), ("ucb_glm", 3), ("glm_tsl", 3)])
 def test_fewer_arms_than_features_are_pulled_as_in_the_reference(name, dims):
-    assert_follows_the_reference(name, PROBLEMS[name](arms=4, dims=dims))
+    assert_follows_the_reference(name, PROBLEMS[name](arms=2, dims=dims))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_fewer_arms_than_features_are_pulled_as_in_the_reference(name, dims):
     ],
 )
 def test_a_full_prior_is_used_as_in_the_reference(name, options):
-    problem = PROBLEMS[name](features=TABLE, prior=(FULL[0], spread(5, 2)))
+    problem = PROBLEMS[name](features=TABLE, prior=(FULL[0], spread(3, 2)))
     assert_follows_the_reference(name, problem, prior=FULL, **options)
 
 
@@ -86,7 +86,7 @@ def test_a_copy_of_an_arm_with_a_higher_number_is_never_pulled(name):
     """Ties go to the lowest number: a pulled copy would pay other rewards."""
     once, twice = (PROBLEMS[name](features=table) for table in (TABLE, np.concatenate([TABLE, TABLE])))
     policy = POLICIES[name]()
-    arguments = {"horizon": HORIZON, "runs": 20, "regret": "realised"}
+    arguments = {"horizon": HORIZON, "runs": 20, "regret": "realised", "shortcut": name != "lin_ts"}
     assert (bt.simulate(policy, once, GAMMAS, **arguments) == bt.simulate(policy, twice, GAMMAS, **arguments)).all()
 
 
@@ -94,9 +94,9 @@ def test_a_copy_of_an_arm_with_a_higher_number_is_never_pulled(name):
 def test_the_reference_samples_the_posterior_it_is_defined_by(name):
     """Scores of unit vectors are theta itself: N(estimate, gamma^2 d posterior covariance)."""
     rng = np.random.default_rng(3)
-    gamma, noise, x = 0.7, 0.4, rng.normal(size=(12, 5))
+    gamma, noise, x = 0.7, 0.4, rng.normal(size=(12, 3))
     paid = (rng.random(12) < 0.5).astype(float)
-    known = structured.Known(np.eye(5), x, paid, HORIZON)
+    known = structured.Known(np.eye(3), x, paid, HORIZON)
     precision = np.linalg.inv(FULL[1])
     if name == "lin_ts":
         scores = structured.lin_ts(FULL, noise)
@@ -111,7 +111,7 @@ def test_the_reference_samples_the_posterior_it_is_defined_by(name):
     assert np.allclose(scores(known, 0.0, None), estimate, rtol=0, atol=1e-12)
     agent = structured.world(bt.Linear(arms=2, dims=1), 0, 0).stream(AGENT)
     draws = np.array([scores(known, gamma, agent) for _ in range(4000)])
-    assert_has_moments(draws, estimate, gamma**2 * 5 * posterior)
+    assert_has_moments(draws, estimate, gamma**2 * 3 * posterior)
 
 
 def assert_has_moments(draws, mean, covariance):

@@ -173,7 +173,9 @@ def play_block(means, features, seed, first_run, options, params, policy_options
     """
     arms = means.shape[1]
     for run in range(means.shape[0]):
-        setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
+        setting = Setting(
+            arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options
+        )
         instance = Instance(means[run], options)
         key0, key1 = instance_key(seed, first_run + run)
         agent = Stream(key0, key1, cursors[0])

@@ -8,76 +8,161 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from banditune.checks import check_number
-from banditune.contracts import Parameter, scalar
+from banditune.contracts import Floats, Parameter, rare, scalar
 from banditune.policies.arms import random_arm
 from banditune.policies.linear import check_factor
 from banditune.policies.logistic import (
+    ERROR,
+    LANES,
+    LONGEST,
+    LOST,
     NO_MODE,
     Logistic,
     LogisticRegression,
+    add_products,
+    blocks,
     build_factor,
+    certain,
+    column,
+    count_pull,
+    dims,
+    find_mode_and_factor,
+    first_step,
+    invert_factor,
     logistic_memory,
-    look,
+    multiply,
+    padded,
+    product,
+    score_arms,
+    settle,
+    solve_lower,
+    solve_upper,
     start_logistic,
+    subtract_square,
+    tolerance,
     update_logistic,
     view_logistic,
+    wide,
 )
-from banditune.policies.ridge import (
-    Ridge,
-    best_score,
-    own_option,
-    ridge_memory,
-    sample_scores,
-    start_ridge,
-    update_ridge,
-    view_ridge,
-)
+from banditune.policies.ridge import REFRESH, best_score, own_option
 from banditune.policies.simple import epsilon_in_theory
-from banditune.streams import uniform
+from banditune.streams import normal_pair, uniform
+
+NEAR = 1e-4
+"""GLM-TSL's factor belongs to a point within this many posterior deviations of the mode, unless a draw asks for more."""
 
 
 class Bounds(NamedTuple):
-    """The mode by logistic regression, the widths by ridge regression."""
+    """The mode by logistic regression; for every arm `variance` is x' G^-1 x and `width` its root."""
 
     logistic: Logistic
-    ridge: Ridge
+    variance: Floats
+    width: Floats
+    inverse: Floats
+    gain: Floats
+    age: Floats
+
+
+def bounds_memory(arms: int, dims: int) -> int:
+    """Floats in `Bounds`."""
+    return int(logistic_memory(arms, dims) + 2 * padded(arms) + (dims + 1) * padded(dims) + 1)
 
 
 @scalar
 def view_bounds(memory, setting):
-    """One memory behind the other."""
-    first = logistic_memory(setting.arms, setting.dims)
-    return Bounds(view_logistic(memory, setting), view_ridge(memory[first:], setting))
+    """The parts of the strip, in the order of the record."""
+    room = padded(setting.arms)
+    a = logistic_memory(setting.arms, setting.dims)
+    b = a + 2 * room
+    c = b + dims() * wide()
+    return Bounds(
+        view_logistic(memory, setting),
+        memory[a : a + room],
+        memory[a + room : b],
+        memory[b:c],
+        memory[c : c + wide()],
+        memory[c + wide() : c + wide() + 1],
+    )
 
 
 @scalar
 def start_bounds(state, setting):
     """Forget everything but the prior."""
     start_logistic(state.logistic, setting)
-    start_ridge(state.ridge, setting)
+    renew_widths(state, setting)
+
+
+@rare
+def renew_widths(state, setting):
+    """Compute G^-1 and the widths afresh from the pulls, by the logistic memory's factor."""
+    logistic = state.logistic
+    # With every slope 1, the Hessian is G.
+    build_factor(logistic, logistic.seen_pulls, setting)
+    invert_factor(logistic.factor, state.inverse, logistic.step)
+    for arm in range(setting.arms):
+        for j in range(dims()):
+            logistic.step[j] = logistic.columns[column(arm, j)]
+        solve_lower(logistic.factor, logistic.step)
+        state.variance[arm] = product(logistic.step, logistic.step)
+        state.width[arm] = math.sqrt(state.variance[arm])
+    state.age[0] = 0.0
 
 
 @scalar
 def update_bounds(state, setting, arm, reward, stream):
     """Learn a reward."""
     update_logistic(state.logistic, setting, arm, reward, stream)
-    update_ridge(state.ridge, setting, arm, reward, stream)
+    state.age[0] += 1.0
+    if state.age[0] >= REFRESH:
+        renew_widths(state, setting)
+    else:
+        shrink_widths(state, setting, int(state.logistic.place[arm]))
+
+
+@scalar
+def shrink_widths(state, setting, place):
+    """Learn one more x of a played arm: Sherman and Morrison's formula for G^-1 and every arm's width."""
+    features = state.logistic.seen_rows[place * wide() : (place + 1) * wide()]
+    multiply(state.inverse, features, state.gain)
+    shrink = 1.0 / (1.0 + product(features, state.gain))
+    subtract_square(state.inverse, state.gain, shrink)
+    for arm in range(len(state.width)):
+        state.width[arm] = 0.0
+    for b in range(blocks(setting.arms)):
+        at = b * LANES
+        add_products(state.width[at:], state.logistic.columns[at * dims() :], state.gain)
+    for arm in range(len(state.width)):
+        state.variance[arm] = max(state.variance[arm] - shrink * state.width[arm] * state.width[arm], 0.0)
+        state.width[arm] = math.sqrt(state.variance[arm])
 
 
 @scalar
 def choose_glm_bound(state, setting, step, params, stream):
     """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
-    if state.logistic.counts[2] != 0.0:
+    if state.logistic.counts[LOST] != 0.0:
         return NO_MODE
     factor = params[0] * own_option(setting, 0)
-    best = 0
-    highest = state.logistic.score[0] + factor * state.ridge.width[0]
-    for arm in range(1, setting.arms):
-        value = state.logistic.score[arm] + factor * state.ridge.width[arm]
-        if value > highest:
-            best = arm
-            highest = value
-    return best
+    best = best_bound(state, setting, factor)
+    if certain(state.logistic, state.logistic.score[: setting.arms], best, state.logistic.counts[ERROR]):
+        return best
+    return settled_bound(state, setting, factor)
+
+
+@scalar
+def best_bound(state, setting, factor):
+    """The arm with the highest index; the indices take the place of the scores."""
+    score = state.logistic.score
+    score_arms(state.logistic, setting, state.logistic.estimate)
+    for arm in range(len(score)):
+        score[arm] += factor * state.width[arm]
+    return best_score(score[: setting.arms])
+
+
+@rare
+def settled_bound(state, setting, factor):
+    """The best arm at the exact mode."""
+    settle(state.logistic, setting)
+    return best_bound(state, setting, factor) if state.logistic.counts[LOST] == 0.0 else NO_MODE
 
 
 @dataclass(frozen=True)
@@ -106,7 +191,7 @@ class UCBGLM(LogisticRegression):
         object.__setattr__(self, "kappa", check_number("kappa", self.kappa, above=0))
 
     def memory(self, arms: int, dims: int) -> int:
-        return int(logistic_memory(arms, dims)) + ridge_memory(arms, dims)
+        return bounds_memory(arms, dims)
 
     def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         grown = dims / 2 * math.log(1 + 2 * horizon / dims) + math.log(horizon)
@@ -115,21 +200,71 @@ class UCBGLM(LogisticRegression):
 
 @scalar
 def update_for_sampling(state, setting, arm, reward, stream):
-    """Learn a reward, and the posterior's covariance at the new mode."""
-    update_logistic(state, setting, arm, reward, stream)
-    look(state, setting)
-    build_factor(state, setting)
+    """Learn a reward, and the factor of the posterior's precision at the new mode."""
+    place = count_pull(state, setting, arm, reward)
+    features = state.seen_rows[place * wide() : (place + 1) * wide()]
+    for j in range(dims()):
+        state.pulled[j] = features[j]
+    solve_lower(state.factor, state.pulled)
+    solve_upper(state.factor, state.pulled)
+    _, first = first_step(state, setting, features, place, reward)
+    find_mode_and_factor(state, setting, first, NEAR)
 
 
 @scalar
 def choose_glm_sample(state, setting, step, params, stream):
     """The highest score under a draw of theta; at gamma = 0 under the mode."""
-    if state.counts[2] != 0.0:
+    if state.counts[LOST] != 0.0:
         return NO_MODE
-    if params[0] > 0.0:
-        sample_scores(state, setting, params[0] * own_option(setting, 0), stream)
-        return best_score(state.shift)
-    return best_score(state.score)
+    scale = params[0] * own_option(setting, 0)
+    draw_normals(state, scale, stream)
+    best = best_sample(state, setting, scale)
+    if certain(state, state.score[: setting.arms], best, sample_error(state, scale)):
+        return best
+    return settled_sample(state, setting, scale)
+
+
+@scalar
+def draw_normals(state, scale, stream):
+    """Standard normals, one for every dimension, into `normals`; none where they would be multiplied by 0."""
+    for j in range(wide()):
+        state.normals[j] = 0.0
+    if scale > 0.0:
+        for first in range(0, dims(), 2):
+            # An odd one out falls into the padding.
+            state.normals[first], state.normals[first + 1] = normal_pair(stream)
+
+
+@scalar
+def best_sample(state, setting, scale):
+    """The best arm under theta = mode + scale L'^-1 normals, a draw from N(mode, scale^2 H^-1)."""
+    for j in range(dims()):
+        state.step[j] = state.normals[j]
+    solve_upper(state.factor, state.step)
+    for j in range(dims()):
+        state.step[j] = state.estimate[j] + scale * state.step[j]
+    score_arms(state, setting, state.step)
+    return best_score(state.score[: setting.arms])
+
+
+@scalar
+def sample_error(state, scale):
+    """How far, in posterior deviations, the draw is from the one with the mode's own factor.
+
+    Where theta is off by e deviations, slopes are off by a share of e |x| or less, so the Hessian is L (I + E) L' with a
+    norm |E| <= sqrt(dims) e |x|, and the factor is off by no more than that share.
+    """
+    spread = scale * math.sqrt(dims() * product(state.normals, state.normals))
+    return state.counts[ERROR] * (1.0 + spread * state.counts[LONGEST])
+
+
+@rare
+def settled_sample(state, setting, scale):
+    """The best arm under the same draw with the exact mode and its factor."""
+    exact = 0.1 * tolerance(state)
+    if state.counts[ERROR] > exact:
+        find_mode_and_factor(state, setting, math.inf, exact)
+    return best_sample(state, setting, scale) if state.counts[LOST] == 0.0 else NO_MODE
 
 
 @dataclass(frozen=True)
@@ -158,9 +293,23 @@ class GLMTSL(LogisticRegression):
 
 
 @scalar
+def best_chance(state, setting):
+    """The arm with the highest score under the mode."""
+    if state.counts[LOST] != 0.0:
+        return NO_MODE
+    score_arms(state, setting, state.estimate)
+    best = best_score(state.score[: setting.arms])
+    if certain(state, state.score[: setting.arms], best, state.counts[ERROR]):
+        return best
+    settle(state, setting)
+    score_arms(state, setting, state.estimate)
+    return best_score(state.score[: setting.arms]) if state.counts[LOST] == 0.0 else NO_MODE
+
+
+@scalar
 def choose_best_chance(state, setting, step, params, stream):
     """The highest estimated reward."""
-    return best_score(state.score) if state.counts[2] == 0.0 else NO_MODE
+    return best_chance(state, setting)
 
 
 @dataclass(frozen=True)
@@ -178,7 +327,7 @@ def choose_random_or_best_chance(state, setting, step, params, stream):
     """A random arm with probability epsilon, else the highest estimated reward."""
     if uniform(stream) < params[0]:
         return random_arm(state, stream)
-    return best_score(state.score) if state.counts[2] == 0.0 else NO_MODE
+    return best_chance(state, setting)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,15 @@ With the prior N(mean, covariance) on theta, features are turned so that it is N
 features, so the data are pulls and successes of the arms played so far, and one look at all of them costs O(played arms
 x dims).
 
-The mode maximises sum of (total score - pulls log(1 + e^score)) - |theta|^2 / 2, which is strictly concave. From the last
-mode a few steps of Newton's method with an old Hessian, kept up to date by rank-one terms, are mostly enough; where they do
-not at least halve the error each time, `climb` takes over: Newton's method with the exact Hessian and steps that are cut
-until the objective rises enough, which converges from anywhere.
+The mode maximises sum of (total score - pulls log(1 + e^score)) - |theta|^2 / 2, which is strictly concave. At the last
+mode the gradient is that of the new pull alone, so the first Newton step needs no look. Then a look or two with an old
+Hessian, to which the pull's own term is added, are mostly enough; where they do not at least halve the error each time,
+`climb` takes over: Newton's method with the exact Hessian and steps that are cut until the objective rises enough, which
+converges from anywhere.
+
+All is laid out for vector code, which the compiler makes of loops over `LANES` neighbours or a multiple, as long as they
+do not add them up: arms stand in blocks, and rows of numbers are filled up with zeros. Loops over dimensions must be
+unrolled for that, so their number comes from a slot: a constant wherever it is used.
 """
 
 from __future__ import annotations
@@ -17,14 +22,22 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from banditune.checks import gaussian, mean_and_root
-from banditune.contracts import Floats, Policy, rare, scalar
-from banditune.policies.ridge import OWN, cholesky, invert_triangle, shrink_factor, turn_features
+from banditune.contracts import Floats, Policy, Slot, rare, scalar
+from banditune.policies.ridge import best_score, turn_features
+
+dims = Slot("dims")
 
 TOLERANCE = 1e-8
 """The mode is found to within this many posterior standard deviations (and rounding: 1e-14 more for every pull)."""
 
+ROUGH = 1e-5
+"""The mode is found to within this many at first, where only the best arm is asked for: see `certain`."""
+
+PATIENCE = 2
+"""Looks with an old Hessian; at the next it is renewed."""
+
 QUICK = 8
-"""Steps with an old Hessian before the exact one is built."""
+"""Looks before `climb` takes over."""
 
 STEPS = 100
 """Newton steps after which the search for the mode gives up; three to ten are usual."""
@@ -32,47 +45,84 @@ STEPS = 100
 NO_MODE = -1001
 """What `choose` returns where the mode was not found."""
 
+LANES = 16
+"""Arms in a block: the shortest loop that the compiler turns into vector code."""
+
+
+@scalar
+def padded(count):
+    """The next multiple of `LANES`."""
+    return (count + LANES - 1) // LANES * LANES
+
+
+@scalar
+def triangle(count):
+    """Entries in so many rows of a packed matrix."""
+    return (count * (count + 1)) >> 1
+
+
+@scalar
+def packed(dims):
+    """Room for the lower triangle of a matrix, row by row."""
+    return max((triangle(dims) + 7) // 8 * 8, LANES)
+
+
+@scalar
+def wide():
+    """Room for a vector."""
+    return padded(dims())
+
+
+@scalar
+def size():
+    """Room for a packed matrix."""
+    return packed(dims())
+
 
 class Logistic(NamedTuple):
     """What logistic regression knows: first an entry per arm, then an entry per arm played, in the order of first pulls.
 
-    `score` is x'theta at the mode. `seen_by_arm` holds the played arms' features one arm after the other, `seen_by_dim` one
-    dimension after the other; `factor` is the inverse of the lower triangular Cholesky factor of a Hessian.
+    `score` is x'theta. `columns` and `seen_columns` are features in blocks of arms: for each block, a vector of its arms'
+    features in each dimension. `seen_rows` are the played arms' features one arm after the other, and `seen_squares` the
+    lower triangles of x x'. `factor` is the lower triangular Cholesky factor of a Hessian, packed, with the reciprocals of
+    its diagonal; `inverse` the inverse of a Hessian. `pulled` is H^-1 x of the arm just pulled;
+    `normals` are the draws of a policy that samples.
     """
 
     pulls: Floats
-    total: Floats
     score: Floats
-    shift: Floats
     prior_score: Floats
     place: Floats
+    columns: Floats
     seen_pulls: Floats
     seen_total: Floats
     seen_prior: Floats
-    seen_score: Floats
     chance: Floats
-    features: Floats
-    seen_by_arm: Floats
-    seen_by_dim: Floats
+    left: Floats
+    seen_columns: Floats
+    seen_rows: Floats
+    seen_squares: Floats
     factor: Floats
+    inverse: Floats
     estimate: Floats
     gradient: Floats
-    turned: Floats
-    gain: Floats
+    step: Floats
+    pulled: Floats
+    normals: Floats
     counts: Floats
-    own: Floats
 
 
-PER_ARM = 11
-PER_DIM = 4
-COUNTS = 3
-"""Arms played, pulls in all, and whether the mode was lost."""
+PLAYED, PULLS, LOST, ERROR, LONGEST = 0, 1, 2, 3, 4
+"""Places of `counts`: arms played, pulls in all, whether the mode was lost, how far `estimate` (or the point to which
+`factor` belongs) is from the mode in posterior deviations, and the largest norm of features."""
 
 
 @scalar
 def logistic_memory(arms, dims):
     """Floats in a `Logistic`."""
-    return PER_ARM * arms + 3 * arms * dims + dims * dims + PER_DIM * dims + COUNTS + OWN
+    room = padded(arms)
+    wide = padded(dims)
+    return arms + room * (8 + 2 * dims + wide + packed(dims)) + packed(dims) + (dims + 5) * wide + LANES
 
 
 @scalar
@@ -80,51 +130,71 @@ def view_logistic(memory, setting):
     """The parts of the strip, in the order of the record."""
     arms = setting.arms
     dims = setting.dims
-    a = PER_ARM * arms
-    b = a + 3 * arms * dims
-    c = b + dims * dims
-    e = c + PER_DIM * dims
+    room = padded(arms)
+    wide = padded(dims)
+    size = packed(dims)
+    a = arms
+    b = a + 3 * room
+    c = b + room * dims
+    e = c + 5 * room
+    f = e + room * dims
+    g = f + room * wide
+    h = g + room * size
+    i = h + size
+    k = i + dims * wide
     return Logistic(
-        memory[:arms],
-        memory[arms : 2 * arms],
-        memory[2 * arms : 3 * arms],
-        memory[3 * arms : 4 * arms],
-        memory[4 * arms : 5 * arms],
-        memory[5 * arms : 6 * arms],
-        memory[6 * arms : 7 * arms],
-        memory[7 * arms : 8 * arms],
-        memory[8 * arms : 9 * arms],
-        memory[9 * arms : 10 * arms],
-        memory[10 * arms : 11 * arms],
-        memory[a : a + arms * dims],
-        memory[a + arms * dims : a + 2 * arms * dims],
-        memory[a + 2 * arms * dims : b],
+        memory[:a],
+        memory[a : a + room],
+        memory[a + room : a + 2 * room],
+        memory[a + 2 * room : b],
         memory[b:c],
-        memory[c : c + dims],
-        memory[c + dims : c + 2 * dims],
-        memory[c + 2 * dims : c + 3 * dims],
-        memory[c + 3 * dims : e],
-        memory[e : e + COUNTS],
-        memory[e + COUNTS : e + COUNTS + OWN],
+        memory[c : c + room],
+        memory[c + room : c + 2 * room],
+        memory[c + 2 * room : c + 3 * room],
+        memory[c + 3 * room : c + 4 * room],
+        memory[c + 4 * room : e],
+        memory[e:f],
+        memory[f:g],
+        memory[g:h],
+        memory[h:i],
+        memory[i:k],
+        memory[k : k + wide],
+        memory[k + wide : k + 2 * wide],
+        memory[k + 2 * wide : k + 3 * wide],
+        memory[k + 3 * wide : k + 4 * wide],
+        memory[k + 4 * wide : k + 5 * wide],
+        memory[k + 5 * wide : k + 5 * wide + LANES],
     )
 
 
-@scalar
+@rare
 def start_logistic(state, setting):
     """Forget everything but the prior."""
-    turn_features(state.features, state.prior_score, setting)
-    for arm in range(setting.arms):
-        state.pulls[arm] = 0.0
-        state.total[arm] = 0.0
+    arms = setting.arms
+    for part in state:
+        for place in range(len(part)):
+            part[place] = 0.0
+    turn_features(state.seen_rows, state.prior_score, setting)
+    longest = 0.0
+    for arm in range(arms):
         state.place[arm] = -1.0
-        state.score[arm] = state.prior_score[arm]
-    for j in range(setting.dims):
-        state.estimate[j] = 0.0
-        for i in range(setting.dims):
-            state.factor[j * setting.dims + i] = 1.0 if i == j else 0.0
-    state.counts[0] = 0.0
-    state.counts[1] = 0.0
-    state.counts[2] = 0.0
+        square = 0.0
+        for j in range(dims()):
+            feature = state.seen_rows[j * arms + arm]
+            state.columns[column(arm, j)] = feature
+            state.seen_rows[j * arms + arm] = 0.0
+            square += feature * feature
+        longest = max(longest, square)
+    state.counts[LONGEST] = math.sqrt(longest)
+    for i in range(dims()):
+        state.factor[triangle(i) + i] = 1.0
+        state.inverse[column(i, i)] = 1.0
+
+
+@scalar
+def column(place, dim):
+    """Where a feature stands among blocks of columns."""
+    return (place // LANES * dims() + dim) * LANES + place % LANES
 
 
 @scalar
@@ -153,110 +223,283 @@ def sigmoid(score):
 @scalar
 def count_pull(state, setting, arm, reward):
     """Count a pull; an arm pulled for the first time joins the played ones. Returns its place among them."""
-    arms = setting.arms
-    dims = setting.dims
     if state.place[arm] < 0.0:
-        new = int(state.counts[0])
-        state.place[arm] = new
-        state.counts[0] = new + 1.0
-        state.seen_pulls[new] = 0.0
-        state.seen_total[new] = 0.0
-        state.seen_prior[new] = state.prior_score[arm]
-        for j in range(dims):
-            feature = state.features[j * arms + arm]
-            state.seen_by_arm[new * dims + j] = feature
-            state.seen_by_dim[j * arms + new] = feature
+        join(state, setting, arm)
     place = int(state.place[arm])
     state.pulls[arm] += 1.0
-    state.total[arm] += reward
     state.seen_pulls[place] += 1.0
     state.seen_total[place] += reward
-    state.counts[1] += 1.0
+    state.counts[PULLS] += 1.0
     return place
+
+
+@rare
+def join(state, setting, arm):
+    """Add an arm to the played ones."""
+    place = int(state.counts[PLAYED])
+    state.place[arm] = place
+    state.counts[PLAYED] = place + 1.0
+    state.seen_prior[place] = state.prior_score[arm]
+    score = state.prior_score[arm]
+    at = place * size()
+    for i in range(dims()):
+        feature = state.columns[column(arm, i)]
+        score += state.estimate[i] * feature
+        state.seen_columns[column(place, i)] = feature
+        state.seen_rows[place * wide() + i] = feature
+        for j in range(i + 1):
+            state.seen_squares[at] = feature * state.seen_rows[place * wide() + j]
+            at += 1
+    state.chance[place] = sigmoid(score)
+
+
+@scalar
+def blocks(count):
+    """Blocks that hold so many arms."""
+    return (int(count) + LANES - 1) // LANES
+
+
+@scalar
+def add_products(sums, columns, vector):
+    """Add x'vector to the sums of a block's arms."""
+    for lane in range(LANES):
+        total = sums[lane]
+        for j in range(dims()):
+            total += vector[j] * columns[j * LANES + lane]
+        sums[lane] = total
+
+
+@scalar
+def add_rows(sums, weights, rows):
+    """Add the features of a block's arms, each times its weight, to some sums."""
+    for place in range(wide()):
+        total = sums[place]
+        for lane in range(LANES):
+            total += weights[lane] * rows[lane * wide() + place]
+        sums[place] = total
+
+
+@scalar
+def add_squares(sums, weights, squares):
+    """Add the squares of a block's arms, each times its weight, to some sums."""
+    for place in range(size()):
+        total = sums[place]
+        for lane in range(LANES):
+            total += weights[lane] * squares[lane * size() + place]
+        sums[place] = total
 
 
 @scalar
 def look(state, setting):
-    """Scores, chances and the gradient of the objective at `estimate`, over the played arms."""
-    arms = setting.arms
-    dims = setting.dims
-    played = int(state.counts[0])
-    for place in range(played):
-        state.seen_score[place] = state.seen_prior[place]
-    for j in range(dims):
-        along = state.estimate[j]
-        for place in range(played):
-            state.seen_score[place] += along * state.seen_by_dim[j * arms + place]
-        state.gradient[j] = -along
-    for place in range(played):
-        state.chance[place] = sigmoid(state.seen_score[place])
-    for place in range(played):
-        left = state.seen_total[place] - state.seen_pulls[place] * state.chance[place]
-        for j in range(dims):
-            state.gradient[j] += left * state.seen_by_arm[place * dims + j]
+    """Chances and the gradient of the objective at `estimate`, over the played arms."""
+    filled = blocks(state.counts[PLAYED])
+    for place in range(filled * LANES):
+        state.chance[place] = state.seen_prior[place]
+    for b in range(filled):
+        at = b * LANES
+        add_products(state.chance[at:], state.seen_columns[at * dims() :], state.estimate)
+    for place in range(filled * LANES):
+        state.chance[place] = sigmoid(state.chance[place])
+    for place in range(filled * LANES):
+        state.left[place] = state.seen_total[place] - state.seen_pulls[place] * state.chance[place]
+    for j in range(wide()):
+        state.gradient[j] = -state.estimate[j]
+    for b in range(filled):
+        at = b * LANES
+        add_rows(state.gradient, state.left[at:], state.seen_rows[at * wide() :])
 
 
 @scalar
-def newton_step(state, setting):
-    """Put H^-1 gradient into `gain`, by the factor at hand; returns the square of its length in posterior deviations."""
-    dims = setting.dims
-    for j in range(dims):
-        state.gain[j] = 0.0
-    square = 0.0
-    for i in range(dims):
-        along = 0.0
-        for j in range(dims):
-            along += state.factor[i * dims + j] * state.gradient[j]
-        square += along * along
-        for j in range(dims):
-            state.gain[j] += along * state.factor[i * dims + j]
+def build_factor(state, weights, setting):
+    """The factor of I + sum of weight x x' over the played arms."""
+    for place in range(size()):
+        state.factor[place] = 0.0
+    for i in range(dims()):
+        state.factor[triangle(i) + i] = 1.0
+    for b in range(blocks(state.counts[PLAYED])):
+        at = b * LANES
+        add_squares(state.factor, weights[at:], state.seen_squares[at * size() :])
+    cholesky_packed(state.factor)
+
+
+@scalar
+def renew_factor(state, setting):
+    """The factor of the Hessian I + sum of pulls chance (1 - chance) x x' at the chances last looked at."""
+    for place in range(blocks(state.counts[PLAYED]) * LANES):
+        state.left[place] = state.seen_pulls[place] * state.chance[place] * (1.0 - state.chance[place])
+    build_factor(state, state.left, setting)
+
+
+@scalar
+def cholesky_packed(matrix):
+    """The lower triangular factor of a positive definite matrix, in its place, with the reciprocals of its diagonal."""
+    for i in range(dims()):
+        row = matrix[triangle(i) :]
+        for j in range(i):
+            across = matrix[triangle(j) :]
+            total = row[j]
+            for k in range(j):
+                total -= row[k] * across[k]
+            row[j] = total * across[j]
+        total = row[i]
+        for k in range(i):
+            total -= row[k] * row[k]
+        row[i] = 1.0 / math.sqrt(total)
+
+
+@scalar
+def solve_lower(factor, vector):
+    """Put L^-1 vector in the place of a vector."""
+    row = 0
+    for i in range(dims()):
+        total = vector[i]
+        for k in range(i):
+            total -= factor[row + k] * vector[k]
+        vector[i] = total * factor[row + i]
+        row += i + 1
+
+
+@scalar
+def solve_upper(factor, vector):
+    """Put L'^-1 vector in the place of a vector."""
+    row = dims() * (dims() + 1) // 2
+    for back in range(dims()):
+        i = dims() - 1 - back
+        row -= i + 1
+        entry = vector[i] * factor[row + i]
+        vector[i] = entry
+        for k in range(i):
+            vector[k] -= factor[row + k] * entry
+
+
+@scalar
+def multiply(matrix, vector, product):
+    """The product of a symmetric matrix, in columns, and a vector."""
+    for j in range(wide()):
+        product[j] = 0.0
+    for b in range(blocks(dims())):
+        at = b * LANES
+        add_products(product[at:], matrix[at * dims() :], vector)
+
+
+@scalar
+def subtract_square(matrix, vector, weight):
+    """Subtract weight v v' from a symmetric matrix, in columns."""
+    for b in range(blocks(dims())):
+        at = b * LANES
+        subtract_products(matrix[at * dims() :], vector[at:], vector, weight)
+
+
+@scalar
+def subtract_products(columns, part, vector, weight):
+    """Subtract weight v v' from a block of columns; `part` of v belongs to it."""
+    for lane in range(LANES):
+        entry = weight * part[lane]
+        for j in range(dims()):
+            columns[j * LANES + lane] -= entry * vector[j]
+
+
+@scalar
+def product(first, second):
+    """The inner product of two vectors."""
+    total = 0.0
+    for j in range(dims()):
+        total += first[j] * second[j]
+    return total
+
+
+@scalar
+def step_by_inverse(state, setting):
+    """Put H^-1 gradient into `step`, by `inverse`; returns the square of its length in posterior deviations."""
+    multiply(state.inverse, state.gradient, state.step)
+    return product(state.gradient, state.step)
+
+
+@scalar
+def step_by_factor(state, setting):
+    """Put H^-1 gradient into `step`, by `factor`; returns the square of its length in posterior deviations."""
+    for j in range(dims()):
+        state.step[j] = state.gradient[j]
+    solve_lower(state.factor, state.step)
+    square = product(state.step, state.step)
+    solve_upper(state.factor, state.step)
     return square
 
 
+@rare
+def renew_inverse(state, setting):
+    """The inverse of the Hessian at the chances last looked at."""
+    renew_factor(state, setting)
+    invert_factor(state.factor, state.inverse, state.step)
+
+
 @scalar
-def build_factor(state, setting):
-    """The factor of the Hessian I + sum of pulls chance (1 - chance) x x' at the chances last looked at."""
-    dims = setting.dims
-    for place in range(dims * dims):
-        state.factor[place] = 0.0
-    for j in range(dims):
-        state.factor[j * dims + j] = 1.0
-    for place in range(int(state.counts[0])):
-        weight = state.seen_pulls[place] * state.chance[place] * (1.0 - state.chance[place])
-        for i in range(dims):
-            weighted = weight * state.seen_by_arm[place * dims + i]
-            for j in range(dims):
-                state.factor[i * dims + j] += weighted * state.seen_by_arm[place * dims + j]
-    cholesky(state.factor, dims)
-    invert_triangle(state.factor, dims)
-    for i in range(dims):
-        for j in range(i + 1, dims):
-            state.factor[i * dims + j] = 0.0
+def invert_factor(factor, inverse, room):
+    """The inverse of a matrix out of its factor, in columns; `room` is for a vector."""
+    for i in range(dims()):
+        for j in range(dims()):
+            room[j] = 1.0 if i == j else 0.0
+        solve_lower(factor, room)
+        solve_upper(factor, room)
+        for j in range(dims()):
+            inverse[column(j, i)] = room[j]
 
 
 @scalar
 def tolerance(state):
     """How exactly the mode can be known after so many pulls."""
-    return TOLERANCE + 1e-14 * state.counts[1]
+    return TOLERANCE + 1e-14 * state.counts[PULLS]
 
 
 @scalar
-def find_mode(state, setting):
-    """Move `estimate` to the mode, from where it is, with the factor at hand; False where it was not found."""
-    wanted = tolerance(state)
-    last = math.inf
+def move(state, setting, share):
+    """Take a step, or a share of it."""
+    for j in range(dims()):
+        state.estimate[j] += share * state.step[j]
+
+
+@scalar
+def find_mode(state, setting, last, wanted):
+    """Move `estimate` to within `wanted` of the mode, after a step of the length `last`; sets LOST where that fails."""
+    last += state.counts[ERROR]
+    for looks in range(QUICK):
+        look(state, setting)
+        if looks == PATIENCE:
+            renew_inverse(state, setting)
+        error = math.sqrt(max(step_by_inverse(state, setting), 0.0))
+        if not error <= max(0.5 * last, 0.1 * wanted):
+            break
+        move(state, setting, 1.0)
+        # The next error will be smaller than this one by the rate seen last, or twice that.
+        state.counts[ERROR] = error * min(2.0 * error / max(last, 1e-300), 1.0)
+        if error <= 0.1 * wanted or (error < 1e-3 and state.counts[ERROR] <= wanted):
+            return
+        last = error
+    state.counts[LOST] = 0.0 if climb(state, setting) else 1.0
+    state.counts[ERROR] = tolerance(state)
+    renew_inverse(state, setting)
+
+
+@scalar
+def find_mode_and_factor(state, setting, last, wanted):
+    """Move `estimate` to the mode by Newton's method, until `factor` belongs to a point within `wanted` of it.
+
+    The step before was of the length `last`. One Newton step from there, `estimate` itself is far closer.
+    """
+    last += state.counts[ERROR] + wanted
     for _ in range(QUICK):
         look(state, setting)
-        error = math.sqrt(newton_step(state, setting))
+        renew_factor(state, setting)
+        error = math.sqrt(step_by_factor(state, setting))
         if not error <= 0.5 * last:
             break
-        for j in range(setting.dims):
-            state.estimate[j] += state.gain[j]
-        # The next error will be smaller than this one by the rate seen last.
-        if error <= 0.1 * wanted or (error < 1e-3 and error * error <= wanted * last):
-            return True
+        move(state, setting, 1.0)
+        state.counts[ERROR] = error
+        if error <= wanted:
+            return
         last = error
-    return climb(state, setting)
+    state.counts[LOST] = 0.0 if climb(state, setting) else 1.0
+    state.counts[ERROR] = tolerance(state)
 
 
 @rare
@@ -264,38 +507,35 @@ def climb(state, setting):
     """Newton's method with the exact Hessian; steps are halved until the objective rises by a quarter of what the slope
     promises. The objective is strictly concave with curvature 1 or more, so this converges from anywhere.
     """
-    dims = setting.dims
     for _ in range(STEPS):
         look(state, setting)
-        build_factor(state, setting)
-        square = newton_step(state, setting)
+        renew_factor(state, setting)
+        square = step_by_factor(state, setting)
         if not square < math.inf:
             return False
-        step = 1.0
+        share = 1.0
         # Close to the mode the full step is right, and the objective is too flat to say so.
         if square > 1e-6:
             before = objective(state, setting, 0.0)
-            while step > 1e-12 and not objective(state, setting, step) >= before + 0.25 * step * square:
-                step *= 0.5
-        for j in range(dims):
-            state.estimate[j] += step * state.gain[j]
+            while share > 1e-12 and not objective(state, setting, share) >= before + 0.25 * share * square:
+                share *= 0.5
+        move(state, setting, share)
         if square <= tolerance(state) * tolerance(state):
             return True
     return False
 
 
 @scalar
-def objective(state, setting, step):
-    """The logarithm of the posterior at estimate + step gain, up to a constant."""
-    dims = setting.dims
+def objective(state, setting, share):
+    """The logarithm of the posterior at estimate + share step, up to a constant."""
     value = 0.0
-    for j in range(dims):
-        at = state.estimate[j] + step * state.gain[j]
+    for j in range(dims()):
+        at = state.estimate[j] + share * state.step[j]
         value -= 0.5 * at * at
-    for place in range(int(state.counts[0])):
+    for place in range(int(state.counts[PLAYED])):
         score = state.seen_prior[place]
-        for j in range(dims):
-            score += (state.estimate[j] + step * state.gain[j]) * state.seen_by_arm[place * dims + j]
+        for j in range(dims()):
+            score += (state.estimate[j] + share * state.step[j]) * state.seen_rows[place * wide() + j]
         value += state.seen_total[place] * score - state.seen_pulls[place] * log_one_plus_exp(score)
     return value
 
@@ -308,32 +548,61 @@ def log_one_plus_exp(score):
 
 @scalar
 def update_logistic(state, setting, arm, reward, stream):
-    """Learn a reward: the Hessian grows by the pull's own term, the mode moves, and with it every arm's score."""
-    dims = setting.dims
+    """Learn a reward: the Hessian grows by the pull's own term, and the mode moves; it is found roughly."""
     place = count_pull(state, setting, arm, reward)
-    chance = sigmoid(state.score[arm])
-    root = math.sqrt(chance * (1.0 - chance))
-    for i in range(dims):
-        along = 0.0
-        for j in range(dims):
-            along += state.factor[i * dims + j] * state.seen_by_arm[place * dims + j]
-        state.turned[i] = root * along
-    shrink_factor(state.factor, state.turned, state.gain, dims)
-    if not find_mode(state, setting):
-        state.counts[2] = 1.0
-    score_arms(state, setting)
+    features = state.seen_rows[place * wide() : (place + 1) * wide()]
+    multiply(state.inverse, features, state.pulled)
+    shrink, first = first_step(state, setting, features, place, reward)
+    subtract_square(state.inverse, state.pulled, shrink)
+    find_mode(state, setting, first, ROUGH)
 
 
 @scalar
-def score_arms(state, setting):
-    """Every arm's score at the mode."""
-    arms = setting.arms
-    for arm in range(arms):
+def first_step(state, setting, features, place, reward):
+    """Take the Newton step for one more pull, with the old H^-1 x in `pulled`.
+
+    With the slope w = p (1 - p), the new H^-1 is the old one less shrink H^-1 x x' H^-1, shrink = w / (1 + w x' H^-1 x).
+    Returns shrink and the length of the step in posterior deviations.
+    """
+    chance = state.chance[place]
+    slope = chance * (1.0 - chance)
+    square = product(features, state.pulled)
+    shrink = slope / (1.0 + slope * square)
+    along = (reward - chance) / (1.0 + slope * square)
+    for j in range(dims()):
+        state.estimate[j] += along * state.pulled[j]
+    return shrink, abs(reward - chance) * math.sqrt(square)
+
+
+@scalar
+def score_arms(state, setting, theta):
+    """Every arm's score under a theta."""
+    for arm in range(len(state.score)):
         state.score[arm] = state.prior_score[arm]
-    for j in range(setting.dims):
-        along = state.estimate[j]
-        for arm in range(arms):
-            state.score[arm] += along * state.features[j * arms + arm]
+    for b in range(blocks(setting.arms)):
+        at = b * LANES
+        add_products(state.score[at:], state.columns[at * dims() :], theta)
+
+
+@scalar
+def certain(state, index, best, error):
+    """Whether the best of some indices stays the best where theta is wrong by so many posterior deviations.
+
+    The Hessian is I or more, so that changes no score by more than the error times |x|. Errors are estimates: four times
+    as much is allowed for.
+    """
+    highest = index[best]
+    index[best] = -math.inf
+    rival = index[best_score(index)]
+    index[best] = highest
+    return highest - rival > 8.0 * error * state.counts[LONGEST]
+
+
+@rare
+def settle(state, setting):
+    """Move `estimate` from roughly to exactly the mode."""
+    if state.counts[ERROR] > tolerance(state):
+        find_mode(state, setting, 3.0 * state.counts[ERROR], tolerance(state))
 
 
 class LogisticRegression(Policy):
