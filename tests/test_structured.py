@@ -203,7 +203,7 @@ def test_given_features_are_used_as_they_are_on_every_instance(kind):
         problem = kind(features=given)
         assert (problem.arms, problem.dims) == TABLE.shape
         assert (instances(problem, 0, 0).features == TABLE.T[None]).all()
-        assert problem == kind(features=TABLE, arms=8, dims=5)
+        assert problem == kind(features=TABLE, arms=8, dims=3)
     assert kstest(thetas(problem).ravel(), "uniform", (-1, 2)).pvalue > 1e-4
 
 
@@ -285,9 +285,9 @@ def test_features_that_are_no_matrix_are_refused_in_a_sentence(kind, features):
 @BOTH
 def test_numbers_of_arms_and_features_that_contradict_the_features_are_refused(kind):
     message = refusal(kind, features=TABLE, arms=7)
-    assert "`arms` must be 8, as in the features of shape (8, 5), but got arms=7" in message
+    assert "`arms` must be 8, as in the features of shape (8, 3), but got arms=7" in message
     message = refusal(kind, features=TABLE, dims=8)
-    assert "`dims` must be 5, as in the features of shape (8, 5), but got dims=8" in message
+    assert "`dims` must be 3, as in the features of shape (8, 3), but got dims=8" in message
 
 
 @BOTH
@@ -309,7 +309,7 @@ BAD_PRIORS = {
     "nan mean": ((NAN, 1.0), "the mean is nan"),
     "matrix mean": (([[0.0, 0.0], [0.0, 0.0]], 1.0), "the mean is "),
     "word": ("normal", "got 'normal'"),
-    "triple": ((0, 1, 2), "got (0, 1, 2)"),
+    "triple": ((0, 1, 2), "got [0, 1, 2]"),
     "word inside": ((0, "wide"), "the covariance is 'wide'"),
 }
 MAKERS = {

@@ -35,6 +35,7 @@ from banditune.policies.logistic import (
     product,
     score_arms,
     settle,
+    settled,
     solve_lower,
     solve_upper,
     start_logistic,
@@ -162,7 +163,7 @@ def best_bound(state, setting, factor):
 def settled_bound(state, setting, factor):
     """The best arm at the exact mode."""
     settle(state.logistic, setting)
-    return best_bound(state, setting, factor) if state.logistic.counts[LOST] == 0.0 else NO_MODE
+    return settled(state.logistic, setting, best_bound(state, setting, factor))
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,7 @@ def settled_sample(state, setting, scale):
     exact = 0.1 * tolerance(state)
     if state.counts[ERROR] > exact:
         find_mode_and_factor(state, setting, math.inf, exact)
-    return best_sample(state, setting, scale) if state.counts[LOST] == 0.0 else NO_MODE
+    return settled(state, setting, best_sample(state, setting, scale))
 
 
 @dataclass(frozen=True)
@@ -303,7 +304,7 @@ def best_chance(state, setting):
         return best
     settle(state, setting)
     score_arms(state, setting, state.estimate)
-    return best_score(state.score[: setting.arms]) if state.counts[LOST] == 0.0 else NO_MODE
+    return settled(state, setting, best_score(state.score[: setting.arms]))
 
 
 @scalar

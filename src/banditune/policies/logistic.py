@@ -598,6 +598,21 @@ def certain(state, index, best, error):
     return highest - rival > 8.0 * error * state.counts[LONGEST]
 
 
+@scalar
+def settled(state, setting, best):
+    """The arm to pull at the exact mode: the first whose index cannot be told from the best by what is known of the mode.
+
+    So rounding does not decide between arms that tie, such as all arms while the mode is 0.
+    """
+    if state.counts[LOST] != 0.0:
+        return NO_MODE
+    enough = state.score[best] - 2.0 * tolerance(state) * state.counts[LONGEST]
+    arm = 0
+    while state.score[arm] < enough:
+        arm += 1
+    return arm
+
+
 @rare
 def settle(state, setting):
     """Move `estimate` from roughly to exactly the mode."""
