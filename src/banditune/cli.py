@@ -35,8 +35,16 @@ Problem = Annotated[
 ]
 Tuner = Annotated[str, typer.Option(metavar="NAME", help="Tuner from the shelf, options as notes:precision=0.05.")]
 Arms = Annotated[int | None, typer.Option(help="Number of arms.")]
+Dims = Annotated[int | None, typer.Option(help="Features of an arm, in the linear and logistic problems.")]
+Features = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Features of the arms, a row for each, as .csv or .npy.")
+]
 Prior = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Prior of the mean rewards; one per arm as 'A,B;A,B;...'.")
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Prior of the mean rewards, one per arm as 'A,B;A,B;...'; of theta (mean, variance) where arms have features.",
+    ),
 ]
 Means = Annotated[str | None, typer.Option(metavar="ROWS", help="Mean rewards for the mixture, rows as '.6,.4;.4,.6'.")]
 Names = Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the arms.")]
@@ -79,6 +87,8 @@ def tune(
     problem: Problem,
     horizon: Horizon,
     arms: Arms = None,
+    dims: Dims = None,
+    features: Features = None,
     prior: Prior = None,
     means: Means = None,
     names: Names = None,
@@ -100,7 +110,8 @@ def tune(
 
     def work(progress: Any) -> Any:
         return study.tune(
-            policy_named(policy), problem_named(problem, arms=arms, prior=prior, means=means, names=names),
+            policy_named(policy),
+            problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner), horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret,
             noise=noise, jobs=jobs, shortcut=shortcut, curve=plot is not None, progress=progress,
         )  # fmt: skip
@@ -114,6 +125,8 @@ def curve(
     problem: Problem,
     horizon: Horizon,
     arms: Arms = None,
+    dims: Dims = None,
+    features: Features = None,
     prior: Prior = None,
     means: Means = None,
     names: Names = None,
@@ -135,7 +148,8 @@ def curve(
 
     def work(progress: Any) -> Any:
         return study.curve(
-            policy_named(policy), problem_named(problem, arms=arms, prior=prior, means=means, names=names),
+            policy_named(policy),
+            problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             None if values is None else parsed(values), horizon=horizon, runs=runs, seed=seed, regret=regret,
             noise=noise, jobs=jobs, shortcut=shortcut, progress=progress,
         )  # fmt: skip
@@ -149,6 +163,8 @@ def compare(
     problem: Problem,
     horizon: Horizon,
     arms: Arms = None,
+    dims: Dims = None,
+    features: Features = None,
     prior: Prior = None,
     means: Means = None,
     names: Names = None,
@@ -171,7 +187,8 @@ def compare(
     def work(progress: Any) -> Any:
         return study.compare(
             [policy_named(policy) for policy in policies],
-            problem_named(problem, arms=arms, prior=prior, means=means, names=names), tuner_named(tuner),
+            problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
+            tuner_named(tuner),
             horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
             shortcut=shortcut, progress=progress,
         )  # fmt: skip
@@ -217,8 +234,10 @@ def problem_named(name: str, **options: Any) -> Any:
     """A problem by its name on the shelf, or from a user's file."""
     from banditune.contracts import Problem as Kind
     from banditune.problems import SHELF
-    from banditune.shelf import parsed, pick
+    from banditune.shelf import matrix_from, parsed, pick
 
+    if options.get("features"):
+        options["features"] = matrix_from(options["features"])
     told = {key: parsed(value) if isinstance(value, str) else value for key, value in options.items()}
     if options.get("names"):
         told["names"] = options["names"].split(",")

@@ -12,7 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from banditune.contracts import BadRequest, Parameter
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats, Parameter
 
 
 def pick(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind: type, options: Any = None) -> Any:
@@ -71,6 +73,22 @@ def parsed(text: str) -> Any:
             return float(text)
         except ValueError:
             return text
+
+
+def matrix_from(path: Path) -> Floats:
+    """A matrix of numbers from a .npy file, or from a text file with commas; a first line of names is skipped."""
+    try:
+        if path.suffix == ".npy":
+            return np.atleast_2d(np.load(path, allow_pickle=False).astype(float))
+        lines = path.read_text().splitlines()
+        head = 0 if all(isinstance(cell, int | float) for cell in map(parsed, lines[0].split(","))) else 1
+        return np.loadtxt(lines[head:], delimiter=",", ndmin=2)
+    except (OSError, ValueError, IndexError) as error:
+        told = str(error).splitlines()[0].partition(";")[0].rstrip(".")
+        raise BadRequest(
+            f"`features` must be a .npy file, or a text file with a row of numbers and commas for every arm, but "
+            f"{str(path)!r} cannot be read: {told}."
+        ) from error
 
 
 def from_file(what: str, spec: str, kind: type, options: Any) -> Any:

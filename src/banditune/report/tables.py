@@ -55,7 +55,7 @@ def headline(setup: Setup) -> str:
 
 def policy_words(policy: Mapping[str, Any]) -> str:
     """The policy's name and options in words."""
-    told = ", ".join(f"{key}={short(value)}" for key, value in policy.items() if key != "name")
+    told = ", ".join(f"{key}={short(value)}" for key, value in policy.items() if key != "name" and value is not None)
     return f"{policy['name']}({told})" if told else str(policy["name"])
 
 
