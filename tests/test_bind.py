@@ -6,11 +6,13 @@ import math
 import types
 from collections import namedtuple
 
+import numba
 import numpy as np
 import pytest
 
 import banditune as bt
 from banditune.engine.bind import bound, kernel
+from banditune.engine.lean import leave_helpers_to_their_kernel
 
 SCRIPT = """
 import sys
@@ -192,3 +194,23 @@ def test_every_cached_kernel_carries_its_digest_in_its_name():
     copy, told = bound(always(0))
     assert copy.__qualname__.endswith(told)
     assert len(told) == 20
+
+
+def test_helpers_are_left_to_their_kernel_and_other_compiled_code_is_not_touched():
+    """A version of Numba that is built differently would say False: compiling would take twice as long."""
+    assert leave_helpers_to_their_kernel()
+    assert numba.njit(lambda x: x + 1.0)(2.0) == 3.0
+
+
+def test_kernels_compiled_as_numba_would_give_the_same_numbers(run_python, tmp_path):
+    code = """
+import sys
+import banditune as bt
+from banditune.engine import bind
+if sys.argv[1] == "plain":
+    bind.leave_helpers_to_their_kernel = lambda: False
+print(bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), [0.3], horizon=60, runs=5).tolist())
+"""
+    lean, plain = (run_python(code, how, BANDITUNE_CACHE=str(tmp_path / how)) for how in ("lean", "plain"))
+    assert lean.returncode == plain.returncode == 0, plain.stderr
+    assert lean.stdout == plain.stdout

@@ -53,7 +53,7 @@ def plain_python(job: Job, params: np.ndarray, runs: int) -> np.ndarray:
     """The kernel as plain Python, never compiled."""
     policy, problem = job.policy, job.problem
     slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-    slots |= {"reward": problem.reward, "dims": engine.constant(problem.dims), "play": loop.play_steps}
+    slots |= {"reward": problem.reward, "play": loop.play_steps} | engine.dims_of(policy, problem)
     kernel, _ = bound(loop.play_block, slots)
     arms = problem.arms
     at = np.array(job.at or (job.horizon,), np.int64)

@@ -31,3 +31,18 @@ def test_warm_up_at_the_best_widths(policy, gamma, known, se):
     """The known figures are minima over 171 widths, 1 to 3% too low: a one-sided allowance of 3%."""
     regrets = bt.simulate(policy, bt.warm_up(), [gamma], horizon=200, runs=RUNS, seed=11, regret="realised")[0]
     assert close(regrets, known * 1.015, se + 0.015 * known / 4)
+
+
+STRUCTURED = [
+    (bt.LinUCB(), bt.Linear(), 1000, 314.3, 1.1),
+    (bt.LinTS(), bt.Linear(), 1000, 340.9, 0.9),
+    (bt.UCBGLM(), bt.Logistic(), 300, 170.6, 0.7),
+    (bt.GLMTSL(), bt.Logistic(), 300, 377.8, 0.9),
+]
+
+
+@pytest.mark.parametrize(("policy", "problem", "runs", "known", "se"), STRUCTURED)
+def test_regret_of_structured_bandits_at_theorys_width(policy, problem, runs, known, se):
+    assert (problem.arms, problem.dims) == (100, 10)
+    regrets = bt.simulate(policy, problem, [1.0], horizon=10_000, runs=runs, regret="realised", seed=11)[0]
+    assert close(regrets, known, se)

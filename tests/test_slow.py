@@ -43,3 +43,38 @@ def test_regret_at_the_best_widths_of_the_reconstruction(policy, problem, gamma,
 def test_thompson_at_theorys_width(problem, known, se):
     regrets = bt.simulate(bt.Thompson(), problem, [1.0], horizon=10_000, runs=40_000, seed=3)[0]
     assert close(regrets, known, se)
+
+
+STRUCTURED = [
+    (bt.LinUCB(), bt.Linear(), 314.3, 1.1, 0.25, 49.5, 1.0),
+    (bt.LinTS(), bt.Linear(), 340.9, 0.9, 0.24, 56.8, 0.7),
+    (bt.UCBGLM(), bt.Logistic(), 170.6, 0.7, 0.35, 59.4, 0.6),
+    (bt.GLMTSL(), bt.Logistic(), 377.8, 0.9, 0.19, 67.7, 0.7),
+]
+
+
+@pytest.mark.parametrize(("policy", "problem", "theory", "theory_se", "gamma", "best", "best_se"), STRUCTURED)
+def test_structured_bandits_at_the_papers_scale(policy, problem, theory, theory_se, gamma, best, best_se, capsys):
+    """Theory's width, and the best widths of the reconstruction with the tolerance explained above."""
+    at_theory, at_best = bt.simulate(policy, problem, [1.0, gamma], horizon=10_000, runs=10_000, seed=3)
+    with capsys.disabled():
+        for width, regrets in ((1.0, at_theory), (gamma, at_best)):
+            print(f"\n{policy.name} at {width}: {regrets.mean():.2f} +- {regrets.std() / 100:.2f}")
+    assert close(at_theory, theory, theory_se)
+    assert close(at_best, best * 1.015, best_se + 0.015 * best / 4)
+
+
+@pytest.mark.parametrize("gamma", [0.24, 1.0])
+def test_lazy_linear_thompson_has_the_law_of_the_plain_loop_at_the_papers_scale(gamma):
+    lazy = bt.simulate(bt.LinTS(), bt.Linear(), [gamma], horizon=10_000, runs=4000)[0]
+    plain = bt.simulate(bt.LinTS(), bt.Linear(), [gamma], horizon=10_000, runs=2000, shortcut=False)[0]
+    difference = lazy[:2000] - plain
+    assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(2000)
+    assert stats.ks_2samp(lazy, plain).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("gamma", [0.25, 1.0])
+def test_linucb_among_live_arms_pulls_the_arms_of_the_plain_loop_at_the_papers_scale(gamma):
+    live = bt.simulate(bt.LinUCB(), bt.Linear(), [gamma], horizon=10_000, runs=1000)
+    plain = bt.simulate(bt.LinUCB(), bt.Linear(), [gamma], horizon=10_000, runs=1000, shortcut=False)
+    assert (abs(live - plain) > 1e-6).sum() <= 2

@@ -52,6 +52,15 @@ def rare(function: Function) -> Function:
     return scalar(function)
 
 
+def vector(function: Function) -> Function:
+    """Mark scalar code that is optimised on its own before it is pasted into its callers.
+
+    Loops of a short, constant length become vector code then; in a large function they are unrolled first.
+    """
+    function.__vector__ = True  # type: ignore[attr-defined]
+    return scalar(function)
+
+
 def in_words(words: Callable[..., Any]) -> Callable[[Function], Function]:
     """Mark a scalar `reward` that pays 0 or 1 with the function that draws 32 of the same rewards at once.
 

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import BadRequest, Fault, Slot
+from banditune.engine.lean import OPTIMISED, PASTED, leave_helpers_to_their_kernel
 
 Slots = Mapping[str, Callable[..., Any] | None]
 
-RULES = 1
+RULES = 2
 """Part of every digest: raised when functions are bound or compiled in another way."""
 
 _lock = threading.RLock()
@@ -81,12 +82,15 @@ def _outside(function: Any) -> bool:
 def _compiled(function: Callable[..., Any], slots: Slots, outside: bool) -> Callable[..., Any]:
     import numba
 
+    leave_helpers_to_their_kernel()
     config: Any = numba.config
     # Without the NRT, views of arrays are not counted: scalar code allocates nothing, and calls become twice as fast.
     flags: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
     def compiled(copy: Callable[..., Any], original: types.FunctionType) -> Callable[..., Any]:
         rare = hasattr(original, "__rare__")
+        prefix = OPTIMISED if hasattr(original, "__vector__") else PASTED
+        copy.__qualname__ = prefix + copy.__qualname__
         return numba.njit(copy, boundscheck=outside, forceinline=not rare, **flags)  # type: ignore[no-any-return]
 
     copy, _ = _Binder(slots, compiled).bind(function, compile_it=False)
@@ -128,7 +132,11 @@ class _Binder:
 
     def _copy(self, function: types.FunctionType, compile_it: bool) -> tuple[Callable[..., Any], str]:
         scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": __name__}
-        told = [str(RULES), _code_digest(function.__code__), str(hasattr(function, "__rare__"))]
+        told = [
+            str(RULES),
+            _code_digest(function.__code__),
+            str([hasattr(function, mark) for mark in ("__rare__", "__vector__")]),
+        ]
         defaults = [self._value(function, "a default", value, ()) for value in function.__defaults__ or ()]
         told += [digest for _, digest in defaults]
         if function.__kwdefaults__:

@@ -18,6 +18,7 @@ update = Slot("update")
 reward = Slot("reward")
 words = Slot("words")
 dims = Slot("dims")
+known = Slot("known")
 advance = Slot("advance")
 reward_sum = Slot("reward_sum")
 play = Slot("play")
@@ -58,6 +59,12 @@ def with_dims(setting):
     return Setting(setting.arms, dims(), setting.horizon, setting.features, setting.options)
 
 
+@scalar
+def with_runtime_dims(setting):
+    """The setting as it is: one kernel for problems with any number of features, for policies that do not look at them."""
+    return setting
+
+
 @rare
 def play_steps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
                trouble):  # fmt: skip
@@ -65,7 +72,7 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
 
     Returns False, with the step and the culprit in `trouble`, where the policy or the problem broke its promise.
     """
-    setting = with_dims(setting)
+    setting = known(setting)
     state = view(floats, setting)
     start(state, setting)
     best = best_arm(instance.means)
@@ -105,7 +112,7 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
 def play_leaps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
                trouble):  # fmt: skip
     """Play a shortcut from checkpoint to checkpoint; rewards are summed afterwards, from their addresses."""
-    setting = with_dims(setting)
+    setting = known(setting)
     best = best_arm(instance.means)
     unseen_total = 0.0
     # Zeros that are no literals: with a literal, Numba would compile what they are passed to once more.

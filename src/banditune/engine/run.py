@@ -52,7 +52,7 @@ def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
     """The compiled kernel for a job, and the floats and integers that it needs for a run."""
     policy, problem = job.policy, job.problem
     shortcut = shortcut_for(policy, problem) if job.shortcut else None
-    slots: dict[str, Callable[..., Any] | None] = {"reward": problem.reward, "dims": constant(int(problem.dims))}
+    slots: dict[str, Callable[..., Any] | None] = {"reward": problem.reward, **dims_of(policy, problem)}
     if shortcut is None:
         floats, integers = policy.memory(problem.arms, problem.dims), 0
         slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
@@ -69,6 +69,13 @@ def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
         }
         slots |= shortcut.slots(problem)
     return kernel(loop.play_block, slots), floats, integers
+
+
+def dims_of(policy: Policy, problem: Problem) -> dict[str, Callable[..., Any]]:
+    """Slots for the number of features: a constant of the kernel where the policy looks at features."""
+    if policy.needs_features:
+        return {"known": loop.with_dims, "dims": constant(int(problem.dims))}
+    return {"known": loop.with_runtime_dims}
 
 
 def constant(value: int) -> Callable[[], int]:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from banditune.checks import gaussian, mean_and_root
-from banditune.contracts import Floats, Policy, Slot, rare, scalar
+from banditune.contracts import Floats, Policy, Slot, rare, scalar, vector
 from banditune.policies.ridge import best_score, turn_features
 
 dims = Slot("dims")
@@ -259,7 +259,7 @@ def blocks(count):
     return (int(count) + LANES - 1) // LANES
 
 
-@scalar
+@vector
 def add_products(sums, columns, vector):
     """Add x'vector to the sums of a block's arms."""
     for lane in range(LANES):
@@ -269,7 +269,7 @@ def add_products(sums, columns, vector):
         sums[lane] = total
 
 
-@scalar
+@vector
 def add_rows(sums, weights, rows):
     """Add the features of a block's arms, each times its weight, to some sums."""
     for place in range(wide()):
@@ -279,7 +279,7 @@ def add_rows(sums, weights, rows):
         sums[place] = total
 
 
-@scalar
+@vector
 def add_squares(sums, weights, squares):
     """Add the squares of a block's arms, each times its weight, to some sums."""
     for place in range(size()):
@@ -390,7 +390,7 @@ def subtract_square(matrix, vector, weight):
         subtract_products(matrix[at * dims() :], vector[at:], vector, weight)
 
 
-@scalar
+@vector
 def subtract_products(columns, part, vector, weight):
     """Subtract weight v v' from a block of columns; `part` of v belongs to it."""
     for lane in range(LANES):
