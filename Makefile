@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow benchmark clean
+.PHONY: demo test slow benchmark growth clean
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -20,6 +20,9 @@ slow: .venv/tested
 
 benchmark: .venv/tested
 	$(BIN)/python benchmarks/throughput.py
+
+growth: .venv/tested
+	$(BIN)/python benchmarks/growth.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

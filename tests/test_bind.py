@@ -209,7 +209,7 @@ import banditune as bt
 from banditune.engine import bind
 if sys.argv[1] == "plain":
     bind.leave_helpers_to_their_kernel = lambda: False
-print(bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), [0.3], horizon=60, runs=5).tolist())
+print(bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=3), [0.3], horizon=60, runs=5).tolist())
 """
     lean, plain = (run_python(code, how, BANDITUNE_CACHE=str(tmp_path / how)) for how in ("lean", "plain"))
     assert lean.returncode == plain.returncode == 0, plain.stderr

@@ -40,7 +40,7 @@ def play_ridge(floats, features, options, pulled, paid, score, products):
     for arm in range(setting.arms):
         score[arm] = state.score[arm]
         products[arm, arm] = state.width[arm] * state.width[arm]
-        point_at(state, setting, arm)
+        point_at(state, arm)
         for other in range(setting.arms):
             if other != arm:
                 products[arm, other] = state.shift[other]

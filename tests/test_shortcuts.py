@@ -71,13 +71,14 @@ def pull_counts(policy, problem, gamma, horizon, runs, *, shortcut, seed):
     counts = np.empty((runs, arms))
     pulls = np.zeros(arms, np.int64)
     scratch = (np.zeros(floats), np.zeros(integers, np.int64), pulls, np.zeros(arms), np.zeros((3, 4), np.int64))
-    options = read_only(problem.options()), read_only([[gamma]]), read_only(policy.options(arms, horizon))
+    options = read_only(problem.options()), read_only([[gamma]]), read_only(policy.options(arms, 0, horizon))
+    no_features = read_only(np.zeros((1, 0, arms)))
     at, rest = np.array([horizon]), (np.empty((1, 1, 1)), np.zeros(5), np.zeros(1, np.int64))
     for run in range(runs):
         if run % BLOCK == 0:
             means = instances(problem, seed, run // BLOCK).means
         one = means[run % BLOCK : run % BLOCK + 1]
-        kernel(one, seed, run, *options, horizon, 0, at, False, *scratch, *rest)
+        kernel(one, no_features, seed, run, *options, horizon, 0, at, False, *scratch, *rest)
         counts[run] = pulls[np.argsort(-one[0], kind="stable")]
     return counts
 

@@ -160,7 +160,7 @@ def play(
     first_noise = 1 + first_row if job.noise == "own" else 0
 
     def arguments(means: Floats, features: Floats, first: int, to: Floats, trouble: Floats) -> tuple[Any, ...]:
-        scratch = (np.zeros(floats), np.zeros(integers, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
+        scratch = (strip(floats), np.zeros(integers, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
                    np.zeros((3, 4), np.int64))  # fmt: skip
         return (means, features, job.seed, first, problem_options, params, policy_options, job.horizon, first_noise, at,
                 job.regret == "realised", *scratch, to, trouble, stop)  # fmt: skip
@@ -203,6 +203,14 @@ def play(
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)
     return out
+
+
+def strip(size: int) -> Floats:
+    """Zeros that start where a cache line does: vectors that straddle two are read half as fast."""
+    line = 64
+    room = np.zeros(size + line // 8)
+    first = -room.ctypes.data % line // 8
+    return room[first : first + size]
 
 
 def cut(block: Instances, part: slice) -> tuple[Floats, Floats]:

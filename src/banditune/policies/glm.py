@@ -10,40 +10,32 @@ from typing import Any, NamedTuple
 from banditune.checks import check_number
 from banditune.contracts import Floats, Parameter, rare, scalar
 from banditune.policies.arms import random_arm
+from banditune.policies.lanes import LANES, add_products, blocks, column, dims, padded, product, subtract_outer, wide
 from banditune.policies.linear import check_factor
 from banditune.policies.logistic import (
     ERROR,
-    LANES,
     LONGEST,
     LOST,
     NO_MODE,
     Logistic,
     LogisticRegression,
-    add_products,
-    blocks,
     build_factor,
     certain,
-    column,
     count_pull,
-    dims,
     find_mode_and_factor,
     first_step,
     invert_factor,
     logistic_memory,
     multiply,
-    padded,
-    product,
     score_arms,
     settle,
     settled,
     solve_lower,
     solve_upper,
     start_logistic,
-    subtract_square,
     tolerance,
     update_logistic,
     view_logistic,
-    wide,
 )
 from banditune.policies.ridge import REFRESH, best_score, own_option
 from banditune.policies.simple import epsilon_in_theory
@@ -126,7 +118,7 @@ def shrink_widths(state, setting, place):
     features = state.logistic.seen_rows[place * wide() : (place + 1) * wide()]
     multiply(state.inverse, features, state.gain)
     shrink = 1.0 / (1.0 + product(features, state.gain))
-    subtract_square(state.inverse, state.gain, shrink)
+    subtract_outer(state.inverse, state.gain, state.gain, shrink)
     for arm in range(len(state.width)):
         state.width[arm] = 0.0
     for b in range(blocks(setting.arms)):

@@ -14,7 +14,9 @@ If nothing was kept, the leader is pulled. So as long as nobody proposes, one un
 *Stays.* Sherman and Morrison's formula gives every score and variance after k pulls of the leader, as for LinUCB in
 `live`: with u = x' G^-1 x_leader, scores move by u e and variances by -u^2 k / (1 + k q). For the next pulls let e
 stay in an interval; on it gap is at least the smaller of its values at the ends, and variances only shrink. That
-bounds tau from below until k or e leaves, and the proposals are thinned from that bound to the true tau.
+bounds tau from below until k or e leaves, and the proposals are thinned from that bound to the true tau. The stay
+makes G^-1 x_leader smaller by 1 + k q; one pull of another arm takes a known multiple of that arm's G^-1 x from it. So
+a leader that stays the leader is pointed at again in O(arms).
 
 *Proposals.* For a normal t beyond tau >= 0, Robert (1995): with alpha = (tau + sqrt(tau^2 + 4)) / 2, its density is
 below mass alpha exp(-alpha (t - tau)), mass = exp(1 - alpha^2 / 2) / (alpha sqrt(2 pi)), and t = tau + exponential /
@@ -28,31 +30,78 @@ Where the bounds add up to too much, the draw is made in full, as in the plain l
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from banditune.contracts import Slot, rare, scalar
+from banditune.contracts import Floats, Slot, rare, scalar, vector
+from banditune.policies.lanes import LANES, dims, padded, subtract_outer, wide
 from banditune.policies.ridge import (
+    REFRESH,
     best_score,
+    count,
     draw_theta,
-    learn,
+    move_arms,
+    multiply_arms,
     own_option,
-    point_at,
+    refresh_ridge,
     ridge_memory,
     sample_scores,
-    score_draw,
+    score_theta,
     start_ridge,
+    turn,
     view_ridge,
 )
 from banditune.streams import aim, exponential, uniform
 
 reward = Slot("reward")
 
-FULL = 0.9
-"""Sum of bounds from which on the draw is made in full."""
+FULL = 0.6
+"""Sum of bounds from which on the draw is made in full: a visit costs more than a round of the plain loop."""
+
+
+class Lead(NamedTuple):
+    """What is known about the leader, laid out as `lanes` says.
+
+    `turned` is factor x of the leader, `gain` G^-1 x, `shifts` every arm's product with it. `bound` is every rival's
+    chance to propose, with zeros behind up to a multiple of four blocks, and `lanes` their sums over the blocks. `theta`
+    and `drawn` are for a draw.
+    """
+
+    shifts: Floats
+    drawn: Floats
+    bound: Floats
+    lanes: Floats
+    turned: Floats
+    gain: Floats
+    theta: Floats
+
+
+@scalar
+def fours(count):
+    """The next multiple of four blocks."""
+    return (count + 4 * LANES - 1) // (4 * LANES) * 4 * LANES
 
 
 def lazy_memory(arms: int, dims: int) -> tuple[int, int]:
-    """Floats and integers: ridge regression, and a bound for every arm."""
-    return ridge_memory(arms, dims) + arms, 0
+    """Floats and integers: ridge regression and the leader's part."""
+    return int(ridge_memory(arms, dims) + 2 * padded(arms) + fours(arms) + LANES + 3 * padded(dims)), 0
+
+
+@scalar
+def view_lead(floats, setting):
+    """The parts behind ridge regression's, in the order of the record."""
+    room = padded(setting.arms)
+    a = ridge_memory(setting.arms, setting.dims)
+    b = a + 2 * room + fours(setting.arms)
+    c = b + LANES
+    return Lead(
+        floats[a : a + room],
+        floats[a + room : a + 2 * room],
+        floats[a + 2 * room : b],
+        floats[b:c],
+        floats[c : c + wide()],
+        floats[c + wide() : c + 2 * wide()],
+        floats[c + 2 * wide() : c + 3 * wide()],
+    )
 
 
 @scalar
@@ -64,22 +113,28 @@ def lowest_gap(gap, apart, low, high):
 @scalar
 def distance(variance, along, apart, q, shrink):
     """(x - x_leader)' G^-1 (x - x_leader) after k pulls of the leader; `shrink` is k / (1 + k q)."""
-    return max(variance + q - 2.0 * along - apart * apart * shrink, 1e-300)
+    return max(variance + q - 2.0 * along - apart * apart * shrink, 1e-130)
 
 
-@scalar
-def bound_rivals(state, setting, bound, leader, pulls, low, high, q, scale):
-    """Every rival's chance to propose, and their sum."""
-    arms = setting.arms
+@vector
+def bound_rivals(state, lead, leader, pulls, low, high, q, scale):
+    """Every rival's chance to propose, and their sum.
+
+    The second ratio is .066 + .594 / (1 + .8 y), and both share one division; cutting y makes sure that it can be done.
+    """
     score = state.score[leader]
     shrink = pulls / (1.0 + pulls * q)
-    many = 512.0 * scale * scale
-    for rival in range(arms):
-        apart = q - state.shift[rival]
-        gap = lowest_gap(score - state.score[rival], apart, low, high)
-        spread = many * distance(state.variance[rival], state.shift[rival], apart, q, shrink)
-        square = gap * gap
-        ratio = spread / (spread + square)
+    unit = 1.0 / (512.0 * scale * scale)
+    for rival in range(len(state.scores)):
+        along = lead.shifts[rival]
+        apart = q - along
+        gap = lowest_gap(score - state.scores[rival], apart, low, high)
+        spread = distance(state.variance[rival], along, apart, q, shrink)
+        square = min(gap * gap * unit, 1e130)
+        first = spread + square
+        second = spread + 409.6 * square
+        share = spread / (first * second)
+        ratio = share * second
         ratio *= ratio
         ratio *= ratio
         ratio *= ratio
@@ -88,37 +143,45 @@ def bound_rivals(state, setting, bound, leader, pulls, low, high, q, scale):
         ratio *= ratio
         ratio *= ratio
         ratio *= ratio
-        ratio *= 0.66 * (spread + 40.96 * square) / (spread + 409.6 * square)
-        bound[rival] = ratio if gap > 0.0 else 1.0
-    bound[leader] = 0.0
-    # Four sums at a time: the processor adds them side by side.
-    sum0, sum1, sum2, sum3 = 0.0, 0.0, 0.0, 0.0
-    whole = arms - arms % 4
-    for rival in range(0, whole, 4):
-        sum0 += bound[rival]
-        sum1 += bound[rival + 1]
-        sum2 += bound[rival + 2]
-        sum3 += bound[rival + 3]
-    for rival in range(whole, arms):
-        sum0 += bound[rival]
-    return sum0 + sum1 + (sum2 + sum3)
+        ratio *= 0.066 + 0.594 * (share * first)
+        lead.bound[rival] = ratio if gap > 0.0 else 1.0
+    lead.bound[leader] = 0.0
+    return sum_lanes(lead.lanes, lead.bound)
 
 
 @scalar
-def proposer(bound, chance):
-    """The rival whose share of the bounds holds a number."""
-    last = len(bound) - 1
-    rival = 0
-    below = 0.0
-    four = bound[0] + bound[1] + (bound[2] + bound[3]) if last >= 3 else math.inf
-    while below + four <= chance and rival + 7 <= last:
-        below += four
-        rival += 4
-        four = bound[rival] + bound[rival + 1] + (bound[rival + 2] + bound[rival + 3])
-    below += bound[rival]
-    while below <= chance and rival < last:
-        rival += 1
-        below += bound[rival]
+def sum_lanes(sums, numbers):
+    """Sum numbers over blocks, lane by lane; returns the sum of all."""
+    for lane in range(LANES):
+        sums[lane] = 0.0
+    for four in range(len(numbers) // (4 * LANES)):
+        add_four_blocks(sums, numbers[four * 4 * LANES :])
+    total = 0.0
+    for lane in range(LANES // 4):
+        total += sums[lane] + sums[lane + LANES // 4] + (sums[lane + LANES // 2] + sums[lane + 3 * LANES // 4])
+    return total
+
+
+@vector
+def add_four_blocks(sums, numbers):
+    """Add the numbers of four blocks to some sums."""
+    for lane in range(LANES):
+        near = numbers[lane] + numbers[lane + LANES]
+        far = numbers[lane + 2 * LANES] + numbers[lane + 3 * LANES]
+        sums[lane] += near + far
+
+
+@scalar
+def proposer(lead, chance):
+    """The rival whose share of the bounds holds a number: first its lane, then its block."""
+    lane = 0
+    while chance >= lead.lanes[lane] and lane < LANES - 1:
+        chance -= lead.lanes[lane]
+        lane += 1
+    rival = lane
+    while chance >= lead.bound[rival] and rival + LANES < len(lead.bound):
+        chance -= lead.bound[rival]
+        rival += LANES
     return rival
 
 
@@ -129,61 +192,113 @@ def quiet_rounds(chance, most, stream):
 
 
 @rare
-def beats_leader(state, bound, rival, leader, pulls, error, low, high, q, scale, stream):
+def beats_leader(state, lead, rival, leader, pulls, error, low, high, q, scale, stream):
     """Thin a rival's proposal to the truth: its t if it exceeds the true tau, else -1."""
-    apart = q - state.shift[rival]
-    gap = state.score[leader] - state.score[rival]
-    square = distance(state.variance[rival], state.shift[rival], apart, q, pulls / (1.0 + pulls * q))
+    along = lead.shifts[rival]
+    apart = q - along
+    gap = state.score[leader] - state.scores[rival]
+    square = distance(state.variance[rival], along, apart, q, pulls / (1.0 + pulls * q))
     spread = scale * math.sqrt(square)
     tau = lowest_gap(gap, apart, low, high) / spread
     alpha = 0.5 * (tau + math.sqrt(tau * tau + 4.0))
     t = tau + exponential(stream) / alpha
     kept = math.exp(1.0 - 0.5 * (alpha * alpha + (t - alpha) * (t - alpha))) / (alpha * math.sqrt(2.0 * math.pi))
-    if uniform(stream) * bound[rival] < kept and t > (gap + apart * error) / spread:
+    if uniform(stream) * lead.bound[rival] < kept and t > (gap + apart * error) / spread:
         return t
     return -1.0
 
 
+@rare
+def point_lead(state, lead, leader):
+    """Take a leader."""
+    turn(state, leader, lead.turned, lead.gain)
+    multiply_arms(state, lead.gain, lead.shifts)
+
+
 @scalar
-def draw_given(state, setting, rival, leader, t, scale, stream):
-    """Put a draw of theta into `gain`, given that (x - x_leader)'(theta - estimate) is t of its standard deviations."""
-    arms = setting.arms
-    dims = setting.dims
-    draw_theta(state, setting, scale, stream)
+def shrink_root(factor, turned, gain, pulls, q):
+    """Learn some pulls of x: from `turned` = factor x and `gain` = factor' turned renew the factor.
+
+    This is Potter's update (1963) of any root of a covariance: the factor need not be triangular here.
+    """
+    root = math.sqrt(1.0 + pulls * q)
+    subtract_outer(factor, turned, gain, pulls / (root * (1.0 + root)))
+
+
+@rare
+def end_stay(state, lead, leader, pulls, total, score, q):
+    """Learn the pulls of a stay. G^-1 x_leader becomes smaller by 1 + k q, and factor x_leader by its root."""
+    count(state, leader, pulls, total + pulls * score)
+    grown = 1.0 + pulls * q
+    move_arms(state, lead.gain, lead.shifts, total / grown, pulls / grown)
+    shrink_root(state.factor, lead.turned, lead.gain, pulls, q)
+    less = 1.0 / grown
+    root = math.sqrt(less)
+    for j in range(dims()):
+        lead.turned[j] *= root
+        lead.gain[j] *= less
+    for place in range(len(lead.shifts)):
+        lead.shifts[place] *= less
+
+
+@scalar
+def above(scores, arm):
+    """How many scores are above an arm's."""
+    score = scores[arm]
+    higher = 0
+    for place in range(len(scores)):
+        higher += 1 if scores[place] > score else 0
+    return higher
+
+
+@rare
+def visit(state, lead, rival, leader, t, scale, stream):
+    """The arm to pull after a rival's proposal.
+
+    Draws theta given that (x - x_leader)'(theta - estimate) is t of its standard deviations; the best arm under it is
+    taken with probability 1 / (arms that beat the leader), else the leader. Leaves the rival's `turned` and `gain`.
+    """
+    draw_theta(state, scale, lead.theta, stream)
+    turn(state, rival, state.turned, state.gain)
     square = 0.0
     moved = 0.0
-    for j in range(dims):
-        along = 0.0
-        for i in range(dims):
-            apart = state.features[i * arms + rival] - state.features[i * arms + leader]
-            along += state.factor[j * dims + i] * apart
-        state.turned[j] = along
-        square += along * along
-        apart = state.features[j * arms + rival] - state.features[j * arms + leader]
-        moved += apart * (state.gain[j] - state.estimate[j])
+    for j in range(dims()):
+        apart = state.rows[rival * wide() + j] - state.rows[leader * wide() + j]
+        square += apart * (state.gain[j] - lead.gain[j])
+        moved += apart * (lead.theta[j] - state.estimate[j])
+    square = max(square, 1e-130)
     lacking = (t * scale * math.sqrt(square) - moved) / square
-    for j in range(dims):
-        for i in range(dims):
-            state.gain[i] += lacking * state.turned[j] * state.factor[j * dims + i]
+    for j in range(wide()):
+        lead.theta[j] += lacking * (state.gain[j] - lead.gain[j])
+    score_theta(state, lead.theta, lead.drawn)
+    beating = above(lead.drawn, leader)
+    if beating <= 1:
+        return rival
+    if uniform(stream) * beating < 1.0:
+        return best_score(lead.drawn)
+    return leader
 
 
 @scalar
-def winner(state, setting, leader, stream):
-    """The best arm under the theta in `gain` with probability 1 / (arms that beat the leader), else the leader."""
-    score_draw(state, setting)
-    beating = 0
-    for arm in range(setting.arms):
-        beating += 1 if state.shift[arm] > state.shift[leader] else 0
-    if uniform(stream) * beating < 1.0:
-        return best_score(state.shift)
-    return leader
+def point_again(state, lead, leader, arm):
+    """After a pull of an arm: G^-1 x_leader is less by a multiple of what G^-1 x of that arm was, and so is all else."""
+    variance = state.shift[arm]
+    along = state.shift[leader]
+    root = math.sqrt(1.0 + variance)
+    turned = along / (root * (1.0 + root))
+    share = along / (1.0 + variance)
+    for j in range(wide()):
+        lead.turned[j] -= turned * state.turned[j]
+        lead.gain[j] -= share * state.gain[j]
+    for place in range(len(lead.shifts)):
+        lead.shifts[place] -= share * state.shifts[place]
 
 
 @scalar
 def advance_lazy_linear(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
     """Linear Thompson sampling from proposal to proposal; the module's docstring says why this is its law."""
     state = view_ridge(floats, setting)
-    bound = floats[len(floats) - setting.arms :]
+    lead = view_lead(floats, setting)
     scale = params[0] * own_option(setting, 0)
     positive = max(scale, 1e-100)
     noise = math.sqrt(setting.options[0])
@@ -192,15 +307,25 @@ def advance_lazy_linear(instance, setting, params, agent, rewards, floats, integ
     step = first
     wait = 0
     pause = 0
+    leader = -1
     while step < last:
+        if state.age[0] >= REFRESH:
+            refresh_ridge(state, setting)
+            leader = -1
         if wait > 0:
             wait -= 1
-            if not play_in_full(instance, setting, state, scale, agent, rewards, pulls):
+            leader = -1
+            sample_scores(state, setting, scale, agent)
+            best = best_score(state.shift)
+            turn(state, best, state.turned, state.gain)
+            if not pull_once(instance, state, best, rewards, pulls):
                 return False
             step += 1
             continue
-        leader = best_score(state.score)
-        q = max(point_at(state, setting, leader), 1e-300)
+        if leader < 0 or above(state.scores, leader) > 0:
+            leader = best_score(state.score)
+            point_lead(state, lead, leader)
+        q = max(lead.shifts[leader], 1e-300)
         score = state.score[leader]
         before = pulls[leader]
         left = last - step
@@ -214,10 +339,10 @@ def advance_lazy_linear(instance, setting, params, agent, rewards, floats, integ
             ahead = 1.0 + 0.125 * (stayed + 1.0 / q)
             until = int(min(stayed + ahead, left))
             grown = 1.0 + stayed * q
-            wide = (2.5 * noise * math.sqrt(ahead) + abs(error) * ahead * q) / grown
-            low = error - wide
-            high = error + wide
-            chance = bound_rivals(state, setting, bound, leader, 1.0 * stayed, low, high, q, positive)
+            width = (2.5 * noise * math.sqrt(ahead) + abs(error) * ahead * q) / grown
+            low = error - width
+            high = error + width
+            chance = bound_rivals(state, lead, leader, 1.0 * stayed, low, high, q, positive)
             if chance > FULL:
                 break
             inside = True
@@ -233,19 +358,22 @@ def advance_lazy_linear(instance, setting, params, agent, rewards, floats, integ
                     inside = total > low * grown and total < high * grown
                 error = total / (1.0 + stayed * q)
                 if inside and stayed < until:
-                    rival = proposer(bound, chance * uniform(agent))
-                    t = beats_leader(state, bound, rival, leader, stayed, error, low, high, q, positive, agent)
+                    rival = proposer(lead, chance * uniform(agent))
+                    t = beats_leader(state, lead, rival, leader, stayed, error, low, high, q, positive, agent)
                     refused = 1
         if not math.isfinite(total):
             return False
         if stayed > 0:
             pulls[leader] = before + stayed
             step += stayed
-            learn(state, setting, leader, 1.0 * stayed, total + stayed * score)
+            end_stay(state, lead, leader, 1.0 * stayed, total, score, q)
         if t >= 0.0:
-            draw_given(state, setting, rival, leader, t, positive, agent)
-            if not pull_once(instance, setting, state, winner(state, setting, leader, agent), rewards, pulls):
+            arm = visit(state, lead, rival, leader, t, positive, agent)
+            if arm != rival:
+                turn(state, arm, state.turned, state.gain)
+            if not pull_once(instance, state, arm, rewards, pulls):
                 return False
+            point_again(state, lead, leader, arm)
             step += 1
         # Where bounds are in vain, the next rounds are drawn in full: twice as many each time.
         pause = min(2 * pause + 1, 15) if stayed == 0 and chance > FULL else 0
@@ -253,19 +381,15 @@ def advance_lazy_linear(instance, setting, params, agent, rewards, floats, integ
     return True
 
 
-@scalar
-def play_in_full(instance, setting, state, scale, agent, rewards, pulls):
-    """One round of the plain loop; False where the reward is not finite."""
-    sample_scores(state, setting, scale, agent)
-    return pull_once(instance, setting, state, best_score(state.shift), rewards, pulls)
-
-
 @rare
-def pull_once(instance, setting, state, arm, rewards, pulls):
-    """Pull an arm and learn what it pays; False where that is not finite."""
+def pull_once(instance, state, arm, rewards, pulls):
+    """Pull the arm that `turned` and `gain` belong to and learn what it pays; False where that is not finite."""
     aim(rewards, arm, pulls[arm])
     paid = reward(instance, arm, pulls[arm], 0, rewards)
-    point_at(state, setting, arm)
-    learn(state, setting, arm, 1.0, paid)
     pulls[arm] += 1
+    multiply_arms(state, state.gain, state.shifts)
+    count(state, arm, 1.0, paid)
+    shrink = 1.0 / (1.0 + state.shift[arm])
+    move_arms(state, state.gain, state.shifts, shrink * (paid - state.score[arm]), shrink)
+    shrink_root(state.factor, state.turned, state.gain, 1.0, state.shift[arm])
     return math.isfinite(paid)

@@ -10,9 +10,7 @@ Hessian, to which the pull's own term is added, are mostly enough; where they do
 `climb` takes over: Newton's method with the exact Hessian and steps that are cut until the objective rises enough, which
 converges from anywhere.
 
-All is laid out for vector code, which the compiler makes of loops over `LANES` neighbours or a multiple, as long as they
-do not add them up: arms stand in blocks, and rows of numbers are filled up with zeros. Loops over dimensions must be
-unrolled for that, so their number comes from a slot: a constant wherever it is used.
+All is laid out for vector code, as `lanes` says.
 """
 
 from __future__ import annotations
@@ -22,10 +20,20 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from banditune.checks import gaussian, mean_and_root
-from banditune.contracts import Floats, Policy, Slot, rare, scalar, vector
+from banditune.contracts import Floats, Policy, rare, scalar, vector
+from banditune.policies.lanes import (
+    LANES,
+    add_products,
+    add_rows,
+    blocks,
+    column,
+    dims,
+    padded,
+    product,
+    subtract_outer,
+    wide,
+)
 from banditune.policies.ridge import best_score, turn_features
-
-dims = Slot("dims")
 
 TOLERANCE = 1e-8
 """The mode is found to within this many posterior standard deviations (and rounding: 1e-14 more for every pull)."""
@@ -45,15 +53,6 @@ STEPS = 100
 NO_MODE = -1001
 """What `choose` returns where the mode was not found."""
 
-LANES = 16
-"""Arms in a block: the shortest loop that the compiler turns into vector code."""
-
-
-@scalar
-def padded(count):
-    """The next multiple of `LANES`."""
-    return (count + LANES - 1) // LANES * LANES
-
 
 @scalar
 def triangle(count):
@@ -65,12 +64,6 @@ def triangle(count):
 def packed(dims):
     """Room for the lower triangle of a matrix, row by row."""
     return max((triangle(dims) + 7) // 8 * 8, LANES)
-
-
-@scalar
-def wide():
-    """Room for a vector."""
-    return padded(dims())
 
 
 @scalar
@@ -122,7 +115,7 @@ def logistic_memory(arms, dims):
     """Floats in a `Logistic`."""
     room = padded(arms)
     wide = padded(dims)
-    return arms + room * (8 + 2 * dims + wide + packed(dims)) + packed(dims) + (dims + 5) * wide + LANES
+    return room * (9 + 2 * dims + wide + packed(dims)) + packed(dims) + (dims + 5) * wide + LANES
 
 
 @scalar
@@ -133,7 +126,7 @@ def view_logistic(memory, setting):
     room = padded(arms)
     wide = padded(dims)
     size = packed(dims)
-    a = arms
+    a = room
     b = a + 3 * room
     c = b + room * dims
     e = c + 5 * room
@@ -143,7 +136,7 @@ def view_logistic(memory, setting):
     i = h + size
     k = i + dims * wide
     return Logistic(
-        memory[:a],
+        memory[:arms],
         memory[a : a + room],
         memory[a + room : a + 2 * room],
         memory[a + 2 * room : b],
@@ -189,12 +182,6 @@ def start_logistic(state, setting):
     for i in range(dims()):
         state.factor[triangle(i) + i] = 1.0
         state.inverse[column(i, i)] = 1.0
-
-
-@scalar
-def column(place, dim):
-    """Where a feature stands among blocks of columns."""
-    return (place // LANES * dims() + dim) * LANES + place % LANES
 
 
 @scalar
@@ -253,24 +240,8 @@ def join(state, setting, arm):
     state.chance[place] = sigmoid(score)
 
 
-@scalar
-def blocks(count):
-    """Blocks that hold so many arms."""
-    return (int(count) + LANES - 1) // LANES
-
-
 @vector
-def add_products(sums, columns, vector):
-    """Add x'vector to the sums of a block's arms."""
-    for lane in range(LANES):
-        total = sums[lane]
-        for j in range(dims()):
-            total += vector[j] * columns[j * LANES + lane]
-        sums[lane] = total
-
-
-@vector
-def add_rows(sums, weights, rows):
+def add_seen(sums, weights, rows):
     """Add the features of a block's arms, each times its weight, to some sums."""
     for place in range(wide()):
         total = sums[place]
@@ -306,7 +277,7 @@ def look(state, setting):
         state.gradient[j] = -state.estimate[j]
     for b in range(filled):
         at = b * LANES
-        add_rows(state.gradient, state.left[at:], state.seen_rows[at * wide() :])
+        add_seen(state.gradient, state.left[at:], state.seen_rows[at * wide() :])
 
 
 @scalar
@@ -377,35 +348,7 @@ def multiply(matrix, vector, product):
     """The product of a symmetric matrix, in columns, and a vector."""
     for j in range(wide()):
         product[j] = 0.0
-    for b in range(blocks(dims())):
-        at = b * LANES
-        add_products(product[at:], matrix[at * dims() :], vector)
-
-
-@scalar
-def subtract_square(matrix, vector, weight):
-    """Subtract weight v v' from a symmetric matrix, in columns."""
-    for b in range(blocks(dims())):
-        at = b * LANES
-        subtract_products(matrix[at * dims() :], vector[at:], vector, weight)
-
-
-@vector
-def subtract_products(columns, part, vector, weight):
-    """Subtract weight v v' from a block of columns; `part` of v belongs to it."""
-    for lane in range(LANES):
-        entry = weight * part[lane]
-        for j in range(dims()):
-            columns[j * LANES + lane] -= entry * vector[j]
-
-
-@scalar
-def product(first, second):
-    """The inner product of two vectors."""
-    total = 0.0
-    for j in range(dims()):
-        total += first[j] * second[j]
-    return total
+    add_rows(product, matrix, vector)
 
 
 @scalar
@@ -553,7 +496,7 @@ def update_logistic(state, setting, arm, reward, stream):
     features = state.seen_rows[place * wide() : (place + 1) * wide()]
     multiply(state.inverse, features, state.pulled)
     shrink, first = first_step(state, setting, features, place, reward)
-    subtract_square(state.inverse, state.pulled, shrink)
+    subtract_outer(state.inverse, state.pulled, state.pulled, shrink)
     find_mode(state, setting, first, ROUGH)
 
 

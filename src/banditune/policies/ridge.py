@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from banditune.checks import mean_and_root
-from banditune.contracts import Floats, Policy, rare, scalar
+from banditune.contracts import Floats, Policy, rare, scalar, vector
+from banditune.policies.lanes import LANES, add_products, add_rows, blocks, column, dims, padded, wide
 from banditune.streams import normal_pair
 
 OWN = 4
@@ -27,33 +28,45 @@ REFRESH = 1000
 """Updates after which everything is computed afresh from pulls and totals, so that rounding cannot pile up."""
 
 
-class Ridge(NamedTuple):
-    """What ridge regression knows; arrays with an entry per arm come first.
+NEVER = -1e100
+"""The score of the places behind the last arm: they are never the best."""
 
-    `pulls` and `total` are what was paid, `score` is x'theta, `variance` x' G^-1 x and `width` its root. `estimate` is
-    theta in the coordinates in which the prior is N(0, I), and so are `features` (a row per dimension, one after the
-    other). `own` is for the policy: `OWN` numbers to remember.
+
+class Ridge(NamedTuple):
+    """What ridge regression knows, laid out as `lanes` says.
+
+    `pulls` and `total` are what was paid, `score` is x'theta, `variance` x' G^-1 x and `width` its root. `scores` and
+    `shifts` are `score` and `shift` with the places behind the last arm; `variance` and `prior_score` have them too.
+    `estimate` is theta in the coordinates in which the prior is N(0, I), and so are the features: in `columns` by blocks of
+    arms, in `rows` one arm after the other. `factor` stands in columns too, where `column` says; `square` is room for a
+    matrix. `own` is for the policy: `OWN` numbers to remember.
     """
 
     pulls: Floats
     total: Floats
-    score: Floats
-    variance: Floats
     width: Floats
-    prior_score: Floats
+    score: Floats
+    scores: Floats
     shift: Floats
-    features: Floats
+    shifts: Floats
+    variance: Floats
+    prior_score: Floats
+    columns: Floats
+    rows: Floats
     factor: Floats
+    square: Floats
     estimate: Floats
     turned: Floats
     gain: Floats
+    spare: Floats
     age: Floats
     own: Floats
 
 
-def ridge_memory(arms: int, dims: int) -> int:
+@scalar
+def ridge_memory(arms, dims):
     """Floats in a `Ridge`."""
-    return 7 * arms + arms * dims + dims * dims + 3 * dims + 1 + OWN
+    return padded(arms) * (7 + dims) + (arms + 2 * dims + 4) * padded(dims) + LANES
 
 
 @scalar
@@ -61,24 +74,34 @@ def view_ridge(memory, setting):
     """The parts of the strip, in the order of the record."""
     arms = setting.arms
     dims = setting.dims
-    a = 7 * arms
-    b = a + arms * dims
-    c = b + dims * dims
+    room = padded(arms)
+    wide = padded(dims)
+    a = 3 * room
+    b = 7 * room
+    c = b + room * dims
+    e = c + arms * wide
+    f = e + 2 * dims * wide
+    g = f + 4 * wide
     return Ridge(
         memory[:arms],
-        memory[arms : 2 * arms],
-        memory[2 * arms : 3 * arms],
-        memory[3 * arms : 4 * arms],
-        memory[4 * arms : 5 * arms],
-        memory[5 * arms : 6 * arms],
-        memory[6 * arms : 7 * arms],
-        memory[a:b],
+        memory[room : room + arms],
+        memory[2 * room : 2 * room + arms],
+        memory[a : a + arms],
+        memory[a : a + room],
+        memory[a + room : a + room + arms],
+        memory[a + room : a + 2 * room],
+        memory[a + 2 * room : a + 3 * room],
+        memory[a + 3 * room : b],
         memory[b:c],
-        memory[c : c + dims],
-        memory[c + dims : c + 2 * dims],
-        memory[c + 2 * dims : c + 3 * dims],
-        memory[c + 3 * dims : c + 3 * dims + 1],
-        memory[c + 3 * dims + 1 : c + 3 * dims + 1 + OWN],
+        memory[c:e],
+        memory[e : e + dims * wide],
+        memory[e + dims * wide : e + dims * wide + dims * dims],
+        memory[f : f + wide],
+        memory[f + wide : f + 2 * wide],
+        memory[f + 2 * wide : f + 3 * wide],
+        memory[f + 3 * wide : g],
+        memory[g : g + 1],
+        memory[g + 1 : g + 1 + OWN],
     )
 
 
@@ -115,16 +138,24 @@ def bound_factor(setting):
     return own_option(setting, 1) * (math.sqrt(dims) + own_option(setting, 2) * math.sqrt(dims * grown))
 
 
-@scalar
+@rare
 def start_ridge(state, setting):
     """Forget everything but the prior."""
-    turn_features(state.features, state.prior_score, setting)
-    for arm in range(setting.arms):
-        state.pulls[arm] = 0.0
-        state.total[arm] = 0.0
+    arms = setting.arms
+    for part in state:
+        for place in range(len(part)):
+            part[place] = 0.0
+    turn_features(state.rows, state.prior_score, setting)
+    for arm in range(arms):
+        for j in range(dims()):
+            state.columns[column(arm, j)] = state.rows[j * arms + arm]
+    for arm in range(arms):
+        for j in range(wide()):
+            state.rows[arm * wide() + j] = state.columns[column(arm, j)] if j < dims() else 0.0
+    for place in range(arms, len(state.prior_score)):
+        state.prior_score[place] = NEVER
     refresh_ridge(state, setting)
-    for arm in range(setting.arms):
-        state.width[arm] = math.sqrt(state.variance[arm])
+    renew_widths(state)
 
 
 @scalar
@@ -151,52 +182,42 @@ def turn_features(features, prior_score, setting):
 @rare
 def refresh_ridge(state, setting):
     """Compute everything afresh from pulls and totals."""
-    arms = setting.arms
-    dims = setting.dims
     moment = state.turned
-    for place in range(dims * dims):
-        state.factor[place] = 0.0
-    for j in range(dims):
-        state.factor[j * dims + j] = setting.options[0]
+    square = state.square
+    for place in range(len(square)):
+        square[place] = 0.0
+    for j in range(dims()):
+        square[j * dims() + j] = setting.options[0]
         moment[j] = 0.0
         state.estimate[j] = 0.0
-    for arm in range(arms):
+    for arm in range(setting.arms):
         if state.pulls[arm] > 0.0:
-            add_square(state.factor, state.features, state.pulls[arm], arm, arms, dims)
+            row = state.rows[arm * wide() : (arm + 1) * wide()]
             left = state.total[arm] - state.pulls[arm] * state.prior_score[arm]
-            for j in range(dims):
-                moment[j] += left * state.features[j * arms + arm]
-    cholesky(state.factor, dims)
-    invert_triangle(state.factor, dims)
-    for i in range(dims):
+            for i in range(dims()):
+                moment[i] += left * row[i]
+                for j in range(i + 1):
+                    square[i * dims() + j] += state.pulls[arm] * row[i] * row[j]
+    cholesky(square, setting.dims)
+    invert_triangle(square, setting.dims)
+    for i in range(dims()):
         along = 0.0
         for j in range(i + 1):
-            along += state.factor[i * dims + j] * moment[j]
+            along += square[i * dims() + j] * moment[j]
         for j in range(i + 1):
-            state.estimate[j] += along * state.factor[i * dims + j]
-    for arm in range(arms):
-        state.score[arm] = state.prior_score[arm]
-        state.variance[arm] = 0.0
-    add_products(state.score, state.features, state.estimate, arms, dims)
-    for i in range(dims):
-        for arm in range(arms):
-            state.shift[arm] = 0.0
-        for j in range(i + 1):
-            entry = state.factor[i * dims + j]
-            for arm in range(arms):
-                state.shift[arm] += entry * state.features[j * arms + arm]
-        for arm in range(arms):
-            state.variance[arm] += state.shift[arm] * state.shift[arm]
+            state.estimate[j] += along * square[i * dims() + j]
+        for j in range(dims()):
+            state.factor[column(j, i)] = square[i * dims() + j] if j <= i else 0.0
+    score_theta(state, state.estimate, state.scores)
+    for place in range(len(state.variance)):
+        state.variance[place] = 0.0
+    for i in range(dims()):
+        for j in range(dims()):
+            state.gain[j] = state.factor[column(j, i)]
+        multiply_arms(state, state.gain, state.shifts)
+        for place in range(len(state.variance)):
+            state.variance[place] += state.shifts[place] * state.shifts[place]
     state.age[0] = 0.0
-
-
-@scalar
-def add_square(matrix, features, weight, arm, arms, dims):
-    """Add weight x x' to the lower triangle of a matrix."""
-    for i in range(dims):
-        weighted = weight * features[i * arms + arm]
-        for j in range(i + 1):
-            matrix[i * dims + j] += weighted * features[j * arms + arm]
 
 
 @scalar
@@ -225,103 +246,114 @@ def invert_triangle(matrix, dims):
 
 
 @scalar
-def shrink_factor(factor, turned, gain, dims):
-    """Learn one more x: from `turned` = factor x renew the factor; `gain` is room.
+def multiply_arms(state, vector, products):
+    """Every arm's x'vector."""
+    for place in range(len(products)):
+        products[place] = 0.0
+    for b in range(blocks(len(products))):
+        at = b * LANES
+        add_products(products[at:], state.columns[at * dims() :], vector)
+
+
+@scalar
+def score_theta(state, theta, scores):
+    """Every arm's score under a theta."""
+    for place in range(len(scores)):
+        scores[place] = state.prior_score[place]
+    for b in range(blocks(len(scores))):
+        at = b * LANES
+        add_products(scores[at:], state.columns[at * dims() :], theta)
+
+
+@scalar
+def shrink_factor(factor, turned, keep, take):
+    """Learn one more x: from `turned` = factor x renew the factor; `keep` and `take` are room.
 
     This is Carlson's update (1973) of a triangular root of a covariance: it costs O(dims^2) and stays triangular.
     """
-    for i in range(dims):
-        gain[i] = 0.0
     grown = 1.0
-    for j in range(dims):
+    for j in range(dims()):
         before = grown
         grown += turned[j] * turned[j]
-        root = math.sqrt(before * grown)
-        keep = before / root
-        take = turned[j] / root
-        for i in range(dims):
-            entry = factor[j * dims + i]
-            factor[j * dims + i] = keep * entry - take * gain[i]
-            gain[i] += turned[j] * entry
+        root = 1.0 / math.sqrt(before * grown)
+        keep[j] = before * root
+        take[j] = turned[j] * root
+    for b in range(blocks(dims())):
+        shrink_columns(factor[b * LANES * dims() :], turned, keep, take)
+
+
+@vector
+def shrink_columns(columns, turned, keep, take):
+    """Carlson's update of a block of columns."""
+    for lane in range(LANES):
+        gain = 0.0
+        for j in range(dims()):
+            entry = columns[j * LANES + lane]
+            columns[j * LANES + lane] = keep[j] * entry - take[j] * gain
+            gain += turned[j] * entry
 
 
 @scalar
-def point_at(state, setting, arm):
-    """Prepare to learn from an arm: factor x in `turned`, G^-1 x in `gain`, every arm's x' G^-1 x_arm in `shift`.
-
-    Returns the arm's own, its variance.
-    """
-    arms = setting.arms
-    dims = setting.dims
-    for j in range(dims):
+def turn(state, arm, turned, gain):
+    """Put factor x into `turned` and G^-1 x = factor' turned into `gain`, for the features x of an arm."""
+    row = state.rows[arm * wide() : (arm + 1) * wide()]
+    for j in range(dims()):
         along = 0.0
-        for i in range(j + 1):
-            along += state.factor[j * dims + i] * state.features[i * arms + arm]
-        state.turned[j] = along
-    for i in range(dims):
-        along = 0.0
-        for j in range(i, dims):
-            along += state.turned[j] * state.factor[j * dims + i]
-        state.gain[i] = along
-    for a in range(arms):
-        state.shift[a] = 0.0
-    add_products(state.shift, state.features, state.gain, arms, dims)
-    return state.shift[arm]
+        for i in range(dims()):
+            along += state.factor[column(i, j)] * row[i]
+        turned[j] = along
+    for i in range(wide()):
+        gain[i] = 0.0
+    add_rows(gain, state.factor, turned)
 
 
 @scalar
-def add_products(to, features, vector, arms, dims):
-    """Add every arm's x'vector, five dimensions at a time: memory is what this waits for."""
-    j = 0
-    while j + 5 <= dims:
-        v0, v1, v2, v3, v4 = vector[j], vector[j + 1], vector[j + 2], vector[j + 3], vector[j + 4]
-        first = j * arms
-        for arm in range(arms):
-            at = first + arm
-            to[arm] = (
-                to[arm]
-                + v0 * features[at]
-                + v1 * features[at + arms]
-                + v2 * features[at + 2 * arms]
-                + v3 * features[at + 3 * arms]
-                + v4 * features[at + 4 * arms]
-            )
-        j += 5
-    while j < dims:
-        v0 = vector[j]
-        for arm in range(arms):
-            to[arm] += v0 * features[j * arms + arm]
-        j += 1
+def point_at(state, arm):
+    """Prepare to learn from an arm: factor x in `turned`, G^-1 x in `gain`, every arm's x' G^-1 x_arm in `shift`."""
+    turn(state, arm, state.turned, state.gain)
+    multiply_arms(state, state.gain, state.shifts)
 
 
 @scalar
-def learn(state, setting, arm, pulls, paid):
-    """Learn some pulls of the arm pointed at, by Sherman and Morrison's formula for every arm's score and variance."""
-    dims = setting.dims
+def count(state, arm, pulls, paid):
+    """Remember what some pulls of an arm paid."""
     state.pulls[arm] += pulls
     state.total[arm] += paid
     state.age[0] += 1.0
-    if state.age[0] >= REFRESH:
-        refresh_ridge(state, setting)
-        return
-    shrink = pulls / (1.0 + pulls * state.shift[arm])
-    step = (paid - pulls * state.score[arm]) / (1.0 + pulls * state.shift[arm])
-    for j in range(dims):
-        state.estimate[j] += step * state.gain[j]
-        state.turned[j] *= math.sqrt(pulls)
-    shrink_factor(state.factor, state.turned, state.gain, dims)
-    for a in range(setting.arms):
-        state.score[a] += step * state.shift[a]
-        state.variance[a] = max(state.variance[a] - shrink * state.shift[a] * state.shift[a], 0.0)
+
+
+@scalar
+def move_arms(state, gain, shifts, step, shrink):
+    """Learn pulls of an arm with this G^-1 x and these shifts: the estimate and every arm's score move by `step` of them,
+    variances by `shrink` of their squares (Sherman and Morrison's formula).
+    """
+    for j in range(wide()):
+        state.estimate[j] += step * gain[j]
+    for place in range(len(state.variance)):
+        along = shifts[place]
+        state.scores[place] += step * along
+        state.variance[place] = max(state.variance[place] - shrink * along * along, 0.0)
 
 
 @scalar
 def update_ridge(state, setting, arm, reward, stream):
     """Learn a reward."""
-    point_at(state, setting, arm)
-    learn(state, setting, arm, 1.0, reward)
-    for a in range(setting.arms):
-        state.width[a] = math.sqrt(state.variance[a])
+    count(state, arm, 1.0, reward)
+    if state.age[0] >= REFRESH:
+        refresh_ridge(state, setting)
+    else:
+        point_at(state, arm)
+        shrink = 1.0 / (1.0 + state.shift[arm])
+        move_arms(state, state.gain, state.shifts, shrink * (reward - state.score[arm]), shrink)
+        shrink_factor(state.factor, state.turned, state.gain, state.spare)
+    renew_widths(state)
+
+
+@scalar
+def renew_widths(state):
+    """The roots of the variances."""
+    for arm in range(len(state.width)):
+        state.width[arm] = math.sqrt(state.variance[arm])
 
 
 @scalar
@@ -360,35 +392,21 @@ def larger(a, b):
 @scalar
 def sample_scores(state, setting, scale, stream):
     """Draw theta from N(estimate, scale^2 G^-1) and put every arm's score under it into `shift`."""
-    draw_theta(state, setting, scale, stream)
-    score_draw(state, setting)
+    draw_theta(state, scale, state.gain, stream)
+    score_theta(state, state.gain, state.shifts)
 
 
 @scalar
-def draw_theta(state, setting, scale, stream):
-    """Put a draw from N(estimate, scale^2 G^-1) into `gain`."""
-    dims = setting.dims
-    j = 0
-    while j < dims:
-        first, second = normal_pair(stream)
-        state.turned[j] = scale * first
-        if j + 1 < dims:
-            state.turned[j + 1] = scale * second
-        j += 2
-    for i in range(dims):
-        along = state.estimate[i]
-        for j in range(i, dims):
-            along += state.turned[j] * state.factor[j * dims + i]
-        state.gain[i] = along
-
-
-@scalar
-def score_draw(state, setting):
-    """Put every arm's score under the theta in `gain` into `shift`."""
-    arms = setting.arms
-    for arm in range(arms):
-        state.shift[arm] = state.prior_score[arm]
-    add_products(state.shift, state.features, state.gain, arms, setting.dims)
+def draw_theta(state, scale, theta, stream):
+    """Draw theta from N(estimate, scale^2 G^-1); `turned` is lost."""
+    for first in range(0, dims(), 2):
+        # An odd one out falls into the padding.
+        normal, second = normal_pair(stream)
+        state.turned[first] = scale * normal
+        state.turned[first + 1] = scale * second
+    for i in range(wide()):
+        theta[i] = state.estimate[i]
+    add_rows(theta, state.factor, state.turned)
 
 
 class RidgePolicy(Policy):
@@ -409,7 +427,7 @@ class RidgePolicy(Policy):
         return ()
 
     def memory(self, arms: int, dims: int) -> int:
-        return ridge_memory(arms, dims)
+        return int(ridge_memory(arms, dims))
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         mean, root = mean_and_root("prior", self.prior, dims)
