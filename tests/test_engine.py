@@ -199,20 +199,17 @@ def test_a_bad_arm_is_named_with_the_run_and_step(choose, culprit, step):
 
 
 @bt.scalar
-def nan_reward(instance, arm, pull, step, stream):
-    return math.nan if pull == 2 else 1.0
-
-
-@bt.scalar
-def infinite_reward(instance, arm, pull, step, stream):
-    return math.inf if pull == 2 else 1.0
+def strange_reward(instance, arm, pull, step, stream):
+    return instance.options[0] if pull == 2 else 1.0
 
 
 @pytest.mark.parametrize("shortcut", [True, False])
-@pytest.mark.parametrize("reward", [nan_reward, infinite_reward])
+@pytest.mark.parametrize("paid", [math.nan, math.inf])
 @pytest.mark.parametrize("policy", [bt.UCB1(), bt.Thompson(), bt.Greedy()])
-def test_a_reward_that_is_not_a_number_is_named(policy, reward, shortcut):
-    problem = bt.arm_problem("strange", lambda size, rng: rng.random((size, 3)), reward, arms=3, rewards="unit")
+def test_a_reward_that_is_not_a_number_is_named(policy, paid, shortcut):
+    problem = bt.arm_problem(
+        "strange", lambda size, rng: rng.random((size, 3)), strange_reward, arms=3, rewards="unit", options=[paid]
+    )
     with pytest.raises(bt.Fault, match=r"'strange' paid another for arm . at step . of run 0"):
         bt.simulate(policy, problem, horizon=20, runs=5, shortcut=shortcut)
 
@@ -261,7 +258,7 @@ def test_rewards_that_depend_on_the_step_are_played_step_by_step():
     )
     for policy in (bt.UCB1(), bt.Thompson()):
         assert shortcut_for(policy, problem) is None
-        assert shortcut_for(policy, bt.arm_problem("n", lambda size, rng: 0, nan_reward, arms=2, rewards="unit"))
+        assert shortcut_for(policy, bt.arm_problem("n", lambda size, rng: 0, strange_reward, arms=2, rewards="unit"))
 
 
 class AlwaysSecond(bt.UCB1):
@@ -321,7 +318,7 @@ def test_a_policy_that_returns_nothing_is_named():
 
 
 def test_a_sample_that_fails_is_named():
-    problem = bt.arm_problem("failing", lambda size, rng: 1 / 0, nan_reward, arms=3)
+    problem = bt.arm_problem("failing", lambda size, rng: 1 / 0, strange_reward, arms=3)
     with pytest.raises(bt.Fault, match="'failing' failed: ZeroDivisionError"):
         bt.simulate(bt.Greedy(), problem, horizon=20, runs=5)
 
@@ -378,7 +375,7 @@ def test_code_that_cannot_be_compiled_is_one_sentence_with_the_policy():
 
 
 def test_a_problem_with_wrong_means_is_named():
-    problem = bt.arm_problem("thin", lambda size, rng: rng.random((size, 2)), nan_reward, arms=3)
+    problem = bt.arm_problem("thin", lambda size, rng: rng.random((size, 2)), strange_reward, arms=3)
     with pytest.raises(bt.Fault, match=r"'thin' must return finite means of shape \(size, 3\)"):
         bt.simulate(bt.Greedy(), problem, horizon=20, runs=5)
 

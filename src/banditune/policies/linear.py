@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditune.checks import check_number, gaussian
 from banditune.contracts import BadRequest, Parameter, Play, scalar, untold
 from banditune.policies.arms import parameter_records, random_arm
 from banditune.policies.lazy_linear import advance_lazy_linear, lazy_memory
@@ -23,21 +22,6 @@ from banditune.policies.ridge import (
 )
 from banditune.policies.simple import epsilon_in_theory
 from banditune.streams import uniform
-
-
-class LinearPolicy(RidgePolicy):
-    """Ridge regression for rewards with Gaussian noise: the penalty is the variance of the noise."""
-
-    noise: Any
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "prior", gaussian("prior", self.prior))
-        object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
-        if not 1e-50 < self.noise < 1e50:
-            raise BadRequest(f"`1e-50 < noise < 1e50` must hold for {self.name}, but got noise={self.noise!r}.")
-
-    def penalty(self) -> float:
-        return float(self.noise) ** 2
 
 
 @scalar
@@ -65,7 +49,7 @@ LIVE = Play("live", advance_live, (choose_linear_bound, update_ridge), live_memo
 
 
 @dataclass(frozen=True)
-class LinUCB(LinearPolicy):
+class LinUCB(RidgePolicy):
     """Highest x'theta + gamma c sqrt(x' G^-1 x), G = noise^2 covariance^-1 + sum of x x'.
 
     `prior` is the Gaussian (mean, covariance) of theta, `noise` the standard deviation of rewards. `theory` says what c is:
@@ -113,7 +97,7 @@ LAZY = Play("lazy", advance_lazy_linear, (choose_linear_sample, update_ridge), l
 
 
 @dataclass(frozen=True)
-class LinTS(LinearPolicy):
+class LinTS(RidgePolicy):
     """Highest x'theta for a draw theta ~ N(estimate, gamma^2 factor noise^2 G^-1), G as for LinUCB.
 
     noise^2 G^-1 is the posterior's covariance; theory's `factor` is the number of features unless told otherwise, and 1 is
@@ -145,7 +129,7 @@ def choose_best_score(state, setting, step, params, stream):
 
 
 @dataclass(frozen=True)
-class LinGreedy(LinearPolicy):
+class LinGreedy(RidgePolicy):
     """Always the highest x'theta by ridge regression; nothing to tune."""
 
     prior: Any = (0, 1)
@@ -164,7 +148,7 @@ def choose_random_or_best_score(state, setting, step, params, stream):
 
 
 @dataclass(frozen=True)
-class LinEpsilonGreedy(LinearPolicy):
+class LinEpsilonGreedy(RidgePolicy):
     """A random arm with probability epsilon, else the highest x'theta by ridge regression."""
 
     prior: Any = (0, 1)
@@ -176,7 +160,7 @@ class LinEpsilonGreedy(LinearPolicy):
 
 
 @dataclass(frozen=True)
-class OwnRidgePolicy(LinearPolicy):
+class OwnRidgePolicy(RidgePolicy):
     """A user's policy on ridge regression; see `ridge_policy`."""
 
     name: str

@@ -16,11 +16,9 @@ All is laid out for vector code, as `lanes` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from banditune.checks import gaussian, mean_and_root
-from banditune.contracts import Floats, Policy, rare, scalar, vector
+from banditune.contracts import Floats, rare, scalar, vector
 from banditune.policies.lanes import (
     LANES,
     add_products,
@@ -33,7 +31,7 @@ from banditune.policies.lanes import (
     subtract_outer,
     wide,
 )
-from banditune.policies.ridge import best_score, turn_features
+from banditune.policies.ridge import FeaturePolicy, best_score, turn_features
 
 TOLERANCE = 1e-8
 """The mode is found to within this many posterior standard deviations (and rounding: 1e-14 more for every pull)."""
@@ -563,30 +561,17 @@ def settle(state, setting):
         find_mode(state, setting, 3.0 * state.counts[ERROR], tolerance(state))
 
 
-class LogisticRegression(Policy):
+class LogisticRegression(FeaturePolicy):
     """A policy on logistic regression: only `choose` is its own, and it returns NO_MODE where the mode was lost."""
 
-    needs_features: ClassVar[bool] = True
     rewards: ClassVar[str] = "unit"
     faults: ClassVar[dict[int, str]] = {
         NO_MODE: f"the mode of the logistic posterior must be found within {STEPS} Newton steps, but it was not; rescale "
         "the features"
     }
-    prior: Any = (0, 1)
     view = staticmethod(view_logistic)
     start = staticmethod(start_logistic)
     update = staticmethod(update_logistic)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "prior", gaussian("prior", self.prior))
-
-    def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
-        """Numbers that `choose` finds by `own_option`."""
-        return ()
-
     def memory(self, arms: int, dims: int) -> int:
         return int(logistic_memory(arms, dims))
-
-    def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
-        mean, root = mean_and_root("prior", self.prior, dims)
-        return (1.0, *mean, *root.ravel(), *self.own_options(arms, dims, horizon))

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from banditune.checks import mean_and_root
-from banditune.contracts import Floats, Policy, rare, scalar, vector
+from banditune.checks import check_number, gaussian, mean_and_root
+from banditune.contracts import BadRequest, Floats, Policy, rare, scalar, vector
 from banditune.policies.lanes import LANES, add_products, add_rows, blocks, column, dims, padded, wide
 from banditune.streams import normal_pair
 
@@ -409,26 +409,44 @@ def draw_theta(state, scale, theta, stream):
     add_rows(theta, state.factor, state.turned)
 
 
-class RidgePolicy(Policy):
-    """A policy on ridge regression: only `choose` is its own."""
+class FeaturePolicy(Policy):
+    """A policy that knows arms by their features, and theta by a Gaussian prior (mean, covariance)."""
 
-    needs_features = True
+    needs_features: ClassVar[bool] = True
     prior: Any = (0, 1)
-    view = staticmethod(view_ridge)
-    start = staticmethod(start_ridge)
-    update = staticmethod(update_ridge)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", gaussian("prior", self.prior))
 
     def penalty(self) -> float:
-        """What G starts from: the variance of the noise, in the coordinates in which the prior is N(0, I)."""
+        """What G starts from, in the coordinates in which the prior is N(0, I)."""
         return 1.0
 
     def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
-        """Numbers that `choose` finds by `own_option`."""
+        """Numbers that the policy finds by `own_option`."""
         return ()
-
-    def memory(self, arms: int, dims: int) -> int:
-        return int(ridge_memory(arms, dims))
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         mean, root = mean_and_root("prior", self.prior, dims)
         return (self.penalty(), *mean, *root.ravel(), *self.own_options(arms, dims, horizon))
+
+
+class RidgePolicy(FeaturePolicy):
+    """A policy on ridge regression for rewards with Gaussian noise: only `choose` is its own."""
+
+    noise: Any
+    view = staticmethod(view_ridge)
+    start = staticmethod(start_ridge)
+    update = staticmethod(update_ridge)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
+        if not 1e-50 < self.noise < 1e50:
+            raise BadRequest(f"`1e-50 < noise < 1e50` must hold for {self.name}, but got noise={self.noise!r}.")
+
+    def penalty(self) -> float:
+        return float(self.noise) ** 2
+
+    def memory(self, arms: int, dims: int) -> int:
+        return int(ridge_memory(arms, dims))
