@@ -8,6 +8,7 @@ import math
 import re
 
 import numpy as np
+import pytest
 
 import banditune as bt
 from conftest import ROOT
@@ -56,3 +57,22 @@ def test_a_problem_of_ones_own():
     assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(len(difference))
     assert expected[0].mean() < expected[1].mean()
     assert np.isfinite(regrets).all()
+
+
+def test_a_problem_of_ones_own_with_features():
+    """Clicks decay with the position: one feature matrix for all instances, means that no linear model has."""
+    table = np.random.default_rng(0).normal(size=(6, 3))
+
+    def sample(size, rng):
+        return 1 / (1 + np.exp(-(table @ rng.normal(size=(3, size))).T)) ** 2, table
+
+    problem = bt.arm_problem("squared", sample, bt.Bernoulli().reward, arms=6, dims=3, rewards="unit")
+    linear, greedy = (
+        bt.simulate(policy, problem, horizon=300, runs=200).mean() for policy in (bt.LinUCB(), bt.Greedy())
+    )
+    assert 0 < linear < greedy * 2
+    wrong = bt.arm_problem(
+        "wrong", lambda size, rng: (rng.random((size, 6)), table), bt.Bernoulli().reward, arms=6, dims=2
+    )
+    with pytest.raises(bt.Fault, match=r"'wrong' must return finite features of shape \(size, 6, 2\)"):
+        bt.simulate(bt.LinUCB(), wrong, horizon=20, runs=2)

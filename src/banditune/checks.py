@@ -19,6 +19,13 @@ def check_arms(arms: Any) -> int:
     return int(arms)
 
 
+def check_dims(dims: Any, least: int = 1) -> int:
+    """A number of features: a whole number that is not too large for a matrix of that size."""
+    if isinstance(dims, bool) or not isinstance(dims, int | np.integer) or not least <= dims <= 1000:
+        raise BadRequest(f"`{least} <= dims <= 1000` must hold, as a whole number, but got dims={dims!r}.")
+    return int(dims)
+
+
 def check_names(names: Any, arms: int) -> tuple[str, ...]:
     """Arm names: none, or a distinct one for each arm."""
     words = tuple(str(name) for name in names) if isinstance(names, list | tuple) else (str(names),)

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import array_of, as_tuples, check_arms, check_names, check_number, gaussian, mean_and_root
+from banditune.checks import (
+    array_of,
+    as_tuples,
+    check_arms,
+    check_dims,
+    check_names,
+    check_number,
+    gaussian,
+    mean_and_root,
+)
 from banditune.contracts import BadRequest, Floats, Instances, Problem
 from banditune.problems.bernoulli import bernoulli_reward
 from banditune.problems.gaussian import gaussian_reward
@@ -49,9 +58,7 @@ class Structured(Problem):
         """Words and arrays become numbers and tuples, or a complaint."""
         if self.features is None:
             arms = check_arms(100 if self.arms is None else self.arms)
-            dims = 10 if self.dims is None else self.dims
-            if isinstance(dims, bool) or not isinstance(dims, int | np.integer) or not 1 <= dims <= 1000:
-                raise BadRequest(f"`1 <= dims <= 1000` must hold, as a whole number, but got dims={dims!r}.")
+            dims = check_dims(10 if self.dims is None else self.dims)
         else:
             table = feature_matrix(self.features)
             arms, dims = table.shape

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import check_arms, check_names
+from banditune.checks import check_arms, check_dims, check_names
 from banditune.contracts import BadRequest, Instances, Problem, untold
 
 
@@ -19,6 +19,7 @@ class OwnProblem(Problem):
 
     name: str
     arms: int
+    dims: int = 0
     rewards: str = "real"
     names: Any = ()
     draw: Callable[..., Any] = untold()
@@ -26,7 +27,8 @@ class OwnProblem(Problem):
     numbers: tuple[float, ...] = ()
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
-        return Instances(self.draw(size, rng))
+        drawn = self.draw(size, rng)
+        return Instances(*drawn) if isinstance(drawn, tuple) else Instances(drawn)
 
     def options(self) -> Sequence[float]:
         return self.numbers
@@ -45,6 +47,7 @@ def arm_problem(
     reward: Callable[..., Any],
     *,
     arms: int,
+    dims: int = 0,
     rewards: str = "real",
     names: Any = (),
     options: Sequence[float] = (),
@@ -52,10 +55,12 @@ def arm_problem(
     """A problem of your own: `sample(size, rng)` returns mean rewards (size, arms), the scalar function
     `reward(instance, arm, pull, step, stream)` draws a reward with mean `instance.means[arm]`.
 
-    `rewards` says what they can be: "unit" for [0, 1], "real" for any number. `options` are found in
-    `instance.options`.
+    Where arms have features, `dims` is how many, and `sample` returns (means, features) with features of shape (size, arms,
+    dims), or (arms, dims) for all instances alike. `rewards` says what rewards can be: "unit" for [0, 1], "real" for any
+    number. `options` are found in `instance.options`.
     """
     if rewards not in ("unit", "real"):
         raise BadRequest(f'`rewards` must be "unit" (numbers in [0, 1]) or "real", but got {rewards!r}.')
     arms = check_arms(arms)
-    return OwnProblem(name, arms, rewards, check_names(names, arms), sample, reward, tuple(map(float, options)))
+    dims = check_dims(dims, least=0)
+    return OwnProblem(name, arms, dims, rewards, check_names(names, arms), sample, reward, tuple(map(float, options)))
