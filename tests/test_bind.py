@@ -214,3 +214,20 @@ print(bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=3), [0.3], horizon=60, r
     lean, plain = (run_python(code, how, BANDITUNE_CACHE=str(tmp_path / how)) for how in ("lean", "plain"))
     assert lean.returncode == plain.returncode == 0, plain.stderr
     assert lean.stdout == plain.stdout
+
+
+def test_a_policy_may_print_from_its_compiled_code(run_python, tmp_path):
+    code = """
+import banditune as bt
+
+@bt.scalar
+def choose(state, setting, step, params, stream):
+    print("at", step, params[0])
+    return 0
+
+policy = bt.arm_policy("talks", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
+bt.simulate(policy, bt.Bernoulli(arms=2), horizon=2, runs=1)
+"""
+    done = run_python(code, BANDITUNE_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["at 0 0.5", "at 1 0.5"]

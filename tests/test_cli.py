@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.shelf import matrix_from
 
 SMALL = ["--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "100"]
 TUNE = ["tune", *SMALL, "--budget", "40", "--validate", "50"]
@@ -89,6 +91,7 @@ def processor_seconds(command):
 
 OWN = """
 import banditune as bt
+from banditune.shelf import matrix_from
 
 @bt.scalar
 def choose(state, setting, step, params, stream):
@@ -283,3 +286,49 @@ def test_a_closed_pipe_is_no_traceback():
         f"{sys.executable} -m banditune list | head -1", shell=True, capture_output=True, text=True, timeout=60
     )
     assert done.stderr == ""
+
+
+GOOD = {
+    "numbers.csv": b"1,2\n3,4\n",
+    "names.csv": b"a,b\n1,2\n3,4\n",
+    "excel.csv": b"\xef\xbb\xbf1;2\n3;4\n",
+    "quoted.csv": b'"a","b"\n"1","2"\n\n"3","4"\n',
+    "tabs.tsv": b"1\t2\n3\t4\n",
+}
+BAD = {
+    "letter.csv": (b"1,2O\n3,4\n", "column 2 in line 1 .* must be a number, but is '2O'"),
+    "empty_cell.csv": (b"a,b\n1,2\n3,\n", "column 2 in line 3 .* must be a number, but is ''"),
+    "ragged.csv": (b"1,2\n3\n", "must hold 2 numbers, but line 2 holds 1"),
+    "nothing.csv": (b"", "has none"),
+    "only_names.csv": (b"a,b\n", "has none"),
+    "index.csv": (b",a\n0,1\n1,2\n", "looks like an index"),
+    "picture.csv": (b"\xff\xfe\x00", "cannot be read"),
+    "not_one.npy": (b"1,2\n3,4\n", "is not one"),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_features_are_read_from_text_files(name, tmp_path):
+    (tmp_path / name).write_bytes(GOOD[name])
+    assert matrix_from(tmp_path / name).tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_file_that_holds_no_features_is_refused_in_a_sentence(name, tmp_path):
+    content, told = BAD[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(bt.BadRequest, match=told):
+        matrix_from(tmp_path / name)
+
+
+def test_structured_bandits_are_tuned_from_the_command_line(banditune, tmp_path):
+    np.save(tmp_path / "arms.npy", np.random.default_rng(0).normal(size=(8, 3)))
+    done = banditune(
+        "tune", "--policy", "linucb:noise=0.3", "--problem", "linear:noise=0.3", "--features", "arms.npy", "--prior", "0,2",
+        "--horizon", "100", "--budget", "40", "--validate", "50",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "features=8 x 3" in done.stdout
+    done = banditune("tune", "--policy", "lints", "--problem", "bernoulli", "--horizon", "100")
+    assert done.returncode == 2
+    assert "lints knows arms by their features" in done.stderr

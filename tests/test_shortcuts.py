@@ -193,3 +193,43 @@ def test_bounds_of_proposals_are_above_roberts_mass():
     bound = (1 + tau**2 / 512) ** -256 * 0.66 * (1 + 0.08 * tau**2) / (1 + 0.8 * tau**2)
     assert (bound > mass).all()
     assert (mass > stats.norm.sf(tau)).all()
+
+
+@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS()])
+def test_shortcuts_of_linear_policies_play_any_short_horizon(policy):
+    problem = bt.Linear(arms=30, dims=3)
+    for horizon in (1, 2, 3):
+        lazy, plain = (
+            bt.simulate(policy, problem, [0.5], horizon=horizon, runs=2000, shortcut=shortcut)[0]
+            for shortcut in (True, False)
+        )
+        difference = lazy - plain
+        assert abs(difference.mean()) <= 4 * difference.std() / math.sqrt(2000)
+
+
+def test_lazy_linear_thompson_is_right_where_arms_can_hardly_be_told_apart():
+    """Distances between arms are differences of variances: below a share of these they are rounding."""
+    for near in (1e-5, 1e-7):
+        problem = bt.Linear(features=1 + near * NEARLY[:, :3], prior=(0.5, 1.0))
+        lazy, plain = (
+            bt.simulate(bt.LinTS(), problem, [1.0], horizon=300, runs=4000, shortcut=shortcut)[0] / near
+            for shortcut in (True, False)
+        )
+        difference = lazy - plain
+        assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(4000)
+
+
+@bt.scalar
+def breaks_off(instance, arm, pull, step, stream):
+    return instance.options[0] if pull == 5 else instance.means[arm]
+
+
+@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS()])
+def test_a_reward_that_is_not_finite_is_named_by_linear_policies(policy):
+    def sample(size, rng):
+        return rng.random((size, 6)), NEARLY[:6]
+
+    for paid in (math.nan, math.inf):
+        problem = bt.arm_problem("broken", sample, breaks_off, arms=6, dims=3, options=[paid])
+        with pytest.raises(bt.Fault, match="'broken' paid another for arm"):
+            bt.simulate(policy, problem, horizon=100, runs=3)

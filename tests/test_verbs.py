@@ -209,7 +209,7 @@ def test_comparisons_are_paired_and_in_order(comparison):
     assert means == sorted(means)
     assert comparison.best == comparison.entries[0].policy
     assert comparison.entries[0].behind.mean == 0
-    assert {entry.policy for entry in comparison.entries} == {"ucb1", "ts", "greedy", "ucb1(noise=1.0)"}
+    assert {entry.policy for entry in comparison.entries} == {"ucb1", "ts", "greedy", "ucb1(noise=1)"}
     assert {"name": "ucb1", "noise": 1.0} in [entry.made for entry in comparison.entries]
     greedy = next(entry for entry in comparison.entries if entry.policy == "greedy")
     assert not greedy.tuned

@@ -103,12 +103,14 @@ def gaussian(name: str, prior: Any) -> tuple[Any, Any]:
     return as_tuples(mean), as_tuples(covariance)
 
 
-def mean_and_root(name: str, prior: tuple[Any, Any], dims: int) -> tuple[Floats, Floats]:
+def mean_and_root(name: str, prior: tuple[Any, Any], dims: int, *, of: str = "") -> tuple[Floats, Floats]:
     """A checked Gaussian as its mean and the lower triangular root of its covariance, in so many dimensions."""
     mean, covariance = np.array(prior[0]), np.array(prior[1])
     for part in (mean, covariance):
         if part.ndim > 0 and len(part) != dims:
-            raise BadRequest(f"`{name}` must have {dims} dimensions, as many as the features, but it has {len(part)}.")
+            raise BadRequest(
+                f"`{name}`{of} must have {dims} dimensions, as many as the features, but it has {len(part)}."
+            )
     root = np.linalg.cholesky(covariance) if covariance.ndim else np.sqrt(covariance) * np.eye(dims)
     return np.broadcast_to(mean, dims).copy(), root
 

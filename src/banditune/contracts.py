@@ -1,7 +1,7 @@
 """What each room promises. Read this first.
 
 A **policy** and a **problem** are frozen records of *scalar functions*: plain Python functions that use only `math`,
-loops, 1-D arrays and each other. The engine binds them into its loop and compiles the whole; run as plain Python, they
+loops, arrays and each other. The engine binds them into its loop and compiles the whole; run as plain Python, they
 are the oracle for the compiled code. Scalar functions receive
 
 `setting`
@@ -203,8 +203,22 @@ def label(record: Any) -> str:
     """The name, with the options that are not the usual ones: ucb1(noise=1)."""
     told = described(record)
     usual = {f.name: plain(f.default) for f in fields(record)}
-    options = ", ".join(f"{key}={value}" for key, value in told.items() if key != "name" and value != usual[key])
+    options = ", ".join(f"{key}={short(value)}" for key, value in told.items() if key != "name" and value != usual[key])
     return f"{record.name}({options})" if options else str(record.name)
+
+
+def short(value: Any) -> str:
+    """A value in a few words: (0, 1); a list of one list as that list; of large matrices and long lists the size."""
+    if not isinstance(value, list | tuple):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    if len(value) == 1 and isinstance(value[0], list | tuple):
+        return short(value[0])
+    rows = {len(row) if isinstance(row, list | tuple) else 0 for row in value}
+    if len(rows) == 1 and 0 not in rows and len(value) * max(rows) > 8:
+        return f"{len(value)} x {max(rows)}"
+    if rows == {0} and len(value) > 8:
+        return f"{len(value)} numbers"
+    return f"({', '.join(short(item) for item in value)})"
 
 
 def plain(value: Any) -> Any:
@@ -248,6 +262,9 @@ class Policy:
     def memory(self, arms: int, dims: int) -> int:
         """How many floats the strip must hold."""
         raise BadRequest(f"the policy {type(self).__name__} must define `memory(arms, dims)`.")
+
+    def check(self, features: Floats, horizon: int) -> None:
+        """Refuse features (instances, dims, arms) that the policy cannot work with."""
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         """Fixed numbers that the scalar functions find in `setting.options`."""

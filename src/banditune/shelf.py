@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import importlib.util
 import inspect
@@ -32,7 +33,9 @@ def pick(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind: ty
     wanted = list(inspect.signature(shelf[name]).parameters)
     for option in options:
         if option not in wanted:
-            raise BadRequest(f"the {what} {name!r} takes {', '.join(wanted) or 'no options'}, but got {option!r}.")
+            near = difflib.get_close_matches(option, wanted, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            raise BadRequest(f"the {what} {name!r} takes {', '.join(wanted) or 'no options'}, but got {option!r}{hint}")
     missing = [
         parameter.name
         for parameter in inspect.signature(shelf[name]).parameters.values()
@@ -76,19 +79,40 @@ def parsed(text: str) -> Any:
 
 
 def matrix_from(path: Path) -> Floats:
-    """A matrix of numbers from a .npy file, or from a text file with commas; a first line of names is skipped."""
+    """A matrix of numbers from a .npy file, or a text file with a row for every arm; a line of names may come first."""
+    if path.suffix == ".npy":
+        try:
+            return np.atleast_2d(np.load(path, allow_pickle=False)).astype(float)
+        except (OSError, ValueError) as error:
+            raise BadRequest(f"`features` must be a matrix in a .npy file, but {str(path)!r} is not one.") from error
     try:
-        if path.suffix == ".npy":
-            return np.atleast_2d(np.load(path, allow_pickle=False).astype(float))
-        lines = path.read_text().splitlines()
-        head = 0 if all(isinstance(cell, int | float) for cell in map(parsed, lines[0].split(","))) else 1
-        return np.loadtxt(lines[head:], delimiter=",", ndmin=2)
-    except (OSError, ValueError, IndexError) as error:
-        told = str(error).splitlines()[0].partition(";")[0].rstrip(".")
-        raise BadRequest(
-            f"`features` must be a .npy file, or a text file with a row of numbers and commas for every arm, but "
-            f"{str(path)!r} cannot be read: {told}."
-        ) from error
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"`features` must be a .csv or .npy file, but {str(path)!r} cannot be read.") from error
+    rows = [(number, row) for number, row in enumerate(csv.reader(lines, delimiter=delimiter_of(lines)), 1) if row]
+    names = rows[0][1] if rows and not any(isinstance(parsed(cell), int | float) for cell in rows[0][1]) else []
+    if names and not names[0]:
+        raise BadRequest(f"the first column of {str(path)!r} has no name and looks like an index; leave it out.")
+    rows = rows[1:] if names else rows
+    if not rows:
+        raise BadRequest(f"`features` must hold a row of numbers for every arm, but {str(path)!r} has none.")
+    return np.array([numbers_of(path, number, row, len(rows[0][1])) for number, row in rows])
+
+
+def delimiter_of(lines: list[str]) -> str:
+    """What stands between numbers: commas, or semicolons or tabs where there are no commas."""
+    first = lines[0] if lines else ""
+    return next((mark for mark in ",;\t" if mark in first), ",")
+
+
+def numbers_of(path: Path, number: int, row: list[str], width: int) -> list[float]:
+    """A line of a text file as so many numbers."""
+    if len(row) != width:
+        raise BadRequest(f"every row of {str(path)!r} must hold {width} numbers, but line {number} holds {len(row)}.")
+    for place, cell in enumerate(row, 1):
+        if not isinstance(parsed(cell), int | float):
+            raise BadRequest(f"column {place} in line {number} of {str(path)!r} must be a number, but is {cell!r}.")
+    return [float(cell) for cell in row]
 
 
 def from_file(what: str, spec: str, kind: type, options: Any) -> Any:

@@ -27,7 +27,7 @@ from banditune.engine.lean import OPTIMISED, PASTED, leave_helpers_to_their_kern
 
 Slots = Mapping[str, Callable[..., Any] | None]
 
-RULES = 2
+RULES = 3
 """Part of every digest: raised when functions are bound or compiled in another way."""
 
 _lock = threading.RLock()
@@ -89,8 +89,8 @@ def _compiled(function: Callable[..., Any], slots: Slots, outside: bool) -> Call
 
     def compiled(copy: Callable[..., Any], original: types.FunctionType) -> Callable[..., Any]:
         rare = hasattr(original, "__rare__")
-        prefix = OPTIMISED if hasattr(original, "__vector__") else PASTED
-        copy.__qualname__ = prefix + copy.__qualname__
+        if not _outside(original):
+            copy.__qualname__ = (OPTIMISED if hasattr(original, "__vector__") else PASTED) + copy.__qualname__
         return numba.njit(copy, boundscheck=outside, forceinline=not rare, **flags)  # type: ignore[no-any-return]
 
     copy, _ = _Binder(slots, compiled).bind(function, compile_it=False)

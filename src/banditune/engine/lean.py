@@ -1,10 +1,11 @@
 """Halves the time to compile a kernel.
 
-Numba optimises every function on its own and turns it into machine code, before it pastes it into its callers. The helpers
-of a kernel are never called on their own, so for them both are waste: here they stay plain LLVM code until the kernel that
-holds them all is optimised as one; those marked `vector` are optimised first. Only functions whose qualified name starts
-with `PASTED` or `OPTIMISED` are treated so. This reaches into Numba: where a version of it is built differently, nothing is
-changed and compiling takes longer.
+Numba optimises every function on its own and turns it into machine code, before it pastes it into its callers. The
+helpers of a kernel are never called on their own, so for them both are waste: here they stay plain LLVM code until
+the kernel that holds them all is optimised as one; those marked `vector` are optimised first. Only functions whose
+qualified name starts with `PASTED` or `OPTIMISED` are treated so; users' functions are not, because they may print,
+for which Numba needs the machine code. This reaches into Numba: where a version of it lacks what is replaced here,
+nothing is changed and compiling takes longer.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-PASTED = "pasted_"
-OPTIMISED = "optimised_pasted_"
+PASTED = "banditune_pasted_"
+OPTIMISED = "banditune_optimised_"
 """What the qualified name of a function starts with that is only ever called by compiled code."""
 
 

@@ -41,7 +41,7 @@ class Job:
 
 def shortcut_for(policy: Policy, problem: Problem) -> Play | None:
     """The policy's best shortcut that is exact for this problem."""
-    own = (policy.choose, policy.update)
+    own = (policy.view, policy.start, policy.choose, policy.update)
     for play in policy.plays:
         if problem.per_pull and all(function in own for function in play.stands_for) and play.applies(policy, problem):
             return play
@@ -167,7 +167,10 @@ def play(
 
     @lru_cache(maxsize=4)
     def drawn(block: int) -> Instances:
-        return instances(job.problem, job.seed, block)
+        found = instances(job.problem, job.seed, block)
+        assert found.features is not None
+        job.policy.check(found.features, job.horizon)
+        return found
 
     def task(block: int, within: range) -> Floats:
         means, features = cut(drawn(block), slice(within.start - block * BLOCK, within.stop - block * BLOCK))
@@ -208,7 +211,12 @@ def play(
 def strip(size: int) -> Floats:
     """Zeros that start where a cache line does: vectors that straddle two are read half as fast."""
     line = 64
-    room = np.zeros(size + line // 8)
+    try:
+        room = np.zeros(size + line // 8)
+    except MemoryError as error:
+        raise BadRequest(
+            f"a run must fit into memory, but the policy needs {size / 2**27:.1f} GiB for one; use fewer arms or features."
+        ) from error
     first = -room.ctypes.data % line // 8
     return room[first : first + size]
 

@@ -164,7 +164,8 @@ class UCBGLM(LogisticRegression):
 
     c = (noise / kappa) sqrt(d/2 log(1 + 2n/d) + log n) and G = covariance^-1 + sum of x x', with the horizon n and d
     features. `prior` is the Gaussian (mean, covariance) of theta; theta is the mode of its posterior. `noise` is theory's
-    bound on the noise of a reward and `kappa` its bound from below on the slope of the logistic function.
+    bound on the noise of a reward; `kappa` stands for its bound from below on the slope of the logistic function, for which
+    the paper takes the largest slope, 1/4.
     """
 
     prior: Any = (0, 1)

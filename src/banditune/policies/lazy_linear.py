@@ -9,14 +9,17 @@ wins against the leader.
 beyond tau of the right law and the rest of the draw given that t. Such a draw has the density n(y) times that of N(0,
 scale^2 G^-1), where n(y) counts the rivals that beat the leader under y. Keep it with probability 1 / n(y): then it
 is a draw restricted to those under which somebody beats the leader, and it comes up with exactly their probability.
-If nothing was kept, the leader is pulled. So as long as nobody proposes, one uniform number decides a round.
+If nothing was kept, the leader is pulled. So as long as nobody proposes, no draw is made; the round of a proposal
+that came to nothing is the leader's.
 
 *Stays.* Sherman and Morrison's formula gives every score and variance after k pulls of the leader, as for LinUCB in
 `live`: with u = x' G^-1 x_leader, scores move by u e and variances by -u^2 k / (1 + k q). For the next pulls let e
 stay in an interval; on it gap is at least the smaller of its values at the ends, and variances only shrink. That
-bounds tau from below until k or e leaves, and the proposals are thinned from that bound to the true tau. The stay
-makes G^-1 x_leader smaller by 1 + k q; one pull of another arm takes a known multiple of that arm's G^-1 x from it. So
-a leader that stays the leader is pointed at again in O(arms).
+bounds tau from below until k or e leaves, and the proposals are thinned from that bound to the true tau. The rounds
+until the next proposal are geometric; those left over when an interval ends are forgotten and drawn anew, because the
+geometric law has no memory and the end depends on rewards alone. The stay makes G^-1 x_leader smaller by 1 + k q; one
+pull of another arm takes a known multiple of that arm's G^-1 x from it. So a leader that stays the leader is pointed
+at again in O(arms).
 
 *Proposals.* For a normal t beyond tau >= 0, Robert (1995): with alpha = (tau + sqrt(tau^2 + 4)) / 2, its density is
 below mass alpha exp(-alpha (t - tau)), mass = exp(1 - alpha^2 / 2) / (alpha sqrt(2 pi)), and t = tau + exponential /
@@ -56,6 +59,11 @@ reward = Slot("reward")
 
 FULL = 0.6
 """Sum of bounds from which on the draw is made in full: a visit costs more than a round of the plain loop."""
+
+
+BLURRED = 1e-9
+"""Share of the largest variance below which a distance between arms is rounding: a difference of variances that were large
+when they were last computed afresh. There too the draw is made in full."""
 
 
 class Lead(NamedTuple):
@@ -125,6 +133,7 @@ def bound_rivals(state, lead, leader, pulls, low, high, q, scale):
     score = state.score[leader]
     shrink = pulls / (1.0 + pulls * q)
     unit = 1.0 / (512.0 * scale * scale)
+    blurred = BLURRED * state.age[1]
     for rival in range(len(state.scores)):
         along = lead.shifts[rival]
         apart = q - along
@@ -144,7 +153,7 @@ def bound_rivals(state, lead, leader, pulls, low, high, q, scale):
         ratio *= ratio
         ratio *= ratio
         ratio *= 0.066 + 0.594 * (share * first)
-        lead.bound[rival] = ratio if gap > 0.0 else 1.0
+        lead.bound[rival] = ratio if gap > 0.0 and spread > blurred else 1.0
     lead.bound[leader] = 0.0
     return sum_lanes(lead.lanes, lead.bound)
 
@@ -194,6 +203,8 @@ def quiet_rounds(chance, most, stream):
 @rare
 def beats_leader(state, lead, rival, leader, pulls, error, low, high, q, scale, stream):
     """Thin a rival's proposal to the truth: its t if it exceeds the true tau, else -1."""
+    if lead.bound[rival] <= 0.0:
+        return -1.0  # rounding led beyond the last bound
     along = lead.shifts[rival]
     apart = q - along
     gap = state.score[leader] - state.scores[rival]

@@ -19,6 +19,7 @@ from banditune.policies.ridge import (
     sample_scores,
     start_ridge,
     update_ridge,
+    view_ridge,
 )
 from banditune.policies.simple import epsilon_in_theory
 from banditune.streams import uniform
@@ -45,7 +46,7 @@ def choose_linear_bound(state, setting, step, params, stream):
     return best
 
 
-LIVE = Play("live", advance_live, (choose_linear_bound, update_ridge), live_memory)
+LIVE = Play("live", advance_live, (view_ridge, start_bounds, choose_linear_bound, update_ridge), live_memory)
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def choose_linear_sample(state, setting, step, params, stream):
     return best_score(state.score)
 
 
-LAZY = Play("lazy", advance_lazy_linear, (choose_linear_sample, update_ridge), lazy_memory)
+LAZY = Play("lazy", advance_lazy_linear, (view_ridge, start_ridge, choose_linear_sample, update_ridge), lazy_memory)
 
 
 @dataclass(frozen=True)
@@ -165,13 +166,13 @@ class OwnRidgePolicy(RidgePolicy):
 
     name: str
     prior: Any = (0, 1)
-    noise: float = 1.0
+    noise: float = 0.5
     choose: Callable[..., Any] = untold()
     parameters: tuple[Parameter, ...] = untold(())
 
 
 def ridge_policy(
-    name: str, choose: Callable[..., Any], *, parameters: Any = (), prior: Any = (0, 1), noise: float = 1.0
+    name: str, choose: Callable[..., Any], *, parameters: Any = (), prior: Any = (0, 1), noise: float = 0.5
 ) -> OwnRidgePolicy:
     """A linear policy of your own: `choose(state, setting, step, params, stream) -> arm`, with `state.score[arm]` the
     estimated reward x'theta of an arm and `state.width[arm]` the root of x' G^-1 x, by ridge regression.

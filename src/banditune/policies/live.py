@@ -7,7 +7,9 @@ those at the start of an *epoch*, B0 is the highest index then and `lead` the ar
 widths only shrink, so an arm's index is at most index0 + rho width0. Let its slack be (B0 - index0) / (width0 +
 width0 of lead). While rho <= reach, an arm whose slack is `reach` or more has an index of at most B0 - reach (width0
 of lead) = `floor`: as long as some live arm's index is above the floor, the others need not be looked at. The arms of
-least slack are live, and the least slack of the others is the reach.
+least slack are live, and the least slack of the others is the reach. (gamma is not negative; the floor must be
+exceeded, so that no arm out of sight ties; live arms stand in the order of their numbers, so that ties go to the
+lowest.)
 
 *Stays.* With u = x' G^-1 x_leader for every live arm, k pulls of the leader and the sum E of their rewards less its
 score, Sherman and Morrison's formula gives
@@ -15,6 +17,9 @@ score, Sherman and Morrison's formula gives
     score + u e    and    variance - u^2 k / (1 + k q),    e = E / (1 + k q),    q = u of the leader:
 
 k pulls cost O(live arms), not O(arms dims + dims^2) each.
+
+Within a stay theta moves by e G^-1 x_leader, whose length in G0, which is at most G, is at most |e| sqrt(q): so rho
+is at most that more than before the stay.
 
 *Intervals.* For the next pulls of a stay, replace the rivals' widths by the present ones and the leader's width by
 its last one: then each rival, the floor and the reach ask e to be on one side of a number. Inside the resulting
@@ -36,8 +41,8 @@ LIVE = 16
 """Live arms of the first epoch; twice as many after a short one, half after a long one."""
 
 SHORT, LONG = 4, 32
-"""Steps for each live arm: an epoch with fewer is short, none has more. Every epoch factorises G afresh, so rounding cannot
-pile up."""
+"""Steps for each live arm: an epoch with fewer is short, and none goes on after more, or after half of all steps before it
+(a stay is not cut). Every epoch factorises G afresh, so rounding cannot pile up."""
 
 
 class Field(NamedTuple):
@@ -230,6 +235,8 @@ def choose_live(field, setting):
             field.live[living] = arm
             living += 1
     field.counts[LIVING] = living
+    for place in range(arms):
+        field.along[place] = 0.0
 
 
 @scalar

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, NamedTuple
 
-from banditune.contracts import Floats, rare, scalar, vector
+from banditune.contracts import BadRequest, Floats, rare, scalar, vector
 from banditune.policies.lanes import (
     LANES,
     add_products,
@@ -445,9 +445,12 @@ def find_mode_and_factor(state, setting, last, wanted):
 
 @rare
 def climb(state, setting):
-    """Newton's method with the exact Hessian; steps are halved until the objective rises by a quarter of what the slope
-    promises. The objective is strictly concave with curvature 1 or more, so this converges from anywhere.
+    """Newton's method with the exact Hessian from 0; steps are halved until the objective rises by a quarter of what the
+    slope promises. The objective is strictly concave with curvature 1 or more, so this converges from anywhere, but from 0
+    it does so soon: far out, where chances are 0 or 1, steps are short.
     """
+    for j in range(dims()):
+        state.estimate[j] = 0.0
     for _ in range(STEPS):
         look(state, setting)
         renew_factor(state, setting)
@@ -512,7 +515,7 @@ def first_step(state, setting, features, place, reward):
     along = (reward - chance) / (1.0 + slope * square)
     for j in range(dims()):
         state.estimate[j] += along * state.pulled[j]
-    return shrink, abs(reward - chance) * math.sqrt(square)
+    return shrink, abs(reward - chance) * math.sqrt(max(square, 0.0))
 
 
 @scalar
@@ -575,3 +578,11 @@ class LogisticRegression(FeaturePolicy):
 
     def memory(self, arms: int, dims: int) -> int:
         return int(logistic_memory(arms, dims))
+
+    def check(self, features: Floats, horizon: int) -> None:
+        longest = self.longest(features)
+        if longest > 1000:
+            raise BadRequest(
+                f"|x| sd must be below 1000 for {self.name}, with features x and the prior's standard deviation sd, or "
+                f"all chances are 0 or 1, but it is {longest:.3g}; rescale the features or the prior."
+            )

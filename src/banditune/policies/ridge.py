@@ -17,6 +17,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from banditune.checks import check_number, gaussian, mean_and_root
 from banditune.contracts import BadRequest, Floats, Policy, rare, scalar, vector
 from banditune.policies.lanes import LANES, add_products, add_rows, blocks, column, dims, padded, wide
@@ -39,7 +41,8 @@ class Ridge(NamedTuple):
     `shifts` are `score` and `shift` with the places behind the last arm; `variance` and `prior_score` have them too.
     `estimate` is theta in the coordinates in which the prior is N(0, I), and so are the features: in `columns` by blocks of
     arms, in `rows` one arm after the other. `factor` stands in columns too, where `column` says; `square` is room for a
-    matrix. `own` is for the policy: `OWN` numbers to remember.
+    matrix. `age` counts updates since everything was computed afresh and keeps the largest variance then. `own` is for the
+    policy: `OWN` numbers to remember.
     """
 
     pulls: Floats
@@ -100,8 +103,8 @@ def view_ridge(memory, setting):
         memory[f + wide : f + 2 * wide],
         memory[f + 2 * wide : f + 3 * wide],
         memory[f + 3 * wide : g],
-        memory[g : g + 1],
-        memory[g + 1 : g + 1 + OWN],
+        memory[g : g + 2],
+        memory[g + 2 : g + 2 + OWN],
     )
 
 
@@ -218,6 +221,9 @@ def refresh_ridge(state, setting):
         for place in range(len(state.variance)):
             state.variance[place] += state.shifts[place] * state.shifts[place]
     state.age[0] = 0.0
+    state.age[1] = 0.0
+    for arm in range(setting.arms):
+        state.age[1] = max(state.age[1], state.variance[arm])
 
 
 @scalar
@@ -427,8 +433,13 @@ class FeaturePolicy(Policy):
         return ()
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
-        mean, root = mean_and_root("prior", self.prior, dims)
+        mean, root = mean_and_root("prior", self.prior, dims, of=f" of {self.name}")
         return (self.penalty(), *mean, *root.ravel(), *self.own_options(arms, dims, horizon))
+
+    def longest(self, features: Floats) -> float:
+        """The largest norm of an arm's features, in the coordinates in which the prior is N(0, I)."""
+        _, root = mean_and_root("prior", self.prior, features.shape[1])
+        return math.sqrt(np.square(np.einsum("nda,de->nea", features, root)).sum(axis=1).max())
 
 
 class RidgePolicy(FeaturePolicy):
@@ -450,3 +461,11 @@ class RidgePolicy(FeaturePolicy):
 
     def memory(self, arms: int, dims: int) -> int:
         return int(ridge_memory(arms, dims))
+
+    def check(self, features: Floats, horizon: int) -> None:
+        growth = horizon * (self.longest(features) / self.noise) ** 2
+        if growth > 1e12:
+            raise BadRequest(
+                f"horizon (|x| sd / noise)^2 must be below 1e12 for {self.name}, with features x and the prior's standard "
+                f"deviation sd, or rounding decides, but it is {growth:.2g}; rescale the features or the prior."
+            )

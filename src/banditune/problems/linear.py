@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from banditune.problems.gaussian import gaussian_reward
 
 def feature_matrix(features: Any) -> Floats:
     """A checked matrix of features, a row per arm."""
+    if isinstance(features, np.ndarray) and np.iscomplexobj(features):
+        raise BadRequest("`features` must be real numbers, but got complex ones; take their real parts.")
     table = array_of(features)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 1:
         came = f"shape {table.shape}" if table.size else f"{type(features).__name__} that is no matrix of numbers"
@@ -58,7 +60,7 @@ class Structured(Problem):
         """Words and arrays become numbers and tuples, or a complaint."""
         if self.features is None:
             arms = check_arms(100 if self.arms is None else self.arms)
-            dims = check_dims(10 if self.dims is None else self.dims)
+            dims = check_dims(self.usual_dims() if self.dims is None else self.dims)
         else:
             table = feature_matrix(self.features)
             arms, dims = table.shape
@@ -83,6 +85,14 @@ class Structured(Problem):
             else:
                 object.__setattr__(self, name, None)
         object.__setattr__(self, "names", check_names(self.names, self.arms))
+
+    def usual_dims(self) -> int:
+        """As many features as a prior says, else ten."""
+        for told in (self.prior, self.feature_prior):
+            for part in told if isinstance(told, tuple | list) else ():
+                if np.ndim(part) > 0:
+                    return len(part)
+        return 10
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Features (size or 1, arms, dims) and their products with theta (size, arms)."""
@@ -121,7 +131,7 @@ class Linear(Structured):
     arms: Any = None
     dims: Any = None
     prior: Any = None
-    features: Any = None
+    features: Any = field(default=None, repr=False)
     feature_prior: Any = None
     noise: float = 0.5
     names: Any = ()
@@ -148,7 +158,7 @@ class Logistic(Structured):
     arms: Any = None
     dims: Any = None
     prior: Any = None
-    features: Any = None
+    features: Any = field(default=None, repr=False)
     feature_prior: Any = None
     names: Any = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 import warnings
 from functools import singledispatch
 from pathlib import Path
@@ -71,7 +72,7 @@ def _(result: Curve, axes: Any) -> None:
         label=label,
     )
     axes.legend(frameon=False)
-    axes.set_title(headline(result.setup), loc="left", fontsize=10)
+    axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
 
 
 @draw.register
@@ -92,7 +93,7 @@ def _(result: Tuning, axes: Any) -> None:
     low, high = view(result)
     axes.set_ylim(low, high)
     axes.legend(frameon=False)
-    axes.set_title(headline(result.setup), loc="left", fontsize=10)
+    axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
 
 
 @draw.register
@@ -111,7 +112,7 @@ def _(result: Comparison, axes: Any) -> None:
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
     axes.legend(frameon=False)
-    axes.set_title(headline(result.setup), loc="left", fontsize=10)
+    axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
 
 
 def draw_curve(curve: Curve, axes: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from banditune.contracts import BadRequest
+from banditune.contracts import BadRequest, short
 from banditune.results import LEVEL, Comparison, Curve, Estimate, Record, Setup, Tuning, student_quantile
 
 
@@ -152,16 +152,6 @@ def problem_words(problem: Mapping[str, Any]) -> str:
     options = {key: value for key, value in problem.items() if key not in hidden and value not in ([], (), None)}
     told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
     return f"{problem['name']}({told})" if told else str(problem["name"])
-
-
-def short(value: Any) -> str:
-    """A value, cut where it is long; a list of one list as that list."""
-    if not isinstance(value, list | tuple):
-        return f"{value:g}" if isinstance(value, float) else str(value)
-    if len(value) == 1 and isinstance(value[0], list | tuple):
-        return short(value[0])
-    told = f"({', '.join(short(item) for item in value)})"
-    return told if len(told) <= 60 else told[:57] + "..."
 
 
 def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:

@@ -75,12 +75,12 @@ def job_of(
     if policy.rewards == "unit" and problem.rewards == "real":
         raise BadRequest(
             f"{policy.name} needs rewards in [0, 1], but the problem {problem.name!r} pays any real number; use "
-            "gaussian-ts or ucb1 there."
+            f"{'linucb or lints' if problem.dims else 'gaussian-ts or ucb1'} there."
         )
     if policy.needs_features and not problem.dims:
         raise BadRequest(
-            f"{policy.name} knows arms by their features, but those of the problem {problem.name!r} have none; use linear "
-            "or logistic, or another policy."
+            f"{policy.name} knows arms by their features, but those of the problem {problem.name!r} have none; use "
+            f"{'linear or logistic' if policy.rewards == 'real' else 'logistic'}, or another policy."
         )
     ranges(job)
     policy.options(problem.arms, problem.dims, horizon)
