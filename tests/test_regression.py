@@ -15,6 +15,7 @@ from banditune.engine.run import constant
 from banditune.policies.glm import (
     best_sample,
     draw_normals,
+    settled_sample,
     start_bounds,
     update_bounds,
     update_for_sampling,
@@ -30,13 +31,36 @@ from conftest import close
 dims = Slot("dims")
 
 
-def play_ridge(floats, features, options, pulled, paid, score, products):
-    """Learn a history; every arm's score, and x' G^-1 y for all pairs of arms."""
-    setting = Setting(features.shape[1], dims(), 1, features, options)
+@bt.scalar
+def setting_for(features, options):
+    """What the policies may know."""
+    return Setting(features.shape[1], dims(), 1, features, options)
+
+
+@bt.scalar
+def learned_ridge(floats, setting, pulled, paid):
+    """Ridge regression after a history."""
     state = view_ridge(floats, setting)
     start_ridge(state, setting)
     for step in range(len(pulled)):
         update_ridge(state, setting, pulled[step], paid[step], 0)
+    return state
+
+
+@bt.scalar
+def learned_for_sampling(floats, setting, pulled, paid):
+    """GLM-TSL's memory after a history."""
+    state = view_logistic(floats, setting)
+    start_logistic(state, setting)
+    for step in range(len(pulled)):
+        update_for_sampling(state, setting, pulled[step], paid[step], 0)
+    return state
+
+
+def play_ridge(floats, features, options, pulled, paid, score, products):
+    """Every arm's score after a history, and x' G^-1 y for all pairs of arms."""
+    setting = setting_for(features, options)
+    state = learned_ridge(floats, setting, pulled, paid)
     for arm in range(setting.arms):
         score[arm] = state.score[arm]
         products[arm, arm] = state.width[arm] * state.width[arm]
@@ -47,18 +71,34 @@ def play_ridge(floats, features, options, pulled, paid, score, products):
 
 
 def play_logistic(floats, features, options, pulled, paid, theta, lost):
-    """Learn a history; the mode."""
-    setting = Setting(features.shape[1], dims(), 1, features, options)
+    """The mode after a history, and the widths of UCB-GLM."""
+    setting = setting_for(features, options)
     state = view_bounds(floats, setting)
     start_bounds(state, setting)
     for step in range(len(pulled)):
         update_bounds(state, setting, pulled[step], paid[step], 0)
-    settle(state.logistic, setting)
+    settle(state.logistic)
     for j in range(setting.dims):
         theta[j] = state.logistic.estimate[j]
     lost[0] = state.logistic.counts[LOST]
     for arm in range(setting.arms):
         lost[1 + arm] = state.width[arm]
+
+
+def play_root(floats, features, options, pulled, paid, columns):
+    """What GLM-TSL adds to scores for normals that are unit vectors, at the exact mode."""
+    setting = setting_for(features, options)
+    state = learned_for_sampling(floats, setting, pulled, paid)
+    settled_sample(state, setting, 0.0)
+    for j in range(setting.dims):
+        for i in range(setting.dims):
+            state.normals[i] = 1.0 if i == j else 0.0
+        best_sample(state, setting, 1.0)
+        for arm in range(setting.arms):
+            columns[arm, j] = state.score[arm]
+        best_sample(state, setting, 0.0)
+        for arm in range(setting.arms):
+            columns[arm, j] -= state.score[arm]
 
 
 def data(arms, dimensions, rounds, seed, *, near=0.0):
@@ -175,6 +215,18 @@ def assert_mode(features, pulled, paid):
     assert np.allclose(width**2, np.einsum("ij,ij->i", features, np.linalg.solve(gram, features.T).T), rtol=1e-8)
 
 
+@pytest.mark.parametrize("paid_by", HISTORIES)
+@pytest.mark.parametrize("rounds", [1, 30, 2500])
+def test_glm_tsl_draws_with_the_inverse_hessian_of_numpy(rounds, paid_by):
+    """Scores of unit vectors move by the columns of a root of H^-1."""
+    features, pulled, rng = data(12, 3, rounds, 9)
+    paid = HISTORIES[paid_by](rounds, rng)
+    columns = np.zeros((len(features), 3))
+    learned(play_root, bt.GLMTSL(), features, pulled, paid, columns)
+    _, hessian = mode_by_newton(features[pulled], paid)
+    assert np.allclose(columns[:3] @ columns[:3].T, np.linalg.inv(hessian), rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
 def test_the_mode_is_found_from_hard_histories(scale):
     """Separable data, one arm pulled 10,000 times, and a turn of fortune after thousands of pulls."""
@@ -190,12 +242,9 @@ def test_the_mode_is_found_from_hard_histories(scale):
 
 
 def sample_linear(floats, features, options, pulled, paid, draws, cursor):
-    """Learn a history, then draw every arm's score again and again."""
-    setting = Setting(features.shape[1], dims(), 1, features, options)
-    state = view_ridge(floats, setting)
-    start_ridge(state, setting)
-    for step in range(len(pulled)):
-        update_ridge(state, setting, pulled[step], paid[step], 0)
+    """Draw every arm's score after a history again and again."""
+    setting = setting_for(features, options)
+    state = learned_ridge(floats, setting, pulled, paid)
     stream = Stream(17, 4, cursor)
     for row in range(draws.shape[0]):
         sample_scores(state, setting, 0.8, stream)
@@ -204,12 +253,9 @@ def sample_linear(floats, features, options, pulled, paid, draws, cursor):
 
 
 def sample_logistic(floats, features, options, pulled, paid, draws, cursor):
-    """Learn a history, then draw every arm's score again and again."""
-    setting = Setting(features.shape[1], dims(), 1, features, options)
-    state = view_logistic(floats, setting)
-    start_logistic(state, setting)
-    for step in range(len(pulled)):
-        update_for_sampling(state, setting, pulled[step], paid[step], 0)
+    """Draw every arm's score after a history again and again."""
+    setting = setting_for(features, options)
+    state = learned_for_sampling(floats, setting, pulled, paid)
     stream = Stream(17, 4, cursor)
     for row in range(draws.shape[0]):
         draw_normals(state, 0.8, stream)

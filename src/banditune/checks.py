@@ -10,6 +10,14 @@ import numpy as np
 from banditune.contracts import BadRequest, Floats, plain
 
 
+def array_of(value: Any) -> Floats:
+    """Numbers as an array; an empty one if they are not numbers in rows of equal length."""
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
 def check_arms(arms: Any) -> int:
     """A number of arms: a whole number, 2 or more."""
     if isinstance(arms, bool) or not isinstance(arms, int | np.integer) or arms < 2:
@@ -36,10 +44,7 @@ def check_names(names: Any, arms: int) -> tuple[str, ...]:
 
 def pairs(prior: Any, arms: int, *, first: str, second: str, first_positive: bool) -> tuple[tuple[float, float], ...]:
     """A prior as one pair for all arms (a tuple of length 1) or one pair per arm."""
-    try:
-        table = np.array(prior, dtype=float)
-    except (TypeError, ValueError):
-        table = np.empty(0)
+    table = array_of(prior)
     if table.shape == (2,):
         table = table[None, :]
     if table.ndim != 2 or table.shape[1] != 2 or table.shape[0] not in (1, arms):
@@ -62,18 +67,18 @@ def check_number(name: str, value: Any, *, above: float = -math.inf) -> float:
     return float(value)
 
 
+def check_pair(name: str, value: Any) -> tuple[float, float]:
+    """Two finite numbers."""
+    pair = array_of(value)
+    if pair.shape != (2,) or not np.isfinite(pair).all():
+        raise BadRequest(f"`{name}` must be 2 finite numbers, but got {value!r}.")
+    return float(pair[0]), float(pair[1])
+
+
 def columns(prior: tuple[tuple[float, float], ...]) -> tuple[Floats, Floats]:
     """The prior's two numbers as rows that broadcast over arms."""
     table = np.array(prior)
     return table[:, 0], table[:, 1]
-
-
-def array_of(value: Any) -> Floats:
-    """Numbers as an array; an empty one if they are not numbers in rows of equal length."""
-    try:
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        return np.empty(0)
 
 
 def gaussian(name: str, prior: Any) -> tuple[Any, Any]:

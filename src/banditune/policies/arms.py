@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -58,18 +57,6 @@ def best_mean(state):
 def random_arm(state, stream):
     """Any arm, all alike."""
     return int(uniform(stream) * len(state.pulls))
-
-
-def numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
-    """So many finite numbers."""
-    try:
-        found = tuple(float(item) for item in value)
-    except (TypeError, ValueError):
-        found = ()
-    if len(found) != count or not all(math.isfinite(item) for item in found):
-        wanted = "a finite number" if count == 1 else f"{count} finite numbers"
-        raise BadRequest(f"`{name}` must be {wanted}, but got {value[0] if count == 1 else value!r}.")
-    return found
 
 
 class TotalsPolicy(Policy):

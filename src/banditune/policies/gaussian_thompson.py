@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from banditune.checks import check_number, check_pair
 from banditune.contracts import BadRequest, Parameter, scalar
-from banditune.policies.arms import TotalsPolicy, numbers
+from banditune.policies.arms import TotalsPolicy
 from banditune.streams import normal
 
 
@@ -46,8 +47,8 @@ class GaussianThompson(TotalsPolicy):
     choose = staticmethod(choose_gaussian_sample)
 
     def __post_init__(self) -> None:
-        mean, sd = numbers("prior", self.prior, 2)
-        (noise,) = numbers("noise", (self.noise,), 1)
+        mean, sd = check_pair("prior", self.prior)
+        noise = check_number("noise", self.noise)
         if not (1e-100 < sd < 1e100 and 1e-100 < noise < 1e100 and abs(mean) < 1e100):
             raise BadRequest(
                 "the prior's standard deviation and `noise` must be > 0 and below 1e100 for gaussian-ts, but got "

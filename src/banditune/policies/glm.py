@@ -11,7 +11,6 @@ from banditune.checks import check_number
 from banditune.contracts import Floats, Parameter, rare, scalar
 from banditune.policies.arms import random_arm
 from banditune.policies.lanes import LANES, add_products, blocks, column, dims, padded, product, subtract_outer, wide
-from banditune.policies.linear import check_factor
 from banditune.policies.logistic import (
     ERROR,
     LONGEST,
@@ -90,7 +89,7 @@ def renew_widths(state, setting):
     """Compute G^-1 and the widths afresh from the pulls, by the logistic memory's factor."""
     logistic = state.logistic
     # With every slope 1, the Hessian is G.
-    build_factor(logistic, logistic.seen_pulls, setting)
+    build_factor(logistic, logistic.seen_pulls)
     invert_factor(logistic.factor, state.inverse, logistic.step)
     for arm in range(setting.arms):
         for j in range(dims()):
@@ -154,8 +153,8 @@ def best_bound(state, setting, factor):
 @rare
 def settled_bound(state, setting, factor):
     """The best arm at the exact mode."""
-    settle(state.logistic, setting)
-    return settled(state.logistic, setting, best_bound(state, setting, factor))
+    settle(state.logistic)
+    return settled(state.logistic, best_bound(state, setting, factor))
 
 
 @dataclass(frozen=True)
@@ -195,14 +194,14 @@ class UCBGLM(LogisticRegression):
 @scalar
 def update_for_sampling(state, setting, arm, reward, stream):
     """Learn a reward, and the factor of the posterior's precision at the new mode."""
-    place = count_pull(state, setting, arm, reward)
+    place = count_pull(state, arm, reward)
     features = state.seen_rows[place * wide() : (place + 1) * wide()]
     for j in range(dims()):
         state.pulled[j] = features[j]
     solve_lower(state.factor, state.pulled)
     solve_upper(state.factor, state.pulled)
-    _, first = first_step(state, setting, features, place, reward)
-    find_mode_and_factor(state, setting, first, NEAR)
+    _, first = first_step(state, features, place, reward)
+    find_mode_and_factor(state, first, NEAR)
 
 
 @scalar
@@ -257,8 +256,8 @@ def settled_sample(state, setting, scale):
     """The best arm under the same draw with the exact mode and its factor."""
     exact = 0.1 * tolerance(state)
     if state.counts[ERROR] > exact:
-        find_mode_and_factor(state, setting, math.inf, exact)
-    return settled(state, setting, best_sample(state, setting, scale))
+        find_mode_and_factor(state, math.inf, exact)
+    return settled(state, best_sample(state, setting, scale))
 
 
 @dataclass(frozen=True)
@@ -280,7 +279,7 @@ class GLMTSL(LogisticRegression):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.factor is not None:
-            check_factor("factor", self.factor, "")
+            object.__setattr__(self, "factor", check_number("factor", self.factor, above=0))
 
     def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return (math.sqrt(dims if self.factor is None else self.factor),)
@@ -295,9 +294,9 @@ def best_chance(state, setting):
     best = best_score(state.score[: setting.arms])
     if certain(state, state.score[: setting.arms], best, state.counts[ERROR]):
         return best
-    settle(state, setting)
+    settle(state)
     score_arms(state, setting, state.estimate)
-    return settled(state, setting, best_score(state.score[: setting.arms]))
+    return settled(state, best_score(state.score[: setting.arms]))
 
 
 @scalar

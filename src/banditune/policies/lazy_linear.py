@@ -37,6 +37,7 @@ from typing import NamedTuple
 
 from banditune.contracts import Floats, Slot, rare, scalar, vector
 from banditune.policies.lanes import LANES, dims, padded, subtract_outer, wide
+from banditune.policies.live import ahead
 from banditune.policies.ridge import (
     REFRESH,
     best_score,
@@ -60,6 +61,11 @@ reward = Slot("reward")
 FULL = 0.6
 """Sum of bounds from which on the draw is made in full: a visit costs more than a round of the plain loop."""
 
+SPAN = 2.5
+"""Half the length of an interval for e, in standard deviations of what rewards add to it meanwhile."""
+
+PAUSE = 15
+"""Rounds drawn in full, at most, before the rivals are bounded again."""
 
 BLURRED = 1e-9
 """Share of the largest variance below which a distance between arms is rounding: a difference of variances that were large
@@ -347,10 +353,10 @@ def advance_lazy_linear(instance, setting, params, agent, rewards, floats, integ
         rival = -1
         chance = 0.0
         while stayed < left and t < 0.0:
-            ahead = 1.0 + 0.125 * (stayed + 1.0 / q)
-            until = int(min(stayed + ahead, left))
+            coming = ahead(stayed, q)
+            until = int(min(stayed + coming, left))
             grown = 1.0 + stayed * q
-            width = (2.5 * noise * math.sqrt(ahead) + abs(error) * ahead * q) / grown
+            width = (SPAN * noise * math.sqrt(coming) + abs(error) * coming * q) / grown
             low = error - width
             high = error + width
             chance = bound_rivals(state, lead, leader, 1.0 * stayed, low, high, q, positive)
@@ -387,7 +393,7 @@ def advance_lazy_linear(instance, setting, params, agent, rewards, floats, integ
             point_again(state, lead, leader, arm)
             step += 1
         # Where bounds are in vain, the next rounds are drawn in full: twice as many each time.
-        pause = min(2 * pause + 1, 15) if stayed == 0 and chance > FULL else 0
+        pause = min(2 * pause + 1, PAUSE) if stayed == 0 and chance > FULL else 0
         wait = 1 if chance > FULL and pause == 0 else pause
     return True
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from banditune.checks import check_number
 from banditune.contracts import BadRequest, Parameter, Play, scalar, untold
 from banditune.policies.arms import parameter_records, random_arm
 from banditune.policies.lazy_linear import advance_lazy_linear, lazy_memory
@@ -36,14 +37,9 @@ def start_bounds(state, setting):
 def choose_linear_bound(state, setting, step, params, stream):
     """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
     factor = params[0] * state.own[0]
-    best = 0
-    highest = state.score[0] + factor * state.width[0]
-    for arm in range(1, setting.arms):
-        value = state.score[arm] + factor * state.width[arm]
-        if value > highest:
-            best = arm
-            highest = value
-    return best
+    for arm in range(setting.arms):
+        state.shift[arm] = state.score[arm] + factor * state.width[arm]
+    return best_score(state.shift)
 
 
 LIVE = Play("live", advance_live, (view_ridge, start_bounds, choose_linear_bound, update_ridge), live_memory)
@@ -70,19 +66,15 @@ class LinUCB(RidgePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.theory not in ("paper", "theorem"):
-            check_factor("theory", self.theory, '"paper", "theorem" or ')
+        if isinstance(self.theory, str) and self.theory not in ("paper", "theorem"):
+            raise BadRequest(f'`theory` must be "paper", "theorem" or a number > 0, but got {self.theory!r}.')
+        if not isinstance(self.theory, str):
+            object.__setattr__(self, "theory", check_number("theory", self.theory, above=0))
 
     def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         if isinstance(self.theory, str):
             return (0.0, self.noise if self.theory == "paper" else 1.0, self.noise)
-        return (float(self.theory), 0.0, 0.0)
-
-
-def check_factor(name: str, value: Any, otherwise: str) -> None:
-    """A factor of a theory: a number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e100:
-        raise BadRequest(f"`{name}` must be {otherwise}a number > 0, but got {value!r}.")
+        return (self.theory, 0.0, 0.0)
 
 
 @scalar
@@ -117,7 +109,7 @@ class LinTS(RidgePolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.factor is not None:
-            check_factor("factor", self.factor, "")
+            object.__setattr__(self, "factor", check_number("factor", self.factor, above=0))
 
     def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return (math.sqrt(dims if self.factor is None else self.factor) * self.noise,)

@@ -32,7 +32,7 @@ import math
 from typing import NamedTuple
 
 from banditune.contracts import Floats, Integers, Slot, rare, scalar
-from banditune.policies.ridge import bound_factor, cholesky, invert_triangle, turn_features
+from banditune.policies.ridge import best_score, bound_factor, cholesky, invert_triangle, turn_features
 from banditune.streams import aim
 
 reward = Slot("reward")
@@ -40,18 +40,31 @@ reward = Slot("reward")
 LIVE = 16
 """Live arms of the first epoch; twice as many after a short one, half after a long one."""
 
+AHEAD = 0.125
+"""An interval is for the pulls in which the leader's precision, 1 / q and a pull each, grows by this share."""
+
+NEAR_REACH = 0.8
+"""Share of the reach beyond which the next stay would soon be at its end, and a new epoch starts."""
+
 SHORT, LONG = 4, 32
 """Steps for each live arm: an epoch with fewer is short, and none goes on after more, or after half of all steps before it
 (a stay is not cut). Every epoch factorises G afresh, so rounding cannot pile up."""
 
 
 class Field(NamedTuple):
-    """What the shortcut keeps: an entry per arm, an entry per live arm, matrices, vectors, numbers."""
+    """What the shortcut keeps: an entry per arm, an entry per live arm, matrices, vectors, numbers.
+
+    `bounds` holds upper confidence bounds, of all arms while live ones are chosen and of these later; `room` is for sums
+    and sorting; `along` is u of the module's docstring. `gram` is G, `gram_then` G0; `factor` is the inverse of G0's
+    Cholesky factor and `inverse` G^-1. `moved` is theta - theta0, `gain` G^-1 x_leader.
+    """
 
     prior_score: Floats
     score: Floats
     width: Floats
     slack: Floats
+    bounds: Floats
+    room: Floats
     live_score: Floats
     live_variance: Floats
     along: Floats
@@ -59,6 +72,7 @@ class Field(NamedTuple):
     live_features: Floats
     gram: Floats
     gram_then: Floats
+    factor: Floats
     inverse: Floats
     moment: Floats
     estimate: Floats
@@ -71,7 +85,7 @@ class Field(NamedTuple):
 
 def live_memory(arms: int, dims: int) -> tuple[int, int]:
     """Floats and integers in a `Field`."""
-    return 7 * arms + 2 * arms * dims + 3 * dims * dims + 4 * dims + 4, arms + 4
+    return 9 * arms + 2 * arms * dims + 4 * dims * dims + 4 * dims + 4, arms + 4
 
 
 @scalar
@@ -79,9 +93,9 @@ def view_field(floats, integers, setting):
     """The parts of the strips, in the order of the record."""
     arms = setting.arms
     dims = setting.dims
-    a = 7 * arms
+    a = 9 * arms
     b = a + 2 * arms * dims
-    c = b + 3 * dims * dims
+    c = b + 4 * dims * dims
     e = c + 4 * dims
     return Field(
         floats[:arms],
@@ -91,11 +105,14 @@ def view_field(floats, integers, setting):
         floats[4 * arms : 5 * arms],
         floats[5 * arms : 6 * arms],
         floats[6 * arms : 7 * arms],
+        floats[7 * arms : 8 * arms],
+        floats[8 * arms : 9 * arms],
         floats[a : a + arms * dims],
         floats[a + arms * dims : b],
         floats[b : b + dims * dims],
         floats[b + dims * dims : b + 2 * dims * dims],
-        floats[b + 2 * dims * dims : c],
+        floats[b + 2 * dims * dims : b + 3 * dims * dims],
+        floats[b + 3 * dims * dims : c],
         floats[c : c + dims],
         floats[c + dims : c + 2 * dims],
         floats[c + 2 * dims : c + 3 * dims],
@@ -158,8 +175,9 @@ def start_epoch(field, setting, step):
 def factorise(field, setting):
     """G^-1 and theta from the sums; remembers G."""
     dims = setting.dims
-    factor = field.gram_then
+    factor = field.factor
     for place in range(dims * dims):
+        field.gram_then[place] = field.gram[place]
         factor[place] = field.gram[place]
         field.inverse[place] = 0.0
     cholesky(factor, dims)
@@ -169,7 +187,6 @@ def factorise(field, setting):
             entry = factor[k * dims + i]
             for j in range(k + 1):
                 field.inverse[i * dims + j] += entry * factor[k * dims + j]
-    # Widths need the factor once more: see `score_all`.
     for j in range(dims):
         field.estimate[j] = 0.0
     for i in range(dims):
@@ -180,7 +197,7 @@ def factorise(field, setting):
 
 @scalar
 def score_all(field, setting):
-    """Every arm's score and width, by the factor that stands in `gram_then`; then G takes its place."""
+    """Every arm's score and width: x' G^-1 x is the square of factor x."""
     arms = setting.arms
     dims = setting.dims
     for arm in range(arms):
@@ -192,17 +209,15 @@ def score_all(field, setting):
             field.score[arm] += entry * field.features[j * arms + arm]
     for i in range(dims):
         for arm in range(arms):
-            field.along[arm] = 0.0
+            field.room[arm] = 0.0
         for j in range(i + 1):
-            entry = field.gram_then[i * dims + j]
+            entry = field.factor[i * dims + j]
             for arm in range(arms):
-                field.along[arm] += entry * field.features[j * arms + arm]
+                field.room[arm] += entry * field.features[j * arms + arm]
         for arm in range(arms):
-            field.width[arm] += field.along[arm] * field.along[arm]
+            field.width[arm] += field.room[arm] * field.room[arm]
     for arm in range(arms):
         field.width[arm] = math.sqrt(field.width[arm])
-    for place in range(dims * dims):
-        field.gram_then[place] = field.gram[place]
 
 
 @scalar
@@ -211,32 +226,25 @@ def choose_live(field, setting):
     arms = setting.arms
     wanted = field.counts[WANTED]
     factor = field.numbers[FACTOR]
-    lead = 0
-    highest = -math.inf
+    everyone = wanted >= arms
     for arm in range(arms):
-        value = field.score[arm] + factor * field.width[arm]
-        if value > highest:
-            lead = arm
-            highest = value
+        field.bounds[arm] = field.score[arm] + factor * field.width[arm]
+    lead = best_score(field.bounds)
+    highest = field.bounds[lead]
     for arm in range(arms):
-        index = field.score[arm] + factor * field.width[arm]
-        field.slack[arm] = (highest - index) / max(field.width[arm] + field.width[lead], 1e-300)
-    if wanted >= arms:
-        field.numbers[REACH] = math.inf
-        field.numbers[FLOOR] = -math.inf
-    else:
-        # A hair less than what the proof allows, for rounding.
-        reach = smallest(field.slack, field.along, wanted)
-        field.numbers[REACH] = 0.999999 * reach
-        field.numbers[FLOOR] = highest - 0.999999 * reach * field.width[lead]
+        field.slack[arm] = (highest - field.bounds[arm]) / max(field.width[arm] + field.width[lead], 1e-300)
+    least = math.inf if everyone else smallest(field.slack, field.room, wanted)
+    # A hair less than what the proof allows, for rounding.
+    reach = 0.999999 * least
+    field.numbers[REACH] = reach
+    field.numbers[FLOOR] = -math.inf if everyone else highest - reach * field.width[lead]
     living = 0
     for arm in range(arms):
-        if wanted >= arms or field.slack[arm] < reach or arm == lead:
+        field.along[arm] = 0.0
+        if everyone or field.slack[arm] < least or arm == lead:
             field.live[living] = arm
             living += 1
     field.counts[LIVING] = living
-    for place in range(arms):
-        field.along[place] = 0.0
 
 
 @scalar
@@ -281,17 +289,12 @@ def best_live(field, pulls, error, q):
     living = field.counts[LIVING]
     factor = field.numbers[FACTOR]
     shrink = pulls / (1.0 + pulls * q)
-    best = 0
-    highest = -math.inf
     for place in range(living):
         along = field.along[place]
         variance = max(field.live_variance[place] - along * along * shrink, 0.0)
-        field.slack[place] = field.live_score[place] + error * along + factor * math.sqrt(variance)
-    for place in range(living):
-        if field.slack[place] > highest:
-            best = place
-            highest = field.slack[place]
-    return best, highest
+        field.bounds[place] = field.live_score[place] + error * along + factor * math.sqrt(variance)
+    best = best_score(field.bounds[:living])
+    return best, field.bounds[best]
 
 
 @scalar
@@ -317,6 +320,12 @@ def interval(field, leader, pulls, error, last, q, reach):
             elif needed >= 0.0:
                 high = -math.inf
     return low, high
+
+
+@scalar
+def ahead(pulls, q):
+    """How many pulls of a stay an interval is for."""
+    return 1.0 + AHEAD * (pulls + 1.0 / q)
 
 
 @scalar
@@ -397,13 +406,13 @@ def advance_live(instance, setting, params, agent, rewards, floats, integers, pu
             checked = stayed
             until = stayed + 1
             if stayed >= patience:
-                until = int(min(stayed + 1.0 + 0.125 * (stayed + 1.0 / q), left))
+                until = int(min(stayed + ahead(stayed, q), left))
                 low, high = interval(field, leader, stayed, error, until, q, reach)
         pulls[arm] = before + stayed
         step += stayed
         end_stay(field, setting, leader, stayed, error, q)
         leader = best
-        far = highest <= numbers[FLOOR] or numbers[RHO] > 0.8 * numbers[REACH]
+        far = highest <= numbers[FLOOR] or numbers[RHO] > NEAR_REACH * numbers[REACH]
         if far or step >= field.counts[UNTIL]:
             start_epoch(field, setting, step)
             leader, highest = best_live(field, 0.0, 0.0, 0.0)

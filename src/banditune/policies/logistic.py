@@ -206,10 +206,10 @@ def sigmoid(score):
 
 
 @scalar
-def count_pull(state, setting, arm, reward):
+def count_pull(state, arm, reward):
     """Count a pull; an arm pulled for the first time joins the played ones. Returns its place among them."""
     if state.place[arm] < 0.0:
-        join(state, setting, arm)
+        join(state, arm)
     place = int(state.place[arm])
     state.pulls[arm] += 1.0
     state.seen_pulls[place] += 1.0
@@ -219,7 +219,7 @@ def count_pull(state, setting, arm, reward):
 
 
 @rare
-def join(state, setting, arm):
+def join(state, arm):
     """Add an arm to the played ones."""
     place = int(state.counts[PLAYED])
     state.place[arm] = place
@@ -259,7 +259,7 @@ def add_squares(sums, weights, squares):
 
 
 @scalar
-def look(state, setting):
+def look(state):
     """Chances and the gradient of the objective at `estimate`, over the played arms."""
     filled = blocks(state.counts[PLAYED])
     for place in range(filled * LANES):
@@ -279,7 +279,7 @@ def look(state, setting):
 
 
 @scalar
-def build_factor(state, weights, setting):
+def build_factor(state, weights):
     """The factor of I + sum of weight x x' over the played arms."""
     for place in range(size()):
         state.factor[place] = 0.0
@@ -292,11 +292,11 @@ def build_factor(state, weights, setting):
 
 
 @scalar
-def renew_factor(state, setting):
+def renew_factor(state):
     """The factor of the Hessian I + sum of pulls chance (1 - chance) x x' at the chances last looked at."""
     for place in range(blocks(state.counts[PLAYED]) * LANES):
         state.left[place] = state.seen_pulls[place] * state.chance[place] * (1.0 - state.chance[place])
-    build_factor(state, state.left, setting)
+    build_factor(state, state.left)
 
 
 @scalar
@@ -350,14 +350,14 @@ def multiply(matrix, vector, product):
 
 
 @scalar
-def step_by_inverse(state, setting):
+def step_by_inverse(state):
     """Put H^-1 gradient into `step`, by `inverse`; returns the square of its length in posterior deviations."""
     multiply(state.inverse, state.gradient, state.step)
     return product(state.gradient, state.step)
 
 
 @scalar
-def step_by_factor(state, setting):
+def step_by_factor(state):
     """Put H^-1 gradient into `step`, by `factor`; returns the square of its length in posterior deviations."""
     for j in range(dims()):
         state.step[j] = state.gradient[j]
@@ -368,9 +368,9 @@ def step_by_factor(state, setting):
 
 
 @rare
-def renew_inverse(state, setting):
+def renew_inverse(state):
     """The inverse of the Hessian at the chances last looked at."""
-    renew_factor(state, setting)
+    renew_factor(state)
     invert_factor(state.factor, state.inverse, state.step)
 
 
@@ -393,58 +393,58 @@ def tolerance(state):
 
 
 @scalar
-def move(state, setting, share):
+def move(state, share):
     """Take a step, or a share of it."""
     for j in range(dims()):
         state.estimate[j] += share * state.step[j]
 
 
 @scalar
-def find_mode(state, setting, last, wanted):
+def find_mode(state, last, wanted):
     """Move `estimate` to within `wanted` of the mode, after a step of the length `last`; sets LOST where that fails."""
     last += state.counts[ERROR]
     for looks in range(QUICK):
-        look(state, setting)
+        look(state)
         if looks == PATIENCE:
-            renew_inverse(state, setting)
-        error = math.sqrt(max(step_by_inverse(state, setting), 0.0))
+            renew_inverse(state)
+        error = math.sqrt(max(step_by_inverse(state), 0.0))
         if not error <= max(0.5 * last, 0.1 * wanted):
             break
-        move(state, setting, 1.0)
+        move(state, 1.0)
         # The next error will be smaller than this one by the rate seen last, or twice that.
         state.counts[ERROR] = error * min(2.0 * error / max(last, 1e-300), 1.0)
         if error <= 0.1 * wanted or (error < 1e-3 and state.counts[ERROR] <= wanted):
             return
         last = error
-    state.counts[LOST] = 0.0 if climb(state, setting) else 1.0
+    state.counts[LOST] = 0.0 if climb(state) else 1.0
     state.counts[ERROR] = tolerance(state)
-    renew_inverse(state, setting)
+    renew_inverse(state)
 
 
 @scalar
-def find_mode_and_factor(state, setting, last, wanted):
+def find_mode_and_factor(state, last, wanted):
     """Move `estimate` to the mode by Newton's method, until `factor` belongs to a point within `wanted` of it.
 
     The step before was of the length `last`. One Newton step from there, `estimate` itself is far closer.
     """
     last += state.counts[ERROR] + wanted
     for _ in range(QUICK):
-        look(state, setting)
-        renew_factor(state, setting)
-        error = math.sqrt(step_by_factor(state, setting))
+        look(state)
+        renew_factor(state)
+        error = math.sqrt(step_by_factor(state))
         if not error <= 0.5 * last:
             break
-        move(state, setting, 1.0)
+        move(state, 1.0)
         state.counts[ERROR] = error
         if error <= wanted:
             return
         last = error
-    state.counts[LOST] = 0.0 if climb(state, setting) else 1.0
+    state.counts[LOST] = 0.0 if climb(state) else 1.0
     state.counts[ERROR] = tolerance(state)
 
 
 @rare
-def climb(state, setting):
+def climb(state):
     """Newton's method with the exact Hessian from 0; steps are halved until the objective rises by a quarter of what the
     slope promises. The objective is strictly concave with curvature 1 or more, so this converges from anywhere, but from 0
     it does so soon: far out, where chances are 0 or 1, steps are short.
@@ -452,25 +452,25 @@ def climb(state, setting):
     for j in range(dims()):
         state.estimate[j] = 0.0
     for _ in range(STEPS):
-        look(state, setting)
-        renew_factor(state, setting)
-        square = step_by_factor(state, setting)
+        look(state)
+        renew_factor(state)
+        square = step_by_factor(state)
         if not square < math.inf:
             return False
         share = 1.0
         # Close to the mode the full step is right, and the objective is too flat to say so.
         if square > 1e-6:
-            before = objective(state, setting, 0.0)
-            while share > 1e-12 and not objective(state, setting, share) >= before + 0.25 * share * square:
+            before = objective(state, 0.0)
+            while share > 1e-12 and not objective(state, share) >= before + 0.25 * share * square:
                 share *= 0.5
-        move(state, setting, share)
+        move(state, share)
         if square <= tolerance(state) * tolerance(state):
             return True
     return False
 
 
 @scalar
-def objective(state, setting, share):
+def objective(state, share):
     """The logarithm of the posterior at estimate + share step, up to a constant."""
     value = 0.0
     for j in range(dims()):
@@ -493,16 +493,16 @@ def log_one_plus_exp(score):
 @scalar
 def update_logistic(state, setting, arm, reward, stream):
     """Learn a reward: the Hessian grows by the pull's own term, and the mode moves; it is found roughly."""
-    place = count_pull(state, setting, arm, reward)
+    place = count_pull(state, arm, reward)
     features = state.seen_rows[place * wide() : (place + 1) * wide()]
     multiply(state.inverse, features, state.pulled)
-    shrink, first = first_step(state, setting, features, place, reward)
+    shrink, first = first_step(state, features, place, reward)
     subtract_outer(state.inverse, state.pulled, state.pulled, shrink)
-    find_mode(state, setting, first, ROUGH)
+    find_mode(state, first, ROUGH)
 
 
 @scalar
-def first_step(state, setting, features, place, reward):
+def first_step(state, features, place, reward):
     """Take the Newton step for one more pull, with the old H^-1 x in `pulled`.
 
     With the slope w = p (1 - p), the new H^-1 is the old one less shrink H^-1 x x' H^-1, shrink = w / (1 + w x' H^-1 x).
@@ -543,7 +543,7 @@ def certain(state, index, best, error):
 
 
 @scalar
-def settled(state, setting, best):
+def settled(state, best):
     """The arm to pull at the exact mode: the first whose index cannot be told from the best by what is known of the mode.
 
     So rounding does not decide between arms that tie, such as all arms while the mode is 0.
@@ -558,10 +558,10 @@ def settled(state, setting, best):
 
 
 @rare
-def settle(state, setting):
+def settle(state):
     """Move `estimate` from roughly to exactly the mode."""
     if state.counts[ERROR] > tolerance(state):
-        find_mode(state, setting, 3.0 * state.counts[ERROR], tolerance(state))
+        find_mode(state, 3.0 * state.counts[ERROR], tolerance(state))
 
 
 class LogisticRegression(FeaturePolicy):

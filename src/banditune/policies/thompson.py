@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from banditune.checks import check_pair
 from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, scalar
-from banditune.policies.arms import numbers
 from banditune.policies.lazy import advance_lazy, words_from_rewards
 from banditune.streams import beta, uniform
 
@@ -90,7 +90,7 @@ class Thompson(Policy):
     update = staticmethod(update_success)
 
     def __post_init__(self) -> None:
-        prior = numbers("prior", self.prior, 2)
+        prior = check_pair("prior", self.prior)
         if min(prior) < 0.1:
             raise BadRequest(
                 f"`a >= 0.1` and `b >= 0.1` must hold for the prior of ts (draws would be 0 or 1), but got {self.prior!r}."

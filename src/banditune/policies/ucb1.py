@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from banditune.checks import check_number
 from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, Slot, scalar
-from banditune.policies.arms import numbers, start_totals
+from banditune.policies.arms import start_totals
 from banditune.streams import LANES, aim, ones
 
 reward = Slot("reward")
@@ -315,7 +316,7 @@ class UCB1(Policy):
     update = staticmethod(update_bound)
 
     def __post_init__(self) -> None:
-        (noise,) = numbers("noise", (self.noise,), 1)
+        noise = check_number("noise", self.noise)
         if not 0 < noise < 1e100:
             raise BadRequest(f"`0 < noise < 1e100` must hold for ucb1, but got noise={self.noise!r}.")
         object.__setattr__(self, "noise", noise)

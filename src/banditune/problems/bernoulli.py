@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import check_arms, check_names, columns, pairs
+from banditune.checks import array_of, check_arms, check_names, columns, pairs
 from banditune.contracts import BadRequest, Instances, Problem, in_words, scalar
 from banditune.streams import bernoulli_pull, bernoulli_word
 
@@ -79,10 +79,7 @@ class Mixture(BinaryProblem):
         return Instances(np.array(self.means)[rows])
 
     def _table(self) -> Any:
-        try:
-            table = np.array(self.means, dtype=float)
-        except (TypeError, ValueError):
-            table = np.empty(0)
+        table = array_of(self.means)
         if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
             raise BadRequest(f"`means` must be rows of equal length, two arms or more, but got {self.means!r}.")
         if not ((table >= 0) & (table <= 1)).all():
@@ -92,10 +89,7 @@ class Mixture(BinaryProblem):
     def _weights(self, rows: int) -> Any:
         if self.weights is None:
             return np.full(rows, 1 / rows)
-        try:
-            weights = np.array(self.weights, dtype=float)
-        except (TypeError, ValueError):
-            weights = np.empty(0)
+        weights = array_of(self.weights)
         if weights.shape != (rows,) or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
             raise BadRequest(
                 f"`weights` must be {rows} numbers >= 0, one per row of `means` and not all 0, but got {self.weights!r}."

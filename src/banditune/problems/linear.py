@@ -71,9 +71,7 @@ class Structured(Problem):
                         "leave it out."
                     )
             if self.feature_prior is not None:
-                raise BadRequest(
-                    f"`features` or `feature_prior` must be left out, but got both, {self.feature_prior!r} the second."
-                )
+                raise BadRequest("`features` or `feature_prior` must be left out, but got both.")
             object.__setattr__(self, "features", as_tuples(table))
         object.__setattr__(self, "arms", int(arms))
         object.__setattr__(self, "dims", int(dims))
