@@ -18,14 +18,15 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from banditune.contracts import BadRequest, Fault, Slot
 from banditune.engine.lean import OPTIMISED, PASTED, leave_helpers_to_their_kernel
 
-Slots = Mapping[str, Callable[..., Any] | None]
+Slots = Mapping[str, Any]
+"""What slots are filled with: scalar functions, or constants."""
 
 RULES = 3
 """Part of every digest: raised when functions are bound or compiled in another way."""
@@ -56,21 +57,36 @@ def bound(function: Callable[..., Any], slots: Slots | None = None) -> tuple[Cal
     return _Binder(slots or {}, lambda copy, original: copy).bind(function)
 
 
+class Target(NamedTuple):
+    """What bound code is compiled for: `helper(copy, original, outside)` compiles a function that others call, `whole`
+    (copy, cache) the kernel. `outside` says whether a user's function is in it.
+    """
+
+    name: str
+    helper: Callable[[Any, Any, bool], Callable[..., Any]]
+    whole: Callable[[Any, bool], Callable[..., Any]]
+
+
 _kernels: dict[str, Callable[..., Any]] = {}
 """Kernels of this process by their digest: a function that was edited, or whose helper was, has another."""
 
 
-def kernel(function: Callable[..., Any], slots: Slots | None = None) -> Callable[..., Any]:
+def kernel(
+    function: Callable[..., Any], slots: Slots | None = None, target: Target | None = None
+) -> Callable[..., Any]:
     """Bind and compile a function, from this process or the disk cache where it is there.
 
     Where a slot is filled from outside this package, all is compiled with bounds checks: a user's slip becomes an error,
     not a stray write.
     """
-    outside = any(_outside(filling) for filling in (function, *(slots or {}).values()) if filling is not None)
-    digest = f"{bound(function, slots)[1]} {outside}"
+    target = target or CPU
+    outside = any(
+        _outside(filling) for filling in (function, *(slots or {}).values()) if isinstance(filling, types.FunctionType)
+    )
+    digest = f"{target.name} {bound(function, slots)[1]} {outside}"
     with _lock:
         if digest not in _kernels:
-            _kernels[digest] = _compiled(function, slots or {}, outside)
+            _kernels[digest] = _compiled(function, slots or {}, outside, target)
         return _kernels[digest]
 
 
@@ -79,33 +95,47 @@ def _outside(function: Any) -> bool:
     return (getattr(function, "__module__", None) or "").partition(".")[0] != "banditune"
 
 
-def _compiled(function: Callable[..., Any], slots: Slots, outside: bool) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any], slots: Slots, outside: bool, target: Target) -> Callable[..., Any]:
     import numba
 
-    leave_helpers_to_their_kernel()
     config: Any = numba.config
-    # Without the NRT, views of arrays are not counted: scalar code allocates nothing, and calls become twice as fast.
-    flags: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-
-    def compiled(copy: Callable[..., Any], original: types.FunctionType) -> Callable[..., Any]:
-        rare = hasattr(original, "__rare__")
-        if not _outside(original):
-            copy.__qualname__ = (OPTIMISED if hasattr(original, "__vector__") else PASTED) + copy.__qualname__
-        return numba.njit(copy, boundscheck=outside, forceinline=not rare, **flags)  # type: ignore[no-any-return]
-
-    copy, _ = _Binder(slots, compiled).bind(function, compile_it=False)
+    binder = _Binder(slots, lambda copy, original: target.helper(copy, original, outside))
+    copy, _ = binder.bind(function, compile_it=False)
     copy.__qualname__ += "_checked" * outside
     folder = cache_folder()
     before = config.CACHE_DIR
     if folder is not None and not before:
         config.CACHE_DIR = str(folder)
     try:
-        return numba.njit(copy, nogil=True, cache=bool(folder or before), **flags)  # type: ignore[no-any-return]
+        return target.whole(copy, bool(folder or before))
     except (RuntimeError, OSError):
         # No folder can be written: compile in every process; it only costs time.
-        return numba.njit(copy, nogil=True, **flags)  # type: ignore[no-any-return]
+        return target.whole(copy, False)
     finally:
         config.CACHE_DIR = before
+
+
+# Without the NRT, views of arrays are not counted: scalar code allocates nothing, and calls become twice as fast.
+_FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+
+
+def _cpu_helper(copy: Any, original: Any, outside: bool) -> Callable[..., Any]:
+    import numba
+
+    leave_helpers_to_their_kernel()
+    if not _outside(original):
+        copy.__qualname__ = (OPTIMISED if hasattr(original, "__vector__") else PASTED) + copy.__qualname__
+    inline = not hasattr(original, "__rare__")
+    return numba.njit(copy, boundscheck=outside, forceinline=inline, **_FLAGS)  # type: ignore[no-any-return]
+
+
+def _cpu_kernel(copy: Any, cache: bool) -> Callable[..., Any]:
+    import numba
+
+    return numba.njit(copy, nogil=True, cache=cache, **_FLAGS)  # type: ignore[no-any-return]
+
+
+CPU = Target("cpu", _cpu_helper, _cpu_kernel)
 
 
 class _Binder:
@@ -162,8 +192,7 @@ class _Binder:
     def _value(self, user: types.FunctionType, name: str, value: Any, attributes: tuple[str, ...]) -> tuple[Any, str]:
         """What a name stands for in the copy, and its digest."""
         if isinstance(value, Slot):
-            filling = self.slots.get(value.name)
-            return (None, "empty") if filling is None else self.bind(filling)
+            return self._value(user, name, self.slots.get(value.name), ())
         if isinstance(getattr(value, "py_func", value), types.FunctionType):
             return self.bind(value)
         if isinstance(value, types.ModuleType):
@@ -188,7 +217,7 @@ class _Binder:
         self, user: types.FunctionType, name: str, module: types.ModuleType, attributes: tuple[str, ...]
     ) -> tuple[Any, str]:
         """A stand-in that holds the bound attributes; the compiler's own modules (math, numpy) stay as they are."""
-        if module.__name__ in ("math", "numpy"):
+        if module.__name__ in ("math", "numpy", "numba.cuda"):
             return module, f"module {module.__name__}"
         stand_in = types.ModuleType(module.__name__)
         told = []

@@ -22,6 +22,10 @@ known = Slot("known")
 advance = Slot("advance")
 reward_sum = Slot("reward_sum")
 play = Slot("play")
+lane = Slot("lane")
+members = Slot("members")
+sync = Slot("sync")
+total = Slot("total")
 
 BAD_ARM = 1.0
 BAD_REWARD = 2.0
@@ -140,6 +144,59 @@ def play_leaps(instance, setting, params, agent, rewards, unseen, floats, intege
             trouble[0] = BAD_REWARD_SOMEWHERE
             return False
     return True
+
+
+@scalar
+def play_together(instance, setting, params, agent, rewards, unseen, held, common, pulls, totals, at, realised, out):
+    """The plain loop for a team; False where the policy or the problem broke its promise."""
+    setting = known(setting)
+    for arm in range(lane(), setting.arms, members()):
+        pulls[arm] = 0
+        totals[arm] = 0.0
+    state = view(held, common, setting)
+    start(state, setting)
+    sync()
+    best = best_arm(instance.means)
+    unseen_total = 0.0
+    unseen_count = at[0] - at[0]
+    checkpoint = 0
+    for step in range(at[len(at) - 1]):
+        arm = choose(state, setting, step, params, agent)
+        if not (arm >= 0 and arm < setting.arms):
+            return False
+        pull = int(pulls[arm])
+        aim(rewards, arm, pull)
+        paid = reward(instance, arm, pull, step, rewards)
+        if not math.isfinite(paid):
+            return False
+        sync()
+        if lane() == 0:
+            pulls[arm] = pull + 1
+            totals[arm] += paid
+        sync()
+        update(state, setting, arm, paid, agent)
+        if step + 1 == at[checkpoint]:
+            if realised:
+                elsewhere = step + 1 - pulls[best]
+                unseen_total += total(unseen_rewards(instance, best, unseen_count, elsewhere, unseen))
+                unseen_count = elsewhere
+            lost = regret(instance, best, pulls, totals, unseen_total, realised)
+            if not math.isfinite(lost):
+                return False
+            if lane() == 0:
+                out[checkpoint] = lost
+            checkpoint += 1
+    return True
+
+
+@scalar
+def unseen_rewards(instance, best, first, last, unseen):
+    """This thread's share of the best arm's rewards on steps where it was not pulled."""
+    missed = 0.0
+    for pull in range(first + lane(), last, members()):
+        aim(unseen, best, pull)
+        missed += reward(instance, best, pull, 0, unseen)
+    return missed
 
 
 @scalar

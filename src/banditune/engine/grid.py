@@ -1,0 +1,156 @@
+"""The loops on a GPU: one thread for a job, or one team of threads.
+
+A job is one parameter row on one instance. Neighbouring jobs play neighbouring rows on the same instance, so that they read
+the same means and features. Numba compiles this for the GPU; nothing here runs on the CPU but in CUDA's simulator.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import cuda
+from numpy import float32, float64, int64
+
+from banditune.contracts import Instance, Setting, Slot, scalar
+from banditune.engine.loop import instance_key, play
+from banditune.streams import AGENT, REWARDS, UNSEEN, Stream
+
+lane = Slot("lane")
+arms_room = Slot("arms_room")
+floats_room = Slot("floats_room")
+integers_room = Slot("integers_room")
+held_room = Slot("held_room")
+common_room = Slot("common_room")
+precision = Slot("precision")
+
+WARP = 32
+"""Threads in a team on a GPU."""
+
+TEAMS = 4
+"""Teams in a block of threads."""
+
+EVERYONE = 0xFFFFFFFF
+
+
+def play_threads(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
+                 out):  # fmt: skip
+    """The kernel with a thread per job. `out` is (params, instances, checkpoints), NaN where a job could not go on."""
+    job = cuda.grid(1)
+    rows = params.shape[0]
+    if job >= rows * means.shape[0]:
+        return
+    run = job // rows
+    row = job - run * rows
+    arms = means.shape[1]
+    floats = cuda.local.array(floats_room, float64)
+    integers = cuda.local.array(integers_room, int64)
+    pulls = cuda.local.array(arms_room, int64)
+    totals = cuda.local.array(arms_room, float64)
+    cursors = cuda.local.array((3, 4), int64)
+    trouble = cuda.local.array(3, float64)
+    for arm in range(arms):
+        pulls[arm] = 0
+        totals[arm] = 0.0
+    key0, key1 = instance_key(seed, first_run + run)
+    noise = (first_noise + row) * 256 if first_noise > 0 else 0
+    aim_all(cursors, noise)
+    setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
+    fine = play(Instance(means[run], options), setting, params[row], Stream(key0, key1, cursors[0]),
+                Stream(key0, key1, cursors[1]), Stream(key0, key1, cursors[2]), floats, integers, pulls[:arms],
+                totals[:arms], at, realised, out[row, run], trouble)  # fmt: skip
+    if not fine:
+        out[row, run, 0] = math.nan
+
+
+@scalar
+def aim_all(cursors, noise):
+    """Point the streams of agent, rewards and unseen rewards at their beginnings."""
+    for cursor in range(3):
+        for word in range(3):
+            cursors[cursor, word] = 0
+    cursors[0, 3] = AGENT + noise
+    cursors[1, 3] = REWARDS + noise
+    cursors[2, 3] = UNSEEN + noise
+
+
+def play_teams(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
+               out):  # fmt: skip
+    """The kernel with a team per job. A team that has none plays along with the last, so that all of a block stay together."""
+    number = cuda.grid(1) // WARP
+    rows = params.shape[0]
+    if number >= rows * means.shape[0]:
+        return
+    run = number // rows
+    row = number - run * rows
+    arms = means.shape[1]
+    place = cuda.threadIdx.x // WARP
+    held = cuda.local.array(held_room, precision)
+    commons = cuda.shared.array((TEAMS, common_room), precision)
+    counts = cuda.shared.array((TEAMS, arms_room), int64)
+    sums = cuda.shared.array((TEAMS, arms_room), float64)
+    cursors = cuda.local.array((3, 4), int64)
+    key0, key1 = instance_key(seed, first_run + run)
+    noise = (first_noise + row) * 256 if first_noise > 0 else 0
+    aim_all(cursors, noise)
+    setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
+    fine = play(Instance(means[run], options), setting, params[row], Stream(key0, key1, cursors[0]),
+                Stream(key0, key1, cursors[1]), Stream(key0, key1, cursors[2]), held, commons[place],
+                counts[place, :arms], sums[place, :arms], at, realised, out[row, run])  # fmt: skip
+    if not fine and lane() == 0:
+        out[row, run, 0] = math.nan
+
+
+@scalar
+def warp_lane():
+    return cuda.laneid
+
+
+@scalar
+def warp_members():
+    return WARP
+
+
+@scalar
+def warp_sync():
+    cuda.syncwarp(EVERYONE)
+
+
+@scalar
+def warp_total(value):
+    value += cuda.shfl_xor_sync(EVERYONE, value, 16)
+    value += cuda.shfl_xor_sync(EVERYONE, value, 8)
+    value += cuda.shfl_xor_sync(EVERYONE, value, 4)
+    value += cuda.shfl_xor_sync(EVERYONE, value, 2)
+    value += cuda.shfl_xor_sync(EVERYONE, value, 1)
+    return value
+
+
+@scalar
+def warp_best(value, arm):
+    for turn in range(5):
+        other = cuda.shfl_xor_sync(EVERYONE, value, 16 >> turn)
+        rival = cuda.shfl_xor_sync(EVERYONE, arm, 16 >> turn)
+        if other > value or (other == value and rival < arm):
+            value = other
+            arm = rival
+    return value, arm
+
+
+@scalar
+def warp_any(said):
+    return cuda.any_sync(EVERYONE, said)
+
+
+@scalar
+def warp_from_lane(value, lane):
+    return cuda.shfl_sync(EVERYONE, value, lane)
+
+
+@scalar
+def double(value):
+    return float64(value)
+
+
+@scalar
+def single(value):
+    return float32(value)

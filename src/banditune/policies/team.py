@@ -1,0 +1,92 @@
+"""Policies played by a team of threads in lock-step: what a GPU gives to one run of a policy that looks at many numbers.
+
+A team is a warp of a GPU, or a single thread: then this is scalar code like any other, and the oracle for the GPU's. All
+threads of a team run the same code on the same run. What they agree on (the arm, the reward, the step) all of them
+compute; what is a loop over arms or dimensions they share: thread `lane()` takes arms lane(), lane() + members(), ...
+
+Memory comes in two parts. `held` belongs to one thread and stays in registers, so it may only be indexed by constants and
+by loops of constant length. `common` belongs to the team: between a write and a read by another thread stands `sync()`.
+`total`, `best`, `any_of` and `from_lane` are called by all threads of a team together, so never in a branch on which they
+do not agree; each of them returns the same bits to every thread.
+
+Numbers of a team are float32 or float64, as its memory is; `real` makes a constant of that kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from banditune.contracts import Slot, scalar
+
+lane = Slot("lane")
+"""The number of this thread in its team."""
+members = Slot("members")
+"""How many threads a team has, a constant."""
+share = Slot("share")
+"""How many arms each thread takes, a constant: the last ones may not exist."""
+sync = Slot("sync")
+"""Wait for the team: what was written to `common` before can be read after."""
+total = Slot("total")
+"""The sum of every thread's number."""
+best = Slot("best")
+"""Of every thread's (value, arm), the one with the highest value; ties go to the lowest arm."""
+any_of = Slot("any_of")
+"""Whether any thread says so."""
+from_lane = Slot("from_lane")
+"""The number that the thread `lane` has."""
+real = Slot("real")
+"""A number in the team's precision."""
+
+
+class Team(NamedTuple):
+    """How a team plays a policy: the policy's four functions for a team.
+
+    `view(held, common, setting)`, then as in `Policy`; `stands_for` are the policy's own functions that they replace.
+    `held(share, dims)` and `common(arms, dims)` say how many numbers a thread and a team keep.
+    """
+
+    view: Callable[..., Any]
+    start: Callable[..., Any]
+    choose: Callable[..., Any]
+    update: Callable[..., Any]
+    held: Callable[[int, int], int]
+    common: Callable[[int, int], int]
+    stands_for: tuple[Callable[..., Any], ...]
+
+
+@scalar
+def _first():
+    return 0
+
+
+@scalar
+def _single():
+    return 1
+
+
+@scalar
+def _nothing():
+    return None
+
+
+@scalar
+def _itself(value):
+    return value
+
+
+@scalar
+def _pair(value, arm):
+    return value, arm
+
+
+@scalar
+def _mine(value, lane):
+    return value
+
+
+ALONE: dict[str, Callable[..., Any]] = {
+    "lane": _first, "members": _single, "sync": _nothing, "total": _itself, "best": _pair, "any_of": _itself,
+    "from_lane": _mine, "real": _itself,
+}  # fmt: skip
+"""What the slots are filled with for a team of one."""
