@@ -52,6 +52,15 @@ def rare(function: Function) -> Function:
     return scalar(function)
 
 
+def bulky(function: Function) -> Function:
+    """Mark scalar code that is long and used in several places: pasted in on a CPU, but a call on a GPU.
+
+    Code beyond the caches of instructions makes threads wait that have parted.
+    """
+    function.__bulky__ = True  # type: ignore[attr-defined]
+    return scalar(function)
+
+
 def vector(function: Function) -> Function:
     """Mark scalar code that is optimised on its own before it is pasted into its callers.
 
@@ -69,6 +78,19 @@ def in_words(words: Callable[..., Any]) -> Callable[[Function], Function]:
 
     def mark(function: Function) -> Function:
         function.__words__ = words  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def with_outcomes(outcomes: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Mark a scalar `reward` in [0, 1] with the function that draws 32 pseudo-rewards at once.
+
+    A pseudo-reward is 0 or 1, and 1 with the reward of the same pull as its probability, given that reward.
+    """
+
+    def mark(function: Function) -> Function:
+        function.__outcomes__ = outcomes  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -178,7 +200,8 @@ class Play(NamedTuple):
 
     It returns False where it met a reward that is not finite. `stands_for` are the functions of the policy that it plays:
     a policy that has others is played step by step. `memory` says how many floats and integers it keeps for (arms, dims);
-    `applies` whether it is right for this policy and problem; `slots` fills slots of its own.
+    `applies` whether it is right for this policy and problem; `slots` fills slots of its own; `reads` says whether it reads
+    rewards one by one.
     """
 
     name: str
@@ -187,6 +210,24 @@ class Play(NamedTuple):
     memory: Callable[[int, int], tuple[int, int]]
     applies: Callable[[Any, Any], bool] = lambda policy, problem: True
     slots: Callable[[Any], dict[str, Callable[..., Any]]] = lambda problem: {}
+    reads: Callable[[Any], bool] = lambda problem: True
+
+
+class Team(NamedTuple):
+    """How a team of threads plays a policy in lock-step on a GPU: the policy's four functions for a team (`policies.team`).
+
+    `view(held, common, setting)`, then as in `Policy`; `stands_for` are the policy's own functions that they replace.
+    `held(share, dims)` and `common(arms, dims)` say how many numbers a thread and a team keep; `precision` what kind.
+    """
+
+    view: Callable[..., Any]
+    start: Callable[..., Any]
+    choose: Callable[..., Any]
+    update: Callable[..., Any]
+    held: Callable[[int, int], int]
+    common: Callable[[int, int], int]
+    stands_for: tuple[Callable[..., Any], ...]
+    precision: str = "float64"
 
 
 def described(record: Any) -> dict[str, Any]:
@@ -246,6 +287,7 @@ class Policy:
     name: Any
     parameters: Any = ()
     plays: ClassVar[tuple[Play, ...]] = ()
+    team: ClassVar[Team | None] = None
     rewards: ClassVar[str] = "real"
     """The rewards it can learn from: "real", or "unit" for [0, 1]."""
     pulls_every_arm: ClassVar[bool] = False
@@ -292,6 +334,11 @@ class Problem:
     def words(self) -> Callable[..., Any] | None:
         """A scalar function that draws 32 pulls of an arm at once, if `reward` has one: see `in_words`."""
         return getattr(self.reward, "__words__", None)
+
+    @property
+    def outcomes(self) -> Callable[..., Any] | None:
+        """A scalar function that draws 32 pseudo-rewards of an arm at once, if `reward` has one: see `with_outcomes`."""
+        return self.words or getattr(self.reward, "__outcomes__", None)
 
     @property
     def per_pull(self) -> bool:

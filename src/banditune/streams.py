@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from banditune.contracts import Floats, Integers, rare, scalar
+from banditune.contracts import Floats, Integers, bulky, rare, scalar
 
 LOW32 = 0xFFFFFFFF
 LANES = 32
@@ -280,11 +280,34 @@ def beta(stream, a, b):
         return large_beta(stream, a, b)
     if a < 1e-8 and b < 1e-8:
         return 1.0 if uniform(stream) * (a + b) < a else 0.0
-    log_odds = log_gamma_variate(stream, a) - log_gamma_variate(stream, b)
-    if log_odds < 0.0:
-        odds = math.exp(log_odds)
-        return odds / (1.0 + odds)
-    return 1.0 / (1.0 + math.exp(-log_odds))
+    return small_beta(stream, a, b)
+
+
+@scalar
+def small_beta(stream, a, b):
+    """A beta variate with a shape below 1: Cheng's rejection BC (1978) with two of its squeezes.
+
+    The odds of the proposal are more / less times e^v; written in e^-|v|, nothing overflows and little cancels.
+    """
+    less = min(a, b)
+    more = max(a, b)
+    n = a + b
+    while True:
+        first, second = uniform_pair(stream)
+        z = first * first * second
+        if first >= 0.5 and z >= 0.25 + (0.5 + 0.25 / (1.0 + more - less)) * less:
+            continue
+        v = math.log(first / (1.0 - first)) / less
+        fall = math.exp(-abs(v))
+        high = more if v >= 0.0 else more * fall
+        low = less * fall if v >= 0.0 else less
+        value = (high if a >= b else low) / (high + low)
+        if first >= 0.5 and z <= 0.25:
+            return value
+        # log(n / (less + more e^v)) + v
+        height = -math.log1p((less if v >= 0.0 else more) * (fall - 1.0) / n) + min(v, 0.0)
+        if n * height >= math.log(4.0 * z):
+            return value
 
 
 @scalar
@@ -313,7 +336,7 @@ def slow_gamma(stream, shape, deviate, step):
     return value if value >= 0.0 else large_gamma(stream, shape)
 
 
-@scalar
+@bulky
 def quick_beta(stream, a, b):
     """A beta variate with both shapes >= 1, mostly out of one block that is ready."""
     w0, w1, w2, w3 = ready_block(stream)

@@ -16,6 +16,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -165,7 +166,7 @@ class _Binder:
         told = [
             str(RULES),
             _code_digest(function.__code__),
-            str([hasattr(function, mark) for mark in ("__rare__", "__vector__")]),
+            str([hasattr(function, mark) for mark in ("__rare__", "__bulky__", "__vector__")]),
         ]
         defaults = [self._value(function, "a default", value, ()) for value in function.__defaults__ or ()]
         told += [digest for _, digest in defaults]
@@ -276,15 +277,23 @@ def compile_for(compiled: Any, arguments: tuple[Any, ...], who: str) -> None:
     if not hasattr(compiled, "compile"):
         return  # NUMBA_DISABLE_JIT: plain Python
     types_of = tuple(numba.typeof(argument) for argument in arguments)  # type: ignore[no-untyped-call]
+    with complaints(who), _lock:
+        try:
+            compiled.compile(types_of)
+        except OSError:
+            # The cache cannot be read or written (a full disk, lost rights): go on without it.
+            compiled._cache = NullCache()
+            compiled.compile(types_of)
+
+
+@contextmanager
+def complaints(who: str) -> Iterator[None]:
+    """Turn a compiler's complaint into a sentence."""
+    from numba.core.errors import NumbaError
+
     try:
-        with _lock:
-            try:
-                compiled.compile(types_of)
-            except OSError:
-                # The cache cannot be read or written (a full disk, lost rights): go on without it.
-                compiled._cache = NullCache()
-                compiled.compile(types_of)
-    except numba.core.errors.NumbaError as error:
+        yield
+    except NumbaError as error:
         reason, place = _explained(str(error))
         raise Fault(
             f"{who} cannot be compiled: {reason}{place} (scalar code may use `math`, loops, numbers and 1-D arrays; set "

@@ -1,93 +1,376 @@
-"""Plays jobs on an NVIDIA GPU."""
+"""Plays jobs on an NVIDIA GPU: the same instances, streams and scalar source as on the CPU.
+
+A policy that has a `team` is played by a warp per job, any other by a thread per job; `grid` holds both kernels. Memory is
+planned before the first launch, and runs are played in pieces that fit; several pieces are under way at a time, so that
+one fills the GPU while another one ends.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda, types
 
-from banditune.engine import bind, grid, loop
-from banditune.engine.run import Job, constant, dims_of, shortcut_for
+from banditune.contracts import BadRequest, Fault, Floats, Instances, Problem, Team
+from banditune.engine import bind, grid, loop, run
+from banditune.engine.devices import simulated
+from banditune.engine.run import BLOCK, Job, constant, dims_of, read_only, shortcut_for, slots_for
+
+PIECE = 1.0
+"""Seconds that a piece of the work should take: short enough for a progress bar."""
+
+AHEAD = 4
+"""Pieces under way at a time."""
+
+FILLED = 1 << 18
+"""Threads that fill a GPU: the first pieces have so many."""
+
+THREADS = 64
+"""Threads in a block: few, so that one that ends late keeps little waiting."""
+
+REGISTERS = 80
+"""Registers of a thread that plays alone. More of them and fewer threads at a time was slower, even where fewer spill."""
+
+MOST = 1 << 15
+"""Runs in a piece: a grid of blocks is not higher than twice that."""
+
+STATIC = 48 << 10
+"""Bytes of memory that the teams of a block can share."""
+
+LOCAL = 512 << 10
+"""Bytes of memory that a thread can have of its own."""
+
+CALLED = "banditune_called_"
+"""What the qualified name of a function starts with that stays a call."""
+
+LOOPS = (loop.play_steps, loop.play_leaps)
+
+_lock = threading.Lock()
 
 
-def _helper(copy: Any, original: Any, outside: bool) -> Any:
-    return cuda.jit(copy, device=True, forceinline=not hasattr(original, "__rare__"), lto=False)
+def _given(ndim: int, dtype: Any = types.float64) -> Any:
+    return types.Array(dtype, ndim, "C", readonly=True)
 
 
-def _whole(copy: Any, cache: bool) -> Any:
-    return cuda.jit(copy, cache=cache, lto=False)
+_WRITTEN = types.Array(types.float64, 3, "C")
 
+SIGNATURE = (_given(2), _given(3), types.int64, types.int64, _given(1), _given(2), _given(1), types.int64, types.int64,
+             _given(1, types.int64), types.boolean, _given(3), _WRITTEN)  # fmt: skip
+"""Types of the arguments of a kernel that plays: what a policy is told is read-only."""
 
-GPU = bind.Target("gpu", _helper, _whole)
+AHEAD_SIGNATURE = (_given(2), types.int64, types.int64, _given(1), _WRITTEN)
+"""Types of the arguments of the kernel that draws rewards ahead."""
 
-WARP_SLOTS = {
+WARP: dict[str, Any] = {
     "lane": grid.warp_lane, "members": grid.warp_members, "sync": grid.warp_sync, "total": grid.warp_total,
     "best": grid.warp_best, "any_of": grid.warp_any, "from_lane": grid.warp_from_lane,
 }  # fmt: skip
+"""What the slots of a team are filled with."""
+
+
+def _helper(copy: Any, original: Any, outside: bool) -> Any:
+    # The loop itself is pasted into the kernel: what its memory is must be seen where it is used.
+    called = any(hasattr(original, mark) for mark in ("__rare__", "__bulky__")) and original not in LOOPS
+    if called:
+        copy.__qualname__ = CALLED + copy.__qualname__
+    flags = {} if simulated() else {"lto": False, "forceinline": not called}
+    return cuda.jit(copy, device=True, **flags)
+
+
+def _target(name: str, signature: Any, *, exact: bool, registers: int | None) -> bind.Target:
+    def whole(copy: Any, cache: bool) -> Any:
+        if simulated():
+            return cuda.jit(copy)
+        with told_to_nvvm(exact):
+            return cuda.jit(signature, cache=cache, lto=False, max_registers=registers)(copy)
+
+    return bind.Target(name, _helper, whole)
+
+
+@contextmanager
+def told_to_nvvm(exact: bool) -> Iterator[None]:
+    """Compile with what numba-cuda has no option for.
+
+    Functions marked `rare` or `bulky` stay calls. `exact` code rounds every product and sum as on the CPU, and loops stay
+    as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of instructions, and threads
+    that part then wait for code.
+    """
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+    small = " optsize" if exact else ""
+
+    def told(code: Any, **options: Any) -> Any:
+        modules = [code] if isinstance(code, str) else code
+        return compile_ir([marked(module) for module in modules], **{**options, "fma": not exact})
+
+    def marked(module: str) -> str:
+        module = re.sub(rf"^(define [^\n]*{CALLED}[^\n]*\))", r"\1 noinline", module, flags=re.M)
+        return re.sub(r"^(define [^\n]*\)(?: noinline| alwaysinline)?)", rf"\1{small}", module, flags=re.M)
+
+    nvvm.compile_ir = told
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = compile_ir
+
+
+ALONE = _target("gpu alone", SIGNATURE, exact=True, registers=REGISTERS)
+TOGETHER = _target("gpu together", SIGNATURE, exact=False, registers=None)
+DRAWING = _target("gpu drawing", AHEAD_SIGNATURE, exact=True, registers=None)
+
+
+class Plan(NamedTuple):
+    """How a job is played: the kernel's source, slots and target, threads for a job and in a block, and whether rewards are
+    read one by one, so that they may be drawn ahead.
+    """
+
+    source: Callable[..., Any]
+    slots: dict[str, Any]
+    target: bind.Target
+    members: int
+    block: int
+    reads: bool
+
+
+def plan(job: Job, precision: str | None = None) -> Plan:
+    """A team for each job where the policy has one and it fits, else a thread."""
+    team = team_for(job)
+    if team is not None:
+        for teams in (4, 2, 1):
+            found = team_plan(job, team, precision or team.precision, teams)
+            if found:
+                return found
+    slots, floats, integers = slots_for(job)
+    arms = job.problem.arms
+    size = 8 * (room(floats) + room(integers) + 2 * room(arms))
+    if size > LOCAL:
+        raise BadRequest(
+            f"a run must fit into {LOCAL >> 10} KiB on a GPU, but {run.who(job)} needs {size >> 10:,} KiB; use fewer arms "
+            'or features, or device="cpu".'
+        )
+    shortcut = shortcut_for(job.policy, job.problem) if job.shortcut else None
+    reads = job.problem.per_pull and (shortcut is None or shortcut.reads(job.problem))
+    slots |= {"floats_room": room(floats), "integers_room": room(integers), "arms_room": room(arms)}
+    return Plan(grid.play_threads, slots | rewards_of(job.problem, reads), ALONE, 1, THREADS, reads)
+
+
+def rewards_of(problem: Problem, reads: bool) -> dict[str, Any]:
+    """The slots for rewards."""
+    return {"reward": grid.paid_ahead, "drawn": problem.reward} if reads else {"reward": problem.reward}
+
+
+def team_for(job: Job) -> Team | None:
+    """The policy's team, if it plays the policy's own functions."""
+    policy, team = job.policy, job.policy.team
+    own = (policy.view, policy.start, policy.choose, policy.update)
+    if team is None or not job.shortcut or not job.problem.per_pull or not all(f in own for f in team.stands_for):
+        return None
+    return team
+
+
+def team_plan(job: Job, team: Team, precision: str, teams: int) -> Plan | None:
+    """So many teams in a block; None where they have not enough memory to share."""
+    policy, problem = job.policy, job.problem
+    arms, dims = problem.arms, problem.dims
+    share = -(-arms // grid.WARP)
+    dtype = np.dtype(precision)
+    held, common = max(1, team.held(share, dims)), max(1, team.common(arms, dims))
+    if teams * (16 * room(arms) + dtype.itemsize * common) > STATIC or held * dtype.itemsize > LOCAL // 2:
+        return None
+    slots: dict[str, Any] = {**rewards_of(problem, True), **dims_of(policy, problem), **WARP}
+    slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
+    slots |= {
+        "play": loop.play_together, "share": constant(share), "teams": teams, "precision": dtype.type,
+        "real": grid.double if dtype == np.float64 else grid.single, "held_room": held, "common_room": common,
+        "arms_room": room(arms),
+    }  # fmt: skip
+    return Plan(grid.play_teams, slots, TOGETHER, grid.WARP, grid.WARP * teams, True)
 
 
 def room(size: int) -> int:
     """Memory in steps of about a quarter, so that kernels are shared between similar sizes."""
-    if size <= 8:
-        return 8
-    step = 1 << (size - 1).bit_length() - 3
-    return -(-size // step) * step
+    step = max(8, 1 << max(0, size.bit_length() - 3))
+    return max(1, -(-size // step)) * step
 
 
-def slots_for(job: Job) -> tuple[Any, dict[str, Any]]:
-    policy, problem = job.policy, job.problem
-    arms, dims = problem.arms, problem.dims
-    shortcut = shortcut_for(policy, problem) if job.shortcut else None
-    slots: dict[str, Any] = {"reward": problem.reward, **dims_of(policy, problem)}
-    if shortcut is None:
-        floats, integers = policy.memory(arms, dims), 0
-        slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-        slots |= {"play": loop.play_steps}
-    else:
-        floats, integers = shortcut.memory(arms, dims)
-        integers += arms
-        slots |= {
-            "play": loop.play_leaps,
-            "advance": shortcut.advance,
-            "words": problem.words,
-            "reward_sum": loop.sum_of_words if problem.words else loop.sum_of_rewards,
-        }
-        slots |= shortcut.slots(problem)
-    slots |= {"floats_room": room(floats), "integers_room": room(integers), "arms_room": room(arms)}
-    return grid.play_threads, slots
+def kernel_for(job: Job, planned: Plan) -> Any:
+    """The compiled kernel of a plan, from this process or the disk cache where it is there."""
+    with bind.complaints(run.who(job)), _lock:
+        return bind.kernel(planned.source, planned.slots, planned.target)
 
 
-def team_slots(job: Job, team: Any, precision: Any = np.float64) -> tuple[Any, dict[str, Any]]:
-    policy, problem = job.policy, job.problem
-    arms, dims = problem.arms, problem.dims
-    share = -(-arms // grid.WARP)
-    slots: dict[str, Any] = {"reward": problem.reward, **dims_of(policy, problem), **WARP_SLOTS}
-    slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
-    slots |= {
-        "play": loop.play_together,
-        "share": constant(share),
-        "precision": precision,
-        "real": grid.double if precision is np.float64 else grid.single,
-    }
-    slots |= {"held_room": team.held(share, dims), "common_room": team.common(arms, dims), "arms_room": room(arms)}
-    return grid.play_teams, slots
+class Piece(NamedTuple):
+    """Some runs under way: their results are in `out` once the stream is done. The inputs must live as long."""
+
+    runs: range
+    out: Any
+    stream: Any
+    inputs: tuple[Any, ...]
 
 
-def given(ndim: int, dtype: Any = types.float64) -> Any:
-    return types.Array(dtype, ndim, "C", readonly=True)
+def play(
+    job: Job,
+    params: Floats,
+    runs: range,
+    *,
+    first_row: int = 0,
+    progress: Callable[[int], None] | None = None,
+    precision: str | None = None,
+) -> Floats:
+    """Regrets of every row of `params` on instances `runs`: an array (rows, runs, checkpoints), as `run.play` returns it."""
+    planned = plan(job, precision)
+    compiled = kernel_for(job, planned)
+    at = np.array(job.at or (job.horizon,), np.int64)
+    out = run.results_array(len(params), len(runs), len(at))
+    arms, dims = job.problem.arms, job.problem.dims
+    given = (job.problem.options(), params, job.policy.options(arms, dims, job.horizon))
+    # An array of no length has no address on a GPU.
+    problem_options, values, policy_options = (cuda.to_device(read_only(a if len(a) else (0.0,))) for a in given)
+    steps = cuda.to_device(at)
+    first_noise = 1 + first_row if job.noise == "own" else 0
+    supply = Supply(job, planned, len(params), len(at))
+    drawn_for = drawing(job)
+
+    def launch(part: range, stream: Any) -> Piece:
+        drawn = drawn_for(part)
+        means, features = cuda.to_device(drawn.means, stream), cuda.to_device(drawn.features, stream)
+        paid = supply.rewards(means, problem_options, part, stream)
+        results = cuda.device_array((len(params), len(part), len(at)), np.float64, stream=stream)
+        blocks = -(-len(params) * len(part) * planned.members // planned.block)
+        compiled[blocks, planned.block, stream](
+            means, features, job.seed, part.start, problem_options, values, policy_options, job.horizon, first_noise,
+            steps, job.regret == "realised", paid, results,
+        )  # fmt: skip
+        return Piece(part, results, stream, (means, features, paid))
+
+    def finish(piece: Piece) -> None:
+        found = piece.out.copy_to_host(stream=piece.stream)
+        piece.stream.synchronize()
+        check(job, params, piece.runs, found, first_row)
+        out[:, piece.runs.start - runs.start : piece.runs.stop - runs.start] = found
+        if progress:
+            progress(found.shape[0] * found.shape[1])
+
+    streams = deque(cuda.stream() for _ in range(AHEAD))
+    under_way: deque[Piece] = deque()
+    left, rate, began = runs, 0.0, time.perf_counter()
+    try:
+        while left or under_way:
+            if under_way and not (left and streams):
+                piece = under_way.popleft()
+                finish(piece)
+                streams.append(piece.stream)
+                rate = (piece.runs.stop - runs.start) / (time.perf_counter() - began)
+            if left and streams:
+                size = supply.runs(rate)
+                # Pieces end where a block of instances does, so that few blocks are drawn twice.
+                size = (left.start + size) // BLOCK * BLOCK - left.start if size > BLOCK else size
+                under_way.append(launch(left[:size], streams.popleft()))
+                left = left[size:]
+    except (Fault, BadRequest):
+        raise
+    except Exception as error:
+        raise Fault(broken(job, error)) from error
+    return out
 
 
-SIGNATURE = (given(2), given(3), types.int64, types.int64, given(1), given(2), given(1), types.int64, types.int64,
-             given(1, types.int64), types.boolean, types.Array(types.float64, 3, "C"))  # fmt: skip
+class Supply:
+    """Plans the GPU's memory: how many runs a piece may have, and whether rewards are drawn ahead.
+
+    With shared noise all rows read the same rewards of an instance. Drawn ahead, each is drawn once, by threads that stay
+    together; it pays where there are about as many rows as arms.
+    """
+
+    def __init__(self, job: Job, planned: Plan, rows: int, checkpoints: int) -> None:
+        arms, dims = job.problem.arms, job.problem.dims
+        self.job = job
+        self.first = -(-FILLED // (rows * planned.members))
+        free = free_memory() // 2 // AHEAD
+        size = 8 * (arms * (1 + dims) + rows * checkpoints)
+        table = 8 * arms * job.horizon
+        wanted = planned.reads and job.noise == "shared" and 4 * rows >= arms
+        self.ahead = wanted and free // (size + table) >= max(1, self.first // 2)
+        self.most = min(free // (size + table * self.ahead), MOST)
+        self.kernel: Any = None
+        if self.most < 1:
+            raise BadRequest(
+                f"a run of every value must fit into the GPU's free memory, but it needs {size / 2**30:,.1f} GiB of "
+                f"{free / 2**30:,.1f} GiB; ask for fewer values or checkpoints, or use fewer arms."
+            )
+        if self.ahead:
+            with bind.complaints(run.who(job)), _lock:
+                self.kernel = bind.kernel(grid.draw_ahead, {"drawn": job.problem.reward}, DRAWING)
+
+    def runs(self, rate: float) -> int:
+        """How many runs the next piece should have, given how many were played a second: what fits, and `PIECE` seconds."""
+        return max(1, min(self.most, int(rate * PIECE) or self.first))
+
+    def rewards(self, means: Any, options: Any, part: range, stream: Any) -> Any:
+        """The rewards of some runs, drawn ahead or none."""
+        if not self.ahead:
+            return cuda.device_array((1, 1, 1), np.float64, stream=stream)
+        arms, horizon = self.job.problem.arms, self.job.horizon
+        paid = cuda.device_array((len(part), arms, horizon), np.float64, stream=stream)
+        blocks = -(-arms * horizon // 256), len(part)
+        self.kernel[blocks, 256, stream](means, self.job.seed, part.start, options, paid)
+        return paid
 
 
-def lowered(function: Any, slots: dict[str, Any], cc: tuple[int, int] = (9, 0)) -> str:
-    """The PTX of a kernel; needs no GPU."""
-    from types import SimpleNamespace
-    from unittest.mock import patch
+def drawing(job: Job) -> Callable[[range], Instances]:
+    """Draws the instances of runs, and remembers the last block."""
 
-    compiled = bind.kernel(function, slots, GPU)
-    with patch("numba.cuda.dispatcher.get_current_device", lambda: SimpleNamespace(compute_capability=cc)):
-        ptx, _ = cuda.compile_ptx(compiled.py_func, SIGNATURE, cc=cc, device=False)
-    return str(ptx)
+    @lru_cache(maxsize=2)
+    def block_of(block: int) -> Instances:
+        found = run.instances(job.problem, job.seed, block)
+        assert found.features is not None
+        job.policy.check(found.features, job.horizon)
+        return found
+
+    def drawn(runs: range) -> Instances:
+        parts = []
+        for block in range(runs.start // BLOCK, (runs.stop - 1) // BLOCK + 1):
+            first = block * BLOCK
+            parts.append(run.cut(block_of(block), slice(max(runs.start - first, 0), runs.stop - first)))
+        means = np.concatenate([means for means, _ in parts])
+        features = [features for _, features in parts]
+        return Instances(means, features[0] if job.problem.dims == 0 or len(features[0]) < len(parts[0][0])
+                         else np.concatenate(features))  # fmt: skip
+
+    return drawn
+
+
+def free_memory() -> int:
+    """Bytes that are free on the GPU."""
+    return 1 << 30 if simulated() else int(cuda.current_context().get_memory_info().free)
+
+
+def check(job: Job, params: Floats, runs: range, found: Floats, first_row: int) -> None:
+    """Complain of the first run that could not go on: it is played again on the CPU, which knows where and why."""
+    lost = np.argwhere(np.isnan(found[:, :, 0]).T)
+    if len(lost):
+        at, row = map(int, lost[0])
+        at += runs.start
+        run.play(replace(job, device="cpu"), params[row : row + 1], range(at, at + 1), first_row=first_row + row)
+        raise Fault(
+            f"{run.who(job)} could not go on in run {at} with parameters {params[row].tolist()} (seed={job.seed}, "
+            f'horizon={job.horizon}) on the GPU, though it can on the CPU; use device="cpu".'
+        )
+
+
+def broken(job: Job, error: Exception) -> str:
+    """What stopped the GPU, as a sentence."""
+    told = str(error).strip().splitlines() or [type(error).__name__]
+    return (
+        f'the GPU stopped while it played {run.who(job)}: {told[0]}; if one of them is your own, device="cpu" finds where '
+        "it reaches outside its memory."
+    )

@@ -7,13 +7,14 @@ the same means and features. Numba compiles this for the GPU; nothing here runs 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 from numba import cuda
 from numpy import float32, float64, int64
 
-from banditune.contracts import Instance, Setting, Slot, scalar
+from banditune.contracts import Setting, Slot, scalar
 from banditune.engine.loop import instance_key, play
-from banditune.streams import AGENT, REWARDS, UNSEEN, Stream
+from banditune.streams import AGENT, REWARDS, UNSEEN, Stream, aim
 
 lane = Slot("lane")
 arms_room = Slot("arms_room")
@@ -21,19 +22,52 @@ floats_room = Slot("floats_room")
 integers_room = Slot("integers_room")
 held_room = Slot("held_room")
 common_room = Slot("common_room")
+teams = Slot("teams")
 precision = Slot("precision")
+
+drawn = Slot("drawn")
 
 WARP = 32
 """Threads in a team on a GPU."""
 
-TEAMS = 4
-"""Teams in a block of threads."""
-
 EVERYONE = 0xFFFFFFFF
 
 
+class Drawn(NamedTuple):
+    """What nature knows on a GPU: an `Instance` with the rewards that were drawn ahead, a row per arm."""
+
+    means: Any
+    options: Any
+    paid: Any
+
+
+@scalar
+def paid_ahead(instance, arm, pull, step, stream):
+    """A reward that was drawn ahead, if they were; unseen rewards are drawn when they are asked for."""
+    if stream.cursor[3] == REWARDS and instance.paid.shape[1] > 1:
+        return instance.paid[arm, pull]
+    return drawn(instance, arm, pull, step, stream)
+
+
+def draw_ahead(means, seed, first_run, options, paid):
+    """The kernel that draws the rewards of all pulls of all arms: neighbouring threads draw neighbouring pulls of one arm."""
+    arms, horizon = paid.shape[1], paid.shape[2]
+    run = cuda.blockIdx.y
+    place = cuda.grid(1)
+    if place >= arms * horizon:
+        return
+    arm = place // horizon
+    pull = place - arm * horizon
+    cursor = cuda.local.array(4, int64)
+    cursor[3] = REWARDS
+    key0, key1 = instance_key(seed, first_run + run)
+    stream = Stream(key0, key1, cursor)
+    aim(stream, arm, pull)
+    paid[run, arm, pull] = drawn(Drawn(means[run], options, paid[run]), arm, pull, 0, stream)
+
+
 def play_threads(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
-                 out):  # fmt: skip
+                 paid, out):  # fmt: skip
     """The kernel with a thread per job. `out` is (params, instances, checkpoints), NaN where a job could not go on."""
     job = cuda.grid(1)
     rows = params.shape[0]
@@ -55,8 +89,9 @@ def play_threads(means, features, seed, first_run, options, params, policy_optio
     noise = (first_noise + row) * 256 if first_noise > 0 else 0
     aim_all(cursors, noise)
     setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
-    fine = play(Instance(means[run], options), setting, params[row], Stream(key0, key1, cursors[0]),
-                Stream(key0, key1, cursors[1]), Stream(key0, key1, cursors[2]), floats, integers, pulls[:arms],
+    instance = Drawn(means[run], options, paid[run if paid.shape[2] > 1 else 0])
+    fine = play(instance, setting, params[row], Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]),
+                Stream(key0, key1, cursors[2]), floats, integers, pulls[:arms],
                 totals[:arms], at, realised, out[row, run], trouble)  # fmt: skip
     if not fine:
         out[row, run, 0] = math.nan
@@ -74,8 +109,8 @@ def aim_all(cursors, noise):
 
 
 def play_teams(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
-               out):  # fmt: skip
-    """The kernel with a team per job. A team that has none plays along with the last, so that all of a block stay together."""
+               paid, out):  # fmt: skip
+    """The kernel with a team per job."""
     number = cuda.grid(1) // WARP
     rows = params.shape[0]
     if number >= rows * means.shape[0]:
@@ -85,16 +120,17 @@ def play_teams(means, features, seed, first_run, options, params, policy_options
     arms = means.shape[1]
     place = cuda.threadIdx.x // WARP
     held = cuda.local.array(held_room, precision)
-    commons = cuda.shared.array((TEAMS, common_room), precision)
-    counts = cuda.shared.array((TEAMS, arms_room), int64)
-    sums = cuda.shared.array((TEAMS, arms_room), float64)
+    commons = cuda.shared.array((teams, common_room), precision)
+    counts = cuda.shared.array((teams, arms_room), int64)
+    sums = cuda.shared.array((teams, arms_room), float64)
     cursors = cuda.local.array((3, 4), int64)
     key0, key1 = instance_key(seed, first_run + run)
     noise = (first_noise + row) * 256 if first_noise > 0 else 0
     aim_all(cursors, noise)
     setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
-    fine = play(Instance(means[run], options), setting, params[row], Stream(key0, key1, cursors[0]),
-                Stream(key0, key1, cursors[1]), Stream(key0, key1, cursors[2]), held, commons[place],
+    instance = Drawn(means[run], options, paid[run if paid.shape[2] > 1 else 0])
+    fine = play(instance, setting, params[row], Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]),
+                Stream(key0, key1, cursors[2]), held, commons[place],
                 counts[place, :arms], sums[place, :arms], at, realised, out[row, run])  # fmt: skip
     if not fine and lane() == 0:
         out[row, run, 0] = math.nan

@@ -1,4 +1,4 @@
-"""Plays jobs on threads: blocks of instances in, regrets out, the same numbers for any threads and any chunking."""
+"""Plays jobs on threads of the CPU: blocks of instances in, regrets out, the same numbers for any threads and any chunking."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Job:
     noise: str = "shared"
     at: tuple[int, ...] = ()
     shortcut: bool = True
+    device: str = "cpu"
 
 
 def shortcut_for(policy: Policy, problem: Problem) -> Play | None:
@@ -48,11 +49,11 @@ def shortcut_for(policy: Policy, problem: Problem) -> Play | None:
     return None
 
 
-def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
-    """The compiled kernel for a job, and the floats and integers that it needs for a run."""
+def slots_for(job: Job) -> tuple[dict[str, Any], int, int]:
+    """What the slots of a loop are filled with for a job, and the floats and integers that it needs for a run."""
     policy, problem = job.policy, job.problem
     shortcut = shortcut_for(policy, problem) if job.shortcut else None
-    slots: dict[str, Callable[..., Any] | None] = {"reward": problem.reward, **dims_of(policy, problem)}
+    slots: dict[str, Any] = {"reward": problem.reward, **dims_of(policy, problem)}
     if shortcut is None:
         floats, integers = policy.memory(problem.arms, problem.dims), 0
         slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
@@ -68,6 +69,12 @@ def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
             "words": problem.words,
         }
         slots |= shortcut.slots(problem)
+    return slots, floats, integers
+
+
+def kernel_for(job: Job) -> tuple[Callable[..., Any], int, int]:
+    """The compiled kernel for a job, and the floats and integers that it needs for a run."""
+    slots, floats, integers = slots_for(job)
     return kernel(loop.play_block, slots), floats, integers
 
 
@@ -149,6 +156,10 @@ def play(
 
     With own noise, the rows' noise is numbered from `first_row` on. `progress` is told how many runs were just finished.
     """
+    if job.device == "gpu":
+        from banditune.engine import gpu
+
+        return gpu.play(job, read_only(params), runs, first_row=first_row, progress=progress)
     compiled, floats, integers = kernel_for(job)
     arms = job.problem.arms
     params = read_only(params)
@@ -190,7 +201,7 @@ def play(
         np.empty((1, 1, 1)),
         np.empty(5),
     )
-    compile_for(compiled, arguments(*sample), f"the policy {job.policy.name!r} on the problem {job.problem.name!r}")
+    compile_for(compiled, arguments(*sample), who(job))
     workers = jobs or cores()
     pool = ThreadPoolExecutor(min(workers, 256))
     waiting: deque[tuple[range, Future[Floats]]] = deque()
@@ -206,6 +217,11 @@ def play(
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)
     return out
+
+
+def who(job: Job) -> str:
+    """A job's name in a complaint."""
+    return f"the policy {job.policy.name!r} on the problem {job.problem.name!r}"
 
 
 def strip(size: int) -> Floats:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from banditune.contracts import Floats, Integers, Slot, scalar
+from banditune.contracts import Floats, Integers, Slot, bulky, scalar
 from banditune.streams import (
     LANES,
     PSEUDO,
@@ -111,7 +111,7 @@ def outcomes_of(state, instance, arm, pull, rewards):
     return int(state.word[arm]) >> (pull % LANES)
 
 
-@scalar
+@bulky
 def density(a, b, x):
     """The density of Beta(a, b) at x, by Stirling's formula with its error.
 
@@ -163,7 +163,7 @@ def draw_above(a, b, x, agent):
     return value if value > x else -1.0
 
 
-@scalar
+@bulky
 def tail_draw(a, b, slope, x, agent):
     """Accept or reject a proposal beyond x, on the side where the tangent falls; -1 if it is rejected.
 

@@ -15,9 +15,11 @@ Numbers of a team are float32 or float64, as its memory is; `real` makes a const
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from banditune.contracts import Slot, scalar
+from banditune.contracts import Slot, Team, scalar
+
+__all__ = ["ALONE", "Team", "any_of", "best", "from_lane", "lane", "members", "real", "share", "sync", "total"]
 
 lane = Slot("lane")
 """The number of this thread in its team."""
@@ -37,22 +39,6 @@ from_lane = Slot("from_lane")
 """The number that the thread `lane` has."""
 real = Slot("real")
 """A number in the team's precision."""
-
-
-class Team(NamedTuple):
-    """How a team plays a policy: the policy's four functions for a team.
-
-    `view(held, common, setting)`, then as in `Policy`; `stands_for` are the policy's own functions that they replace.
-    `held(share, dims)` and `common(arms, dims)` say how many numbers a thread and a team keep.
-    """
-
-    view: Callable[..., Any]
-    start: Callable[..., Any]
-    choose: Callable[..., Any]
-    update: Callable[..., Any]
-    held: Callable[[int, int], int]
-    common: Callable[[int, int], int]
-    stands_for: tuple[Callable[..., Any], ...]
 
 
 @scalar

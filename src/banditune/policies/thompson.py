@@ -66,7 +66,8 @@ LAZY = Play(
     (choose_sample, update_success),
     lambda arms, dims: (5 * arms, 4 * arms + 5),
     applies=lambda policy, problem: min(policy.prior) >= 1,
-    slots=lambda problem: {"outcomes": problem.words or words_from_rewards},
+    slots=lambda problem: {"outcomes": problem.outcomes or words_from_rewards},
+    reads=lambda problem: problem.outcomes is None,
 )
 
 

@@ -107,12 +107,14 @@ def advance_stay(instance, setting, params, agent, rewards, floats, integers, pu
         if not pull_once(instance, setting, params, rewards, total, value, pulls, step):
             return False
         step += 1
+    leader, rival = leader_and_rival(value)
+    # One pull in each turn of the loop, whether the leader stays or not: threads of a GPU stay together so.
     while step < last:
-        leader, rival = leader_and_rival(value)
-        while step < last and stays(value, leader, rival):
-            if not pull_once(instance, setting, params, rewards, total, value, pulls, leader):
-                return False
-            step += 1
+        if not pull_once(instance, setting, params, rewards, total, value, pulls, leader):
+            return False
+        step += 1
+        if not stays(value, leader, rival):
+            leader, rival = leader_and_rival(value)
     return True
 
 
@@ -292,6 +294,7 @@ LEVEL = Play(
     (choose_bound, update_bound),
     lambda arms, dims: (4 * arms, 2 * arms),
     applies=lambda policy, problem: problem.words is not None,
+    reads=lambda problem: False,
 )
 
 

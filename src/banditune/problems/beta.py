@@ -9,18 +9,36 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_arms, check_names, check_number, columns, pairs
-from banditune.contracts import Instances, Problem, scalar
-from banditune.streams import beta
+from banditune.contracts import Instances, Problem, scalar, with_outcomes
+from banditune.streams import PSEUDO, bernoulli_pull, bernoulli_word, beta
 
 
 @scalar
+def beta_outcomes(instance, arm, number, stream):
+    """The pseudo-rewards of pulls 32 number .. 32 number + 31 of an arm, a bit each."""
+    stream.cursor[3] += PSEUDO
+    word = bernoulli_word(stream, number, instance.means[arm])
+    stream.cursor[3] -= PSEUDO
+    return word
+
+
+@with_outcomes(beta_outcomes)
+@scalar
 def beta_reward(instance, arm, pull, step, stream):
-    """A draw from Beta(v m, v (1 - m)); a mean of 0 or 1 always pays itself."""
+    """A draw from Beta(a, b), a = v m and b = v (1 - m); a mean of 0 or 1 always pays itself.
+
+    The pseudo-reward comes first, 1 with probability m, then the reward, from Beta(a + 1, b) or Beta(a, b + 1): their
+    densities are y / m and (1 - y) / (1 - m) times that of Beta(a, b), so together they are Beta(a, b), and given the
+    reward y the pseudo-reward is 1 with probability y. So who only needs pseudo-rewards draws no rewards.
+    """
     mean = instance.means[arm]
     v = instance.options[0]
     if mean <= 0.0 or mean >= 1.0:
         return mean
-    return beta(stream, v * mean, v * (1.0 - mean))
+    stream.cursor[3] += PSEUDO
+    success = bernoulli_pull(stream, pull, mean)
+    stream.cursor[3] -= PSEUDO
+    return beta(stream, v * mean + success, v * (1.0 - mean) + (1.0 - success))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,70 @@
+"""Which devices there are: what `device=` may say, and what `banditune doctor` finds."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any
+
+from banditune.contracts import BadRequest
+
+DEVICES = ("cpu", "gpu", "auto")
+
+INSTALL = "pip install 'banditune[gpu]'"
+
+
+def resolved(device: Any) -> str:
+    """ "cpu" or "gpu": `auto` takes a GPU if one can be used."""
+    if device not in DEVICES:
+        raise BadRequest(f"`device` must be one of {', '.join(map(repr, DEVICES))}, but got {device!r}.")
+    if device == "cpu":
+        return "cpu"
+    trouble = gpu_trouble()
+    if trouble and device == "gpu":
+        raise BadRequest(f'device="gpu" needs an NVIDIA GPU, its driver and numba-cuda, but {trouble}.')
+    return "cpu" if trouble else "gpu"
+
+
+def gpu_trouble() -> str | None:
+    """Why no GPU can be used, as the end of a sentence; None if one can."""
+    if find_spec("numba_cuda") is None:
+        return f"numba-cuda is not installed; {INSTALL} brings it"
+    try:
+        from numba import cuda
+
+        if simulated():
+            return None
+        if not cuda.is_available():
+            return f"no GPU can be reached ({driver_trouble()}); `nvidia-smi` must show one on this machine"
+        if not cuda.cudadrv.nvvm.is_available():
+            return f"the compiler for GPUs (NVVM) is missing; {INSTALL} brings it"
+    except Exception as error:
+        return f"numba-cuda does not work here ({type(error).__name__}: {error}); {INSTALL} may repair it"
+    return None
+
+
+def simulated() -> bool:
+    """Whether CUDA's simulator plays the GPU."""
+    from numba import config
+
+    return bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
+
+
+def driver_trouble() -> str:
+    """What CUDA's driver says, in a few words."""
+    try:
+        from numba import cuda
+
+        cuda.current_context()
+    except Exception as error:
+        lines = [line.strip(" :.") for line in str(error).splitlines() if line.strip(" :.")]
+        return next((line for line in reversed(lines) if "driver" in line.lower()), lines[0] if lines else str(error))
+    return "it answers"
+
+
+def package(name: str) -> str | None:
+    """The version of an installed package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
