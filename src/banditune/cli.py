@@ -60,6 +60,7 @@ Regret = Annotated[str, typer.Option(metavar="expected|realised", help="Which re
 Noise = Annotated[str, typer.Option(metavar="shared|own", help="Reward noise of the parameter values on an instance.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; all cores unless told.")]
 Shortcut = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
+Device = Annotated[str, typer.Option(metavar="cpu|gpu|auto", help="Where to play; auto takes a GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figure (.svg, .png, .pdf).")]
@@ -100,6 +101,7 @@ def tune(
     noise: Noise = "shared",
     jobs: Jobs = None,
     shortcut: Shortcut = True,
+    device: Device = "cpu",
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -113,7 +115,7 @@ def tune(
             policy_named(policy),
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner), horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret,
-            noise=noise, jobs=jobs, shortcut=shortcut, curve=plot is not None, progress=progress,
+            noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=plot is not None, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet)
@@ -137,6 +139,7 @@ def curve(
     noise: Noise = "shared",
     jobs: Jobs = None,
     shortcut: Shortcut = True,
+    device: Device = "cpu",
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -151,7 +154,7 @@ def curve(
             policy_named(policy),
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             None if values is None else parsed(values), horizon=horizon, runs=runs, seed=seed, regret=regret,
-            noise=noise, jobs=jobs, shortcut=shortcut, progress=progress,
+            noise=noise, jobs=jobs, shortcut=shortcut, device=device, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet)
@@ -176,6 +179,7 @@ def compare(
     noise: Noise = "shared",
     jobs: Jobs = None,
     shortcut: Shortcut = True,
+    device: Device = "cpu",
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -190,10 +194,28 @@ def compare(
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner),
             horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
-            shortcut=shortcut, progress=progress,
+            shortcut=shortcut, device=device, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+
+
+@app.command()
+def doctor(device: Device = "auto", json: Json = False) -> None:
+    """What this machine has, what works, and what to install; exit code 1 if something is broken."""
+    from banditune.report.tables import diagnosis
+    from banditune.study.doctor import examined
+    from banditune.study.door import job_of
+
+    job = job_of(policy_named("ucb1"), problem_named("bernoulli", arms=3), horizon=1000)
+    found = attended(lambda told: examined(job, device), quiet=False)
+    if json:
+        import json as codec
+
+        typer.echo(codec.dumps(found))
+    else:
+        typer.echo(diagnosis(found))
+    raise typer.Exit(0 if found["works"] else 1)
 
 
 @app.command("list")

@@ -110,6 +110,7 @@ class Setup(Record):
     shortcut: bool
     versions: Mapping[str, str]
     tuner: Mapping[str, Any] | None = None
+    device: str = "cpu"
 
     @property
     def tuner_name(self) -> str:

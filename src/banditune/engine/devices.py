@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -60,11 +59,3 @@ def driver_trouble() -> str:
         lines = [line.strip(" :.") for line in str(error).splitlines() if line.strip(" :.")]
         return next((line for line in reversed(lines) if "driver" in line.lower()), lines[0] if lines else str(error))
     return "it answers"
-
-
-def package(name: str) -> str | None:
-    """The version of an installed package."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -47,6 +47,20 @@ def _(result: Tuning) -> str:
     )
 
 
+def diagnosis(found: Mapping[str, Any]) -> str:
+    """What the doctor found, a line for each thing and advice below it."""
+    signs = {True: "ok", False: "NOT OK", None: ""}
+    rows = [(check["what"], signs[check["works"]], check["found"]) for check in found["checks"]]
+    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    lines = []
+    for row, check in zip(rows, found["checks"], strict=True):
+        lines.append(f"{row[0].ljust(widths[0])}  {row[1].ljust(widths[1])}  {row[2]}".rstrip())
+        if check["advice"]:
+            lines.append(f"{' ' * widths[0]}  {check['advice']}")
+    lines += ["", "All is well." if found["works"] else "Something is not well: see above."]
+    return "\n".join(lines)
+
+
 def headline(setup: Setup) -> str:
     """Policy, problem and horizon."""
     who = f"{policy_words(setup.policy)} on " if setup.policy else ""

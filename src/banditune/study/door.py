@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner, described
+from banditune.engine.devices import resolved
 from banditune.engine.run import Job
 from banditune.results import Setup
 
@@ -49,6 +50,7 @@ def job_of(
     noise: Any = "shared",
     at: Any = None,
     shortcut: Any = True,
+    device: Any = "cpu",
 ) -> Job:
     """A checked job."""
     if not isinstance(policy, Policy):
@@ -66,6 +68,7 @@ def job_of(
         one_of("noise", noise, ("shared", "own")),
         checkpoints(at, horizon),
         bool(shortcut),
+        resolved(device),
     )
     if policy.pulls_every_arm and horizon < problem.arms:
         raise BadRequest(
@@ -181,4 +184,5 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
             "python": platform.python_version(),
         },
         described(tuner) if tuner else None,
+        job.device,
     )

@@ -43,15 +43,18 @@ def simulate(
     first: int = 0,
     jobs: int | None = None,
     shortcut: bool = True,
+    device: str = "cpu",
     progress: Progress | None = None,
 ) -> Floats:
     """Regrets of parameter values on problem instances: an array (values, runs), or (values, runs, len(at)).
 
     Run r plays instance r for every value, so columns are paired; `first` is the first run. With no values, theory's are
     played. `at` asks for the regret after certain steps. `noise="own"` gives each value reward noise of its own;
-    `shortcut=False` plays step by step.
+    `shortcut=False` plays step by step; `device` is "cpu", "gpu", or "auto" for a GPU if there is one.
     """
-    job = job_of(policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, at=at, shortcut=shortcut)
+    job = job_of(
+        policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, at=at, shortcut=shortcut, device=device
+    )
     params = rows(job, values)
     first, runs = whole("first", first, 0, 2 * LARGEST), whole("runs", runs)
     told = _Told(progress, len(params) * runs)
@@ -71,6 +74,7 @@ def curve(
     noise: str = "shared",
     jobs: int | None = None,
     shortcut: bool = True,
+    device: str = "cpu",
     progress: Progress | None = None,
 ) -> Curve:
     """Bayes regret over parameter values with standard errors, and a test whether it has a single dip.
@@ -78,7 +82,9 @@ def curve(
     With no values, it starts from an even grid and adds values where the curve bends most. `best` is the value with the
     lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low.
     """
-    job = job_of(policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut)
+    job = job_of(
+        policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
+    )
     runs = whole("runs", runs, 2)
     return _curve(job, values, range(runs), _jobs(jobs), progress)
 
@@ -162,6 +168,7 @@ def tune(
     noise: str = "shared",
     jobs: int | None = None,
     shortcut: bool = True,
+    device: str = "cpu",
     curve: bool = False,
     progress: Progress | None = None,
 ) -> Tuning:
@@ -170,7 +177,9 @@ def tune(
     Afterwards the answer and theory's value are played on `validate` fresh instances, the same for both: what is
     reported was not seen by the search. With `curve`, the regret curve is drawn on fresh instances too.
     """
-    job = job_of(policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut)
+    job = job_of(
+        policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
+    )
     tuner = _tuner(tuner)
     among = only_range(job)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
@@ -231,6 +240,7 @@ def compare(
     noise: str = "shared",
     jobs: int | None = None,
     shortcut: bool = True,
+    device: str = "cpu",
     progress: Progress | None = None,
 ) -> Comparison:
     """Tune each policy with the same budget, then play all on the same fresh instances; differences are paired.
@@ -243,7 +253,9 @@ def compare(
     if not isinstance(policies, Sequence) or len(policies) < 2:
         raise BadRequest(f"`policies` must be two policies or more, but got {policies!r}.")
     todo = [
-        job_of(policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut)
+        job_of(
+            policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
+        )
         for policy in policies
     ]
     tunable = [len(ranges(job)) == 1 for job in todo]

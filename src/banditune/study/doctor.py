@@ -1,0 +1,124 @@
+"""What this machine has, what works and what to do: `banditune doctor`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from time import perf_counter
+from typing import Any
+
+from banditune.contracts import BadRequest
+from banditune.engine.bind import cache_folder
+from banditune.engine.devices import DEVICES, INSTALL, gpu_trouble, simulated
+from banditune.engine.run import Job, cores, play
+
+
+def package(name: str) -> str | None:
+    """The version of an installed package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def examined(job: Job, device: str = "auto") -> dict[str, Any]:
+    """What was found on this machine, whether it works and what to do, a record per thing; `works` says if all is well.
+
+    The job is played to see what works. A GPU is only missed where one is there that cannot be used, or where `device` is
+    "gpu".
+    """
+    if device not in DEVICES:
+        raise BadRequest(f"`device` must be one of {', '.join(map(repr, DEVICES))}, but got {device!r}.")
+    checks = [versions(), cores_and_memory(), cache(), plays(job, "cpu")]
+    if device != "cpu":
+        there = smi()
+        trouble = gpu_trouble()
+        wanted = device == "gpu" or there is not None
+        checks.append(
+            checked("GPU", gpu_found() if trouble is None else there or "none", None if there else not wanted)
+        )
+        extra = package("numba-cuda")
+        advice = f"install it with {INSTALL}" if extra is None and wanted else ""
+        checks.append(checked("numba-cuda", extra or "not installed", extra is not None or not wanted, advice))
+        if trouble is None:
+            checks.append(plays(job, "gpu"))
+        else:
+            checks.append(checked("plays on the GPU", "no", not wanted, trouble))
+    return {"works": all(check["works"] is not False for check in checks), "checks": checks}
+
+
+def checked(what: str, found: str, works: bool | None = None, advice: str = "") -> dict[str, Any]:
+    """One line of a diagnosis; `works` is None where there is nothing to work."""
+    return {"what": what, "found": found, "works": works, "advice": advice}
+
+
+def versions() -> dict[str, Any]:
+    """banditune and what it stands on."""
+    from banditune import __version__
+
+    told = ", ".join(f"{name} {package(name)}" for name in ("numpy", "numba", "llvmlite"))
+    return checked("versions", f"banditune {__version__}, python {platform.python_version()}, {told}")
+
+
+def cores_and_memory() -> dict[str, Any]:
+    """Cores that this process may use, and memory that is free."""
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    except (AttributeError, OSError, ValueError):
+        return checked("cores", f"{cores()}")
+    return checked("cores", f"{cores()}, {free:.1f} GiB of memory free")
+
+
+def cache() -> dict[str, Any]:
+    """The folder of compiled kernels."""
+    folder = cache_folder()
+    if folder is None:
+        advice = "set BANDITUNE_CACHE to a folder that can be written; until then every process compiles anew"
+        return checked("cache folder", "none can be written", False, advice)
+    sizes = [path.stat().st_size for path in folder.rglob("*.nb[ci]")]
+    return checked("cache folder", f"{folder} ({len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB)", True)
+
+
+def plays(job: Job, device: str) -> dict[str, Any]:
+    """Whether a policy can be compiled and played, and step by step loses what its shortcut does."""
+    name = {"cpu": "plays on the CPU", "gpu": "plays on the GPU"}[device]
+    began = perf_counter()
+    try:
+        usual = play(job, [[0.5], [1.0]], range(4))
+        found = play(replace(job, device=device, shortcut=device == "gpu"), [[0.5], [1.0]], range(4))
+    except Exception as error:
+        return checked(name, "no", False, f"{type(error).__name__}: {error}")
+    if not (found == usual).all():
+        return checked(name, "wrong regrets", False, "please report this, with the lines above")
+    return checked(name, f"yes ({perf_counter() - began:.1f} s, most of it to compile or load)", True)
+
+
+def smi() -> str | None:
+    """GPUs and driver as `nvidia-smi` tells them, without numba-cuda; None where it tells of none."""
+    fields = "--query-gpu=name,driver_version,memory.free"
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", fields, "--format=csv,noheader"], capture_output=True, text=True, timeout=20
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    gpus = [line.split(", ") for line in done.stdout.splitlines() if line.count(", ") == 2]
+    return "; ".join(f"{name}, driver {driver}, {free} free" for name, driver, free in gpus) or None
+
+
+def gpu_found() -> str:
+    """The GPU that would play."""
+    from numba import cuda
+
+    if simulated():
+        return "CUDA's simulator (NUMBA_ENABLE_CUDASIM is set)"
+    gpu = cuda.get_current_device()
+    name = gpu.name.decode() if isinstance(gpu.name, bytes) else gpu.name
+    memory = cuda.current_context().get_memory_info()
+    capability = ".".join(map(str, gpu.compute_capability))
+    driver = (smi() or "").partition("driver ")[2].partition(",")[0] or "unknown"
+    room = f"{memory.free / 2**30:.0f} of {memory.total / 2**30:.0f} GiB free"
+    return f"{name}, compute capability {capability}, driver {driver}, {room}"
