@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from numpy import int32
+
 from banditune.contracts import Instance, Setting, Slot, rare, scalar
 from banditune.streams import AGENT, LANES, LOW32, REWARDS, UNSEEN, Stream, aim, ones, philox
 
@@ -26,6 +28,7 @@ lane = Slot("lane")
 members = Slot("members")
 sync = Slot("sync")
 total = Slot("total")
+from_lane = Slot("from_lane")
 
 BAD_ARM = 1.0
 BAD_REWARD = 2.0
@@ -148,7 +151,11 @@ def play_leaps(instance, setting, params, agent, rewards, unseen, floats, intege
 
 @scalar
 def play_together(instance, setting, params, agent, rewards, unseen, held, common, pulls, totals, at, realised, out):
-    """The plain loop for a team; False where the policy or the problem broke its promise."""
+    """The plain loop for a team; False where the policy or the problem broke its promise.
+
+    Once an arm is pulled a second time in a row, threads draw the rewards of the next pulls, one each, for the steps at
+    which they come if the arm goes on being pulled.
+    """
     setting = known(setting)
     for arm in range(lane(), setting.arms, members()):
         pulls[arm] = 0
@@ -160,13 +167,24 @@ def play_together(instance, setting, params, agent, rewards, unseen, held, commo
     unseen_total = 0.0
     unseen_count = at[0] - at[0]
     checkpoint = 0
+    last = -1
+    drawn = 0.0
+    taken = 0
+    ready = 0
     for step in range(at[len(at) - 1]):
         arm = choose(state, setting, step, params, agent)
         if not (arm >= 0 and arm < setting.arms):
             return False
         pull = int(pulls[arm])
-        aim(rewards, arm, pull)
-        paid = reward(instance, arm, pull, step, rewards)
+        if arm != last or taken == ready:
+            ahead = lane() if arm == last else 0
+            ready = members() if arm == last else 1
+            aim(rewards, arm, pull + ahead)
+            drawn = reward(instance, arm, pull + ahead, step + ahead, rewards)
+            last = arm
+            taken = 0
+        paid = from_lane(drawn, int32(taken))
+        taken += 1
         if not math.isfinite(paid):
             return False
         sync()

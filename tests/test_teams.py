@@ -1,0 +1,218 @@
+"""Teams of threads against the plain loop: a team of one compiled, teams of several as Python's threads."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import banditune as bt
+from banditune.contracts import Instance, Setting
+from banditune.engine import loop
+from banditune.engine.run import Job, cut, instances, play, read_only
+from banditune.policies import team_linear
+from banditune.policies.team_linear import LINTS, LINUCB
+from banditune.streams import AGENT, REWARDS, UNSEEN, Stream
+from teams import alone
+
+GAMMAS = [[0.0], [0.1], [0.25], [1.0]]
+CORRELATED = (0.5, 0.3 * np.eye(3) + 0.7)
+AT = (1, 2, 7, 41, 200, 701, 1500)
+CASES = [
+    (bt.Linear(arms=40, dims=3), {}),
+    (bt.Linear(arms=40, dims=3, prior=CORRELATED), {"prior": CORRELATED, "noise": 1.5}),
+    (bt.Linear(arms=5, dims=3, noise=0.1), {"noise": 0.1, "theory": "theorem"}),
+    (bt.Linear(arms=5, dims=3), {"prior": ([1, 0, -1], np.diag([4.0, 1.0, 0.01]))}),
+]
+
+
+def differing(fast, plain):
+    """How many runs are not the same but for rounding."""
+    return (np.abs(fast - plain).max(axis=2) > 1e-9 * (1 + np.abs(plain[..., -1]))).sum()
+
+
+@pytest.mark.parametrize(("problem", "options"), CASES)
+@pytest.mark.parametrize("regret", ["expected", "realised"])
+def test_linucb_team_of_one_pulls_the_arms_of_the_plain_loop(problem, options, regret):
+    """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
+    job = Job(bt.LinUCB(**options), problem, 1500, at=AT, seed=3, regret=regret, shortcut=False)
+    team = alone(job, LINUCB, GAMMAS, range(60))
+    assert differing(team, play(job, GAMMAS, range(60))) <= 1
+
+
+def test_linucb_team_takes_ties_as_the_plain_loop():
+    features = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 2, axis=0)
+    job = Job(bt.LinUCB(), bt.Linear(features=features), 700, at=(1, 7, 200, 700), shortcut=False)
+    assert differing(alone(job, LINUCB, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
+
+
+@pytest.mark.parametrize("refresh", [1, 7])
+def test_linucb_team_learns_afresh(monkeypatch, refresh):
+    """With rounding far below what can be seen here, it makes no difference how often everything is computed afresh."""
+    monkeypatch.setattr(team_linear, "REFRESH", refresh)
+    problem, options = CASES[3] if refresh == 1 else CASES[1]
+    job = Job(bt.LinUCB(**options), problem, 1500, at=AT, seed=4, shortcut=False)
+    assert differing(alone(job, LINUCB, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
+
+
+@pytest.mark.parametrize(("problem", "options"), CASES)
+def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
+    options = {name: value for name, value in options.items() if name != "theory"}
+    copies, runs = 6, 250
+    rows = [[gamma] for gamma in (0.1, 0.4, 1.0) for _ in range(copies)]
+    job = Job(bt.LinTS(**options), problem, 300, at=(1, 30, 300), noise="own", shortcut=False)
+    team = alone(job, LINTS, rows, range(runs)).reshape(3, copies, runs, 3)
+    plain = play(job, rows, range(runs)).reshape(3, copies, runs, 3)
+    for fast, slow in zip(np.moveaxis(team, 3, 1).reshape(9, copies, runs),
+                          np.moveaxis(plain, 3, 1).reshape(9, copies, runs), strict=True):  # fmt: skip
+        # The same instances with other noise: their differences are independent and have mean 0.
+        difference = (fast - slow).mean(axis=0)
+        assert abs(difference.mean()) <= 4 * difference.std() / math.sqrt(runs)
+        assert stats.ks_2samp(fast.ravel(), slow.ravel(), method="asymp").pvalue > 1e-4
+
+
+def test_lints_team_at_gamma_0_is_the_plain_loop():
+    job = Job(bt.LinTS(), bt.Linear(arms=40, dims=3), 1500, at=AT, shortcut=False)
+    assert differing(alone(job, LINTS, [[0.0]], range(60)), play(job, [[0.0]], range(60))) <= 1
+
+
+@pytest.mark.parametrize("refresh", [3, 1000])
+def test_lints_team_learns_afresh(monkeypatch, refresh):
+    """Longer than `REFRESH` stays, and with a refresh whenever new normals are due: the plain loop's law."""
+    monkeypatch.setattr(team_linear, "REFRESH", refresh)
+    job = Job(bt.LinTS(), bt.Linear(arms=40, dims=3), 2500, at=(30, 2500), noise="own", shortcut=False)
+    rows = [[1.0]] * 4
+    difference = (alone(job, LINTS, rows, range(250)) - play(job, rows, range(250))).mean(axis=0)
+    assert (np.abs(difference.mean(axis=0)) <= 4 * difference.std(axis=0) / math.sqrt(250)).all()
+
+
+class Threads:
+    """A team of Python's threads in the places of a GPU's: fills the slots of modules that run as plain Python."""
+
+    def __init__(self, members):
+        self.size = members
+        self.mine = threading.local()
+        self.told = [None] * members
+        self.barrier = threading.Barrier(members, timeout=60)
+
+    def sync(self):
+        self.barrier.wait()
+
+    def all(self, value):
+        """What every thread says."""
+        self.told[self.mine.lane] = value
+        self.barrier.wait()
+        found = list(self.told)
+        self.barrier.wait()
+        return found
+
+    def slots(self, arms):
+        return {
+            "lane": lambda: self.mine.lane, "members": lambda: self.size, "share": lambda: -(-arms // self.size),
+            "sync": self.sync, "total": lambda value: math.fsum(self.all(value)),
+            "best": self.best,
+            "any_of": lambda said: any(self.all(said)), "from_lane": lambda value, lane: self.all(value)[lane],
+            "real": float,
+        }  # fmt: skip
+
+    def best(self, value, arm):
+        value, arm = max(self.all((value, -arm)))
+        return value, -arm
+
+
+def together(monkeypatch, job, team, params, run, members):
+    """Regrets of one run by a team of several threads, what each of them held, what was common, what was pulled."""
+    policy, problem = job.policy, job.problem
+    arms, dims = problem.arms, problem.dims
+    threads = Threads(members)
+    slots = {**threads.slots(arms), "view": team.view, "start": team.start, "choose": team.choose,
+             "update": team.update, "reward": problem.reward, "known": lambda setting: setting}  # fmt: skip
+    for module in (loop, team_linear):
+        for name, filling in slots.items():
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, filling)
+    means, features = cut(instances(problem, job.seed, 0), slice(run, run + 1))
+    setting = Setting(arms, dims, job.horizon, features[0], read_only(policy.options(arms, dims, job.horizon)))
+    key = [int(word) for word in loop.instance_key(job.seed, run)]
+    held = np.full((members, team.held(-(-arms // members), dims)), np.nan)
+    common = np.full(team.common(arms, dims), np.nan)
+    pulls, totals, at = np.zeros(arms, np.int64), np.zeros(arms), np.array(job.at)
+    out = np.empty(len(at))
+    fine = [False] * members
+
+    def play_one(lane):
+        threads.mine.lane = lane
+        streams = [Stream(*key, np.array([0, 0, 0, kind])) for kind in (AGENT, REWARDS, UNSEEN)]
+        try:
+            fine[lane] = loop.play_together(Instance(means[0], read_only(problem.options())), setting, params, *streams,
+                                            held[lane], common, pulls, totals, at, job.regret == "realised",
+                                            out)  # fmt: skip
+        finally:
+            if not fine[lane]:
+                threads.barrier.abort()
+
+    players = [threading.Thread(target=play_one, args=(lane,)) for lane in range(members)]
+    for player in players:
+        player.start()
+    for player in players:
+        player.join()
+    assert all(fine)
+    return out, held, common, pulls, totals, setting
+
+
+def posterior(policy, setting, pulls, totals):
+    """Ridge regression by NumPy: (theta, G^-1)."""
+    dims = setting.dims
+    mean, root = setting.options[1 : 1 + dims], setting.options[1 + dims : 1 + dims + dims * dims].reshape(dims, dims)
+    x = setting.features.T @ root
+    gram = policy.noise**2 * np.eye(dims) + (x.T * pulls) @ x
+    moment = x.T @ (totals - pulls * (setting.features.T @ mean))
+    return mean + root @ np.linalg.solve(gram, moment), root @ np.linalg.inv(gram) @ root.T
+
+
+@pytest.mark.parametrize(
+    ("members", "arms", "dims", "horizon"),
+    [(1, 5, 3, 40), (2, 2, 1, 40), (4, 11, 6, 40), (8, 3, 2, 30), (32, 37, 3, 20)],
+)
+@pytest.mark.parametrize("refresh", [2, 1000])
+def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, members, arms, dims, horizon, refresh):
+    monkeypatch.setattr(team_linear, "REFRESH", refresh)
+    problem = bt.Linear(arms=arms, dims=dims)
+    prior = (0.5, 0.3 * np.eye(dims) + 0.7)
+    share = -(-arms // members)
+    for policy, team in ((bt.LinUCB(prior=prior), LINUCB), (bt.LinTS(prior=prior), LINTS)):
+        job = Job(policy, problem, horizon, at=(3, horizon), shortcut=False, regret="realised")
+        out, held, common, pulls, totals, setting = together(monkeypatch, job, team, (1.0,), 1, members)
+        assert pulls.sum() == horizon
+        assert np.isfinite(out).all()
+        state = team.view(held[0], common, setting)
+        m, error = state.numbers[0], state.numbers[1]
+        leader, q, score = int(state.facts[0]), state.facts[1], state.facts[2]
+        r = 1 / math.sqrt(1 + m * q)
+        theta, inverse = posterior(policy, setting, pulls, totals)
+        x = setting.features.T
+        known, along = (held[:, place * share : (place + 1) * share].T.ravel()[:arms] for place in range(2))
+        known = known + error * r * r * along
+        known[leader] = score + error * r * r * q
+        assert np.allclose(known, x @ theta, atol=1e-9)
+        assert np.allclose(along, along[leader] * (x @ inverse @ x[leader]) / (x[leader] @ inverse @ x[leader]))
+        if team is LINUCB:
+            square = held[:, 2 * share : 3 * share].T.ravel()[:arms] - (state.facts[4] * along * r) ** 2 * m
+            assert np.allclose(square, state.facts[4] ** 2 * np.einsum("ki,ij,kj->k", x, inverse, x))
+        else:
+            turned = held[:, 2 * share : (2 + dims) * share].reshape(members, share, dims).swapaxes(0, 1)
+            turned = turned.reshape(-1, dims)[:arms] - m * r * r / (1 + r) * np.outer(along, state.lead[:dims])
+            # Scores under a draw are x'estimate + scale turned z: normal with this covariance.
+            assert np.allclose(turned @ turned.T, x @ inverse @ x.T)
+
+
+@pytest.mark.parametrize("team", ["linucb", "lints"])
+def test_teams_of_any_size_pull_the_same_arms(monkeypatch, team):
+    policy, team = {"linucb": (bt.LinUCB(), LINUCB), "lints": (bt.LinTS(), LINTS)}[team]
+    job = Job(policy, bt.Linear(arms=11, dims=3), 60, at=(3, 20, 60), shortcut=False)
+    first, *others = (together(monkeypatch, job, team, (0.3,), 2, members)[0] for members in (1, 2, 8))
+    for other in others:
+        assert np.allclose(first, other)
