@@ -14,7 +14,7 @@ from banditune.contracts import Instance, Setting
 from banditune.engine import loop
 from banditune.engine.run import Job, cut, instances, play, read_only
 from banditune.policies import team_linear
-from banditune.policies.team_linear import LINTS, LINUCB
+from banditune.policies.linear import LINTS, LINUCB
 from banditune.streams import AGENT, REWARDS, UNSEEN, Stream
 from teams import alone
 

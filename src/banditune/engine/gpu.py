@@ -100,22 +100,21 @@ def _target(name: str, signature: Any, *, exact: bool, registers: int | None) ->
 def told_to_nvvm(exact: bool) -> Iterator[None]:
     """Compile with what numba-cuda has no option for.
 
-    Functions marked `rare` or `bulky` stay calls. `exact` code rounds every product and sum as on the CPU, and loops stay
-    as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of instructions, and threads
-    that part then wait for code.
+    `exact` code rounds every product and sum as on the CPU. In it, functions marked `rare` or `bulky` stay calls, and loops
+    stay as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of instructions, and
+    threads that part then wait for code. Threads of a team do not part.
     """
     from numba.cuda.cudadrv import nvvm
 
     compile_ir = nvvm.compile_ir
-    small = " optsize" if exact else ""
 
     def told(code: Any, **options: Any) -> Any:
         modules = [code] if isinstance(code, str) else code
-        return compile_ir([marked(module) for module in modules], **{**options, "fma": not exact})
+        return compile_ir([marked(module) if exact else module for module in modules], **options, fma=not exact)
 
     def marked(module: str) -> str:
         module = re.sub(rf"^(define [^\n]*{CALLED}[^\n]*\))", r"\1 noinline", module, flags=re.M)
-        return re.sub(r"^(define [^\n]*\)(?: noinline| alwaysinline)?)", rf"\1{small}", module, flags=re.M)
+        return re.sub(r"^(define [^\n]*\)(?: noinline| alwaysinline)?)", r"\1 optsize", module, flags=re.M)
 
     nvvm.compile_ir = told
     try:

@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
 @scalar
 def paid_ahead(instance, arm, pull, step, stream):
     """A reward that was drawn ahead, if they were; unseen rewards are drawn when they are asked for."""
-    if stream.cursor[3] == REWARDS and instance.paid.shape[1] > 1:
+    if stream.cursor[3] == REWARDS and instance.paid.shape[1] > max(1, pull):
         return instance.paid[arm, pull]
     return drawn(instance, arm, pull, step, stream)
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditune.checks import check_number
-from banditune.contracts import BadRequest, Parameter, Play, scalar, untold
+from banditune.contracts import BadRequest, Parameter, Play, Team, scalar, untold
+from banditune.policies import team_linear
 from banditune.policies.arms import parameter_records, random_arm
 from banditune.policies.lazy_linear import advance_lazy_linear, lazy_memory
 from banditune.policies.live import advance_live, live_memory
@@ -42,7 +43,12 @@ def choose_linear_bound(state, setting, step, params, stream):
     return best_score(state.shift)
 
 
-LIVE = Play("live", advance_live, (view_ridge, start_bounds, choose_linear_bound, update_ridge), live_memory)
+BOUNDS = (view_ridge, start_bounds, choose_linear_bound, update_ridge)
+LIVE = Play("live", advance_live, BOUNDS, live_memory)
+LINUCB = Team(
+    team_linear.view_bounds, team_linear.start_counts, team_linear.choose_bound, team_linear.learn_in_stay,
+    team_linear.held_bounds, team_linear.common_bounds, BOUNDS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class LinUCB(RidgePolicy):
     name = "linucb"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     plays: ClassVar[tuple[Play, ...]] = (LIVE,)
+    team: ClassVar[Team | None] = LINUCB
     start = staticmethod(start_bounds)
     choose = staticmethod(choose_linear_bound)
 
@@ -86,7 +93,12 @@ def choose_linear_sample(state, setting, step, params, stream):
     return best_score(state.score)
 
 
-LAZY = Play("lazy", advance_lazy_linear, (view_ridge, start_ridge, choose_linear_sample, update_ridge), lazy_memory)
+SAMPLES = (view_ridge, start_ridge, choose_linear_sample, update_ridge)
+LAZY = Play("lazy", advance_lazy_linear, SAMPLES, lazy_memory)
+LINTS = Team(
+    team_linear.view_samples, team_linear.start_counts, team_linear.choose_sample, team_linear.learn_in_stay,
+    team_linear.held_samples, team_linear.common_samples, SAMPLES,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,7 @@ class LinTS(RidgePolicy):
     name = "lints"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     plays: ClassVar[tuple[Play, ...]] = (LAZY,)
+    team: ClassVar[Team | None] = LINTS
     choose = staticmethod(choose_linear_sample)
 
     def __post_init__(self) -> None:

@@ -39,9 +39,8 @@ from typing import NamedTuple
 from numpy import int32
 
 from banditune.contracts import Floats, rare, scalar
-from banditune.policies.linear import choose_linear_bound, choose_linear_sample, start_bounds
-from banditune.policies.ridge import bound_factor, own_option, start_ridge, update_ridge, view_ridge
-from banditune.policies.team import Team, any_of, best, from_lane, lane, members, real, share, sync
+from banditune.policies.ridge import bound_factor, own_option
+from banditune.policies.team import any_of, best, from_lane, lane, members, real, share, sync
 from banditune.streams import aim, normal_pair
 
 REFRESH = 1000
@@ -742,12 +741,3 @@ def choose_sample(state, setting, step, params, stream):
             bring_in_samples(state, setting, r, taken)
             point_samples(state, setting, arm)
     return int(int32(facts[LEADER]))
-
-
-LINUCB = Team(view_bounds, start_counts, choose_bound, learn_in_stay, held_bounds, common_bounds,
-              (view_ridge, start_bounds, choose_linear_bound, update_ridge))  # fmt: skip
-"""How a team plays LinUCB."""
-
-LINTS = Team(view_samples, start_counts, choose_sample, learn_in_stay, held_samples, common_samples,
-             (view_ridge, start_ridge, choose_linear_sample, update_ridge))  # fmt: skip
-"""How a team plays linear Thompson sampling."""
