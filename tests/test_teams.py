@@ -14,7 +14,6 @@ from banditune.contracts import Instance, Setting
 from banditune.engine import loop
 from banditune.engine.run import Job, cut, instances, play, read_only
 from banditune.policies import team_linear
-from banditune.policies.linear import LINTS, LINUCB
 from banditune.streams import AGENT, REWARDS, UNSEEN, Stream
 from teams import alone
 
@@ -39,14 +38,14 @@ def differing(fast, plain):
 def test_linucb_team_of_one_pulls_the_arms_of_the_plain_loop(problem, options, regret):
     """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
     job = Job(bt.LinUCB(**options), problem, 1500, at=AT, seed=3, regret=regret, shortcut=False)
-    team = alone(job, LINUCB, GAMMAS, range(60))
+    team = alone(job, bt.LinUCB.team, GAMMAS, range(60))
     assert differing(team, play(job, GAMMAS, range(60))) <= 1
 
 
 def test_linucb_team_takes_ties_as_the_plain_loop():
     features = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 2, axis=0)
     job = Job(bt.LinUCB(), bt.Linear(features=features), 700, at=(1, 7, 200, 700), shortcut=False)
-    assert differing(alone(job, LINUCB, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
+    assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
 
 
 @pytest.mark.parametrize("refresh", [1, 7])
@@ -55,7 +54,7 @@ def test_linucb_team_learns_afresh(monkeypatch, refresh):
     monkeypatch.setattr(team_linear, "REFRESH", refresh)
     problem, options = CASES[3] if refresh == 1 else CASES[1]
     job = Job(bt.LinUCB(**options), problem, 1500, at=AT, seed=4, shortcut=False)
-    assert differing(alone(job, LINUCB, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
+    assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
 
 
 @pytest.mark.parametrize(("problem", "options"), CASES)
@@ -64,7 +63,7 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
     copies, runs = 6, 250
     rows = [[gamma] for gamma in (0.1, 0.4, 1.0) for _ in range(copies)]
     job = Job(bt.LinTS(**options), problem, 300, at=(1, 30, 300), noise="own", shortcut=False)
-    team = alone(job, LINTS, rows, range(runs)).reshape(3, copies, runs, 3)
+    team = alone(job, bt.LinTS.team, rows, range(runs)).reshape(3, copies, runs, 3)
     plain = play(job, rows, range(runs)).reshape(3, copies, runs, 3)
     for fast, slow in zip(np.moveaxis(team, 3, 1).reshape(9, copies, runs),
                           np.moveaxis(plain, 3, 1).reshape(9, copies, runs), strict=True):  # fmt: skip
@@ -76,7 +75,7 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
 
 def test_lints_team_at_gamma_0_is_the_plain_loop():
     job = Job(bt.LinTS(), bt.Linear(arms=40, dims=3), 1500, at=AT, shortcut=False)
-    assert differing(alone(job, LINTS, [[0.0]], range(60)), play(job, [[0.0]], range(60))) <= 1
+    assert differing(alone(job, bt.LinTS.team, [[0.0]], range(60)), play(job, [[0.0]], range(60))) <= 1
 
 
 @pytest.mark.parametrize("refresh", [3, 1000])
@@ -85,7 +84,7 @@ def test_lints_team_learns_afresh(monkeypatch, refresh):
     monkeypatch.setattr(team_linear, "REFRESH", refresh)
     job = Job(bt.LinTS(), bt.Linear(arms=40, dims=3), 2500, at=(30, 2500), noise="own", shortcut=False)
     rows = [[1.0]] * 4
-    difference = (alone(job, LINTS, rows, range(250)) - play(job, rows, range(250))).mean(axis=0)
+    difference = (alone(job, bt.LinTS.team, rows, range(250)) - play(job, rows, range(250))).mean(axis=0)
     assert (np.abs(difference.mean(axis=0)) <= 4 * difference.std(axis=0) / math.sqrt(250)).all()
 
 
@@ -183,7 +182,7 @@ def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, 
     problem = bt.Linear(arms=arms, dims=dims)
     prior = (0.5, 0.3 * np.eye(dims) + 0.7)
     share = -(-arms // members)
-    for policy, team in ((bt.LinUCB(prior=prior), LINUCB), (bt.LinTS(prior=prior), LINTS)):
+    for policy, team in ((bt.LinUCB(prior=prior), bt.LinUCB.team), (bt.LinTS(prior=prior), bt.LinTS.team)):
         job = Job(policy, problem, horizon, at=(3, horizon), shortcut=False, regret="realised")
         out, held, common, pulls, totals, setting = together(monkeypatch, job, team, (1.0,), 1, members)
         assert pulls.sum() == horizon
@@ -199,7 +198,7 @@ def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, 
         known[leader] = score + error * r * r * q
         assert np.allclose(known, x @ theta, atol=1e-9)
         assert np.allclose(along, along[leader] * (x @ inverse @ x[leader]) / (x[leader] @ inverse @ x[leader]))
-        if team is LINUCB:
+        if team is bt.LinUCB.team:
             square = held[:, 2 * share : 3 * share].T.ravel()[:arms] - (state.facts[4] * along * r) ** 2 * m
             assert np.allclose(square, state.facts[4] ** 2 * np.einsum("ki,ij,kj->k", x, inverse, x))
         else:
@@ -211,7 +210,7 @@ def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, 
 
 @pytest.mark.parametrize("team", ["linucb", "lints"])
 def test_teams_of_any_size_pull_the_same_arms(monkeypatch, team):
-    policy, team = {"linucb": (bt.LinUCB(), LINUCB), "lints": (bt.LinTS(), LINTS)}[team]
+    policy, team = {"linucb": (bt.LinUCB(), bt.LinUCB.team), "lints": (bt.LinTS(), bt.LinTS.team)}[team]
     job = Job(policy, bt.Linear(arms=11, dims=3), 60, at=(3, 20, 60), shortcut=False)
     first, *others = (together(monkeypatch, job, team, (0.3,), 2, members)[0] for members in (1, 2, 8))
     for other in others:

@@ -73,7 +73,12 @@ AHEAD_SIGNATURE = (_given(2), types.int64, types.int64, _given(1), _WRITTEN)
 WARP: dict[str, Any] = {
     "lane": grid.warp_lane, "members": grid.warp_members, "sync": grid.warp_sync, "total": grid.warp_total,
     "best": grid.warp_best, "any_of": grid.warp_any, "from_lane": grid.warp_from_lane,
+    "exchange": grid.warp_exchange,
 }  # fmt: skip
+PRECISION: dict[str, dict[str, Any]] = {
+    "float64": {"real": grid.double, "inverse": grid.double_inverse, "inverse_root": grid.double_inverse_root},
+    "float32": {"real": grid.single, "inverse": grid.single_inverse, "inverse_root": grid.single_inverse_root},
+}
 """What the slots of a team are filled with."""
 
 
@@ -190,8 +195,7 @@ def team_plan(job: Job, team: Team, precision: str, teams: int) -> Plan | None:
     slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
     slots |= {
         "play": loop.play_together, "share": constant(share), "teams": teams, "precision": dtype.type,
-        "real": grid.double if dtype == np.float64 else grid.single, "held_room": held, "common_room": common,
-        "arms_room": room(arms),
+        "held_room": held, "common_room": common, "arms_room": room(arms), **PRECISION[precision],
     }  # fmt: skip
     return Plan(grid.play_teams, slots, TOGETHER, grid.WARP, grid.WARP * teams, True)
 
@@ -341,9 +345,8 @@ def drawing(job: Job) -> Callable[[range], Instances]:
             first = block * BLOCK
             parts.append(run.cut(block_of(block), slice(max(runs.start - first, 0), runs.stop - first)))
         means = np.concatenate([means for means, _ in parts])
-        features = [features for _, features in parts]
-        return Instances(means, features[0] if job.problem.dims == 0 or len(features[0]) < len(parts[0][0])
-                         else np.concatenate(features))  # fmt: skip
+        alike = len(block_of(runs.start // BLOCK).features) == 1  # type: ignore[arg-type]
+        return Instances(means, parts[0][1] if alike else np.concatenate([features for _, features in parts]))
 
     return drawn
 

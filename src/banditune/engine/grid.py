@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from numba import cuda
-from numpy import float32, float64, int64
+from numpy import float32, float64, int32, int64
 
 from banditune.contracts import Setting, Slot, scalar
 from banditune.engine.loop import instance_key, play
@@ -31,6 +31,8 @@ WARP = 32
 """Threads in a team on a GPU."""
 
 EVERYONE = 0xFFFFFFFF
+
+MANY = int32(1 << 30)
 
 
 class Drawn(NamedTuple):
@@ -138,7 +140,7 @@ def play_teams(means, features, seed, first_run, options, params, policy_options
 
 @scalar
 def warp_lane():
-    return cuda.laneid
+    return cuda.laneid & 31  # so that the compiler knows that it is no less than 0
 
 
 @scalar
@@ -163,13 +165,19 @@ def warp_total(value):
 
 @scalar
 def warp_best(value, arm):
+    """First the highest value; mostly one thread has it, and says which arm it is."""
+    highest = value
     for turn in range(5):
-        other = cuda.shfl_xor_sync(EVERYONE, value, 16 >> turn)
+        other = cuda.shfl_xor_sync(EVERYONE, highest, 16 >> turn)
+        highest = other if other > highest else highest
+    tied = cuda.ballot_sync(EVERYONE, value == highest)
+    if cuda.popc(tied) == 1:
+        return highest, cuda.shfl_sync(EVERYONE, arm, cuda.ffs(tied) - 1)
+    arm = arm if value == highest else int32(arm + MANY)
+    for turn in range(5):
         rival = cuda.shfl_xor_sync(EVERYONE, arm, 16 >> turn)
-        if other > value or (other == value and rival < arm):
-            value = other
-            arm = rival
-    return value, arm
+        arm = rival if rival < arm else arm
+    return highest, int32(arm & (MANY - 1))
 
 
 @scalar
@@ -180,6 +188,37 @@ def warp_any(said):
 @scalar
 def warp_from_lane(value, lane):
     return cuda.shfl_sync(EVERYONE, value, lane)
+
+
+@scalar
+def warp_exchange(value, mask):
+    return cuda.shfl_xor_sync(EVERYONE, value, mask)
+
+
+@scalar
+def double_inverse(value):
+    """The hardware's guess in single precision, then a step that triples its digits."""
+    guess = float64(cuda.libdevice.fast_fdividef(float32(1.0), float32(value)))
+    left = 1.0 - value * guess
+    return guess + guess * (left + left * left)
+
+
+@scalar
+def single_inverse(value):
+    return cuda.libdevice.fast_fdividef(float32(1.0), value)
+
+
+@scalar
+def double_inverse_root(value):
+    """The hardware's guess in single precision, then a step that triples its digits."""
+    guess = float64(cuda.libdevice.rsqrtf(float32(value)))
+    left = 1.0 - value * guess * guess
+    return guess + guess * (left * (0.5 + 0.375 * left))
+
+
+@scalar
+def single_inverse_root(value):
+    return cuda.libdevice.rsqrtf(value)
 
 
 @scalar

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from banditune.checks import check_number
-from banditune.contracts import Floats, Parameter, rare, scalar
+from banditune.contracts import Floats, Parameter, Team, rare, scalar
+from banditune.policies import team_logistic
 from banditune.policies.arms import random_arm
 from banditune.policies.lanes import LANES, add_products, blocks, column, dims, padded, product, subtract_outer, wide
 from banditune.policies.logistic import (
@@ -157,6 +158,13 @@ def settled_bound(state, setting, factor):
     return settled(state.logistic, best_bound(state, setting, factor))
 
 
+TEAM_OF_BOUNDS = Team(
+    team_logistic.view_team, team_logistic.start_team, team_logistic.choose_team_bound, team_logistic.learn_bounds,
+    team_logistic.held_numbers, team_logistic.common_numbers,
+    (view_bounds, start_bounds, choose_glm_bound, update_bounds),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class UCBGLM(LogisticRegression):
     """Highest x'theta + gamma c sqrt(x' G^-1 x), theta by logistic regression.
@@ -173,6 +181,7 @@ class UCBGLM(LogisticRegression):
 
     name = "ucb-glm"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
+    team: ClassVar[Team | None] = TEAM_OF_BOUNDS
     view = staticmethod(view_bounds)
     start = staticmethod(start_bounds)
     choose = staticmethod(choose_glm_bound)
@@ -260,6 +269,13 @@ def settled_sample(state, setting, scale):
     return settled(state, best_sample(state, setting, scale))
 
 
+TEAM_OF_SAMPLES = Team(
+    team_logistic.view_team, team_logistic.start_team, team_logistic.choose_team_sample, team_logistic.learn_root,
+    team_logistic.held_numbers, team_logistic.common_numbers,
+    (view_logistic, start_logistic, choose_glm_sample, update_for_sampling),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class GLMTSL(LogisticRegression):
     """Highest x'theta for a draw theta ~ N(mode, gamma^2 factor H^-1), H the Hessian of logistic regression at its mode.
@@ -273,6 +289,7 @@ class GLMTSL(LogisticRegression):
 
     name = "glm-tsl"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
+    team: ClassVar[Team | None] = TEAM_OF_SAMPLES
     choose = staticmethod(choose_glm_sample)
     update = staticmethod(update_for_sampling)
 

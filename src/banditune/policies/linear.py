@@ -45,7 +45,7 @@ def choose_linear_bound(state, setting, step, params, stream):
 
 BOUNDS = (view_ridge, start_bounds, choose_linear_bound, update_ridge)
 LIVE = Play("live", advance_live, BOUNDS, live_memory)
-LINUCB = Team(
+TEAM_OF_BOUNDS = Team(
     team_linear.view_bounds, team_linear.start_counts, team_linear.choose_bound, team_linear.learn_in_stay,
     team_linear.held_bounds, team_linear.common_bounds, BOUNDS,
 )  # fmt: skip
@@ -67,7 +67,7 @@ class LinUCB(RidgePolicy):
     name = "linucb"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     plays: ClassVar[tuple[Play, ...]] = (LIVE,)
-    team: ClassVar[Team | None] = LINUCB
+    team: ClassVar[Team | None] = TEAM_OF_BOUNDS
     start = staticmethod(start_bounds)
     choose = staticmethod(choose_linear_bound)
 
@@ -95,7 +95,7 @@ def choose_linear_sample(state, setting, step, params, stream):
 
 SAMPLES = (view_ridge, start_ridge, choose_linear_sample, update_ridge)
 LAZY = Play("lazy", advance_lazy_linear, SAMPLES, lazy_memory)
-LINTS = Team(
+TEAM_OF_SAMPLES = Team(
     team_linear.view_samples, team_linear.start_counts, team_linear.choose_sample, team_linear.learn_in_stay,
     team_linear.held_samples, team_linear.common_samples, SAMPLES,
 )  # fmt: skip
@@ -116,7 +116,7 @@ class LinTS(RidgePolicy):
     name = "lints"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     plays: ClassVar[tuple[Play, ...]] = (LAZY,)
-    team: ClassVar[Team | None] = LINTS
+    team: ClassVar[Team | None] = TEAM_OF_SAMPLES
     choose = staticmethod(choose_linear_sample)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ Numbers of a team are float32 or float64, as its memory is; `real` makes a const
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +38,14 @@ any_of = Slot("any_of")
 """Whether any thread says so."""
 from_lane = Slot("from_lane")
 """The number that the thread `lane` has."""
+exchange = Slot("exchange")
+"""The number that the thread has whose number differs in the bits of a mask; a team of one never asks."""
 real = Slot("real")
 """A number in the team's precision."""
+inverse = Slot("inverse")
+"""1 / value, to rounding, for values between 1e-30 and 1e30."""
+inverse_root = Slot("inverse_root")
+"""1 / sqrt(value), to rounding, for values between 1e-30 and 1e30."""
 
 
 @scalar
@@ -71,8 +78,18 @@ def _mine(value, lane):
     return value
 
 
+@scalar
+def _inverse(value):
+    return 1.0 / value
+
+
+@scalar
+def _inverse_root(value):
+    return 1.0 / math.sqrt(value)
+
+
 ALONE: dict[str, Callable[..., Any]] = {
     "lane": _first, "members": _single, "sync": _nothing, "total": _itself, "best": _pair, "any_of": _itself,
-    "from_lane": _mine, "real": _itself,
+    "from_lane": _mine, "exchange": _mine, "real": _itself, "inverse": _inverse, "inverse_root": _inverse_root,
 }  # fmt: skip
 """What the slots are filled with for a team of one."""

@@ -1,0 +1,293 @@
+"""Teams that play UCB-GLM and GLM-TSL, as a team of one on the CPU and as 32 Python threads."""
+
+from __future__ import annotations
+
+import threading
+import types
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import banditune as bt
+from banditune.contracts import Instance, Setting
+from banditune.engine import bind
+from banditune.engine.grid import aim_all
+from banditune.engine.loop import instance_key, play_together
+from banditune.engine.run import Job, constant, dims_of, instances, play, read_only
+from banditune.policies import team_logistic
+from banditune.policies.team import ALONE
+from banditune.streams import Stream
+from teams import alone
+
+GAMMAS = np.array([[0.0], [0.1], [0.35], [1.0]])
+
+
+def checkpoints(horizon, count=40):
+    return tuple(sorted({*np.linspace(1, horizon, count).astype(int).tolist(), 2, 3, 5, 8, 13, 21}))
+
+
+def job(policy, problem, horizon, **options):
+    return Job(policy, problem, horizon, at=checkpoints(horizon), **options)
+
+
+@pytest.mark.parametrize("regret", ["realised", "expected"])
+def test_ucb_glm_pulls_the_plain_loops_arms(regret):
+    told = job(bt.UCBGLM(), bt.Logistic(40, 3), 600, seed=11, regret=regret)
+    np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(24)), play(told, GAMMAS, range(24)))
+
+
+def test_ucb_glm_with_few_arms_and_another_prior():
+    covariance = [[1.5, 0.4, 0.0], [0.4, 0.8, -0.2], [0.0, -0.2, 2.0]]
+    policy = bt.UCBGLM(prior=([0.3, -0.5, 0.1], covariance))
+    told = job(policy, bt.Logistic(5, 3), 600, seed=12)
+    np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(24)), play(told, GAMMAS, range(24)))
+
+
+def test_ucb_glm_over_a_long_horizon():
+    told = job(bt.UCBGLM(), bt.Logistic(40, 3), 3000, seed=13)
+    np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(6)), play(told, GAMMAS, range(6)))
+
+
+def test_ucb_glm_with_extreme_features():
+    features = np.random.default_rng(1).uniform(-30, 30, (40, 3)).round(3).tolist()
+    told = job(bt.UCBGLM(), bt.Logistic(features=features), 400, seed=14)
+    found = alone(told, bt.UCBGLM.team, GAMMAS, range(12))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, play(told, GAMMAS, range(12)))
+
+
+def test_ties_go_to_the_lowest_arm():
+    """Arms 1 to 4 are alike, and better than arm 0, so one of them is pulled: the first."""
+    features = [[-1.0, 0.0, 0.0], *[[1.0, 0.0, 0.0]] * 4]
+    told = Job(bt.UCBGLM(prior=([2, 0, 0], 1)), bt.Logistic(features=features), 50, seed=15, regret="expected")
+    shifted = instances(told.problem, 15, 0).means[:20]
+    found = alone(told, bt.UCBGLM.team, np.zeros((1, 1)), range(20))
+    np.testing.assert_allclose(found, play(told, np.zeros((1, 1)), range(20)))
+    assert (shifted[:, 1] == shifted[:, 4]).all()
+
+
+@pytest.fixture(scope="module")
+def samples():
+    told = Job(bt.GLMTSL(), bt.Logistic(8, 3), 300, seed=16, regret="expected", at=(20, 100, 300))
+    gammas = np.array([[0.0], [0.1], [0.4], [1.0]])
+    return alone(told, bt.GLMTSL.team, gammas, range(256)), play(told, gammas, range(256))
+
+
+def test_glm_tsl_at_0_pulls_the_plain_loops_arms(samples):
+    team, plain = samples
+    np.testing.assert_allclose(team[0], plain[0])
+
+
+@pytest.mark.parametrize("row", [1, 2, 3])
+def test_glm_tsl_has_the_plain_loops_law(samples, row):
+    team, plain = samples
+    for checkpoint in range(3):
+        apart = team[row, :, checkpoint] - plain[row, :, checkpoint]
+        assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(len(apart))
+        assert stats.ks_2samp(team[row, :, checkpoint], plain[row, :, checkpoint]).pvalue > 1e-4
+
+
+def test_glm_tsl_with_extreme_features():
+    features = np.random.default_rng(2).uniform(-30, 30, (8, 3)).round(3).tolist()
+    told = Job(bt.GLMTSL(), bt.Logistic(features=features), 300, seed=17, regret="expected", at=(10, 300))
+    gammas = np.array([[0.0], [0.3], [1.0]])
+    team, plain = alone(told, bt.GLMTSL.team, gammas, range(200)), play(told, gammas, range(200))
+    apart = team - plain
+    np.testing.assert_allclose(apart[0], 0, atol=1e-9)
+    assert (abs(apart.mean(axis=1)) <= 4 * apart.std(axis=1) / np.sqrt(200) + 1e-9).all()
+
+
+class Warp:
+    """32 Python threads in lock-step: what each of them says, all of them hear."""
+
+    def __init__(self):
+        self.barrier = threading.Barrier(32, timeout=60)
+        self.said = [None] * 32
+
+    def hear(self, lane, value):
+        self.barrier.wait()
+        self.said[lane] = value
+        self.barrier.wait()
+        return list(self.said)
+
+    def slots(self, number):
+        warp = types.ModuleType("math")  # a module that the binder takes as it is
+        warp.hear = lambda value: self.hear(number, value)
+        warp.wait = lambda: self.barrier.wait()
+        warp.highest = lambda said: max(said, key=lambda pair: (pair[0], -pair[1]))
+
+        def lane():
+            return number
+
+        def sync():
+            warp.wait()
+
+        def total(value):
+            return sum(warp.hear(value))
+
+        def best(value, arm):
+            return warp.highest(warp.hear((value, arm)))
+
+        def any_of(said):
+            return any(warp.hear(said))
+
+        def from_lane(value, lane):
+            return warp.hear(value)[lane]
+
+        def exchange(value, mask):
+            return warp.hear(value)[number ^ mask]
+
+        return {"lane": lane, "members": constant(32), "sync": sync, "total": total, "best": best, "any_of": any_of,
+                "from_lane": from_lane, "exchange": exchange}  # fmt: skip
+
+
+def together(told, team, params, run, members=32):
+    """Regrets of one run by a team of 32 threads or of one, in plain Python."""
+    policy, problem = told.policy, told.problem
+    arms, dims = problem.arms, problem.dims
+    share = -(-arms // members)
+    drawn = instances(problem, told.seed, 0)
+    features = drawn.features[run if len(drawn.features) > 1 else 0]
+    features = read_only(features if features.shape == (dims, arms) else features.T)
+    options = read_only(policy.options(arms, dims, told.horizon))
+    common = np.full(team.common(arms, dims), np.nan)
+    pulls, totals = np.zeros(arms, np.int64), np.zeros(arms)
+    at = np.array(told.at, np.int64)
+    out = np.full(len(at), np.nan)
+    key0, key1 = instance_key(told.seed, run)
+    warp = Warp()
+    fine = []
+
+    def thread(number):
+        slots = {
+            "reward": problem.reward,
+            **dims_of(policy, problem),
+            **ALONE,
+            **(warp.slots(number) if members > 1 else {}),
+        }
+        slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
+        slots |= {"share": constant(share)}
+        played, _ = bind.bound(play_together, slots)
+        cursors = np.zeros((3, 4), np.int64)
+        aim_all(cursors, 256 if told.noise == "own" else 0)
+        streams = [Stream(key0, key1, cursor) for cursor in cursors]
+        setting = Setting(arms, dims, told.horizon, features, options)
+        instance = Instance(drawn.means[run], read_only(problem.options()))
+        held = np.full(team.held(share, dims), np.nan)
+        try:
+            fine.append(played(instance, setting, params, *streams, held, common, pulls, totals, at, False, out))
+        except BaseException:
+            warp.barrier.abort()
+            raise
+
+    threads = [threading.Thread(target=thread, args=(number,)) for number in range(members)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert fine == [True] * members
+    return out
+
+
+@pytest.mark.parametrize(("team", "policy"), [("UCBGLM", bt.UCBGLM()), ("GLMTSL", bt.GLMTSL())])
+def test_32_threads_pull_the_arms_of_one(team, policy):
+    told = Job(
+        policy, bt.Logistic(40 if team == "UCBGLM" else 8, 3), 40, seed=18, regret="expected", at=tuple(range(1, 41))
+    )
+    team = getattr(team_logistic, team)
+    one = alone(told, team, np.array([[0.3]]), range(1))
+    np.testing.assert_allclose(together(told, team, np.array([0.3]), 0), one[0, 0])
+
+
+@pytest.mark.parametrize(("arms", "dims"), [(2, 1), (65, 2)])
+@pytest.mark.parametrize(("team", "policy"), [("UCBGLM", bt.UCBGLM()), ("GLMTSL", bt.GLMTSL())])
+def test_any_number_of_arms_and_dimensions(team, policy, arms, dims):
+    told = Job(policy, bt.Logistic(arms, dims), 20, seed=21, regret="expected", at=tuple(range(1, 21)))
+    team = getattr(team_logistic, team)
+    params = np.array([0.3])
+    np.testing.assert_allclose(together(told, team, params, 0), together(told, team, params, 0, members=1))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 10, 17, 33, 70])
+def test_sums_over_32_threads(dims):
+    """Halving leaves every sum with exactly one thread or more, and padding with none."""
+    numbers = np.random.default_rng(3).integers(0, 100, (32, dims)).astype(float)
+    warp = Warp()
+    found = [None] * 32
+
+    def thread(number):
+        slots = {**ALONE, **warp.slots(number), "share": constant(1), "dims": constant(dims)}
+        held = np.zeros(team_logistic.held_numbers(1, dims))
+        held[:dims] = numbers[number]
+        sum_arms, _ = bind.bound(team_logistic.sum_arms, slots)
+        field, _ = bind.bound(team_logistic.field, slots)
+        held[field(team_logistic.WEIGHT, 0)] = 1.0
+        common = np.full(dims, np.nan)
+        sum_arms(team_logistic.Regression(held, common), 0)
+        found[number] = common
+
+    threads = [threading.Thread(target=thread, args=(number,)) for number in range(32)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    heard = np.array(found)
+    assert ((heard == numbers.sum(axis=0)) | np.isnan(heard)).all()
+    assert (~np.isnan(heard)).any(axis=0).all()
+
+
+def test_mode_and_draws_agree_with_numpy(monkeypatch):
+    """Where every doubt is settled, the mode is the mode and draws have the covariance of its Hessian."""
+    monkeypatch.setattr(team_logistic, "MARGIN", 1e9)
+    unit = np.zeros(1, np.int64)
+    monkeypatch.setattr(team_logistic, "normal", _given(unit))
+    arms, dims = 8, 3
+    rng = np.random.default_rng(4)
+    features = rng.uniform(-2, 2, (dims, arms))
+    policy = bt.GLMTSL(factor=1)
+    setting = Setting(arms, dims, 100, features, np.array(policy.options(arms, dims, 100)))
+    slots = {**ALONE, "share": constant(arms), "dims": constant(dims)}
+    start, choose, learn = (bind.bound(getattr(team_logistic, name), slots)[0]
+                            for name in ("start_team", "choose_team_sample", "learn_root"))  # fmt: skip
+    team = bt.GLMTSL.team
+    state = team_logistic.Regression(np.zeros(team.held(arms, dims)), np.zeros(team.common(arms, dims)))
+    start(state, setting)
+    pulls, totals = np.zeros(arms), np.zeros(arms)
+    aged = 0.0
+    stream = Stream(1, 2, np.zeros(4, np.int64))
+    for step in range(90):
+        arm, paid = int(rng.integers(arms)), float(rng.integers(2))
+        learn(state, setting, arm, paid, stream)
+        pulls[arm] += 1
+        totals[arm] += paid
+        if step % 10 < 5:
+            continue
+        mode, precision = _mode(features, pulls, totals)
+        drawn = np.zeros((arms, dims))
+        for j in range(dims):
+            unit[0] = j
+            choose(state, setting, step, np.ones(1), stream)
+            drawn[:, j] = state.held[arms * (dims + team_logistic.DRAWN) :][:arms]
+        aged = max(aged, abs(state.held[arms * (dims + team_logistic.STALE) :][:arms]).max())
+        score = state.held[arms * (dims + team_logistic.SCORE) :][:arms]
+        np.testing.assert_allclose(score, features.T @ mode, atol=1e-7)
+        np.testing.assert_allclose(drawn @ drawn.T, features.T @ np.linalg.inv(precision) @ features, atol=1e-6)
+    assert aged > 0.01
+
+
+def _given(unit):
+    def normal(stream):
+        return 1.0 if stream.cursor[2] == unit[0] else 0.0
+
+    return normal
+
+
+def _mode(features, pulls, totals):
+    """The mode and the Hessian there."""
+    theta = np.zeros(len(features))
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-features.T @ theta))
+        precision = np.eye(len(features)) + (features * (pulls * chance * (1 - chance))) @ features.T
+        theta = theta + np.linalg.solve(precision, features @ (totals - pulls * chance) - theta)
+    return theta, precision
