@@ -105,7 +105,7 @@ def make_ready(stream, memory):
     return made
 
 
-@scalar
+@bulky
 def ready_block(stream):
     """The block computed last time; computes the next one."""
     ready = stream.ready
@@ -350,7 +350,7 @@ def bernoulli(stream, p):
     return 1.0 if uniform(stream) < p else 0.0
 
 
-@scalar
+@bulky
 def bernoulli_word(stream, number, p):
     """Word `number` of an arm's 0/1 rewards: bit i is the reward of pull 32 number + i, each 1 with probability p.
 
