@@ -21,6 +21,9 @@ LOW32 = 0xFFFFFFFF
 LANES = 32
 """Pulls in a word of 0/1 rewards."""
 
+NOWHERE = LOW32
+"""The number of no word: integers that a shortcut keeps are from 0 to this on a GPU."""
+
 REWARDS = 0
 UNSEEN = 1
 AGENT = 2

@@ -202,7 +202,7 @@ def team_plan(job: Job, team: Team, precision: str, teams: int) -> Plan | None:
 
 def room(size: int) -> int:
     """Memory in steps of about a quarter, so that kernels are shared between similar sizes."""
-    step = max(8, 1 << max(0, size.bit_length() - 3))
+    step = max(4, 1 << max(0, size.bit_length() - 3))
     return max(1, -(-size // step)) * step
 
 

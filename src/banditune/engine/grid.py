@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from numba import cuda
-from numpy import float32, float64, int32, int64
+from numpy import float32, float64, int32, int64, uint32
 
 from banditune.contracts import Setting, Slot, scalar
 from banditune.engine.loop import instance_key, play
@@ -79,8 +79,9 @@ def play_threads(means, features, seed, first_run, options, params, policy_optio
     row = job - run * rows
     arms = means.shape[1]
     floats = cuda.local.array(floats_room, float64)
-    integers = cuda.local.array(integers_room, int64)
-    pulls = cuda.local.array(arms_room, int64)
+    # Half the size of the CPU's: what all threads of a GPU keep at a time decides how far away they must keep it.
+    integers = cuda.local.array(integers_room, uint32)
+    pulls = cuda.local.array(arms_room, int32)
     totals = cuda.local.array(arms_room, float64)
     cursors = cuda.local.array((3, 4), int64)
     trouble = cuda.local.array(3, float64)

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from banditune.checks import check_number
 from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, Slot, scalar
 from banditune.policies.arms import start_totals
-from banditune.streams import LANES, aim, ones
+from banditune.streams import LANES, NOWHERE, aim, ones
 
 reward = Slot("reward")
 words = Slot("words")
@@ -166,7 +166,7 @@ def advance_level(instance, setting, params, agent, rewards, floats, integers, p
     step = first
     while step < min(arms, last):
         walk.total[step] = 0.0
-        walk.number[step] = -1
+        walk.number[step] = NOWHERE
         pull_once(instance, setting, params, rewards, walk.total, walk.value, pulls, step)
         step += 1
     share = 0.6
