@@ -199,10 +199,9 @@ class Play(NamedTuple):
     """A faster way to play a policy, exact in law: `advance` fills `pulls` from one step to another.
 
     It returns False where it met a reward that is not finite. `stands_for` are the functions of the policy that it plays:
-    a policy that has others is played step by step. `memory` says how many floats and integers (from 0 to 2^32 - 1) it keeps
-    for (arms, dims);
-    `applies` whether it is right for this policy and problem; `slots` fills slots of its own; `reads` says whether it reads
-    rewards one by one.
+    a policy that has others is played step by step. `memory` says how many floats and integers it keeps for (arms, dims);
+    integers are from 0 to 2^32 - 1. `applies` says whether it is right for this policy and problem; `slots` fills slots of
+    its own; `reads` says whether it reads rewards one by one.
     """
 
     name: str

@@ -276,7 +276,7 @@ def compile_for(compiled: Any, arguments: tuple[Any, ...], who: str) -> None:
 
     if not hasattr(compiled, "compile"):
         return  # NUMBA_DISABLE_JIT: plain Python
-    types_of = tuple(numba.typeof(argument) for argument in arguments)  # type: ignore[no-untyped-call]
+    types_of = tuple(numba.typeof(argument) for argument in arguments)
     with complaints(who), _lock:
         try:
             compiled.compile(types_of)

@@ -46,7 +46,7 @@ def simulated() -> bool:
     """Whether CUDA's simulator plays the GPU."""
     from numba import config
 
-    return bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
+    return bool(config.ENABLE_CUDASIM)
 
 
 def driver_trouble() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,14 +24,11 @@ from banditune.engine import bind, grid, loop, run
 from banditune.engine.devices import simulated
 from banditune.engine.run import BLOCK, Job, constant, dims_of, read_only, shortcut_for, slots_for
 
-PIECE = 1.0
-"""Seconds that a piece of the work should take: short enough for a progress bar."""
+PIECE = 1 << 20
+"""Threads in a piece of the work: a few times what fills a GPU, few enough for a progress bar."""
 
-AHEAD = 4
-"""Pieces under way at a time."""
-
-FILLED = 1 << 18
-"""Threads that fill a GPU: the first pieces have so many."""
+AHEAD = 16
+"""Pieces under way at a time: so many that the last runs of one, which may be long, keep nothing waiting."""
 
 THREADS = 64
 """Threads in a block: few, so that one that ends late keeps little waiting."""
@@ -212,13 +208,17 @@ def kernel_for(job: Job, planned: Plan) -> Any:
         return bind.kernel(planned.source, planned.slots, planned.target)
 
 
-class Piece(NamedTuple):
-    """Some runs under way: their results are in `out` once the stream is done. The inputs must live as long."""
+class Track(NamedTuple):
+    """Where a piece of the work runs: a stream of the GPU and memory for a piece, used again and again.
 
-    runs: range
-    out: Any
+    Allocating or freeing memory would wait for all that is under way.
+    """
+
     stream: Any
-    inputs: tuple[Any, ...]
+    means: Any
+    features: Any
+    paid: Any
+    out: Any
 
 
 def play(
@@ -230,56 +230,47 @@ def play(
     progress: Callable[[int], None] | None = None,
     precision: str | None = None,
 ) -> Floats:
-    """Regrets of every row of `params` on instances `runs`: an array (rows, runs, checkpoints), as `run.play` returns it."""
+    """Regrets of every row of `params` on instances `runs`, an array (rows, runs, checkpoints), as from `run.play`."""
     planned = plan(job, precision)
-    compiled = kernel_for(job, planned)
     at = np.array(job.at or (job.horizon,), np.int64)
     out = run.results_array(len(params), len(runs), len(at))
-    arms, dims = job.problem.arms, job.problem.dims
-    given = (job.problem.options(), params, job.policy.options(arms, dims, job.horizon))
-    # An array of no length has no address on a GPU.
-    problem_options, values, policy_options = (cuda.to_device(read_only(a if len(a) else (0.0,))) for a in given)
-    steps = cuda.to_device(at)
-    first_noise = 1 + first_row if job.noise == "own" else 0
-    supply = Supply(job, planned, len(params), len(at))
     drawn_for = drawing(job)
-
-    def launch(part: range, stream: Any) -> Piece:
-        drawn = drawn_for(part)
-        means, features = cuda.to_device(drawn.means, stream), cuda.to_device(drawn.features, stream)
-        paid = supply.rewards(means, problem_options, part, stream)
-        results = cuda.device_array((len(params), len(part), len(at)), np.float64, stream=stream)
-        blocks = -(-len(params) * len(part) * planned.members // planned.block)
-        compiled[blocks, planned.block, stream](
-            means, features, job.seed, part.start, problem_options, values, policy_options, job.horizon, first_noise,
-            steps, job.regret == "realised", paid, results,
-        )  # fmt: skip
-        return Piece(part, results, stream, (means, features, paid))
-
-    def finish(piece: Piece) -> None:
-        found = piece.out.copy_to_host(stream=piece.stream)
-        piece.stream.synchronize()
-        check(job, params, piece.runs, found, first_row)
-        out[:, piece.runs.start - runs.start : piece.runs.stop - runs.start] = found
-        if progress:
-            progress(found.shape[0] * found.shape[1])
-
-    streams = deque(cuda.stream() for _ in range(AHEAD))
-    under_way: deque[Piece] = deque()
-    left, rate, began = runs, 0.0, time.perf_counter()
     try:
+        compiled = kernel_for(job, planned)
+        supply = Supply(job, planned, len(params), len(at))
+        arms, dims = job.problem.arms, job.problem.dims
+        given = (job.problem.options(), params, job.policy.options(arms, dims, job.horizon))
+        # An array of no length has no address on a GPU.
+        options, values, policy_options = (cuda.to_device(read_only(a if len(a) else (0.0,))) for a in given)
+        steps = cuda.to_device(at)
+        first_noise = 1 + first_row if job.noise == "own" else 0
+        free = deque(supply.track(len(runs)) for _ in range(min(AHEAD, -(-len(runs) // supply.most))))
+        under_way: deque[tuple[range, Track]] = deque()
+        left = runs
         while left or under_way:
-            if under_way and not (left and streams):
-                piece = under_way.popleft()
-                finish(piece)
-                streams.append(piece.stream)
-                rate = (piece.runs.stop - runs.start) / (time.perf_counter() - began)
-            if left and streams:
-                size = supply.runs(rate)
-                # Pieces end where a block of instances does, so that few blocks are drawn twice.
-                size = (left.start + size) // BLOCK * BLOCK - left.start if size > BLOCK else size
-                under_way.append(launch(left[:size], streams.popleft()))
-                left = left[size:]
+            if left and free:
+                part, left = left[: supply.most], left[supply.most :]
+                track = free.popleft()
+                drawn = drawn_for(part)
+                track.means[: len(part)].copy_to_device(drawn.means, stream=track.stream)
+                if dims:
+                    track.features[: len(part)].copy_to_device(drawn.features, stream=track.stream)
+                supply.draw_ahead(track, part, options)
+                blocks = -(-len(params) * len(part) * planned.members // planned.block)
+                compiled[blocks, planned.block, track.stream](
+                    track.means[: len(part)], track.features, job.seed, part.start, options, values, policy_options,
+                    job.horizon, first_noise, steps, job.regret == "realised", track.paid, track.out,
+                )  # fmt: skip
+                under_way.append((part, track))
+            else:
+                part, track = under_way.popleft()
+                found = np.swapaxes(track.out[: len(part)].copy_to_host(stream=track.stream), 0, 1)
+                track.stream.synchronize()
+                free.append(track)
+                check(job, params, part, found, first_row)
+                out[:, part.start - runs.start : part.stop - runs.start] = found
+                if progress:
+                    progress(found.shape[0] * found.shape[1])
     except (Fault, BadRequest):
         raise
     except Exception as error:
@@ -288,22 +279,22 @@ def play(
 
 
 class Supply:
-    """Plans the GPU's memory: how many runs a piece may have, and whether rewards are drawn ahead.
+    """Plans the GPU's memory: how many runs a piece has at most, and whether rewards are drawn ahead.
 
     With shared noise all rows read the same rewards of an instance. Drawn ahead, each is drawn once, by threads that stay
-    together; it pays where there are about as many rows as arms.
+    together; it pays unless there are far fewer rows than arms.
     """
 
     def __init__(self, job: Job, planned: Plan, rows: int, checkpoints: int) -> None:
         arms, dims = job.problem.arms, job.problem.dims
-        self.job = job
-        self.first = -(-FILLED // (rows * planned.members))
+        self.job, self.rows, self.checkpoints = job, rows, checkpoints
         free = free_memory() // 2 // AHEAD
         size = 8 * (arms * (1 + dims) + rows * checkpoints)
         table = 8 * arms * job.horizon
+        enough = -(-PIECE // (rows * planned.members))
         wanted = planned.reads and job.noise == "shared" and 4 * rows >= arms
-        self.ahead = wanted and free // (size + table) >= max(1, self.first // 2)
-        self.most = min(free // (size + table * self.ahead), MOST)
+        self.ahead = wanted and 4 * (free // (size + table)) >= enough
+        self.most = min(free // (size + table * self.ahead), enough, MOST)
         self.kernel: Any = None
         if self.most < 1:
             raise BadRequest(
@@ -314,19 +305,23 @@ class Supply:
             with bind.complaints(run.who(job)), _lock:
                 self.kernel = bind.kernel(grid.draw_ahead, {"drawn": job.problem.reward}, DRAWING)
 
-    def runs(self, rate: float) -> int:
-        """How many runs the next piece should have, given how many were played a second: what fits, and `PIECE` seconds."""
-        return max(1, min(self.most, int(rate * PIECE) or self.first))
+    def track(self, runs: int) -> Track:
+        """Room for a piece."""
+        size = min(self.most, runs)
+        arms, dims, horizon = self.job.problem.arms, self.job.problem.dims, self.job.horizon
+        return Track(
+            cuda.stream(),
+            cuda.device_array((size, arms)),
+            cuda.device_array((size, dims, arms) if dims else (1, 0, arms)),
+            cuda.device_array((size, arms, horizon) if self.ahead else (1, 1, 1)),
+            cuda.device_array((size, self.rows, self.checkpoints)),
+        )
 
-    def rewards(self, means: Any, options: Any, part: range, stream: Any) -> Any:
-        """The rewards of some runs, drawn ahead or none."""
-        if not self.ahead:
-            return cuda.device_array((1, 1, 1), np.float64, stream=stream)
-        arms, horizon = self.job.problem.arms, self.job.horizon
-        paid = cuda.device_array((len(part), arms, horizon), np.float64, stream=stream)
-        blocks = -(-arms * horizon // 256), len(part)
-        self.kernel[blocks, 256, stream](means, self.job.seed, part.start, options, paid)
-        return paid
+    def draw_ahead(self, track: Track, part: range, options: Any) -> None:
+        """Draw the rewards of some runs, if they are drawn ahead."""
+        if self.ahead:
+            blocks = -(-self.job.problem.arms * self.job.horizon // 256), len(part)
+            self.kernel[blocks, 256, track.stream](track.means, self.job.seed, part.start, options, track.paid)
 
 
 def drawing(job: Job) -> Callable[[range], Instances]:
@@ -344,9 +339,8 @@ def drawing(job: Job) -> Callable[[range], Instances]:
         for block in range(runs.start // BLOCK, (runs.stop - 1) // BLOCK + 1):
             first = block * BLOCK
             parts.append(run.cut(block_of(block), slice(max(runs.start - first, 0), runs.stop - first)))
-        means = np.concatenate([means for means, _ in parts])
-        alike = len(block_of(runs.start // BLOCK).features) == 1  # type: ignore[arg-type]
-        return Instances(means, parts[0][1] if alike else np.concatenate([features for _, features in parts]))
+        features = [np.broadcast_to(features, (len(means), *features.shape[1:])) for means, features in parts]
+        return Instances(np.concatenate([means for means, _ in parts]), np.concatenate(features))
 
     return drawn
 

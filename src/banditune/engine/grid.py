@@ -52,7 +52,7 @@ def paid_ahead(instance, arm, pull, step, stream):
 
 
 def draw_ahead(means, seed, first_run, options, paid):
-    """The kernel that draws the rewards of all pulls of all arms: neighbouring threads draw neighbouring pulls of one arm."""
+    """The kernel that draws the rewards of all pulls; neighbouring threads draw neighbouring pulls of one arm."""
     arms, horizon = paid.shape[1], paid.shape[2]
     run = cuda.blockIdx.y
     place = cuda.grid(1)
@@ -70,7 +70,7 @@ def draw_ahead(means, seed, first_run, options, paid):
 
 def play_threads(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
                  paid, out):  # fmt: skip
-    """The kernel with a thread per job. `out` is (params, instances, checkpoints), NaN where a job could not go on."""
+    """The kernel with a thread per job. `out` is (instances, params, checkpoints), NaN where a job could not go on."""
     job = cuda.grid(1)
     rows = params.shape[0]
     if job >= rows * means.shape[0]:
@@ -95,9 +95,9 @@ def play_threads(means, features, seed, first_run, options, params, policy_optio
     instance = Drawn(means[run], options, paid[run if paid.shape[2] > 1 else 0])
     fine = play(instance, setting, params[row], Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]),
                 Stream(key0, key1, cursors[2]), floats, integers, pulls[:arms],
-                totals[:arms], at, realised, out[row, run], trouble)  # fmt: skip
+                totals[:arms], at, realised, out[run, row], trouble)  # fmt: skip
     if not fine:
-        out[row, run, 0] = math.nan
+        out[run, row, 0] = math.nan
 
 
 @scalar
@@ -134,9 +134,9 @@ def play_teams(means, features, seed, first_run, options, params, policy_options
     instance = Drawn(means[run], options, paid[run if paid.shape[2] > 1 else 0])
     fine = play(instance, setting, params[row], Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]),
                 Stream(key0, key1, cursors[2]), held, commons[place],
-                counts[place, :arms], sums[place, :arms], at, realised, out[row, run])  # fmt: skip
+                counts[place, :arms], sums[place, :arms], at, realised, out[run, row])  # fmt: skip
     if not fine and lane() == 0:
-        out[row, run, 0] = math.nan
+        out[run, row, 0] = math.nan
 
 
 @scalar

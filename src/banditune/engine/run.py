@@ -1,4 +1,4 @@
-"""Plays jobs on threads of the CPU: blocks of instances in, regrets out, the same numbers for any threads and any chunking."""
+"""Plays jobs on threads of the CPU: instances in, regrets out, the same numbers for any threads and any chunking."""
 
 from __future__ import annotations
 

@@ -44,9 +44,6 @@ outcomes = Slot("outcomes")
 FULL = -1.0
 """The rate of an arm that draws in full every round, because the tangent says too little about it."""
 
-PATIENCE = 48
-"""Rounds that a rival may win before a leader is chosen anew."""
-
 TINY = 1e-12
 """Thresholds closer to 0 are not used: a power of them could underflow."""
 
@@ -288,29 +285,33 @@ def advance_lazy(instance, setting, params, agent, rewards, floats, integers, pu
             state.number[arm] = NOWHERE
             learn(state, setting, pulls, arm, sharpness)
     step = first
-    leader = 0
-    full = 0
-    served = -1.0
+    while step < last and state.broken[0] == 0:
+        leader = highest_mean(state)
+        if greedy:
+            pull_arm(state, instance, setting, pulls, leader, rewards, sharpness)
+            step += 1
+        else:
+            step += phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, last - step)
+    return state.broken[0] == 0
+
+
+@scalar
+def phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, left):
+    """Play rounds with one leader and one set of thresholds for as long as they serve; returns how many were played."""
+    set_thresholds(state, leader)
+    h = state.limit[leader]
+    for arm in range(setting.arms):
+        if arm != leader:
+            state.rate[arm] = rival_rate(state, arm)
+    full = gather(state, leader)
+    step = 0
     surprises = 0
+    served = min(left, pulls[leader] / 3 + 16)
     until = -1
-    h = 0.0
     chance = 1.0
     rates = 0.0
-    wait = 0.0
-    # A leader and thresholds are chosen and serve for some steps; words of outcomes, and a bound over each, likewise. All
-    # in one loop, a round with draws in every turn: threads of a GPU stay together so.
-    while step < last and state.broken[0] == 0:
-        if step >= served or surprises == PATIENCE:
-            leader = highest_mean(state)
-            if greedy:
-                pull_arm(state, instance, setting, pulls, leader, rewards, sharpness)
-                step += 1
-                continue
-            h, full = begin_phase(state, leader)
-            served = step + min(last - step, pulls[leader] / 3 + 16)
-            surprises = 0
-            until = -1
-            wait = -math.log(ready_pair(agent)[0])
+    wait = -math.log(ready_pair(agent)[0])
+    while step < served and surprises < 48:
         pull = int(pulls[leader])
         if pull >= until:
             until = pull + min(LANES - pull % LANES, 1 + pull // 8)
@@ -318,7 +319,7 @@ def advance_lazy(instance, setting, params, agent, rewards, floats, integers, pu
             state.rate[leader] = -math.log1p(-chance) if chance < 0.4 else FULL
             rates = sum_of_rates(state)
         if full == 0 and state.rate[leader] != FULL:
-            room = min(until - pull, last - step)
+            room = min(until - pull, left - step)
             quiet = int(min(wait / rates, room * 1.0))
             word = outcomes_of(state, instance, leader, pull, rewards) & ((1 << quiet) - 1)
             state.successes[leader] += ones(word)
@@ -330,9 +331,9 @@ def advance_lazy(instance, setting, params, agent, rewards, floats, integers, pu
                 continue
         marks = 0
         while wait < rates:
-            first_uniform, second_uniform = ready_pair(agent)
-            marks = mark_one(state, first_uniform * rates, marks)
-            wait -= math.log(second_uniform)
+            first, second = ready_pair(agent)
+            marks = mark_one(state, first * rates, marks)
+            wait -= math.log(second)
         wait -= rates
         winner = resolve(state, leader, h, chance, full, marks, agent)
         pull_arm(state, instance, setting, pulls, winner, rewards, sharpness)
@@ -346,17 +347,7 @@ def advance_lazy(instance, setting, params, agent, rewards, floats, integers, pu
                 if before == FULL or state.rate[winner] == FULL:
                     full = gather(state, leader)
                     until = -1
-    return state.broken[0] == 0
-
-
-@scalar
-def begin_phase(state, leader):
-    """Choose thresholds and rates for a new leader; returns h and how many rivals draw in full."""
-    set_thresholds(state, leader)
-    for arm in range(len(state.a)):
-        if arm != leader:
-            state.rate[arm] = rival_rate(state, arm)
-    return state.limit[leader], gather(state, leader)
+    return step
 
 
 @scalar

@@ -78,7 +78,7 @@ class Bounds(NamedTuple):
     """What LinUCB's team knows. `along` is u of the module's docstring, `square` is (factor width)^2 of arms.
 
     Common are all from `facts` on: `roots` and `taken` are r and b of the next pulls, `gain` is g, behind it the leader's
-    score, `inverse` is G^-1, `count` and `paid` are what arms were pulled and paid. `theta` is the estimate, but only when
+    score, `inverse` is G^-1, `pulled` and `paid` are what arms were pulled and paid. `theta` is the estimate, but only when
     all was computed afresh.
     """
 
@@ -92,7 +92,7 @@ class Bounds(NamedTuple):
     gain: Floats
     theta: Floats
     inverse: Floats
-    count: Floats
+    pulled: Floats
     paid: Floats
 
 
@@ -100,7 +100,7 @@ class Samples(NamedTuple):
     """What a sampling team knows. `along` is u of the module's docstring, `turned` are the arms' a = S'x.
 
     Common are all from `facts` on: `roots` and `taken` are r and b of the next pulls, `lead` is t, behind it the leader's
-    score, `normals` are scale z of some steps, `count` and `paid` are what arms were pulled and paid.
+    score, `normals` are scale z of some steps, `pulled` and `paid` are what arms were pulled and paid.
     `theta` and `root` are the estimate and S, but only when all was computed afresh.
     """
 
@@ -115,7 +115,7 @@ class Samples(NamedTuple):
     theta: Floats
     root: Floats
     normals: Floats
-    count: Floats
+    pulled: Floats
     paid: Floats
 
 
@@ -233,7 +233,7 @@ def feature_at(setting, me, place, j):
 def start_counts(state, setting):
     """Nothing was pulled. All else waits for the first step, which knows the parameters: no normals and an old age."""
     for arm in range(lane(), setting.arms, members()):
-        state.count[arm] = real(0.0)
+        state.pulled[arm] = real(0.0)
         state.paid[arm] = real(0.0)
     state.numbers[PULLS] = real(0.0)
     state.facts[AGE] = real(REFRESH)
@@ -334,7 +334,7 @@ def count_stay(state):
         facts[AGE] += real(1.0)
         if numbers[PULLS] > real(0.0):
             arm = int32(facts[LEADER])
-            state.count[arm] += numbers[PULLS]
+            state.pulled[arm] += numbers[PULLS]
             state.paid[arm] += numbers[TOTAL] + numbers[PULLS] * facts[SCORE]
 
 
@@ -557,7 +557,7 @@ def choose_bound(state, setting, step, params, stream):
         old = facts[AGE] >= real(REFRESH)
         count_stay(state)
         if old:
-            learn_inverse(state.inverse, state.theta, state.gain, state.count, state.paid, setting)
+            learn_inverse(state.inverse, state.theta, state.gain, state.pulled, state.paid, setting)
             score_afresh(state, setting)
             square_afresh(state, setting)
         else:
@@ -674,7 +674,7 @@ def bring_in_samples(state, setting, r, taken):
 def learn_samples(state, setting):
     """Learn all afresh, with normals as room; then nobody leads, so that every arm draws more than the leader."""
     count_stay(state)
-    learn_root(state.root, state.theta, state.lead, state.normals, state.count, state.paid, setting)
+    learn_root(state.root, state.theta, state.lead, state.normals, state.pulled, state.paid, setting)
     score_afresh(state, setting)
     turn_afresh(state, setting)
     sync()
