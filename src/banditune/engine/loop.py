@@ -230,10 +230,10 @@ def sum_of_rewards(instance, arm, first, last, stream, total):
 def sum_of_words(instance, arm, first, last, stream, total):
     """The same for 0/1 rewards, 32 at a time."""
     aim(stream, arm, 0)
-    pull = first
+    pull = int(first)
     while pull < last:
         lane = pull % LANES
-        taken = min(LANES - lane, last - pull)
+        taken = min(LANES - lane, int(last) - pull)
         word = words(instance, arm, pull // LANES, stream)
         total += ones((word >> lane) & ((1 << taken) - 1))
         pull += taken

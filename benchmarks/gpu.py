@@ -1,0 +1,115 @@
+"""The GPU's speed, its agreement with the CPU, and what float32 changes: `python benchmarks/gpu.py speed`.
+
+`speed`: 171 widths x 10,000 instances x 10,000 rounds, next to CUDA C++ prototypes of the same simulations (their figures
+are from one H200). `agreement`: theory's and the best width of all ten rows, 10,000 runs each; `--save FILE` keeps the
+regrets of a device, `--against FILE` compares with those of another. `precision`: float32 against float64 on the same
+streams, 100,000 runs, for the policies that are played by teams.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from gpu_study import ROWS
+
+from banditune.engine import run
+
+PROTOTYPES = {
+    "bernoulli ucb1": 0.28, "beta ucb1": 1.2, "bernoulli ts": 3.1, "linear linucb": 10.6, "linear lints": 41.6,
+    "logistic ucb-glm": 173.0, "logistic glm-tsl": 182.0,
+}  # fmt: skip
+"""Seconds that the prototypes took."""
+
+
+def speed(asked: argparse.Namespace) -> None:
+    """Seconds for every prototype's work, with kernels that are ready."""
+    values = np.linspace(0, 1, 171)[:, None]
+    print(f"{'row':18} {'seconds':>9} {'prototype':>10} {'ratio':>6}")
+    for row in ROWS:
+        if row.name not in PROTOTYPES or (asked.only and asked.only not in row.name):
+            continue
+        job = row.job(device="gpu", noise=asked.noise)
+        run.play(job, values, range(1))
+        before = time.perf_counter()
+        run.play(job, values, range(asked.runs))
+        taken = (time.perf_counter() - before) * 10_000 / asked.runs
+        known = PROTOTYPES[row.name]
+        print(f"{row.name:18} {taken:9.2f} {known:10.2f} {taken / known:6.2f}", flush=True)
+
+
+def agreement(asked: argparse.Namespace) -> None:
+    """Regrets of a device, or the differences between two in joint standard errors."""
+    found = {}
+    for row in ROWS:
+        if asked.only and asked.only not in row.name:
+            continue
+        job = row.job(device=asked.device, regret="realised", seed=1)
+        before = time.perf_counter()
+        found[row.name] = run.play(job, [[row.best], [1.0]], range(asked.runs))[:, :, 0]
+        print(f"{row.name:18} {time.perf_counter() - before:7.2f} s", flush=True)
+    if asked.save:
+        np.savez_compressed(asked.save, **found)
+    if not asked.against:
+        return
+    known = np.load(asked.against)
+    print(f"{'row':18} {'width':>6} {asked.device:>16} {'other':>16} {'joint se':>9} {'same runs':>10}")
+    for row in ROWS:
+        for place, width in enumerate((row.best, 1.0)):
+            if row.name not in found:
+                continue
+            a, b = found[row.name][place], known[row.name][place]
+            joint = np.hypot(a.std(ddof=1), b.std(ddof=1)) / len(a) ** 0.5
+            told = [f"{x.mean():9.3f} +- {x.std(ddof=1) / len(x) ** 0.5:.2f}" for x in (a, b)]
+            same = np.mean(np.abs(a - b) <= 1e-9 * np.maximum(1, np.abs(b)))
+            print(
+                f"{row.name:18} {width:6.2f} {told[0]:>16} {told[1]:>16} {(a.mean() - b.mean()) / joint:9.2f} {same:10.4f}"
+            )
+
+
+def precision(asked: argparse.Namespace) -> None:
+    """The paired difference between float32 and float64, its standard error, and both as a share of the regret."""
+    from banditune.engine import gpu
+
+    print(
+        f"{'row':18} {'width':>6} {'float64':>9} {'difference':>20} {'in se':>6} {'se / regret':>12} {'same':>7} {'time':>12}"
+    )
+    for row in ROWS:
+        job = row.job(seed=2)
+        if gpu.team_for(job) is None or (asked.only and asked.only not in row.name):
+            continue
+        values = np.array([[row.best], [1.0]])
+        taken, regrets = [], []
+        for kind in ("float64", "float32"):
+            gpu.play(job, values, range(1), precision=kind)
+            before = time.perf_counter()
+            regrets.append(gpu.play(job, values, range(asked.runs), precision=kind)[:, :, 0])
+            taken.append(time.perf_counter() - before)
+        for place, width in enumerate((row.best, 1.0)):
+            a, b = regrets[1][place], regrets[0][place]
+            change = (a - b).mean()
+            se = (a - b).std(ddof=1) / len(a) ** 0.5
+            print(
+                f"{row.name:18} {width:6.2f} {b.mean():9.3f} {change:11.5f} +- {se:.5f} {change / se if se else 0:6.2f} "
+                f"{se / b.mean():12.5%} {np.mean(a == b):7.4f} {taken[0]:5.1f}, {taken[1]:4.1f} s",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("speed", "agreement", "precision"))
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--device", default="gpu", choices=("gpu", "cpu"))
+    parser.add_argument("--noise", default="shared", choices=("shared", "own"))
+    parser.add_argument("--only", help="rows whose name contains this")
+    parser.add_argument("--save", help="keep the regrets in this file (.npz)")
+    parser.add_argument("--against", help="compare with the regrets in this file (.npz)")
+    asked = parser.parse_args()
+    asked.runs = asked.runs or {"speed": 10_000, "agreement": 10_000, "precision": 100_000}[asked.what]
+    {"speed": speed, "agreement": agreement, "precision": precision}[asked.what](asked)
+
+
+if __name__ == "__main__":
+    main()
