@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow benchmark growth clean
+.PHONY: demo test slow gpu benchmark growth clean
 
 demo: .venv/installed
 	@mkdir -p demo

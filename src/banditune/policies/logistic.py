@@ -533,13 +533,13 @@ def certain(state, index, best, error):
     """Whether the best of some indices stays the best where theta is wrong by so many posterior deviations.
 
     The Hessian is I or more, so that changes no score by more than the error times |x|. Errors are estimates: four times
-    as much is allowed for.
+    as much is allowed for. What `settled` calls a tie is never certain, however small the error is said to be.
     """
     highest = index[best]
     index[best] = -math.inf
     rival = index[best_score(index)]
     index[best] = highest
-    return highest - rival > 8.0 * error * state.counts[LONGEST]
+    return highest - rival > max(8.0 * error, 2.0 * tolerance(state)) * state.counts[LONGEST]
 
 
 @scalar

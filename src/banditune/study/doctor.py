@@ -12,7 +12,7 @@ from typing import Any
 
 from banditune.contracts import BadRequest
 from banditune.engine.bind import cache_folder
-from banditune.engine.devices import DEVICES, INSTALL, gpu_trouble, simulated
+from banditune.engine.devices import DEVICES, gpu_trouble, simulated
 from banditune.engine.run import Job, cores, play
 
 
@@ -34,20 +34,22 @@ def examined(job: Job, device: str = "auto") -> dict[str, Any]:
         raise BadRequest(f"`device` must be one of {', '.join(map(repr, DEVICES))}, but got {device!r}.")
     checks = [versions(), cores_and_memory(), cache(), plays(job, "cpu")]
     if device != "cpu":
-        there = smi()
-        trouble = gpu_trouble()
-        wanted = device == "gpu" or there is not None
-        checks.append(
-            checked("GPU", gpu_found() if trouble is None else there or "none", None if there else not wanted)
-        )
-        extra = package("numba-cuda")
-        advice = f"install it with {INSTALL}" if extra is None and wanted else ""
-        checks.append(checked("numba-cuda", extra or "not installed", extra is not None or not wanted, advice))
-        if trouble is None:
-            checks.append(plays(job, "gpu"))
-        else:
-            checks.append(checked("plays on the GPU", "no", not wanted, trouble))
+        checks += gpu_checks(job, wanted=device == "gpu")
     return {"works": all(check["works"] is not False for check in checks), "checks": checks}
+
+
+def gpu_checks(job: Job, *, wanted: bool) -> list[dict[str, Any]]:
+    """The GPU, numba-cuda, and whether they play."""
+    extra = package("numba-cuda")
+    there = smi()
+    trouble = gpu_trouble()
+    if trouble is None:
+        return [checked("GPU", gpu_found()), checked("numba-cuda", str(extra)), plays(job, "gpu")]
+    return [
+        checked("GPU", there or "none"),
+        checked("numba-cuda", extra or "not installed"),
+        checked("plays on the GPU", "no", False if wanted or there else None, trouble),
+    ]
 
 
 def checked(what: str, found: str, works: bool | None = None, advice: str = "") -> dict[str, Any]:
