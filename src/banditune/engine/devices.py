@@ -29,13 +29,13 @@ def gpu_trouble() -> str | None:
     if find_spec("numba_cuda") is None:
         return f"numba-cuda is not installed; {INSTALL} brings it"
     try:
-        from numba import cuda
-
         if simulated():
             return None
-        if not cuda.is_available():
+        from numba.cuda.cudadrv import driver, nvvm
+
+        if not driver.driver.is_available or not driver.driver.get_device_count():
             return "no GPU can be reached; `nvidia-smi` must show one on this machine"
-        if not cuda.cudadrv.nvvm.is_available():
+        if not nvvm.is_available():
             return f"the compiler for GPUs (NVVM) is missing; {INSTALL} brings it"
     except Exception as error:
         return f"numba-cuda does not work here ({type(error).__name__}: {error}); {INSTALL} may repair it"

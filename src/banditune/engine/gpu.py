@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda, types
+from numba import config, cuda, types
 
 from banditune.contracts import BadRequest, Fault, Floats, Instances, Problem, Team
 from banditune.engine import bind, grid, loop, run
@@ -35,6 +35,9 @@ THREADS = 64
 
 REGISTERS = 80
 """Registers of a thread that plays alone. More of them and fewer threads at a time was slower, even where fewer spill."""
+
+DRAWERS = 256
+"""Threads in a block that draws rewards ahead."""
 
 MOST = 1 << 15
 """Runs in a piece: a grid of blocks is not higher than twice that."""
@@ -231,51 +234,82 @@ def play(
     precision: str | None = None,
 ) -> Floats:
     """Regrets of every row of `params` on instances `runs`, an array (rows, runs, checkpoints), as from `run.play`."""
-    planned = plan(job, precision)
-    at = np.array(job.at or (job.horizon,), np.int64)
-    out = run.results_array(len(params), len(runs), len(at))
-    drawn_for = drawing(job)
     try:
-        compiled = kernel_for(job, planned)
-        supply = Supply(job, planned, len(params), len(at))
-        arms, dims = job.problem.arms, job.problem.dims
-        given = (job.problem.options(), params, job.policy.options(arms, dims, job.horizon))
-        # An array of no length has no address on a GPU.
-        options, values, policy_options = (cuda.to_device(read_only(a if len(a) else (0.0,))) for a in given)
-        steps = cuda.to_device(at)
-        first_noise = 1 + first_row if job.noise == "own" else 0
-        free = deque(supply.track(len(runs)) for _ in range(min(AHEAD, -(-len(runs) // supply.most))))
+        work = Work(job, params, first_row, precision)
+        most = work.supply.most
+        out = run.results_array(len(params), len(runs), len(job.at or (0,)))
+        free = deque(work.supply.track(len(runs)) for _ in range(min(AHEAD, -(-len(runs) // most))))
         under_way: deque[tuple[range, Track]] = deque()
         left = runs
         while left or under_way:
             if left and free:
-                part, left = left[: supply.most], left[supply.most :]
-                track = free.popleft()
-                drawn = drawn_for(part)
-                track.means[: len(part)].copy_to_device(drawn.means, stream=track.stream)
-                if dims:
-                    track.features[: len(part)].copy_to_device(drawn.features, stream=track.stream)
-                supply.draw_ahead(track, part, options)
-                blocks = -(-len(params) * len(part) * planned.members // planned.block)
-                compiled[blocks, planned.block, track.stream](
-                    track.means[: len(part)], track.features, job.seed, part.start, options, values, policy_options,
-                    job.horizon, first_noise, steps, job.regret == "realised", track.paid, track.out,
-                )  # fmt: skip
-                under_way.append((part, track))
+                part, left = left[:most], left[most:]
+                under_way.append((part, free.popleft()))
+                work.launch(*under_way[-1])
             else:
                 part, track = under_way.popleft()
-                found = np.swapaxes(track.out[: len(part)].copy_to_host(stream=track.stream), 0, 1)
-                track.stream.synchronize()
+                out[:, part.start - runs.start : part.stop - runs.start] = work.collect(part, track)
                 free.append(track)
-                check(job, params, part, found, first_row)
-                out[:, part.start - runs.start : part.stop - runs.start] = found
                 if progress:
-                    progress(found.shape[0] * found.shape[1])
+                    progress(len(params) * len(part))
     except (Fault, BadRequest):
         raise
     except Exception as error:
         raise Fault(broken(job, error)) from error
     return out
+
+
+class Work:
+    """A kernel that is ready, and what all of its pieces need on the GPU."""
+
+    def __init__(self, job: Job, params: Floats, first_row: int, precision: str | None) -> None:
+        self.job, self.params, self.first_row = job, params, first_row
+        self.planned = plan(job, precision)
+        self.kernel = kernel_for(job, self.planned)
+        at = np.array(job.at or (job.horizon,), np.int64)
+        self.supply = Supply(job, self.planned, len(params), len(at))
+        self.drawn = drawing(job)
+        arms, dims = job.problem.arms, job.problem.dims
+        given = (job.problem.options(), params, job.policy.options(arms, dims, job.horizon))
+        # An array of no length has no address on a GPU.
+        self.options, self.values, self.policy_options = (
+            cuda.to_device(read_only(numbers if len(numbers) else (0.0,))) for numbers in given
+        )
+        self.steps = cuda.to_device(at)
+
+    def launch(self, part: range, track: Track) -> None:
+        """Send a piece on its way."""
+        job = self.job
+        drawn = self.drawn(part)
+        means = track.means[: len(part)]
+        means.copy_to_device(drawn.means, stream=track.stream)
+        if job.problem.dims:
+            track.features[: len(part)].copy_to_device(drawn.features, stream=track.stream)
+        self.supply.draw_ahead(track, part, self.options)
+        jobs = len(self.params) * len(part)
+        first_noise = 1 + self.first_row if job.noise == "own" else 0
+        launcher(self.kernel, jobs * self.planned.members, self.planned.block, track.stream)(
+            means, track.features, job.seed, part.start, self.options, self.values, self.policy_options, job.horizon,
+            first_noise, self.steps, job.regret == "realised", track.paid, track.out,
+        )  # fmt: skip
+
+    def collect(self, part: range, track: Track) -> Floats:
+        """Wait for a piece; complain if a run of it could not go on."""
+        found = np.swapaxes(track.out[: len(part)].copy_to_host(stream=track.stream), 0, 1)
+        track.stream.synchronize()
+        check(self.job, self.params, part, found, self.first_row)
+        return found
+
+
+def launcher(kernel: Any, threads: int, block: int, stream: Any, runs: int = 1) -> Any:
+    """A kernel with a grid of so many threads, `runs` times over; numba-cuda's warning of small grids is not for users."""
+    with _lock:
+        before = config.CUDA_LOW_OCCUPANCY_WARNINGS
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+        try:
+            return kernel[(-(-threads // block), runs), block, stream]
+        finally:
+            config.CUDA_LOW_OCCUPANCY_WARNINGS = before
 
 
 class Supply:
@@ -320,8 +354,9 @@ class Supply:
     def draw_ahead(self, track: Track, part: range, options: Any) -> None:
         """Draw the rewards of some runs, if they are drawn ahead."""
         if self.ahead:
-            blocks = -(-self.job.problem.arms * self.job.horizon // 256), len(part)
-            self.kernel[blocks, 256, track.stream](track.means, self.job.seed, part.start, options, track.paid)
+            pulls = self.job.problem.arms * self.job.horizon
+            kernel = launcher(self.kernel, pulls, DRAWERS, track.stream, len(part))
+            kernel(track.means, self.job.seed, part.start, options, track.paid)
 
 
 def drawing(job: Job) -> Callable[[range], Instances]:
