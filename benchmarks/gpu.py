@@ -73,7 +73,7 @@ def precision(asked: argparse.Namespace) -> None:
     from banditune.engine import gpu
 
     print(
-        f"{'row':18} {'width':>6} {'float64':>9} {'difference':>20} {'in se':>6} {'se / regret':>12} {'same':>7} {'time':>12}"
+        f"{'row':18} {'width':>6} {'float64':>9} {'float32 - float64':>20} {'in se':>6} {'se/regret':>10} {'same':>7}  time"
     )
     for row in ROWS:
         job = row.job(seed=2)
@@ -92,7 +92,7 @@ def precision(asked: argparse.Namespace) -> None:
             se = (a - b).std(ddof=1) / len(a) ** 0.5
             print(
                 f"{row.name:18} {width:6.2f} {b.mean():9.3f} {change:11.5f} +- {se:.5f} {change / se if se else 0:6.2f} "
-                f"{se / b.mean():12.5%} {np.mean(a == b):7.4f} {taken[0]:5.1f}, {taken[1]:4.1f} s",
+                f"{se / b.mean():10.4%} {np.mean(a == b):7.4f} {taken[0]:5.1f}, {taken[1]:4.1f} s",
                 flush=True,
             )
 

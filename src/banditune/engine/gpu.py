@@ -295,7 +295,7 @@ class Work:
 
     def collect(self, part: range, track: Track) -> Floats:
         """Wait for a piece; complain if a run of it could not go on."""
-        found = np.swapaxes(track.out[: len(part)].copy_to_host(stream=track.stream), 0, 1)
+        found: Floats = np.swapaxes(track.out[: len(part)].copy_to_host(stream=track.stream), 0, 1)
         track.stream.synchronize()
         check(self.job, self.params, part, found, self.first_row)
         return found
