@@ -195,7 +195,7 @@ def test_32_threads_pull_the_arms_of_one(team, policy):
     told = Job(
         policy, bt.Logistic(40 if team == "UCBGLM" else 8, 3), 40, seed=18, regret="expected", at=tuple(range(1, 41))
     )
-    team = getattr(team_logistic, team)
+    team = getattr(bt, team).team
     one = alone(told, team, np.array([[0.3]]), range(1))
     np.testing.assert_allclose(together(told, team, np.array([0.3]), 0), one[0, 0])
 
@@ -204,7 +204,7 @@ def test_32_threads_pull_the_arms_of_one(team, policy):
 @pytest.mark.parametrize(("team", "policy"), [("UCBGLM", bt.UCBGLM()), ("GLMTSL", bt.GLMTSL())])
 def test_any_number_of_arms_and_dimensions(team, policy, arms, dims):
     told = Job(policy, bt.Logistic(arms, dims), 20, seed=21, regret="expected", at=tuple(range(1, 21)))
-    team = getattr(team_logistic, team)
+    team = getattr(bt, team).team
     params = np.array([0.3])
     np.testing.assert_allclose(together(told, team, params, 0), together(told, team, params, 0, members=1))
 
@@ -241,15 +241,17 @@ def test_mode_and_draws_agree_with_numpy(monkeypatch):
     """Where every doubt is settled, the mode is the mode and draws have the covariance of its Hessian."""
     monkeypatch.setattr(team_logistic, "MARGIN", 1e9)
     unit = np.zeros(1, np.int64)
-    monkeypatch.setattr(team_logistic, "normal", _given(unit))
+    monkeypatch.setattr(team_logistic, "normal_pair", _given(unit))
     arms, dims = 8, 3
     rng = np.random.default_rng(4)
     features = rng.uniform(-2, 2, (dims, arms))
     policy = bt.GLMTSL(factor=1)
     setting = Setting(arms, dims, 100, features, np.array(policy.options(arms, dims, 100)))
     slots = {**ALONE, "share": constant(arms), "dims": constant(dims)}
-    start, choose, learn = (bind.bound(getattr(team_logistic, name), slots)[0]
-                            for name in ("start_team", "choose_team_sample", "learn_root"))  # fmt: skip
+    start, choose, learn, number_at, column_at = (
+        bind.bound(getattr(team_logistic, name), slots)[0]
+        for name in ("start_team", "choose_team_sample", "learn_root", "number_at", "column_at")
+    )
     team = bt.GLMTSL.team
     state = team_logistic.Regression(np.zeros(team.held(arms, dims)), np.zeros(team.common(arms, dims)))
     start(state, setting)
@@ -267,9 +269,10 @@ def test_mode_and_draws_agree_with_numpy(monkeypatch):
         drawn = np.zeros((arms, dims))
         for j in range(dims):
             unit[0] = j
+            state.held[number_at(team_logistic.AT)] = np.inf  # new normals are due
             choose(state, setting, step, np.ones(1), stream)
             drawn[:, j] = state.held[arms * (dims + team_logistic.DRAWN) :][:arms]
-        aged = max(aged, abs(state.held[arms * (dims + team_logistic.STALE) :][:arms]).max())
+        aged = max(aged, abs(state.common[column_at(team_logistic.STALE, 0) :][:arms]).max())
         score = state.held[arms * (dims + team_logistic.SCORE) :][:arms]
         np.testing.assert_allclose(score, features.T @ mode, atol=1e-7)
         np.testing.assert_allclose(drawn @ drawn.T, features.T @ np.linalg.inv(precision) @ features, atol=1e-6)
@@ -277,10 +280,11 @@ def test_mode_and_draws_agree_with_numpy(monkeypatch):
 
 
 def _given(unit):
-    def normal(stream):
-        return 1.0 if stream.cursor[2] == unit[0] else 0.0
+    def normal_pair(stream):
+        first = 2 * stream.cursor[2]
+        return 1.0 if first == unit[0] else 0.0, 1.0 if first + 1 == unit[0] else 0.0
 
-    return normal
+    return normal_pair
 
 
 def _mode(features, pulls, totals):

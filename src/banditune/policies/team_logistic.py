@@ -17,14 +17,31 @@ within a share of |a| + |D| of the model's, a third at most (`FAR`), and so are 
 Arms whose indices are further apart than this can be told apart; else there is a look, a step to the new model's mode, and
 D starts from 0 again. Where a score has moved further or a slope has aged more, H is built anew.
 
-*Draws.* GLM-TSL keeps R with R R' = H^-1 and draws R normals. With the slopes at the mode the precision is
-R'^-1 (I + E) R^-1, E = R' (sum of pulls w a x x') R, so R (I + E)^-1/2 normals is a draw with the right covariance. E times
-a vector costs as much as a look, so (I + E)^-1/2 = 1 - E/2 + 3/8 E^2 - ... is applied term by term, and only where that
-could change the arm: by the argument above, what E does to R z is no longer than sqrt(sum of pulls w (a x'R z)^2). R is
-built anew only between draws, or the same normals would no longer be the same draw.
+*Stays.* In UCB-GLM, a run of pulls of one arm, the leader x, is brought in as a whole. With H^-1, G^-1, scores and D as
+when it began, s = x' H^-1 x, q = x' G^-1 x, and for every arm k v = x_k' H^-1 x, u = x_k' G^-1 x, after m pulls that paid E
+more than m times the chance that the model gave the leader at the beginning
 
-*Who does what.* A thread holds the features of its arms and, of two matrices below each other, a row: H^-1 and G^-1, or R
-and R'. Vectors go through `common`.
+    score + e v,  D + e v,  x_k' G^-1 x_k - m u^2 / (1 + m q),  e = E / (1 + m w s),
+
+and H^-1, G^-1 are less by m w / (1 + m w s) and m / (1 + m q) times the squares of H^-1 x and G^-1 x (Sherman and Morrison,
+as in `team_linear`; the model is Gaussian). So a pull moves two numbers that all threads know. |D| is a convex function of
+e, so over an interval for e it is no larger than at an end; with the error that this gives, every rival stays below the
+leader while e is on one side of a number of its own (`find_interval`). While e is between them a round is one vote. Else
+the leader is looked at with the present e alone; only where that leaves a doubt is the stay brought in, and the highest
+index looked for.
+
+*Draws.* GLM-TSL holds R'x for every arm, R R' = H^-1, so that R itself is not needed: x'R normals is the draw, a pull takes
+a part along the pulled arm's R'x from all others, and scores move by products of R'x too. The gradient's R' is a sum of
+R'x, because at the mode of the old model its gradient is 0 and only what chances differ from it is left; theta is needed
+only where H is built anew, and comes from the same fact: see `return_to_features`.
+
+With the slopes at the mode the precision is R'^-1 (I + E) R^-1, E = R' (sum of pulls w a x x') R, so R (I + E)^-1/2 normals
+is a draw with the right covariance. E times a vector costs as much as a look, so (I + E)^-1/2 = 1 - E/2 + 3/8 E^2 - ... is
+applied term by term, and only where that could change the arm: by the argument above, what E does to R z is no longer than
+sqrt(sum of pulls w (a x'R z)^2). R is built anew only between draws, or the same normals would no longer be the same draw.
+
+*Who does what.* A thread holds d numbers of each of its arms, x or R'x. Matrices and vectors are common, and so is what is
+kept of arms but not needed all the time; a thread takes a row of H^-1 or G^-1.
 """
 
 from __future__ import annotations
@@ -52,7 +69,8 @@ from banditune.policies.team import (
     sync,
     total,
 )
-from banditune.streams import aim, normal
+from banditune.policies.team_linear import here
+from banditune.streams import aim, normal_pair
 
 FAR = 0.3
 """How far a score may move since the last look, and a slope age since H was built, together."""
@@ -63,9 +81,6 @@ FAR_SAMPLING = 0.12
 MARGIN = 2.0
 """Errors are allowed to be so many times what was found for them."""
 
-REACHES = 100.0
-"""Where 1 / sqrt(least w) is larger, |x| is the better bound on sqrt(x' H^-1 x)."""
-
 TRIES = 24
 """Looks, or terms of a series, before the arms are taken for equal; two to five are usual."""
 
@@ -74,25 +89,46 @@ LARGEST = 0x7FFFFFFF
 NEVER = -1e30
 """The score of the places behind the last arm."""
 
-SCORE, DRIFT, STALE, HEAVY, SPREAD, WEIGHT, FIRST, TERM, DRAWN = 0, 1, 2, 3, 4, 5, 6, 7, 8
+SCORE, SPREAD, WIDTH, WEIGHT, TERM, FIRST, DRAWN, RISE, NARROWING = range(9)
 FIELDS = 9
-"""What a thread holds for each of its arms, behind the features: x'theta; D; a; pulls times w; x' G^-1 x or x' H^-1 x; room
-for a weight; of a draw R z the score x'R z, that of the last term of the series and of its sum."""
+"""What a thread holds for each of its arms, behind d numbers: x'theta; x' H^-1 x; for UCB-GLM x' G^-1 x; room for a
+weight; of a draw x'R z, the last term of the series and its sum; in a stay v and u of the module's docstring."""
 
-LOST, COUNT, LEAST, REACH, LONGEST, MOVE, AGE = 0, 1, 2, 3, 4, 5, 6
-SCALARS = 8
-"""What the team keeps first: whether the mode was lost, pulls in all, the smallest w of a pulled arm and 1 / its
-root, the largest |x|, D of
-the arm that is pulled, and pulls since G^-1 was built."""
+STAYED, PAID, LOW, HIGH, UNTIL, PULLS_AHEAD, LEADER, AT = range(8)
+NUMBERS = 8
+"""What a thread holds behind that, the same as all others but for LOW and HIGH: m and what the m pulls paid; an interval
+for e and the m at which it ends; the length of the next; the arm of the stay; the place of the next normals."""
 
-PULLS, TOTAL, CHANCE, SLOPE = 0, 1, 2, 3
-COLUMNS = 4
-"""What the team keeps for each arm, behind a matrix: its pulls, what they paid, the chance at the last look, and w."""
+LOST, COUNT, LONGEST, MOVE, AGE, BASE, LEAD_SCORE, LEAD_WIDTH, LEAD_SLOPE, Q, S = range(11)
+SCALARS = 12
+"""What the team keeps first: whether the mode was lost, pulls in all, the largest |x|, D of the arm that is pulled, pulls
+since G^-1 was built; of a stay the chance that the model gave its arm, the arm's score, x' G^-1 x and w, all when it began,
+and q and s of the module's docstring."""
 
-SHOWN, PRODUCT, SUMS, MOVED, NORMALS, ESTIMATE = 0, 1, 3, 4, 5, 6
-VECTORS = 7
-"""Vectors of the team behind that: the pulled arm's features, two products with rows, sums over arms, a step, normals, and
-theta."""
+PULLS, TOTAL, CHANCE, SLOPE, DRIFT, STALE, HEAVY = range(7)
+COLUMNS = 7
+"""What the team keeps for each arm, behind matrices: its pulls, what they paid, the chance at the last look, w, D, a, and
+pulls times w. Mostly only the arm's own thread reads or writes them."""
+
+SHOWN, PRODUCT, SUMS, MOVED, ESTIMATE = 0, 1, 3, 4, 5
+VECTORS = 6
+"""Vectors of the team behind the scalars: the pulled arm's numbers, H^-1 x and G^-1 x, sums over arms, a step, theta."""
+
+NORMALS = 64
+"""Normals drawn at once, or the next multiple of a step's."""
+
+LENGTH = 4.0
+"""Pulls of the first interval of a stay; the next is twice as long as one that was found, half as long as one that was
+not."""
+
+SHORTEST = 3.0
+"""Pulls for which an interval pays."""
+
+WANDER = 0.7
+"""How far e may wander in an interval, in its standard deviations over so many pulls."""
+
+RESTING = 0.25
+"""How much that length grows with every pull that is looked at by itself."""
 
 
 class Regression(NamedTuple):
@@ -103,13 +139,20 @@ class Regression(NamedTuple):
 
 
 def held_numbers(share: int, dims: int) -> int:
-    """Numbers of a thread, if it is alone and holds all rows; what is never used takes no registers."""
-    return share * (dims + FIELDS) + 2 * dims * dims + dims
+    """Numbers of a thread; what is never used takes no registers."""
+    return share * (dims + FIELDS) + dims + NUMBERS
 
 
 def common_numbers(arms: int, dims: int) -> int:
-    """Numbers of a team."""
-    return SCALARS + VECTORS * dims + dims * dims + COLUMNS * (-(-arms // 32) * 32)
+    """Numbers of a team; normals come in pairs, so there may be one more than needed."""
+    room = max(2 * dims * dims, dims * dims + int(normals_at_once(dims)) + 1)
+    return SCALARS + VECTORS * dims + room + COLUMNS * (-(-arms // 32) * 32)
+
+
+@scalar
+def normals_at_once(dims):
+    """Normals of the steps that are drawn together."""
+    return max(1, NORMALS // dims) * dims
 
 
 @scalar
@@ -120,7 +163,7 @@ def view_team(held, common, setting):
 
 @scalar
 def rows():
-    """Rows of the two matrices that each thread holds."""
+    """Rows of the two matrices that each thread takes."""
     return (2 * dims() + members() - 1) // members()
 
 
@@ -137,15 +180,15 @@ def field(number, i):
 
 
 @scalar
-def row_at(r):
-    """Where a thread holds its r-th row."""
-    return share() * (dims() + FIELDS) + r * dims()
+def room_at():
+    """Where a thread has room for a vector."""
+    return share() * (dims() + FIELDS)
 
 
 @scalar
-def room_at():
-    """Where a thread has room for a vector."""
-    return row_at(rows())
+def number_at(number):
+    """Where a thread holds a number of its own."""
+    return room_at() + dims() + number
 
 
 @scalar
@@ -155,15 +198,28 @@ def vector_at(number):
 
 
 @scalar
-def matrix_at():
-    """Where the team has room for a matrix."""
-    return vector_at(VECTORS)
+def matrix_at(first):
+    """Where the team keeps H^-1, with `first` = 0, or G^-1, with `first` = dims."""
+    return vector_at(VECTORS) + first * dims()
 
 
 @scalar
-def column_at(number, arm):
+def normals_from():
+    """Where a sampling team keeps normals: in the place of G^-1."""
+    return matrix_at(dims())
+
+
+@scalar
+def column_at(number, i):
+    """Where the team keeps a number of a thread's i-th arm."""
+    return column_of(number, lane() + i * members())
+
+
+@scalar
+def column_of(number, arm):
     """Where the team keeps a number of an arm."""
-    return matrix_at() + dims() * dims() + number * share() * members() + arm
+    room = max(2 * dims() * dims(), dims() * dims() + normals_at_once(dims()) + 1)
+    return vector_at(VECTORS) + room + number * share() * members() + arm
 
 
 @scalar
@@ -178,38 +234,33 @@ def chance_and_slope(score):
 def start_team(state, setting):
     """Forget everything but the prior."""
     held = state.held
+    me = here()
     common = state.common
+    take_features(state, setting)
     longest = real(0.0)
-    for place in range(share() * dims()):
-        held[place] = real(0.0)
-    for j in range(dims()):
-        for i in range(share()):
-            value = real(turned(setting, j, lane() + i * members()))
-            for place in range(dims()):
-                held[i * dims() + place] += value * (real(1.0) if place == j else real(0.0))
     for i in range(share()):
         square = real(0.0)
         for j in range(dims()):
             square += held[i * dims() + j] * held[i * dims() + j]
         longest = max(longest, square)
         held[field(SPREAD, i)] = square
+        held[field(WIDTH, i)] = square
     for i in range(share()):
-        arm = lane() + i * members()
-        score = real(prior_score(setting, arm))
+        score = real(prior_score(setting, me + i * members()))
+        chance, slope = chance_and_slope(score)
         held[field(SCORE, i)] = score
-        held[field(DRIFT, i)] = real(0.0)
-        held[field(STALE, i)] = real(0.0)
-        held[field(HEAVY, i)] = real(0.0)
-        if arm < setting.arms:
-            chance, slope = chance_and_slope(score)
-            common[column_at(PULLS, arm)] = real(0.0)
-            common[column_at(TOTAL, arm)] = real(0.0)
-            common[column_at(CHANCE, arm)] = chance
-            common[column_at(SLOPE, arm)] = slope
+        common[column_at(PULLS, i)] = real(0.0)
+        common[column_at(TOTAL, i)] = real(0.0)
+        common[column_at(CHANCE, i)] = chance
+        common[column_at(SLOPE, i)] = slope
+        common[column_at(DRIFT, i)] = real(0.0)
+        common[column_at(STALE, i)] = real(0.0)
+        common[column_at(HEAVY, i)] = real(0.0)
     for r in range(rows()):
         row = lane() + r * members()
-        for j in range(dims()):
-            held[row_at(r) + j] = real(1.0) if row == j or row == j + dims() else real(0.0)
+        if row < 2 * dims():
+            for j in range(dims()):
+                common[matrix_at(0) + row * dims() + j] = real(1.0) if row == j or row == j + dims() else real(0.0)
         if row < dims():
             common[vector_at(ESTIMATE) + row] = real(0.0)
     longest, _ = best(longest, int32(0))
@@ -217,9 +268,23 @@ def start_team(state, setting):
     common[LOST] = real(0.0)
     common[COUNT] = real(0.0)
     common[AGE] = real(0.0)
-    common[LEAST] = real(0.25)
-    common[REACH] = real(2.0)
     common[LONGEST] = math.sqrt(longest)
+    held[number_at(AT)] = real(NORMALS + dims())
+    held[number_at(LEADER)] = real(0.0)
+
+
+@scalar
+def take_features(state, setting):
+    """Put the features into the numbers held for arms."""
+    held = state.held
+    me = here()
+    for place in range(share() * dims()):
+        held[place] = real(0.0)
+    for j in range(dims()):
+        for i in range(share()):
+            value = real(turned(setting, j, me + i * members()))
+            for place in range(dims()):
+                held[i * dims() + place] += value * (real(1.0) if place == j else real(0.0))
 
 
 @rare
@@ -253,7 +318,7 @@ def tolerance(state):
 
 @scalar
 def along(state, i, at):
-    """The product of an arm's features and a vector of the team."""
+    """The product of the numbers held for an arm and a vector of the team."""
     even = real(0.0)
     odd = real(0.0)
     for j in range(0, dims() - 1, 2):
@@ -265,15 +330,15 @@ def along(state, i, at):
 
 
 @scalar
-def row_times(state, r, at):
-    """The product of a row and a vector of the team."""
+def row_times(state, matrix, row, at):
+    """The product of a row of a symmetric matrix and a vector of the team."""
     even = real(0.0)
     odd = real(0.0)
     for j in range(0, dims() - 1, 2):
-        even += state.held[row_at(r) + j] * state.common[at + j]
-        odd += state.held[row_at(r) + j + 1] * state.common[at + j + 1]
+        even += state.common[matrix + j * dims() + row] * state.common[at + j]
+        odd += state.common[matrix + (j + 1) * dims() + row] * state.common[at + j + 1]
     if dims() % 2 == 1:
-        even += state.held[row_at(r) + dims() - 1] * state.common[at + dims() - 1]
+        even += state.common[matrix + (dims() - 1) * dims() + row] * state.common[at + dims() - 1]
     return even + odd
 
 
@@ -291,24 +356,28 @@ def product(state, first, second):
 
 
 @scalar
-def multiply_rows(state, at, to, first):
-    """Products of rows first .. first + dims - 1 and a vector, for the team to see after the next `sync`."""
-    for r in range(rows()):
-        row = lane() + r * members() - first
-        value = row_times(state, r, at)
-        if row >= 0 and row < dims():
-            state.common[to + row] = value
+def solve(state):
+    """H^-1 times the sums over arms, for the team to see after the next `sync`."""
+    for part in range(parts()):
+        row = lane() + part * members()
+        if row < dims():
+            state.common[vector_at(MOVED) + row] = row_times(state, matrix_at(0), row, vector_at(SUMS))
 
 
 @scalar
-def solve(state, sampling):
-    """H^-1 times the sums over arms, for the team to see after the next `sync`."""
-    if sampling:
-        multiply_rows(state, vector_at(SUMS), vector_at(PRODUCT), dims())
-        sync()
-        multiply_rows(state, vector_at(PRODUCT), vector_at(MOVED), 0)
-    else:
-        multiply_rows(state, vector_at(SUMS), vector_at(MOVED), 0)
+def solve_by_root(state):
+    """The same by the inverse of H's factor, which is not symmetric; a team that holds R'x needs this only here."""
+    common = state.common
+    at = matrix_at(0)
+    for part in range(parts()):
+        row = lane() + part * members()
+        if row < dims():
+            common[vector_at(PRODUCT) + row] = product(state, at + row * dims(), vector_at(SUMS))
+    sync()
+    for part in range(parts()):
+        row = lane() + part * members()
+        if row < dims():
+            common[vector_at(MOVED) + row] = row_times(state, at, row, vector_at(PRODUCT))
 
 
 @scalar
@@ -369,27 +438,30 @@ def sum_arms(state, to):
 
 
 @scalar
-def look(state, setting, anew):
+def look(state, anew, sampling):
     """Compute chances at the estimate, and the weights with which features add up to the gradient.
 
-    The slopes of arms never pulled are free to change, and with `anew` all are.
+    The slopes of arms never pulled are free to change, and with `anew` all are. With `sampling` but not `anew`, weights are
+    for the gradient less that of the old model, which is 0 at its mode.
     """
     held = state.held
+    common = state.common
     for i in range(share()):
-        arm = lane() + i * members()
         chance, slope = chance_and_slope(held[field(SCORE, i)])
-        held[field(WEIGHT, i)] = real(0.0)
-        held[field(DRIFT, i)] = real(0.0)
-        held[field(STALE, i)] = real(0.0)
-        if arm < setting.arms:
-            pulls = state.common[column_at(PULLS, arm)]
-            state.common[column_at(CHANCE, arm)] = chance
-            held[field(WEIGHT, i)] = state.common[column_at(TOTAL, arm)] - pulls * chance
-            if anew or pulls == real(0.0):
-                state.common[column_at(SLOPE, arm)] = slope
-                held[field(HEAVY, i)] = pulls * slope
-            else:
-                held[field(STALE, i)] = slope * inverse(state.common[column_at(SLOPE, arm)]) - real(1.0)
+        pulls = common[column_at(PULLS, i)]
+        old = common[column_at(SLOPE, i)]
+        if sampling and not anew:
+            modelled = common[column_at(CHANCE, i)] + old * common[column_at(DRIFT, i)]
+            held[field(WEIGHT, i)] = pulls * (modelled - chance)
+        else:
+            held[field(WEIGHT, i)] = common[column_at(TOTAL, i)] - pulls * chance
+        fresh = anew or pulls == real(0.0)
+        common[column_at(CHANCE, i)] = chance
+        common[column_at(DRIFT, i)] = real(0.0)
+        common[column_at(STALE, i)] = real(0.0) if fresh else slope * inverse(old) - real(1.0)
+        if fresh:
+            common[column_at(SLOPE, i)] = slope
+            common[column_at(HEAVY, i)] = pulls * slope
 
 
 @scalar
@@ -415,16 +487,14 @@ def too_far(state, limit):
     """Whether a score has moved or a slope has aged too much for the model."""
     far = False
     for i in range(share()):
-        moved = abs(state.held[field(DRIFT, i)]) + abs(state.held[field(STALE, i)])
-        far = far | ((state.held[field(HEAVY, i)] > real(0.0)) & (not moved <= real(limit)))
+        moved = abs(state.common[column_at(DRIFT, i)]) + abs(state.common[column_at(STALE, i)])
+        far = far | ((state.common[column_at(HEAVY, i)] > real(0.0)) & (not moved <= real(limit)))
     return any_of(far)
 
 
 @scalar
-def off(state, i):
-    """How far an arm's chance may be from the model's, as a share of its slope: |D| c."""
-    moved = abs(state.held[field(DRIFT, i)])
-    stale = abs(state.held[field(STALE, i)])
+def off(moved, stale):
+    """How far an arm's chance may be from the model's, as a share of its slope: |D| c for |D| and |a|."""
     return moved * (stale + (real(1.0) + stale) * moved * (real(0.5) + moved))
 
 
@@ -433,8 +503,8 @@ def mode_error(state):
     """How far the estimate is from the mode, in posterior deviations."""
     square = real(0.0)
     for i in range(share()):
-        error = off(state, i)
-        square += state.held[field(HEAVY, i)] * error * error
+        error = off(abs(state.common[column_at(DRIFT, i)]), abs(state.common[column_at(STALE, i)]))
+        square += state.common[column_at(HEAVY, i)] * error * error
     return root_of_total(square)
 
 
@@ -454,17 +524,14 @@ def feature(state, i, j):
 
 
 @scalar
-def renew(state, setting, first, sampling):
-    """Build from sum of weight x x' + I its inverse, with pulls times w as weights for the rows from 0 on and pulls for
-    those from `dims` on; with `sampling`, R and R'.
+def renew(state, first, sampling):
+    """Build from sum of weight x x' + I its inverse, with pulls times w as weights for `first` = 0 and pulls for `first` =
+    dims; with `sampling`, the inverse of its factor.
     """
-    at = matrix_at()
+    at = matrix_at(first)
     for j in range(dims()):
         for i in range(share()):
-            arm = lane() + i * members()
-            weight = state.held[field(HEAVY, i)]
-            if first > 0:
-                weight = state.common[column_at(PULLS, arm)] if arm < setting.arms else real(0.0)
+            weight = state.common[column_at(PULLS if first > 0 else HEAVY, i)]
             state.held[field(WEIGHT, i)] = weight * feature(state, i, j)
         sum_arms(state, at + j * dims())
     sync()
@@ -474,10 +541,8 @@ def renew(state, setting, first, sampling):
             state.common[at + j * dims() + j] += real(1.0)
     sync()
     eliminate(state.common, at, sampling)
-    if sampling:
-        hold_root(state)
-    else:
-        hold_rows(state, first)
+    if not sampling:
+        measure_arms(state, first)
 
 
 @scalar
@@ -508,43 +573,51 @@ def eliminate(common, at, sampling):
 
 
 @scalar
-def hold_root(state):
-    """Rows of R and of R' out of the inverse R' of the factor, and every arm's x' H^-1 x = |R'x|^2."""
+def measure_arms(state, first):
+    """Every arm's x' H^-1 x afresh, or with `first` = dims its x' G^-1 x."""
     held = state.held
-    at = matrix_at()
-    for r in range(rows()):
-        row = lane() + r * members()
-        if row < 2 * dims():
-            start = at + row if row < dims() else at + (row - dims()) * dims()
-            apart = dims() if row < dims() else 1
-            for j in range(dims()):
-                held[row_at(r) + j] = state.common[start + j * apart]
     for i in range(share()):
-        held[field(SPREAD, i)] = real(0.0)
+        held[field(TERM, i)] = real(0.0)
     for j in range(dims()):
         for i in range(share()):
-            part = along(state, i, at + j * dims())
-            held[field(SPREAD, i)] += part * part
-    sync()
+            held[field(TERM, i)] += feature(state, i, j) * along(state, i, matrix_at(first) + j * dims())
+    for i in range(share()):
+        held[field(WIDTH, i)] = held[field(TERM, i)] if first > 0 else held[field(WIDTH, i)]
+        held[field(SPREAD, i)] = held[field(SPREAD, i)] if first > 0 else held[field(TERM, i)]
 
 
 @scalar
-def hold_rows(state, first):
-    """Rows of an inverse out of the team's matrix; with those of G^-1 come every arm's x' G^-1 x."""
+def return_to_features(state, setting):
+    """From R'x to x, with theta and scores afresh: at the model's mode, theta is the sum of pulls (reward - chance) x."""
     held = state.held
-    at = matrix_at()
-    for r in range(rows()):
-        row = lane() + r * members() - first
-        if row >= 0 and row < dims():
-            for j in range(dims()):
-                held[row_at(r) + j] = state.common[at + row * dims() + j]
-    if first > 0:
-        for i in range(share()):
-            held[field(SPREAD, i)] = real(0.0)
-        for j in range(dims()):
-            for i in range(share()):
-                held[field(SPREAD, i)] += feature(state, i, j) * along(state, i, at + j * dims())
+    me = here()
+    common = state.common
+    take_features(state, setting)
+    for i in range(share()):
+        modelled = common[column_at(CHANCE, i)] + common[column_at(SLOPE, i)] * common[column_at(DRIFT, i)]
+        held[field(WEIGHT, i)] = common[column_at(TOTAL, i)] - common[column_at(PULLS, i)] * modelled
+    sum_arms(state, vector_at(ESTIMATE))
     sync()
+    for i in range(share()):
+        prior = real(prior_score(setting, me + i * members()))
+        held[field(SCORE, i)] = prior + along(state, i, vector_at(ESTIMATE))
+
+
+@scalar
+def turn_arms(state):
+    """From x to R'x, with R' the inverse of H's factor, and its square."""
+    held = state.held
+    for i in range(share()):
+        held[field(SPREAD, i)] = real(0.0)
+    for back in range(dims()):
+        j = dims() - 1 - back
+        at = matrix_at(0) + j * dims()
+        for i in range(share()):
+            # The rest of the row is 0.
+            entry = along(state, i, at)
+            held[field(SPREAD, i)] += entry * entry
+            for place in range(dims()):
+                held[i * dims() + place] = entry if place == j else held[i * dims() + place]
 
 
 @scalar
@@ -552,25 +625,30 @@ def find_mode(state, setting, refresh, far, sampling):
     """Newton's method with H built anew at every step, until a step is short; with `refresh`, G^-1 is built anew first.
 
     Where steps do not at least halve, start again from 0, with steps that are halved until the objective rises by a quarter
-    of what the slope promises: see `logistic.climb`.
+    of what the slope promises: see `logistic.climb`. With `sampling`, arms hold R'x before and after.
     """
     held = state.held
     last = real(math.inf)
     looks = 0
     climbing = False
+    if sampling:
+        return_to_features(state, setting)
     while refresh or far:
         if not refresh:
-            look(state, setting, True)
+            look(state, True, sampling)
             sum_arms(state, vector_at(SUMS))
             sync()
             subtract_estimate(state)
-        renew(state, setting, dims() if refresh else 0, sampling)
+        renew(state, dims() if refresh else 0, sampling)
         if refresh:
             state.common[AGE] = real(0.0)
             refresh = False
         else:
             sync()
-            solve(state, sampling)
+            if sampling:
+                solve_by_root(state)
+            else:
+                solve(state)
             sync()
             square = product(state, vector_at(SUMS), vector_at(MOVED))
             looks += 1
@@ -590,34 +668,24 @@ def find_mode(state, setting, refresh, far, sampling):
                 for i in range(share()):
                     moved = length * along(state, i, vector_at(MOVED))
                     held[field(SCORE, i)] += moved
-                    held[field(DRIFT, i)] = moved
+                    state.common[column_at(DRIFT, i)] = moved
                 far = length < real(1.0) or too_far(state, FAR_SAMPLING if sampling else FAR)
             sync()
-    smallest_slope(state)
-
-
-@scalar
-def smallest_slope(state):
-    """Find the smallest w of an arm that was pulled."""
-    least = real(0.25)
-    for i in range(share()):
-        if state.held[field(HEAVY, i)] > real(0.0):
-            least = min(least, state.common[column_at(SLOPE, lane() + i * members())])
-    least, _ = best(-least, int32(0))
-    state.common[LEAST] = -least
-    state.common[REACH] = inverse_root(-least)
+    if sampling:
+        turn_arms(state)
 
 
 @scalar
 def return_to_start(state, setting):
     """Put the estimate to 0."""
     held = state.held
+    me = here()
     for part in range(parts()):
         j = lane() + part * members()
         if j < dims():
             state.common[vector_at(ESTIMATE) + j] = real(0.0)
     for i in range(share()):
-        held[field(SCORE, i)] = real(prior_score(setting, lane() + i * members()))
+        held[field(SCORE, i)] = real(prior_score(setting, me + i * members()))
 
 
 @scalar
@@ -646,115 +714,223 @@ def objective(state, setting, length):
         if arm < setting.arms:
             score = held[field(SCORE, i)] + length * along(state, i, at)
             grown = max(score, real(0.0)) + math.log(real(1.0) + math.exp(-abs(score)))
-            value += state.common[column_at(TOTAL, arm)] * score
-            value -= state.common[column_at(PULLS, arm)] * grown
+            value += state.common[column_at(TOTAL, i)] * score
+            value -= state.common[column_at(PULLS, i)] * grown
     return total(value)
 
 
 @scalar
-def show(state, arm, reward):
-    """Count a pull, and let the team see the arm's features and how far its score has moved."""
-    held = state.held
-    common = state.common
-    at = vector_at(SHOWN)
-    slope = common[column_at(SLOPE, arm)]
-    for i in range(share()):
-        if int32(lane() + i * members()) == arm:
-            for j in range(dims()):
-                common[at + j] = held[i * dims() + j]
-            common[MOVE] = held[field(DRIFT, i)]
-            held[field(HEAVY, i)] += slope
-    if int32(lane()) == int32(arm & (members() - 1)):
-        common[column_at(PULLS, arm)] += real(1.0)
-        common[column_at(TOTAL, arm)] += real(reward)
-        common[COUNT] += real(1.0)
-        common[AGE] += real(1.0)
-        if slope < common[LEAST]:
-            common[LEAST] = slope
-            common[REACH] = inverse_root(slope)
-
-
-@scalar
-def first_step(state, arm, reward, square):
-    """The pull's w, 1 / (1 + w x' H^-1 x), and how much of H^-1 x the mode moves."""
-    slope = state.common[column_at(SLOPE, arm)]
-    chance = state.common[column_at(CHANCE, arm)] + slope * state.common[MOVE]
-    over = inverse(real(1.0) + slope * square)
-    return slope, over, (real(reward) - chance) * over
-
-
-@scalar
 def learn_bounds(state, setting, arm, reward, stream):
-    """Learn a reward: H^-1, G^-1, the mode of the model and every arm's width."""
-    arm = int32(arm & LARGEST)  # no less than 0, so that no index can count from the end
+    """Learn a reward of the stay's arm."""
+    state.held[number_at(STAYED)] += real(1.0)
+    state.held[number_at(PAID)] += real(reward)
+
+
+@scalar
+def begin_stay(state, arm):
+    """From now on an arm is pulled: H^-1 x, G^-1 x, and what they are along every arm."""
     held = state.held
     common = state.common
     at = vector_at(PRODUCT)
     shown = vector_at(SHOWN)
-    show(state, arm, reward)
     sync()
-    for r in range(rows()):
-        row = lane() + r * members()
-        value = row_times(state, r, shown)
-        if row < 2 * dims():
-            common[at + row] = value
-    sync()
-    slope, over, step = first_step(state, arm, reward, product(state, shown, at))
-    shrink = inverse(real(1.0) + product(state, shown, at + dims()))
-    for r in range(rows()):
-        row = lane() + r * members()
-        if row < 2 * dims():
-            block = at if row < dims() else at + dims()
-            taken = common[at + row] * (slope * over if row < dims() else shrink)
+    for i in range(share()):
+        if int32(lane() + i * members()) == arm:
+            slope = common[column_at(SLOPE, i)]
             for j in range(dims()):
-                held[row_at(r) + j] -= taken * common[block + j]
+                common[shown + j] = held[i * dims() + j]
+            common[BASE] = common[column_at(CHANCE, i)] + slope * common[column_at(DRIFT, i)]
+            common[LEAD_SCORE] = held[field(SCORE, i)]
+            common[LEAD_WIDTH] = held[field(WIDTH, i)]
+            common[LEAD_SLOPE] = slope
+    sync()
+    for r in range(rows()):
+        row = lane() + r * members()
+        if row < 2 * dims():
+            first = 0 if row < dims() else dims()
+            common[at + row] = row_times(state, matrix_at(first), row - first, shown)
+    sync()
+    common[S] = product(state, shown, at)
+    common[Q] = product(state, shown, at + dims())
+    for i in range(share()):
+        held[field(RISE, i)] = along(state, i, at)
+    for i in range(share()):
+        held[field(NARROWING, i)] = along(state, i, at + dims())
+    held[number_at(STAYED)] = real(0.0)
+    held[number_at(PAID)] = real(0.0)
+    held[number_at(UNTIL)] = real(-1.0)
+    held[number_at(PULLS_AHEAD)] = real(LENGTH)
+    held[number_at(LEADER)] = real(arm)
+    sync()
+
+
+@scalar
+def bring_in(state, over):
+    """Write the stay into arms, theta and both matrices. `over` is 1 / (1 + m w s)."""
+    held = state.held
+    common = state.common
+    at = vector_at(PRODUCT)
+    stayed = held[number_at(STAYED)]
+    slope = common[LEAD_SLOPE]
+    step = (held[number_at(PAID)] - stayed * common[BASE]) * over
+    shrink = stayed * inverse(real(1.0) + stayed * common[Q])
+    leader = int32(held[number_at(LEADER)])
     move_estimate(state, at, step)
     for i in range(share()):
-        moved = step * along(state, i, at)
-        held[field(SCORE, i)] += moved
-        held[field(DRIFT, i)] += moved
-        narrowed = along(state, i, at + dims())
-        held[field(SPREAD, i)] -= shrink * narrowed * narrowed
-    refresh = common[AGE] >= real(REFRESH)
-    far = too_far(state, FAR)
-    if refresh or far:
-        find_mode(state, setting, refresh, far, False)
+        rise = held[field(RISE, i)]
+        narrowed = held[field(NARROWING, i)]
+        held[field(SCORE, i)] += step * rise
+        common[column_at(DRIFT, i)] += step * rise
+        held[field(SPREAD, i)] -= stayed * slope * over * rise * rise
+        held[field(WIDTH, i)] -= shrink * narrowed * narrowed
+        if int32(lane() + i * members()) == leader:
+            common[column_at(HEAVY, i)] += stayed * slope
+            common[column_at(PULLS, i)] += stayed
+            common[column_at(TOTAL, i)] += held[number_at(PAID)]
+            common[COUNT] += stayed
+            common[AGE] += stayed
+    for r in range(rows()):
+        row = lane() + r * members()
+        if row < 2 * dims():
+            first = 0 if row < dims() else dims()
+            taken = common[at + row] * (stayed * slope * over if row < dims() else shrink)
+            for j in range(dims()):
+                common[matrix_at(first) + j * dims() + row - first] -= taken * common[at + first + j]
+    sync()
+
+
+@scalar
+def find_interval(state, factor, over, moved, away, until):
+    """What e must stay between so that none of this thread's arms can reach the leader until m is `until`.
+
+    Not further from e = `moved` than `away`: there the error is no larger than at one end or the other, arm by arm, because
+    |D| is not. It moves the difference between two scores by no more than the error times the length of x_k - x, whose
+    square in the present metric of H^-1 is x_k' H^-1 x_k + s - 2 v - m w / (1 + m w s) (s - v)^2. This and rivals' widths
+    only shrink, and the leader is given its last width: then every rival asks e to be on one side of a number. Where the
+    model may reach too far, nothing is between.
+    """
+    held = state.held
+    common = state.common
+    stayed = held[number_at(STAYED)]
+    leader = int32(held[number_at(LEADER)])
+    square = real(0.0)
+    far = False
+    for i in range(share()):
+        start = common[column_at(DRIFT, i)] + moved * held[field(RISE, i)]
+        drift = abs(start) + away * abs(held[field(RISE, i)])
+        stale = abs(common[column_at(STALE, i)])
+        heavy = common[column_at(HEAVY, i)]
+        heavy += until * common[LEAD_SLOPE] if int32(lane() + i * members()) == leader else real(0.0)
+        far = far | ((heavy > real(0.0)) & (not drift + stale <= real(FAR)))
+        error = off(drift, stale)
+        square += heavy * error * error
+    error = real(MARGIN) * root_of_total(square)
+    slack = real(2.0) * tolerance(state) * common[LONGEST]
+    q = common[Q]
+    s = common[S]
+    taken = stayed * common[LEAD_SLOPE] * over
+    shrink = stayed * inverse(real(1.0) + stayed * q)
+    last = until * inverse(real(1.0) + until * q)
+    more = slack - factor * root(common[LEAD_WIDTH] - last * q * q) - common[LEAD_SCORE]
+    low = moved - away if away > real(0.0) else real(-math.inf)
+    high = moved + away if away > real(0.0) else real(math.inf)
+    for i in range(share()):
+        narrowed = held[field(NARROWING, i)]
+        apart = s - held[field(RISE, i)]
+        between = held[field(SPREAD, i)] - held[field(RISE, i)] + apart * (real(1.0) - taken * apart)
+        needed = held[field(SCORE, i)] + more
+        needed += factor * root(held[field(WIDTH, i)] - shrink * narrowed * narrowed) + error * root(between)
+        rival = int32(lane() + i * members()) != leader
+        side = needed * inverse(max(abs(apart), real(1e-20)))
+        low = max(low, side if rival and apart > real(0.0) else low)
+        high = min(high, -side if rival and apart < real(0.0) else high)
+        far = far | (rival & (apart == real(0.0)) & (not needed < real(0.0)))
+    held[number_at(LOW)] = low
+    held[number_at(HIGH)] = real(-math.inf) if far else high
+    held[number_at(UNTIL)] = until
+
+
+@scalar
+def root(square):
+    """A root; rounding may leave a little less than 0."""
+    square = abs(square) + real(1e-30)
+    return square * inverse_root(square)
+
+
+@scalar
+def inside(state, moved):
+    """Whether e is where no arm of any thread can reach the leader."""
+    held = state.held
+    return not any_of(not ((moved > held[number_at(LOW)]) & (moved < held[number_at(HIGH)])))
+
+
+@scalar
+def still_leads(state, factor, over, moved):
+    """Whether the stay's arm surely has the highest index; finds a long interval where it can, and not too often."""
+    held = state.held
+    common = state.common
+    stayed = held[number_at(STAYED)]
+    leads = False
+    searching = True
+    while searching:
+        pulls = held[number_at(PULLS_AHEAD)]
+        searching = pulls >= real(SHORTEST)
+        pulls = pulls if searching else real(0.0)
+        away = real(WANDER) * over * root(common[LEAD_SLOPE] * pulls) if searching else real(0.0)
+        find_interval(state, factor, over, moved, away, stayed + pulls)
+        leads = inside(state, moved)
+        if searching:
+            held[number_at(PULLS_AHEAD)] *= real(2.0) if leads else real(0.5)
+            searching = not leads
+        else:
+            held[number_at(PULLS_AHEAD)] += real(RESTING)
+    return leads
 
 
 @scalar
 def learn_root(state, setting, arm, reward, stream):
-    """Learn a reward: R and the mode of the model.
+    """Learn a reward: every arm's R'x and the mode of the model.
 
-    With p = R'x, R becomes R (I - keep p p'), whose square is H^-1 - w / (1 + w p'p) R p p' R'.
+    With p = R'x, R becomes R (I - keep p p'), whose square is H^-1 - w / (1 + w p'p) R p p' R'. Scores move along
+    x_k' H^-1 x = (R'x_k)'p.
     """
     arm = int32(arm & LARGEST)  # no less than 0, so that no index can count from the end
     held = state.held
     common = state.common
-    at = vector_at(PRODUCT)
-    gain = at + dims()
     shown = vector_at(SHOWN)
-    show(state, arm, reward)
-    sync()
-    multiply_rows(state, shown, at, dims())
-    sync()
-    multiply_rows(state, at, gain, 0)
-    sync()
-    slope, over, step = first_step(state, arm, reward, product(state, at, at))
-    keep = slope * over * inverse(real(1.0) + over * inverse_root(over))
-    for r in range(rows()):
-        row = lane() + r * members()
-        if row < 2 * dims():
-            taken = keep * common[gain + row if row < dims() else at + row - dims()]
-            block = at if row < dims() else gain
-            for j in range(dims()):
-                held[row_at(r) + j] -= taken * common[block + j]
-    move_estimate(state, gain, step)
+    slope = common[column_of(SLOPE, arm)]
     for i in range(share()):
-        along_gain = along(state, i, gain)
-        held[field(SCORE, i)] += step * along_gain
-        held[field(DRIFT, i)] += step * along_gain
-        held[field(SPREAD, i)] -= slope * over * along_gain * along_gain
-    if too_far(state, FAR_SAMPLING):
+        if int32(lane() + i * members()) == arm:
+            for j in range(dims()):
+                common[shown + j] = held[i * dims() + j]
+            common[MOVE] = common[column_at(DRIFT, i)]
+            common[column_at(HEAVY, i)] += slope
+            common[column_at(PULLS, i)] += real(1.0)
+            common[column_at(TOTAL, i)] += real(reward)
+            common[COUNT] += real(1.0)
+    sync()
+    square = product(state, shown, shown)
+    for i in range(share()):
+        held[field(TERM, i)] = along(state, i, shown)
+    over = inverse(real(1.0) + slope * square)
+    keep = slope * over * inverse(real(1.0) + over * inverse_root(over))
+    for i in range(share()):
+        held[field(WEIGHT, i)] = keep * held[field(TERM, i)]
+    for j in range(dims()):
+        entry = common[shown + j]
+        for i in range(share()):
+            held[i * dims() + j] -= held[field(WEIGHT, i)] * entry
+    step = (real(reward) - common[column_of(CHANCE, arm)] - slope * common[MOVE]) * over
+    far = False
+    for i in range(share()):
+        rise = held[field(TERM, i)]
+        held[field(SCORE, i)] += step * rise
+        held[field(SPREAD, i)] -= slope * over * rise * rise
+        drift = common[column_at(DRIFT, i)] + step * rise
+        common[column_at(DRIFT, i)] = drift
+        moved = abs(drift) + abs(common[column_at(STALE, i)])
+        far = far | ((common[column_at(HEAVY, i)] > real(0.0)) & (not moved <= real(FAR_SAMPLING)))
+    if any_of(far):
         find_mode(state, setting, False, True, True)
 
 
@@ -796,45 +972,65 @@ def field_of(state, number, arm):
 
 
 @scalar
-def step_to_mode(state):
-    """Move to the new model's mode, by the step that the team sees."""
-    held = state.held
-    at = vector_at(MOVED)
-    move_estimate(state, at, real(1.0))
+def step_to_mode(state, at):
+    """Move every score to the new model's mode, by a step that the team sees."""
     for i in range(share()):
-        moved = along(state, i, at)
-        held[field(SCORE, i)] += moved
-        held[field(DRIFT, i)] = moved
+        state.held[field(TERM, i)] = along(state, i, at)
+    for i in range(share()):
+        moved = state.held[field(TERM, i)]
+        state.held[field(SCORE, i)] += moved
+        state.common[column_at(DRIFT, i)] = moved
 
 
 @scalar
 def choose_team_bound(state, setting, step, params, stream):
-    """The highest x'theta + gamma c sqrt(x' G^-1 x).
+    """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
+    held = state.held
+    common = state.common
+    arm = int32(held[number_at(LEADER)])
+    leads = False
+    if step > 0:
+        stayed = held[number_at(STAYED)]
+        over = inverse(real(1.0) + stayed * common[LEAD_SLOPE] * common[S])
+        moved = (held[number_at(PAID)] - stayed * common[BASE]) * over
+        leads = stayed <= held[number_at(UNTIL)] and inside(state, moved)
+        if not leads:
+            leads = still_leads(state, real(params[0] * own_option(setting, 0)), over, moved)
+        if not leads:
+            sync()
+            bring_in(state, over)
+            refresh = common[AGE] >= real(REFRESH)
+            far = too_far(state, FAR)
+            if refresh or far:
+                find_mode(state, setting, refresh, far, False)
+    if not leads:
+        arm = highest_bound(state, real(params[0] * own_option(setting, 0)))
+        if arm >= int32(0):
+            begin_stay(state, arm)
+    return int(arm)
 
-    A score is off by no more than the error times sqrt(x' H^-1 x), which is no more than sqrt(x' G^-1 x / least w), or |x|.
+
+@scalar
+def highest_bound(state, factor):
+    """The arm with the highest index, with a look where the model cannot tell.
+
+    A score is off by no more than the error times sqrt(x' H^-1 x).
     """
     held = state.held
     common = state.common
-    factor = real(params[0] * own_option(setting, 0))
-    reach = common[REACH]
     slack = real(2.0) * tolerance(state) * common[LONGEST]
-    for i in range(share()):
-        # Rounding may leave a little less than 0.
-        spread = abs(held[field(SPREAD, i)]) + real(1e-30)
-        held[field(TERM, i)] = spread * inverse_root(spread)
     arm = int32(NO_MODE)
     tries = 0
     while common[LOST] == real(0.0):
         error = mode_error(state)
-        steep = real(MARGIN) * error * (reach if reach < real(REACHES) else real(0.0))
-        flat = real(0.0) if reach < real(REACHES) else real(MARGIN) * error * common[LONGEST]
         for i in range(share()):
-            held[field(WEIGHT, i)] = held[field(SCORE, i)] + factor * held[field(TERM, i)]
+            held[field(TERM, i)] = real(MARGIN) * error * root(held[field(SPREAD, i)])
+            held[field(WEIGHT, i)] = held[field(SCORE, i)] + factor * root(held[field(WIDTH, i)])
         highest, arm = best_weight(state)
-        lowest = highest - slack - flat - flat - steep * field_of(state, TERM, arm)
+        lowest = highest - slack - field_of(state, TERM, arm)
         doubt = False
         for i in range(share()):
-            rival = held[field(WEIGHT, i)] + steep * held[field(TERM, i)]
+            rival = held[field(WEIGHT, i)] + held[field(TERM, i)]
             doubt = doubt | ((rival >= lowest) & (int32(lane() + i * members()) != arm))
         if not any_of(doubt):
             break
@@ -842,32 +1038,36 @@ def choose_team_bound(state, setting, step, params, stream):
         if error <= tolerance(state) or tries > TRIES:
             arm = first_of_equals(state, highest)
             break
-        look(state, setting, False)
+        look(state, False, False)
         sum_arms(state, vector_at(SUMS))
         sync()
         subtract_estimate(state)
         sync()
-        solve(state, False)
+        solve(state)
         sync()
-        step_to_mode(state)
+        move_estimate(state, vector_at(MOVED), real(1.0))
+        step_to_mode(state, vector_at(MOVED))
     return arm
 
 
 @scalar
-def draw(state, setting, scale, step, stream):
-    """A new draw: every thread the normals of its dimensions, then every arm's x'R normals."""
+def draw(state, scale, step, stream):
+    """A new draw: every arm's x'R normals. Normals for some steps are drawn at once, a pair per thread."""
     held = state.held
-    at = vector_at(NORMALS)
-    for part in range(parts()):
-        j = lane() + part * members()
-        if j < dims():
-            aim(stream, j, step)
-            state.common[at + j] = real(normal(stream)) if scale > real(0.0) else real(0.0)
-    sync()
-    multiply_rows(state, at, vector_at(MOVED), 0)
-    sync()
+    common = state.common
+    if held[number_at(AT)] >= real(normals_at_once(dims())):
+        sync()
+        for pair in range(lane(), (normals_at_once(dims()) + 1) // 2, members()):
+            aim(stream, pair, step)
+            first, second = normal_pair(stream)
+            common[normals_from() + 2 * pair] = real(first) if scale > real(0.0) else real(0.0)
+            common[normals_from() + 2 * pair + 1] = real(second) if scale > real(0.0) else real(0.0)
+        sync()
+        held[number_at(AT)] = real(0.0)
+    at = normals_from() + int32(held[number_at(AT)])
+    held[number_at(AT)] += real(dims())
     for i in range(share()):
-        held[field(FIRST, i)] = along(state, i, vector_at(MOVED))
+        held[field(FIRST, i)] = along(state, i, at)
 
 
 @scalar
@@ -887,12 +1087,12 @@ def draw_error(state, scale, ratio):
     """
     square = real(0.0)
     for i in range(share()):
-        moved = abs(state.held[field(DRIFT, i)])
-        stale = abs(state.held[field(STALE, i)])
+        moved = abs(state.common[column_at(DRIFT, i)])
+        stale = abs(state.common[column_at(STALE, i)])
         changed = real(0.5) * (real(1.0) + stale) * moved * (real(1.0) + moved)
         drawn = ratio * stale * abs(state.held[field(TERM, i)]) + changed * abs(state.held[field(FIRST, i)])
-        error = off(state, i) + scale * drawn
-        square += state.held[field(HEAVY, i)] * error * error
+        error = off(moved, stale) + scale * drawn
+        square += state.common[column_at(HEAVY, i)] * error * error
     return root_of_total(square)
 
 
@@ -901,8 +1101,8 @@ def series_error(state, scale, ratio):
     """The part of that which one more term of the series takes away; a look is for the rest."""
     square = real(0.0)
     for i in range(share()):
-        error = scale * ratio * state.held[field(STALE, i)] * state.held[field(TERM, i)]
-        square += state.held[field(HEAVY, i)] * error * error
+        error = scale * ratio * state.common[column_at(STALE, i)] * state.held[field(TERM, i)]
+        square += state.common[column_at(HEAVY, i)] * error * error
     return root_of_total(square)
 
 
@@ -913,7 +1113,7 @@ def choose_team_sample(state, setting, step, params, stream):
     common = state.common
     scale = real(params[0] * own_option(setting, 0))
     slack = real(2.0) * tolerance(state) * common[LONGEST]
-    draw(state, setting, scale, step, stream)
+    draw(state, scale, step, stream)
     restart_series(state)
     ratio = real(0.5)
     sign = real(-1.0)
@@ -940,29 +1140,26 @@ def choose_team_sample(state, setting, step, params, stream):
             break
         looking = tries == 1 or series_error(state, scale, ratio) < real(0.5) * error
         if looking:
-            look(state, setting, False)
+            look(state, False, True)
         else:
             for i in range(share()):
-                held[field(WEIGHT, i)] = held[field(HEAVY, i)] * held[field(STALE, i)] * held[field(TERM, i)]
+                weight = common[column_at(HEAVY, i)] * common[column_at(STALE, i)]
+                held[field(WEIGHT, i)] = weight * held[field(TERM, i)]
         sum_arms(state, vector_at(SUMS))
         sync()
         if looking:
-            subtract_estimate(state)
-        sync()
-        solve(state, True)
-        sync()
-        if looking:
-            step_to_mode(state)
+            step_to_mode(state, vector_at(SUMS))
             restart_series(state)
             ratio = real(0.5)
             sign = real(-1.0)
             terms = 0
         else:
             for i in range(share()):
-                term = along(state, i, vector_at(MOVED))
+                term = along(state, i, vector_at(SUMS))
                 held[field(TERM, i)] = term
                 held[field(DRAWN, i)] += sign * ratio * term
             terms += 1
             ratio *= real(2 * terms + 1) / real(2 * terms + 2)
             sign = -sign
+        sync()
     return arm
