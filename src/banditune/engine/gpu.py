@@ -128,7 +128,10 @@ def told_to_nvvm(exact: bool) -> Iterator[None]:
 
 
 ALONE = _target("gpu alone", SIGNATURE, exact=True, registers=REGISTERS)
-TOGETHER = _target("gpu together", SIGNATURE, exact=False, registers=None)
+TOGETHER = {
+    "float64": _target("gpu together", SIGNATURE, exact=False, registers=None),
+    "float32": _target("gpu together in float32", SIGNATURE, exact=False, registers=128),
+}
 DRAWING = _target("gpu drawing", AHEAD_SIGNATURE, exact=True, registers=None)
 
 
@@ -196,7 +199,7 @@ def team_plan(job: Job, team: Team, precision: str, teams: int) -> Plan | None:
         "play": loop.play_together, "share": constant(share), "teams": teams, "precision": dtype.type,
         "held_room": held, "common_room": common, "arms_room": room(arms), **PRECISION[precision],
     }  # fmt: skip
-    return Plan(grid.play_teams, slots, TOGETHER, grid.WARP, grid.WARP * teams, True)
+    return Plan(grid.play_teams, slots, TOGETHER[precision], grid.WARP, grid.WARP * teams, True)
 
 
 def room(size: int) -> int:

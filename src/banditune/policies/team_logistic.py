@@ -908,6 +908,7 @@ def learn_root(state, setting, arm, reward, stream):
             common[column_at(PULLS, i)] += real(1.0)
             common[column_at(TOTAL, i)] += real(reward)
             common[COUNT] += real(1.0)
+            common[AGE] += real(1.0)
     sync()
     square = product(state, shown, shown)
     for i in range(share()):
@@ -921,7 +922,8 @@ def learn_root(state, setting, arm, reward, stream):
         for i in range(share()):
             held[i * dims() + j] -= held[field(WEIGHT, i)] * entry
     step = (real(reward) - common[column_of(CHANCE, arm)] - slope * common[MOVE]) * over
-    far = False
+    # All is built anew after so many pulls too, so that rounding cannot pile up.
+    far = common[AGE] >= real(REFRESH)
     for i in range(share()):
         rise = held[field(TERM, i)]
         held[field(SCORE, i)] += step * rise
@@ -932,6 +934,8 @@ def learn_root(state, setting, arm, reward, stream):
         far = far | ((common[column_at(HEAVY, i)] > real(0.0)) & (not moved <= real(FAR_SAMPLING)))
     if any_of(far):
         find_mode(state, setting, False, True, True)
+        common[AGE] = real(0.0)
+        sync()
 
 
 @scalar
