@@ -18,6 +18,9 @@ test: .venv/tested
 slow: .venv/tested
 	$(BIN)/python -m pytest -m slow --durations=0
 
+gpu: .venv/tested
+	$(BIN)/python -m pytest -m gpu --durations=10
+
 benchmark: .venv/tested
 	$(BIN)/python benchmarks/throughput.py
 

@@ -7,17 +7,31 @@ from unittest.mock import patch
 
 from numba import cuda
 
-from banditune.engine import bind, gpu
+from banditune.engine import bind, gpu, grid
+
+CAPABILITY = (9, 0)
 
 
-def lowered(planned, capability=(9, 0)):
+def lowered(planned, capability=CAPABILITY):
     """The PTX of a plan's kernel for a GPU of this compute capability."""
-    target = bind.Target("ptx " + planned.target.name, gpu._helper, lambda copy, cache: copy)
-    source = bind.kernel(planned.source, planned.slots, target)
+    source = bind.kernel(planned.source, planned.slots, as_it_is(planned.target.name))
+    return ptx(source, gpu.SIGNATURE, exact=planned.target is gpu.ALONE, capability=capability)
+
+
+def lowered_drawing(problem):
+    """The PTX of the kernel that draws a problem's rewards ahead."""
+    source = bind.kernel(grid.draw_ahead, {"drawn": problem.reward}, as_it_is(gpu.DRAWING.name))
+    return ptx(source, gpu.AHEAD_SIGNATURE, exact=True)
+
+
+def as_it_is(name):
+    """A target with the helpers of a GPU's, but whose kernel is left to `ptx`."""
+    return bind.Target("ptx " + name, gpu._helper, lambda copy, cache: copy)
+
+
+def ptx(source, signature, *, exact, capability=CAPABILITY):
+    """PTX as the engine has it compiled: only the GPU is pretended."""
     found = SimpleNamespace(compute_capability=capability)
-    with (
-        patch("numba.cuda.dispatcher.get_current_device", lambda: found),
-        gpu.told_to_nvvm(planned.target is gpu.ALONE),
-    ):
-        ptx, _ = cuda.compile_ptx(source, gpu.SIGNATURE, cc=capability, device=False)
-    return ptx
+    with patch("numba.cuda.dispatcher.get_current_device", lambda: found), gpu.told_to_nvvm(exact):
+        code, _ = cuda.compile_ptx(source, signature, cc=capability, device=False)
+    return code

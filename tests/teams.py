@@ -1,14 +1,20 @@
-"""Teams without a GPU: a team of one on the CPU, where it is scalar code, and the machine code of a team of 32."""
+"""Teams without a GPU: a team of one compiled for the CPU, and teams of any size as threads of plain Python."""
 
 from __future__ import annotations
 
+import math
+import threading
+from types import ModuleType
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from banditune.contracts import Slot, rare
+from banditune.contracts import Instance, Setting, Slot, rare
 from banditune.engine import bind, loop
-from banditune.engine.loop import play_together
+from banditune.engine.loop import instance_key, play_together
 from banditune.engine.run import constant, cut, dims_of, instances, read_only
 from banditune.policies.team import ALONE
+from banditune.streams import AGENT, REWARDS, UNSEEN, Stream
 
 held_room = Slot("held_room")
 
@@ -43,3 +49,121 @@ def alone(job, team, params, runs):
              np.zeros(arms, np.int64), np.zeros(arms), np.zeros((3, 4), np.int64), out, trouble,
              np.zeros(1, np.int64))  # fmt: skip
     return out
+
+
+class Threads:
+    """A team of Python's threads in the place of a GPU's: what each of them says, all of them hear."""
+
+    def __init__(self, members=32):
+        self.size = members
+        self.mine = threading.local()
+        self.said = [None] * members
+        self.barrier = threading.Barrier(members, timeout=60)
+
+    def lane(self):
+        """The number of the thread that asks."""
+        return self.mine.lane
+
+    def all(self, value):
+        """What every thread says."""
+        self.said[self.lane()] = value
+        self.barrier.wait()
+        heard = list(self.said)
+        self.barrier.wait()
+        return heard
+
+    def slots(self, arms):
+        """What the slots of a team are filled with."""
+        team: Any = ModuleType("math")  # a module that the binder takes as it is
+        team.lane = self.lane
+        team.wait = self.barrier.wait
+        team.all = self.all
+        team.sum = math.fsum
+        team.highest = lambda said: max(said, key=lambda pair: (pair[0], -pair[1]))
+
+        def lane():
+            return team.lane()
+
+        def sync():
+            team.wait()
+
+        def total(value):
+            return team.sum(team.all(value))
+
+        def best(value, arm):
+            return team.highest(team.all((value, arm)))
+
+        def any_of(said):
+            return any(team.all(said))
+
+        def from_lane(value, lane):
+            return team.all(value)[lane]
+
+        def exchange(value, mask):
+            return team.all(value)[team.lane() ^ mask]
+
+        return {**ALONE, "lane": lane, "members": constant(self.size), "share": constant(-(-arms // self.size)),
+                "sync": sync, "total": total, "best": best, "any_of": any_of, "from_lane": from_lane,
+                "exchange": exchange}  # fmt: skip
+
+    def run(self, task):
+        """`task(lane)` of every thread, in order; if one fails, the others do not wait for it."""
+        done, errors = [None] * self.size, []
+
+        def one(lane):
+            self.mine.lane = lane
+            try:
+                done[lane] = task(lane)
+            except BaseException as error:
+                errors.append(error)
+                self.barrier.abort()
+
+        threads = [threading.Thread(target=one, args=(lane,)) for lane in range(self.size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise next((error for error in errors if not isinstance(error, threading.BrokenBarrierError)), errors[0])
+        return done
+
+
+class Played(NamedTuple):
+    """A run by a team: its regrets, and what it knew at the end."""
+
+    regrets: Any
+    held: Any
+    """A row for each thread."""
+    state: Any
+    """As the first thread sees it."""
+    pulls: Any
+    totals: Any
+    setting: Setting
+
+
+def together(job, team, params, run, members=32):
+    """One run of the first block by a team of so many threads, in plain Python. Memory starts as NaN."""
+    policy, problem = job.policy, job.problem
+    arms, dims = problem.arms, problem.dims
+    threads = Threads(members)
+    slots = {"reward": problem.reward, **dims_of(policy, problem), **threads.slots(arms)}
+    slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
+    played, view = bind.bound(play_together, slots)[0], bind.bound(team.view, slots)[0]
+    means, features = cut(instances(problem, job.seed, 0), slice(run, run + 1))
+    setting = Setting(arms, dims, job.horizon, features[0], read_only(policy.options(arms, dims, job.horizon)))
+    instance = Instance(means[0], read_only(problem.options()))
+    held = np.full((members, team.held(-(-arms // members), dims)), np.nan)
+    common = np.full(team.common(arms, dims), np.nan)
+    pulls, totals = np.full(arms, -1, np.int64), np.full(arms, np.nan)
+    at = np.array(job.at or (job.horizon,), np.int64)
+    out = np.full(len(at), np.nan)
+    noise = 256 if job.noise == "own" else 0
+
+    def play_one(lane):
+        streams = [Stream(*instance_key(job.seed, run), np.array([0, 0, 0, kind + noise], np.int64))
+                   for kind in (AGENT, REWARDS, UNSEEN)]  # fmt: skip
+        return played(instance, setting, read_only(params), *streams, held[lane], common, pulls, totals, at,
+                      job.regret == "realised", out)  # fmt: skip
+
+    assert all(threads.run(play_one))
+    return Played(out, held, view(held[0], common, setting), pulls, totals, setting)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-import threading
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import banditune as bt
-from banditune.contracts import Instance, Setting
-from banditune.engine import loop
-from banditune.engine.run import Job, cut, instances, play, read_only
+from banditune.engine.run import Job, play
 from banditune.policies import team_linear
-from banditune.streams import AGENT, REWARDS, UNSEEN, Stream
-from teams import alone
+from teams import alone, together
 
 GAMMAS = [[0.0], [0.1], [0.25], [1.0]]
 CORRELATED = (0.5, 0.3 * np.eye(3) + 0.7)
@@ -88,80 +84,6 @@ def test_lints_team_learns_afresh(monkeypatch, refresh):
     assert (np.abs(difference.mean(axis=0)) <= 4 * difference.std(axis=0) / math.sqrt(250)).all()
 
 
-class Threads:
-    """A team of Python's threads in the places of a GPU's: fills the slots of modules that run as plain Python."""
-
-    def __init__(self, members):
-        self.size = members
-        self.mine = threading.local()
-        self.told = [None] * members
-        self.barrier = threading.Barrier(members, timeout=60)
-
-    def sync(self):
-        self.barrier.wait()
-
-    def all(self, value):
-        """What every thread says."""
-        self.told[self.mine.lane] = value
-        self.barrier.wait()
-        found = list(self.told)
-        self.barrier.wait()
-        return found
-
-    def slots(self, arms):
-        return {
-            "lane": lambda: self.mine.lane, "members": lambda: self.size, "share": lambda: -(-arms // self.size),
-            "sync": self.sync, "total": lambda value: math.fsum(self.all(value)),
-            "best": self.best,
-            "any_of": lambda said: any(self.all(said)), "from_lane": lambda value, lane: self.all(value)[lane],
-            "real": float,
-        }  # fmt: skip
-
-    def best(self, value, arm):
-        value, arm = max(self.all((value, -arm)))
-        return value, -arm
-
-
-def together(monkeypatch, job, team, params, run, members):
-    """Regrets of one run by a team of several threads, what each of them held, what was common, what was pulled."""
-    policy, problem = job.policy, job.problem
-    arms, dims = problem.arms, problem.dims
-    threads = Threads(members)
-    slots = {**threads.slots(arms), "view": team.view, "start": team.start, "choose": team.choose,
-             "update": team.update, "reward": problem.reward, "known": lambda setting: setting}  # fmt: skip
-    for module in (loop, team_linear):
-        for name, filling in slots.items():
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, filling)
-    means, features = cut(instances(problem, job.seed, 0), slice(run, run + 1))
-    setting = Setting(arms, dims, job.horizon, features[0], read_only(policy.options(arms, dims, job.horizon)))
-    key = [int(word) for word in loop.instance_key(job.seed, run)]
-    held = np.full((members, team.held(-(-arms // members), dims)), np.nan)
-    common = np.full(team.common(arms, dims), np.nan)
-    pulls, totals, at = np.zeros(arms, np.int64), np.zeros(arms), np.array(job.at)
-    out = np.empty(len(at))
-    fine = [False] * members
-
-    def play_one(lane):
-        threads.mine.lane = lane
-        streams = [Stream(*key, np.array([0, 0, 0, kind])) for kind in (AGENT, REWARDS, UNSEEN)]
-        try:
-            fine[lane] = loop.play_together(Instance(means[0], read_only(problem.options())), setting, params, *streams,
-                                            held[lane], common, pulls, totals, at, job.regret == "realised",
-                                            out)  # fmt: skip
-        finally:
-            if not fine[lane]:
-                threads.barrier.abort()
-
-    players = [threading.Thread(target=play_one, args=(lane,)) for lane in range(members)]
-    for player in players:
-        player.start()
-    for player in players:
-        player.join()
-    assert all(fine)
-    return out, held, common, pulls, totals, setting
-
-
 def posterior(policy, setting, pulls, totals):
     """Ridge regression by NumPy: (theta, G^-1)."""
     dims = setting.dims
@@ -184,10 +106,9 @@ def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, 
     share = -(-arms // members)
     for policy, team in ((bt.LinUCB(prior=prior), bt.LinUCB.team), (bt.LinTS(prior=prior), bt.LinTS.team)):
         job = Job(policy, problem, horizon, at=(3, horizon), shortcut=False, regret="realised")
-        out, held, common, pulls, totals, setting = together(monkeypatch, job, team, (1.0,), 1, members)
+        regrets, held, state, pulls, totals, setting = together(job, team, (1.0,), 1, members)
         assert pulls.sum() == horizon
-        assert np.isfinite(out).all()
-        state = team.view(held[0], common, setting)
+        assert np.isfinite(regrets).all()
         m, error = state.numbers[0], state.numbers[1]
         leader, q, score = int(state.facts[0]), state.facts[1], state.facts[2]
         r = 1 / math.sqrt(1 + m * q)
@@ -209,9 +130,9 @@ def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, 
 
 
 @pytest.mark.parametrize("team", ["linucb", "lints"])
-def test_teams_of_any_size_pull_the_same_arms(monkeypatch, team):
+def test_teams_of_any_size_pull_the_same_arms(team):
     policy, team = {"linucb": (bt.LinUCB(), bt.LinUCB.team), "lints": (bt.LinTS(), bt.LinTS.team)}[team]
     job = Job(policy, bt.Linear(arms=11, dims=3), 60, at=(3, 20, 60), shortcut=False)
-    first, *others = (together(monkeypatch, job, team, (0.3,), 2, members)[0] for members in (1, 2, 8))
+    first, *others = (together(job, team, (0.3,), 2, members).regrets for members in (1, 2, 8))
     for other in others:
         assert np.allclose(first, other)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-import types
-
 import numpy as np
 import pytest
 from scipy import stats
 
 import banditune as bt
-from banditune.contracts import Instance, Setting
+from banditune.contracts import Setting
 from banditune.engine import bind
-from banditune.engine.grid import aim_all
-from banditune.engine.loop import instance_key, play_together
-from banditune.engine.run import Job, constant, dims_of, instances, play, read_only
+from banditune.engine.run import Job, constant, instances, play
 from banditune.policies import team_logistic
 from banditune.policies.team import ALONE
 from banditune.streams import Stream
-from teams import alone
+from teams import Threads, alone, together
 
 GAMMAS = np.array([[0.0], [0.1], [0.35], [1.0]])
 
@@ -98,141 +93,38 @@ def test_glm_tsl_with_extreme_features():
     assert (abs(apart.mean(axis=1)) <= 4 * apart.std(axis=1) / np.sqrt(200) + 1e-9).all()
 
 
-class Warp:
-    """32 Python threads in lock-step: what each of them says, all of them hear."""
-
-    def __init__(self):
-        self.barrier = threading.Barrier(32, timeout=60)
-        self.said = [None] * 32
-
-    def hear(self, lane, value):
-        self.barrier.wait()
-        self.said[lane] = value
-        self.barrier.wait()
-        return list(self.said)
-
-    def slots(self, number):
-        warp = types.ModuleType("math")  # a module that the binder takes as it is
-        warp.hear = lambda value: self.hear(number, value)
-        warp.wait = lambda: self.barrier.wait()
-        warp.highest = lambda said: max(said, key=lambda pair: (pair[0], -pair[1]))
-
-        def lane():
-            return number
-
-        def sync():
-            warp.wait()
-
-        def total(value):
-            return sum(warp.hear(value))
-
-        def best(value, arm):
-            return warp.highest(warp.hear((value, arm)))
-
-        def any_of(said):
-            return any(warp.hear(said))
-
-        def from_lane(value, lane):
-            return warp.hear(value)[lane]
-
-        def exchange(value, mask):
-            return warp.hear(value)[number ^ mask]
-
-        return {"lane": lane, "members": constant(32), "sync": sync, "total": total, "best": best, "any_of": any_of,
-                "from_lane": from_lane, "exchange": exchange}  # fmt: skip
-
-
-def together(told, team, params, run, members=32):
-    """Regrets of one run by a team of 32 threads or of one, in plain Python."""
-    policy, problem = told.policy, told.problem
-    arms, dims = problem.arms, problem.dims
-    share = -(-arms // members)
-    drawn = instances(problem, told.seed, 0)
-    features = drawn.features[run if len(drawn.features) > 1 else 0]
-    features = read_only(features if features.shape == (dims, arms) else features.T)
-    options = read_only(policy.options(arms, dims, told.horizon))
-    common = np.full(team.common(arms, dims), np.nan)
-    pulls, totals = np.zeros(arms, np.int64), np.zeros(arms)
-    at = np.array(told.at, np.int64)
-    out = np.full(len(at), np.nan)
-    key0, key1 = instance_key(told.seed, run)
-    warp = Warp()
-    fine = []
-
-    def thread(number):
-        slots = {
-            "reward": problem.reward,
-            **dims_of(policy, problem),
-            **ALONE,
-            **(warp.slots(number) if members > 1 else {}),
-        }
-        slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
-        slots |= {"share": constant(share)}
-        played, _ = bind.bound(play_together, slots)
-        cursors = np.zeros((3, 4), np.int64)
-        aim_all(cursors, 256 if told.noise == "own" else 0)
-        streams = [Stream(key0, key1, cursor) for cursor in cursors]
-        setting = Setting(arms, dims, told.horizon, features, options)
-        instance = Instance(drawn.means[run], read_only(problem.options()))
-        held = np.full(team.held(share, dims), np.nan)
-        try:
-            fine.append(played(instance, setting, params, *streams, held, common, pulls, totals, at, False, out))
-        except BaseException:
-            warp.barrier.abort()
-            raise
-
-    threads = [threading.Thread(target=thread, args=(number,)) for number in range(members)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert fine == [True] * members
-    return out
-
-
-@pytest.mark.parametrize(("team", "policy"), [("UCBGLM", bt.UCBGLM()), ("GLMTSL", bt.GLMTSL())])
-def test_32_threads_pull_the_arms_of_one(team, policy):
-    told = Job(
-        policy, bt.Logistic(40 if team == "UCBGLM" else 8, 3), 40, seed=18, regret="expected", at=tuple(range(1, 41))
-    )
-    team = getattr(bt, team).team
-    one = alone(told, team, np.array([[0.3]]), range(1))
-    np.testing.assert_allclose(together(told, team, np.array([0.3]), 0), one[0, 0])
+@pytest.mark.parametrize(("policy", "arms"), [(bt.UCBGLM(), 40), (bt.GLMTSL(), 8)])
+def test_32_threads_pull_the_arms_of_one(policy, arms):
+    told = Job(policy, bt.Logistic(arms, 3), 40, seed=18, regret="expected", at=tuple(range(1, 41)))
+    one = alone(told, policy.team, [[0.3]], range(1))
+    np.testing.assert_allclose(together(told, policy.team, [0.3], 0).regrets, one[0, 0])
 
 
 @pytest.mark.parametrize(("arms", "dims"), [(2, 1), (65, 2)])
-@pytest.mark.parametrize(("team", "policy"), [("UCBGLM", bt.UCBGLM()), ("GLMTSL", bt.GLMTSL())])
-def test_any_number_of_arms_and_dimensions(team, policy, arms, dims):
-    told = Job(policy, bt.Logistic(arms, dims), 20, seed=21, regret="expected", at=tuple(range(1, 21)))
-    team = getattr(bt, team).team
-    params = np.array([0.3])
-    np.testing.assert_allclose(together(told, team, params, 0), together(told, team, params, 0, members=1))
+@pytest.mark.parametrize("policy", [bt.UCBGLM(), bt.GLMTSL()])
+def test_any_number_of_arms_and_dimensions(policy, arms, dims):
+    told = Job(policy, bt.Logistic(arms, dims), 20, seed=21, regret="realised", noise="own", at=tuple(range(1, 21)))
+    found, one = (together(told, policy.team, [0.3], 3, members).regrets for members in (32, 1))
+    np.testing.assert_allclose(found, one)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 10, 17, 33, 70])
 def test_sums_over_32_threads(dims):
     """Halving leaves every sum with exactly one thread or more, and padding with none."""
     numbers = np.random.default_rng(3).integers(0, 100, (32, dims)).astype(float)
-    warp = Warp()
-    found = [None] * 32
+    threads = Threads()
+    slots = {**threads.slots(arms=32), "dims": constant(dims)}
+    sum_arms, field = (bind.bound(function, slots)[0] for function in (team_logistic.sum_arms, team_logistic.field))
 
-    def thread(number):
-        slots = {**ALONE, **warp.slots(number), "share": constant(1), "dims": constant(dims)}
+    def thread(lane):
         held = np.zeros(team_logistic.held_numbers(1, dims))
-        held[:dims] = numbers[number]
-        sum_arms, _ = bind.bound(team_logistic.sum_arms, slots)
-        field, _ = bind.bound(team_logistic.field, slots)
+        held[:dims] = numbers[lane]
         held[field(team_logistic.WEIGHT, 0)] = 1.0
         common = np.full(dims, np.nan)
         sum_arms(team_logistic.Regression(held, common), 0)
-        found[number] = common
+        return common
 
-    threads = [threading.Thread(target=thread, args=(number,)) for number in range(32)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    heard = np.array(found)
+    heard = np.array(threads.run(thread))
     assert ((heard == numbers.sum(axis=0)) | np.isnan(heard)).all()
     assert (~np.isnan(heard)).any(axis=0).all()
 
