@@ -138,7 +138,7 @@ def pieces_of(monkeypatch):
 )
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     """Pieces of a few runs, that begin within a block of instances and end in the next."""
-    monkeypatch.setattr(gpu, "FILLED", 6)
+    monkeypatch.setattr(gpu, "PIECE", 6)
     monkeypatch.setattr(gpu, "PIECE", 1e-9)
     found = pieces_of(monkeypatch)
     runs = range(run.BLOCK - 7, run.BLOCK + 5)
@@ -155,7 +155,7 @@ def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
 
 @pytest.mark.usefixtures("in_turn")
 def test_large_pieces_end_where_a_block_of_instances_does(monkeypatch):
-    monkeypatch.setattr(gpu, "FILLED", 300)
+    monkeypatch.setattr(gpu, "PIECE", 300)
     found = pieces_of(monkeypatch)
     runs = range(200, 700)
     assert same(Job(bt.Greedy(), bt.Bernoulli(arms=2), 2, seed=8, noise="own"), [[0.0]], runs)
@@ -198,7 +198,7 @@ def test_rewards_are_drawn_ahead_where_many_rows_read_the_same(monkeypatch, poli
 
 @pytest.mark.usefixtures("in_turn")
 def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
-    monkeypatch.setattr(gpu, "FILLED", 8)
+    monkeypatch.setattr(gpu, "PIECE", 8)
     job = Job(bt.GaussianThompson(), bt.Gaussian(arms=3), 15, seed=9)
     for free, ahead in ((10_000, True), (2_000, False)):
         monkeypatch.setattr(gpu, "free_memory", lambda free=free: free)

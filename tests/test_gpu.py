@@ -226,8 +226,6 @@ def test_pieces_fit_into_memory(monkeypatch):
         size = 8 * (10 + 20 * 3 + 10 * 1000 * supply.ahead)
         assert 1 <= supply.most <= gpu.MOST
         assert gpu.AHEAD * supply.most * size <= free / 2
-        assert supply.runs(0.0) <= supply.most
-        assert supply.runs(1e12) == supply.most
     assert supply.ahead
 
 
@@ -337,7 +335,6 @@ def test_results_record_the_device(tmp_path):
     assert bt.load(tmp_path / "curve.json") == found
 
 
-@pytest.mark.xfail(reason="fields with a usual value are asked for, too", raises=bt.BadRequest)
 def test_results_of_times_before_devices_can_be_read():
     found = bt.curve(bt.UCB1(), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3)
     told = json.loads(found.to_json())
@@ -399,7 +396,6 @@ def test_the_doctor_of_a_folder_that_cannot_be_written(banditune, no_gpu, tmp_pa
     assert done.stdout.endswith("Something is not well: see above.\n")
 
 
-@pytest.mark.xfail(reason="without nvidia-smi a GPU that plays is NOT OK", raises=AssertionError)
 def test_the_doctor_in_cudas_simulator(banditune, no_gpu):
     done = banditune("doctor", "--device", "gpu", "--json", NUMBA_ENABLE_CUDASIM="1", **no_gpu)
     found = checks(done)

@@ -147,7 +147,7 @@ def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     job = Job(policy, problem, 100, seed=6, regret="realised")
     values = [[0.1], [1.0], [0.4]]
     whole = on_gpu(job, values, range(200, 600))
-    monkeypatch.setattr(gpu, "FILLED", 1000)
+    monkeypatch.setattr(gpu, "PIECE", 1000)
     monkeypatch.setattr(gpu, "PIECE", 1e-6)
     done = []
     assert (on_gpu(job, values, range(200, 600), progress=done.append) == whole).all()

@@ -335,8 +335,8 @@ class Supply:
         self.kernel: Any = None
         if self.most < 1:
             raise BadRequest(
-                f"a run of every value must fit into the GPU's free memory, but it needs {size / 2**30:,.1f} GiB of "
-                f"{free / 2**30:,.1f} GiB; ask for fewer values or checkpoints, or use fewer arms."
+                f"a run of every value must fit into a {2 * AHEAD}th of the GPU's free memory, but it needs "
+                f"{size / 2**20:,.1f} of {free / 2**20:,.1f} MiB; ask for fewer values or checkpoints, or use fewer arms."
             )
         if self.ahead:
             with bind.complaints(run.who(job)), _lock:

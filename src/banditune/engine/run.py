@@ -208,10 +208,10 @@ def play(
     try:
         for block, within in tasks(job, len(params), runs, workers):
             if len(waiting) >= 4 * workers:
-                finish(job, params, *waiting.popleft(), progress)
+                finish(job, params, first_row, *waiting.popleft(), progress)
             waiting.append((within, pool.submit(task, block, within)))
         while waiting:
-            finish(job, params, *waiting.popleft(), progress)
+            finish(job, params, first_row, *waiting.popleft(), progress)
     finally:
         # On an error or Ctrl-C the threads leave their kernels at the next run.
         stop[0] = 1
@@ -244,14 +244,19 @@ def cut(block: Instances, part: slice) -> tuple[Floats, Floats]:
 
 
 def finish(
-    job: Job, params: Floats, within: range, done: Future[Floats], progress: Callable[[int], None] | None
+    job: Job,
+    params: Floats,
+    first_row: int,
+    within: range,
+    done: Future[Floats],
+    progress: Callable[[int], None] | None,
 ) -> None:
     """Wait for a task, complain if it had to stop, tell how far we are."""
     trouble = done.result()
     if trouble[0] == loop.BAD_REWARD_SOMEWHERE:
         # The plain loop knows the step; if it does not get there, say what is known.
         row, run = int(trouble[3]), within.start + int(trouble[4])
-        play(replace(job, shortcut=False), params[row : row + 1], range(run, run + 1), first_row=row)
+        play(replace(job, shortcut=False), params[row : row + 1], range(run, run + 1), first_row=first_row + row)
     if trouble[0]:
         raise Fault(complaint(job, params, within, trouble))
     if progress:
