@@ -217,7 +217,8 @@ class Team(NamedTuple):
     """How a team of threads plays a policy in lock-step on a GPU: the policy's four functions for a team (`policies.team`).
 
     `view(held, common, setting)`, then as in `Policy`; `stands_for` are the policy's own functions that they replace.
-    `held(share, dims)` and `common(arms, dims)` say how many numbers a thread and a team keep; `precision` what kind.
+    `held(share, dims)` and `common(arms, dims)` say how many numbers a thread and a team keep; `precision` says which kind,
+    "float64" or "float32", for (policy, features of the first instances, horizon).
     """
 
     view: Callable[..., Any]
@@ -227,7 +228,7 @@ class Team(NamedTuple):
     held: Callable[[int, int], int]
     common: Callable[[int, int], int]
     stands_for: tuple[Callable[..., Any], ...]
-    precision: str = "float64"
+    precision: Callable[[Any, Floats, int], str] = lambda policy, features, horizon: "float64"
 
 
 def described(record: Any) -> dict[str, Any]:

@@ -152,8 +152,9 @@ def plan(job: Job, precision: str | None = None) -> Plan:
     """A team for each job where the policy has one and it fits, else a thread."""
     team = team_for(job)
     if team is not None:
+        precision = precision or precision_for(job, team)
         for teams in (4, 2, 1):
-            found = team_plan(job, team, precision or team.precision, teams)
+            found = team_plan(job, team, precision, teams)
             if found:
                 return found
     slots, floats, integers = slots_for(job)
@@ -182,6 +183,13 @@ def team_for(job: Job) -> Team | None:
     if team is None or not job.shortcut or not job.problem.per_pull or not all(f in own for f in team.stands_for):
         return None
     return team
+
+
+def precision_for(job: Job, team: Team) -> str:
+    """The kind of numbers that a team plays a job with: a function of the job alone, however its runs are cut."""
+    features = run.instances(job.problem, job.seed, 0).features
+    assert features is not None
+    return team.precision(job.policy, features, job.horizon)
 
 
 def team_plan(job: Job, team: Team, precision: str, teams: int) -> Plan | None:

@@ -158,10 +158,20 @@ def settled_bound(state, setting, factor):
     return settled(state.logistic, best_bound(state, setting, factor))
 
 
+LONG, WIDE = 20_000, 10.0
+"""Horizon and largest norm of an arm's features up to which teams play in float32: what it changes was measured at half
+the one and a third of the other (docs/performance.md)."""
+
+
+def team_precision(policy: LogisticRegression, features: Floats, horizon: int) -> str:
+    """float32 where that was shown to be harmless."""
+    return "float32" if horizon <= LONG and policy.longest(features) <= WIDE else "float64"
+
+
 TEAM_OF_BOUNDS = Team(
     team_logistic.view_team, team_logistic.start_team, team_logistic.choose_team_bound, team_logistic.learn_bounds,
     team_logistic.held_numbers, team_logistic.common_numbers,
-    (view_bounds, start_bounds, choose_glm_bound, update_bounds),
+    (view_bounds, start_bounds, choose_glm_bound, update_bounds), team_precision,
 )  # fmt: skip
 
 
@@ -272,7 +282,7 @@ def settled_sample(state, setting, scale):
 TEAM_OF_SAMPLES = Team(
     team_logistic.view_team, team_logistic.start_team, team_logistic.choose_team_sample, team_logistic.learn_root,
     team_logistic.held_numbers, team_logistic.common_numbers,
-    (view_logistic, start_logistic, choose_glm_sample, update_for_sampling),
+    (view_logistic, start_logistic, choose_glm_sample, update_for_sampling), team_precision,
 )  # fmt: skip
 
 
