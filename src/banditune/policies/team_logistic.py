@@ -99,11 +99,11 @@ NUMBERS = 8
 """What a thread holds behind that, the same as all others but for LOW and HIGH: m and what the m pulls paid; an interval
 for e and the m at which it ends; the length of the next; the arm of the stay; the place of the next normals."""
 
-LOST, COUNT, LONGEST, MOVE, AGE, BASE, LEAD_SCORE, LEAD_WIDTH, LEAD_SLOPE, Q, S = range(11)
+LOST, COUNT, LONGEST, MOVE, AGE, BASE, LEAD_SCORE, LEAD_WIDTH, LEAD_SLOPE, Q, S, PLAIN = range(12)
 SCALARS = 12
 """What the team keeps first: whether the mode was lost, pulls in all, the largest |x|, D of the arm that is pulled, pulls
 since G^-1 was built; of a stay the chance that the model gave its arm, the arm's score, x' G^-1 x and w, all when it began,
-and q and s of the module's docstring."""
+and q and s of the module's docstring; whether the prior's covariance is I."""
 
 PULLS, TOTAL, CHANCE, SLOPE, DRIFT, STALE, HEAVY = range(7)
 COLUMNS = 7
@@ -236,6 +236,7 @@ def start_team(state, setting):
     held = state.held
     me = here()
     common = state.common
+    common[PLAIN] = real(1.0) if is_plain(setting) else real(0.0)
     take_features(state, setting)
     longest = real(0.0)
     for i in range(share()):
@@ -278,6 +279,13 @@ def take_features(state, setting):
     """Put the features into the numbers held for arms."""
     held = state.held
     me = here()
+    if state.common[PLAIN] > real(0.0):
+        for i in range(share()):
+            arm = me + i * members()
+            exists = real(1.0) if arm < setting.arms else real(0.0)
+            for j in range(dims()):
+                held[i * dims() + j] = exists * real(setting.features[j, min(arm, setting.arms - 1)])
+        return
     for place in range(share() * dims()):
         held[place] = real(0.0)
     for j in range(dims()):
@@ -285,6 +293,17 @@ def take_features(state, setting):
             value = real(turned(setting, j, me + i * members()))
             for place in range(dims()):
                 held[i * dims() + place] += value * (real(1.0) if place == j else real(0.0))
+
+
+@rare
+def is_plain(setting):
+    """Whether features need no turning, because the prior's covariance is I."""
+    plain = True
+    for i in range(setting.dims):
+        for j in range(i + 1):
+            entry = setting.options[1 + setting.dims + i * setting.dims + j]
+            plain = plain and entry == (1.0 if i == j else 0.0)
+    return plain
 
 
 @rare
