@@ -23,12 +23,17 @@ PROTOTYPES = {
 """Seconds that the prototypes took."""
 
 
+def left_out(name: str, only: str | None) -> bool:
+    """Whether a row is not asked for."""
+    return bool(only) and not any(part in name for part in only.split(","))
+
+
 def speed(asked: argparse.Namespace) -> None:
     """Seconds for every prototype's work, with kernels that are ready."""
     values = np.linspace(0, 1, 171)[:, None]
     print(f"{'row':18} {'seconds':>9} {'prototype':>10} {'ratio':>6}")
     for row in ROWS:
-        if row.name not in PROTOTYPES or (asked.only and asked.only not in row.name):
+        if row.name not in PROTOTYPES or (left_out(row.name, asked.only)):
             continue
         job = row.job(device="gpu", noise=asked.noise)
         run.play(job, values, range(1))
@@ -43,7 +48,7 @@ def agreement(asked: argparse.Namespace) -> None:
     """Regrets of a device, or the differences between two in joint standard errors."""
     found = {}
     for row in ROWS:
-        if asked.only and asked.only not in row.name:
+        if left_out(row.name, asked.only):
             continue
         job = row.job(device=asked.device, regret="realised", seed=1)
         before = time.perf_counter()
@@ -77,7 +82,7 @@ def precision(asked: argparse.Namespace) -> None:
     )
     for row in ROWS:
         job = row.job(seed=2)
-        if gpu.team_for(job) is None or (asked.only and asked.only not in row.name):
+        if gpu.team_for(job) is None or (left_out(row.name, asked.only)):
             continue
         values = np.array([[row.best], [1.0]])
         taken, regrets = [], []
@@ -103,7 +108,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int)
     parser.add_argument("--device", default="gpu", choices=("gpu", "cpu"))
     parser.add_argument("--noise", default="shared", choices=("shared", "own"))
-    parser.add_argument("--only", help="rows whose name contains this")
+    parser.add_argument("--only", help="rows whose name contains one of these, separated by commas")
     parser.add_argument("--save", help="keep the regrets in this file (.npz)")
     parser.add_argument("--against", help="compare with the regrets in this file (.npz)")
     asked = parser.parse_args()
