@@ -19,7 +19,7 @@ slow: .venv/tested
 	$(BIN)/python -m pytest -m slow --durations=0
 
 gpu: .venv/tested
-	$(BIN)/python -m pytest -m gpu --durations=10
+	$(BIN)/python -m pytest -m gpu -rs --durations=10
 
 benchmark: .venv/tested
 	$(BIN)/python benchmarks/throughput.py

@@ -61,6 +61,14 @@ Noise = Annotated[str, typer.Option(metavar="shared|own", help="Reward noise of 
 Jobs = Annotated[int | None, typer.Option(help="Threads; all cores unless told.")]
 Shortcut = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
 Device = Annotated[str, typer.Option(metavar="cpu|gpu|auto", help="Where to play; auto takes a GPU if there is one.")]
+Wanted = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="cpu|gpu|auto",
+        help="What must work, or the exit code is 1; auto misses no GPU that is not there.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figure (.svg, .png, .pdf).")]
@@ -201,14 +209,17 @@ def compare(
 
 
 @app.command()
-def doctor(device: Device = "auto", json: Json = False) -> None:
-    """What this machine has, what works, and what to install; exit code 1 if something is broken."""
+def doctor(device: Wanted = "auto", json: Json = False) -> None:
+    """What this machine has, what works, what to install."""
     from banditune.report.tables import diagnosis
     from banditune.study.doctor import examined
     from banditune.study.door import job_of
 
-    job = job_of(policy_named("ucb1"), problem_named("bernoulli", arms=3), horizon=1000)
-    found = attended(lambda told: examined(job, device), quiet=False)
+    jobs = [
+        job_of(policy_named("ucb1"), problem_named("bernoulli", arms=3), horizon=1000),
+        job_of(policy_named("linucb"), problem_named("linear", arms=5, dims=3), horizon=100),
+    ]
+    found = attended(lambda told: examined(jobs, device), quiet=False)
     if json:
         import json as codec
 

@@ -21,7 +21,7 @@ def resolved(device: Any) -> str:
     trouble = gpu_trouble()
     if trouble and device == "gpu":
         raise BadRequest(f'device="gpu" needs an NVIDIA GPU, its driver and numba-cuda, but {trouble}.')
-    return "cpu" if trouble else "gpu"
+    return "cpu" if trouble or (device == "auto" and simulated()) else "gpu"
 
 
 def gpu_trouble() -> str | None:

@@ -150,7 +150,8 @@ class Plan(NamedTuple):
 
 def plan(job: Job, precision: str | None = None) -> Plan:
     """A team for each job where the policy has one and it fits, else a thread."""
-    team = team_for(job)
+    # The simulator has no warps: there everything runs from the scalar source.
+    team = None if simulated() else team_for(job)
     if team is not None:
         precision = precision or precision_for(job, team)
         for teams in (4, 2, 1):
@@ -411,8 +412,9 @@ def check(job: Job, params: Floats, runs: range, found: Floats, first_row: int) 
 
 def broken(job: Job, error: Exception) -> str:
     """What stopped the GPU, as a sentence."""
-    told = str(error).strip().splitlines() or [type(error).__name__]
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+    told = lines[0] if lines else type(error).__name__
     return (
-        f'the GPU stopped while it played {run.who(job)}: {told[0]}; if one of them is your own, device="cpu" finds where '
-        "it reaches outside its memory."
+        f"the GPU stopped while it played {run.who(job)}: {told}; if the policy or the problem is your own, play it with "
+        'device="cpu", which checks every index.'
     )

@@ -85,6 +85,11 @@ def play_threads(means, features, seed, first_run, options, params, policy_optio
     totals = cuda.local.array(arms_room, float64)
     cursors = cuda.local.array((3, 4), int64)
     trouble = cuda.local.array(3, float64)
+    # As on the CPU, where memory starts from zeros: what is multiplied by 0 must be a number.
+    for place in range(floats_room):
+        floats[place] = 0.0
+    for place in range(integers_room):
+        integers[place] = 0
     for arm in range(arms):
         pulls[arm] = 0
         totals[arm] = 0.0

@@ -42,9 +42,14 @@ def _(result: Tuning) -> str:
             "",
             f"search: {result.setup.tuner_name}, {result.spent:,} of {result.budget:,} runs; "
             f"validation: {result.validated:,} fresh instances, paired; {result.setup.regret} regret, "
-            f"seed {result.setup.seed}",
+            f"seed {result.setup.seed}{place(result.setup)}",
         ]
     )
+
+
+def place(setup: Setup) -> str:
+    """Where it was played, if not on the CPU."""
+    return "" if setup.device == "cpu" else f", on the {setup.device.upper()}"
 
 
 def diagnosis(found: Mapping[str, Any]) -> str:
@@ -131,7 +136,7 @@ def _(result: Comparison) -> str:
             table(rows, left=(0, 1)),
             "",
             f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
-            f"instances, the same for all; seed {result.setup.seed}",
+            f"instances, the same for all; seed {result.setup.seed}{place(result.setup)}",
         ]
     )
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+from numba import config
+
 from banditune.contracts import BadRequest
 from banditune.engine.bind import cache_folder
-from banditune.engine.devices import DEVICES, gpu_trouble, simulated
+from banditune.engine.devices import DEVICES, INSTALL, gpu_trouble, simulated
 from banditune.engine.run import Job, cores, play
 
 
@@ -24,32 +29,41 @@ def package(name: str) -> str | None:
         return None
 
 
-def examined(job: Job, device: str = "auto") -> dict[str, Any]:
+def examined(jobs: Sequence[Job], device: str = "auto") -> dict[str, Any]:
     """What was found on this machine, whether it works and what to do, a record per thing; `works` says if all is well.
 
-    The job is played to see what works. A GPU is only missed where one is there that cannot be used, or where `device` is
-    "gpu".
+    The first job is played on the CPU, all of them on a GPU. A GPU is only missed where one is there that cannot be used,
+    or where `device` is "gpu".
     """
     if device not in DEVICES:
         raise BadRequest(f"`device` must be one of {', '.join(map(repr, DEVICES))}, but got {device!r}.")
-    checks = [versions(), cores_and_memory(), cache(), plays(job, "cpu")]
+    checks = [versions(), cores_and_memory(), cache(), plays(jobs[:1], "cpu")]
     if device != "cpu":
-        checks += gpu_checks(job, wanted=device == "gpu")
+        checks += gpu_checks(jobs, wanted=device == "gpu")
     return {"works": all(check["works"] is not False for check in checks), "checks": checks}
 
 
-def gpu_checks(job: Job, *, wanted: bool) -> list[dict[str, Any]]:
+def gpu_checks(jobs: Sequence[Job], *, wanted: bool) -> list[dict[str, Any]]:
     """The GPU, numba-cuda, and whether they play."""
     extra = package("numba-cuda")
     there = smi()
     trouble = gpu_trouble()
     if trouble is None:
-        return [checked("GPU", gpu_found()), checked("numba-cuda", str(extra)), plays(job, "gpu")]
+        return [checked("GPU", gpu_found()), checked("numba-cuda", str(extra)), plays(jobs, "gpu")]
     return [
         checked("GPU", there or "none"),
         checked("numba-cuda", extra or "not installed"),
-        checked("plays on the GPU", "no", False if wanted or there else None, trouble),
+        checked("plays on the GPU", "no", False if wanted or there else None, advice(trouble, extra, there)),
     ]
+
+
+def advice(trouble: str, extra: str | None, there: str | None) -> str:
+    """What to do about a GPU that cannot be used."""
+    if extra is None and there is None:
+        return f"no NVIDIA GPU was found (nvidia-smi shows none); where there is one, {INSTALL} brings what it needs"
+    if extra is not None and there is not None:
+        return "nvidia-smi shows it, but CUDA cannot start: the driver must be 580 or newer, CUDA_VISIBLE_DEVICES not empty"
+    return trouble
 
 
 def checked(what: str, found: str, works: bool | None = None, advice: str = "") -> dict[str, Any]:
@@ -76,25 +90,29 @@ def cores_and_memory() -> dict[str, Any]:
 
 def cache() -> dict[str, Any]:
     """The folder of compiled kernels."""
-    folder = cache_folder()
+    folder = Path(config.CACHE_DIR) if config.CACHE_DIR else cache_folder()
     if folder is None:
-        advice = "set BANDITUNE_CACHE to a folder that can be written; until then every process compiles anew"
-        return checked("cache folder", "none can be written", False, advice)
+        asked = os.environ.get("BANDITUNE_CACHE", "~/.cache/banditune")
+        todo = "set BANDITUNE_CACHE to a folder that can be; until then every process compiles anew"
+        return checked("cache folder", f"{asked} cannot be written", False, todo)
     sizes = [path.stat().st_size for path in folder.rglob("*.nb[ci]")]
     return checked("cache folder", f"{folder} ({len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB)", True)
 
 
-def plays(job: Job, device: str) -> dict[str, Any]:
-    """Whether a policy can be compiled and played, and step by step loses what its shortcut does."""
+def plays(jobs: Sequence[Job], device: str) -> dict[str, Any]:
+    """Whether policies can be compiled and played, and lose on this device, or step by step, what their shortcuts do."""
     name = {"cpu": "plays on the CPU", "gpu": "plays on the GPU"}[device]
     began = perf_counter()
-    try:
-        usual = play(job, [[0.5], [1.0]], range(4))
-        found = play(replace(job, device=device, shortcut=device == "gpu"), [[0.5], [1.0]], range(4))
-    except Exception as error:
-        return checked(name, "no", False, f"{type(error).__name__}: {error}")
-    if not (found == usual).all():
-        return checked(name, "wrong regrets", False, "please report this, with the lines above")
+    for job in jobs:
+        try:
+            usual = play(job, [[0.5], [1.0]], range(4))
+            found = play(replace(job, device=device, shortcut=device == "gpu"), [[0.5], [1.0]], range(4))
+        except Exception as error:
+            return checked(name, f"not {job.policy.name}", False, f"{type(error).__name__}: {error}")
+        if not np.allclose(found, usual, rtol=1e-9):
+            return checked(
+                name, f"wrong regrets of {job.policy.name}", False, "please report this, with the lines above"
+            )
     return checked(name, f"yes ({perf_counter() - began:.1f} s, most of it to compile or load)", True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -70,6 +71,8 @@ def job_of(
         bool(shortcut),
         resolved(device),
     )
+    if device == "auto" and job.device == "gpu" and not fits(job):
+        job = replace(job, device="cpu")
     if policy.pulls_every_arm and horizon < problem.arms:
         raise BadRequest(
             f"`horizon >= arms` must hold for {policy.name}, which pulls every arm once, but got horizon={horizon} and "
@@ -93,6 +96,17 @@ def job_of(
         if missing:
             raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
     return job
+
+
+def fits(job: Job) -> bool:
+    """Whether a run of the job fits onto a GPU."""
+    from banditune.engine import gpu
+
+    try:
+        gpu.plan(job)
+    except BadRequest:
+        return False
+    return True
 
 
 def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
@@ -182,6 +196,7 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
             "numpy": version("numpy"),
             "numba": version("numba"),
             "python": platform.python_version(),
+            **({"numba-cuda": version("numba-cuda")} if job.device == "gpu" else {}),
         },
         described(tuner) if tuner else None,
         job.device,
