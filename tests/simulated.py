@@ -1,5 +1,6 @@
 """The GPU's engine in CUDA's simulator, against the CPU's kernels: run by `test_gpu.py` in a process of its own, because
-the simulator must be asked for (NUMBA_ENABLE_CUDASIM=1) before Numba is imported.
+the simulator must be asked for (NUMBA_ENABLE_CUDASIM=1) before Numba is imported. To be fast, the CPU's kernels are plain
+Python as well (NUMBA_DISABLE_JIT=1); in the slow tests they are compiled.
 
 The simulator runs kernels as plain Python, so what is compiled for a GPU is not tried here; addresses, pieces, memory and
 complaints are.
@@ -22,6 +23,12 @@ from banditune.policies.team import ALONE
 from teams import Threads, together
 
 VALUES = [[0.3], [1.0]]
+
+
+@pytest.fixture(autouse=True)
+def memory(monkeypatch):
+    """As much as a GPU has: the simulator says so little that no rewards would be drawn ahead."""
+    monkeypatch.setattr(gpu, "free_memory", lambda: 64 << 30)
 
 
 @pytest.fixture
@@ -120,16 +127,26 @@ def test_features(features, noise):
 
 
 def pieces_of(monkeypatch):
-    """Pieces that are launched from now on."""
+    """What happens to pieces from now on: ("launch" or "collect", runs, track)."""
     found = []
-    launched = gpu.Piece
 
-    def piece(runs, *rest):
-        found.append(runs)
-        return launched(runs, *rest)
+    def told(what):
+        usual = getattr(gpu.Work, what)
 
-    monkeypatch.setattr(gpu, "Piece", piece)
+        def tell(work, part, track):
+            found.append((what, part, track))
+            return usual(work, part, track)
+
+        return tell
+
+    for what in ("launch", "collect"):
+        monkeypatch.setattr(gpu.Work, what, told(what))
     return found
+
+
+def parts(found, what):
+    """The runs of the pieces that were launched or collected, in order."""
+    return [part for kind, part, _ in found if kind == what]
 
 
 @pytest.mark.usefixtures("in_turn")
@@ -137,44 +154,84 @@ def pieces_of(monkeypatch):
     ("policy", "problem"), [CASES[0], CASES[2], (bt.LinGreedy(), bt.Linear(arms=3, dims=2))], ids=names
 )
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
-    """Pieces of a few runs, that begin within a block of instances and end in the next."""
+    """Pieces of a few runs, that begin within a block of instances and end in the next, the last of them shorter."""
     monkeypatch.setattr(gpu, "PIECE", 6)
-    monkeypatch.setattr(gpu, "PIECE", 1e-9)
+    monkeypatch.setattr(gpu, "AHEAD", 2)
     found = pieces_of(monkeypatch)
-    runs = range(run.BLOCK - 7, run.BLOCK + 5)
+    runs = range(run.BLOCK - 7, run.BLOCK + 7)
     job = Job(policy, problem, 10, seed=7, regret="realised", at=(4, 10))
     done = []
     values = read_only(VALUES)
     regrets = gpu.play(job, values, runs, progress=done.append)
     assert (regrets == run.play(job, values, runs)).all()
-    assert found == [runs[first : first + 3] for first in range(0, 12, 3)]
-    assert done == [6] * 4
+    pieces = [runs[first : first + 3] for first in range(0, 14, 3)]
+    assert parts(found, "launch") == parts(found, "collect") == pieces
+    assert done == [6] * 4 + [4]
     own = Job(policy, problem, 10, seed=7, noise="own")
     assert same(own, VALUES, runs, first_row=3)
 
 
 @pytest.mark.usefixtures("in_turn")
-def test_large_pieces_end_where_a_block_of_instances_does(monkeypatch):
-    monkeypatch.setattr(gpu, "PIECE", 300)
-    found = pieces_of(monkeypatch)
+def test_large_pieces_take_instances_from_several_blocks_and_draw_each_block_once(monkeypatch):
+    monkeypatch.setattr(gpu, "PIECE", 330)
+    found, blocks = pieces_of(monkeypatch), []
+    usual = run.instances
+    monkeypatch.setattr(
+        run, "instances", lambda problem, seed, block: blocks.append(block) or usual(problem, seed, block)
+    )
     runs = range(200, 700)
-    assert same(Job(bt.Greedy(), bt.Bernoulli(arms=2), 2, seed=8, noise="own"), [[0.0]], runs)
-    assert found[0] == range(200, 256)
-    assert [piece.start for piece in found[1:]] == [piece.stop for piece in found[:-1]]
-    assert all(piece.stop % run.BLOCK == 0 for piece in found if len(piece) > run.BLOCK)
-    assert found[-1].stop == 700
+    job = Job(bt.Greedy(), bt.Bernoulli(arms=2), 2, seed=8, noise="own")
+    regrets = gpu.play(job, read_only([[0.0]]), runs)
+    assert blocks == [0, 1, 2]
+    assert parts(found, "launch") == [range(200, 530), range(530, 700)]
+    assert (regrets == run.play(job, [[0.0]], runs)).all()
+    assert regrets.any()
+
+
+@pytest.mark.usefixtures("in_turn")
+def test_so_many_pieces_are_under_way_and_memory_is_used_again(monkeypatch):
+    monkeypatch.setattr(gpu, "PIECE", 2)
+    monkeypatch.setattr(gpu, "AHEAD", 3)
+    found, tracks = pieces_of(monkeypatch), []
+    usual = gpu.Supply.track
+
+    def track(supply, runs):
+        tracks.append(usual(supply, runs))
+        return tracks[-1]
+
+    monkeypatch.setattr(gpu.Supply, "track", track)
+    assert same(Job(bt.UCB1(), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(8))
+    under_way, most = [], 0
+    for what, _, taken in found:
+        assert any(taken is one for one in tracks)
+        if what == "launch":
+            assert all(taken is not other for other in under_way)
+            under_way.append(taken)
+        else:
+            assert taken is under_way.pop(0)
+        most = max(most, len(under_way))
+    assert most == len(tracks) == 3
+    assert parts(found, "collect") == [range(first, first + 1) for first in range(8)]
+    assert all(track.out.shape == (1, 2, 1) for track in tracks)
+    tracks.clear()
+    assert same(Job(bt.UCB1(), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(2))
+    assert len(tracks) == 2
 
 
 def drawn_ahead(monkeypatch):
-    """Whether rewards were drawn ahead, an entry for each piece."""
+    """Whether rewards were drawn ahead, an entry for each piece: there is room for them, and it is filled."""
     found = []
-    rewards = gpu.Supply.rewards
+    draw_ahead = gpu.Supply.draw_ahead
 
-    def told(supply, *arguments):
+    def told(supply, track, part, options):
+        arms, horizon = supply.job.problem.arms, supply.job.horizon
+        assert track.paid.shape == ((len(part), arms, horizon) if supply.ahead else (1, 1, 1))
+        track.paid.copy_to_device(np.full(track.paid.shape, np.nan))
+        draw_ahead(supply, track, part, options)
+        assert np.isfinite(track.paid.copy_to_host()).all() == supply.ahead
         found.append(supply.ahead)
-        return rewards(supply, *arguments)
 
-    monkeypatch.setattr(gpu.Supply, "rewards", told)
+    monkeypatch.setattr(gpu.Supply, "draw_ahead", told)
     return found
 
 
@@ -198,13 +255,19 @@ def test_rewards_are_drawn_ahead_where_many_rows_read_the_same(monkeypatch, poli
 
 @pytest.mark.usefixtures("in_turn")
 def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
-    monkeypatch.setattr(gpu, "PIECE", 8)
+    """A run needs 40 bytes, and 360 with its rewards: they are drawn ahead where a quarter of a piece then still fits."""
+    monkeypatch.setattr(gpu, "PIECE", 16)
     job = Job(bt.GaussianThompson(), bt.Gaussian(arms=3), 15, seed=9)
-    for free, ahead in ((10_000, True), (2_000, False)):
-        monkeypatch.setattr(gpu, "free_memory", lambda free=free: free)
-        found = drawn_ahead(monkeypatch)
-        assert same(job, runs=range(3))
+    found = drawn_ahead(monkeypatch)
+    launched = pieces_of(monkeypatch)
+    for room, ahead, sizes in ((8 * 400, True, [6]), (2 * 400, True, [2, 2, 2]), (2 * 400 - 1, False, [6]),
+                               (4 * 40, False, [4, 2])):  # fmt: skip
+        monkeypatch.setattr(gpu, "free_memory", lambda room=room: 2 * gpu.AHEAD * room)
+        assert same(job, runs=range(6))
         assert set(found) == {ahead}
+        assert [len(part) for part in parts(launched, "launch")] == sizes
+        found.clear()
+        launched.clear()
 
 
 @pytest.mark.usefixtures("in_turn")

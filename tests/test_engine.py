@@ -215,6 +215,26 @@ def test_a_reward_that_is_not_a_number_is_named(policy, paid, shortcut):
 
 
 @bt.scalar
+def sometimes_strange(instance, arm, pull, step, stream):
+    return math.nan if pull >= 2 and bt.uniform(stream) < 0.2 else 1.0
+
+
+@pytest.mark.parametrize("noise", ["shared", "own"])
+def test_a_reward_that_is_not_a_number_is_named_with_its_step_whatever_the_noise(noise):
+    """The plain loop, which plays the run again to find the step, must draw the noise of the same row."""
+    problem = bt.arm_problem(
+        "at times", lambda size, rng: rng.random((size, 3)), sometimes_strange, arms=3, rewards="unit"
+    )
+    told = []
+    for shortcut in (True, False):
+        job = Job(bt.UCB1(), problem, 15, seed=10, noise=noise, shortcut=shortcut)
+        with pytest.raises(bt.Fault, match=r"'at times' paid another for arm . at step \d+ of run 0") as error:
+            play(job, [[0.4]], range(1), first_row=5)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+
+
+@bt.scalar
 def reward_of_a_bad_best_arm(instance, arm, pull, step, stream):
     return math.inf if arm == 0 and pull == 5 else 1.0 - 0.1 * arm
 

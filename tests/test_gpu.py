@@ -7,9 +7,12 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from numba import cuda, types
+from numba import types
+from numba.cuda.cudadrv import driver, nvvm
 
 import banditune as bt
 from banditune.contracts import bulky, rare
@@ -65,7 +68,7 @@ def thread_plan(policy, problem, shortcut=True):
         (bt.EpsilonGreedy(), bt.Bernoulli(arms=4)),
         (OWN, OWN_PROBLEM),
         (bt.LinGreedy(), bt.Logistic(arms=4, dims=3)),
-        (bt.GLMGreedy(), bt.Logistic(arms=4, dims=3)),
+        pytest.param(bt.GLMGreedy(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
     ],
     ids=["index", "stay", "plain loop", "own", "ridge regression", "logistic regression"],
 )
@@ -100,17 +103,30 @@ def test_marked_functions_stay_calls(mark):
         (bt.LinUCB(), bt.Logistic(arms=4, dims=3)),
         (bt.LinTS(), bt.Logistic(arms=4, dims=3)),
         (bt.UCBGLM(), bt.Logistic(arms=4, dims=3)),
-        (bt.GLMTSL(), bt.Logistic(arms=4, dims=3)),
+        pytest.param(bt.GLMTSL(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
     ],
     ids=["linucb", "lints", "ucb-glm", "glm-tsl"],
 )
 def test_every_kernel_for_a_team_is_compiled(policy, problem):
     planned = gpu.plan(Job(policy, problem, 50))
-    assert planned.target is gpu.TOGETHER
+    assert planned.target is gpu.TOGETHER[policy.team.precision]
     assert planned.members == 32
     code = lowered(planned)
     assert is_a_kernel(code)
     assert "shfl.sync" in code
+
+
+@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS(), bt.UCBGLM(), bt.GLMTSL()], ids=lambda policy: policy.name)
+def test_a_team_has_the_target_of_its_precision(policy):
+    """Targets have names of their own, by which kernels are kept."""
+    job = Job(policy, bt.Logistic(arms=4, dims=3), 50)
+    for precision in ("float64", "float32"):
+        planned = gpu.plan(job, precision)
+        assert planned.target is gpu.TOGETHER[precision]
+        assert planned.slots["precision"] is getattr(np, precision)
+    assert gpu.plan(job).target is gpu.TOGETHER[policy.team.precision]
+    targets = [gpu.ALONE, gpu.DRAWING, *gpu.TOGETHER.values()]
+    assert len({target.name for target in targets}) == len(targets) == 4
 
 
 def test_the_kernel_that_draws_ahead_is_compiled():
@@ -142,7 +158,7 @@ def test_every_problems_rewards_can_be_drawn_ahead(problem):
 @pytest.mark.parametrize(("arms", "dims"), [(40, 3), (65, 10)])
 def test_teams_with_several_arms_a_thread_are_compiled(policy, arms, dims):
     planned = gpu.plan(Job(policy, bt.Logistic(arms=arms, dims=dims), 50))
-    assert planned.target is gpu.TOGETHER
+    assert planned.target is gpu.TOGETHER[policy.team.precision]
     assert is_a_kernel(lowered(planned))
 
 
@@ -157,8 +173,6 @@ def test_exact_code_rounds_products_as_a_cpu_does(exact):
 
 
 def test_a_compiler_is_told_only_while_it_is_ours():
-    from numba.cuda.cudadrv import nvvm
-
     before = nvvm.compile_ir
     with gpu.told_to_nvvm(True):
         assert nvvm.compile_ir is not before
@@ -212,7 +226,8 @@ def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
     job = Job(bt.UCB1(), bt.Bernoulli(arms=3), 50)
     monkeypatch.setattr(gpu, "free_memory", lambda: 1 << 30)
     assert gpu.Supply(job, gpu.plan(job), rows=1000, checkpoints=50).most >= 1
-    with pytest.raises(bt.BadRequest, match=r"must fit into the GPU's free memory, but it needs 3\.7 GiB of 0\.1 GiB"):
+    told = r"must fit into a 32\w\w of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
+    with pytest.raises(bt.BadRequest, match=told):
         gpu.Supply(job, gpu.plan(job), rows=10_000_000, checkpoints=50)
 
 
@@ -220,20 +235,38 @@ def test_pieces_fit_into_memory(monkeypatch):
     """Inputs, rewards drawn ahead and results of all pieces under way, in half of what is free."""
     job = Job(bt.GaussianThompson(), bt.Gaussian(arms=10), 1000)
     monkeypatch.setattr(gpu.bind, "kernel", lambda *_: None)
-    for free in (1 << 20, 1 << 27, 1 << 34):
+    for free, ahead in ((1 << 20, False), (1 << 27, False), (1 << 36, True)):
         monkeypatch.setattr(gpu, "free_memory", lambda free=free: free)
         supply = gpu.Supply(job, gpu.plan(job), rows=20, checkpoints=3)
-        size = 8 * (10 + 20 * 3 + 10 * 1000 * supply.ahead)
+        assert supply.ahead == ahead
+        size = 8 * (10 + 20 * 3 + 10 * 1000 * ahead)
         assert 1 <= supply.most <= gpu.MOST
-        assert gpu.AHEAD * supply.most * size <= free / 2
-    assert supply.ahead
+        assert gpu.AHEAD * supply.most * size <= free / 2 < gpu.AHEAD * (supply.most + 1) * size
 
 
-@pytest.mark.parametrize("which", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
-def test_the_engine_in_cudas_simulator(which):
-    """See `simulated.py`."""
+@pytest.mark.parametrize(
+    ("policy", "problem"), [(bt.UCB1(), bt.Bernoulli(arms=3)), (bt.LinUCB(), bt.Linear(arms=40, dims=3))]
+)
+def test_a_piece_has_enough_threads_and_not_many_more(monkeypatch, policy, problem):
+    monkeypatch.setattr(gpu, "free_memory", lambda: 1 << 40)
+    monkeypatch.setattr(gpu.bind, "kernel", lambda *_: None)
+    job = Job(policy, problem, 50)
+    planned = gpu.plan(job)
+    threads = 70 * planned.members * gpu.Supply(job, planned, rows=70, checkpoints=1).most
+    assert gpu.PIECE <= threads < gpu.PIECE + 70 * planned.members
+    assert gpu.Supply(job, planned, rows=10_000_000, checkpoints=1).most == 1
+    assert gpu.Supply(job, planned, rows=1, checkpoints=1).most == gpu.MOST
+
+
+@pytest.mark.parametrize(
+    ("which", "plain"),
+    [("not slow", "1"), pytest.param("slow or not slow", "0", marks=pytest.mark.slow)],
+    ids=["plain Python", "compiled"],
+)
+def test_the_engine_in_cudas_simulator(which, plain):
+    """See `simulated.py`. The CPU's kernels, which it is compared with, are plain Python or compiled."""
     options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-m", which, str(ROOT / "tests" / "simulated.py")]
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": plain}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
         capture_output=True,
@@ -262,18 +295,24 @@ def hidden(folder, smi):
     return {"CUDA_VISIBLE_DEVICES": "-1", "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
 
 
+def drive(monkeypatch, available, count):
+    """As if CUDA's driver were there or not, and knew of so many GPUs."""
+    monkeypatch.setattr(driver, "driver", SimpleNamespace(is_available=available, get_device_count=count))
+
+
 @pytest.fixture
 def out_of_reach(monkeypatch):
     """As if no GPU could be reached."""
-    monkeypatch.setattr(cuda, "is_available", lambda: False)
+    drive(monkeypatch, False, lambda: 0)
 
 
-@pytest.mark.usefixtures("out_of_reach")
-def test_devices_without_a_gpu():
+@pytest.mark.parametrize("available", [False, True], ids=["no driver", "no GPU"])
+def test_devices_without_a_gpu(monkeypatch, available):
+    drive(monkeypatch, available, lambda: 0)
     assert devices.resolved("cpu") == "cpu"
     assert devices.resolved("auto") == "cpu"
     with pytest.raises(
-        bt.BadRequest, match=r'device="gpu" needs an NVIDIA GPU.* no GPU can be reached .* `nvidia-smi`'
+        bt.BadRequest, match=r'device="gpu" needs an NVIDIA GPU.* but no GPU can be reached; `nvidia-smi` must show one'
     ):
         devices.resolved("gpu")
 
@@ -297,10 +336,12 @@ def test_what_is_missing_is_named_with_how_to_get_it(monkeypatch):
         devices.resolved("gpu")
     assert devices.resolved("auto") == "cpu"
     monkeypatch.undo()
-    monkeypatch.setattr(cuda, "is_available", lambda: True)
-    monkeypatch.setattr(cuda.cudadrv.nvvm, "is_available", lambda: False)
+    drive(monkeypatch, True, lambda: 1)
+    monkeypatch.setattr(nvvm, "is_available", lambda: True)
+    assert devices.gpu_trouble() is None
+    monkeypatch.setattr(nvvm, "is_available", lambda: False)
     assert devices.gpu_trouble() == f"the compiler for GPUs (NVVM) is missing; {devices.INSTALL} brings it"
-    monkeypatch.setattr(cuda, "is_available", lambda: 1 / 0)
+    drive(monkeypatch, True, lambda: 1 / 0)
     assert "numba-cuda does not work here (ZeroDivisionError" in devices.gpu_trouble()
 
 
@@ -335,11 +376,16 @@ def test_results_record_the_device(tmp_path):
     assert bt.load(tmp_path / "curve.json") == found
 
 
-def test_results_of_times_before_devices_can_be_read():
+def test_results_of_times_before_devices_can_be_read(tmp_path):
     found = bt.curve(bt.UCB1(), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3)
     told = json.loads(found.to_json())
     assert told["setup"].pop("device") == "cpu"
     assert bt.from_json(json.dumps(told)) == found
+    (tmp_path / "old.json").write_text(json.dumps(told))
+    assert bt.load(tmp_path / "old.json").setup.device == "cpu"
+    del told["setup"]["horizon"]
+    with pytest.raises(bt.BadRequest, match="must hold the fields"):
+        bt.from_json(json.dumps(told))
 
 
 def checks(done):
@@ -363,7 +409,7 @@ def test_the_doctor_misses_a_gpu_that_is_asked_for(banditune, no_gpu):
     assert done.returncode == 1, done.stderr
     found = checks(done)
     assert found["plays on the CPU"]["works"]
-    assert found["GPU"] == {"what": "GPU", "found": "none", "works": False, "advice": ""}
+    assert found["GPU"] == {"what": "GPU", "found": "none", "works": None, "advice": ""}
     assert found["plays on the GPU"]["works"] is False
     assert "no GPU can be reached" in found["plays on the GPU"]["advice"]
 
@@ -382,6 +428,7 @@ def test_the_doctor_misses_a_gpu_that_is_there_but_cannot_be_used(banditune, tmp
     assert done.returncode == 1
     found = checks(done)
     assert found["GPU"]["found"] == "NVIDIA H200, driver 580.1, 141000 MiB free"
+    assert found["GPU"]["works"] is None
     assert found["plays on the GPU"]["works"] is False
 
 

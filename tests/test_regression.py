@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import banditune as bt
 from banditune.contracts import Instance, Setting, Slot
 from banditune.engine.bind import kernel
-from banditune.engine.run import constant
+from banditune.engine.run import constant, instances
 from banditune.policies.glm import (
     best_sample,
     draw_normals,
@@ -239,6 +239,17 @@ def test_the_mode_is_found_from_hard_histories(scale):
     assert_mode(features, one, (rng.random(10_000) < 0.01).astype(float))
     turn = np.repeat([5, 7], 3000)
     assert_mode(features, turn, np.repeat([1.0, 0.0], 3000))
+
+
+@pytest.mark.parametrize(("seed", "run"), [(2, 104), (3, 175)])
+def test_rounding_does_not_decide_between_arms_while_the_mode_is_zero(seed, run):
+    """After a one and a zero from the first arm the mode is exactly 0: all arms tie, and the first of them is pulled."""
+    problem = bt.Logistic(arms=5, dims=3)
+    found = bt.simulate(bt.UCBGLM(), problem, [0.0], horizon=3, runs=1, first=run, seed=seed, at=[1, 2, 3])
+    means = instances(problem, seed, 0).means[run]
+    lost = means.max() - means[0]
+    assert lost > 0.01
+    assert np.allclose(found, [lost, 2 * lost, 3 * lost], rtol=1e-12)
 
 
 def sample_linear(floats, features, options, pulled, paid, draws, cursor):
