@@ -98,7 +98,8 @@ def same(job, values=VALUES, runs=range(4), **options):
 def test_the_simulator_plays_the_gpu():
     assert devices.simulated()
     assert devices.gpu_trouble() is None
-    assert devices.resolved("gpu") == devices.resolved("auto") == "gpu"
+    assert devices.resolved("gpu") == "gpu"
+    assert devices.resolved("auto") == "cpu"
 
 
 @pytest.mark.usefixtures("in_turn")
@@ -276,8 +277,9 @@ def test_the_verbs_play_on_the_gpu_and_say_so():
     arguments = {"horizon": 20, "seed": 2}
     usual = bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=3, **arguments)
     assert (bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=3, device="gpu", **arguments) == usual).all()
-    curve = bt.curve(bt.UCB1(), problem, [0.3, 1], runs=3, device="auto", **arguments)
+    curve = bt.curve(bt.UCB1(), problem, [0.3, 1], runs=3, device="gpu", **arguments)
     assert curve.setup.device == "gpu"
+    assert "numba-cuda" in curve.setup.versions
     assert bt.from_json(curve.to_json()) == curve
     assert (curve.mean == bt.curve(bt.UCB1(), problem, [0.3, 1], runs=3, **arguments).mean).all()
 
@@ -338,7 +340,7 @@ def reaches_out(state, setting, step, params, stream):
 def test_what_stops_the_gpu_is_a_sentence():
     job = Job(bt.arm_policy("wild", reaches_out), bt.Bernoulli(arms=3), 10)
     with pytest.raises(
-        bt.Fault, match=r"the GPU stopped while it played the policy 'wild' .* device=\"cpu\" finds where"
+        bt.Fault, match=r"the GPU stopped while it played the policy 'wild' .* device=\"cpu\", which checks every index"
     ):
         gpu.play(job, read_only([[0.0]]), range(2))
 
@@ -360,6 +362,7 @@ class Block(Threads):
 )
 def test_a_team_plays_as_a_team_of_one(monkeypatch, policy, problem, horizon):
     """One team of 32 threads a block, with Python's barriers for a warp's."""
+    monkeypatch.setattr(gpu, "team_for", lambda job: job.policy.team)
     monkeypatch.setattr(gpu, "WARP", Block().slots(problem.arms))
     monkeypatch.setitem(gpu.PRECISION, "float64", {name: ALONE[name] for name in gpu.PRECISION["float64"]})
     in_a_block = gpu.team_plan

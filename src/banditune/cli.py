@@ -66,7 +66,7 @@ Wanted = Annotated[
     typer.Option(
         "--device",
         metavar="cpu|gpu|auto",
-        help="What must work, or the exit code is 1; auto misses no GPU that is not there.",
+        help="What must work, or the exit code is 1; auto: a GPU only if one is there.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]

@@ -150,8 +150,7 @@ class Plan(NamedTuple):
 
 def plan(job: Job, precision: str | None = None) -> Plan:
     """A team for each job where the policy has one and it fits, else a thread."""
-    # The simulator has no warps: there everything runs from the scalar source.
-    team = None if simulated() else team_for(job)
+    team = team_for(job)
     if team is not None:
         precision = precision or precision_for(job, team)
         for teams in (4, 2, 1):
@@ -178,12 +177,12 @@ def rewards_of(problem: Problem, reads: bool) -> dict[str, Any]:
 
 
 def team_for(job: Job) -> Team | None:
-    """The policy's team, if it plays the policy's own functions."""
+    """The policy's team, if it plays the policy's own functions; none in the simulator, which has no warps."""
     policy, team = job.policy, job.policy.team
     own = (policy.view, policy.start, policy.choose, policy.update)
-    if team is None or not job.shortcut or not job.problem.per_pull or not all(f in own for f in team.stands_for):
+    if team is None or simulated() or not job.shortcut or not job.problem.per_pull:
         return None
-    return team
+    return team if all(function in own for function in team.stands_for) else None
 
 
 def precision_for(job: Job, team: Team) -> str:
