@@ -6,6 +6,7 @@ import dataclasses
 import math
 import re
 
+import numba
 import numpy as np
 import pytest
 
@@ -414,3 +415,12 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 def test_the_kernel_is_bound_once_in_a_process():
     job = Job(bt.UCB1(), bt.Bernoulli(arms=3), 10)
     assert kernel_for(job)[0] is kernel_for(dataclasses.replace(job, policy=bt.UCB1(noise=2.0), horizon=20))[0]
+
+
+def test_a_users_compiled_function_is_checked_too():
+    def far(instance, arm, pull, step, stream):
+        return instance.means[arm + 1000]
+
+    problem = bt.arm_problem("far", lambda size, rng: rng.random((size, 2)), numba.njit(far), arms=2)
+    with pytest.raises(bt.Fault, match="reached outside its memory"):
+        bt.simulate(bt.Greedy(), problem, horizon=5, runs=1)

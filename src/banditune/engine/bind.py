@@ -60,12 +60,14 @@ def bound(function: Callable[..., Any], slots: Slots | None = None) -> tuple[Cal
 
 class Target(NamedTuple):
     """What bound code is compiled for: `helper(copy, original, outside)` compiles a function that others call, `whole`
-    (copy, cache) the kernel. `outside` says whether a user's function is in it.
+    (copy, cache) the kernel. `outside` says whether a user's function is in it. `mark` ends the name by which a kernel is
+    cached: all that decides how it is compiled.
     """
 
     name: str
     helper: Callable[[Any, Any, bool], Callable[..., Any]]
     whole: Callable[[Any, bool], Callable[..., Any]]
+    mark: str = ""
 
 
 _kernels: dict[str, Callable[..., Any]] = {}
@@ -78,12 +80,11 @@ def kernel(
     """Bind and compile a function, from this process or the disk cache where it is there.
 
     Where a slot is filled from outside this package, all is compiled with bounds checks: a user's slip becomes an error,
-    not a stray write.
+    not a stray write. (Not for a GPU, for which there are none.)
     """
     target = target or CPU
-    outside = any(
-        _outside(filling) for filling in (function, *(slots or {}).values()) if isinstance(filling, types.FunctionType)
-    )
+    fillings = (getattr(filling, "py_func", filling) for filling in (function, *(slots or {}).values()))
+    outside = any(_outside(filling) for filling in fillings if isinstance(filling, types.FunctionType))
     digest = f"{target.name} {bound(function, slots)[1]} {outside}"
     with _lock:
         if digest not in _kernels:
@@ -102,7 +103,7 @@ def _compiled(function: Callable[..., Any], slots: Slots, outside: bool, target:
     config: Any = numba.config
     binder = _Binder(slots, lambda copy, original: target.helper(copy, original, outside))
     copy, _ = binder.bind(function, compile_it=False)
-    copy.__qualname__ += "_checked" * outside
+    copy.__qualname__ += "_checked" * outside + target.mark
     folder = cache_folder()
     before = config.CACHE_DIR
     if folder is not None and not before:

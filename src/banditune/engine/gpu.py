@@ -45,8 +45,11 @@ MOST = 1 << 15
 STATIC = 48 << 10
 """Bytes of memory that the teams of a block can share."""
 
-LOCAL = 512 << 10
-"""Bytes of memory that a thread can have of its own."""
+LOCAL = 128 << 10
+"""Bytes of memory that a thread may have of its own; a GPU sets them aside for all threads that it can hold."""
+
+RULES = 1
+"""Raised when kernels for a GPU are compiled in another way: what `told_to_nvvm` does, which functions stay calls."""
 
 CALLED = "banditune_called_"
 """What the qualified name of a function starts with that stays a call."""
@@ -97,7 +100,8 @@ def _target(name: str, signature: Any, *, exact: bool, registers: int | None) ->
         with told_to_nvvm(exact):
             return cuda.jit(signature, cache=cache, lto=False, max_registers=registers)(copy)
 
-    return bind.Target(name, _helper, whole)
+    mark = f"_{'exact' if exact else 'fused'}_{registers or 'any'}_rules{RULES}"
+    return bind.Target(name, _helper, whole, mark)
 
 
 @contextmanager
@@ -114,7 +118,9 @@ def told_to_nvvm(exact: bool) -> Iterator[None]:
 
     def told(code: Any, **options: Any) -> Any:
         modules = [code] if isinstance(code, str) else code
-        return compile_ir([marked(module) if exact else module for module in modules], **options, fma=not exact)
+        if not any("banditune" in module for module in modules):
+            return compile_ir(code, **options)  # somebody else's kernel, in another thread
+        return compile_ir([marked(module) if exact else module for module in modules], **{**options, "fma": not exact})
 
     def marked(module: str) -> str:
         module = re.sub(rf"^(define [^\n]*{CALLED}[^\n]*\))", r"\1 noinline", module, flags=re.M)
@@ -245,28 +251,26 @@ def play(
     precision: str | None = None,
 ) -> Floats:
     """Regrets of every row of `params` on instances `runs`, an array (rows, runs, checkpoints), as from `run.play`."""
-    try:
+    out = run.results_array(len(params), len(runs), len(job.at or (0,)))
+    with faults_of(job):
         work = Work(job, params, first_row, precision)
         most = work.supply.most
-        out = run.results_array(len(params), len(runs), len(job.at or (0,)))
         free = deque(work.supply.track(len(runs)) for _ in range(min(AHEAD, -(-len(runs) // most))))
-        under_way: deque[tuple[range, Track]] = deque()
-        left = runs
-        while left or under_way:
-            if left and free:
-                part, left = left[:most], left[most:]
-                under_way.append((part, free.popleft()))
+    under_way: deque[tuple[range, Track]] = deque()
+    left = runs
+    while left or under_way:
+        if left and free:
+            part, left = left[:most], left[most:]
+            under_way.append((part, free.popleft()))
+            with faults_of(job):
                 work.launch(*under_way[-1])
-            else:
-                part, track = under_way.popleft()
+        else:
+            part, track = under_way.popleft()
+            with faults_of(job):
                 out[:, part.start - runs.start : part.stop - runs.start] = work.collect(part, track)
-                free.append(track)
-                if progress:
-                    progress(len(params) * len(part))
-    except (Fault, BadRequest):
-        raise
-    except Exception as error:
-        raise Fault(broken(job, error)) from error
+            free.append(track)
+            if progress:
+                progress(len(params) * len(part))
     return out
 
 
@@ -327,7 +331,8 @@ class Supply:
     """Plans the GPU's memory: how many runs a piece has at most, and whether rewards are drawn ahead.
 
     With shared noise all rows read the same rewards of an instance. Drawn ahead, each is drawn once, by threads that stay
-    together; it pays unless there are far fewer rows than arms.
+    together; it pays unless there are far fewer rows than arms. For teams they are always drawn ahead: compiled into a
+    team's kernel, rewards could differ in the last bit, and regrets must not depend on what else is played.
     """
 
     def __init__(self, job: Job, planned: Plan, rows: int, checkpoints: int) -> None:
@@ -336,9 +341,10 @@ class Supply:
         free = free_memory() // 2 // AHEAD
         size = 8 * (arms * (1 + dims) + rows * checkpoints)
         table = 8 * arms * job.horizon
+        together = planned.members > 1
         enough = -(-PIECE // (rows * planned.members))
-        wanted = planned.reads and job.noise == "shared" and 4 * rows >= arms
-        self.ahead = wanted and 4 * (free // (size + table)) >= enough
+        wanted = planned.reads and job.noise == "shared" and (together or 4 * rows >= arms)
+        self.ahead = wanted and 4 * (free // (size + table)) >= (1 if together else enough)
         self.most = min(free // (size + table * self.ahead), enough, MOST)
         self.kernel: Any = None
         if self.most < 1:
@@ -409,11 +415,17 @@ def check(job: Job, params: Floats, runs: range, found: Floats, first_row: int) 
         )
 
 
-def broken(job: Job, error: Exception) -> str:
-    """What stopped the GPU, as a sentence."""
-    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
-    told = lines[0] if lines else type(error).__name__
-    return (
-        f"the GPU stopped while it played {run.who(job)}: {told}; if the policy or the problem is your own, play it with "
-        'device="cpu", which checks every index.'
-    )
+@contextmanager
+def faults_of(job: Job) -> Iterator[None]:
+    """What stops the GPU, as a sentence."""
+    try:
+        yield
+    except (Fault, BadRequest):
+        raise
+    except Exception as error:
+        lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+        told = lines[0] if lines else type(error).__name__
+        raise Fault(
+            f"the GPU stopped while it played {run.who(job)}: {told}; if the policy or the problem is your own, play it "
+            'with device="cpu", which checks every index.'
+        ) from error

@@ -176,6 +176,7 @@ def warp_best(value, arm):
     for turn in range(5):
         other = cuda.shfl_xor_sync(EVERYONE, highest, 16 >> turn)
         highest = other if other > highest else highest
+    highest = cuda.shfl_sync(EVERYONE, highest, 0)  # all agree, even where a value is not a number
     tied = cuda.ballot_sync(EVERYONE, value == highest)
     if cuda.popc(tied) == 1:
         return highest, cuda.shfl_sync(EVERYONE, arm, cuda.ffs(tied) - 1)

@@ -6,8 +6,8 @@ compute; what is a loop over arms or dimensions they share: thread `lane()` take
 
 Memory comes in two parts. `held` belongs to one thread and stays in registers, so it may only be indexed by constants and
 by loops of constant length. `common` belongs to the team: between a write and a read by another thread stands `sync()`.
-`total`, `best`, `any_of` and `from_lane` are called by all threads of a team together, so never in a branch on which they
-do not agree; each of them returns the same bits to every thread.
+`total`, `best`, `any_of`, `from_lane` and `exchange` are called by all threads of a team together, so never in a branch on
+which they do not agree; the first three return the same bits to every thread.
 
 Numbers of a team are float32 or float64, as its memory is; `real` makes a constant of that kind.
 """
@@ -18,9 +18,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from banditune.contracts import Slot, Team, scalar
-
-__all__ = ["ALONE", "Team", "any_of", "best", "from_lane", "lane", "members", "real", "share", "sync", "total"]
+from banditune.contracts import Slot, scalar
 
 lane = Slot("lane")
 """The number of this thread in its team."""

@@ -954,7 +954,8 @@ def learn_root(state, setting, arm, reward, stream):
     if any_of(far):
         find_mode(state, setting, False, True, True)
         common[AGE] = real(0.0)
-        sync()
+    # The next look writes chances that all have read here.
+    sync()
 
 
 @scalar
