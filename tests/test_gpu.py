@@ -105,7 +105,7 @@ def test_marked_functions_stay_calls(mark):
     [
         (bt.LinUCB(), bt.Logistic(arms=4, dims=3)),
         (bt.LinTS(), bt.Logistic(arms=4, dims=3)),
-        (bt.UCBGLM(), bt.Logistic(arms=4, dims=3)),
+        pytest.param(bt.UCBGLM(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
         pytest.param(bt.GLMTSL(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
     ],
     ids=["linucb", "lints", "ucb-glm", "glm-tsl"],

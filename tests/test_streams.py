@@ -152,7 +152,19 @@ def test_beta_variates(a, b):
 
 
 @pytest.mark.parametrize(
-    ("a", "b"), [(0.01, 0.01), (0.01, 0.02), (1e-3, 4e-3), (1e-9, 3e-9), (1e-320, 1e-320), (1e-4, 5), (1e9, 0.05)]
+    ("a", "b"),
+    [
+        (0.01, 0.01),
+        (0.01, 0.02),
+        (1e-3, 4e-3),
+        (1e-9, 3e-9),
+        (1e-320, 1e-320),
+        (1e-4, 5),
+        (1e9, 0.05),
+        (1, 1e-17),
+        (4e-16, 5),
+        (5, 4e-16),
+    ],
 )
 def test_beta_variates_with_tiny_shapes_have_the_right_masses_at_both_ends(a, b):
     sample = drawn(streams.beta, a, b)

@@ -136,3 +136,9 @@ def test_teams_of_any_size_pull_the_same_arms(team):
     first, *others = (together(job, team, (0.3,), 2, members).regrets for members in (1, 2, 8))
     for other in others:
         assert np.allclose(first, other)
+
+
+def test_arms_with_the_same_features_tie_in_a_draw():
+    """The lower one is pulled every time, so that nothing is ever lost."""
+    job = Job(bt.LinTS(), bt.Linear(features=[[1, 0.5, 0.2]] * 5), 300, regret="realised")
+    assert (alone(job, bt.LinTS.team, [[0.1], [1.0]], range(50)) == 0).all()

@@ -307,8 +307,11 @@ def small_beta(stream, a, b):
         value = (high if a >= b else low) / (high + low)
         if first >= 0.5 and z <= 0.25:
             return value
-        # log(n / (less + more e^v)) + v
-        height = -math.log1p((less if v >= 0.0 else more) * (fall - 1.0) / n) + min(v, 0.0)
+        # log(n / (less + more e^v)) + v = -log(1 + less (e^-v - 1) / n)
+        if v > -700.0:
+            height = -math.log1p(less * ((fall if v >= 0.0 else 1.0 / fall) - 1.0) / n)
+        else:
+            height = v - math.log(less / n)
         if n * height >= math.log(4.0 * z):
             return value
 

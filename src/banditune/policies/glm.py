@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from banditune.checks import check_number
 from banditune.contracts import Floats, Parameter, Team, rare, scalar
 from banditune.policies import team_logistic
@@ -158,14 +160,26 @@ def settled_bound(state, setting, factor):
     return settled(state.logistic, best_bound(state, setting, factor))
 
 
-LONG, WIDE = 20_000, 10.0
-"""Horizon and largest norm of an arm's features up to which teams play in float32: what it changes was measured at half
-the one and a third of the other (docs/performance.md)."""
+LONG, WIDE, CLOSE = 20_000, 10.0, 0.03
+"""Horizon and largest norm of an arm's features up to which teams play in float32, and the least distance between arms as a
+share of that norm: what it changes was measured at half the first and a third of the second (docs/performance.md). Arms
+whose scores agree to a millionth are taken for equal in float32, so closer ones could not be told apart by a draw."""
 
 
 def team_precision(policy: LogisticRegression, features: Floats, horizon: int) -> str:
     """float32 where that was shown to be harmless."""
-    return "float32" if horizon <= LONG and policy.longest(features) <= WIDE else "float64"
+    longest = policy.longest(features)
+    near = min(closest(instance) for instance in features[:8])
+    return "float32" if horizon <= LONG and longest <= WIDE and near >= CLOSE * longest else "float64"
+
+
+def closest(features: Floats) -> float:
+    """The least distance between the features (dims, arms) of two arms."""
+    products = features.T @ features
+    squares = np.diag(products)
+    distances = squares[:, None] + squares[None, :] - 2 * products
+    np.fill_diagonal(distances, math.inf)
+    return math.sqrt(max(distances.min(), 0.0))
 
 
 TEAM_OF_BOUNDS = Team(

@@ -22,10 +22,10 @@ none of its arms can reach the leader for some pulls to come.
 gives the arm x'theta = score + scale a'z. With t = a of the leader and b = m r^2 / (1 + r), S (I - b t t') is a root of the
 new G^-1 after m pulls (Potter 1963: 1 - b q = r), so a becomes a - b u t, because u = a't. Then an arm draws
 
-    score + scale a'z + (e - b scale t'z) u,    and the leader    score + e q + r scale t'z,
+    score + scale a'z + (e - b scale t'z) u,
 
-which all threads know; only where a rival draws more is the highest looked for. Normals are drawn for some steps at once,
-a pair per thread, each at an address that does not depend on the threads.
+the leader too, with u = q, which all threads know; only where a rival draws more is the highest looked for. Normals are
+drawn for some steps at once, a pair per thread, each at an address that does not depend on the threads.
 
 After `REFRESH` stays (sampling: when new normals are due) all is learned afresh from pulls and totals, each arm's as one
 stay, so that rounding cannot pile up. This happens in common memory alone, so that it needs few registers.
@@ -732,8 +732,12 @@ def choose_sample(state, setting, step, params, stream):
     along = real(0.0)
     for j in range(dims):
         along += state.lead[j] * state.normals[at + j]
-    drawn = facts[SCORE] + error * facts[Q] + r * along
-    value, arm = highest_draw(state, setting, at, error - taken * along)
+    # The leader as its rivals, operation by operation: arms with the same features must tie.
+    moved = error - taken * along
+    drawn = facts[SCORE] + moved * facts[Q]
+    for j in range(dims):
+        drawn += state.lead[j] * state.normals[at + j]
+    value, arm = highest_draw(state, setting, at, moved)
     if any_of(value >= drawn):
         value, arm = best(value, arm)
         if value > drawn or arm < int32(facts[LEADER]):
