@@ -104,7 +104,7 @@ def test_marked_functions_stay_calls(mark):
     ("policy", "problem"),
     [
         (bt.LinUCB(), bt.Logistic(arms=4, dims=3)),
-        (bt.LinTS(), bt.Logistic(arms=4, dims=3)),
+        pytest.param(bt.LinTS(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
         pytest.param(bt.UCBGLM(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
         pytest.param(bt.GLMTSL(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
     ],

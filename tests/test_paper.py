@@ -42,6 +42,7 @@ STRUCTURED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "problem", "runs", "known", "se"), STRUCTURED)
 def test_regret_of_structured_bandits_at_theorys_width(policy, problem, runs, known, se):
     assert (problem.arms, problem.dims) == (100, 10)

@@ -23,6 +23,8 @@ CASES = [
     (bt.Linear(arms=5, dims=3), {"prior": ([1, 0, -1], np.diag([4.0, 1.0, 0.01]))}),
 ]
 
+pytestmark = pytest.mark.xdist_group("linear teams")  # so that a kernel is compiled once
+
 
 def differing(fast, plain):
     """How many runs are not the same but for rounding."""
@@ -44,7 +46,7 @@ def test_linucb_team_takes_ties_as_the_plain_loop():
     assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
 
 
-@pytest.mark.parametrize("refresh", [1, 7])
+@pytest.mark.parametrize("refresh", [pytest.param(1, marks=pytest.mark.slow), 7])
 def test_linucb_team_learns_afresh(monkeypatch, refresh):
     """With rounding far below what can be seen here, it makes no difference how often everything is computed afresh."""
     monkeypatch.setattr(team_linear, "REFRESH", refresh)
@@ -74,7 +76,7 @@ def test_lints_team_at_gamma_0_is_the_plain_loop():
     assert differing(alone(job, bt.LinTS.team, [[0.0]], range(60)), play(job, [[0.0]], range(60))) <= 1
 
 
-@pytest.mark.parametrize("refresh", [3, 1000])
+@pytest.mark.parametrize("refresh", [pytest.param(3, marks=pytest.mark.slow), 1000])
 def test_lints_team_learns_afresh(monkeypatch, refresh):
     """Longer than `REFRESH` stays, and with a refresh whenever new normals are due: the plain loop's law."""
     monkeypatch.setattr(team_linear, "REFRESH", refresh)

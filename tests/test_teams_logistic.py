@@ -17,6 +17,8 @@ from teams import Threads, alone, together
 
 GAMMAS = np.array([[0.0], [0.1], [0.35], [1.0]])
 
+pytestmark = pytest.mark.xdist_group("logistic teams")  # so that a kernel is compiled once
+
 
 def checkpoints(horizon, count=40):
     return tuple(sorted({*np.linspace(1, horizon, count).astype(int).tolist(), 2, 3, 5, 8, 13, 21}))
@@ -26,6 +28,7 @@ def job(policy, problem, horizon, **options):
     return Job(policy, problem, horizon, at=checkpoints(horizon), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regret", ["realised", "expected"])
 def test_ucb_glm_pulls_the_plain_loops_arms(regret):
     told = job(bt.UCBGLM(), bt.Logistic(40, 3), 600, seed=11, regret=regret)
@@ -39,11 +42,13 @@ def test_ucb_glm_with_few_arms_and_another_prior():
     np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(24)), play(told, GAMMAS, range(24)))
 
 
+@pytest.mark.slow
 def test_ucb_glm_over_a_long_horizon():
     told = job(bt.UCBGLM(), bt.Logistic(40, 3), 3000, seed=13)
     np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(6)), play(told, GAMMAS, range(6)))
 
 
+@pytest.mark.slow
 def test_ucb_glm_with_extreme_features():
     features = np.random.default_rng(1).uniform(-30, 30, (40, 3)).round(3).tolist()
     told = job(bt.UCBGLM(), bt.Logistic(features=features), 400, seed=14)
@@ -69,11 +74,13 @@ def samples():
     return alone(told, bt.GLMTSL.team, gammas, range(256)), play(told, gammas, range(256))
 
 
+@pytest.mark.slow
 def test_glm_tsl_at_0_pulls_the_plain_loops_arms(samples):
     team, plain = samples
     np.testing.assert_allclose(team[0], plain[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [1, 2, 3])
 def test_glm_tsl_has_the_plain_loops_law(samples, row):
     team, plain = samples
@@ -83,6 +90,7 @@ def test_glm_tsl_has_the_plain_loops_law(samples, row):
         assert stats.ks_2samp(team[row, :, checkpoint], plain[row, :, checkpoint]).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_glm_tsl_with_extreme_features():
     features = np.random.default_rng(2).uniform(-30, 30, (8, 3)).round(3).tolist()
     told = Job(bt.GLMTSL(), bt.Logistic(features=features), 300, seed=17, regret="expected", at=(10, 300))
