@@ -13,7 +13,7 @@ test: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 slow: .venv/tested
 	$(BIN)/python -m pytest -m slow --durations=0

@@ -23,8 +23,6 @@ CASES = [
     (bt.Linear(arms=5, dims=3), {"prior": ([1, 0, -1], np.diag([4.0, 1.0, 0.01]))}),
 ]
 
-pytestmark = pytest.mark.xdist_group("linear teams")  # so that a kernel is compiled once
-
 
 def differing(fast, plain):
     """How many runs are not the same but for rounding."""

@@ -17,8 +17,6 @@ from teams import Threads, alone, together
 
 GAMMAS = np.array([[0.0], [0.1], [0.35], [1.0]])
 
-pytestmark = pytest.mark.xdist_group("logistic teams")  # so that a kernel is compiled once
-
 
 def checkpoints(horizon, count=40):
     return tuple(sorted({*np.linspace(1, horizon, count).astype(int).tolist(), 2, 3, 5, 8, 13, 21}))
