@@ -21,7 +21,7 @@ def lowered(planned, capability=CAPABILITY):
 def lowered_drawing(problem):
     """The PTX of the kernel that draws a problem's rewards ahead."""
     source = bind.kernel(grid.draw_ahead, {"drawn": problem.reward}, as_it_is(gpu.DRAWING.name))
-    return ptx(source, gpu.AHEAD_SIGNATURE, exact=True)
+    return ptx(source, gpu.DRAWING_SIGNATURE, exact=True)
 
 
 def as_it_is(name):

@@ -20,6 +20,7 @@ import banditune as bt
 from banditune.engine import devices, gpu, run
 from banditune.engine.run import Job, read_only
 from banditune.policies.team import ALONE
+from owned import OWN, OWN_PROBLEM
 from teams import Threads, together
 
 VALUES = [[0.3], [1.0]]
@@ -43,26 +44,10 @@ def in_turn(monkeypatch):
 
 
 @bt.scalar
-def choose_own(state, setting, step, params, stream):
-    if bt.uniform(stream) < params[0]:
-        return bt.random_arm(state, stream)
-    return bt.best_mean(state)
-
-
-@bt.scalar
-def reward_own(instance, arm, pull, step, stream):
-    return instance.means[arm] * bt.exponential(stream) * instance.options[0]
-
-
-@bt.scalar
 def reward_by_step(instance, arm, pull, step, stream):
     return bt.uniform(stream) if (step < 5) == (arm == 0) else instance.means[arm]
 
 
-OWN = bt.arm_policy("own", choose_own, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
-OWN_PROBLEM = bt.arm_problem(
-    "exponential", lambda size, rng: rng.gamma(2, 1, (size, 3)), reward_own, arms=3, options=[2.0]
-)
 BY_STEP = bt.arm_problem("by step", lambda size, rng: rng.random((size, 3)), reward_by_step, arms=3, rewards="unit")
 CASES = [
     (bt.UCB1(), bt.Bernoulli(arms=3)),
@@ -157,7 +142,7 @@ def parts(found, what):
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     """Pieces of a few runs, that begin within a block of instances and end in the next, the last of them shorter."""
     monkeypatch.setattr(gpu, "PIECE", 6)
-    monkeypatch.setattr(gpu, "AHEAD", 2)
+    monkeypatch.setattr(gpu, "TRACKS", 2)
     found = pieces_of(monkeypatch)
     runs = range(run.BLOCK - 7, run.BLOCK + 7)
     job = Job(policy, problem, 10, seed=7, regret="realised", at=(4, 10))
@@ -192,7 +177,7 @@ def test_large_pieces_take_instances_from_several_blocks_and_draw_each_block_onc
 @pytest.mark.usefixtures("in_turn")
 def test_so_many_pieces_are_under_way_and_memory_is_used_again(monkeypatch):
     monkeypatch.setattr(gpu, "PIECE", 2)
-    monkeypatch.setattr(gpu, "AHEAD", 3)
+    monkeypatch.setattr(gpu, "TRACKS", 3)
     found, tracks = pieces_of(monkeypatch), []
     usual = gpu.Supply.track
 
@@ -263,7 +248,7 @@ def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
     launched = pieces_of(monkeypatch)
     for room, ahead, sizes in ((8 * 400, True, [6]), (2 * 400, True, [2, 2, 2]), (2 * 400 - 1, False, [6]),
                                (4 * 40, False, [4, 2])):  # fmt: skip
-        monkeypatch.setattr(gpu, "free_memory", lambda room=room: 2 * gpu.AHEAD * room)
+        monkeypatch.setattr(gpu, "free_memory", lambda room=room: 2 * gpu.TRACKS * room)
         assert same(job, runs=range(6))
         assert set(found) == {ahead}
         assert [len(part) for part in parts(launched, "launch")] == sizes

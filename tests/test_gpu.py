@@ -21,29 +21,12 @@ from banditune.engine.run import Job
 from banditune.policies import SHELF as POLICIES
 from conftest import ROOT
 from lowering import lowered, lowered_drawing, ptx
+from owned import OWN, OWN_PROBLEM
 from test_engine import PAIRS
 from test_engine import SMALL as PROBLEMS
 
 PRECISION = {"linucb": "float64", "lints": "float64", "ucb-glm": "float32", "glm-tsl": "float32"}
 """What teams play in on problems of the paper's size."""
-
-
-@bt.scalar
-def choose_own(state, setting, step, params, stream):
-    if bt.uniform(stream) < params[0]:
-        return bt.random_arm(state, stream)
-    return bt.best_mean(state)
-
-
-@bt.scalar
-def reward_own(instance, arm, pull, step, stream):
-    return instance.means[arm] * bt.exponential(stream) * instance.options[0]
-
-
-OWN = bt.arm_policy("own", choose_own, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
-OWN_PROBLEM = bt.arm_problem(
-    "exponential", lambda size, rng: rng.gamma(2, 1, (size, 4)), reward_own, arms=4, options=[2.0]
-)
 
 
 def is_a_kernel(code):
@@ -232,7 +215,7 @@ def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
     job = Job(bt.UCB1(), bt.Bernoulli(arms=3), 50)
     monkeypatch.setattr(gpu, "free_memory", lambda: 1 << 30)
     assert gpu.Supply(job, gpu.plan(job), rows=1000, checkpoints=50).most >= 1
-    told = r"must fit into a 32\w\w of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
+    told = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
     with pytest.raises(bt.BadRequest, match=told):
         gpu.Supply(job, gpu.plan(job), rows=10_000_000, checkpoints=50)
 
@@ -247,7 +230,7 @@ def test_pieces_fit_into_memory(monkeypatch):
         assert supply.ahead == ahead
         size = 8 * (10 + 20 * 3 + 10 * 1000 * ahead)
         assert 1 <= supply.most <= gpu.MOST
-        assert gpu.AHEAD * supply.most * size <= free / 2 < gpu.AHEAD * (supply.most + 1) * size
+        assert gpu.TRACKS * supply.most * size <= free / 2 < gpu.TRACKS * (supply.most + 1) * size
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     done = []
     assert (on_gpu(job, values, range(200, 600), progress=done.append) == whole).all()
     assert done == [57] * 21 + [3]
-    assert len(done) > gpu.AHEAD
+    assert len(done) > gpu.TRACKS
     assert (on_gpu(job, values[1:2], range(300, 310)) == whole[1:2, 100:110]).all()
 
 

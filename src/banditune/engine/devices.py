@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from banditune.contracts import BadRequest
+from banditune.engine.run import Job
 
 DEVICES = ("cpu", "gpu", "auto")
 
@@ -22,6 +23,20 @@ def resolved(device: Any) -> str:
     if trouble and device == "gpu":
         raise BadRequest(f'device="gpu" needs an NVIDIA GPU, its driver and numba-cuda, but {trouble}.')
     return "cpu" if trouble or (device == "auto" and simulated()) else "gpu"
+
+
+def device_for(job: Job, device: Any) -> str:
+    """ "cpu" or "gpu" for a job: `auto` takes a GPU if one can be used and a run of the job fits onto it."""
+    found = resolved(device)
+    if found == "cpu" or device == "gpu":
+        return found
+    from banditune.engine.gpu import plan
+
+    try:
+        plan(job)
+    except BadRequest:
+        return "cpu"
+    return "gpu"
 
 
 def gpu_trouble() -> str | None:

@@ -27,7 +27,7 @@ from banditune.engine.run import BLOCK, Job, constant, dims_of, read_only, short
 PIECE = 1 << 20
 """Threads in a piece of the work: a few times what fills a GPU, few enough for a progress bar."""
 
-AHEAD = 16
+TRACKS = 16
 """Pieces under way at a time: so many that the last runs of one, which may be long, keep nothing waiting."""
 
 THREADS = 64
@@ -55,6 +55,7 @@ CALLED = "banditune_called_"
 """What the qualified name of a function starts with that stays a call."""
 
 LOOPS = (loop.play_steps, loop.play_leaps)
+"""Pasted into the kernel although they are `rare`: what their memory is must be seen where it is used."""
 
 _lock = threading.Lock()
 
@@ -69,7 +70,7 @@ SIGNATURE = (_given(2), _given(3), types.int64, types.int64, _given(1), _given(2
              _given(1, types.int64), types.boolean, _given(3), _WRITTEN)  # fmt: skip
 """Types of the arguments of a kernel that plays: what a policy is told is read-only."""
 
-AHEAD_SIGNATURE = (_given(2), types.int64, types.int64, _given(1), _WRITTEN)
+DRAWING_SIGNATURE = (_given(2), types.int64, types.int64, _given(1), _WRITTEN)
 """Types of the arguments of the kernel that draws rewards ahead."""
 
 WARP: dict[str, Any] = {
@@ -77,15 +78,16 @@ WARP: dict[str, Any] = {
     "best": grid.warp_best, "any_of": grid.warp_any, "from_lane": grid.warp_from_lane,
     "exchange": grid.warp_exchange,
 }  # fmt: skip
+"""What the slots of a team are filled with."""
+
 PRECISION: dict[str, dict[str, Any]] = {
     "float64": {"real": grid.double, "inverse": grid.double_inverse, "inverse_root": grid.double_inverse_root},
     "float32": {"real": grid.single, "inverse": grid.single_inverse, "inverse_root": grid.single_inverse_root},
 }
-"""What the slots of a team are filled with."""
+"""And the slots for its numbers."""
 
 
 def _helper(copy: Any, original: Any, outside: bool) -> Any:
-    # The loop itself is pasted into the kernel: what its memory is must be seen where it is used.
     called = any(hasattr(original, mark) for mark in ("__rare__", "__bulky__")) and original not in LOOPS
     if called:
         copy.__qualname__ = CALLED + copy.__qualname__
@@ -138,7 +140,7 @@ TOGETHER = {
     "float64": _target("gpu together", SIGNATURE, exact=False, registers=None),
     "float32": _target("gpu together in float32", SIGNATURE, exact=False, registers=128),
 }
-DRAWING = _target("gpu drawing", AHEAD_SIGNATURE, exact=True, registers=None)
+DRAWING = _target("gpu drawing", DRAWING_SIGNATURE, exact=True, registers=None)
 
 
 class Plan(NamedTuple):
@@ -165,7 +167,7 @@ def plan(job: Job, precision: str | None = None) -> Plan:
                 return found
     slots, floats, integers = slots_for(job)
     arms = job.problem.arms
-    size = 8 * (room(floats) + room(integers) + 2 * room(arms))
+    size = 8 * room(floats) + 4 * room(integers) + 12 * room(arms)
     if size > LOCAL:
         raise BadRequest(
             f"a run must fit into {LOCAL >> 10} KiB on a GPU, but {run.who(job)} needs {size >> 10:,} KiB; use fewer arms "
@@ -255,7 +257,7 @@ def play(
     with faults_of(job):
         work = Work(job, params, first_row, precision)
         most = work.supply.most
-        free = deque(work.supply.track(len(runs)) for _ in range(min(AHEAD, -(-len(runs) // most))))
+        free = deque(work.supply.track(len(runs)) for _ in range(min(TRACKS, -(-len(runs) // most))))
     under_way: deque[tuple[range, Track]] = deque()
     left = runs
     while left or under_way:
@@ -338,18 +340,19 @@ class Supply:
     def __init__(self, job: Job, planned: Plan, rows: int, checkpoints: int) -> None:
         arms, dims = job.problem.arms, job.problem.dims
         self.job, self.rows, self.checkpoints = job, rows, checkpoints
-        free = free_memory() // 2 // AHEAD
+        free = free_memory() // 2 // TRACKS
         size = 8 * (arms * (1 + dims) + rows * checkpoints)
         table = 8 * arms * job.horizon
-        together = planned.members > 1
         enough = -(-PIECE // (rows * planned.members))
-        wanted = planned.reads and job.noise == "shared" and (together or 4 * rows >= arms)
-        self.ahead = wanted and 4 * (free // (size + table)) >= (1 if together else enough)
+        with_table = free // (size + table)
+        pays = 4 * rows >= arms and 4 * with_table >= enough
+        together = planned.members > 1
+        self.ahead = planned.reads and job.noise == "shared" and with_table >= 1 and (together or pays)
         self.most = min(free // (size + table * self.ahead), enough, MOST)
         self.kernel: Any = None
         if self.most < 1:
             raise BadRequest(
-                f"a run of every value must fit into a {2 * AHEAD}th of the GPU's free memory, but it needs "
+                f"a run of every value must fit into 1/{2 * TRACKS} of the GPU's free memory, but it needs "
                 f"{size / 2**20:,.1f} of {free / 2**20:,.1f} MiB; ask for fewer values or checkpoints, or use fewer arms."
             )
         if self.ahead:

@@ -13,8 +13,8 @@ from numba import cuda
 from numpy import float32, float64, int32, int64, uint32
 
 from banditune.contracts import Setting, Slot, scalar
-from banditune.engine.loop import instance_key, play
-from banditune.streams import AGENT, REWARDS, UNSEEN, Stream, aim
+from banditune.engine.loop import aim_all, instance_key, play
+from banditune.streams import REWARDS, Stream, aim
 
 lane = Slot("lane")
 arms_room = Slot("arms_room")
@@ -24,15 +24,16 @@ held_room = Slot("held_room")
 common_room = Slot("common_room")
 teams = Slot("teams")
 precision = Slot("precision")
-
 drawn = Slot("drawn")
 
 WARP = 32
 """Threads in a team on a GPU."""
 
 EVERYONE = 0xFFFFFFFF
+"""All threads of a warp."""
 
 MANY = int32(1 << 30)
+"""More than there are arms."""
 
 
 class Drawn(NamedTuple):
@@ -68,6 +69,14 @@ def draw_ahead(means, seed, first_run, options, paid):
     paid[run, arm, pull] = drawn(Drawn(means[run], options, paid[run]), arm, pull, 0, stream)
 
 
+@scalar
+def streams_of(cursors, seed, run, noise):
+    """The streams of agent, rewards and unseen rewards of a run, at their beginnings."""
+    key0, key1 = instance_key(seed, run)
+    aim_all(cursors, noise * 256)
+    return Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]), Stream(key0, key1, cursors[2])
+
+
 def play_threads(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
                  paid, out):  # fmt: skip
     """The kernel with a thread per job. `out` is (instances, params, checkpoints), NaN where a job could not go on."""
@@ -93,27 +102,13 @@ def play_threads(means, features, seed, first_run, options, params, policy_optio
     for arm in range(arms):
         pulls[arm] = 0
         totals[arm] = 0.0
-    key0, key1 = instance_key(seed, first_run + run)
-    noise = (first_noise + row) * 256 if first_noise > 0 else 0
-    aim_all(cursors, noise)
     setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
     instance = Drawn(means[run], options, paid[run if paid.shape[2] > 1 else 0])
-    fine = play(instance, setting, params[row], Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]),
-                Stream(key0, key1, cursors[2]), floats, integers, pulls[:arms],
-                totals[:arms], at, realised, out[run, row], trouble)  # fmt: skip
+    agent, rewards, unseen = streams_of(cursors, seed, first_run + run, (first_noise + row if first_noise > 0 else 0))
+    fine = play(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls[:arms], totals[:arms],
+                at, realised, out[run, row], trouble)  # fmt: skip
     if not fine:
         out[run, row, 0] = math.nan
-
-
-@scalar
-def aim_all(cursors, noise):
-    """Point the streams of agent, rewards and unseen rewards at their beginnings."""
-    for cursor in range(3):
-        for word in range(3):
-            cursors[cursor, word] = 0
-    cursors[0, 3] = AGENT + noise
-    cursors[1, 3] = REWARDS + noise
-    cursors[2, 3] = UNSEEN + noise
 
 
 def play_teams(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
@@ -132,16 +127,16 @@ def play_teams(means, features, seed, first_run, options, params, policy_options
     counts = cuda.shared.array((teams, arms_room), int64)
     sums = cuda.shared.array((teams, arms_room), float64)
     cursors = cuda.local.array((3, 4), int64)
-    key0, key1 = instance_key(seed, first_run + run)
-    noise = (first_noise + row) * 256 if first_noise > 0 else 0
-    aim_all(cursors, noise)
     setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
     instance = Drawn(means[run], options, paid[run if paid.shape[2] > 1 else 0])
-    fine = play(instance, setting, params[row], Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]),
-                Stream(key0, key1, cursors[2]), held, commons[place],
-                counts[place, :arms], sums[place, :arms], at, realised, out[run, row])  # fmt: skip
+    agent, rewards, unseen = streams_of(cursors, seed, first_run + run, (first_noise + row if first_noise > 0 else 0))
+    fine = play(instance, setting, params[row], agent, rewards, unseen, held, commons[place], counts[place, :arms],
+                sums[place, :arms], at, realised, out[run, row])  # fmt: skip
     if not fine and lane() == 0:
         out[run, row, 0] = math.nan
+
+
+# What a team's slots are filled with where it is a warp; `policies.team` says what each of them does.
 
 
 @scalar

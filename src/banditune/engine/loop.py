@@ -241,6 +241,17 @@ def sum_of_words(instance, arm, first, last, stream, total):
 
 
 @scalar
+def aim_all(cursors, noise):
+    """Point the streams of agent, rewards and unseen rewards at their beginnings."""
+    for cursor in range(3):
+        for word in range(3):
+            cursors[cursor, word] = 0
+    cursors[0, 3] = AGENT + noise
+    cursors[1, 3] = REWARDS + noise
+    cursors[2, 3] = UNSEEN + noise
+
+
+@scalar
 def instance_key(seed, run):
     """The Philox key of an instance: the generator itself, applied to (seed, run)."""
     key0, key1, _, _ = philox(run & LOW32, run >> 32, 0, 0, seed & LOW32, seed >> 32)
@@ -267,12 +278,7 @@ def play_block(means, features, seed, first_run, options, params, policy_options
             if stop[0] != 0:
                 return
             noise = (first_noise + row) * 256 if first_noise > 0 else 0
-            for cursor in range(3):
-                for word in range(4):
-                    cursors[cursor, word] = 0
-            cursors[0, 3] = AGENT + noise
-            cursors[1, 3] = REWARDS + noise
-            cursors[2, 3] = UNSEEN + noise
+            aim_all(cursors, noise)
             for arm in range(arms):
                 pulls[arm] = 0
                 totals[arm] = 0.0

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numba import config
 
-from banditune.contracts import BadRequest
 from banditune.engine.bind import cache_folder
 from banditune.engine.devices import DEVICES, INSTALL, gpu_trouble, simulated
 from banditune.engine.run import Job, cores, play
+from banditune.study.door import one_of
 
 
 def package(name: str) -> str | None:
@@ -35,8 +35,7 @@ def examined(jobs: Sequence[Job], device: str = "auto") -> dict[str, Any]:
     The first job is played on the CPU, all of them on a GPU. A GPU is only missed where one is there that cannot be used,
     or where `device` is "gpu".
     """
-    if device not in DEVICES:
-        raise BadRequest(f"`device` must be one of {', '.join(map(repr, DEVICES))}, but got {device!r}.")
+    one_of("device", device, DEVICES)
     checks = [versions(), cores_and_memory(), cache(), plays(jobs[:1], "cpu")]
     if device != "cpu":
         checks += gpu_checks(jobs, wanted=device == "gpu")

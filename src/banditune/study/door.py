@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner, described
-from banditune.engine.devices import resolved
+from banditune.engine.devices import device_for
 from banditune.engine.run import Job
 from banditune.results import Setup
 
@@ -69,10 +69,7 @@ def job_of(
         one_of("noise", noise, ("shared", "own")),
         checkpoints(at, horizon),
         bool(shortcut),
-        resolved(device),
     )
-    if device == "auto" and job.device == "gpu" and not fits(job):
-        job = replace(job, device="cpu")
     if policy.pulls_every_arm and horizon < problem.arms:
         raise BadRequest(
             f"`horizon >= arms` must hold for {policy.name}, which pulls every arm once, but got horizon={horizon} and "
@@ -95,18 +92,7 @@ def job_of(
         missing = [name for name in wanted if not callable(getattr(record, name, None))]
         if missing:
             raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
-    return job
-
-
-def fits(job: Job) -> bool:
-    """Whether a run of the job fits onto a GPU."""
-    from banditune.engine import gpu
-
-    try:
-        gpu.plan(job)
-    except BadRequest:
-        return False
-    return True
+    return replace(job, device=device_for(job, device))
 
 
 def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
