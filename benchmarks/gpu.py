@@ -12,7 +12,7 @@ import argparse
 import time
 
 import numpy as np
-from gpu_study import ROWS
+from rows import PAPER
 
 from banditune.engine import run
 
@@ -32,7 +32,7 @@ def speed(asked: argparse.Namespace) -> None:
     """Seconds for every prototype's work, with kernels that are ready."""
     values = np.linspace(0, 1, 171)[:, None]
     print(f"{'row':18} {'seconds':>9} {'prototype':>10} {'ratio':>6}")
-    for row in ROWS:
+    for row in PAPER:
         if row.name not in PROTOTYPES or (left_out(row.name, asked.only)):
             continue
         job = row.job(device="gpu", noise=asked.noise)
@@ -47,7 +47,7 @@ def speed(asked: argparse.Namespace) -> None:
 def agreement(asked: argparse.Namespace) -> None:
     """Regrets of a device, or the differences between two in joint standard errors."""
     found = {}
-    for row in ROWS:
+    for row in PAPER:
         if left_out(row.name, asked.only):
             continue
         job = row.job(device=asked.device, regret="realised", seed=1)
@@ -60,7 +60,7 @@ def agreement(asked: argparse.Namespace) -> None:
         return
     known = np.load(asked.against)
     print(f"{'row':18} {'width':>6} {asked.device:>16} {'other':>16} {'joint se':>9} {'same runs':>10}")
-    for row in ROWS:
+    for row in PAPER:
         for place, width in enumerate((row.best, 1.0)):
             if row.name not in found:
                 continue
@@ -80,7 +80,7 @@ def precision(asked: argparse.Namespace) -> None:
     print(
         f"{'row':18} {'width':>6} {'float64':>9} {'float32 - float64':>20} {'in se':>6} {'se/regret':>10} {'same':>7}  time"
     )
-    for row in ROWS:
+    for row in PAPER:
         job = row.job(seed=2)
         if gpu.team_for(job) is None or (left_out(row.name, asked.only)):
             continue

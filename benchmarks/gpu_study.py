@@ -15,47 +15,13 @@ BEGAN = time.perf_counter()
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from rows import PAPER
 
-import banditune as bt
 from banditune.contracts import Range
 from banditune.engine import run
 from banditune.tuners.notes import NoTeS
-
-HORIZON = 10_000
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the paper, and the width that was found best for it."""
-
-    name: str
-    policy: Any
-    problem: Any
-    horizon: int
-    best: float
-
-    def job(self, **options: Any) -> run.Job:
-        """The job that plays this row."""
-        return run.Job(self.policy, self.problem, self.horizon, **options)
-
-
-LINEAR, LOGISTIC = bt.Linear(arms=100, dims=10), bt.Logistic(arms=100, dims=10)
-ROWS = (
-    Row("warm-up ucb1", bt.UCB1(), bt.warm_up(), 200, 0.30),
-    Row("warm-up ts", bt.Thompson(), bt.warm_up(), 200, 0.57),
-    Row("bernoulli ucb1", bt.UCB1(), bt.Bernoulli(arms=10), HORIZON, 0.22),
-    Row("bernoulli ts", bt.Thompson(), bt.Bernoulli(arms=10), HORIZON, 0.70),
-    Row("beta ucb1", bt.UCB1(), bt.BetaRewards(arms=10), HORIZON, 0.11),
-    Row("beta ts", bt.Thompson(), bt.BetaRewards(arms=10), HORIZON, 0.70),
-    Row("linear linucb", bt.LinUCB(), LINEAR, HORIZON, 0.25),
-    Row("linear lints", bt.LinTS(), LINEAR, HORIZON, 0.24),
-    Row("logistic ucb-glm", bt.UCBGLM(), LOGISTIC, HORIZON, 0.35),
-    Row("logistic glm-tsl", bt.GLMTSL(), LOGISTIC, HORIZON, 0.19),
-)
 
 
 def visited(choices: tuple[int, ...] = ()) -> Iterator[float]:
@@ -91,7 +57,7 @@ def main() -> None:
     print(f"{len(values)} widths x {asked.runs:,} runs on the {asked.device}; {imported:.1f} s to start")
     print(f"{'row':18} {'compile, load':>13} {'play':>9} {'G rounds/s':>11} {'best width':>11} {'regret':>16}")
     figures = []
-    for row in ROWS:
+    for row in PAPER:
         if asked.only and asked.only not in row.name:
             continue
         job = row.job(device=asked.device, noise="own", regret="realised")
