@@ -106,7 +106,7 @@ def test_ucb1_shortcuts_pull_the_arms_as_often_as_the_plain_loop(problem, horizo
 def test_lazy_thompson_at_gamma_zero_is_the_plain_loop(prior):
     for problem, horizon in SHAPES:
         if problem.rewards == "binary":
-            arguments = {"horizon": horizon, "runs": 60, "regret": "realised"}
+            arguments = {"horizon": horizon, "runs": 60, "regret": "realised", "at": [1, 33, horizon - 1, horizon]}
             fast = bt.simulate(bt.Thompson(prior=prior), problem, [0.0], **arguments)
             assert (fast == bt.simulate(bt.Thompson(prior=prior), problem, [0.0], shortcut=False, **arguments)).all()
 

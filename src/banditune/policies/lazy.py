@@ -198,13 +198,60 @@ def pull_arm(state, instance, setting, pulls, arm, rewards, sharpness):
 
 
 @scalar
+def mean_of(state, arm):
+    """The posterior mean of an arm."""
+    return state.a[arm] / (state.a[arm] + state.b[arm])
+
+
+@scalar
 def highest_mean(state):
     """The arm with the highest posterior mean; ties go to the lowest number."""
     leader = 0
     for arm in range(1, len(state.a)):
-        if state.a[arm] / (state.a[arm] + state.b[arm]) > state.a[leader] / (state.a[leader] + state.b[leader]):
+        if mean_of(state, arm) > mean_of(state, leader):
             leader = arm
     return leader
+
+
+@scalar
+def closest_mean(state, leader):
+    """The rival with the highest posterior mean, and that mean; the leader itself and -1 where it has no rivals."""
+    closest = leader
+    highest = -1.0
+    for arm in range(len(state.a)):
+        if arm != leader and mean_of(state, arm) > highest:
+            closest = arm
+            highest = mean_of(state, arm)
+    return closest, highest
+
+
+@scalar
+def stay(state, instance, setting, pulls, leader, rewards, left):
+    """Pull the arm with the highest mean for as long as it has it, not beyond its word; returns how often.
+
+    Its mean is lowest after all failures of the word and no success. Where it is the highest even then, the word is counted
+    in one go.
+    """
+    rival, highest = closest_mean(state, leader)
+    pull = int(pulls[leader])
+    room = int(min(LANES - pull % LANES, left))
+    word = outcomes_of(state, instance, leader, pull, rewards) & ((1 << room) - 1)
+    lowest = state.a[leader] / (state.a[leader] + state.b[leader] + (room - ones(word)))
+    taken = 0
+    if lowest > highest * (1.0 + 1e-9):
+        taken = room
+        state.successes[leader] += ones(word)
+    ahead = True
+    while taken < room and ahead:
+        state.successes[leader] += (word >> taken) & 1
+        taken += 1
+        pulls[leader] = pull + taken
+        learn(state, setting, pulls, leader, 1.0)
+        mean = mean_of(state, leader)
+        ahead = mean > highest or (mean == highest and leader < rival)
+    pulls[leader] = pull + taken
+    learn(state, setting, pulls, leader, 1.0)
+    return taken
 
 
 @scalar
@@ -288,8 +335,7 @@ def advance_lazy(instance, setting, params, agent, rewards, floats, integers, pu
     while step < last and state.broken[0] == 0:
         leader = highest_mean(state)
         if greedy:
-            pull_arm(state, instance, setting, pulls, leader, rewards, sharpness)
-            step += 1
+            step += stay(state, instance, setting, pulls, leader, rewards, last - step)
         else:
             step += phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, last - step)
     return state.broken[0] == 0
