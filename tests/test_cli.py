@@ -141,7 +141,7 @@ WRONG = [
     (["tune", *SMALL[:-1], "2"], "`horizon >= arms` must hold"),
     (["tune", *SMALL[:-1], "0"], "whole number >= 1"),
     (["tune", *SMALL[:-1], "x"], "--horizon"),
-    ([*TUNE, "--budget", "7"], "`budget >= 8` must hold"),
+    ([*TUNE, "--budget", "7"], "`budget >= 10` must hold"),
     ([*TUNE, "--budget", "-1"], "`budget`"),
     ([*TUNE, "--validate", "0"], "`validate`"),
     ([*TUNE, "--seed", "-1"], "`seed`"),
@@ -250,7 +250,7 @@ def on_a_terminal(arguments, seconds):
 
 def test_a_progress_bar_is_shown_on_a_terminal_only():
     arguments = ["tune", "--policy", "ts", "--problem", "bernoulli", "--horizon", "10000", "--budget", "100000"]
-    assert " of 102,000 runs" in on_a_terminal([*arguments, "--no-shortcut"], 20)
+    assert " of 100,500 runs" in on_a_terminal([*arguments, "--no-shortcut"], 20)
     done = subprocess.run(
         [sys.executable, "-m", "banditune", *TUNE, "--budget", "3000"], capture_output=True, text=True, timeout=100
     )

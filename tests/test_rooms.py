@@ -21,7 +21,7 @@ BELOW = {
     "results": {"contracts"},
     "problems": {"contracts", "streams", "checks"},
     "policies": {"contracts", "streams", "checks"},
-    "tuners": {"contracts"},
+    "tuners": {"contracts", "results"},
     "engine": {"contracts", "streams"},
     "study": {"contracts", "results", "engine", "tuners"},
     "report": {"contracts", "results"},

@@ -16,9 +16,10 @@ from scipy import stats
 
 import banditune as bt
 from banditune.contracts import Range
-from banditune.results import student_quantile
+from banditune.engine.run import Job, play, play_each
+from banditune.results import Belief, student_quantile
 from banditune.study.unimodal import check_unimodal
-from banditune.study.verbs import FRESH, denser
+from banditune.study.verbs import FRESH, KNOWN, MOST, PILOT, denser, needed, warnings_of
 
 PROBLEM = bt.Bernoulli(arms=3)
 
@@ -65,7 +66,7 @@ def test_validation_repeats_on_the_instances_it_names(tuning):
 
 
 def test_the_search_spends_what_it_says(tuning):
-    assert tuning.spent == sum(len(trial.values) * trial.size for trial in tuning.trials) <= tuning.budget
+    assert tuning.spent == sum(sum(trial.runs) for trial in tuning.trials) <= tuning.budget
     assert tuning.validated == 200
     assert tuning.params.keys() == {"gamma"}
 
@@ -189,7 +190,7 @@ def test_own_noise_is_own_in_a_refined_curve_and_between_policies():
     assert len(set(shared.mean)) == 1
     assert len(set(own.mean)) == len(own.values)
     behind = (
-        bt.compare([bt.UCB1(), bt.UCB1()], PROBLEM, horizon=50, budget=8, validate=50, noise="own").entries[1].behind
+        bt.compare([bt.UCB1(), bt.UCB1()], PROBLEM, horizon=50, budget=10, validate=50, noise="own").entries[1].behind
     )
     assert behind.se > 0
 
@@ -233,8 +234,8 @@ def test_a_result_that_was_read_back_reads_the_same(tuning, comparison):
 
 
 def test_the_standard_error_of_a_single_run_is_null_in_json():
-    result = bt.tune(bt.UCB1(), PROBLEM, horizon=20, budget=8, validate=2)
-    assert math.isnan(result.trials[0].se[0])
+    result = bt.tune(bt.UCB1(), PROBLEM, horizon=20, budget=11, validate=2)
+    assert math.isnan(result.trials[1].se[0])
     assert "NaN" not in result.to_json()
     assert bt.from_json(result.to_json()) == result
 
@@ -284,7 +285,7 @@ def test_results_can_be_read_and_drawn(tuning, comparison, tmp_path):
 
 
 def test_a_verdict_is_no_stronger_than_the_data():
-    result = bt.tune(bt.UCB1(), bt.Mixture([(0.5, 0.5)]), horizon=20, budget=8, validate=2)
+    result = bt.tune(bt.UCB1(), bt.Mixture([(0.5, 0.5)]), horizon=20, budget=10, validate=2)
     assert "may be no better" in repr(result)
 
 
@@ -384,13 +385,13 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
         (lambda: bt.Thompson(prior=3), "2 finite numbers"),
         (lambda: bt.GaussianThompson(noise=0), "must be > 0"),
         (lambda: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS, horizon=50), "must be a tuner"),
-        (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, budget=5), "`budget >= 8`"),
+        (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, budget=5), "`budget >= 10`"),
         (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, validate=1), "`validate`"),
         (lambda: bt.tune(bt.Greedy(), PROBLEM, horizon=50), "exactly one parameter to be tuned, but greedy has 0"),
         (lambda: bt.tune(TWO, PROBLEM, horizon=50), "two has 2 (a, b)"),
         (lambda: bt.curve(TWO, PROBLEM, horizon=50), "over one parameter"),
         (lambda: bt.compare([bt.UCB1()], PROBLEM, horizon=50), "two policies or more"),
-        (lambda: bt.compare([bt.UCB1(), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 8`"),
+        (lambda: bt.compare([bt.UCB1(), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 10`"),
         (lambda: bt.simulate(UPSIDE_DOWN, PROBLEM, horizon=50), "`low < high`"),
         (lambda: bt.simulate(OFF_RANGE, PROBLEM, horizon=50), "theory's value"),
     ],
@@ -418,7 +419,7 @@ def test_several_parameters_come_in_rows():
     regrets = bt.simulate(TWO, problem, [(1, 0), (0, 1)], horizon=10, runs=2)
     assert regrets.tolist() == [[0, 0], [10, 10]]
     assert (bt.simulate(TWO, problem, {"a": 0, "b": 1}, horizon=10, runs=2) == 10).all()
-    comparison = bt.compare([TWO, bt.UCB1()], problem, horizon=10, budget=8, validate=10)
+    comparison = bt.compare([TWO, bt.UCB1()], problem, horizon=10, budget=10, validate=10)
     assert comparison.best == "two"
 
 
@@ -482,3 +483,77 @@ def test_named_arms_and_priors_per_arm():
 def test_log_ranges_map_the_unit_interval_evenly_in_the_logarithm():
     among = Range("x", 1.0, 100.0, 1.0, False, "log")
     assert [among.at(u) for u in (0, 0.5, 1)] == pytest.approx([1, 10, 100])
+
+
+def test_each_value_has_instances_of_its_own():
+    job = Job(bt.UCB1(), PROBLEM, 300, noise="own", at=(100, 300))
+    parts = play_each(job, [[0.1], [0.4], [1.0]], [3, 1, 300], 250, jobs=3)
+    whole = play(job, [[0.1], [0.4], [1.0]], range(250, 554))
+    assert [part.shape for part in parts] == [(3, 2), (1, 2), (300, 2)]
+    assert (parts[0] == whole[0, :3]).all()
+    assert (parts[1] == whole[1, 3:4]).all()
+    assert (parts[2] == whole[2, 4:]).all()
+
+
+def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
+    result = bt.tune(bt.UCB1(), PROBLEM, horizon=300, within=0.2, confidence=0.9)
+    assert result.reached is True
+    assert result.belief.gap <= 0.2 * result.belief.mean
+    assert result.spent < result.budget == 100_000
+    assert "within 20.00% of the lowest regret" in repr(result)
+    assert "90% sure" in repr(result)
+    for limit in ({"max_budget": 30}, {"max_time": 1e-9}):
+        short = bt.tune(bt.UCB1(), PROBLEM, horizon=300, within=0.001, validate=50, **limit)
+        assert short.reached is False
+        assert "NOT reached" in repr(short)
+        assert short.spent <= 30
+        assert bt.from_json(short.to_json()) == short
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"within": 0.02, "budget": 100}, "either `budget` or `within`"),
+        ({"within": 0}, "`0 < within <= 1`"),
+        ({"within": 2}, "`0 < within <= 1`"),
+        ({"within": "2%"}, "`0 < within <= 1`"),
+        ({"within": 0.1, "confidence": 1}, "`0 < confidence <= 0.999`"),
+        ({"within": 0.1, "tuner": bt.NoTeS()}, "such as TwoPart()"),
+        ({"max_time": 0}, "`max_time > 0`"),
+        ({"max_time": 5, "tuner": bt.Uniform()}, "can stop at any time"),
+        ({"within": 0.1, "max_budget": 5}, "`budget >= 10`"),
+    ],
+)
+def test_a_precision_that_cannot_be_served_is_refused(options, message):
+    with pytest.raises(bt.BadRequest) as error:
+        bt.tune(bt.UCB1(), PROBLEM, horizon=50, **options)
+    assert message in str(error.value)
+
+
+def test_validation_is_as_large_as_it_must_be():
+    result = bt.tune(bt.UCB1(), PROBLEM, horizon=1000, budget=50)
+    assert PILOT <= result.validated <= MOST
+    shares = (
+        result.gain.se / result.gain.mean / KNOWN["gain"],
+        result.regret.se / result.regret.mean / KNOWN["regret"],
+    )
+    assert max(shares) < 1.2  # the first few runs do not know the variance exactly
+    assert needed(np.array([1.0, 1.0]), 0.1) == 0
+    assert needed(np.array([-1.0, 1.0]), 0.1) == MOST
+    assert needed(np.zeros(5), 0.1) == 0
+    assert needed(np.array([90.0, 110.0]), 0.01) == 200
+
+
+def test_what_may_mislead_is_said():
+    among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
+    even = np.full(300, 5.0)
+    assert list(warnings_of(among, 0.4, None, even)) == []
+    assert "upper end of its range [0, 1]" in next(warnings_of(among, 1.0, None, even))
+    assert "lower end" in next(warnings_of(among, 1 / 162, None, even))
+    belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), 0.95)
+    assert "more than one dip: gamma = 0.5" in next(warnings_of(among, 0.4, belief, even))
+    few = np.concatenate([even, [4000.0, 2000.0]])
+    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(among, 0.4, None, few))
+    lone = bt.tune(bt.EpsilonGreedy(), bt.Mixture([(0.9, 0.1)]), horizon=2000, budget=1000, validate=300)
+    assert any("lower end" in warning for warning in lone.warnings)
+    assert "warning: epsilon" in repr(lone)

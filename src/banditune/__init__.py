@@ -9,14 +9,15 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "contracts": "BadRequest Fault Instances Parameter Play Policy Problem Range Setting Trial Tuner scalar",
+    "contracts": "BadRequest Enough Fault Found Goal Instances Parameter Play Policy Problem Range Setting Trial Tuner "
+    "scalar",
     "streams": "bernoulli beta binomial exponential gamma_variate normal uniform",
     "problems": "Bernoulli BetaRewards Gaussian Linear Logistic Mixture arm_problem warm_up",
     "policies": "GLMTSL UCB1 UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson Greedy "
     "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
-    "tuners": "NoTeS SequentialHalving Uniform budget_needed failure_bound iterations_needed",
-    "results": "Comparison Curve Estimate Tuning from_json load",
+    "tuners": "NoTeS SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
+    "results": "Belief Comparison Curve Estimate Tuning from_json load",
     "study": "compare curve simulate tune",
     "report": "plot text",
 }

@@ -50,7 +50,23 @@ Means = Annotated[str | None, typer.Option(metavar="ROWS", help="Mean rewards fo
 Names = Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the arms.")]
 Horizon = Annotated[int, typer.Option(help="Steps in a run.")]
 Budget = Annotated[int, typer.Option(help="Simulated runs that the search may spend.")]
+Spend = Annotated[
+    int | None, typer.Option("--budget", show_default="1000", help="Simulated runs that the search may spend.")
+]
+Within = Annotated[
+    str | None,
+    typer.Option(metavar="2%", help="Instead of a budget: search until no value is better by more than this share."),
+]
+Confidence = Annotated[float, typer.Option(help="How sure the search must be of that.")]
+MaxBudget = Annotated[int, typer.Option(help="With --within: runs after which the search ends in any case.")]
+MaxTime = Annotated[float | None, typer.Option(metavar="SECONDS", help="End the search after so many seconds.")]
 Validate = Annotated[int, typer.Option(help="Fresh instances on which the answer is judged.")]
+Judge = Annotated[
+    int | None,
+    typer.Option(
+        "--validate", show_default="as many as it takes", help="Fresh instances on which the answer is judged."
+    ),
+]
 Runs = Annotated[int, typer.Option(help="Runs for each value.")]
 Values = Annotated[
     str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them a grid, denser where it bends.")
@@ -101,9 +117,13 @@ def tune(
     prior: Prior = None,
     means: Means = None,
     names: Names = None,
-    tuner: Tuner = "notes",
-    budget: Budget = 1000,
-    validate: Validate = 1000,
+    tuner: Tuner = "two-part",
+    budget: Spend = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    max_budget: MaxBudget = 100_000,
+    max_time: MaxTime = None,
+    validate: Judge = None,
     seed: Seed = 0,
     regret: Regret = "expected",
     noise: Noise = "shared",
@@ -122,8 +142,10 @@ def tune(
         return study.tune(
             policy_named(policy),
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
-            tuner_named(tuner), horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret,
-            noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=plot is not None, progress=progress,
+            tuner_named(tuner), horizon=horizon, budget=budget, within=None if within is None else share_of(within),
+            confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
+            regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=plot is not None,
+            progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet)
@@ -179,7 +201,7 @@ def compare(
     prior: Prior = None,
     means: Means = None,
     names: Names = None,
-    tuner: Tuner = "notes",
+    tuner: Tuner = "two-part",
     budget: Budget = 1000,
     validate: Validate = 1000,
     seed: Seed = 0,
@@ -252,6 +274,16 @@ def show(json: Json = False) -> None:
                 told = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
                 typer.echo(f"  {' ' * width}    options {told}")
         typer.echo("")
+
+
+def share_of(text: str) -> float:
+    """2% or 0.02."""
+    from banditune.contracts import BadRequest
+
+    try:
+        return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise BadRequest(f"a share must be a number such as 2% or 0.02, but got {text!r}.") from None
 
 
 def policy_named(name: str) -> Any:

@@ -191,6 +191,10 @@ class Range:
             value = math.exp(math.log(self.low) + unit * (math.log(self.high) - math.log(self.low)))
         else:
             value = self.low + unit * (self.high - self.low)
+        return self.within(value)
+
+    def within(self, value: float) -> float:
+        """The nearest value that the parameter can have."""
         value = min(max(value, self.low), self.high)
         return float(min(max(round(value), math.ceil(self.low)), math.floor(self.high))) if self.integer else value
 
@@ -356,20 +360,44 @@ class Problem:
 
 
 class Trial(NamedTuple):
-    """A tuner's question: the regrets of these parameter values on so many fresh instances, the same for all values."""
+    """A tuner's question: the regrets of parameter values on fresh instances.
+
+    With one size, on so many, the same for all values: it is told an array, a row per value. With a size for each value,
+    on so many of its own: it is told a list of arrays.
+    """
 
     values: tuple[float, ...]
-    size: int
+    size: int | tuple[int, ...]
 
 
-Search = Generator[Trial, Floats, float]
-"""Yields trials, receives regrets (a row per value, a column per run), returns the best value."""
+class Goal(NamedTuple):
+    """A wanted precision: no other value is better by more than this share of the regret, with this confidence."""
+
+    within: float
+    confidence: float
+
+
+class Enough(Exception):
+    """Thrown into a search that must answer now: its argument is what the search would have been told."""
+
+
+Search = Generator[Trial, Any, Any]
+"""Yields trials, receives regrets, returns the best value, or a `Found` with what is known about it."""
+
+
+class Found(NamedTuple):
+    """A search's answer and how sure it is of it (`results.Belief`)."""
+
+    value: float
+    belief: Any
 
 
 class Tuner:
     """A search for one parameter under a budget of simulated runs; it never spends more."""
 
     name: Any
+    aims = False
+    """Whether `search` takes a `Goal` as its third argument and stops when it is reached, or when `Enough` is thrown."""
 
     def search(self, among: Range, budget: int) -> Search:
         """Search the range; every complaint about the budget is made before the first trial."""

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -175,16 +175,47 @@ class TrialResult(Record):
     values: Floats
     mean: Floats
     se: Floats
-    size: int
+    runs: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[float], regrets: Sequence[Floats]) -> TrialResult:
+        """The means of each value's regrets; a single run has no standard error."""
+        se = [np.std(row, ddof=1) / math.sqrt(len(row)) if len(row) > 1 else math.nan for row in regrets]
+        return cls(frozen(values), frozen([row.mean() for row in regrets]), frozen(se), tuple(map(len, regrets)))
 
     @property
     def spent(self) -> int:
         """Runs played: all values together."""
-        return self.size * len(self.values)
+        return sum(self.runs)
 
     def __repr__(self) -> str:
-        pairs = ", ".join(f"{v:.4g}: {m:.4g}" for v, m in zip(self.values, self.mean, strict=True))
-        return f"{self.size} runs each: {pairs}"
+        rows = zip(self.values, self.mean, self.runs, strict=True)
+        return ", ".join(f"{value:.4g}: {mean:.4g} ({runs})" for value, mean, runs in rows)
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Belief(Record):
+    """What a search knows about its answer. Each statement holds with probability `level`, as far as its curves fit.
+
+    The answer loses `mean` (`low` to `high`) on average; the best value is between `best_low` and `best_high`; nothing
+    beats the answer by more than `gap`; `flat` holds two values and a share: every value between them is within that share
+    of the lowest regret (it is empty where that cannot be said). `peak` names three values of which the middle one is
+    surely the worst, if the curve has more than one dip.
+    """
+
+    mean: float
+    low: float
+    high: float
+    best_low: float
+    best_high: float
+    gap: float
+    flat: tuple[float, ...]
+    peak: tuple[float, ...]
+    level: float
+
+    def __repr__(self) -> str:
+        return f"{self.mean:.4g} ({self.level:.0%}: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
 
 
 @_kept
@@ -193,6 +224,8 @@ class Tuning(Record):
     """A tuned policy. `regret`, `theory` and `gain` come from fresh instances that the search did not see.
 
     `gain` is theory's regret minus the tuned regret, paired. `spent` counts search runs, `validated` the fresh ones.
+    `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
+    none was wanted; `warnings` are sentences about what may mislead.
     """
 
     params: Mapping[str, float]
@@ -204,15 +237,19 @@ class Tuning(Record):
     budget: int
     validated: int
     trials: tuple[TrialResult, ...]
+    belief: Belief | None
+    within: float | None
+    reached: bool | None
+    warnings: tuple[str, ...]
     curve: Curve | None
     setup: Setup
 
     def to_pandas(self) -> Any:
         """A row per trial and value."""
         rows = [
-            (number, value, mean, se, trial.size)
+            (number, value, mean, se, runs)
             for number, trial in enumerate(self.trials)
-            for value, mean, se in zip(trial.values, trial.mean, trial.se, strict=True)
+            for value, mean, se, runs in zip(trial.values, trial.mean, trial.se, trial.runs, strict=True)
         ]
         (parameter,) = self.params
         columns = ["trial", parameter, "mean", "se", "runs"]

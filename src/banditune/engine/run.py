@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -143,6 +144,15 @@ def tasks(job: Job, rows: int, runs: range, workers: int) -> Iterator[tuple[int,
             yield block, range(first, min(first + size, within.stop))
 
 
+class Part(NamedTuple):
+    """Rows of parameters to be played on instances `runs`, and where their regrets go."""
+
+    params: Floats
+    first_row: int
+    runs: range
+    out: Floats
+
+
 def play(
     job: Job,
     params: Any,
@@ -156,25 +166,62 @@ def play(
 
     With own noise, the rows' noise is numbered from `first_row` on. `progress` is told how many runs were just finished.
     """
+    params = read_only(params)
     if job.device == "gpu":
         from banditune.engine import gpu
 
-        return gpu.play(job, read_only(params), runs, first_row=first_row, progress=progress)
+        return gpu.play(job, params, runs, first_row=first_row, progress=progress)
+    out = results_array(len(params), len(runs), len(job.at or (0,)))
+    play_parts(job, [Part(params, first_row, runs, out)], jobs, progress)
+    return out
+
+
+def play_each(
+    job: Job,
+    params: Any,
+    sizes: Sequence[int],
+    first: int,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Floats]:
+    """Regrets of every row on instances of its own, `sizes[row]` of them, one row's after the other's from `first` on.
+
+    A GPU plays all rows on all of these instances, because it plays many jobs in the time of one, and keeps its own.
+    """
+    starts = np.cumsum([first, *sizes])
+    ranges = [range(int(a), int(b)) for a, b in pairwise(starts)]
+    if job.device == "gpu":
+        whole = play(job, params, range(first, int(starts[-1])))
+        if progress:
+            progress(sum(sizes))
+        return [whole[row, part.start - first : part.stop - first] for row, part in enumerate(ranges)]
+    params = read_only(params)
+    parts = [
+        Part(params[row : row + 1], row, part, results_array(1, len(part), len(job.at or (0,))))
+        for row, part in enumerate(ranges)
+    ]
+    play_parts(job, parts, jobs, progress)
+    return [part.out[0] for part in parts]
+
+
+def play_parts(job: Job, parts: Sequence[Part], jobs: int | None, progress: Callable[[int], None] | None) -> None:
+    """Play parts of the work on all cores."""
     compiled, floats, integers = kernel_for(job)
     arms = job.problem.arms
-    params = read_only(params)
     at = np.array(job.at or (job.horizon,), np.int64)
-    out = results_array(len(params), len(runs), len(at))
     stop = np.zeros(1, np.int64)
     problem_options = read_only(job.problem.options())
     policy_options = read_only(job.policy.options(arms, job.problem.dims, job.horizon))
-    first_noise = 1 + first_row if job.noise == "own" else 0
 
-    def arguments(means: Floats, features: Floats, first: int, to: Floats, trouble: Floats) -> tuple[Any, ...]:
+    def arguments(
+        part: Part, means: Floats, features: Floats, first: int, to: Floats, trouble: Floats
+    ) -> tuple[Any, ...]:
         scratch = (strip(floats), np.zeros(integers, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
                    np.zeros((3, 4), np.int64))  # fmt: skip
-        return (means, features, job.seed, first, problem_options, params, policy_options, job.horizon, first_noise, at,
-                job.regret == "realised", *scratch, to, trouble, stop)  # fmt: skip
+        first_noise = 1 + part.first_row if job.noise == "own" else 0
+        return (means, features, job.seed, first, problem_options, part.params, policy_options, job.horizon, first_noise,
+                at, job.regret == "realised", *scratch, to, trouble, stop)  # fmt: skip
 
     @lru_cache(maxsize=4)
     def drawn(block: int) -> Instances:
@@ -183,15 +230,15 @@ def play(
         job.policy.check(found.features, job.horizon)
         return found
 
-    def task(block: int, within: range) -> Floats:
+    def task(part: Part, block: int, within: range) -> Floats:
         means, features = cut(drawn(block), slice(within.start - block * BLOCK, within.stop - block * BLOCK))
         trouble = np.zeros(5)
-        results = np.empty((len(params), len(within), len(at)))
+        results = np.empty((len(part.params), len(within), len(at)))
         try:
-            compiled(*arguments(means, features, within.start, results, trouble))
+            compiled(*arguments(part, means, features, within.start, results, trouble))
         except Exception as error:
             raise Fault(broken(job, error)) from error
-        out[:, within.start - runs.start : within.stop - runs.start] = results
+        part.out[:, within.start - part.runs.start : within.stop - part.runs.start] = results
         return trouble
 
     sample = (
@@ -201,22 +248,22 @@ def play(
         np.empty((1, 1, 1)),
         np.empty(5),
     )
-    compile_for(compiled, arguments(*sample), who(job))
+    compile_for(compiled, arguments(parts[0], *sample), who(job))
     workers = jobs or cores()
     pool = ThreadPoolExecutor(min(workers, 256))
-    waiting: deque[tuple[range, Future[Floats]]] = deque()
+    waiting: deque[tuple[Part, range, Future[Floats]]] = deque()
     try:
-        for block, within in tasks(job, len(params), runs, workers):
-            if len(waiting) >= 4 * workers:
-                finish(job, params, first_row, *waiting.popleft(), progress)
-            waiting.append((within, pool.submit(task, block, within)))
+        for part in parts:
+            for block, within in tasks(job, len(part.params), part.runs, max(1, workers // len(parts))):
+                if len(waiting) >= 4 * workers:
+                    finish(job, *waiting.popleft(), progress)
+                waiting.append((part, within, pool.submit(task, part, block, within)))
         while waiting:
-            finish(job, params, first_row, *waiting.popleft(), progress)
+            finish(job, *waiting.popleft(), progress)
     finally:
         # On an error or Ctrl-C the threads leave their kernels at the next run.
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)
-    return out
 
 
 def who(job: Job) -> str:
@@ -245,14 +292,14 @@ def cut(block: Instances, part: slice) -> tuple[Floats, Floats]:
 
 def finish(
     job: Job,
-    params: Floats,
-    first_row: int,
+    part: Part,
     within: range,
     done: Future[Floats],
     progress: Callable[[int], None] | None,
 ) -> None:
     """Wait for a task, complain if it had to stop, tell how far we are."""
     trouble = done.result()
+    params, first_row = part.params, part.first_row
     if trouble[0] == loop.BAD_REWARD_SOMEWHERE:
         # The plain loop knows the step; if it does not get there, say what is known.
         row, run = int(trouble[3]), within.start + int(trouble[4])

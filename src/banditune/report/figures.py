@@ -81,6 +81,9 @@ def _(result: Tuning, axes: Any) -> None:
     ((_, theory),) = result.theory_params.items()
     if result.curve:
         draw_curve(result.curve, axes)
+    if result.belief and result.belief.flat:
+        start, end, share = result.belief.flat
+        axes.axvspan(start, end, color=ORANGE, alpha=0.12, linewidth=0, label=f"within {share:.0%} of the lowest")
     visited, means, sizes = visits(result)
     axes.scatter(visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="visited by the search", zorder=3)
     for x, estimate, colour, label in (
@@ -141,9 +144,11 @@ def reach(estimate: Estimate) -> float:
 def visits(result: Tuning) -> tuple[Any, Any, Any]:
     """Values that the search played, their means, and areas that grow with the runs."""
     values = np.concatenate([trial.values for trial in result.trials])
-    means = np.concatenate([trial.mean for trial in result.trials])
-    sizes = np.concatenate([np.full(len(trial.values), trial.size) for trial in result.trials])
-    return values, means, 15 + 150 * sizes / sizes.max()
+    sums = np.concatenate([trial.mean * trial.runs for trial in result.trials])
+    sizes = np.concatenate([trial.runs for trial in result.trials])
+    values, which = np.unique(values, return_inverse=True)
+    sizes = np.bincount(which, sizes)
+    return values, np.bincount(which, sums) / sizes, 15 + 150 * sizes / sizes.max()
 
 
 def view(result: Tuning) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -40,11 +40,34 @@ def _(result: Tuning) -> str:
             "",
             table(rows),
             "",
+            *surely(result),
+            *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}, {result.spent:,} of {result.budget:,} runs; "
             f"validation: {result.validated:,} fresh instances, paired; {result.setup.regret} regret, "
             f"seed {result.setup.seed}{place(result.setup)}",
         ]
     )
+
+
+def surely(result: Tuning) -> Iterator[str]:
+    """What the search knows about its answer, and whether that is as much as was wanted."""
+    belief = result.belief
+    if belief is None:
+        return
+    (name,) = result.params
+    answer, least = settings(result.params), belief.gap / max(abs(belief.mean), 1e-300)
+    if result.within is not None:
+        how = "reached" if result.reached else "NOT reached, raise the limits"
+        yield f"wanted: within {result.within:.2%} of the lowest regret; known: within {least:.2%} ({how})"
+    yield (
+        f"{belief.level:.0%} sure: {answer} loses {number(belief.low)} to {number(belief.high)}, by the search's own runs"
+    )
+    yield f"          nothing beats it by more than {number(belief.gap)} ({least:.1%})"
+    yield f"          the best {name} is between {number(belief.best_low)} and {number(belief.best_high)}"
+    if belief.flat:
+        low, high, share = belief.flat
+        yield f"          any {name} from {number(low)} to {number(high)} is within {share:.0%} of the lowest regret"
+    yield ""
 
 
 def place(setup: Setup) -> str:

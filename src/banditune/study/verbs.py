@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Trial, Tuner, described, label
-from banditune.engine.run import Job, play
-from banditune.results import Comparison, Curve, Entry, Estimate, TrialResult, Tuning, frozen
+from banditune.contracts import (
+    BadRequest,
+    Enough,
+    Floats,
+    Found,
+    Goal,
+    Policy,
+    Problem,
+    Range,
+    Trial,
+    Tuner,
+    described,
+    label,
+)
+from banditune.engine.run import Job, play, play_each
+from banditune.results import Belief, Comparison, Curve, Entry, Estimate, TrialResult, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.unimodal import check_unimodal
-from banditune.tuners import NoTeS
+from banditune.tuners import TwoPart
 
 Progress = Callable[[int, int], None]
 """Told (runs done, runs in all) as work goes on."""
 
 FRESH = LARGEST
 """Validation plays instances from this number on; no search gets that far."""
+
+PILOT, MOST = 250, 4000
+"""Validation plays so many instances, then as many as it takes, but no more than so many."""
+
+KNOWN = {"gain": 0.03, "regret": 0.05}
+"""Standard errors that validation aims at, as shares of what they belong to."""
+
+CURVE = 1000
+"""Instances on which the curve of a tuning is drawn, at most."""
 
 GRID = 17
 DENSER = (8, 8)
@@ -161,8 +184,12 @@ def tune(
     tuner: Tuner | None = None,
     *,
     horizon: int,
-    budget: int = 1000,
-    validate: int = 1000,
+    budget: int | None = None,
+    within: float | None = None,
+    confidence: float = 0.95,
+    max_budget: int = 100_000,
+    max_time: float | None = None,
+    validate: int | None = None,
     seed: int = 0,
     regret: str = "expected",
     noise: str = "shared",
@@ -172,59 +199,169 @@ def tune(
     curve: bool = False,
     progress: Progress | None = None,
 ) -> Tuning:
-    """Find the parameter value with the lowest Bayes regret within a budget of simulated runs.
+    """Find the parameter value with the lowest Bayes regret.
 
-    Afterwards the answer and theory's value are played on `validate` fresh instances, the same for both: what is
-    reported was not seen by the search. With `curve`, the regret curve is drawn on fresh instances too.
+    The search has a `budget` of simulated runs (1,000 if nothing is said). Or it is told a precision: `within=0.02` goes on
+    until, with that confidence, no other value is better by more than 2% of the regret, or until `max_budget` runs or
+    `max_time` seconds are spent. Afterwards the answer and theory's value are played on fresh instances, the same for
+    both: what is reported was not seen by the search. There are `validate` of them, or as many as it takes to know the gain
+    to a few percent. With `curve`, the regret curve is drawn on fresh instances too.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
     tuner = _tuner(tuner)
     among = only_range(job)
-    budget, validate = whole("budget", budget), whole("validate", validate, 2)
-    drawn = (GRID + sum(DENSER)) * validate if curve else 0
-    told = _Told(progress, budget + 2 * validate + drawn)
-    value, trials = _search(job, tuner, among, budget, _jobs(jobs), told)
-    fresh = range(FRESH, FRESH + validate)
-    told.done = budget
-    tuned, theory = play(job, np.array([[value], [among.theory]]), fresh, jobs=_jobs(jobs), progress=told)[:, :, 0]
+    validate = None if validate is None else whole("validate", validate, 2)
+    goal = goal_of(tuner, budget, within, confidence, max_time)
+    budget = whole("max_budget", max_budget) if goal else whole("budget", 1000 if budget is None else budget)
+    workers = _jobs(jobs)
+    drawn = (GRID + sum(DENSER)) * min(validate or PILOT, CURVE) if curve else 0
+    told = _Told(progress, budget, later=2 * (validate or PILOT) + drawn)
+    answer, trials = _search(job, tuner, among, budget, workers, told, goal, seconds(max_time))
+    told.later = drawn
+    tuned, theory = _validated(job, np.array([[answer.value], [among.theory]]), validate, workers, told)
     picture = None
     if curve:
-        picture = _curve(job, None, fresh, _jobs(jobs), told.part(drawn))
+        drawn = (GRID + sum(DENSER)) * min(len(tuned), CURVE)
+        told.later = 0
+        told.expect(drawn)
+        picture = _curve(job, None, range(FRESH, FRESH + min(len(tuned), CURVE)), workers, told.part(drawn))
+    belief = answer.belief
     return Tuning(
-        {among.name: value},
+        {among.name: answer.value},
         Estimate.of(tuned),
         Estimate.of(theory),
         Estimate.of(theory - tuned),
         {among.name: among.theory},
         sum(trial.spent for trial in trials),
         budget,
-        validate,
+        len(tuned),
         trials,
+        belief,
+        goal.within if goal else None,
+        belief.gap <= goal.within * abs(belief.mean) if goal else None,
+        tuple(warnings_of(among, answer.value, belief, tuned)),
         picture,
         setup_of(job, tuner),
     )
 
 
 def _search(
-    job: Job, tuner: Tuner, among: Range, budget: int, jobs: int | None, told: _Told
-) -> tuple[float, tuple[TrialResult, ...]]:
+    job: Job,
+    tuner: Tuner,
+    among: Range,
+    budget: int,
+    jobs: int | None,
+    told: _Told,
+    goal: Goal | None = None,
+    most: float = math.inf,
+) -> tuple[Found, tuple[TrialResult, ...]]:
     """Run the tuner's generator: every trial plays instances that no trial before it played."""
-    search = tuner.search(among, budget)
+    search = tuner.search(among, budget, goal) if goal else tuner.search(among, budget)  # type: ignore[call-arg]
     trials: list[TrialResult] = []
     first = 0
+    began = 0.0
     try:
         trial: Trial = next(search)
         while True:
             params = np.array(trial.values)[:, None]
-            regrets = play(job, params, range(first, first + trial.size), jobs=jobs, progress=told)[:, :, 0]
-            first += trial.size
-            se = regrets.std(axis=1, ddof=1) / math.sqrt(trial.size) if trial.size > 1 else np.full(len(params), np.nan)
-            trials.append(TrialResult(frozen(trial.values), frozen(regrets.mean(axis=1)), frozen(se), trial.size))
-            trial = search.send(regrets)
+            if isinstance(trial.size, int):
+                runs = range(first, first + trial.size)
+                regrets: Any = play(job, params, runs, jobs=jobs, progress=told)[:, :, 0]
+                first += trial.size
+            else:
+                each = play_each(job, params, trial.size, first, jobs=jobs, progress=told)
+                regrets = [row[:, 0] for row in each]
+                first += sum(trial.size)
+            trials.append(TrialResult.of(trial.values, regrets))
+            began = began or time.monotonic()  # compiling does not count
+            if goal:
+                told.expect(min(first, budget - first))  # nobody knows: as much again
+            late = time.monotonic() - began > most
+            trial = search.throw(Enough(regrets)) if late else search.send(regrets)
     except StopIteration as answer:
-        return float(answer.value), tuple(trials)
+        found = answer.value if isinstance(answer.value, Found) else Found(float(answer.value), None)
+        return found, tuple(trials)
+
+
+def seconds(max_time: Any) -> float:
+    """How long a search may take."""
+    if max_time is None:
+        return math.inf
+    if isinstance(max_time, bool) or not isinstance(max_time, int | float) or not max_time > 0:
+        raise BadRequest(f"`max_time > 0` must hold, in seconds, but got max_time={max_time!r}.")
+    return float(max_time)
+
+
+def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_time: Any) -> Goal | None:
+    """The wanted precision, if one is wanted."""
+    if max_time is not None and not tuner.aims:
+        raise BadRequest(f"`max_time` needs a tuner that can stop at any time, such as TwoPart(), but got {tuner}.")
+    if within is None:
+        return None
+    if budget is not None:
+        raise BadRequest(
+            "either `budget` or `within` can be wanted, but got both; use `max_budget` to bound the search."
+        )
+    if not tuner.aims:
+        raise BadRequest(f"`within` needs a tuner that knows how sure it is, such as TwoPart(), but got {tuner}.")
+    for name, share, top in (("within", within, 1.0), ("confidence", confidence, 0.999)):
+        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= top:
+            raise BadRequest(f"`0 < {name} <= {top:g}` must hold, but got {name}={share!r}.")
+    return Goal(float(within), float(confidence))
+
+
+def _validated(job: Job, params: Floats, size: int | None, jobs: int | None, told: _Told) -> Floats:
+    """Regrets of a value and of theory's on the same fresh instances, (2, instances).
+
+    With no size, a first few tell how many are needed for a standard error of the gain that is a small share of it.
+    """
+    first = size or PILOT
+    told.expect(2 * first)
+    regrets = play(job, params, range(FRESH, FRESH + first), jobs=jobs, progress=told)[:, :, 0]
+    if size is not None:
+        return regrets
+    wanted = max(needed(regrets[1] - regrets[0], KNOWN["gain"]), needed(regrets[0], KNOWN["regret"]))
+    more = min(wanted, MOST) - first
+    if more <= 0:
+        return regrets
+    told.expect(2 * more)
+    rest = play(job, params, range(FRESH + first, FRESH + first + more), jobs=jobs, progress=told)[:, :, 0]
+    return np.hstack([regrets, rest])
+
+
+def needed(sample: Floats, share: float) -> int:
+    """Runs after which the standard error of a mean is about this share of it; `MOST` if it would take more."""
+    aim = (share * float(sample.mean())) ** 2
+    variance = float(sample.var(ddof=1))
+    return MOST if variance > MOST * aim else math.ceil(variance / aim) if aim else 0
+
+
+def warnings_of(among: Range, value: float, belief: Belief | None, sample: Floats) -> Iterator[str]:
+    """What may mislead, as sentences."""
+    ends = {among.low: "lower", among.high: "upper"}
+    near = min(ends, key=lambda end: abs(value - end))
+    reach = among.within(among.at(0.01)) - among.low if near == among.low else 0.0
+    if abs(value - near) <= reach:
+        yield (
+            f"{among.name} = {value:.4g} is at the {ends[near]} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
+            "optimum may lie beyond it."
+        )
+    if belief and belief.peak:
+        left, top, right = belief.peak
+        yield (
+            f"the regret has more than one dip: {among.name} = {top:.4g} loses more than both {left:.4g} and {right:.4g}; "
+            "look at the whole curve (`curve`)."
+        )
+    carried = np.sort(np.abs(sample))[::-1]
+    few = max(3, len(sample) // 100)
+    share = carried[:few].sum() / max(carried.sum(), 1e-300)
+    if len(sample) >= PILOT and share > 0.5:
+        yield (
+            f"{few} of {len(sample):,} runs carry {share:.0%} of the mean regret: it is less certain than its standard "
+            "error says; validate on more instances."
+        )
 
 
 def compare(
@@ -269,8 +406,8 @@ def compare(
     for place, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
         params, spent = theory_row(job), 0
         if can:
-            value, trials = _search(job, tuner, only_range(job), budget, _jobs(jobs), told)
-            params, spent = np.array([value]), sum(trial.spent for trial in trials)
+            answer, trials = _search(job, tuner, only_range(job), budget, _jobs(jobs), told)
+            params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
         both = np.array([params, theory_row(job)])
         tuned, theory = play(job, both, fresh, first_row=2 * place, jobs=_jobs(jobs), progress=told)[:, :, 0]
         names_of = (r.name for r in ranges(job))
@@ -303,9 +440,9 @@ def _distinct(names: list[str]) -> list[str]:
 
 def _tuner(tuner: Any) -> Tuner:
     if tuner is None:
-        return NoTeS()
+        return TwoPart()
     if not isinstance(tuner, Tuner):
-        raise BadRequest(f"`tuner` must be a tuner such as NoTeS(), but got {tuner!r}.")
+        raise BadRequest(f"`tuner` must be a tuner such as TwoPart(), but got {tuner!r}.")
     return tuner
 
 
@@ -314,17 +451,22 @@ def _jobs(jobs: Any) -> int | None:
 
 
 class _Told:
-    """Adds up finished runs for a progress bar."""
+    """Adds up finished runs for a progress bar: those that are expected now, and those that come `later`."""
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
+    def __init__(self, progress: Progress | None, total: int, later: int = 0) -> None:
         self.progress = progress
-        self.total = total
         self.done = 0
+        self.later = later
+        self.expect(total)
+
+    def expect(self, runs: int) -> None:
+        """So many runs are next."""
+        self.total = self.done + runs
 
     def __call__(self, runs: int) -> None:
         self.done += runs
         if self.progress:
-            self.progress(min(self.done, self.total), self.total)
+            self.progress(min(self.done, self.total), self.total + self.later)
 
     def part(self, runs: int) -> Progress:
         """Progress of a piece of the work that is `runs` runs long."""

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from banditune.contracts import Tuner
 from banditune.tuners.grid import SequentialHalving, Uniform
 from banditune.tuners.notes import NoTeS, budget_needed, failure_bound, iterations_needed
+from banditune.tuners.two_part import TwoPart
 
 SHELF: dict[str, Callable[..., Tuner]] = {
+    "two-part": TwoPart,
     "notes": NoTeS,
     "uniform": Uniform,
     "halving": SequentialHalving,
@@ -16,6 +18,7 @@ __all__ = [
     "SHELF",
     "NoTeS",
     "SequentialHalving",
+    "TwoPart",
     "Uniform",
     "budget_needed",
     "failure_bound",

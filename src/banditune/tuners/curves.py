@@ -1,0 +1,299 @@
+"""The two prices of a width: curves for runs that go well and for runs that go wrong, and their fit to simulated regrets.
+
+A run either goes well (a regret that grows with the width: the price of exploring) or goes wrong (a large regret, ever
+rarer as the width grows: the price of not exploring). Two libraries of curves say what both prices may look like; `fit`
+weighs all curves by how well they explain the runs so far. What no curve of the first library explains, a smooth
+deviation does, which is learnt where there are many runs.
+
+All functions work on many searches at a time: the first axis of an array is the search, a single one has length 1.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from banditune.contracts import Floats, Integers, Range
+
+FINE = 162
+"""Answers are read off so many points. NoTeS stops at such points too: 162 = 2 * 3^4."""
+
+POWERS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.3)
+"""How the price of exploring grows with the width."""
+
+FLOORS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.7)
+"""Its share that is paid at every width."""
+
+DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (0.05, 0.1, 0.2, 0.4)
+"""For problems on which all runs lose more where too little is explored: an exponential on top."""
+
+DECAYS = (1.0, 1.4, 2.0)
+"""Failures fall off with the width g as exp(-(g / reach)^decay)."""
+
+REACHES = (0.01, 0.6, 1.2154)
+"""From, to, and the factor between neighbours."""
+
+HEIGHTS = np.geomspace(0.02, 100, 26)
+"""What failures cost at width 0, in units of what is lost at the largest width."""
+
+CAP = 0.5
+"""At the largest width, theory's, failures cost no more than this."""
+
+FAINT = 1e-12
+"""The least that failures cost, so that its powers are numbers."""
+
+POWER = 1.2
+"""The variance of what failures cost is taken proportional to this power of its mean."""
+
+PSEUDO = 16.0
+"""Squared units of one failure that is taken for granted: the variance is sane before the first one is seen."""
+
+CURVE_ERROR = 0.03
+"""How far the mean of good runs may be from every curve, as a share."""
+
+DEVIATION, SMOOTHNESS, BEND = 0.15, 0.5, 0.02
+"""The smooth deviation from the curves of good runs: its share of them, its length in log(width + bend)."""
+
+LEAST = 1e-3
+"""Good runs lose no less than this share of the largest."""
+
+UNKNOWN = 1e6
+"""The variance of a mean of no runs."""
+
+PASSES = 4
+"""The split into good and bad runs and the curves depend on each other; so often each is renewed."""
+
+
+class Library(NamedTuple):
+    """Curves at the points where runs are made (`points`, a part of `fine`) and at those where answers are read."""
+
+    fine: Floats
+    places: Integers
+    points: Floats
+    start: Integers
+    good: Floats
+    good_squared: Floats
+    good_fine: Floats
+    prior: Floats
+    bad: Floats
+    bad_seen: Floats
+    bad_unseen: Floats
+    bad_fine: Floats
+    covariance: Floats
+    covariance_fine: Floats
+    root: Floats
+    root_fine: Floats
+
+
+class Fit(NamedTuple):
+    """What is believed after some runs: weights of all curves, heights and their standard deviations, the unit of failures.
+
+    `residual` and `noise` are the good runs' mean over the curves' less 1, and its variance, at every point.
+    """
+
+    weight: Floats
+    height: Floats
+    spread: Floats
+    bad_weight: Floats
+    unit: Floats
+    residual: Floats
+    noise: Floats
+    runs: Floats
+    mean: Floats
+    variance: Floats
+
+
+def library_of(among: Range) -> Library:
+    """The library for a range. Widths are relative to the range; a log scale has them down to its lowest value."""
+    return _library(among.low / among.high if among.scale == "log" else 0.0)
+
+
+@lru_cache(maxsize=16)
+def _library(lowest: float) -> Library:
+    if lowest:
+        fine = np.geomspace(lowest, 1, FINE)
+        places = np.unique(np.round(np.linspace(0, FINE - 1, 32)).astype(int))
+        start = np.round(np.linspace(0, len(places) - 1, 5)).astype(int)
+        bend = 0.0
+    else:
+        fine = np.arange(1, FINE + 1) / FINE
+        places = np.unique(np.round([1, 2, 3, *np.geomspace(4, FINE, 30)]).astype(int)) - 1
+        start = np.round(np.linspace(3, len(places) - 1, 5)).astype(int)
+        bend = BEND
+    points = fine[places]
+    reach_from = min(REACHES[0], 0.4 * fine[0] if lowest else REACHES[0])
+    reaches = np.geomspace(reach_from, REACHES[1], 1 + round(math.log(REACHES[1] / reach_from) / math.log(REACHES[2])))
+    good, prior = good_curves(fine)
+    bad = bad_curves(fine, reaches)
+    x = np.log(fine + bend)
+    covariance = DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x) / SMOOTHNESS) ** 2)
+    between = covariance[np.ix_(places, places)]
+    few = bad[:, places]
+    return Library(
+        fine, places, points, start, good[:, places], good[:, places] ** 2, good, prior,
+        few, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad,
+        between, covariance[:, places], root_of(between), root_of(covariance),
+    )  # fmt: skip
+
+
+def root_of(covariance: Floats) -> Floats:
+    """A matrix that, times its transpose, is the covariance: what normal numbers are multiplied with."""
+    root = np.linalg.cholesky(covariance + 1e-9 * DEVIATION**2 * np.eye(len(covariance)))
+    return np.asarray(root, np.float64)
+
+
+def good_curves(g: Floats) -> tuple[Floats, Floats]:
+    """Curves of runs that go well, a row each, and the logarithms of their prior weights: half for those with a dip."""
+    plain = [floor + (1 - floor) * g**power for power, floor in product(POWERS, FLOORS)]
+    dips = [
+        floor + (1 - floor) * g**power + height * np.exp(-g / width)
+        for power, floor, height, width in product(POWERS, DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS)
+    ]
+    prior = np.repeat([0.5 / len(plain), 0.5 / len(dips)], [len(plain), len(dips)])
+    return np.array(plain + dips), np.log(prior)
+
+
+def bad_curves(g: Floats, reaches: Floats) -> Floats:
+    """Curves of what failures cost on average, in units of the good runs' loss at the largest width."""
+    curves = [
+        height * np.exp(-((g / reach) ** decay))
+        for decay, reach, height in product(DECAYS, reaches, HEIGHTS)
+        if height * math.exp(-((1 / reach) ** decay)) <= CAP
+    ]
+    return np.maximum(curves, FAINT)
+
+
+def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
+    """Weigh all curves by the runs so far: run t of a search was made at point `at[t]` and lost `regrets[t]`."""
+    by_point = _summed(at, len(library.points))
+    runs = by_point(np.ones_like(regrets))
+    scale = scale_of(library, at, regrets)
+    lost = regrets / scale
+    patience = max(3.0, 1 + 0.5 * math.log(lost.shape[1]))
+    level = np.sqrt(library.points) * np.ones((len(lost), 1))  # generous
+    for _ in range(PASSES):
+        at_level = np.take_along_axis(level, at, 1)
+        is_good = lost <= patience * at_level
+        count = by_point(is_good)
+        mean = by_point(np.where(is_good, lost, 0)) / np.maximum(count, 1)
+        # Their variance is taken proportional to their mean; a tenth of a run is taken for granted.
+        squares = (np.where(is_good, lost - at_level, 0) ** 2).sum(axis=1, keepdims=True)
+        dispersion = (squares + 0.1) / ((count * level).sum(axis=1, keepdims=True) + 1)
+        weight, height, spread = weigh_good(library, count, mean, level, dispersion)
+        level = np.maximum((weight * height) @ library.good, LEAST)
+    unit = (weight * height) @ library.good[:, -1:]
+    at_level = np.take_along_axis(level, at, 1)
+    excess = np.where(lost > patience * at_level, (lost - at_level) / unit, 0)
+    bad_weight, bad_level, bad_dispersion = weigh_bad(
+        library, runs, by_point(excess), (excess**2).sum(1, keepdims=True)
+    )
+    return Fit(
+        weight, height * scale, spread * scale, bad_weight, unit * scale,
+        np.where(count > 0, mean / level - 1, 0),
+        np.where(count > 0, dispersion / np.maximum(count, 1) / level, UNKNOWN),
+        runs,
+        by_point(regrets) / np.maximum(runs, 1),
+        scale**2 * (dispersion * level + bad_dispersion * unit**2 * bad_level**POWER),
+    )  # fmt: skip
+
+
+def _summed(at: Integers, points: int) -> Any:
+    """A function that adds up numbers of runs by the points where they were made."""
+    searches = len(at)
+    flat = (at + points * np.arange(searches)[:, None]).ravel()
+
+    def by_point(numbers: Any) -> Floats:
+        sums = np.bincount(flat, numbers.ravel(), searches * points)
+        return np.asarray(sums, np.float64).reshape(searches, points)
+
+    return by_point
+
+
+def scale_of(library: Library, at: Integers, regrets: Floats) -> Floats:
+    """About what good runs lose at the largest width: half of the runs at the largest one that was tried lose less."""
+    largest = at.max(axis=1, keepdims=True)
+    middle = np.nanmedian(np.where(at == largest, regrets, np.nan), axis=1, keepdims=True)
+    usual = np.where(middle > 0, middle, np.abs(regrets).mean(axis=1, keepdims=True))
+    scale: Floats = np.where(usual > 0, usual, 1) / np.sqrt(library.points[largest])
+    return scale
+
+
+def weigh_good(
+    library: Library, count: Floats, mean: Floats, level: Floats, dispersion: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Weights, heights and standard deviations of the heights of the curves of good runs.
+
+    Means are Gaussian around height x curve; the height has a flat prior and is integrated out in closed form.
+    """
+    precision = np.where(count > 0, 1 / (dispersion * level / np.maximum(count, 1) + (CURVE_ERROR * level) ** 2), 0)
+    projection = (precision * mean) @ library.good.T
+    square = precision @ library.good_squared.T
+    height = np.maximum(projection / square, LEAST)
+    weight = softmax(height * projection - height**2 * square / 2 - 0.5 * np.log(square) + library.prior)
+    return weight, height, 1 / np.sqrt(square)
+
+
+def weigh_bad(library: Library, runs: Floats, excess: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:
+    """Weights of the curves of failures, their mean curve and their dispersion.
+
+    A quasi-likelihood whose variance is dispersion x mean^POWER: it uses sums of what failures cost and nothing else, so
+    it estimates means, however heavy the tail is.
+    """
+    likelihood = excess @ library.bad_seen.T - runs @ library.bad_unseen.T
+    level = np.maximum.accumulate((excess / np.maximum(runs, 1))[:, ::-1], axis=1)[:, ::-1] + 0.02
+    for _ in range(PASSES):
+        dispersion = (squares + PSEUDO) / ((runs * level**POWER).sum(axis=1, keepdims=True) + 1)
+        weight = softmax(likelihood / dispersion)
+        level = weight @ library.bad
+    return weight, level, dispersion
+
+
+def softmax(log_weights: Floats) -> Floats:
+    """Weights that add up to 1."""
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)
+
+
+def mean_curve(library: Library, found: Fit) -> Floats:
+    """The expected regret at every fine point."""
+    gain = np.linalg.solve(_system(library, found), found.residual[:, :, None])[:, :, 0]
+    good: Floats = (found.weight * found.height) @ library.good_fine
+    bad: Floats = found.unit * (found.bad_weight @ library.bad_fine)
+    return np.asarray(good * (1 + gain @ library.covariance_fine.T) + bad, np.float64)
+
+
+def drawn_curves(library: Library, found: Fit, count: int, rng: np.random.Generator, fine: bool = True) -> Floats:
+    """Curves drawn from what is believed, (searches, count, points).
+
+    The deviation is drawn by Matheron's rule: a draw from its prior, corrected by what the runs say about the draw.
+    """
+    good, bad = (library.good_fine, library.bad_fine) if fine else (library.good, library.bad)
+    which = picked(found.weight, count, rng)
+    height = np.take_along_axis(found.height, which, 1)
+    height = height + np.take_along_axis(found.spread, which, 1) * rng.standard_normal(height.shape)
+    root = library.root_fine if fine else library.root
+    prior = rng.standard_normal((*which.shape, len(root))) @ root.T
+    seen = prior[:, :, library.places] if fine else prior
+    surprise = found.residual[:, None] - seen - np.sqrt(found.noise)[:, None] * rng.standard_normal(seen.shape)
+    gain = np.swapaxes(np.linalg.solve(_system(library, found), np.swapaxes(surprise, 1, 2)), 1, 2)
+    deviation = prior + gain @ (library.covariance_fine.T if fine else library.covariance)
+    failures = found.unit[:, :, None] * bad[picked(found.bad_weight, count, rng)]
+    return height[:, :, None] * good[which] * (1 + deviation) + failures
+
+
+def _system(library: Library, found: Fit) -> Floats:
+    """The covariance of the residuals."""
+    return library.covariance + found.noise[:, :, None] * np.eye(len(library.points))
+
+
+def picked(weights: Floats, count: int, rng: np.random.Generator) -> Integers:
+    """`count` indices for each search, drawn with its weights."""
+    steps = np.cumsum(weights, axis=1)
+    at = rng.random((len(weights), count)) * steps[:, -1:]
+    found = np.stack([np.searchsorted(*pair, side="right") for pair in zip(steps, at, strict=True)])
+    within: Integers = np.minimum(found, weights.shape[1] - 1)
+    return within

@@ -1,0 +1,211 @@
+"""The two-part tuner: keeps every run, fits curves to all of them, and looks next where the optimum may be."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditune.contracts import Enough, Floats, Found, Goal, Integers, Range, Search, Trial, Tuner
+from banditune.results import Belief
+from banditune.tuners.curves import Fit, Library, drawn_curves, fit, library_of, mean_curve
+from banditune.tuners.grid import check_budget
+
+BATCHES = 12
+"""A budget is spent in so many batches after the start."""
+
+START = 0.1
+"""Share of the budget that is spread over five widths at the start; two runs each or more."""
+
+GROWTH = 8
+"""Without a budget, a batch is an eighth of the runs so far."""
+
+DRAWS = 800
+"""Curves from which quantiles are taken."""
+
+FEWEST = 10
+"""Runs that a point must have to speak against a single dip."""
+
+SHARES = (0.02, 0.05, 0.1, 0.2)
+"""A flat region is within the smallest of these of the lowest regret that can be said."""
+
+
+Booleans = NDArray[np.bool_]
+
+
+class Searches:
+    """Searches in lock-step: `ask` says where all of them run next, `tell` what was lost there."""
+
+    def __init__(
+        self, library: Library, searches: int, budget: int, rng: np.random.Generator, few: bool = False
+    ) -> None:
+        self.library, self.budget, self.rng = library, budget, rng
+        share = 0 if few else START * budget
+        first = np.repeat(library.start, max(2, int(share / len(library.start))))
+        self.next: Integers = np.tile(first, (searches, 1))
+        self.size = max(1, -(-(budget - first.size) // BATCHES))
+        self.at: Integers = np.empty((searches, 0), int)
+        self.regrets: Floats = np.empty((searches, 0))
+
+    @property
+    def left(self) -> int:
+        """Runs that each search may still make."""
+        return self.budget - int(self.regrets.shape[1])
+
+    def ask(self, size: int | None = None) -> Integers:
+        """Places in `library.points`, a row per search: at the start five widths, then the best ones of drawn curves."""
+        if self.regrets.shape[1]:
+            curves = drawn_curves(self.library, self.fit(), min(size or self.size, self.left), self.rng, fine=False)
+            self.next = curves.argmin(axis=2)
+        return self.next
+
+    def tell(self, regrets: Floats) -> None:
+        """What was lost at the places that were asked for."""
+        self.at = np.hstack([self.at, self.next])
+        self.regrets = np.hstack([self.regrets, regrets])
+
+    def fit(self) -> Fit:
+        """All curves, weighed by all runs."""
+        return fit(self.library, self.at, self.regrets)
+
+
+class View(NamedTuple):
+    """What is believed of one width: the place of the answer, and curves to say how sure it is."""
+
+    answer: int
+    mean: Floats
+    curves: Floats
+
+
+def view(library: Library, found: Fit, search: int = 0) -> View:
+    """The lowest point of the expected curve of one search, and curves drawn from what is believed."""
+    one = Fit(*(array[search : search + 1] for array in found))
+    mean = mean_curve(library, one)[0]
+    # The same runs, the same words: the numbers come from a stream of their own.
+    curves = drawn_curves(library, one, DRAWS, np.random.default_rng(int(one.runs.sum())))[0]
+    return View(int(mean.argmin()), mean, curves)
+
+
+def gap_of(seen: View, level: float) -> float:
+    """By how much another width may be better, at most, with probability `level`."""
+    return float(np.quantile(seen.curves[:, seen.answer] - seen.curves.min(axis=1), level))
+
+
+def flat_region(seen: View, level: float) -> tuple[int, int, float] | None:
+    """The widest stretch around the answer where every width is within a share of the lowest regret, and the share.
+
+    "Every" is meant together: all of it is within that share on at least `level` of the curves. None if that can be said
+    of the answer alone, or not even of that.
+    """
+    lowest = seen.curves.min(axis=1, keepdims=True)
+    for share in SHARES:
+        within = seen.curves - lowest <= share * abs(seen.mean[seen.answer])
+        if within[:, seen.answer].mean() >= level:
+            low, high = grown(within, seen.answer, level)
+            if low < high:
+                return low, high, share
+    return None
+
+
+def grown(within: Booleans, start: int, level: float) -> tuple[int, int]:
+    """Let a stretch grow to both sides in turn while all of it is within on at least `level` of the curves."""
+    low = high = start
+    good = within[:, start]
+    sides = deque((-1, 1))
+    while sides:
+        side = sides.popleft()
+        at = low - 1 if side < 0 else high + 1
+        if 0 <= at < within.shape[1] and (good & within[:, at]).mean() >= level:
+            good = good & within[:, at]
+            low, high = min(low, at), max(high, at)
+            sides.append(side)
+    return low, high
+
+
+def peak_of(found: Fit, alarm: float = 0.05) -> tuple[int, ...]:
+    """Three points of which the one in the middle is surely above both others; none where one dip may be all there is.
+
+    As in `study.unimodal`, Bonferroni's inequality over all pairs bounds false alarms. Points with few runs are left out,
+    and variances are those of the fit: where failures are rare, a point's own variance may have seen none.
+    """
+    points = np.flatnonzero(found.runs[0] >= FEWEST)
+    count = len(points)
+    if count < 3:
+        return ()
+    mean, square = found.mean[0, points], found.variance[0, points] / found.runs[0, points]
+    above = np.subtract.outer(mean, mean) / np.sqrt(np.add.outer(square, square))
+    left = np.where(np.tri(count, k=-1, dtype=bool), above, -np.inf)
+    right = np.where(np.tri(count, k=-1, dtype=bool).T, above, -np.inf)
+    lesser = np.minimum(left.max(axis=1), right.max(axis=1))
+    top = int(lesser.argmax())
+    if lesser[top] <= NormalDist().inv_cdf(1 - alarm / (count * (count - 1))):
+        return ()
+    return int(points[left[top].argmax()]), int(points[top]), int(points[right[top].argmax()])
+
+
+def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95) -> Found:
+    """The answer of one search and what is known about it, in the parameter's own units."""
+    seen = view(library, found)
+
+    def value(place: float) -> float:
+        return value_at(among, float(library.fine[int(place)]))
+
+    tail = (1 - level) / 2
+    low, high = np.quantile(seen.curves[:, seen.answer], [tail, 1 - tail])
+    minima = seen.curves.argmin(axis=1)
+    flat = flat_region(seen, level)
+    return Found(
+        value(seen.answer),
+        Belief(
+            float(seen.mean[seen.answer]), float(low), float(high),
+            value(np.quantile(minima, tail, method="lower")), value(np.quantile(minima, 1 - tail, method="higher")),
+            gap_of(seen, level),
+            (value(flat[0]), value(flat[1]), flat[2]) if flat else (),
+            tuple(value(library.places[point]) for point in peak_of(found)), level,
+        ),
+    )  # fmt: skip
+
+
+def value_at(among: Range, width: float) -> float:
+    """The parameter's value at a width that is relative to the range."""
+    if among.scale == "log":
+        return among.within(among.high * width)
+    return among.at(width)
+
+
+@dataclass(frozen=True)
+class TwoPart(Tuner):
+    """Fits the price of exploring and the price of failing to all runs; answers with the lowest point of their sum."""
+
+    name = "two-part"
+    aims = True
+
+    def search(self, among: Range, budget: int, goal: Goal | None = None) -> Search:
+        """Spend the budget; with a goal, stop as soon as it is reached."""
+        library = library_of(among)
+        least = 2 * len(library.start)
+        check_budget(budget, least, f"{self}, which starts with {least} runs")
+        searches = Searches(library, 1, budget, np.random.default_rng(0), few=goal is not None)
+        try:
+            while searches.left > 0:
+                places = np.sort(searches.ask(max(20, searches.regrets.shape[1] // GROWTH) if goal else None), axis=1)
+                searches.next = places
+                points, counts = np.unique(places[0], return_counts=True)
+                values = tuple(value_at(among, width) for width in library.points[points])
+                regrets = yield Trial(values, tuple(counts.tolist()))
+                searches.tell(np.concatenate(regrets)[None])
+                if goal and reached(library, searches.fit(), goal):
+                    break
+        except Enough as last:
+            searches.tell(np.concatenate(last.args[0])[None])
+        return belief_of(library, searches.fit(), among, goal.confidence if goal else 0.95)
+
+
+def reached(library: Library, found: Fit, goal: Goal) -> bool:
+    """Whether no other width is better by more than the wanted share of the regret."""
+    seen = view(library, found)
+    return gap_of(seen, goal.confidence) <= goal.within * abs(float(seen.mean[seen.answer]))

@@ -1,0 +1,266 @@
+"""The two-part tuner: its libraries, its fit against numerical integration, its draws against dense algebra, its words."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import banditune as bt
+from banditune.contracts import Enough, Goal, Range
+from banditune.tuners import curves
+from banditune.tuners.curves import drawn_curves, fit, library_of, mean_curve
+from banditune.tuners.two_part import Searches, View, belief_of, flat_region, gap_of, grown, peak_of, value_at, view
+
+UNIT = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
+LOG = Range("pulls", 1.0, 1000.0, 50.0, True, "log")
+LIBRARY = library_of(UNIT)
+
+
+def truth(g):
+    """Exploring costs 100 at width 1, failing 300 at width 0."""
+    return 100 * g + 300 * np.exp(-g / 0.06)
+
+
+def played(at, rng, library=LIBRARY):
+    """Runs that go well, but for failures of 500: their mean is `truth`."""
+    g = library.points[at]
+    fails = rng.random(at.shape) < 0.6 * np.exp(-g / 0.06)
+    return 100 * g * rng.gamma(4, 0.25, at.shape) + np.where(fails, 500.0, 0.0)
+
+
+def searched(searches=1, budget=200, seed=0, play=played):
+    """Searches in lock-step, played to the end."""
+    rng = np.random.default_rng(seed)
+    found = Searches(LIBRARY, searches, budget, rng)
+    while found.left > 0:
+        found.tell(play(found.ask(), rng))
+    return found
+
+
+def test_the_library_holds_what_it_says():
+    plain = len(curves.POWERS) * len(curves.FLOORS)
+    assert np.exp(LIBRARY.prior).sum() == pytest.approx(1)
+    assert (np.diff(LIBRARY.good_fine[:plain], axis=1) > 0).all()
+    assert (np.diff(LIBRARY.bad_fine, axis=1) <= 0).all()
+    assert (LIBRARY.bad_fine[:, -1] <= curves.CAP).all()
+    assert LIBRARY.fine[0] == 1 / 162
+    assert LIBRARY.fine[-1] == 1
+    assert (LIBRARY.points == LIBRARY.fine[LIBRARY.places]).all()
+    assert (LIBRARY.good == LIBRARY.good_fine[:, LIBRARY.places]).all()
+    assert library_of(Range("x", -3.0, 5.0, 0.0, False, "linear")) is LIBRARY
+
+
+def test_a_log_scale_has_points_at_every_order_of_magnitude():
+    library = library_of(LOG)
+    values = [value_at(LOG, width) for width in library.fine]
+    assert (values[0], values[-1]) == (1, 1000)
+    assert values == sorted(values)
+    assert np.diff(np.log(library.fine)) == pytest.approx(math.log(1000) / 161)
+    assert value_at(UNIT, 0.25) == 0.25
+
+
+def test_good_curves_are_weighed_as_by_numerical_integration():
+    rng = np.random.default_rng(1)
+    count = rng.integers(0, 5, (1, len(LIBRARY.points))).astype(float)
+    level = np.sqrt(LIBRARY.points)[None]
+    mean = np.where(count > 0, level * rng.uniform(0.7, 1.3, level.shape), 0)
+    dispersion = np.array([[0.5]])
+    weight, height, spread = curves.weigh_good(LIBRARY, count, mean, level, dispersion)
+    seen = count[0] > 0
+    sd = np.sqrt(0.5 * level[0, seen] / count[0, seen] + (curves.CURVE_ERROR * level[0, seen]) ** 2)
+    shapes = (3, 40, 200, 447)
+
+    def density(b, shape):
+        return math.exp(stats.norm.logpdf(mean[0, seen], b * LIBRARY.good[shape, seen], sd).sum())
+
+    areas = [
+        integrate.quad(density, height[0, k] - 9 * spread[0, k], height[0, k] + 9 * spread[0, k], args=(k,))[0]
+        for k in shapes
+    ]
+    wanted = np.array(areas) * np.exp(LIBRARY.prior[list(shapes)])
+    found = weight[0, list(shapes)]
+    assert found / found.sum() == pytest.approx(wanted / wanted.sum(), rel=1e-6)
+
+
+def test_the_quasi_likelihood_of_failures_has_its_score():
+    """Its derivative in the mean is (excess - runs mean) / mean^power."""
+    mean, runs, excess, step = 0.3, 7.0, 4.0, 1e-6
+
+    def likelihood(level):
+        power = curves.POWER
+        return excess * level ** (1 - power) / (1 - power) - runs * level ** (2 - power) / (2 - power)
+
+    slope = (likelihood(mean + step) - likelihood(mean - step)) / (2 * step)
+    assert slope == pytest.approx((excess - runs * mean) / mean**curves.POWER, rel=1e-6)
+    at = int(np.abs(LIBRARY.bad[:, 0] - mean).argmin())
+    level = LIBRARY.bad[at, 0]
+    assert excess * LIBRARY.bad_seen[at, 0] - runs * LIBRARY.bad_unseen[at, 0] == pytest.approx(likelihood(level))
+
+
+def test_searches_in_lock_step_do_not_know_of_each_other():
+    rng = np.random.default_rng(2)
+    at = rng.integers(0, len(LIBRARY.points), (5, 80))
+    regrets = played(at, rng)
+    together = fit(LIBRARY, at, regrets)
+    for search in range(5):
+        alone = fit(LIBRARY, at[search : search + 1], regrets[search : search + 1])
+        for a, b in zip(alone, together, strict=True):
+            assert a[0] == pytest.approx(b[search], rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_unit_of_regret_does_not_matter(scale):
+    rng = np.random.default_rng(3)
+    at = rng.integers(0, len(LIBRARY.points), (1, 100))
+    regrets = played(at, rng)
+    usual = mean_curve(LIBRARY, fit(LIBRARY, at, regrets))
+    assert mean_curve(LIBRARY, fit(LIBRARY, at, scale * regrets)) == pytest.approx(scale * usual, rel=1e-9)
+
+
+def test_the_fit_finds_a_known_curve():
+    rng = np.random.default_rng(4)
+    at = np.tile(np.arange(len(LIBRARY.points)), (1, 400))
+    found = mean_curve(LIBRARY, fit(LIBRARY, at, played(at, rng)))[0]
+    middle = LIBRARY.fine > 0.05
+    assert np.abs(found / truth(LIBRARY.fine) - 1)[middle].max() < 0.08
+    assert abs(LIBRARY.fine[found.argmin()] - LIBRARY.fine[truth(LIBRARY.fine).argmin()]) < 0.02
+
+
+def test_drawn_curves_have_the_mean_and_the_covariance_of_dense_algebra():
+    """The deviation of one good curve is a Gaussian process, of which conditional moments are known."""
+    found = searched(budget=150).fit()
+    one = int(found.weight[0].argmax())
+    sure = found._replace(
+        weight=np.eye(found.weight.shape[1])[[one]],
+        spread=np.zeros_like(found.spread),
+        bad_weight=np.eye(found.bad_weight.shape[1])[[0]],
+    )
+    drawn = drawn_curves(LIBRARY, sure, 4000, np.random.default_rng(5))[0]
+    good = found.height[0, one] * LIBRARY.good_fine[one]
+    deviation = (drawn - found.unit[0] * LIBRARY.bad_fine[0]) / good - 1
+    system = LIBRARY.covariance + np.diag(found.noise[0])
+    mean = LIBRARY.covariance_fine @ np.linalg.solve(system, found.residual[0])
+    prior = LIBRARY.root_fine @ LIBRARY.root_fine.T
+    covariance = prior - LIBRARY.covariance_fine @ np.linalg.solve(system, LIBRARY.covariance_fine.T)
+    se = np.sqrt(np.diag(covariance) / 4000)
+    assert (np.abs(deviation.mean(axis=0) - mean) < 5 * se).all()  # 162 points: 4 would be exceeded by chance
+    variance = deviation.var(axis=0, ddof=1) / np.diag(covariance)
+    assert (np.abs(variance - 1) < 5 * math.sqrt(2 / 4000)).all()
+    whole = mean_curve(LIBRARY, sure)[0]
+    assert whole == pytest.approx(good * (1 + mean) + found.unit[0] * LIBRARY.bad_fine[0])
+
+
+def test_coarse_and_fine_curves_have_the_same_law():
+    found = searched(budget=150).fit()
+    fine = drawn_curves(LIBRARY, found, 3000, np.random.default_rng(6))[0][:, LIBRARY.places]
+    coarse = drawn_curves(LIBRARY, found, 3000, np.random.default_rng(7), fine=False)[0]
+    joint = np.sqrt((fine.var(axis=0) + coarse.var(axis=0)) / 3000)
+    assert (np.abs(fine.mean(axis=0) - coarse.mean(axis=0)) < 4.5 * joint).all()
+
+
+def test_statements_hold_on_a_known_curve():
+    """200 searches: each kind of statement must hold in 92% of them, less 4 standard errors of that share."""
+    found = searched(200, 200, seed=8)
+    fitted = found.fit()
+    fine = truth(LIBRARY.fine)
+    held = []
+    for search in range(200):
+        seen = view(LIBRARY, fitted, search)
+        low, high = np.quantile(seen.curves[:, seen.answer], [0.025, 0.975])
+        left, right = np.quantile(seen.curves.argmin(axis=1), [0.025, 0.975])
+        flat = flat_region(seen, 0.95)
+        held.append((
+            low <= fine[seen.answer] <= high,
+            left <= fine.argmin() <= right,
+            fine[seen.answer] - fine.min() <= gap_of(seen, 0.95),
+            flat is None or (fine[flat[0] : flat[1] + 1] <= fine.min() + flat[2] * fine[seen.answer]).all(),
+        ))  # fmt: skip
+    assert (np.mean(held, axis=0) >= 0.92 - 4 * math.sqrt(0.92 * 0.08 / 200)).all()
+    answers = mean_curve(LIBRARY, fitted).argmin(axis=1)
+    assert fine[answers].mean() < 1.05 * fine.min()
+
+
+def test_a_stretch_grows_while_all_of_it_is_within():
+    within = np.array([[0, 1, 1, 1, 0], [0, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 1, 1, 0]], bool)
+    assert grown(within, 2, 0.75) == (1, 2)
+    assert grown(within, 2, 0.5) == (1, 3)
+    assert grown(within, 2, 0.01) == (1, 4)
+    curve = np.abs(np.arange(5) - 2.0)
+    seen = View(2, 100 + curve, np.tile(100 + curve, (10, 1)))
+    assert flat_region(seen, 0.95) == (0, 4, 0.02)
+    assert flat_region(seen._replace(curves=100 + 3 * np.tile(curve, (10, 1))), 0.95) == (1, 3, 0.05)
+    assert flat_region(seen._replace(curves=100 + 50 * np.tile(curve, (10, 1))), 0.95) is None
+    assert gap_of(View(1, curve, np.array([[3.0, 2.0], [1.0, 5.0]])), 1.0) == 4
+
+
+def waves(at, rng):
+    """Two dips with Gaussian noise."""
+    return 60 + 30 * np.cos(4 * math.pi * LIBRARY.points[at]) + 5 * rng.standard_normal(at.shape)
+
+
+def test_two_dips_are_noticed_and_one_is_not():
+    rng = np.random.default_rng(9)
+    at = np.tile(np.arange(len(LIBRARY.points)), (1, 20))
+    low, top, high = peak_of(fit(LIBRARY, at, waves(at, rng)))
+    assert low < top < high
+    alarms = [peak_of(fit(LIBRARY, at, played(at, rng))) for _ in range(40)]
+    assert sum(map(bool, alarms)) <= 2 + 4 * math.sqrt(2)
+    few = np.tile(np.arange(len(LIBRARY.points)), (1, 9))
+    assert peak_of(fit(LIBRARY, few, waves(few, rng))) == ()
+
+
+@pytest.mark.parametrize("regrets", [np.zeros, np.ones, lambda shape: -np.ones(shape)])
+def test_runs_that_all_lose_the_same_are_no_trouble(regrets):
+    found = searched(play=lambda at, rng: regrets(at.shape))
+    answer = belief_of(LIBRARY, found.fit(), UNIT)
+    assert 0 < answer.value <= 1
+    assert math.isfinite(answer.belief.mean)
+    assert answer.belief.low <= answer.belief.high
+
+
+def questions(search, budget, seed=0, among=UNIT):
+    """Answer a search's questions with `played`; yields (trial, send)."""
+    rng = np.random.default_rng(seed)
+    library = library_of(among)
+    trial = next(search)
+    while True:
+        places = [int(np.abs([value_at(among, p) - value for p in library.points]).argmin()) for value in trial.values]
+        told = [played(np.full(size, place), rng, library) for place, size in zip(places, trial.size, strict=True)]
+        yield trial, told
+        try:
+            trial = search.send(told)
+        except StopIteration as answer:
+            yield None, answer.value
+            return
+
+
+def test_a_search_is_repeatable_spends_its_budget_and_says_how_sure_it_is():
+    first, again = (list(questions(bt.TwoPart().search(UNIT, 150), 150)) for _ in range(2))
+    assert first[-1] == again[-1]
+    assert sum(sum(trial.size) for trial, _ in first[:-1]) == 150
+    value, belief = first[-1][1]
+    assert belief.best_low <= value <= belief.best_high
+    assert belief.low < belief.mean < belief.high
+    assert belief.gap >= 0
+
+
+def test_a_goal_ends_the_search_and_so_does_a_lack_of_time():
+    *trials, (_, found) = questions(bt.TwoPart().search(UNIT, 20_000, Goal(0.1, 0.9)), 20_000)
+    assert 10 < sum(sum(trial.size) for trial, _ in trials) < 20_000
+    assert found.belief.gap <= 0.1 * found.belief.mean
+    assert found.belief.level == 0.9
+    search = bt.TwoPart().search(UNIT, 1000)
+    trial = next(search)
+    with pytest.raises(StopIteration) as ended:
+        search.throw(Enough([np.full(size, 7.0) for size in trial.size]))
+    assert 0 < ended.value.value.value <= 1
+
+
+def test_a_log_scale_is_searched():
+    *_, (_, found) = questions(bt.TwoPart().search(LOG, 300), 300, among=LOG)
+    best = 1000 * LIBRARY.fine[truth(LIBRARY.fine).argmin()]
+    assert best / 1.5 < found.value < 1.5 * best
+    assert found.value == round(found.value)
