@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,6 +156,17 @@ def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     assert done == [6] * 4 + [4]
     own = Job(policy, problem, 10, seed=7, noise="own")
     assert same(own, VALUES, runs, first_row=3)
+
+
+@pytest.mark.usefixtures("in_turn")
+@pytest.mark.parametrize("noise", ["shared", "own"])
+def test_each_value_has_instances_of_its_own(noise):
+    done = []
+    job = Job(bt.UCB1(), bt.Bernoulli(arms=3), 30, noise=noise, device="gpu")
+    found = run.play_each(job, VALUES, [3, 2], 7, progress=done.append)
+    wanted = run.play_each(replace(job, device="cpu"), VALUES, [3, 2], 7)
+    assert done == [5]
+    assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
 
 
 @pytest.mark.usefixtures("in_turn")
