@@ -4,6 +4,9 @@ Every row is played at each width that a tuner may visit: the 163 multiples of 1
 its tenths, where the grids of Uniform and Sequential Halving are. Each width has noise of its own, the regret is realised,
 as in the paper. A pool is a file `<row>.npz` with `units` (places in the unit interval), `values` and `regrets` in single
 precision, (widths, runs). Rows that are there already are left alone.
+
+With `--truth`, a few rows are played a million times at each width, with expected regret. Their files, `truth-<row>.npz`,
+keep `means` of ten parts of the runs (parts, widths) and the `variance` of a run at each width.
 """
 
 from __future__ import annotations
@@ -15,12 +18,29 @@ from pathlib import Path
 import numpy as np
 from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
 
+import banditune as bt
 from banditune.engine import devices, run
 
 FOLDER = Path(__file__).parent / "pools"
 
 UNITS = np.unique(np.round([*(np.arange(163) / 162), *(np.arange(11) / 10)], 12))
 """Where a tuner may look."""
+
+KNOWN = (
+    *(row for row in PAPER if row.name in ("warm-up ucb1", "warm-up ts", "bernoulli ucb1")),
+    Row("bernoulli ts 1000", bt.Thompson(), bt.Bernoulli(arms=10), 1000),
+    *(row for row in CHOSEN_ON if row.name in ("gaussian-ts", "rare successes ucb1")),
+)
+"""Rows whose truth is made by `--truth`."""
+
+PARTS = 10
+"""Of the runs behind a truth: how its curve changes without one of them says how well it is known."""
+
+AT_ONCE = 10_000
+"""Runs of all widths that are kept at a time."""
+
+TRUTH_SEED = 1_000_000
+"""Far from the seeds of tunings: they must not play the same runs."""
 
 
 def file_of(row: Row, folder: Path = FOLDER) -> Path:
@@ -31,35 +51,74 @@ def file_of(row: Row, folder: Path = FOLDER) -> Path:
 def pool(row: Row, runs: int, device: str) -> dict[str, np.ndarray]:
     """Regrets of a row at all widths."""
     job = row.job(device=device, noise="own", regret="realised", seed=162)
-    (parameter,) = row.policy.parameters
-    among = parameter.within(row.problem.arms, row.horizon)
-    values = np.array([among.at(unit) for unit in UNITS])
+    values = values_of(row)
     regrets = run.play(job, values[:, None], range(runs))[:, :, 0]
     return {"units": UNITS, "values": values, "regrets": regrets.astype(np.float32)}
 
 
+def values_of(row: Row) -> np.ndarray:
+    """All widths of a row."""
+    (parameter,) = row.policy.parameters
+    among = parameter.within(row.problem.arms, row.horizon)
+    return np.array([among.at(unit) for unit in UNITS])
+
+
+def truth(row: Row, runs: int, device: str) -> dict[str, np.ndarray]:
+    """Mean regrets of a row at all widths; runs are played in turn and only their sums are kept."""
+    job = row.job(device=device, noise="shared", regret="expected", seed=TRUTH_SEED)
+    values = values_of(row)
+    size = runs // PARTS
+    sums, squares = np.zeros((PARTS, len(values))), np.zeros(len(values))
+    for part in range(PARTS):
+        for first in range(part * size, (part + 1) * size, AT_ONCE):
+            last = min(first + AT_ONCE, (part + 1) * size)
+            regrets = run.play(job, values[:, None], range(first, last))[:, :, 0]
+            sums[part] += regrets.sum(axis=1)
+            squares += (regrets**2).sum(axis=1)
+    means, played = sums / size, size * PARTS
+    variance = squares / played - means.mean(axis=0) ** 2
+    return {"units": UNITS, "values": values, "means": means, "variance": variance, "runs": np.array(played)}
+
+
+def truth_file(row: Row, folder: Path = FOLDER) -> Path:
+    """Where a row's truth is kept."""
+    return folder / f"truth-{row.name.replace(' ', '-')}.npz"
+
+
+def truth_of(row: Row, folder: Path = FOLDER) -> dict[str, np.ndarray]:
+    """A row's truth, from its file."""
+    path = truth_file(row, folder)
+    if not path.exists():
+        raise SystemExit(f"{path} is missing; make it with: python benchmarks/pools.py --truth --only '{row.name}'")
+    return dict(np.load(path))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, help="at each width: 10,000, for a truth 1,000,000")
+    parser.add_argument("--truth", action="store_true", help="means of many runs instead of pools")
     parser.add_argument("--device", default="auto", choices=devices.DEVICES)
     parser.add_argument("--only", help="rows whose name contains one of these, parted by commas")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     asked = parser.parse_args()
     device = devices.resolved(asked.device)
     asked.folder.mkdir(parents=True, exist_ok=True)
-    for row in (*PAPER, *CHOSEN_ON, *HELD_OUT):
+    make, place, rows, runs = pool, file_of, (*PAPER, *CHOSEN_ON, *HELD_OUT), asked.runs or 10_000
+    if asked.truth:
+        make, place, rows, runs = truth, truth_file, KNOWN, asked.runs or 1_000_000
+    for row in rows:
         if asked.only and not any(part in row.name for part in asked.only.split(",")):
             continue
-        path = file_of(row, asked.folder)
+        path = place(row, asked.folder)
         if path.exists():
             continue
         before = time.perf_counter()
-        found = pool(row, asked.runs, device)
+        found = make(row, runs, device)
         part = path.with_suffix(".part.npz")
         np.savez_compressed(part, **found)
         part.replace(path)
         print(
-            f"{row.name:24} {len(UNITS)} widths x {asked.runs:,} runs on the {device}: "
+            f"{row.name:24} {len(UNITS)} widths x {runs:,} runs on the {device}: "
             f"{time.perf_counter() - before:.1f} s, "
             f"{path.stat().st_size / 2**20:.1f} MiB",
             flush=True,

@@ -1,0 +1,560 @@
+"""How good tuners are, and how often what they say is true: `python benchmarks/tuners.py paper`.
+
+Tunings draw runs, with replacement, from pools of stored regrets (`python benchmarks/pools.py` makes them); the truth is
+the pools' means, smoothed. Tables are Markdown.
+
+paper     the paper's ten rows, at budgets of 50, 200 and 1,000 runs
+chosen    the same table on problems and curves on which choices were made; held-out: on those that are looked at once
+outside   Optuna's and SciPy's optimisers next to the two-part tuner
+coverage  how often each 95% statement of the two-part tuner holds
+overhead  seconds that a tuning takes besides simulation
+within    the product told to stop within 2%, where the truth is known from a million runs a width (`pools.py --truth`)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pools import KNOWN, truth_of
+from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
+from served import Served, chosen_synthetic, excess, held_out_synthetic, pool_of, range_of, smoothed, units_of
+
+import banditune as bt
+from banditune.contracts import Found, Tuner
+from banditune.results import Belief
+from banditune.tuners import NoTeS, Optuna, SequentialHalving, TwoPart, Uniform
+from banditune.tuners.curves import Fit, library_of, mean_curve
+from banditune.tuners.grid import halving_least
+from banditune.tuners.two_part import Searches, belief_of
+
+BUDGETS = (50, 200, 1000)
+FAILURE = 10.0
+"""A tuning fails whose answer loses this much more than the best one, in %."""
+
+TOGETHER = 250
+"""Searches in lock-step: more do not fit into a processor's cache."""
+
+EVALUATIONS = 10
+"""Of SciPy's minimiser, which stops at about so many anyway."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A tuner on a row with a budget: excess over the best answer in %, its standard errors, shares in %."""
+
+    row: str
+    tuner: str
+    budget: int
+    tunings: int
+    excess: float
+    se: float
+    failures: float
+    own_error: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.excess:.2f} ± {self.se:.2f} ({self.failures:.0f})"
+
+
+def rng_for(seed: int, *what: Any) -> np.random.Generator:
+    """Numbers of a cell's own: leaving cells out does not change the others."""
+    return np.random.default_rng([seed, zlib.crc32(repr(what).encode())])
+
+
+def answer_of(tuner: Tuner, served: Served, budget: int, rng: np.random.Generator) -> float:
+    """A tuner's answer, as a place in the unit interval."""
+    search = tuner.search(served.among, budget)
+    try:
+        trial = next(search)
+        while True:
+            trial = search.send(served.told(trial, rng))
+    except StopIteration as answer:
+        value = answer.value.value if isinstance(answer.value, Found) else answer.value
+        return float(units_of(served.among, value))
+
+
+def searched(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> Fit:
+    """What the two-part tuner believes in the end, for many tunings in lock-step."""
+    library = library_of(served.among)
+    rows = served.rows(values_at(served, library.points))
+    searches = Searches(library, tunings, budget, rng)
+    while searches.left > 0:
+        searches.tell(served.each(rows[searches.ask()], rng))
+    return searches.fit()
+
+
+def values_at(served: Served, widths: np.ndarray) -> np.ndarray:
+    """Values at widths of a library; on a log scale they are shares of the largest value."""
+    among = served.among
+    plain = among.high * widths if among.scale == "log" else among.low + widths * (among.high - among.low)
+    return np.array([among.within(value) for value in plain])
+
+
+def two_part_answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
+    """Answers of the two-part tuner, as places in the unit interval."""
+    library = library_of(served.among)
+    places = [
+        mean_curve(library, searched(served, budget, size, rng)).argmin(axis=1) for size in chunks(tunings, TOGETHER)
+    ]
+    return units_of(served.among, values_at(served, library.fine[np.concatenate(places)]))
+
+
+def chunks(whole: int, most: int) -> list[int]:
+    """A number in parts."""
+    return [min(most, whole - done) for done in range(0, whole, most)]
+
+
+def scipy_answer(served: Served, budget: int, rng: np.random.Generator) -> float:
+    """SciPy's bounded scalar minimiser on averages, as a place in the unit interval."""
+    from scipy.optimize import minimize_scalar
+
+    size = budget // EVALUATIONS
+
+    def mean(unit: float) -> float:
+        row = served.rows(served.among.at(unit))
+        return float(served.each(np.full(size, row), rng).mean())
+
+    found = minimize_scalar(mean, bounds=(0, 1), method="bounded", options={"maxiter": EVALUATIONS, "xatol": 1e-3})
+    return float(units_of(served.among, served.among.at(found.x)))
+
+
+Answers = Callable[[Served, int, int, np.random.Generator], np.ndarray]
+
+
+def one_by_one(tuner: Callable[[int], Tuner]) -> Answers:
+    """Answers of a tuner that is made anew for every tuning, with its number."""
+
+    def answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
+        return np.array([answer_of(tuner(number), served, budget, rng) for number in range(tunings)])
+
+    return answers
+
+
+def halving(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
+    """Sequential Halving with the finest precision down to 0.1 that its budget allows."""
+    tuner = SequentialHalving(finest(budget))
+    return one_by_one(lambda number: tuner)(served, budget, tunings, rng)
+
+
+def finest(budget: int) -> float:
+    """1/10, or the smallest 1/k with which Sequential Halving gives every value a run in every iteration."""
+    return 1 / max(parts for parts in range(2, 11) if halving_least(parts + 1) <= budget)
+
+
+TUNERS: dict[str, Answers] = {
+    "two-part": two_part_answers,
+    "notes": one_by_one(lambda number: NoTeS()),
+    "uniform": one_by_one(lambda number: Uniform()),
+    "halving": halving,
+}
+
+OUTSIDE: dict[str, Answers] = {
+    "two-part": two_part_answers,
+    "optuna tpe": one_by_one(lambda number: Optuna("tpe", seed=number)),
+    "optuna tpe, 20 trials": one_by_one(lambda number: Optuna("tpe", trials=20, seed=number)),
+    "optuna gp, 20 trials": one_by_one(lambda number: Optuna("gp", trials=20, seed=number)),
+    "scipy": lambda served, budget, tunings, rng: np.array(
+        [scipy_answer(served, budget, rng) for _ in range(tunings)]
+    ),
+}  # fmt: skip
+
+
+def cell_of(name: str, answers: Answers, served: Served, budget: int, tunings: int, seed: int) -> Cell:
+    """Tune many times and look at the truth of the answers."""
+    before = time.perf_counter()
+    found = answers(served, budget, tunings, rng_for(seed, served.name, name, budget))
+    taken = time.perf_counter() - before
+    lost = served.excess(found)
+    return Cell(
+        served.name, name, budget, tunings, float(lost.mean()), float(lost.std(ddof=1) / tunings**0.5),
+        float((lost > FAILURE).mean() * 100), served.own_error(found), taken / tunings,
+    )  # fmt: skip
+
+
+def compared(sources: Iterable[Served], asked: argparse.Namespace, budgets: tuple[int, ...] = BUDGETS) -> list[Cell]:
+    """A table of tuners, a line per row and budget."""
+    print(f"| row | budget | {' | '.join(TUNERS)} | pool's error |")
+    print("|---|---|" + "---|" * (len(TUNERS) + 1))
+    found = []
+    for served in sources:
+        for budget in budgets:
+            line = [cell_of(*tuner, served, budget, asked.tunings, asked.seed) for tuner in TUNERS.items()]
+            lowest = min(cell.excess for cell in line)
+            told = [f"**{cell}**" if cell.excess == lowest else str(cell) for cell in line]
+            print(f"| {served.name} | {budget} | {' | '.join(told)} | {line[0].own_error:.2f} |", flush=True)
+            found += line
+    sums_up(found)
+    return found
+
+
+def sums_up(cells: list[Cell]) -> None:
+    """In how many cells the two-part tuner is no worse, and what the others need to keep up."""
+    at = {(cell.row, cell.tuner, cell.budget): cell for cell in cells}
+    places = list(dict.fromkeys((cell.row, cell.budget) for cell in cells))
+    rows = list(dict.fromkeys(row for row, _ in places))
+    worse = []
+    for row, budget in places:
+        ours = at[row, "two-part", budget]
+        other = min((at[row, name, budget] for name in TUNERS if name != "two-part"), key=lambda cell: cell.excess)
+        if ours.excess > other.excess + 2 * math.hypot(ours.se, other.se):
+            worse.append(f"{row} at {budget}: {ours.excess:.2f} against {other.excess:.2f} ({other.tuner})")
+    print(
+        f"\nTwo-part is no higher than the best of the others, within 2 standard errors, in {len(places) - len(worse)} of "
+        f"{len(places)} cells; not: {'; '.join(worse) or 'none'}."
+    )
+    first, last = 200, 1000
+    keeps = [row for row in rows if at[row, "two-part", first].excess <= at[row, "notes", last].excess]
+    lags = ", ".join(row for row in rows if row not in keeps)
+    print(
+        f"With {first} runs it is at least as good as NoTeS with {last} in {len(keeps)} of {len(rows)} rows; "
+        f"not: {lags or 'none'}."
+    )
+    print(f"Halving plays {round(1 / finest(50)) + 1} values at a budget of 50, where 11 are too many.")
+
+
+def draw(cells: list[Cell], path: Path) -> None:
+    """Excess against budget, a panel per row and a line per tuner."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from banditune.report.figures import BLUE, GREY, ORANGE
+
+    styles = {"two-part": (BLUE, "o", "-"), "notes": (ORANGE, "s", "-"), "uniform": (GREY, "^", "--"),
+              "halving": ("black", "D", ":")}  # fmt: skip
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    across = min(5, len(rows))
+    down = -(-len(rows) // across)
+    figure = Figure(figsize=(2.3 * across, 2.2 * down + 0.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    for axes in panels.flat[len(rows) :]:
+        axes.set_visible(False)
+    for axes, row in zip(panels.flat, rows, strict=False):
+        for name, (colour, marker, line) in styles.items():
+            points = [(cell.budget, max(cell.excess, 0.1)) for cell in cells if (cell.row, cell.tuner) == (row, name)]
+            axes.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=4, linestyle=line, label=name)
+        axes.set_title(row, fontsize=9, loc="left")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xticks(BUDGETS, [f"{budget:,}" for budget in BUDGETS])
+        axes.set_xticks([], minor=True)
+        axes.set_yticks([0.1, 1, 10, 100], ["0.1%", "1%", "10%", "100%"])
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+    panels[0, 0].legend(fontsize=7, frameon=False)
+    figure.supxlabel("budget (runs)", fontsize=9)
+    figure.supylabel("regret over the best width's", fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+def outside(asked: argparse.Namespace) -> list[Cell]:
+    """Optimisers from elsewhere, with seconds per tuning; where Optuna's Gaussian process is slow, fewer tunings."""
+    missing = {name for name in OUTSIDE if " gp" in name and not importable("torch")}
+    names = [name for name in OUTSIDE if name not in missing]
+    print(f"| row | budget | {' | '.join(names)} |")
+    print("|---|---|" + "---|" * len(names))
+    found = []
+    for served in pools(PAPER, asked.only):
+        for budget in (50, 200):
+            line = []
+            for name in names:
+                tunings = max(2, asked.tunings // 10 if " gp" in name else asked.tunings)
+                line.append(cell_of(name, OUTSIDE[name], served, budget, tunings, asked.seed))
+            print(f"| {served.name} | {budget} | {' | '.join(map(str, line))} |", flush=True)
+            found += line
+    for budget in (50, 200):
+        told = []
+        for name in names:
+            cells = [cell for cell in found if (cell.tuner, cell.budget) == (name, budget)]
+            told.append(
+                f"{name} {np.mean([c.excess for c in cells]):.1f}%, {np.mean([c.seconds for c in cells]) * 1000:.1f} ms"
+            )
+        print(f"\nMean excess over rows and time per tuning at {budget}: {'; '.join(told)}.")
+    return found
+
+
+def importable(name: str) -> bool:
+    """Whether a module is there."""
+    from importlib.util import find_spec
+
+    return find_spec(name) is not None
+
+
+class Said(NamedTuple):
+    """Which statements of one tuning hold, and how wide they are: in % of the lowest regret, or in the unit interval.
+
+    The last four are about the flat region, NaN where none is stated.
+    """
+
+    regret_holds: float
+    regret_width: float
+    best_holds: float
+    best_width: float
+    gap_holds: float
+    gap_width: float
+    flat_holds: float = math.nan
+    flat_width: float = math.nan
+    flat_share: float = math.nan
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often statements hold, in %, and their median widths; `stated` is how often a flat region is, in %.
+
+    `moves` is how far the truth's best width moves when a tenth of the pool is left out, `own_error` the standard error
+    of the truth at the usual answer, in %.
+    """
+
+    row: str
+    budget: int
+    tunings: int
+    said: Said
+    stated: float
+    moves: float
+    own_error: float
+
+
+def one_of(found: Fit, search: int) -> Fit:
+    """A single search of many."""
+    return Fit(*(array[search : search + 1] for array in found))
+
+
+def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
+    """Compare what the two-part tuner says with the truth."""
+    rng = rng_for(seed, served.name, "coverage", budget)
+    library = library_of(served.among)
+    answers: list[Found] = []
+    for size in chunks(tunings, TOGETHER):
+        found = searched(served, budget, size, rng)
+        answers += [belief_of(library, one_of(found, search), served.among) for search in range(size)]
+    said = np.array([said_of(served, *answer) for answer in answers])
+    stated = ~np.isnan(said[:, -1])
+    by_column = [
+        column[stated] if name.startswith("flat") else column for name, column in zip(Said._fields, said.T, strict=True)
+    ]
+    whole = [
+        math.nan
+        if not len(column)
+        else float(column.mean() * 100)
+        if name.endswith("holds")
+        else float(np.median(column))
+        for name, column in zip(Said._fields, by_column, strict=True)
+    ]
+    lowest = served.units[served.partial.argmin(axis=1)]
+    usual = float(np.median(units_of(served.among, [answer.value for answer in answers])))
+    levels = np.array([np.interp(usual, served.units, curve) for curve in served.partial])
+    return Coverage(
+        served.name, budget, tunings, Said(*whole), float(stated.mean() * 100), float(lowest.max() - lowest.min()),
+        float(np.sqrt((len(levels) - 1) * levels.var()) / levels.mean() * 100),
+    )  # fmt: skip
+
+
+def said_of(served: Served, value: float, belief: Belief) -> Said:
+    """What one tuning says, next to the truth."""
+    units, truth = served.units, served.truth
+    lowest = truth.min()
+
+    def unit(of: float) -> float:
+        return float(units_of(served.among, of))
+
+    regret = np.interp(unit(value), units, truth)
+    low, high = unit(belief.best_low), unit(belief.best_high)
+    slack = 1e-9
+    said = Said(
+        belief.low <= regret <= belief.high,
+        (belief.high - belief.low) / lowest * 100,
+        low - slack <= units[truth.argmin()] <= high + slack,
+        high - low,
+        regret - lowest <= belief.gap,
+        belief.gap / lowest * 100,
+    )
+    if belief.flat_low is None or belief.flat_high is None or belief.flat_share is None:
+        return said
+    flat_low, flat_high = unit(belief.flat_low), unit(belief.flat_high)
+    inside = truth[(units >= flat_low - slack) & (units <= flat_high + slack)]
+    return said._replace(
+        flat_holds=bool((inside <= (1 + belief.flat_share) * lowest).all()),
+        flat_width=flat_high - flat_low,
+        flat_share=belief.flat_share * 100,
+    )
+
+
+def coverage(asked: argparse.Namespace) -> list[Coverage]:
+    """A table of how often statements hold; those below 92% are marked !, those above 98% +."""
+    print("| row | budget | regret | best width | its own spread | gap | flat region | stated | share | pool's error |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    found = []
+    for served in pools(PAPER, asked.only):
+        for budget in (200, 1000):
+            line = checked(served, budget, asked.tunings, asked.seed)
+            said = line.said
+            print(
+                f"| {line.row} | {budget} | {marked(said.regret_holds)}, {said.regret_width:.1f}% wide | "
+                f"{marked(said.best_holds)}, {said.best_width:.3f} wide | {line.moves:.3f} | "
+                f"{marked(said.gap_holds)}, {said.gap_width:.1f}% | "
+                f"{marked(said.flat_holds)}, {said.flat_width:.3f} wide | {line.stated:.0f}% | "
+                f"{said.flat_share:.0f}% | {line.own_error:.2f}% |",
+                flush=True,
+            )
+            found.append(line)
+    print()
+    for name in ("regret", "best", "gap", "flat"):
+        rates = [getattr(line.said, f"{name}_holds") for line in found]
+        low, high = sum(rate < 92 for rate in rates), sum(rate > 98 for rate in rates)
+        print(f"{name}: {low} of {len(rates)} below 92%, {high} above 98%; median {np.nanmedian(rates):.1f}%.")
+    return found
+
+
+def marked(rate: float) -> str:
+    """A rate in %, with a mark where 95% is far."""
+    return f"{rate:.1f}{'!' if rate < 92 else '+' if rate > 98 else ''}"
+
+
+def overhead(asked: argparse.Namespace) -> dict[str, float]:
+    """Milliseconds of one tuning besides simulation, and seconds of a thousand tunings in lock-step."""
+    served = pool_of(PAPER[2])
+    rng = rng_for(asked.seed, "overhead")
+    before = time.perf_counter()
+    library_of(served.among)
+    found = {"library, once (ms)": (time.perf_counter() - before) * 1000}
+    for budget, most in ((50, 30), (200, 30), (1000, 30), (10_000, 30)):
+        taken = [thinking(TwoPart(), served, budget, rng) * 1000 for _ in range(10)]
+        found[f"a tuning with {budget:,} runs (ms)"] = float(np.median(taken))
+        print(
+            f"| {budget:,} runs | {np.median(taken):.1f} ms | {'yes' if np.median(taken) < most else 'no'} |",
+            flush=True,
+        )
+    before = time.perf_counter()
+    two_part_answers(served, 200, 1000, rng)
+    found["1,000 tunings with 200 runs (s)"] = time.perf_counter() - before
+    for name, number in found.items():
+        print(f"{name}: {number:.1f}")
+    return found
+
+
+def thinking(tuner: Tuner, served: Served, budget: int, rng: np.random.Generator) -> float:
+    """Seconds that a tuner itself takes."""
+    taken = 0.0
+    regrets = None
+    before = time.perf_counter()
+    search = tuner.search(served.among, budget)
+    while True:
+        try:
+            trial = search.send(regrets)
+        except StopIteration:
+            return taken + time.perf_counter() - before
+        taken += time.perf_counter() - before
+        regrets = served.told(trial, rng)
+        before = time.perf_counter()
+
+
+def within(asked: argparse.Namespace) -> list[dict[str, Any]]:
+    """The product, told to stop when nothing is better by more than 2%, on problems whose truth is known well."""
+    share, found = 0.02, []
+    print("| problem | within 2% | excess, mean and 95% | runs, median and 95% | reached | seconds | truth's error |")
+    print("|---|---|---|---|---|---|---|")
+    for row in KNOWN:
+        if left_out(row.name, asked.only):
+            continue
+        truth = truth_of(row)
+        among = range_of(row)
+        units = units_of(among, truth["values"])
+        curve, partial = smoothed(units, truth["means"], truth["variance"], among.scale)
+        before = time.perf_counter()
+        tunings = [
+            bt.tune(row.policy, row.problem, TwoPart(), horizon=row.horizon, within=share, validate=2, seed=seed)
+            for seed in range(asked.tunings)
+        ]
+        taken = (time.perf_counter() - before) / asked.tunings
+        answers = units_of(among, [tuning.params[among.name] for tuning in tunings])
+        lost = excess(units, curve, answers)
+        errors = [excess(units, part, answers).mean() for part in partial]
+        spent = [tuning.spent for tuning in tunings]
+        line = {
+            "row": row.name, "tunings": asked.tunings, "runs a width": int(truth["runs"]),
+            "within": float((lost <= 100 * share).mean() * 100),
+            "excess": float(lost.mean()), "excess_95": float(np.quantile(lost, 0.95)),
+            "spent": float(np.median(spent)), "spent_95": float(np.quantile(spent, 0.95)),
+            "reached": float(np.mean([bool(tuning.reached) for tuning in tunings]) * 100), "seconds": taken,
+            "own_error": float(np.sqrt((len(errors) - 1) * np.var(errors))),
+        }  # fmt: skip
+        print(
+            f"| {row.name} | {line['within']:.1f}% | {line['excess']:.2f}%, {line['excess_95']:.2f}% | "
+            f"{line['spent']:,.0f}, {line['spent_95']:,.0f} | {line['reached']:.0f}% | {taken:.2f} | "
+            f"{line['own_error']:.2f}% |",
+            flush=True,
+        )
+        found.append(line)
+    return found
+
+
+def left_out(name: str, only: str | None) -> bool:
+    """Whether a row is not asked for."""
+    return bool(only) and not any(part in name for part in str(only).split(","))
+
+
+def pools(rows: Iterable[Row], only: str | None) -> Iterator[Served]:
+    """The pools of the rows that are asked for."""
+    return (pool_of(row) for row in rows if not left_out(row.name, only))
+
+
+def sources(what: str, only: str | None) -> Iterator[Served]:
+    """What a table compares tuners on."""
+    rows, curves = {
+        "paper": (PAPER, []), "chosen": (CHOSEN_ON, chosen_synthetic()), "held-out": (HELD_OUT, held_out_synthetic()),
+    }[what]  # fmt: skip
+    yield from pools(rows, only)
+    yield from (served for served in curves if not left_out(served.name, only))
+
+
+TUNINGS = {
+    "paper": 2000,
+    "chosen": 2000,
+    "held-out": 2000,
+    "outside": 100,
+    "coverage": 1000,
+    "overhead": 10,
+    "within": 200,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=TUNINGS)
+    parser.add_argument("--tunings", type=int, help="for each cell")
+    parser.add_argument("--only", help="rows whose name contains one of these, parted by commas")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--plot", type=Path, help="draw excess against budget into this file")
+    asked = parser.parse_args()
+    asked.tunings = asked.tunings or TUNINGS[asked.what]
+    jobs: dict[str, Callable[[argparse.Namespace], Any]] = {
+        "outside": outside, "coverage": coverage, "overhead": overhead, "within": within,
+    }  # fmt: skip
+    if asked.what in jobs:
+        found = jobs[asked.what](asked)
+    else:
+        found = compared(sources(asked.what, asked.only), asked)
+        if asked.plot:
+            draw(found, asked.plot)
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(cell) for cell in found] if is_cells(found) else found, indent=1))
+
+
+def is_cells(found: Any) -> bool:
+    """Whether figures are records."""
+    return isinstance(found, list) and bool(found) and is_dataclass(found[0])
+
+
+if __name__ == "__main__":
+    main()
