@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from pools import KNOWN, truth_of
+from pools import FOLDER, KNOWN, truth_of
 from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
 from served import Served, chosen_synthetic, excess, held_out_synthetic, pool_of, range_of, smoothed, units_of
 
@@ -338,25 +338,27 @@ def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
         found = searched(served, budget, size, rng)
         answers += [belief_of(library, one_of(found, search), served.among) for search in range(size)]
     said = np.array([said_of(served, *answer) for answer in answers])
-    stated = ~np.isnan(said[:, -1])
-    by_column = [
-        column[stated] if name.startswith("flat") else column for name, column in zip(Said._fields, said.T, strict=True)
-    ]
-    whole = [
-        math.nan
-        if not len(column)
-        else float(column.mean() * 100)
-        if name.endswith("holds")
-        else float(np.median(column))
-        for name, column in zip(Said._fields, by_column, strict=True)
-    ]
+    whole = Said(*(summary(name, column) for name, column in zip(Said._fields, said.T, strict=True)))
+    stated = float((~np.isnan(said[:, -1])).mean() * 100)
+    usual = np.median(units_of(served.among, [answer.value for answer in answers]))
+    return Coverage(served.name, budget, tunings, whole, stated, *truth_errors(served, usual))
+
+
+def summary(name: str, column: np.ndarray) -> float:
+    """How often a statement holds, in %, or its median width; tunings that do not make it do not count."""
+    made = column[~np.isnan(column)]
+    if not len(made):
+        return math.nan
+    return float(made.mean() * 100) if name.endswith("holds") else float(np.median(made))
+
+
+def truth_errors(served: Served, usual: float) -> tuple[float, float]:
+    """How far the best width moves without a tenth of the pool; the standard error of the regret at a width, in %."""
+    if not len(served.partial):
+        return 0.0, 0.0
     lowest = served.units[served.partial.argmin(axis=1)]
-    usual = float(np.median(units_of(served.among, [answer.value for answer in answers])))
     levels = np.array([np.interp(usual, served.units, curve) for curve in served.partial])
-    return Coverage(
-        served.name, budget, tunings, Said(*whole), float(stated.mean() * 100), float(lowest.max() - lowest.min()),
-        float(np.sqrt((len(levels) - 1) * levels.var()) / levels.mean() * 100),
-    )  # fmt: skip
+    return float(np.ptp(lowest)), float(np.sqrt((len(levels) - 1) * levels.var()) / levels.mean() * 100)
 
 
 def said_of(served: Served, value: float, belief: Belief) -> Said:
@@ -466,7 +468,7 @@ def within(asked: argparse.Namespace) -> list[dict[str, Any]]:
     for row in KNOWN:
         if left_out(row.name, asked.only):
             continue
-        truth = truth_of(row)
+        truth = truth_of(row, asked.folder)
         among = range_of(row)
         units = units_of(among, truth["values"])
         curve, partial = smoothed(units, truth["means"], truth["variance"], among.scale)
@@ -536,6 +538,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--plot", type=Path, help="draw excess against budget into this file")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where `within` finds its truths")
     asked = parser.parse_args()
     asked.tunings = asked.tunings or TUNINGS[asked.what]
     jobs: dict[str, Callable[[argparse.Namespace], Any]] = {
