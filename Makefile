@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow gpu benchmark growth clean
+.PHONY: demo test slow gpu benchmark growth pools tuners clean
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -26,6 +26,12 @@ benchmark: .venv/tested
 
 growth: .venv/tested
 	$(BIN)/python benchmarks/growth.py
+
+pools: .venv/tested
+	$(BIN)/python benchmarks/pools.py
+
+tuners: pools
+	$(BIN)/python benchmarks/tuners.py paper
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -29,7 +29,7 @@ UNITS = np.unique(np.round([*(np.arange(163) / 162), *(np.arange(11) / 10)], 12)
 KNOWN = (
     *(row for row in PAPER if row.name in ("warm-up ucb1", "warm-up ts", "bernoulli ucb1")),
     Row("bernoulli ts 1000", bt.Thompson(), bt.Bernoulli(arms=10), 1000),
-    *(row for row in CHOSEN_ON if row.name in ("gaussian-ts", "rare successes ucb1")),
+    *(row for row in CHOSEN_ON if row.name in ("short ts", "rare successes ucb1")),
 )
 """Rows whose truth is made by `--truth`."""
 

@@ -15,6 +15,9 @@ from banditune.tuners import SHELF
 from banditune.tuners.grid import grid, halving_least, halving_points, halving_runs
 from banditune.tuners.notes import ternary_pairs
 
+GRIDS = ("notes", "uniform", "halving")
+"""Tuners with a precision."""
+
 UNIT = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
 
 
@@ -106,7 +109,7 @@ def test_every_tuner_finds_the_dip_of_a_curve_without_noise(name, lowest):
 @given(budget=st.integers(1, 5000), precision=st.floats(0.01, 0.5), seed=st.integers(0, 5))
 def test_no_tuner_exceeds_its_budget_or_leaves_the_range(name, budget, precision, seed):
     among = Range("pulls", 3.0, 5000.0, 10.0, True, "log")
-    tuner = SHELF[name](**({} if name == "two-part" else {"precision": precision}))
+    tuner = SHELF[name](**({"precision": precision} if name in GRIDS else {}))
     try:
         answer, spent = search(tuner, lambda x: math.log(x), budget, 1.0, seed, among)
     except bt.BadRequest as error:
@@ -126,9 +129,9 @@ def test_a_budget_that_is_too_small_says_what_is_enough(name, least):
 
 @pytest.mark.parametrize("precision", [0, -1, 0.6, math.nan, math.inf, "a", None, True])
 def test_precision_is_checked(precision):
-    for tuner in (bt.NoTeS, bt.Uniform, bt.SequentialHalving):
+    for name in GRIDS:
         with pytest.raises(bt.BadRequest, match="precision"):
-            tuner(precision=precision)
+            SHELF[name](precision=precision)
 
 
 def test_failure_bound_is_the_papers_formula():

@@ -24,6 +24,9 @@ START = 0.1
 GROWTH = 8
 """Without a budget, a batch is an eighth of the runs so far."""
 
+MOST = 200
+"""Curves drawn for a batch; where it has more runs, several share one."""
+
 DRAWS = 800
 """Curves from which quantiles are taken."""
 
@@ -59,8 +62,9 @@ class Searches:
     def ask(self, size: int | None = None) -> Integers:
         """Places in `library.points`, a row per search: at the start five widths, then the best ones of drawn curves."""
         if self.regrets.shape[1]:
-            curves = drawn_curves(self.library, self.fit(), min(size or self.size, self.left), self.rng, fine=False)
-            self.next = curves.argmin(axis=2)
+            runs = min(size or self.size, self.left)
+            curves = drawn_curves(self.library, self.fit(), min(runs, MOST), self.rng, fine=False)
+            self.next = curves.argmin(axis=2)[:, np.arange(runs) % MOST]
         return self.next
 
     def tell(self, regrets: Floats) -> None:
@@ -103,7 +107,7 @@ def flat_region(seen: View, level: float) -> tuple[int, int, float] | None:
     """
     lowest = seen.curves.min(axis=1, keepdims=True)
     for share in SHARES:
-        within = seen.curves - lowest <= share * abs(seen.mean[seen.answer])
+        within = seen.curves <= lowest + share * np.abs(lowest)
         if within[:, seen.answer].mean() >= level:
             low, high = grown(within, seen.answer, level)
             if low < high:
