@@ -15,13 +15,14 @@ CAPABILITY = (9, 0)
 def lowered(planned, capability=CAPABILITY):
     """The PTX of a plan's kernel for a GPU of this compute capability."""
     source = bind.kernel(planned.source, planned.slots, as_it_is(planned.target.name))
-    return ptx(source, gpu.SIGNATURE, exact=planned.target is gpu.ALONE, capability=capability)
+    return ptx(source, gpu.SIGNATURE, exact=planned.target is gpu.ALONE["float64"], small=planned.members == 1,
+               capability=capability)
 
 
 def lowered_drawing(problem):
     """The PTX of the kernel that draws a problem's rewards ahead."""
     source = bind.kernel(grid.draw_ahead, {"drawn": problem.reward}, as_it_is(gpu.DRAWING.name))
-    return ptx(source, gpu.DRAWING_SIGNATURE, exact=True)
+    return ptx(source, gpu.DRAWING_SIGNATURE, exact=True, small=True)
 
 
 def as_it_is(name):
@@ -29,9 +30,9 @@ def as_it_is(name):
     return bind.Target("ptx " + name, gpu._helper, lambda copy, cache: copy)
 
 
-def ptx(source, signature, *, exact, capability=CAPABILITY):
+def ptx(source, signature, *, exact, small, capability=CAPABILITY):
     """PTX as the engine has it compiled: only the GPU is pretended."""
     found = SimpleNamespace(compute_capability=capability)
-    with patch("numba.cuda.dispatcher.get_current_device", lambda: found), gpu.told_to_nvvm(exact):
+    with patch("numba.cuda.dispatcher.get_current_device", lambda: found), gpu.told_to_nvvm(exact, small):
         code, _ = cuda.compile_ptx(source, signature, cc=capability, device=False)
     return code

@@ -20,8 +20,9 @@ engine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -205,7 +206,8 @@ class Play(NamedTuple):
     It returns False where it met a reward that is not finite. `stands_for` are the functions of the policy that it plays:
     a policy that has others is played step by step. `memory` says how many floats and integers it keeps for (arms, dims);
     integers are from 0 to 2^32 - 1. `applies` says whether it is right for this policy and problem; `slots` fills slots of
-    its own; `reads` says whether it reads rewards one by one.
+    its own; `reads` says whether it reads rewards one by one. `single` are functions in single precision, by those that they
+    replace on a GPU where `precision`, of (policy, problem, horizon), is "float32": floats that it keeps are float32 then.
     """
 
     name: str
@@ -215,6 +217,8 @@ class Play(NamedTuple):
     applies: Callable[[Any, Any], bool] = lambda policy, problem: True
     slots: Callable[[Any], dict[str, Callable[..., Any]]] = lambda problem: {}
     reads: Callable[[Any], bool] = lambda problem: True
+    single: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({})
+    precision: Callable[[Any, Any, int], str] = lambda policy, problem, horizon: "float64"
 
 
 class Team(NamedTuple):

@@ -26,8 +26,8 @@ import numpy as np
 from banditune.contracts import BadRequest, Fault, Slot
 from banditune.engine.lean import OPTIMISED, PASTED, leave_helpers_to_their_kernel
 
-Slots = Mapping[str, Any]
-"""What slots are filled with: scalar functions, or constants."""
+Slots = Mapping[Any, Any]
+"""What slots, by their names, are filled with: scalar functions, or constants; and functions by those that they replace."""
 
 RULES = 3
 """Part of every digest: raised when functions are bound or compiled in another way."""
@@ -152,6 +152,7 @@ class _Binder:
     def bind(self, function: Callable[..., Any], compile_it: bool = True) -> tuple[Callable[..., Any], str]:
         """The bound copy of a function and the digest of all it depends on."""
         function = getattr(function, "py_func", function)
+        function = self.slots.get(function, function)
         if not isinstance(function, types.FunctionType):
             raise BadRequest(f"scalar code must be plain Python functions, but got {function!r}.")
         if function not in self.done:

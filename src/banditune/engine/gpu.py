@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import config, cuda, types
 
-from banditune.contracts import BadRequest, Fault, Floats, Instances, Problem, Team
+from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Problem, Team
 from banditune.engine import bind, grid, loop, run
 from banditune.engine.devices import simulated
 from banditune.engine.run import BLOCK, Job, constant, dims_of, read_only, shortcut_for, slots_for
@@ -86,6 +86,9 @@ PRECISION: dict[str, dict[str, Any]] = {
 }
 """And the slots for its numbers."""
 
+SINGLE: dict[str, Any] = {**PRECISION["float32"], "log": grid.single_log, "exp": grid.single_exp}
+"""The slots of a shortcut in single precision."""
+
 
 def _helper(copy: Any, original: Any, outside: bool) -> Any:
     called = any(hasattr(original, mark) for mark in ("__rare__", "__bulky__")) and original not in LOOPS
@@ -95,23 +98,23 @@ def _helper(copy: Any, original: Any, outside: bool) -> Any:
     return cuda.jit(copy, device=True, **flags)
 
 
-def _target(name: str, signature: Any, *, exact: bool, registers: int | None) -> bind.Target:
+def _target(name: str, signature: Any, *, exact: bool, small: bool, registers: int | None) -> bind.Target:
     def whole(copy: Any, cache: bool) -> Any:
         if simulated():
             return cuda.jit(copy)
-        with told_to_nvvm(exact):
+        with told_to_nvvm(exact, small):
             return cuda.jit(signature, cache=cache, lto=False, max_registers=registers)(copy)
 
-    mark = f"_{'exact' if exact else 'fused'}_{registers or 'any'}_rules{RULES}"
+    mark = f"_{'exact' if exact else 'fused'}{'' if exact == small else '_small'}_{registers or 'any'}_rules{RULES}"
     return bind.Target(name, _helper, whole, mark)
 
 
 @contextmanager
-def told_to_nvvm(exact: bool) -> Iterator[None]:
+def told_to_nvvm(exact: bool, small: bool) -> Iterator[None]:
     """Compile with what numba-cuda has no option for.
 
-    `exact` code rounds every product and sum as on the CPU. In it, functions marked `rare` or `bulky` stay calls, and loops
-    stay as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of instructions, and
+    `exact` code rounds every product and sum as on the CPU. In `small` code functions marked `rare` or `bulky` stay calls,
+    and loops stay as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of instructions, and
     threads that part then wait for code. Threads of a team do not part.
     """
     from numba.cuda.cudadrv import nvvm
@@ -122,7 +125,8 @@ def told_to_nvvm(exact: bool) -> Iterator[None]:
         modules = [code] if isinstance(code, str) else code
         if not any("banditune" in module for module in modules):
             return compile_ir(code, **options)  # somebody else's kernel, in another thread
-        return compile_ir([marked(module) if exact else module for module in modules], **{**options, "fma": not exact})
+        options |= {"fma": not exact, "ftz": small and not exact}
+        return compile_ir([marked(module) if small else module for module in modules], **options)
 
     def marked(module: str) -> str:
         module = re.sub(rf"^(define [^\n]*{CALLED}[^\n]*\))", r"\1 noinline", module, flags=re.M)
@@ -135,12 +139,15 @@ def told_to_nvvm(exact: bool) -> Iterator[None]:
         nvvm.compile_ir = compile_ir
 
 
-ALONE = _target("gpu alone", SIGNATURE, exact=True, registers=REGISTERS)
-TOGETHER = {
-    "float64": _target("gpu together", SIGNATURE, exact=False, registers=None),
-    "float32": _target("gpu together in float32", SIGNATURE, exact=False, registers=128),
+ALONE = {
+    "float64": _target("gpu alone", SIGNATURE, exact=True, small=True, registers=REGISTERS),
+    "float32": _target("gpu alone in float32", SIGNATURE, exact=False, small=True, registers=REGISTERS),
 }
-DRAWING = _target("gpu drawing", DRAWING_SIGNATURE, exact=True, registers=None)
+TOGETHER = {
+    "float64": _target("gpu together", SIGNATURE, exact=False, small=False, registers=None),
+    "float32": _target("gpu together in float32", SIGNATURE, exact=False, small=False, registers=128),
+}
+DRAWING = _target("gpu drawing", DRAWING_SIGNATURE, exact=True, small=True, registers=None)
 
 
 class Plan(NamedTuple):
@@ -166,6 +173,10 @@ def plan(job: Job, precision: str | None = None) -> Plan:
             if found:
                 return found
     slots, floats, integers = slots_for(job)
+    shortcut = shortcut_for(job.policy, job.problem) if job.shortcut else None
+    precision = single_or_double(job, shortcut, precision)
+    if shortcut and precision == "float32":
+        slots |= {**SINGLE, **shortcut.single}
     arms = job.problem.arms
     size = 8 * room(floats) + 4 * room(integers) + 12 * room(arms)
     if size > LOCAL:
@@ -173,10 +184,17 @@ def plan(job: Job, precision: str | None = None) -> Plan:
             f"a run must fit into {LOCAL >> 10} KiB on a GPU, but {run.who(job)} needs {size >> 10:,} KiB; use fewer arms "
             'or features, or device="cpu".'
         )
-    shortcut = shortcut_for(job.policy, job.problem) if job.shortcut else None
     reads = job.problem.per_pull and (shortcut is None or shortcut.reads(job.problem))
     slots |= {"floats_room": room(floats), "integers_room": room(integers), "arms_room": room(arms)}
-    return Plan(grid.play_threads, slots | rewards_of(job.problem, reads), ALONE, 1, THREADS, reads)
+    slots |= {"precision": getattr(np, precision), **rewards_of(job.problem, reads)}
+    return Plan(grid.play_threads, slots, ALONE[precision], 1, THREADS, reads)
+
+
+def single_or_double(job: Job, shortcut: Play | None, asked: str | None) -> str:
+    """The kind of numbers that a thread plays a job with; float64 where there is no choice."""
+    if shortcut is None or not shortcut.single:
+        return "float64"
+    return asked or shortcut.precision(job.policy, job.problem, job.horizon)
 
 
 def rewards_of(problem: Problem, reads: bool) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def play_threads(means, features, seed, first_run, options, params, policy_optio
     run = job // rows
     row = job - run * rows
     arms = means.shape[1]
-    floats = cuda.local.array(floats_room, float64)
+    floats = cuda.local.array(floats_room, precision)
     # Half the size of the CPU's: what all threads of a GPU keep at a time decides how far away they must keep it.
     integers = cuda.local.array(integers_room, uint32)
     pulls = cuda.local.array(arms_room, int32)
@@ -231,3 +231,13 @@ def double(value):
 @scalar
 def single(value):
     return float32(value)
+
+
+@scalar
+def single_log(value):
+    return cuda.libdevice.fast_logf(value)
+
+
+@scalar
+def single_exp(value):
+    return cuda.libdevice.fast_expf(value)

@@ -284,6 +284,12 @@ def set_thresholds(state, leader):
 
 
 @scalar
+def rate_of(chance):
+    """The rate of a Poisson process that has a point in a unit of time with this chance."""
+    return -math.log1p(-chance)
+
+
+@scalar
 def rival_rate(state, arm):
     """The rate at which a rival proposes above its limit; FULL where the tangent says too little."""
     a = state.a[arm]
@@ -297,7 +303,7 @@ def rival_rate(state, arm):
     if slope >= 0.0:
         return FULL
     chance = density(a, b, x) / -slope
-    return -math.log1p(-chance) if chance < 0.3 else FULL
+    return rate_of(chance) if chance < 0.3 else FULL
 
 
 @scalar
@@ -362,7 +368,7 @@ def phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, le
         if pull >= until:
             until = pull + min(LANES - pull % LANES, 1 + pull // 8)
             chance = 1.0 if full > 0 else window_chance(state, instance, leader, pull, until, h, rewards, sharpness)
-            state.rate[leader] = -math.log1p(-chance) if chance < 0.4 else FULL
+            state.rate[leader] = rate_of(chance) if chance < 0.4 else FULL
             rates = sum_of_rates(state)
         if full == 0 and state.rate[leader] != FULL:
             room = min(until - pull, left - step)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from banditune.checks import check_pair
 from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, scalar
 from banditune.policies.lazy import advance_lazy, words_from_rewards
+from banditune.policies.lazy_single import SINGLE
 from banditune.streams import beta, uniform
 
 
@@ -60,6 +61,9 @@ def update_success(state, setting, arm, reward, stream):
         state.successes[arm] += 1.0
 
 
+LONG = 20_000
+"""The horizon up to which a GPU plays in float32: so far it was compared with float64."""
+
 LAZY = Play(
     "lazy",
     advance_lazy,
@@ -68,6 +72,8 @@ LAZY = Play(
     applies=lambda policy, problem: min(policy.prior) >= 1,
     slots=lambda problem: {"outcomes": problem.outcomes or words_from_rewards},
     reads=lambda problem: problem.outcomes is None,
+    single=SINGLE,
+    precision=lambda policy, problem, horizon: "float32" if horizon <= LONG else "float64",
 )
 
 

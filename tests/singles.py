@@ -1,0 +1,50 @@
+"""Shortcuts in single precision, emulated on the CPU: the functions that a GPU has, on memory of float32."""
+
+from __future__ import annotations
+
+import math
+from unittest.mock import patch
+
+import numpy as np
+from numpy import float32
+
+from banditune.contracts import scalar
+from banditune.engine import run
+from banditune.engine.run import Job, shortcut_for
+
+usual = run.slots_for
+
+
+@scalar
+def inverse(value):
+    return float32(1.0) / value
+
+
+@scalar
+def inverse_root(value):
+    return float32(1.0) / math.sqrt(value)
+
+
+@scalar
+def log(value):
+    return math.log(value)
+
+
+@scalar
+def exp(value):
+    return math.exp(value)
+
+
+SINGLE = {"inverse": inverse, "inverse_root": inverse_root, "log": log, "exp": exp}
+
+
+def single_slots(job):
+    """The slots of a job whose shortcut plays in single precision."""
+    slots, floats, integers = usual(job)
+    return slots | SINGLE | shortcut_for(job.policy, job.problem).single, floats, integers
+
+
+def play_single(job: Job, params, runs, **options):
+    """Regrets as from `run.play`, in single precision."""
+    with patch.object(run, "slots_for", single_slots), patch.object(run, "strip", lambda size: np.zeros(size, float32)):
+        return run.play(job, params, runs, **options)
