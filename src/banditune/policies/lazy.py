@@ -362,7 +362,7 @@ def phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, le
     until = -1
     chance = 1.0
     rates = 0.0
-    wait = -math.log(ready_pair(agent)[0])
+    wait = exponential_at(ready_pair(agent)[0])
     while step < served and surprises < 48:
         pull = int(pulls[leader])
         if pull >= until:
@@ -372,7 +372,7 @@ def phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, le
             rates = sum_of_rates(state)
         if full == 0 and state.rate[leader] != FULL:
             room = min(until - pull, left - step)
-            quiet = int(min(wait / rates, room * 1.0))
+            quiet = quiet_rounds(wait, rates, room)
             word = outcomes_of(state, instance, leader, pull, rewards) & ((1 << quiet) - 1)
             state.successes[leader] += ones(word)
             pulls[leader] = pull + quiet
@@ -385,7 +385,7 @@ def phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, le
         while wait < rates:
             first, second = ready_pair(agent)
             marks = mark_one(state, first * rates, marks)
-            wait -= math.log(second)
+            wait += exponential_at(second)
         wait -= rates
         winner = resolve(state, leader, h, chance, full, marks, agent)
         pull_arm(state, instance, setting, pulls, winner, rewards, sharpness)
@@ -400,6 +400,18 @@ def phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, le
                     full = gather(state, leader)
                     until = -1
     return step
+
+
+@scalar
+def exponential_at(chance):
+    """The exponential that is exceeded with this chance."""
+    return -math.log(chance)
+
+
+@scalar
+def quiet_rounds(wait, rates, room):
+    """Whole rounds before the next proposal, at most `room`."""
+    return int(min(wait / rates, room * 1.0))
 
 
 @scalar

@@ -12,20 +12,24 @@ import math
 import numpy as np
 from numpy import float32, float64, int32, uint32
 
-from banditune.contracts import Slot, bulky, scalar
+from banditune import streams
+from banditune.contracts import Slot, bulky, rare, scalar
 from banditune.policies import lazy
-from banditune.streams import EDGE, INSIDE, outside, quick_beta, ready_block, ready_pair, slow_gamma
+from banditune.streams import EDGE, INSIDE, block, philox, quick_beta, ready_block, ready_pair
 
 inverse = Slot("inverse")
 inverse_root = Slot("inverse_root")
 log = Slot("log")
 exp = Slot("exp")
 
-ZERO, HALF, ONE, TWO, NINE = (float32(number) for number in (0.0, 0.5, 1.0, 2.0, 9.0))
+ZERO, HALF, ONE, TWO, THREE, NINE = (float32(number) for number in (0.0, 0.5, 1.0, 2.0, 3.0, 9.0))
 THIRD = float32(1 / 3)
 FULL = float32(lazy.FULL)
 REJECTED = float32(-1.0)
 FAR = float32(1e38)
+NOTHING = float32(1e-30)
+TAIL, OF_TAIL = float32(streams.TAIL), float32(1 / streams.TAIL)
+STEP = float32(1 / 4096)
 SMALL = float32(1e-6)
 """Thresholds closer to 0 are not used."""
 
@@ -51,10 +55,26 @@ def single_unit(word):
 
 
 @scalar
+def late_block(stream):
+    """The block that `streams.ready_block` would return, computed now: of a block that is ready, only its number is kept."""
+    cursor = stream.cursor
+    first = int(stream.ready[0])
+    stream.ready[0] = cursor[0]
+    cursor[0] += 1
+    return philox(first, int(cursor[1]), int(cursor[2]), int(cursor[3]), stream.key0, stream.key1)
+
+
+@bulky
 def single_pair(stream):
-    """Two independent uniforms out of a block that is ready."""
-    w0, _, w2, _ = ready_block(stream)
+    """Two independent uniforms."""
+    w0, _, w2, _ = late_block(stream)
     return single_unit(w0), single_unit(w2)
+
+
+@bulky
+def other_block(stream):
+    """The next block, for draws that are seldom needed."""
+    return block(stream)
 
 
 @scalar
@@ -197,31 +217,92 @@ def single_leader_chance(a, b, h):
 
 
 @scalar
+def normal_from(stream, high, low):
+    """A standard normal from 64 random bits and, one time in a hundred, more: see `streams.ziggurat`."""
+    layer = low & 255
+    place = place_at(high)
+    return place * EDGES[layer] if abs(place) < INSIDES[layer] else single_outside(stream, layer, place)
+
+
+@scalar
+def place_at(word):
+    """A number between -1 and 1 from 32 random bits."""
+    return (float32(int32(word - 2147483648)) + HALF) * CELL
+
+
+@rare
+def single_outside(stream, layer, place):
+    """See `streams.outside`."""
+    while abs(place) >= INSIDES[layer]:
+        w0, w1, w2, _ = other_block(stream)
+        if layer == 0:
+            far = -log(single_unit(w0)) * OF_TAIL
+            if -TWO * log(single_unit(w2)) > far * far:
+                return TAIL + far if place > ZERO else -TAIL - far
+            continue
+        x = place * EDGES[layer]
+        inner = exp(HALF * (x * x - EDGES[layer + 1] * EDGES[layer + 1]))
+        outer = exp(HALF * (x * x - EDGES[layer] * EDGES[layer]))
+        if outer + single_unit(w0) * (inner - outer) < ONE:
+            return x
+        w0, w1, _, _ = other_block(stream)
+        layer = w1 & 255
+        place = place_at(w0)
+    return place * EDGES[layer]
+
+
+@scalar
 def single_gamma(stream, high, low, shape):
     """See `streams.quick_gamma`."""
     centre = shape - THIRD
-    layer = low & 255
-    place = (float32(int32(high - 2147483648)) + HALF) * CELL
-    if abs(place) < INSIDES[layer]:
-        deviate = place * EDGES[layer]
-    else:
-        deviate = float32(outside(stream, layer, float64(place)))
+    deviate = normal_from(stream, high, low)
     y = deviate * inverse_root(NINE * centre)
     step = low >> 8 & 4095
     if float32(int32(4095 - step)) * (ONE - abs(y)) > QUICK * centre * (y * y) * (y * y):
         return centre * ((ONE + y) * (ONE + y) * (ONE + y))
-    return float32(slow_gamma(stream, float64(shape), float64(deviate), step))
+    return single_slow_gamma(stream, centre, y, step)
+
+
+@rare
+def single_slow_gamma(stream, centre, y, step):
+    """See `streams.slow_gamma` and `streams.accepted_gamma`: a proposal is accepted with chance e^z.
+
+    z = deviate^2 / 2 + centre (1 - cube + log(cube)), with cube = (1 + y)^3 and y = deviate / (9 centre)^(1/2).
+    """
+    w0, _, _, _ = other_block(stream)
+    chance = (float32(int32(step)) + single_unit(w0)) * STEP
+    while True:
+        z = THREE * centre * (log1p_less(y) + y * y * (HALF - y * THIRD))
+        if y > -ONE and log(chance) < z:
+            return centre * ((ONE + y) * (ONE + y) * (ONE + y))
+        w0, w1, _, _ = other_block(stream)
+        y = normal_from(stream, w0, w1) * inverse_root(NINE * centre)
+        w0, _, _, _ = other_block(stream)
+        chance = single_unit(w0)
 
 
 @bulky
 def single_quick_beta(stream, a, b):
     """See `streams.quick_beta`."""
-    w0, w1, w2, w3 = ready_block(stream)
+    w0, w1, w2, w3 = late_block(stream)
     x = single_gamma(stream, w0, w1, float32(a))
     return x * inverse(x + single_gamma(stream, w2, w3, float32(b)))
 
 
+@scalar
+def single_exponential_at(chance):
+    """See `lazy.exponential_at`."""
+    return -log(chance)
+
+
+@scalar
+def single_quiet_rounds(wait, rates, room):
+    """See `lazy.quiet_rounds`."""
+    return int32(min(float32(wait) * inverse(float32(rates) + NOTHING), float32(int32(room))))
+
+
 SINGLE = {
+    ready_block: late_block,
     ready_pair: single_pair,
     quick_beta: single_quick_beta,
     lazy.density: single_density,
@@ -229,6 +310,8 @@ SINGLE = {
     lazy.tail_draw: single_tail_draw,
     lazy.set_thresholds: single_set_thresholds,
     lazy.rate_of: single_rate_of,
+    lazy.exponential_at: single_exponential_at,
+    lazy.quiet_rounds: single_quiet_rounds,
     lazy.rival_rate: single_rival_rate,
     lazy.leader_chance: single_leader_chance,
 }
