@@ -15,8 +15,8 @@ CAPABILITY = (9, 0)
 def lowered(planned, capability=CAPABILITY):
     """The PTX of a plan's kernel for a GPU of this compute capability."""
     source = bind.kernel(planned.source, planned.slots, as_it_is(planned.target.name))
-    return ptx(source, gpu.SIGNATURE, exact=planned.target is gpu.ALONE["float64"], small=planned.members == 1,
-               capability=capability)
+    exact, small = planned.target is gpu.ALONE["float64"], planned.members == 1
+    return ptx(source, gpu.SIGNATURE, exact=exact, small=small, capability=capability)
 
 
 def lowered_drawing(problem):
@@ -30,7 +30,7 @@ def as_it_is(name):
     return bind.Target("ptx " + name, gpu._helper, lambda copy, cache: copy)
 
 
-def ptx(source, signature, *, exact, small, capability=CAPABILITY):
+def ptx(source, signature, *, exact, small=False, capability=CAPABILITY):
     """PTX as the engine has it compiled: only the GPU is pretended."""
     found = SimpleNamespace(compute_capability=capability)
     with patch("numba.cuda.dispatcher.get_current_device", lambda: found), gpu.told_to_nvvm(exact, small):

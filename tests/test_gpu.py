@@ -39,9 +39,10 @@ def called(code):
     return set(re.findall(rf"\.func .*{gpu.CALLED}(\w+?)_[0-9a-f]{{20}}", code))
 
 
-def thread_plan(policy, problem, shortcut=True):
-    planned = gpu.plan(Job(policy, problem, 50, shortcut=shortcut))
-    assert planned.target is gpu.ALONE
+def thread_plan(policy, problem, shortcut=True, precision="float64"):
+    planned = gpu.plan(Job(policy, problem, 50, shortcut=shortcut), precision)
+    assert planned.target is gpu.ALONE[precision]
+    assert planned.slots["precision"] is getattr(np, precision)
     assert planned.members == 1
     return planned
 
@@ -62,11 +63,26 @@ def test_every_kind_of_kernel_for_a_thread_is_compiled(policy, problem):
     assert is_a_kernel(lowered(thread_plan(policy, problem)))
 
 
-def test_thompson_samplings_long_code_stays_calls():
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_thompson_samplings_long_code_stays_calls(precision):
     """Pasted in everywhere, it would not fit into the caches of instructions."""
-    code = lowered(thread_plan(bt.Thompson(), bt.Bernoulli(arms=4)))
+    code = lowered(thread_plan(bt.Thompson(), bt.Bernoulli(arms=4), precision=precision))
     assert is_a_kernel(code)
     assert called(code)
+    assert ("ex2.approx.ftz.f32" in code) == (precision == "float32")
+
+
+def test_threads_play_in_single_precision_where_it_is_declared():
+    short, long = (Job(bt.Thompson(), bt.Bernoulli(arms=4), horizon) for horizon in (20_000, 20_001))
+    assert gpu.plan(short).target is gpu.ALONE["float32"]
+    assert gpu.plan(short, "float64").target is gpu.ALONE["float64"]
+    assert gpu.plan(long).target is gpu.ALONE["float64"]
+    for other in (
+        Job(bt.Thompson(), bt.Bernoulli(arms=4), 50, shortcut=False),
+        Job(bt.Thompson(prior=(0.5, 0.5)), bt.Bernoulli(arms=4), 50),
+        Job(bt.UCB1(), bt.Bernoulli(arms=4), 50),
+    ):
+        assert gpu.plan(other).target is gpu.plan(other, "float32").target is gpu.ALONE["float64"]
 
 
 @pytest.mark.parametrize("mark", [rare, bulky, bt.scalar])
@@ -111,8 +127,8 @@ def test_a_team_has_the_target_of_its_precision(policy):
         assert planned.target is gpu.TOGETHER[precision]
         assert planned.slots["precision"] is getattr(np, precision)
     assert gpu.plan(job).target is gpu.TOGETHER[PRECISION[policy.name]]
-    targets = [gpu.ALONE, gpu.DRAWING, *gpu.TOGETHER.values()]
-    assert len({target.name for target in targets}) == len(targets) == 4
+    targets = [*gpu.ALONE.values(), gpu.DRAWING, *gpu.TOGETHER.values()]
+    assert len({target.name for target in targets}) == len({(target.name, target.mark) for target in targets}) == 5
 
 
 def test_the_kernel_that_draws_ahead_is_compiled():
@@ -122,11 +138,11 @@ def test_the_kernel_that_draws_ahead_is_compiled():
 @pytest.mark.slow
 @pytest.mark.parametrize(("policy", "problem"), PAIRS)
 def test_every_policy_on_every_problem_is_compiled(policy, problem):
-    """With and without shortcuts, and teams in both precisions; a kernel that both use once."""
+    """With and without shortcuts, and in both precisions; a kernel that several use once."""
     plans = {}
     for shortcut in (True, False):
         job = Job(POLICIES[policy](), PROBLEMS[problem](), 50, shortcut=shortcut)
-        for precision in ("float64", "float32") if gpu.team_for(job) else (None,):
+        for precision in ("float64", "float32"):
             planned = gpu.plan(job, precision)
             plans[bind.bound(planned.source, planned.slots)[1]] = planned
     for planned in plans.values():
@@ -163,10 +179,10 @@ def test_exact_code_rounds_products_as_a_cpu_does(exact):
 
 def test_a_compiler_is_told_only_while_it_is_ours():
     before = nvvm.compile_ir
-    with gpu.told_to_nvvm(True):
+    with gpu.told_to_nvvm(True, True):
         assert nvvm.compile_ir is not before
     assert nvvm.compile_ir is before
-    with pytest.raises(ZeroDivisionError), gpu.told_to_nvvm(True):
+    with pytest.raises(ZeroDivisionError), gpu.told_to_nvvm(True, True):
         raise ZeroDivisionError
     assert nvvm.compile_ir is before
 

@@ -206,8 +206,9 @@ class Play(NamedTuple):
     It returns False where it met a reward that is not finite. `stands_for` are the functions of the policy that it plays:
     a policy that has others is played step by step. `memory` says how many floats and integers it keeps for (arms, dims);
     integers are from 0 to 2^32 - 1. `applies` says whether it is right for this policy and problem; `slots` fills slots of
-    its own; `reads` says whether it reads rewards one by one. `single` are functions in single precision, by those that they
-    replace on a GPU where `precision`, of (policy, problem, horizon), is "float32": floats that it keeps are float32 then.
+    its own; `reads` says whether it reads rewards one by one. `single` are functions in single precision, by those that
+    they replace on a GPU where `precision`, of (policy, problem, horizon), is "float32"; its floats are float32 then.
+    `needs_double` says of a row of parameters that it is played in float64 all the same.
     """
 
     name: str
@@ -219,6 +220,7 @@ class Play(NamedTuple):
     reads: Callable[[Any], bool] = lambda problem: True
     single: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({})
     precision: Callable[[Any, Any, int], str] = lambda policy, problem, horizon: "float64"
+    needs_double: Callable[[Floats], bool] = lambda row: False
 
 
 class Team(NamedTuple):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,7 +87,7 @@ PRECISION: dict[str, dict[str, Any]] = {
 }
 """And the slots for its numbers."""
 
-SINGLE: dict[str, Any] = {**PRECISION["float32"], "log": grid.single_log, "exp": grid.single_exp}
+SINGLE: dict[Any, Any] = {**PRECISION["float32"], "log": grid.single_log, "exp": grid.single_exp}
 """The slots of a shortcut in single precision."""
 
 
@@ -114,8 +115,9 @@ def told_to_nvvm(exact: bool, small: bool) -> Iterator[None]:
     """Compile with what numba-cuda has no option for.
 
     `exact` code rounds every product and sum as on the CPU. In `small` code functions marked `rare` or `bulky` stay calls,
-    and loops stay as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of instructions, and
-    threads that part then wait for code. Threads of a team do not part.
+    and loops stay as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of
+    instructions, and threads that part then wait for code. Threads of a team do not part. Small code that is not exact is
+    in single precision, and takes subnormal numbers for 0.
     """
     from numba.cuda.cudadrv import nvvm
 
@@ -156,7 +158,7 @@ class Plan(NamedTuple):
     """
 
     source: Callable[..., Any]
-    slots: dict[str, Any]
+    slots: dict[Any, Any]
     target: bind.Target
     members: int
     block: int
@@ -176,7 +178,7 @@ def plan(job: Job, precision: str | None = None) -> Plan:
     shortcut = shortcut_for(job.policy, job.problem) if job.shortcut else None
     precision = single_or_double(job, shortcut, precision)
     if shortcut and precision == "float32":
-        slots |= {**SINGLE, **shortcut.single}
+        slots = {**slots, **SINGLE, **shortcut.single}
     arms = job.problem.arms
     size = 8 * room(floats) + 4 * room(integers) + 12 * room(arms)
     if size > LOCAL:
@@ -192,7 +194,7 @@ def plan(job: Job, precision: str | None = None) -> Plan:
 
 def single_or_double(job: Job, shortcut: Play | None, asked: str | None) -> str:
     """The kind of numbers that a thread plays a job with; float64 where there is no choice."""
-    if shortcut is None or not shortcut.single:
+    if shortcut is None or not shortcut.single or simulated():
         return "float64"
     return asked or shortcut.precision(job.policy, job.problem, job.horizon)
 
@@ -270,7 +272,33 @@ def play(
     progress: Callable[[int], None] | None = None,
     precision: str | None = None,
 ) -> Floats:
-    """Regrets of every row of `params` on instances `runs`, an array (rows, runs, checkpoints), as from `run.play`."""
+    """Regrets of every row of `params` on instances `runs`, an array (rows, runs, checkpoints), as from `run.play`.
+
+    Neighbouring rows of one precision are played together; with a `precision`, all of them.
+    """
+    found = []
+    for kind, rows in groupby(range(len(params)), lambda row: precision or precision_of_row(job, params[row])):
+        first, *others = rows
+        part = params[first : first + 1 + len(others)]
+        found.append(play_rows(job, part, runs, first_row + first, progress, kind))
+    return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def precision_of_row(job: Job, row: Floats) -> str | None:
+    """ "float64" where a row of parameters needs it; else None, for what the job is played in."""
+    shortcut = shortcut_for(job.policy, job.problem) if job.shortcut else None
+    return "float64" if team_for(job) is None and shortcut is not None and shortcut.needs_double(row) else None
+
+
+def play_rows(
+    job: Job,
+    params: Floats,
+    runs: range,
+    first_row: int,
+    progress: Callable[[int], None] | None,
+    precision: str | None,
+) -> Floats:
+    """Play rows in pieces, several at a time."""
     out = run.results_array(len(params), len(runs), len(job.at or (0,)))
     with faults_of(job):
         work = Work(job, params, first_row, precision)

@@ -50,11 +50,11 @@ def shortcut_for(policy: Policy, problem: Problem) -> Play | None:
     return None
 
 
-def slots_for(job: Job) -> tuple[dict[str, Any], int, int]:
+def slots_for(job: Job) -> tuple[dict[Any, Any], int, int]:
     """What the slots of a loop are filled with for a job, and the floats and integers that it needs for a run."""
     policy, problem = job.policy, job.problem
     shortcut = shortcut_for(policy, problem) if job.shortcut else None
-    slots: dict[str, Any] = {"reward": problem.reward, **dims_of(policy, problem)}
+    slots: dict[Any, Any] = {"reward": problem.reward, **dims_of(policy, problem)}
     if shortcut is None:
         floats, integers = policy.memory(problem.arms, problem.dims), 0
         slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}

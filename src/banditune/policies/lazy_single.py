@@ -8,6 +8,8 @@ its two terms.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy import float32, float64, int32, uint32
@@ -56,7 +58,7 @@ def single_unit(word):
 
 @scalar
 def late_block(stream):
-    """The block that `streams.ready_block` would return, computed now: of a block that is ready, only its number is kept."""
+    """The block that `streams.ready_block` would return, computed now: only its number was kept."""
     cursor = stream.cursor
     first = int(stream.ready[0])
     stream.ready[0] = cursor[0]
@@ -132,7 +134,7 @@ def height(p, q, x, u):
     of_p, of_q, of_n = inverse(p), inverse(q), inverse(p + q)
     main = p * log1p_less(u * of_p) + q * log1p_less(-u * of_q)
     error = stirling_part(of_n) - stirling_part(of_p) - stirling_part(of_q)
-    square = p * q * of_n * INVERSE_TWO_PI
+    square = p * of_n * q * INVERSE_TWO_PI
     return ratio * (square * inverse_root(square)) * exp(main + error)
 
 
@@ -170,7 +172,7 @@ def beyond_draw(a, b, slope, x, agent):
 def single_spread(a, b):
     """The standard deviation of Beta(a, b)."""
     n = a + b
-    square = a * b * inverse(n + ONE)
+    square = a * inverse(n + ONE) * b
     return square * inverse_root(square) * inverse(n)
 
 
@@ -301,7 +303,7 @@ def single_quiet_rounds(wait, rates, room):
     return int32(min(float32(wait) * inverse(float32(rates) + NOTHING), float32(int32(room))))
 
 
-SINGLE = {
+SINGLE: dict[Callable[..., Any], Callable[..., Any]] = {
     ready_block: late_block,
     ready_pair: single_pair,
     quick_beta: single_quick_beta,
