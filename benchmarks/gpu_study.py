@@ -15,11 +15,9 @@ BEGAN = time.perf_counter()
 import argparse
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
-from rows import PAPER, Row
+from rows import PAPER
 
 from banditune.contracts import Range
 from banditune.engine import run
@@ -47,40 +45,36 @@ def widths() -> np.ndarray:
     return np.unique(np.round([*visited(), *np.linspace(0, 1, 11), *np.linspace(0, 1, 33)], 12))
 
 
-def played(row: Row, values: np.ndarray, runs: int, device: str) -> dict[str, Any]:
-    """Play a row; says what it took and what came out."""
-    job = row.job(device=device, noise="own", regret="realised")
-    before = time.perf_counter()
-    run.play(job, values[:, None], range(1))
-    ready = time.perf_counter()
-    regrets = run.play(job, values[:, None], range(runs))[:, :, 0]
-    done = time.perf_counter()
-    mean, se = regrets.mean(axis=1), regrets.std(axis=1, ddof=1) / len(regrets[0]) ** 0.5
-    best = int(mean.argmin())
-    rounds = regrets.size * row.horizon / (done - ready) / 1e9
-    print(
-        f"{row.name:18} {ready - before:11.2f} s {done - ready:7.2f} s {rounds:11.2f} {values[best]:11.3f} "
-        f"{mean[best]:9.2f} +- {se[best]:.2f}",
-        flush=True,
-    )
-    return {"row": row.name, "ready": ready - before, "play": done - ready, "rounds": rounds}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--device", default="gpu", choices=("gpu", "cpu"))
     parser.add_argument("--only", help="rows whose name contains this")
-    parser.add_argument("--together", type=int, default=1, help="rows that are played at a time, the longest first")
     parser.add_argument("--json", help="write the figures to this file")
     asked = parser.parse_args()
     values = widths()
     imported = time.perf_counter() - BEGAN
     print(f"{len(values)} widths x {asked.runs:,} runs on the {asked.device}; {imported:.1f} s to start")
     print(f"{'row':18} {'compile, load':>13} {'play':>9} {'G rounds/s':>11} {'best width':>11} {'regret':>16}")
-    rows = [row for row in reversed(PAPER) if not asked.only or asked.only in row.name]
-    with ThreadPoolExecutor(asked.together) as pool:
-        figures = list(pool.map(lambda row: played(row, values, asked.runs, asked.device), rows))
+    figures = []
+    for row in PAPER:
+        if asked.only and asked.only not in row.name:
+            continue
+        job = row.job(device=asked.device, noise="own", regret="realised")
+        before = time.perf_counter()
+        run.play(job, values[:, None], range(1))
+        ready = time.perf_counter()
+        regrets = run.play(job, values[:, None], range(asked.runs))[:, :, 0]
+        done = time.perf_counter()
+        mean, se = regrets.mean(axis=1), regrets.std(axis=1, ddof=1) / len(regrets[0]) ** 0.5
+        best = int(mean.argmin())
+        rounds = regrets.size * row.horizon / (done - ready) / 1e9
+        print(
+            f"{row.name:18} {ready - before:11.2f} s {done - ready:7.2f} s {rounds:11.2f} {values[best]:11.3f} "
+            f"{mean[best]:9.2f} +- {se[best]:.2f}",
+            flush=True,
+        )
+        figures.append({"row": row.name, "ready": ready - before, "play": done - ready, "rounds": rounds})
     whole = time.perf_counter() - BEGAN
     print(f"start to end: {whole:.1f} s, of which {sum(f['play'] for f in figures):.1f} s of play")
     if asked.json:
