@@ -33,6 +33,9 @@ DRAWS = 800
 FEWEST = 10
 """Runs that a point must have to speak against a single dip."""
 
+SAFETY = 0.5
+"""Part of a wanted precision that the gap must keep to; the rest is left to what no smooth curve shows, as UCB1's steps."""
+
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """A flat region is within the smallest of these of the lowest regret that can be said."""
 
@@ -210,6 +213,6 @@ class TwoPart(Tuner):
 
 
 def reached(library: Library, found: Fit, goal: Goal) -> bool:
-    """Whether no other width is better by more than the wanted share of the regret."""
+    """Whether no other width is better by more than the wanted share of the regret, with something to spare."""
     seen = view(library, found)
-    return gap_of(seen, goal.confidence) <= goal.within * abs(float(seen.mean[seen.answer]))
+    return gap_of(seen, goal.confidence) <= SAFETY * goal.within * abs(float(seen.mean[seen.answer]))
