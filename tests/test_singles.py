@@ -102,3 +102,10 @@ def test_bound_code_can_have_functions_replaced():
     other, another = bind.bound(twice, {one: two})
     assert (plain(), other()) == (2, 4)
     assert digest != another
+
+
+@pytest.mark.parametrize(("prior", "precision"), [((1, 1), "float32"), ((1e3, 2), "float32"), ((2, 1e4), "float64")])
+def test_strong_priors_play_in_double_precision(prior, precision):
+    """Shapes are kept in seven digits: what a pull adds to a prior of a million would be lost."""
+    (play,) = bt.Thompson.plays
+    assert play.precision(bt.Thompson(prior=prior), bt.Bernoulli(arms=3), 1000) == precision

@@ -132,7 +132,7 @@ def test_statements_are_compared_with_the_truth(served, tuners):
 
 
 @pytest.mark.parametrize(
-    ("budget", "trials", "expected"), [(200, 50, [4] * 50), (30, 50, [1] * 30), (110, 50, [2] * 50)]
+    ("budget", "trials", "expected"), [(200, 50, [4] * 50), (30, 50, [1] * 30), (110, 50, [3] * 10 + [2] * 40)]
 )
 def test_optuna_plays_every_value_as_often(budget, trials, expected):
     assert sizes(budget, trials) == expected

@@ -12,7 +12,19 @@ import banditune as bt
 from banditune.contracts import Enough, Goal, Range
 from banditune.tuners import curves
 from banditune.tuners.curves import drawn_curves, fit, library_of, mean_curve
-from banditune.tuners.two_part import Searches, View, belief_of, flat_region, gap_of, grown, peak_of, value_at, view
+from banditune.tuners.two_part import (
+    MOST,
+    Searches,
+    View,
+    belief_of,
+    flat_region,
+    gap_of,
+    grown,
+    misfit,
+    peak_of,
+    value_at,
+    view,
+)
 
 UNIT = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
 LOG = Range("pulls", 1.0, 1000.0, 50.0, True, "log")
@@ -45,7 +57,6 @@ def test_the_library_holds_what_it_says():
     assert np.exp(LIBRARY.prior).sum() == pytest.approx(1)
     assert (np.diff(LIBRARY.good_fine[:plain], axis=1) > 0).all()
     assert (np.diff(LIBRARY.bad_fine, axis=1) <= 0).all()
-    assert (LIBRARY.bad_fine[:, -1] <= curves.CAP).all()
     assert LIBRARY.fine[0] == 1 / 162
     assert LIBRARY.fine[-1] == 1
     assert (LIBRARY.points == LIBRARY.fine[LIBRARY.places]).all()
@@ -203,13 +214,41 @@ def waves(at, rng):
 
 def test_two_dips_are_noticed_and_one_is_not():
     rng = np.random.default_rng(9)
-    at = np.tile(np.arange(len(LIBRARY.points)), (1, 20))
+    at = np.tile(np.arange(len(LIBRARY.points)), (1, 40))
     low, top, high = peak_of(fit(LIBRARY, at, waves(at, rng)))
     assert low < top < high
     alarms = [peak_of(fit(LIBRARY, at, played(at, rng))) for _ in range(40)]
     assert sum(map(bool, alarms)) <= 2 + 4 * math.sqrt(2)
-    few = np.tile(np.arange(len(LIBRARY.points)), (1, 9))
+    few = np.tile(np.arange(len(LIBRARY.points)), (1, 29))
     assert peak_of(fit(LIBRARY, few, waves(few, rng))) == ()
+
+
+def test_runs_that_no_curve_fits_are_noticed():
+    rng = np.random.default_rng(10)
+    at = np.tile(np.arange(len(LIBRARY.points)), (1, 100))
+    found = fit(LIBRARY, at, waves(at, rng))
+    assert misfit(LIBRARY, found, mean_curve(LIBRARY, found)[0])
+    assert belief_of(LIBRARY, found, UNIT).belief.misfit
+    alarms = []
+    for _ in range(40):
+        found = fit(LIBRARY, at, played(at, rng))
+        alarms.append(misfit(LIBRARY, found, mean_curve(LIBRARY, found)[0]))
+    assert sum(alarms) <= 2
+
+
+@pytest.mark.parametrize("failing", [0.3, 0.9])
+def test_failures_may_be_common_at_every_width(failing):
+    """The largest width is best, and still fails often: what is said of it must be true."""
+
+    def common(at, rng):
+        g = LIBRARY.points[at]
+        return 2 * g + np.where(rng.random(at.shape) < failing * (1 - g / 2), rng.exponential(60, at.shape), 0.0)
+
+    found = [searched(budget=400, seed=seed, play=common).fit() for seed in range(20)]
+    said = [belief_of(LIBRARY, one, UNIT) for one in found]
+    held = [b.low <= 2 * v + 60 * failing * (1 - v / 2) <= b.high for v, b in said]
+    assert np.mean([value for value, _ in said]) > 0.85
+    assert sum(held) >= 17
 
 
 @pytest.mark.parametrize("regrets", [np.zeros, np.ones, lambda shape: -np.ones(shape)])
@@ -249,7 +288,7 @@ def test_a_search_is_repeatable_spends_its_budget_and_says_how_sure_it_is():
 
 def test_a_goal_ends_the_search_and_so_does_a_lack_of_time():
     *trials, (_, found) = questions(bt.TwoPart().search(UNIT, 20_000, Goal(0.1, 0.9)), 20_000)
-    assert 10 < sum(sum(trial.size) for trial, _ in trials) < 20_000
+    assert MOST <= sum(sum(trial.size) for trial, _ in trials) < 20_000
     assert found.belief.gap <= 0.1 * found.belief.mean
     assert found.belief.level == 0.9
     search = bt.TwoPart().search(UNIT, 1000)

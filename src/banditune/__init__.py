@@ -16,7 +16,7 @@ _ROOMS = {
     "policies": "GLMTSL UCB1 UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson Greedy "
     "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
-    "tuners": "NoTeS SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
+    "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
     "results": "Belief Comparison Curve Estimate Tuning from_json load",
     "study": "compare curve simulate tune",
     "report": "plot text",

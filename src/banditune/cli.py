@@ -58,7 +58,9 @@ Within = Annotated[
     typer.Option(metavar="2%", help="Instead of a budget: search until no value is better by more than this share."),
 ]
 Confidence = Annotated[float, typer.Option(help="How sure the search must be of that.")]
-MaxBudget = Annotated[int, typer.Option(help="With --within: runs after which the search ends in any case.")]
+MaxBudget = Annotated[
+    int | None, typer.Option(show_default="100000", help="With --within: runs after which the search ends in any case.")
+]
 MaxTime = Annotated[float | None, typer.Option(metavar="SECONDS", help="End the search after so many seconds.")]
 Validate = Annotated[int, typer.Option(help="Fresh instances on which the answer is judged.")]
 Judge = Annotated[
@@ -121,7 +123,7 @@ def tune(
     budget: Spend = None,
     within: Within = None,
     confidence: Confidence = 0.95,
-    max_budget: MaxBudget = 100_000,
+    max_budget: MaxBudget = None,
     max_time: MaxTime = None,
     validate: Judge = None,
     seed: Seed = 0,
@@ -277,7 +279,7 @@ def show(json: Json = False) -> None:
 
 
 def share_of(text: str) -> float:
-    """2% or 0.02."""
+    """2% or 0.02, as a number."""
     from banditune.contracts import BadRequest
 
     try:

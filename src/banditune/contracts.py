@@ -377,9 +377,11 @@ class Trial(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """A wanted precision: no other value is better by more than this share of the regret, with this confidence."""
+    """How sure a search must be: of its statements with this confidence, and, unless `within` is None, that no other value
+    is better by more than this share of the regret, before it stops.
+    """
 
-    within: float
+    within: float | None
     confidence: float
 
 

@@ -201,7 +201,8 @@ class Belief(Record):
     The answer loses `mean` (`low` to `high`) on average; the best value is between `best_low` and `best_high`; nothing
     beats the answer by more than `gap`; `flat` holds two values and a share: every value between them is within that share
     of the lowest regret (it is empty where that cannot be said). `peak` names three values of which the middle one is
-    surely the worst, if the curve has more than one dip.
+    surely the worst, if the curve has more than one dip; with a `misfit`, runs are surely off the curves, and nothing of
+    this is to be trusted.
     """
 
     mean: float
@@ -212,10 +213,11 @@ class Belief(Record):
     gap: float
     flat: tuple[float, ...]
     peak: tuple[float, ...]
+    misfit: bool
     level: float
 
     def __repr__(self) -> str:
-        return f"{self.mean:.4g} ({self.level:.0%}: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
+        return f"{self.mean:.4g} ({100 * self.level:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
 
 
 @_kept
@@ -359,6 +361,11 @@ def _check_type(kind: type, name: str, wanted: str, value: Any) -> None:
         "bool": isinstance(value, bool),
         "Floats": isinstance(value, tuple) and all(isinstance(item, int | float | None) for item in value),
     }
+    if wanted.endswith(" | None"):
+        if value is None:
+            return
+        wanted = wanted.removesuffix(" | None")
+    good |= dict.fromkeys(("tuple[float, ...]", "tuple[int, ...]", "tuple[str, ...]"), isinstance(value, tuple))
     record = KINDS.get(wanted)
     if not good.get(wanted, record is None or isinstance(value, record)):
         raise BadRequest(f"the field {name!r} of a {kind.__name__} must be of type {wanted}, but got {value!r:.60}.")

@@ -65,6 +65,9 @@ LONG = 20_000
 """The horizon up to which a GPU plays in float32, twice the one at which it was compared with float64. Rewards that are
 read one by one must be the same whether they are drawn ahead or not; with them it plays in float64."""
 
+STRONG = 1e3
+"""The largest shape of a prior up to which a GPU plays in float32: what a pull adds must show in seven digits."""
+
 NARROW = 1e-3
 """Smaller widths but 0 are played in float64: below 1e-5 draws of single precision would often be equal."""
 
@@ -77,7 +80,9 @@ LAZY = Play(
     slots=lambda problem: {"outcomes": problem.outcomes or words_from_rewards},
     reads=lambda problem: problem.outcomes is None,
     single=SINGLE,
-    precision=lambda policy, problem, horizon: "float32" if horizon <= LONG and problem.outcomes else "float64",
+    precision=lambda policy, problem, horizon: (
+        "float32" if horizon <= LONG and max(policy.prior) <= STRONG and problem.outcomes else "float64"
+    ),
     needs_double=lambda row: 0 < row[0] < NARROW,
 )
 

@@ -85,7 +85,9 @@ def _(result: Tuning, axes: Any) -> None:
         start, end, share = result.belief.flat
         axes.axvspan(start, end, color=ORANGE, alpha=0.12, linewidth=0, label=f"within {share:.0%} of the lowest")
     visited, means, sizes = visits(result)
-    axes.scatter(visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="visited by the search", zorder=3)
+    axes.scatter(
+        visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="means of the search (area: runs)", zorder=3
+    )
     for x, estimate, colour, label in (
         (value, result.regret, ORANGE, f"tuned: {number(value)} loses {number(result.regret.mean)}"),
         (theory, result.theory, "black", f"theory: {number(theory)} loses {number(result.theory.mean)}"),
@@ -148,7 +150,9 @@ def visits(result: Tuning) -> tuple[Any, Any, Any]:
     sizes = np.concatenate([trial.runs for trial in result.trials])
     values, which = np.unique(values, return_inverse=True)
     sizes = np.bincount(which, sizes)
-    return values, np.bincount(which, sums) / sizes, 15 + 150 * sizes / sizes.max()
+    means = np.bincount(which, sums) / sizes
+    often = sizes >= min(10, sizes.max())  # means of few runs would look like better values
+    return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
 
 
 def view(result: Tuning) -> tuple[float, float]:

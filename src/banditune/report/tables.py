@@ -55,19 +55,29 @@ def surely(result: Tuning) -> Iterator[str]:
     if belief is None:
         return
     (name,) = result.params
-    answer, least = settings(result.params), belief.gap / max(abs(belief.mean), 1e-300)
-    if result.within is not None:
-        how = "reached" if result.reached else "NOT reached, raise the limits"
-        yield f"wanted: within {result.within:.2%} of the lowest regret; known: within {least:.2%} ({how})"
-    yield (
-        f"{belief.level:.0%} sure: {answer} loses {number(belief.low)} to {number(belief.high)}, by the search's own runs"
-    )
-    yield f"          nothing beats it by more than {number(belief.gap)} ({least:.1%})"
-    yield f"          the best {name} is between {number(belief.best_low)} and {number(belief.best_high)}"
+    sure = f"{100 * belief.level:g}% sure: "
+    share = f"{belief.gap / max(abs(belief.mean), 1e-300):.1%} of {number(belief.mean)}"
+    yield f"{sure}nothing beats it by more than {number(belief.gap)} ({share}{wanted(result)})"
+    yield f"{' ' * len(sure)}the best {name} is between {number(belief.best_low)} and {number(belief.best_high)}"
     if belief.flat:
-        low, high, share = belief.flat
-        yield f"          any {name} from {number(low)} to {number(high)} is within {share:.0%} of the lowest regret"
+        low, high, within = belief.flat
+        least = f"any {name} from {number(low)} to {number(high)}, at least,"
+        yield f"{' ' * len(sure)}{least} is within {within:.0%} of the lowest regret"
+    yield (
+        f"{' ' * len(sure)}by the search's own runs, {settings(result.params)} loses {number(belief.low)} to "
+        f"{number(belief.high)}"
+    )
     yield ""
+
+
+def wanted(result: Tuning) -> str:
+    """The wanted precision, and what ended the search before it was reached."""
+    if result.within is None:
+        return ""
+    limit = "`max_budget`" if result.spent >= result.budget else "`max_time`"
+    return f"; wanted {result.within:.3g}: " + (
+        "reached" if result.reached else f"NOT reached, {limit} ended the search"
+    )
 
 
 def place(setup: Setup) -> str:
@@ -104,6 +114,8 @@ def policy_words(policy: Mapping[str, Any]) -> str:
 def verdict(result: Tuning) -> str:
     """How the tuned value compares with theory's, as far as the interval allows to say."""
     gain = result.gain
+    if result.params == result.theory_params:
+        return "which is what theory has"
     if gain.low > 0:
         share = f" ({gain.mean / result.theory.mean:.0%})" if result.theory.mean > 0 else ""
         return f"{number(gain.mean)}{share} less than theory's {settings(result.theory_params)}"

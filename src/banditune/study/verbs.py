@@ -12,6 +12,7 @@ import numpy as np
 from banditune.contracts import (
     BadRequest,
     Enough,
+    Fault,
     Floats,
     Found,
     Goal,
@@ -35,8 +36,8 @@ Progress = Callable[[int, int], None]
 FRESH = LARGEST
 """Validation plays instances from this number on; no search gets that far."""
 
-PILOT, MOST = 250, 4000
-"""Validation plays so many instances, then as many as it takes, but no more than so many."""
+PILOT, LEAST, MOST = 250, 1000, 4000
+"""So many instances tell how many validation needs, at least and at most; they are not part of it."""
 
 KNOWN = {"gain": 0.03, "regret": 0.05}
 """Standard errors that validation aims at, as shares of what they belong to."""
@@ -187,7 +188,7 @@ def tune(
     budget: int | None = None,
     within: float | None = None,
     confidence: float = 0.95,
-    max_budget: int = 100_000,
+    max_budget: int | None = None,
     max_time: float | None = None,
     validate: int | None = None,
     seed: int = 0,
@@ -213,11 +214,14 @@ def tune(
     tuner = _tuner(tuner)
     among = only_range(job)
     validate = None if validate is None else whole("validate", validate, 2)
-    goal = goal_of(tuner, budget, within, confidence, max_time)
-    budget = whole("max_budget", max_budget) if goal else whole("budget", 1000 if budget is None else budget)
+    goal = goal_of(tuner, budget, within, confidence, max_budget, max_time)
+    if goal.within is None:
+        budget = whole("budget", 1000 if budget is None else budget)
+    else:
+        budget = whole("max_budget", 100_000 if max_budget is None else max_budget)
     workers = _jobs(jobs)
-    drawn = (GRID + sum(DENSER)) * min(validate or PILOT, CURVE) if curve else 0
-    told = _Told(progress, budget, later=2 * (validate or PILOT) + drawn)
+    drawn = (GRID + sum(DENSER)) * min(validate or LEAST, CURVE) if curve else 0
+    told = _Told(progress, budget, later=2 * (validate or LEAST) + drawn)
     answer, trials = _search(job, tuner, among, budget, workers, told, goal, seconds(max_time))
     told.later = drawn
     tuned, theory = _validated(job, np.array([[answer.value], [among.theory]]), validate, workers, told)
@@ -239,8 +243,8 @@ def tune(
         len(tuned),
         trials,
         belief,
-        goal.within if goal else None,
-        belief.gap <= goal.within * abs(belief.mean) if goal else None,
+        goal.within,
+        reached(belief, goal),
         tuple(warnings_of(among, answer.value, belief, tuned)),
         picture,
         setup_of(job, tuner),
@@ -258,7 +262,7 @@ def _search(
     most: float = math.inf,
 ) -> tuple[Found, tuple[TrialResult, ...]]:
     """Run the tuner's generator: every trial plays instances that no trial before it played."""
-    search = tuner.search(among, budget, goal) if goal else tuner.search(among, budget)  # type: ignore[call-arg]
+    search = tuner.search(among, budget, goal) if goal and tuner.aims else tuner.search(among, budget)  # type: ignore[call-arg]
     trials: list[TrialResult] = []
     first = 0
     began = 0.0
@@ -266,17 +270,18 @@ def _search(
         trial: Trial = next(search)
         while True:
             params = np.array(trial.values)[:, None]
-            if isinstance(trial.size, int):
+            check_trial(tuner, trial)
+            if isinstance(trial.size, int | np.integer):
                 runs = range(first, first + trial.size)
                 regrets: Any = play(job, params, runs, jobs=jobs, progress=told)[:, :, 0]
-                first += trial.size
+                first += int(trial.size)
             else:
                 each = play_each(job, params, trial.size, first, jobs=jobs, progress=told)
                 regrets = [row[:, 0] for row in each]
                 first += sum(trial.size)
             trials.append(TrialResult.of(trial.values, regrets))
             began = began or time.monotonic()  # compiling does not count
-            if goal:
+            if goal and goal.within is not None:
                 told.expect(min(first, budget - first))  # nobody knows: as much again
             late = time.monotonic() - began > most
             trial = search.throw(Enough(regrets)) if late else search.send(regrets)
@@ -294,65 +299,85 @@ def seconds(max_time: Any) -> float:
     return float(max_time)
 
 
-def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_time: Any) -> Goal | None:
-    """The wanted precision, if one is wanted."""
-    if max_time is not None and not tuner.aims:
-        raise BadRequest(f"`max_time` needs a tuner that can stop at any time, such as TwoPart(), but got {tuner}.")
-    if within is None:
-        return None
-    if budget is not None:
+def check_trial(tuner: Tuner, trial: Trial) -> None:
+    """Whether a tuner's question can be answered."""
+    same = isinstance(trial.size, int | np.integer)
+    sizes: Any = [trial.size] * len(trial.values) if same else trial.size
+    if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
+        raise Fault(f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}.")
+
+
+def goal_of(
+    tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget: Any = None, max_time: Any = None
+) -> Goal:
+    """How sure the search must be, and of what."""
+    for name, limit in (("max_time", max_time), ("within", within)):
+        if limit is not None and not tuner.aims:
+            raise BadRequest(f"`{name}` needs a tuner that knows how sure it is, such as TwoPart(), but got {tuner}.")
+    if within is not None and budget is not None:
         raise BadRequest(
             "either `budget` or `within` can be wanted, but got both; use `max_budget` to bound the search."
         )
-    if not tuner.aims:
-        raise BadRequest(f"`within` needs a tuner that knows how sure it is, such as TwoPart(), but got {tuner}.")
-    for name, share, top in (("within", within, 1.0), ("confidence", confidence, 0.999)):
-        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= top:
-            raise BadRequest(f"`0 < {name} <= {top:g}` must hold, but got {name}={share!r}.")
-    return Goal(float(within), float(confidence))
+    if within is None and max_budget is not None:
+        raise BadRequest("`max_budget` bounds a search that is told `within`, but got none; use `budget`.")
+    for name, share, top in (("within", within, 1.0), ("confidence", confidence, 0.99)):
+        if share is not None and (
+            isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= top
+        ):
+            raise BadRequest(f"`0 < {name} <= {top:g}` must hold (2% is 0.02), but got {name}={share!r}.")
+    return Goal(None if within is None else float(within), float(confidence))
+
+
+def reached(belief: Belief | None, goal: Goal) -> bool | None:
+    """Whether a wanted precision was reached; None if none was wanted or the tuner does not say."""
+    if goal.within is None or belief is None:
+        return None
+    return belief.gap <= goal.within * abs(belief.mean) and not belief.misfit
 
 
 def _validated(job: Job, params: Floats, size: int | None, jobs: int | None, told: _Told) -> Floats:
     """Regrets of a value and of theory's on the same fresh instances, (2, instances).
 
-    With no size, a first few tell how many are needed for a standard error of the gain that is a small share of it.
+    With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
+    are not part of what is returned: few failures among them would make it both small and low.
     """
-    first = size or PILOT
-    told.expect(2 * first)
-    regrets = play(job, params, range(FRESH, FRESH + first), jobs=jobs, progress=told)[:, :, 0]
-    if size is not None:
-        return regrets
-    wanted = max(needed(regrets[1] - regrets[0], KNOWN["gain"]), needed(regrets[0], KNOWN["regret"]))
-    more = min(wanted, MOST) - first
-    if more <= 0:
-        return regrets
-    told.expect(2 * more)
-    rest = play(job, params, range(FRESH + first, FRESH + first + more), jobs=jobs, progress=told)[:, :, 0]
-    return np.hstack([regrets, rest])
+    first = FRESH
+    if size is None:
+        told.expect(2 * (PILOT + LEAST))
+        few = play(job, params, range(first, first + PILOT), jobs=jobs, progress=told)[:, :, 0]
+        wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
+        size, first = min(max(wanted, LEAST), MOST), first + PILOT
+    told.expect(2 * size)
+    return play(job, params, range(first, first + size), jobs=jobs, progress=told)[:, :, 0]
 
 
 def needed(sample: Floats, share: float) -> int:
     """Runs after which the standard error of a mean is about this share of it; `MOST` if it would take more."""
-    aim = (share * float(sample.mean())) ** 2
-    variance = float(sample.var(ddof=1))
-    return MOST if variance > MOST * aim else math.ceil(variance / aim) if aim else 0
+    mean, spread = abs(float(sample.mean())), float(sample.std(ddof=1))
+    if spread == 0:
+        return 0
+    return MOST if spread >= math.sqrt(MOST) * share * mean else math.ceil((spread / (share * mean)) ** 2)
 
 
 def warnings_of(among: Range, value: float, belief: Belief | None, sample: Floats) -> Iterator[str]:
     """What may mislead, as sentences."""
-    ends = {among.low: "lower", among.high: "upper"}
-    near = min(ends, key=lambda end: abs(value - end))
-    reach = among.within(among.at(0.01)) - among.low if near == among.low else 0.0
-    if abs(value - near) <= reach:
+    for end, name, unit in ((among.low, "lower", 0.01), (among.high, "upper", 0.99)):
+        if abs(value - end) <= abs(among.at(unit) - end):
+            yield (
+                f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
+                "optimum may be that end, or lie beyond it."
+            )
+            break
+    if belief and belief.misfit:
         yield (
-            f"{among.name} = {value:.4g} is at the {ends[near]} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
-            "optimum may lie beyond it."
+            "the runs do not fit the curves of the search: what it says of itself may be wrong; look at the whole curve "
+            "(`curve`), and trust the validation."
         )
     if belief and belief.peak:
         left, top, right = belief.peak
         yield (
-            f"the regret has more than one dip: {among.name} = {top:.4g} loses more than both {left:.4g} and {right:.4g}; "
-            "look at the whole curve (`curve`)."
+            f"the regret may have more than one dip: {among.name} = {top:.4g} loses more than both {left:.4g} and "
+            f"{right:.4g}; look at the whole curve (`curve`)."
         )
     carried = np.sort(np.abs(sample))[::-1]
     few = max(3, len(sample) // 100)

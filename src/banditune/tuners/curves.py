@@ -34,14 +34,11 @@ DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (
 DECAYS = (1.0, 1.4, 2.0)
 """Failures fall off with the width g as exp(-(g / reach)^decay)."""
 
-REACHES = (0.01, 0.6, 1.2154)
-"""From, to, and the factor between neighbours."""
+REACHES = (0.01, 2.4, 1.2154)
+"""From, to, and the factor between neighbours. With those above 1 failures are common at every width."""
 
 HEIGHTS = np.geomspace(0.02, 100, 26)
 """What failures cost at width 0, in units of what is lost at the largest width."""
-
-CAP = 0.5
-"""At the largest width, theory's, failures cost no more than this."""
 
 FAINT = 1e-12
 """The least that failures cost, so that its powers are numbers."""
@@ -159,11 +156,7 @@ def good_curves(g: Floats) -> tuple[Floats, Floats]:
 
 def bad_curves(g: Floats, reaches: Floats) -> Floats:
     """Curves of what failures cost on average, in units of the good runs' loss at the largest width."""
-    curves = [
-        height * np.exp(-((g / reach) ** decay))
-        for decay, reach, height in product(DECAYS, reaches, HEIGHTS)
-        if height * math.exp(-((1 / reach) ** decay)) <= CAP
-    ]
+    curves = [height * np.exp(-((g / reach) ** decay)) for decay, reach, height in product(DECAYS, reaches, HEIGHTS)]
     return np.maximum(curves, FAINT)
 
 
@@ -191,14 +184,23 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     bad_weight, bad_level, bad_dispersion = weigh_bad(
         library, runs, by_point(excess), (excess**2).sum(1, keepdims=True)
     )
+    # Where failures are rare a point may have seen none; elsewhere the model may be wrong: the larger of two variances.
+    expected = dispersion * level + bad_dispersion * unit**2 * bad_level**POWER
     return Fit(
         weight, height * scale, spread * scale, bad_weight, unit * scale,
         np.where(count > 0, mean / level - 1, 0),
         np.where(count > 0, dispersion / np.maximum(count, 1) / level, UNKNOWN),
         runs,
         by_point(regrets) / np.maximum(runs, 1),
-        scale**2 * (dispersion * level + bad_dispersion * unit**2 * bad_level**POWER),
+        scale**2 * np.maximum(expected, own_variance(by_point, lost)),
     )  # fmt: skip
+
+
+def own_variance(by_point: Any, lost: Floats) -> Floats:
+    """The variance of the runs at every point; 0 where there are fewer than two."""
+    runs = by_point(np.ones_like(lost))
+    mean = by_point(lost) / np.maximum(runs, 1)
+    return np.asarray(np.maximum(by_point(lost**2) - runs * mean**2, 0) / np.maximum(runs - 1, 1), np.float64)
 
 
 def _summed(at: Integers, points: int) -> Any:

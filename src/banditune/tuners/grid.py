@@ -19,12 +19,10 @@ def check_precision(precision: Any) -> float:
     return float(precision)
 
 
-def check_budget(budget: int, least: int, who: str) -> None:
+def check_budget(budget: int, least: int, who: str, advice: str = "raise the budget or the precision") -> None:
     """A budget that is enough for a tuner."""
     if budget < least:
-        raise BadRequest(
-            f"`budget >= {least}` must hold for {who}, but got budget={budget}; raise the budget or the precision."
-        )
+        raise BadRequest(f"`budget >= {least}` must hold for {who}, but got budget={budget}; {advice}.")
 
 
 def grid(among: Range, precision: float) -> tuple[float, ...]:

@@ -42,9 +42,9 @@ class Optuna(Tuner):
 
 
 def sizes(budget: int, trials: int) -> list[int]:
-    """Runs of each trial: as many for all, at least one."""
+    """Runs of each trial, as even as can be."""
     trials = min(trials, budget)
-    return [budget // trials] * trials
+    return [budget // trials + (trial < budget % trials) for trial in range(trials)]
 
 
 def suggested(trial: Any, among: Range) -> float:

@@ -27,14 +27,19 @@ GROWTH = 8
 MOST = 200
 """Curves drawn for a batch; where it has more runs, several share one."""
 
-DRAWS = 800
+DRAWS = 1000
 """Curves from which quantiles are taken."""
 
-FEWEST = 10
-"""Runs that a point must have to speak against a single dip."""
+FEWEST = 30
+"""Runs that a point must have to speak against a single dip, or against the fit."""
 
 SAFETY = 0.5
-"""Part of a wanted precision that the gap must keep to; the rest is left to what no smooth curve shows, as UCB1's steps."""
+"""Where a search stops as soon as its gap is small enough, the gap is told divided by this: it was looked at many times,
+and no smooth curve shows all there is, as UCB1's steps.
+"""
+
+SPEND = Goal(None, 0.95)
+"""No precision is wanted: the budget is spent."""
 
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """A flat region is within the smallest of these of the lowest regret that can be said."""
@@ -136,8 +141,8 @@ def grown(within: Booleans, start: int, level: float) -> tuple[int, int]:
 def peak_of(found: Fit, alarm: float = 0.05) -> tuple[int, ...]:
     """Three points of which the one in the middle is surely above both others; none where one dip may be all there is.
 
-    As in `study.unimodal`, Bonferroni's inequality over all pairs bounds false alarms. Points with few runs are left out,
-    and variances are those of the fit: where failures are rare, a point's own variance may have seen none.
+    As in `study.unimodal`, Bonferroni's inequality over all pairs bounds false alarms, as far as points were not chosen by
+    their luck. Points with few runs are left out.
     """
     points = np.flatnonzero(found.runs[0] >= FEWEST)
     count = len(points)
@@ -154,8 +159,18 @@ def peak_of(found: Fit, alarm: float = 0.05) -> tuple[int, ...]:
     return int(points[left[top].argmax()]), int(points[top]), int(points[right[top].argmax()])
 
 
-def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95) -> Found:
-    """The answer of one search and what is known about it, in the parameter's own units."""
+def misfit(library: Library, found: Fit, mean: Floats, alarm: float = 0.01) -> bool:
+    """Whether the runs at some point are surely off the expected curve: then no curve of the libraries is right."""
+    points = np.flatnonzero(found.runs[0] >= FEWEST)
+    if not len(points):
+        return False
+    off = found.mean[0, points] - mean[library.places[points]]
+    se = np.sqrt(found.variance[0, points] / found.runs[0, points])
+    return bool((np.abs(off) > NormalDist().inv_cdf(1 - alarm / (2 * len(points))) * se).any())
+
+
+def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, room: float = 1.0) -> Found:
+    """The answer of one search and what is known about it, in the parameter's own units; `room` divides the gap."""
     seen = view(library, found)
 
     def value(place: float) -> float:
@@ -165,14 +180,16 @@ def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95) -
     low, high = np.quantile(seen.curves[:, seen.answer], [tail, 1 - tail])
     minima = seen.curves.argmin(axis=1)
     flat = flat_region(seen, level)
+    ends = (value(flat[0]), value(flat[1])) if flat else (0.0, 0.0)
+    best_low = float(np.quantile(minima, tail, method="lower"))
     return Found(
         value(seen.answer),
         Belief(
             float(seen.mean[seen.answer]), float(low), float(high),
-            value(np.quantile(minima, tail, method="lower")), value(np.quantile(minima, 1 - tail, method="higher")),
-            gap_of(seen, level),
-            (value(flat[0]), value(flat[1]), flat[2]) if flat else (),
-            tuple(value(library.places[point]) for point in peak_of(found)), level,
+            value(best_low) if best_low else among.low, value(np.quantile(minima, 1 - tail, method="higher")),
+            gap_of(seen, level) / room,
+            (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
+            tuple(value(library.places[point]) for point in peak_of(found)), misfit(library, found, seen.mean), level,
         ),
     )  # fmt: skip
 
@@ -191,28 +208,33 @@ class TwoPart(Tuner):
     name = "two-part"
     aims = True
 
-    def search(self, among: Range, budget: int, goal: Goal | None = None) -> Search:
-        """Spend the budget; with a goal, stop as soon as it is reached."""
+    def search(self, among: Range, budget: int, goal: Goal = SPEND) -> Search:
+        """Spend the budget; where a precision is wanted, stop as soon as it is reached."""
         library = library_of(among)
         least = 2 * len(library.start)
-        check_budget(budget, least, f"{self}, which starts with {least} runs")
-        searches = Searches(library, 1, budget, np.random.default_rng(0), few=goal is not None)
+        check_budget(budget, least, f"{self}, which starts with {least} runs", "raise it")
+        wanted = goal.within is not None
+        room = SAFETY if wanted else 1.0
+        searches = Searches(library, 1, budget, np.random.default_rng(0), few=wanted)
         try:
             while searches.left > 0:
-                places = np.sort(searches.ask(max(20, searches.regrets.shape[1] // GROWTH) if goal else None), axis=1)
-                searches.next = places
+                places = searches.ask(max(20, searches.regrets.shape[1] // GROWTH) if wanted else None)
+                searches.next = np.sort(places, axis=1)
                 points, counts = np.unique(places[0], return_counts=True)
                 values = tuple(value_at(among, width) for width in library.points[points])
                 regrets = yield Trial(values, tuple(counts.tolist()))
                 searches.tell(np.concatenate(regrets)[None])
-                if goal and reached(library, searches.fit(), goal):
+                if reached(library, searches.fit(), goal):
                     break
         except Enough as last:
             searches.tell(np.concatenate(last.args[0])[None])
-        return belief_of(library, searches.fit(), among, goal.confidence if goal else 0.95)
+        return belief_of(library, searches.fit(), among, goal.confidence, room)
 
 
 def reached(library: Library, found: Fit, goal: Goal) -> bool:
-    """Whether no other width is better by more than the wanted share of the regret, with something to spare."""
+    """Whether no other width is better by more than the wanted share of the regret, and the runs speak for the fit."""
+    if goal.within is None:
+        return False
     seen = view(library, found)
-    return gap_of(seen, goal.confidence) <= SAFETY * goal.within * abs(float(seen.mean[seen.answer]))
+    close = gap_of(seen, goal.confidence) <= SAFETY * goal.within * abs(float(seen.mean[seen.answer]))
+    return close and found.runs.sum() >= MOST and not misfit(library, found, seen.mean)
