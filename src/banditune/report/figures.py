@@ -81,9 +81,11 @@ def _(result: Tuning, axes: Any) -> None:
     ((_, theory),) = result.theory_params.items()
     if result.curve:
         draw_curve(result.curve, axes)
-    if result.belief and result.belief.flat:
-        start, end, share = result.belief.flat
-        axes.axvspan(start, end, color=ORANGE, alpha=0.12, linewidth=0, label=f"within {share:.0%} of the lowest")
+    if result.belief:
+        label = f"the best is here ({100 * result.belief.level:g}% sure)"
+        axes.axvspan(
+            result.belief.best_low, result.belief.best_high, color=ORANGE, alpha=0.12, linewidth=0, label=label
+        )
     visited, means, sizes = visits(result)
     axes.scatter(
         visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="means of the search (area: runs)", zorder=3
