@@ -345,7 +345,7 @@ def play_live(floats, integers, features, options, means, noise, cursors, pulls,
 
 
 @pytest.mark.parametrize("near", [0.0, 1e-6])
-@pytest.mark.parametrize("dimensions", [3, 64])
+@pytest.mark.parametrize("dimensions", [3, pytest.param(64, marks=pytest.mark.slow)])
 def test_rounding_does_not_pile_up_among_live_arms(dimensions, near):
     features, _, rng = data(40, dimensions, 1, 7, near=near)
     arms = len(features)
@@ -366,7 +366,7 @@ def test_rounding_does_not_pile_up_among_live_arms(dimensions, near):
 
 
 @pytest.mark.parametrize("near", [0.0, 1e-6])
-@pytest.mark.parametrize("dimensions", [3, 16])
+@pytest.mark.parametrize("dimensions", [3, pytest.param(16, marks=pytest.mark.slow)])
 def test_rounding_does_not_pile_up_in_logistic_regression(dimensions, near):
     features, pulled, rng = data(40, dimensions, ROUNDS, 8, near=near)
     chance = 1 / (1 + np.exp(-features @ rng.uniform(-1, 1, dimensions)))

@@ -164,7 +164,9 @@ def test_linucb_among_live_arms_pulls_the_arms_of_the_plain_loop(problem, option
         assert (np.abs(plain - live).max(axis=2) > 1e-9 * (1 + plain[..., -1])).sum() <= 1
 
 
-@pytest.mark.parametrize(("problem", "options"), STRUCTURED)
+@pytest.mark.parametrize(
+    ("problem", "options"), [*STRUCTURED[:-1], pytest.param(*STRUCTURED[-1], marks=pytest.mark.slow)]
+)
 def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
     runs = 4000
     gammas = [0.1, 0.4, 1.0]
@@ -224,7 +226,7 @@ def breaks_off(instance, arm, pull, step, stream):
     return instance.options[0] if pull == 5 else instance.means[arm]
 
 
-@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS()])
+@pytest.mark.parametrize("policy", [pytest.param(bt.LinUCB(), marks=pytest.mark.slow), bt.LinTS()])
 def test_a_reward_that_is_not_finite_is_named_by_linear_policies(policy):
     def sample(size, rng):
         return rng.random((size, 6)), NEARLY[:6]

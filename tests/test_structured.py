@@ -389,7 +389,10 @@ def test_a_kappa_that_is_no_positive_number_is_refused(kappa):
     assert repr(kappa) in message
 
 
-@pytest.mark.parametrize(("name", "scale"), [("lin_ucb", 1e6), ("lin_ts", 1e6), ("ucb_glm", 1e4), ("glm_tsl", 1e4)])
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [("lin_ucb", 1e6), pytest.param("lin_ts", 1e6, marks=pytest.mark.slow), ("ucb_glm", 1e4), ("glm_tsl", 1e4)],
+)
 def test_features_too_large_for_float64_are_refused(name, scale):
     problem = PROBLEMS[name](features=scale * TABLE)
     assert "rescale the features or the prior" in refusal(bt.simulate, POLICIES[name](), problem, horizon=10_000)

@@ -53,7 +53,9 @@ def test_linucb_team_learns_afresh(monkeypatch, refresh):
     assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
 
 
-@pytest.mark.parametrize(("problem", "options"), CASES)
+@pytest.mark.parametrize(
+    ("problem", "options"), [*CASES[:2], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[2:])]
+)
 def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
     options = {name: value for name, value in options.items() if name != "theory"}
     copies, runs = 6, 250

@@ -61,6 +61,7 @@ class Searches:
         self.size = max(1, -(-(budget - first.size) // BATCHES))
         self.at: Integers = np.empty((searches, 0), int)
         self.regrets: Floats = np.empty((searches, 0))
+        self.fitted: Fit | None = None
 
     @property
     def left(self) -> int:
@@ -79,10 +80,12 @@ class Searches:
         """What was lost at the places that were asked for."""
         self.at = np.hstack([self.at, self.next])
         self.regrets = np.hstack([self.regrets, regrets])
+        self.fitted = None
 
     def fit(self) -> Fit:
         """All curves, weighed by all runs."""
-        return fit(self.library, self.at, self.regrets)
+        self.fitted = self.fitted or fit(self.library, self.at, self.regrets)
+        return self.fitted
 
 
 class View(NamedTuple):
