@@ -345,7 +345,8 @@ def play_live(floats, integers, features, options, means, noise, cursors, pulls,
 
 
 @pytest.mark.parametrize("near", [0.0, 1e-6])
-@pytest.mark.parametrize("dimensions", [3, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dimensions", [3, 64])
 def test_rounding_does_not_pile_up_among_live_arms(dimensions, near):
     features, _, rng = data(40, dimensions, 1, 7, near=near)
     arms = len(features)

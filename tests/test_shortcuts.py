@@ -48,7 +48,13 @@ def test_ucb1_shortcuts_pull_the_very_arms_of_the_plain_loop(problem, horizon):
             assert (plain == bt.simulate(LevelOnly(noise=noise), problem, GAMMAS, **arguments)).all()
 
 
-@pytest.mark.parametrize(("problem", "horizon"), SHAPES)
+LAZY_SHAPES = [
+    pytest.param(*shape, marks=[pytest.mark.slow] if place in (4, 8) else []) for place, shape in enumerate(SHAPES)
+]
+"""Two of them need kernels of their own."""
+
+
+@pytest.mark.parametrize(("problem", "horizon"), LAZY_SHAPES)
 def test_lazy_thompson_has_the_law_of_the_plain_loop(problem, horizon):
     runs = 6000
     gammas = [0.05, 0.4, 1.0]
@@ -83,7 +89,7 @@ def pull_counts(policy, problem, gamma, horizon, runs, *, shortcut, seed):
     return counts
 
 
-@pytest.mark.parametrize(("problem", "horizon"), SHAPES)
+@pytest.mark.parametrize(("problem", "horizon"), LAZY_SHAPES)
 def test_lazy_thompson_pulls_the_arms_as_often_as_the_plain_loop(problem, horizon):
     for gamma in (0.3, 1.0):
         lazy = pull_counts(bt.Thompson(), problem, gamma, horizon, 3000, shortcut=True, seed=0)
@@ -226,7 +232,7 @@ def breaks_off(instance, arm, pull, step, stream):
     return instance.options[0] if pull == 5 else instance.means[arm]
 
 
-@pytest.mark.parametrize("policy", [pytest.param(bt.LinUCB(), marks=pytest.mark.slow), bt.LinTS()])
+@pytest.mark.parametrize("policy", [bt.LinUCB(), pytest.param(bt.LinTS(), marks=pytest.mark.slow)])
 def test_a_reward_that_is_not_finite_is_named_by_linear_policies(policy):
     def sample(size, rng):
         return rng.random((size, 6)), NEARLY[:6]

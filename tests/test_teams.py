@@ -140,6 +140,7 @@ def test_teams_of_any_size_pull_the_same_arms(team):
         assert np.allclose(first, other)
 
 
+@pytest.mark.slow
 def test_arms_with_the_same_features_tie_in_a_draw():
     """The lower one is pulled every time, so that nothing is ever lost."""
     job = Job(bt.LinTS(), bt.Linear(features=[[1, 0.5, 0.2]] * 5), 300, regret="realised")

@@ -33,6 +33,7 @@ def test_ucb_glm_pulls_the_plain_loops_arms(regret):
     np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(24)), play(told, GAMMAS, range(24)))
 
 
+@pytest.mark.slow
 def test_ucb_glm_with_few_arms_and_another_prior():
     covariance = [[1.5, 0.4, 0.0], [0.4, 0.8, -0.2], [0.0, -0.2, 2.0]]
     policy = bt.UCBGLM(prior=([0.3, -0.5, 0.1], covariance))
