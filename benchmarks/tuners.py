@@ -34,7 +34,7 @@ from banditune.results import Belief
 from banditune.tuners import NoTeS, Optuna, SequentialHalving, TwoPart, Uniform
 from banditune.tuners.curves import Fit, library_of, mean_curve
 from banditune.tuners.grid import halving_least
-from banditune.tuners.two_part import Searches, belief_of
+from banditune.tuners.two_part import Searches, belief_of, one_search, value_at
 
 BUDGETS = (50, 200, 1000)
 FAILURE = 10.0
@@ -93,10 +93,8 @@ def searched(served: Served, budget: int, tunings: int, rng: np.random.Generator
 
 
 def values_at(served: Served, widths: np.ndarray) -> np.ndarray:
-    """Values at widths of a library; on a log scale they are shares of the largest value."""
-    among = served.among
-    plain = among.high * widths if among.scale == "log" else among.low + widths * (among.high - among.low)
-    return np.array([among.within(value) for value in plain])
+    """Values at widths of a library."""
+    return np.array([value_at(served.among, width) for width in widths])
 
 
 def two_part_answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
@@ -324,11 +322,6 @@ class Coverage:
     own_error: float
 
 
-def one_of(found: Fit, search: int) -> Fit:
-    """A single search of many."""
-    return Fit(*(array[search : search + 1] for array in found))
-
-
 def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
     """Compare what the two-part tuner says with the truth."""
     rng = rng_for(seed, served.name, "coverage", budget)
@@ -336,7 +329,7 @@ def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
     answers: list[Found] = []
     for size in chunks(tunings, TOGETHER):
         found = searched(served, budget, size, rng)
-        answers += [belief_of(library, one_of(found, search), served.among) for search in range(size)]
+        answers += [belief_of(library, one_search(found, search), served.among) for search in range(size)]
     said = np.array([said_of(served, *answer) for answer in answers])
     whole = Said(*(summary(name, column) for name, column in zip(Said._fields, said.T, strict=True)))
     stated = float((~np.isnan(said[:, -1])).mean() * 100)

@@ -385,6 +385,10 @@ class Goal(NamedTuple):
     confidence: float
 
 
+SPEND = Goal(None, 0.95)
+"""No precision is wanted: the budget is spent."""
+
+
 class Enough(Exception):
     """Thrown into a search that must answer now: its argument is what the search would have been told."""
 

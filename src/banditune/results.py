@@ -216,6 +216,10 @@ class Belief(Record):
     misfit: bool
     level: float
 
+    def keeps(self, within: float) -> bool:
+        """Whether nothing is better than the answer by more than this share of its regret, and the runs speak for that."""
+        return not self.misfit and self.gap <= within * abs(self.mean)
+
     def __repr__(self) -> str:
         return f"{self.mean:.4g} ({100 * self.level:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
 

@@ -1,4 +1,4 @@
-"""Functions of `lazy` in single precision, for GPUs, whose code is a third as long then.
+"""Functions of `lazy` in single precision, for GPUs: there the code of a run is about half as long.
 
 Which leader and which thresholds are used does not matter to the law; what does is kept to about six digits. Where the
 posterior's mean and a threshold are subtracted, it is done in double precision. log(1 + v) - v is never a difference of

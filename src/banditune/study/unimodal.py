@@ -8,6 +8,7 @@ import numpy as np
 
 from banditune.contracts import Floats
 from banditune.results import Unimodality, student_quantile
+from banditune.tuners.dips import highest_between
 
 ALARM = 0.05
 
@@ -28,15 +29,11 @@ def check_unimodal(values: Floats, regrets: Floats, *, candidates: int = 0, alar
     count = len(values)
     pairs = max(count, candidates) * (max(count, candidates) - 1)
     critical = student_quantile(1 - alarm / max(1, pairs), regrets.shape[1] - 1)
-    t = paired_statistics(regrets)
-    left = np.where(np.tri(count, k=-1, dtype=bool), t, -math.inf)
-    right = np.where(np.tri(count, k=-1, dtype=bool).T, t, -math.inf)
-    below = np.minimum(left.max(axis=1), right.max(axis=1)) if count > 2 else np.full(count, -math.inf)
-    top = int(below.argmax())
-    rejected = bool(below[top] > critical) and regrets.shape[1] >= FEWEST
-    peak = (left[top].argmax(), top, right[top].argmax()) if rejected else ()
-    statistic = float(below[top]) if math.isfinite(below[top]) else 0.0
-    return Unimodality(rejected, statistic, critical, alarm, tuple(float(values[i]) for i in peak))
+    height, triple = highest_between(paired_statistics(regrets))
+    rejected = height > critical and regrets.shape[1] >= FEWEST
+    statistic = height if math.isfinite(height) else 0.0
+    peak = tuple(float(values[i]) for i in triple) if rejected else ()
+    return Unimodality(rejected, statistic, critical, alarm, peak)
 
 
 def paired_statistics(regrets: Floats) -> Floats:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import (
+    SPEND,
     BadRequest,
     Enough,
     Fault,
@@ -244,7 +245,7 @@ def tune(
         trials,
         belief,
         goal.within,
-        reached(belief, goal),
+        None if goal.within is None or belief is None else belief.keeps(goal.within),
         tuple(warnings_of(among, answer.value, belief, tuned)),
         picture,
         setup_of(job, tuner),
@@ -258,11 +259,11 @@ def _search(
     budget: int,
     jobs: int | None,
     told: _Told,
-    goal: Goal | None = None,
+    goal: Goal = SPEND,
     most: float = math.inf,
 ) -> tuple[Found, tuple[TrialResult, ...]]:
     """Run the tuner's generator: every trial plays instances that no trial before it played."""
-    search = tuner.search(among, budget, goal) if goal and tuner.aims else tuner.search(among, budget)  # type: ignore[call-arg]
+    search = tuner.search(among, budget, goal) if tuner.aims else tuner.search(among, budget)  # type: ignore[call-arg]
     trials: list[TrialResult] = []
     first = 0
     began = 0.0
@@ -281,7 +282,7 @@ def _search(
                 first += sum(trial.size)
             trials.append(TrialResult.of(trial.values, regrets))
             began = began or time.monotonic()  # compiling does not count
-            if goal and goal.within is not None:
+            if goal.within is not None:
                 told.expect(min(first, budget - first))  # nobody knows: as much again
             late = time.monotonic() - began > most
             trial = search.throw(Enough(regrets)) if late else search.send(regrets)
@@ -307,9 +308,7 @@ def check_trial(tuner: Tuner, trial: Trial) -> None:
         raise Fault(f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}.")
 
 
-def goal_of(
-    tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget: Any = None, max_time: Any = None
-) -> Goal:
+def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget: Any, max_time: Any) -> Goal:
     """How sure the search must be, and of what."""
     for name, limit in (("max_time", max_time), ("within", within)):
         if limit is not None and not tuner.aims:
@@ -326,13 +325,6 @@ def goal_of(
         ):
             raise BadRequest(f"`0 < {name} <= {top:g}` must hold (2% is 0.02), but got {name}={share!r}.")
     return Goal(None if within is None else float(within), float(confidence))
-
-
-def reached(belief: Belief | None, goal: Goal) -> bool | None:
-    """Whether a wanted precision was reached; None if none was wanted or the tuner does not say."""
-    if goal.within is None or belief is None:
-        return None
-    return belief.gap <= goal.within * abs(belief.mean) and not belief.misfit
 
 
 def _validated(job: Job, params: Floats, size: int | None, jobs: int | None, told: _Told) -> Floats:

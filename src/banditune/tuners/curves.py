@@ -192,13 +192,12 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
         np.where(count > 0, dispersion / np.maximum(count, 1) / level, UNKNOWN),
         runs,
         by_point(regrets) / np.maximum(runs, 1),
-        scale**2 * np.maximum(expected, own_variance(by_point, lost)),
+        scale**2 * np.maximum(expected, own_variance(by_point, runs, lost)),
     )  # fmt: skip
 
 
-def own_variance(by_point: Any, lost: Floats) -> Floats:
+def own_variance(by_point: Any, runs: Floats, lost: Floats) -> Floats:
     """The variance of the runs at every point; 0 where there are fewer than two."""
-    runs = by_point(np.ones_like(lost))
     mean = by_point(lost) / np.maximum(runs, 1)
     return np.asarray(np.maximum(by_point(lost**2) - runs * mean**2, 0) / np.maximum(runs - 1, 1), np.float64)
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.contracts import Enough, Floats, Found, Goal, Integers, Range, Search, Trial, Tuner
+from banditune.contracts import SPEND, Enough, Floats, Found, Goal, Integers, Range, Search, Trial, Tuner
 from banditune.results import Belief
 from banditune.tuners.curves import Fit, Library, drawn_curves, fit, library_of, mean_curve
+from banditune.tuners.dips import highest_between
 from banditune.tuners.grid import check_budget
 
 BATCHES = 12
@@ -38,9 +39,6 @@ SAFETY = 0.5
 and no smooth curve shows all there is, as UCB1's steps.
 """
 
-SPEND = Goal(None, 0.95)
-"""No precision is wanted: the budget is spent."""
-
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """A flat region is within the smallest of these of the lowest regret that can be said."""
 
@@ -52,11 +50,10 @@ class Searches:
     """Searches in lock-step: `ask` says where all of them run next, `tell` what was lost there."""
 
     def __init__(
-        self, library: Library, searches: int, budget: int, rng: np.random.Generator, few: bool = False
+        self, library: Library, searches: int, budget: int, rng: np.random.Generator, start: float = START
     ) -> None:
         self.library, self.budget, self.rng = library, budget, rng
-        share = 0 if few else START * budget
-        first = np.repeat(library.start, max(2, int(share / len(library.start))))
+        first = np.repeat(library.start, max(2, int(start * budget / len(library.start))))
         self.next: Integers = np.tile(first, (searches, 1))
         self.size = max(1, -(-(budget - first.size) // BATCHES))
         self.at: Integers = np.empty((searches, 0), int)
@@ -88,8 +85,13 @@ class Searches:
         return self.fitted
 
 
+def one_search(found: Fit, search: int) -> Fit:
+    """What one search of many believes."""
+    return Fit(*(array[search : search + 1] for array in found))
+
+
 class View(NamedTuple):
-    """What is believed of one width: the place of the answer, and curves to say how sure it is."""
+    """What one search believes: the place of the answer, and curves to say how sure it is."""
 
     answer: int
     mean: Floats
@@ -98,7 +100,7 @@ class View(NamedTuple):
 
 def view(library: Library, found: Fit, search: int = 0) -> View:
     """The lowest point of the expected curve of one search, and curves drawn from what is believed."""
-    one = Fit(*(array[search : search + 1] for array in found))
+    one = one_search(found, search)
     mean = mean_curve(library, one)[0]
     # The same runs, the same words: the numbers come from a stream of their own.
     curves = drawn_curves(library, one, DRAWS, np.random.default_rng(int(one.runs.sum())))[0]
@@ -152,14 +154,10 @@ def peak_of(found: Fit, alarm: float = 0.05) -> tuple[int, ...]:
     if count < 3:
         return ()
     mean, square = found.mean[0, points], found.variance[0, points] / found.runs[0, points]
-    above = np.subtract.outer(mean, mean) / np.sqrt(np.add.outer(square, square))
-    left = np.where(np.tri(count, k=-1, dtype=bool), above, -np.inf)
-    right = np.where(np.tri(count, k=-1, dtype=bool).T, above, -np.inf)
-    lesser = np.minimum(left.max(axis=1), right.max(axis=1))
-    top = int(lesser.argmax())
-    if lesser[top] <= NormalDist().inv_cdf(1 - alarm / (count * (count - 1))):
+    height, triple = highest_between(np.subtract.outer(mean, mean) / np.sqrt(np.add.outer(square, square)))
+    if height <= NormalDist().inv_cdf(1 - alarm / (count * (count - 1))):
         return ()
-    return int(points[left[top].argmax()]), int(points[top]), int(points[right[top].argmax()])
+    return tuple(int(points[place]) for place in triple)
 
 
 def misfit(library: Library, found: Fit, mean: Floats, alarm: float = 0.01) -> bool:
@@ -217,8 +215,11 @@ class TwoPart(Tuner):
         least = 2 * len(library.start)
         check_budget(budget, least, f"{self}, which starts with {least} runs", "raise it")
         wanted = goal.within is not None
-        room = SAFETY if wanted else 1.0
-        searches = Searches(library, 1, budget, np.random.default_rng(0), few=wanted)
+        searches = Searches(library, 1, budget, np.random.default_rng(0), start=0.0 if wanted else START)
+
+        def answer() -> Found:
+            return belief_of(library, searches.fit(), among, goal.confidence, SAFETY if wanted else 1.0)
+
         try:
             while searches.left > 0:
                 places = searches.ask(max(20, searches.regrets.shape[1] // GROWTH) if wanted else None)
@@ -227,17 +228,9 @@ class TwoPart(Tuner):
                 values = tuple(value_at(among, width) for width in library.points[points])
                 regrets = yield Trial(values, tuple(counts.tolist()))
                 searches.tell(np.concatenate(regrets)[None])
-                if reached(library, searches.fit(), goal):
+                enough = goal.within is not None and searches.regrets.shape[1] >= MOST
+                if enough and answer().belief.keeps(goal.within):
                     break
         except Enough as last:
             searches.tell(np.concatenate(last.args[0])[None])
-        return belief_of(library, searches.fit(), among, goal.confidence, room)
-
-
-def reached(library: Library, found: Fit, goal: Goal) -> bool:
-    """Whether no other width is better by more than the wanted share of the regret, and the runs speak for the fit."""
-    if goal.within is None:
-        return False
-    seen = view(library, found)
-    close = gap_of(seen, goal.confidence) <= SAFETY * goal.within * abs(float(seen.mean[seen.answer]))
-    return close and found.runs.sum() >= MOST and not misfit(library, found, seen.mean)
+        return answer()
