@@ -115,7 +115,7 @@ class Setting(NamedTuple):
     horizon: int
     features: Floats
     """A row per dimension and a column per arm."""
-    options: Floats
+    options: NDArray[Any]
 
 
 class Instance(NamedTuple):
@@ -319,8 +319,8 @@ class Policy:
     def check(self, features: Floats, horizon: int) -> None:
         """Refuse features (instances, dims, arms) that the policy cannot work with."""
 
-    def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
-        """Fixed numbers that the scalar functions find in `setting.options`."""
+    def options(self, arms: int, dims: int, horizon: int) -> Sequence[float] | NDArray[Any]:
+        """Fixed numbers that the scalar functions find in `setting.options`; an array, of any type, is a table."""
         return ()
 
 

@@ -23,7 +23,7 @@ from numba import config, cuda, types
 from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Problem, Team
 from banditune.engine import bind, grid, loop, run
 from banditune.engine.devices import simulated
-from banditune.engine.run import BLOCK, Job, constant, dims_of, read_only, shortcut_for, slots_for
+from banditune.engine.run import BLOCK, Job, constant, dims_of, numbers_of, shortcut_for, slots_for
 
 PIECE = 1 << 20
 """Threads in a piece of the work: a few times what fills a GPU, few enough for a progress bar."""
@@ -336,7 +336,7 @@ class Work:
         given = (job.problem.options(), params, job.policy.options(arms, dims, job.horizon))
         # An array of no length has no address on a GPU.
         self.options, self.values, self.policy_options = (
-            cuda.to_device(read_only(numbers if len(numbers) else (0.0,))) for numbers in given
+            cuda.to_device(numbers_of(numbers if len(numbers) else (0.0,))) for numbers in given
         )
         self.steps = cuda.to_device(at)
 

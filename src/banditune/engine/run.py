@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Policy, Problem
 from banditune.engine import loop
@@ -134,6 +135,15 @@ def read_only(numbers: Any) -> Floats:
     return array
 
 
+def numbers_of(options: Any) -> NDArray[Any]:
+    """Options as scalar code reads them; an array is a table, which keeps its type and is not copied."""
+    if not isinstance(options, np.ndarray):
+        return read_only(options)
+    table = np.asarray(options).view()
+    table.setflags(write=False)
+    return table
+
+
 def tasks(job: Job, rows: int, runs: range, workers: int) -> Iterator[tuple[int, range]]:
     """Cut the runs into (block, runs within the block) of about `TASK` rounds, and so that every worker has some."""
     rounds = TASK // (1 + 2 * job.problem.dims)
@@ -212,7 +222,7 @@ def play_parts(job: Job, parts: Sequence[Part], jobs: int | None, progress: Call
     at = np.array(job.at or (job.horizon,), np.int64)
     stop = np.zeros(1, np.int64)
     problem_options = read_only(job.problem.options())
-    policy_options = read_only(job.policy.options(arms, job.problem.dims, job.horizon))
+    policy_options = numbers_of(job.policy.options(arms, job.problem.dims, job.horizon))
 
     def arguments(
         part: Part, means: Floats, features: Floats, first: int, to: Floats, trouble: Floats

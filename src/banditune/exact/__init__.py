@@ -1,0 +1,1 @@
+"""What can be computed rather than simulated: indices, optimal values, exact regrets, and bounds for any policy."""

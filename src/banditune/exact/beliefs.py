@@ -1,0 +1,62 @@
+"""Beta posteriors on nodes, for integrals over them that are exact to about twelve digits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats
+
+STEP = 2.0**-8
+NODES = np.arange(-1856, 1857) * STEP
+"""Trapezoid rule in u, where theta = expit(sinh(u)): exponentially accurate for shapes from about 0.04 to 50,000."""
+
+LOGITS = np.sinh(NODES)
+THETA = np.exp(-np.logaddexp(0, -LOGITS))
+
+
+@lru_cache(maxsize=4000)
+def weights(a: float, b: float) -> Floats:
+    """Probabilities of a Beta(a, b) at the nodes: they sum to one, and sums over them are integrals."""
+    log_density = -a * np.logaddexp(0, -LOGITS) - b * np.logaddexp(0, LOGITS)
+    found: Floats = np.cosh(NODES) * np.exp(log_density - log_density.max())
+    found /= found.sum()
+    if max(found[0], found[-1]) > 1e-12 or abs(found[::2].sum() - 0.5) > 1e-5:
+        raise BadRequest(
+            f"the shapes of a Beta distribution must be between about 0.04 and 50,000 for exact integrals, but got "
+            f"({a:g}, {b:g}); simulate instead."
+        )
+    found.setflags(write=False)
+    return found
+
+
+@lru_cache(maxsize=4000)
+def distribution(a: float, b: float) -> Floats:
+    """The distribution function of a Beta(a, b) at the nodes.
+
+    The weights are a smooth function of the node's number that is zero at both ends, so their Fourier series, integrated
+    term by term, is the integral to about fourteen digits; a running sum would only have five.
+    """
+    density = weights(a, b)
+    count = len(density)
+    waves = np.fft.rfft(density)[1:] / (2j * np.pi * np.arange(1, count // 2 + 1) / count)
+    wave = np.fft.irfft(np.concatenate([[0], waves]), count)
+    found: Floats = np.arange(count) / count + wave - wave[0]
+    found.setflags(write=False)
+    return found
+
+
+def expected_max(shapes: Sequence[tuple[float, float]]) -> float:
+    """The expected largest of independent Beta variables."""
+    below = np.ones_like(THETA)
+    for a, b in shapes:
+        below = below * distribution(a, b)
+    # E max = integral of P(max > theta) d theta; d theta = theta (1 - theta) cosh(u) du.
+    return float(STEP * np.sum((1 - below) * THETA * (1 - THETA) * np.cosh(NODES)))
+
+
+def win_probability(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """P(X > Y) for independent X ~ Beta(*first) and Y ~ Beta(*second)."""
+    return float(weights(*first) @ distribution(*second))

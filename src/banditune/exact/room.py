@@ -1,0 +1,93 @@
+"""Large tables: refused before the work if they do not fit into memory, kept on disk once they are made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditune.contracts import BadRequest, plain
+from banditune.engine.bind import cache_folder
+
+SHARE = 0.8
+"""This much of the free memory may be used."""
+
+
+def check_fits(what: str, bytes_for: Callable[[int], float], horizon: int) -> None:
+    """Refuse a horizon whose tables do not fit, and say which would; `bytes_for` grows with the horizon."""
+    free = SHARE * free_memory()
+    if bytes_for(horizon) <= free:
+        return
+    low, high = 0, horizon
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if bytes_for(middle) <= free else (low, middle)
+    raise BadRequest(
+        f"{what} must fit into memory, but at horizon={horizon} it needs {gib(bytes_for(horizon))} of "
+        f"{gib(free_memory())} that are free; the largest horizon that fits is {low}."
+    )
+
+
+def gib(size: float) -> str:
+    """Bytes in words."""
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 / 10 else f"{size / 2**20:,.1f} MiB"
+
+
+def free_memory() -> float:
+    """Bytes that this process can still have: of the machine, and of its control group where there is one."""
+    found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))] if hasattr(os, "sysconf") else []
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            found = [float(line.split()[1]) * 1024]
+    limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}")[:1] for name in ("max", "current"))
+    if limit and used and limit[0].isdigit():
+        found.append(max(0.0, float(limit[0]) - float(used[0])))
+    return min(found, default=float(2**32))
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def kept(name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int) -> NDArray[Any]:
+    """A table from disk, by its name and arguments, or made now and kept; it is read-only.
+
+    A file that is damaged, or of another kind or size than wanted, is made again.
+    """
+    folder = cache_folder()
+    path = None
+    if folder is not None:
+        told = json.dumps([name, plain(arguments), np.dtype(dtype).str, size])
+        path = folder / "tables" / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:20]}.npy"
+        try:
+            found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+            if found.dtype == dtype and found.shape == (size,):
+                return found
+        except (OSError, ValueError, EOFError):
+            pass
+    made = make()
+    made.setflags(write=False)
+    if path is not None:
+        _write(path, made)
+    return made
+
+
+def _write(path: Path, table: NDArray[Any]) -> None:
+    """Write a table, whole or not at all; a full disk only costs making it again."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(part, "wb") as file:
+            np.save(file, table, allow_pickle=False)
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
