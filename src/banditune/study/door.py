@@ -23,6 +23,10 @@ LONGEST = 2**31
 """The longest horizon: an arm's pulls fill one 32-bit word of an address."""
 
 
+REWARDS = ("real", "unit", "binary")
+"""Kinds of rewards; each kind is one of those before it, too."""
+
+
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST - 1) -> int:
     """A whole number, not too small and not absurdly large; 1e4 will do."""
     if isinstance(value, float) and value.is_integer():
@@ -75,10 +79,13 @@ def job_of(
             f"`horizon >= arms` must hold for {policy.name}, which pulls every arm once, but got horizon={horizon} and "
             f"arms={problem.arms}; raise the horizon or choose another policy."
         )
-    if policy.rewards == "unit" and problem.rewards == "real":
+    if REWARDS.index(policy.rewards) > REWARDS.index(problem.rewards):
+        pays = {"real": "any real number", "unit": "any number in [0, 1]"}[problem.rewards]
+        needs = {"unit": "rewards in [0, 1]", "binary": "rewards of 0 or 1"}[policy.rewards]
+        plain = "gaussian-ts or ucb1" if problem.rewards == "real" else "ts or ucb1"
         raise BadRequest(
-            f"{policy.name} needs rewards in [0, 1], but the problem {problem.name!r} pays any real number; use "
-            f"{'linucb or lints' if problem.dims else 'gaussian-ts or ucb1'} there."
+            f"{policy.name} needs {needs}, but the problem {problem.name!r} pays {pays}; use "
+            f"{'linucb or lints' if problem.dims else plain} there."
         )
     if policy.needs_features and not problem.dims:
         raise BadRequest(
