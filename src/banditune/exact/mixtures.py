@@ -20,7 +20,7 @@ from banditune.exact.two_arms import TIE, check_horizon
 from banditune.problems import Mixture
 
 SAME = 1e-10
-"""Beliefs are the same whose log-weights are the same to about this."""
+"""Beliefs whose log-weights differ by less than about this share a node: a value moves by less than this a step."""
 
 FORGOTTEN = -55.0
 """An instance whose log-weight, relative to the largest, is below this is ruled out.
@@ -32,6 +32,10 @@ horizon^2 instances e^-55: for horizon 10,000 and ten instances 1e-15.
 RULED_OUT = 2.0**60
 """What stands for an instance that is ruled out, in whole multiples of `SAME`; no log-weight is as large."""
 
+KEPT = 16
+WORK, WORK_PER_INSTANCE = 128, 80
+"""Bytes for a node and an arm: of a layer, and of all that is needed while it is made."""
+
 VERSION = 1
 """Part of a table's name on disk: raised when tables are made in another way."""
 
@@ -41,11 +45,6 @@ class Layer(NamedTuple):
 
     chances: Floats
     after: NDArray[np.int32]
-
-    @property
-    def bytes(self) -> int:
-        """How much memory it takes."""
-        return self.chances.nbytes + self.after.nbytes
 
 
 def optimal_reward(means: Any, weights: Any, horizon: int) -> float:
@@ -75,14 +74,16 @@ def layers(problem: Mixture, horizon: int) -> list[Layer]:
     """Every belief that can be reached in each step, whatever is pulled."""
     means, logs = instances_of(problem)
     made: list[Layer] = []
-    used = [0.0]
+    kept: list[float] = []
     free = room.free_memory()
     for step in range(horizon):
-        if used[-1] + work(logs, means) > room.SHARE * free:
-            raise BadRequest(too_large(used, horizon, free))
+        nodes, arms = logs.shape[1], means.shape[1]
+        kept.append(sum(kept[-1:]) + KEPT * nodes * arms)
+        work = (WORK + WORK_PER_INSTANCE * len(means)) * nodes * arms
+        if kept[-1] + work > room.SHARE * free:
+            raise BadRequest(too_large(kept, horizon, free))
         layer, logs = next_layer(means, logs, last=step == horizon - 1)
         made.append(layer)
-        used.append(used[-1] + layer.bytes)
     return made
 
 
@@ -92,13 +93,6 @@ def instances_of(problem: Mixture) -> tuple[Floats, Floats]:
     means, same = np.unique(np.array(problem.means)[weights > 0], axis=0, return_inverse=True)
     logs = np.log(np.bincount(same.reshape(-1), weights[weights > 0]))
     return means, (logs - logs.max())[:, None]
-
-
-def work(logs: Floats, means: Floats) -> float:
-    """Bytes that are needed only while a layer is made."""
-    instances, nodes = logs.shape
-    followers = 2 * nodes * means.shape[1]
-    return float(followers * (40 * instances + 64))
 
 
 def next_layer(means: Floats, logs: Floats, *, last: bool) -> tuple[Layer, Floats]:
@@ -147,16 +141,18 @@ def merged(logs: Floats) -> tuple[Integers, NDArray[np.int32]]:
             return met, which
 
 
-def too_large(used: list[float], horizon: int, free: float) -> str:
-    """A sentence for a horizon whose layers do not fit; the estimate goes on growing as in the second half so far."""
-    reached = len(used) - 1
-    half = max(1, reached // 2)
-    growth = math.log(used[reached] / used[half]) / math.log(reached / half) if reached > half else 1.0
-    needed = used[reached] * (horizon / max(1, reached)) ** growth
+def too_large(kept: list[float], horizon: int, free: float) -> str:
+    """A sentence for a horizon that does not fit, where kept[n - 1] bytes are kept for horizon n, the last one too many.
+
+    Its bytes are estimated as if they went on growing as they did over the second half of these.
+    """
+    known = len(kept)
+    half = max(1, known // 2)
+    growth = math.log(kept[-1] / kept[half - 1]) / math.log(known / half) if known > 1 else 1.0
     return (
-        f"the beliefs of all steps must fit into memory, but at horizon={horizon} they need about {room.gib(needed)} of "
-        f"{room.gib(free)} that are free (they grew like horizon^{growth:.1f} up to horizon {reached}); the largest "
-        f"horizon that fits is {reached}."
+        f"the beliefs of all steps must fit into memory, but at horizon={horizon} they need about "
+        f"{room.gib(kept[-1] * (horizon / known) ** growth)} of {room.gib(free)} that are free (they grew like "
+        f"horizon^{growth:.1f} up to horizon {known}); the largest horizon that fits is {known - 1}."
     )
 
 
