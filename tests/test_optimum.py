@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.contracts import label
 from banditune.exact import mixtures, room, two_arms
 from banditune.exact.mixtures import OptimalMixture, optimal_machine
 from banditune.exact.optimum import optimal_policy, optimum
@@ -346,6 +347,13 @@ def test_tables_are_kept_and_made_again_when_damaged(module, maker, policy, monk
     assert len(calls) == 2
     policy.options(2, 0, 21)
     assert len(calls) == 3
+
+
+def test_the_policies_are_told_by_their_names_and_priors():
+    assert [label(Optimal()), label(optimal_policy(bt.Bernoulli(arms=2)))] == ["optimal", "optimal"]
+    assert label(Optimal([(1, 1), (2, 1)])) == "optimal(prior=((1, 1), (2, 1)))"
+    assert label(OptimalMixture()) == "optimal-mixture"
+    assert hash(OptimalMixture([[0.6, 0.4], [0.4, 0.6]])) == hash(OptimalMixture())
 
 
 def test_what_cannot_be_computed_is_refused():

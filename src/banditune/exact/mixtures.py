@@ -20,7 +20,7 @@ from banditune.exact.two_arms import TIE, check_horizon
 from banditune.problems import Mixture
 
 SAME = 1e-10
-"""Beliefs whose log-weights differ by less than about this share a node: a value moves by less than this a step."""
+"""Beliefs whose log-weights differ by less than about this, as rounding may do, share a node."""
 
 FORGOTTEN = -55.0
 """An instance whose log-weight, relative to the largest, is below this is ruled out.
@@ -48,7 +48,10 @@ class Layer(NamedTuple):
 
 
 def optimal_reward(means: Any, weights: Any, horizon: int) -> float:
-    """The largest expected total reward on Bernoulli arms whose means are row i of `means` with probability weights[i]."""
+    """The largest expected total reward on Bernoulli arms whose means are row i of `means` with probability weights[i].
+
+    Up to rounding: for horizon 10,000 about 1e-9.
+    """
     value = 0.0
     for values, _ in backward(layers(Mixture(means, weights), check_horizon(horizon))):
         value = float(values[0])
@@ -63,9 +66,8 @@ def optimal_machine(means: Any, weights: Any, horizon: int) -> NDArray[np.int32]
     problem, horizon = Mixture(means, weights), check_horizon(horizon)
 
     def make() -> NDArray[Any]:
-        # The list is emptied from its end while it is filled at its front: what is kept never grows.
-        moves = [move for _, move in backward(layers(problem, horizon))]
-        return reachable(moves)
+        # Each layer is given up for its moves, which are smaller: no more is kept than before.
+        return reachable([move for _, move in backward(layers(problem, horizon))])
 
     return room.kept("optimal-mixture", [VERSION, problem.means, problem.weights, horizon], make, np.int32, None)
 
@@ -246,7 +248,7 @@ class OptimalMixture(Policy):
     def __post_init__(self) -> None:
         checked = Mixture(self.means, self.weights)
         object.__setattr__(self, "means", checked.means)
-        object.__setattr__(self, "weights", checked.weights)
+        object.__setattr__(self, "weights", None if self.weights is None else checked.weights)
 
     def memory(self, arms: int, dims: int) -> int:
         return 1

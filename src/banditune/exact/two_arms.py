@@ -206,7 +206,7 @@ class Optimal(TotalsPolicy):
 
     def __post_init__(self) -> None:
         prior = pairs(self.prior, 2, first="a", second="b", first_positive=True)
-        object.__setattr__(self, "prior", prior)
+        object.__setattr__(self, "prior", prior[0] if len(prior) == 1 else prior)
 
     def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.uint16]:
         if arms != 2:
