@@ -58,10 +58,10 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def kept(name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int) -> NDArray[Any]:
+def kept(name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int | None) -> NDArray[Any]:
     """A table from disk, by its name and arguments, or made now and kept; it is read-only.
 
-    A file that is damaged, or of another kind or size than wanted, is made again.
+    A file that is damaged, or of another kind or size than wanted, is made again; a size of None is any.
     """
     folder = cache_folder()
     path = None
@@ -70,7 +70,7 @@ def kept(name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any
         path = folder / "tables" / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:20]}.npy"
         try:
             found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-            if found.dtype == dtype and found.shape == (size,):
+            if found.dtype == dtype and found.ndim == 1 and size in (None, len(found)):
                 return found
         except (OSError, ValueError, EOFError):
             pass
