@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from banditune.contracts import Floats, Integers, scalar
 from banditune.engine.bind import kernel
@@ -27,6 +28,11 @@ class Layer:
 
     A row is found through a table of hashes, but whole rows are compared: what is merged is equal bit by bit.
     """
+
+    count: int
+    _words: Integers
+    _chances: Floats
+    _table: NDArray[np.int32]
 
     def __init__(self, width: int, size: int) -> None:
         self.width = width

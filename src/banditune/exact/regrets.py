@@ -20,9 +20,8 @@ import numpy as np
 from banditune.contracts import BadRequest, Fault, Floats, Integers, Policy, Problem, Setting, Slot
 from banditune.engine.bind import compile_for, kernel
 from banditune.engine.run import Job, broken, dims_of, numbers_of, read_only, who
-from banditune.exact import beliefs
+from banditune.exact import beliefs, room
 from banditune.exact.layers import Full, Layer, bytes_for
-from banditune.exact.room import check_fits, free_memory, gib
 from banditune.policies.arms import start_totals, update_totals, view_totals
 from banditune.policies.simple import choose_epsilon_greedy
 from banditune.policies.thompson import choose_sample, start_successes, update_success, view_successes
@@ -159,10 +158,11 @@ def too_large(job: Job, counted: list[int], needed: float) -> str:
     fits = len(counted)
     middle = (fits - 1) // 2
     power = math.log(counted[-1] / counted[middle]) / math.log(fits / (middle + 1)) if middle > 0 else 1.0
+    wanted, free = room.gib(needed * (job.horizon / (fits + 1)) ** power), room.gib(room.free_memory())
     return (
-        f"the states of {job.policy.name} on {job.problem.arms} arms must fit into memory, but those of horizon="
-        f"{job.horizon} would need about {gib(needed * (job.horizon / (fits + 1)) ** power)} of {gib(free_memory())} that "
-        f"are free, by the growth so far; the largest horizon that fits is about {fits}."
+        f"the states of {job.policy.name} on {job.problem.arms} arms must fit into memory, but at horizon={job.horizon} "
+        f"they would need about {wanted} of {free} that are free, by their growth so far; the largest horizon that fits is "
+        f"about {fits}."
     )
 
 
@@ -183,7 +183,7 @@ def player_for(job: Job, params: Floats) -> Player:
     if drawing is None or not drawing.draws(params):
         width = arms + policy.memory(arms, job.problem.dims)
         return Player(job, width, Script(job, params, options).turns)
-    check_fits(
+    room.check_fits(
         f"the states of {policy.name} on {arms} arms", lambda horizon: all_states_bytes(arms, horizon), job.horizon
     )
     return Player(job, arms, Draw(lambda counts: drawing.chances(params, options, counts)).turns)
@@ -335,16 +335,17 @@ DRAWING: Mapping[tuple[Callable[..., Any], ...], Drawing] = MappingProxyType(
 # Policies that draw nothing.
 
 
-def play_states(lost, won, features, options, horizon, step, params, key, cursor, chosen, trouble):
-    """The kernel: one step from every state. `lost` has the memory before and then after a failure, `won` after a success.
+def play_states(after, features, options, horizon, step, params, key, cursor, chosen, trouble):
+    """The kernel: one step from every state.
 
-    Stops with the state and the culprit in `trouble` where an arm is bad.
+    `after[0]` has the memory of every state before the step, and that after a failure when it returns; `after[1]` has that
+    after a success. Stops with the state and the culprit in `trouble` where an arm is bad.
     """
     arms = features.shape[1]
     setting = known(Setting(arms, features.shape[0], horizon, features, options))
     stream = Stream(key, key, cursor)
-    for place in range(lost.shape[0]):
-        state = view(lost[place], setting)
+    for place in range(after.shape[1]):
+        state = view(after[0, place], setting)
         if step == 0:
             start(state, setting)
         picked = choose(state, setting, step, params, stream)
@@ -353,10 +354,10 @@ def play_states(lost, won, features, options, horizon, step, params, key, cursor
             return
         arm = int(picked)
         chosen[place] = arm
-        for number in range(lost.shape[1]):
-            won[place, number] = lost[place, number]
-        update(state, setting, arm, 0.0, stream)
-        update(view(won[place], setting), setting, arm, 1.0, stream)
+        for number in range(after.shape[2]):
+            after[1, place, number] = after[0, place, number]
+        for reward in range(2):
+            update(view(after[reward, place], setting), setting, arm, 1.0 * reward, stream)
 
 
 @dataclass(frozen=True)
@@ -374,7 +375,7 @@ class Script:
         slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
         found = kernel(play_states, slots | dims_of(policy, self.job.problem))
         size = policy.memory(self.job.problem.arms, self.job.problem.dims)
-        compile_for(found, self._arguments(np.zeros((1, size)), 0, *self._answers(1)), who(self.job))
+        compile_for(found, self._arguments(np.zeros((2, 1, size)), 0), who(self.job))
         return found
 
     def turns(self, step: int, words: Integers, size: int) -> Iterator[Turn]:
@@ -382,19 +383,20 @@ class Script:
         arms = self.job.problem.arms
         for at in parts(len(words), size):
             counts = words[at, :arms]
-            lost = np.ascontiguousarray(words[at, arms:]).view(np.float64).copy()
-            chosen, won = self._play(step, counts, lost)
-            pulled = counts.copy()
-            pulled[np.arange(len(counts)), chosen] += PULL
-            paid = pulled.copy()
-            paid[np.arange(len(counts)), chosen] += 1
-            yield Turn(at, chosen, 1.0, with_memory(pulled, lost), with_memory(paid, won))
+            after = np.empty((2, *words[at, arms:].shape))
+            after[0] = words[at, arms:].view(np.float64)
+            chosen = self._play(step, counts, after)
+            lost = counts.copy()
+            lost[np.arange(len(lost)), chosen] += PULL
+            won = lost.copy()
+            won[np.arange(len(won)), chosen] += 1
+            yield Turn(at, chosen, 1.0, with_memory(lost, after[0]), with_memory(won, after[1]))
 
-    def _play(self, step: int, counts: Integers, lost: Floats) -> tuple[Integers, Floats]:
-        """The chosen arms and the memory after a success; `lost` becomes the memory after a failure."""
-        cursor, chosen, trouble = self._answers(len(lost))
+    def _play(self, step: int, counts: Integers, after: Floats) -> Integers:
+        """The chosen arms; memory as in `play_states`."""
+        arguments = self._arguments(after, step)
+        *_, cursor, chosen, trouble = arguments
         before = cursor.copy()
-        arguments = self._arguments(lost, step, cursor, chosen, trouble)
         compiled = self.compiled
         try:
             compiled(*arguments)
@@ -407,19 +409,13 @@ class Script:
             )
         if trouble[0] >= 0:
             raise Fault(self._complaint(step, counts[int(trouble[0])], trouble[1]))
-        return chosen, arguments[1]
+        return chosen  # type: ignore[no-any-return]
 
-    def _answers(self, size: int) -> tuple[Integers, Integers, Floats]:
-        """A stream's place, and room for what the kernel answers."""
-        return np.array([0, 0, 0, AGENT]), np.zeros(size, np.int64), np.array([-1.0, 0.0])
-
-    def _arguments(
-        self, lost: Floats, step: int, cursor: Integers, chosen: Integers, trouble: Floats
-    ) -> tuple[Any, ...]:
+    def _arguments(self, after: Floats, step: int) -> tuple[Any, ...]:
         problem = self.job.problem
         features = read_only(np.zeros((problem.dims, problem.arms)))
-        return (lost, np.empty_like(lost), features, self.options, self.job.horizon, step, self.params, 0, cursor,
-                chosen, trouble)  # fmt: skip
+        answers = np.array([0, 0, 0, AGENT]), np.zeros(after.shape[1], np.int64), np.array([-1.0, 0.0])
+        return (after, features, self.options, self.job.horizon, step, self.params, 0, *answers)
 
     def _complaint(self, step: int, counts: Integers, culprit: float) -> str:
         """What is wrong with an arm, and where it was chosen."""
