@@ -21,7 +21,7 @@ from banditune.contracts import BadRequest, Fault, Floats, Integers, Policy, Pro
 from banditune.engine.bind import compile_for, kernel
 from banditune.engine.run import Job, broken, dims_of, numbers_of, read_only, who
 from banditune.exact import beliefs, room
-from banditune.exact.layers import Full, Layer, bytes_for
+from banditune.exact.layers import Full, Layer
 from banditune.policies.arms import start_totals, update_totals, view_totals
 from banditune.policies.simple import choose_epsilon_greedy
 from banditune.policies.thompson import choose_sample, start_successes, update_success, view_successes
@@ -97,7 +97,8 @@ def mixture_means(weights: Floats, means: Floats, counts: Integers) -> Floats:
 
     A mean of 0 or 1 has an infinite logarithm, so what it rules out is counted apart.
     """
-    successes, failures = successes_of(counts), pulls_of(counts) - successes_of(counts)
+    successes = successes_of(counts).astype(np.float64)
+    failures = pulls_of(counts) - successes
     never, always = means == 0, means == 1
     log_likelihood = np.log(weights) + successes @ np.log(means + never).T + failures @ np.log1p(always - means).T
     log_likelihood[successes @ never.T + failures @ always.T > 0] = -np.inf
@@ -119,7 +120,6 @@ def successes_of(counts: Integers) -> Integers:
 class Turn(NamedTuple):
     """One step of some states: the arm that is pulled, with which chance, and the states after a failure and a success."""
 
-    at: slice
     arm: Integers
     chance: Any
     lost: Integers
@@ -138,14 +138,17 @@ def expected_reward(player: Player, prior: Prior) -> float:
         for step in range(job.horizon):
             last = step + 1 == job.horizon
             following = Layer(player.width, 1 if last else int(layer.count * 1.1) + 2 * min(size, layer.count) + 16)
-            for turn in player.turns(step, layer.words, size):
-                counts = layer.words[turn.at, :arms]
-                pays = np.take_along_axis(prior.means(counts), turn.arm[:, None], axis=1)[:, 0]
-                chance = layer.chances[turn.at] * turn.chance
-                earned += float(chance @ pays)
-                if not last:
-                    following.add(turn.lost, chance * (1 - pays))
-                    following.add(turn.won, chance * pays)
+            turns = player.turns(step, layer.words)
+            for at in parts(layer.count, size):
+                means = prior.means(layer.words[at, :arms])
+                for turn in turns(at):
+                    pays = means[np.arange(len(means)), turn.arm]
+                    chance = layer.chances[at] * turn.chance
+                    earned += float(chance @ pays)
+                    # After the last step nobody asks for the states.
+                    if not last:
+                        following.add(turn.lost, chance * (1 - pays))
+                        following.add(turn.won, chance * pays)
             layer = following
             counted.append(layer.count)
     except Full as full:
@@ -166,13 +169,17 @@ def too_large(job: Job, counted: list[int], needed: float) -> str:
     )
 
 
+Turns = Callable[[slice], Iterator[Turn]]
+"""What can happen in some of a layer's states."""
+
+
 class Player(NamedTuple):
-    """How a policy goes one step ahead: `turns(step, words, size)`, for parts of at most `size` of the states `words`."""
+    """How a policy goes one step ahead: `turns(step, words)`, for the states of a layer."""
 
     job: Job
     width: int
     """Words of a state."""
-    turns: Callable[[int, Integers, int], Iterator[Turn]]
+    turns: Callable[[int, Integers], Turns]
 
 
 def player_for(job: Job, params: Floats) -> Player:
@@ -183,9 +190,8 @@ def player_for(job: Job, params: Floats) -> Player:
     if drawing is None or not drawing.draws(params):
         width = arms + policy.memory(arms, job.problem.dims)
         return Player(job, width, Script(job, params, options).turns)
-    room.check_fits(
-        f"the states of {policy.name} on {arms} arms", lambda horizon: all_states_bytes(arms, horizon), job.horizon
-    )
+    what = f"the table of all counts of {arms} arms, for {policy.name},"
+    room.check_fits(what, lambda horizon: all_counts_bytes(arms, horizon), job.horizon)
     return Player(job, arms, Draw(lambda counts: drawing.chances(params, options, counts)).turns)
 
 
@@ -212,22 +218,34 @@ class Draw:
 
     chances: Callable[[Integers], Floats]
 
-    def turns(self, step: int, words: Integers, size: int) -> Iterator[Turn]:
+    def turns(self, step: int, words: Integers) -> Turns:
         """Every arm in turn."""
         chances = self.chances(words)
-        for at in parts(len(words), size):
+
+        def turns(at: slice) -> Iterator[Turn]:
             for arm in range(words.shape[1]):
-                lost = words[at].copy()
-                lost[:, arm] += PULL
-                won = lost.copy()
-                won[:, arm] += 1
-                yield Turn(at, np.full(len(lost), arm), chances[at, arm], lost, won)
+                chosen = np.full(len(words[at]), arm)
+                yield Turn(chosen, chances[at, arm], *pulled(words[at], chosen))
+
+        return turns
 
 
-def all_states_bytes(arms: int, horizon: int) -> float:
+def all_counts_bytes(arms: int, horizon: int) -> float:
     """Memory for all counts that there are before the last step: two layers, chances, and room to sort."""
-    states = math.comb(horizon - 1 + 2 * arms - 1, 2 * arms - 1)
-    return 2.5 * bytes_for(arms, states) + states * (24.0 * arms + 64)
+    kinds = 2 * arms - 1
+    logarithm = math.lgamma(horizon + kinds) - math.lgamma(kinds + 1) - math.lgamma(horizon)
+    # Far beyond any memory one number is as good as another.
+    states = math.exp(min(logarithm, 50.0))
+    return states * (2.5 * (8 * arms + 24) + 24 * arms + 64)
+
+
+def pulled(counts: Integers, chosen: Integers) -> tuple[Integers, Integers]:
+    """Counts after a failure and after a success of the chosen arms."""
+    lost = counts.copy()
+    lost[np.arange(len(lost)), chosen] += PULL
+    won = lost.copy()
+    won[np.arange(len(won)), chosen] += 1
+    return lost, won
 
 
 def epsilon_greedy_chances(params: Floats, options: Floats, counts: Integers) -> Floats:
@@ -322,7 +340,8 @@ def integrands(gamma: float, options: Floats, counts: Integers) -> tuple[Floats,
 DRAWING: Mapping[tuple[Callable[..., Any], ...], Drawing] = MappingProxyType(
     {
         (view_successes, start_successes, choose_sample, update_success): Drawing(
-            lambda params: params[0] >= 1e-9, thompson_chances
+            lambda params: params[0] >= 1e-9,
+            thompson_chances,  # as in `choose_sample`
         ),
         (view_totals, start_totals, choose_epsilon_greedy, update_totals): Drawing(
             lambda params: True, epsilon_greedy_chances
@@ -338,8 +357,8 @@ DRAWING: Mapping[tuple[Callable[..., Any], ...], Drawing] = MappingProxyType(
 def play_states(after, features, options, horizon, step, params, key, cursor, chosen, trouble):
     """The kernel: one step from every state.
 
-    `after[0]` has the memory of every state before the step, and that after a failure when it returns; `after[1]` has that
-    after a success. Stops with the state and the culprit in `trouble` where an arm is bad.
+    `after[0]` has the memory of every state before the step. When it returns, that is the memory after a failure, and
+    `after[1]` the memory after a success. Stops with the state and the culprit in `trouble` where an arm is bad.
     """
     arms = features.shape[1]
     setting = known(Setting(arms, features.shape[0], horizon, features, options))
@@ -378,19 +397,18 @@ class Script:
         compile_for(found, self._arguments(np.zeros((2, 1, size)), 0), who(self.job))
         return found
 
-    def turns(self, step: int, words: Integers, size: int) -> Iterator[Turn]:
+    def turns(self, step: int, words: Integers) -> Turns:
         """The arm that the policy chooses."""
         arms = self.job.problem.arms
-        for at in parts(len(words), size):
-            counts = words[at, :arms]
-            after = np.empty((2, *words[at, arms:].shape))
-            after[0] = words[at, arms:].view(np.float64)
+
+        def turns(at: slice) -> Iterator[Turn]:
+            counts, memory = words[at, :arms], words[at, arms:].view(np.float64)
+            after = np.stack([memory, memory])
             chosen = self._play(step, counts, after)
-            lost = counts.copy()
-            lost[np.arange(len(lost)), chosen] += PULL
-            won = lost.copy()
-            won[np.arange(len(won)), chosen] += 1
-            yield Turn(at, chosen, 1.0, with_memory(lost, after[0]), with_memory(won, after[1]))
+            lost, won = pulled(counts, chosen)
+            yield Turn(chosen, 1.0, with_memory(lost, after[0]), with_memory(won, after[1]))
+
+        return turns
 
     def _play(self, step: int, counts: Integers, after: Floats) -> Integers:
         """The chosen arms; memory as in `play_states`."""
