@@ -35,8 +35,9 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from banditune.contracts import Floats, scalar
+from banditune.contracts import Floats, scalar, vector
 from banditune.engine.bind import kernel
 from banditune.exact.beliefs import LOGITS, NODES, STEP, THETA, distribution, weights
 from banditune.problems.bernoulli import Bernoulli
@@ -45,10 +46,10 @@ TINY = 1e-7
 """The error, from above, that is allowed to a value of U; it is taken off."""
 
 POWERS = (0, 1, 2, 4, 8)
-PILOT = 12
+PILOT = 24
 """This many values of M are looked at to choose L."""
 
-WORK = 2e9
+WORK = 4e9
 """About as many states are visited for the final value."""
 
 
@@ -68,17 +69,17 @@ def one_arm_bound(problem: Bernoulli, horizon: int) -> float:
 
 def best_price(guess: Callable[[float, int], float], first: float) -> tuple[float, int]:
     """The price and power with the largest guess: powers rise as long as that helps."""
-    found = _climb(lambda price: guess(price, 0), first)
+    found = climb(lambda price: guess(price, 0), first)
     power = 0
     for other in POWERS[1:]:
-        tried = _climb(lambda price, other=other: guess(price, other), found[0], most=1.0 / other)  # type: ignore[misc]
+        tried = climb(lambda price, other=other: guess(price, other), found[0], most=1.0 / other)  # type: ignore[misc]
         if tried[1] <= found[1]:
             break
         found, power = tried, other
     return found[0], power
 
 
-def _climb(guess: Callable[[float], float], first: float, most: float = 1.0) -> tuple[float, float]:
+def climb(guess: Callable[[float], float], first: float, most: float = 1.0) -> tuple[float, float]:
     """A hill climb in the logarithm of the price, with steps that shrink from a factor 1.5 to 1.1."""
     price = min(first, most)
     best = guess(price)
@@ -120,39 +121,38 @@ class _Rivals:
         self.prior, self.count, self.horizon = prior, count, horizon
         self.below, self.mass = _largest(tuple(others))
         self.above = 1.0 - distribution(*prior)
-        self.scratch = np.empty((2, horizon + 2))
+        self.scratch = np.empty((3, horizon + 2))
 
     def guess(self, price: float, power: int) -> float:
         """About E[U(M)]: U - T d_0 is smooth in M, so few values of M show it; E[T d_0] is left to all nodes."""
-        places = np.searchsorted(self.below, (np.arange(PILOT) + 0.5) / PILOT)
+        places = self.places(PILOT)
         levels, start = self.values(places, price, power)
         below = distribution(*self.prior)
         loss = running_sum(STEP * below * THETA * (1 - THETA) * np.cosh(NODES))
         tail = weights(*self.prior) * price * THETA**power
         paid = tail.sum() - running_sum(tail) + price * THETA**power * below
-        return float(np.mean(levels - self.horizon * start) + self.horizon * (self.mass @ (paid - loss)))
+        return float(self.hats(places) @ (levels - self.horizon * start) + self.horizon * (self.mass @ (paid - loss)))
 
     def expected(self, price: float, power: int) -> float:
         """A lower bound of E[U(M)] by chords."""
-        places = self.places()
+        per_node = min(self.horizon**2 / 2, 6 * self.horizon**1.5)
+        places = self.places(int(np.clip(WORK / per_node, 60, 1000)))
         levels, _ = self.values(places, price, power)
         hats = self.hats(places)
         bend = price * power * (power - 1)
         slack = float(hats @ THETA[places] ** 2 - self.mass @ THETA**2)
         return float(hats @ levels) - self.horizon * bend / 2 * max(slack, 0.0) - TINY
 
-    def places(self) -> np.ndarray:
+    def places(self, wanted: int) -> NDArray[np.int64]:
         """Nodes between which chords are drawn, denser where M is more likely; M is outside with probability 1e-13."""
         inside = np.flatnonzero((self.below > 1e-13) & (self.below < 1 - 1e-13))
-        per_node = min(self.horizon**2 / 2, 10 * self.horizon**1.5)
-        wanted = int(np.clip(WORK / per_node / self.count, 60, 800))
         width = (STEP * THETA * (1 - THETA) * np.cosh(NODES))[inside]
         density = np.maximum(self.mass[inside], 0) / width
         # The loss of a chord is its length cubed times the density: even losses need this many nodes per length.
         share = np.cumsum(width * (np.cbrt(density) + 0.1))
         return np.unique(inside[np.searchsorted(share, np.linspace(share[0], share[-1], wanted)).clip(0, len(inside) - 1)])
 
-    def hats(self, places: np.ndarray) -> Floats:
+    def hats(self, places: NDArray[np.int64]) -> Floats:
         """Weights of the values at nodes in the mean of their piecewise linear interpolation.
 
         They are second differences of the integral of M's distribution function.
@@ -161,7 +161,7 @@ class _Rivals:
         slopes = np.diff(integral) / np.diff(THETA[places])
         return np.diff(slopes, prepend=0.0, append=1.0)
 
-    def values(self, places: np.ndarray, price: float, power: int) -> tuple[Floats, Floats]:
+    def values(self, places: NDArray[np.int64], price: float, power: int) -> tuple[Floats, Floats]:
         """U and d_0 at nodes."""
         a, b = self.prior
         out = np.empty((2, len(places)))
@@ -179,9 +179,11 @@ def running_sum(values: Floats) -> Floats:
     return found
 
 
-def stop_best(horizon, a, b, price, power, logits, above, pays, stops, out):
+def stop_best(horizon, a, b, price, power, logits, above, successes, pays, stops, out):
     """U and d_0 of a Beta(a, b) arm against each M = expit(logit); `above` are its prior probabilities to exceed M."""
     reach = math.log(4.0 * horizon / TINY) / 2.0
+    for s in range(horizon + 1):
+        successes[s] = a + s
     for place in range(len(logits)):
         logit = logits[place]
         rival = 1.0 / (1.0 + math.exp(-logit))
@@ -194,7 +196,7 @@ def stop_best(horizon, a, b, price, power, logits, above, pays, stops, out):
             later_low = low
             later_high = high
             low, high = band(horizon, a, b, rival, paid, reach, pulls)
-            left = horizon - pulls
+            left = float(horizon - pulls)
             total = a + b + pulls
             for s in range(low, later_low):
                 pays[s] = paid - (rival - (a + s) / (total + 1.0))
@@ -202,14 +204,22 @@ def stop_best(horizon, a, b, price, power, logits, above, pays, stops, out):
             for s in range(later_high + 1, high + 2):
                 pays[s] = price * moment(a + s, total + 1.0, power)
                 stops[s] = 0.0
-            for s in range(low, high + 1):
-                mean = (a + s) / total
-                pay = pays[s] + mean * (pays[s + 1] - pays[s])
-                go_on = stops[s] + mean * (stops[s + 1] - stops[s])
-                pays[s] = pay
-                stops[s] = go_on if go_on < left * pay else left * pay
+            part = slice(low, high + 2)
+            one_pull_back(successes[part], pays[part], stops[part], 1.0 / total, left)
         out[0, place] = stops[0]
         out[1, place] = pays[0]
+
+
+@vector
+def one_pull_back(successes, pays, stops, share, left):
+    """From d and U after a pull to those before it; the last place is that of a neighbour."""
+    for s in range(len(pays) - 1):
+        mean = successes[s] * share
+        pay = pays[s] + mean * (pays[s + 1] - pays[s])
+        go_on = stops[s] + mean * (stops[s + 1] - stops[s])
+        pays[s] = pay
+        stop = left * pay
+        stops[s] = go_on if go_on < stop else stop
 
 
 @scalar
