@@ -144,13 +144,19 @@ class _Rivals:
         return float(hats @ levels) - self.horizon * bend / 2 * max(slack, 0.0) - TINY
 
     def places(self, wanted: int) -> NDArray[np.int64]:
-        """Nodes between which chords are drawn, denser where M is more likely; M is outside with probability 1e-13."""
-        inside = np.flatnonzero((self.below > 1e-13) & (self.below < 1 - 1e-13))
+        """Nodes between which chords are drawn, denser where M is more likely.
+
+        U falls by at most T per unit of M: beyond the last node the value there is too large by T times the mean of what
+        M is beyond it, less than 1e-12; before the first it is too small.
+        """
+        inside = np.flatnonzero((self.below > 1e-13) & (self.below < 1 - 1e-13) & (abs(THETA - 0.5) < 0.5 - 1e-12))
         width = (STEP * THETA * (1 - THETA) * np.cosh(NODES))[inside]
         density = np.maximum(self.mass[inside], 0) / width
         # The loss of a chord is its length cubed times the density: even losses need this many nodes per length.
         share = np.cumsum(width * (np.cbrt(density) + 0.1))
-        return np.unique(inside[np.searchsorted(share, np.linspace(share[0], share[-1], wanted)).clip(0, len(inside) - 1)])
+        return np.unique(
+            inside[np.searchsorted(share, np.linspace(share[0], share[-1], wanted)).clip(0, len(inside) - 1)]
+        )
 
     def hats(self, places: NDArray[np.int64]) -> Floats:
         """Weights of the values at nodes in the mean of their piecewise linear interpolation.

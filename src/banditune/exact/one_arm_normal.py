@@ -1,9 +1,9 @@
 """The bound of `one_arm` for Gaussian arms, with a constant price: one table serves all M.
 
 U depends on the posterior mean m and on M through x = m - M alone. d = price - E[(M - theta)^+] is concave in x, and so is
-U, a minimum over stopping times whose paths shift with x. Going back by a pull, U is replaced by its chords on a grid, whose
-mean over the next reward is exact (`hats`): chords of a concave function are below it, so all that is found is a lower
-bound, on any grid. The grid is as fine as the steps of the posterior mean want, and coarser the earlier the pull.
+U, a minimum over stopping times whose paths shift with x. Going back by a pull, U is replaced by its chords on a grid; the
+mean of these over the next reward is exact (`hats`). Chords of a concave function are below it, so all that is found is a
+lower bound, on any grid. The grid is as fine as the steps of the posterior mean want, and coarser the earlier the pull.
 
 More than `z` posterior standard deviations above M, where pulling pays for ever, and below M - price, where it never pays,
 U is known in closed form to within `TINY` prior standard deviations, which are taken off.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,9 @@ from banditune.exact.one_arm import TINY, climb
 from banditune.exact.sampled import normal_excess
 from banditune.problems.gaussian import Gaussian
 
-FINE = 30.0
-"""The grid has this many points in a standard deviation of the posterior mean's next step, where steps are large."""
+FINE = 120.0
+"""The grid has this many points in a standard deviation of the posterior mean's next step, and fewer where steps are small:
+half a point in the last of a long horizon. With twice as many, bounds rise by 0.1% to 0.3%."""
 
 REACH = 8.3
 """A normal variable is farther than this many standard deviations from its mean with probability 1e-16."""
@@ -41,7 +43,7 @@ def one_arm_bound_normal(problem: Gaussian, horizon: int) -> float:
     constant = len(priors) * largest - sum(mean for mean, _ in priors)
 
     def found(price: float, fine: float) -> float:
-        total = horizon * (constant - (len(priors) - 1) * price)
+        total: float = horizon * (constant - (len(priors) - 1) * price)
         for (mean, sd), count in kinds.items():
             others = list(priors)
             others.remove((mean, sd))
@@ -50,7 +52,7 @@ def one_arm_bound_normal(problem: Gaussian, horizon: int) -> float:
         return total
 
     first = max(sd for _, sd in priors) / horizon**0.6
-    price, _ = climb(lambda price: found(price, FINE / 3), first, most=math.inf)
+    price, _ = climb(lambda price: found(price, FINE / 4), first, most=math.inf)
     return found(price, FINE)
 
 
@@ -59,7 +61,7 @@ def stop_levels(horizon: int, sd: float, noise: float, price: float, fine: float
     variance = 1.0 / (sd**-2.0 + np.arange(horizon + 1) / noise**2)
     steps = np.sqrt(-np.diff(variance))
     z = math.sqrt(2.0 * math.log(4.0 * horizon / TINY))
-    spacing = float(steps[-1]) * 2.0
+    spacing = float(steps[-1]) * min(horizon / 250.0, 2.0) * FINE / fine
     # The grid of a pull is coarser than fine points in a step by less than a factor of two.
     coarse = np.maximum(spacing, steps / fine / 2.0)
     half = int(np.max((price + z * np.sqrt(variance[:-1])) / coarse + REACH * steps / coarse)) + 8
@@ -73,7 +75,7 @@ def stop_levels(horizon: int, sd: float, noise: float, price: float, fine: float
 
 
 def _expected(
-    levels: Floats,
+    levels: Any,
     spacing: float,
     low: int,
     horizon: int,
@@ -82,7 +84,7 @@ def _expected(
     others: tuple[tuple[float, float], ...],
 ) -> float:
     """The mean of U's chords over the largest mean of the others."""
-    x = spacing * (low + np.arange(len(levels)))
+    x: Any = spacing * (low + np.arange(len(levels)))
     far = [spread * 9 * sd + place - mean for place, sd in others for spread in (-1, 1)]
     # Outside the table U is 0 above and linear below, so that one chord leads to each end.
     below, above = min(-max(far), x[0]) - spacing, max(-min(far), x[-1]) + spacing
@@ -109,7 +111,8 @@ def _integral(points: Floats, priors: tuple[tuple[float, float], ...]) -> Floats
     # The trapezoid rule with its first correction, which knows the slopes at both ends.
     width = np.diff(grid)
     pieces = width * (below[1:] + below[:-1]) / 2 - width**2 * np.diff(slope) / 12
-    return np.interp(points, grid, np.concatenate([[0.0], np.cumsum(pieces)]))
+    found: Floats = np.interp(points, grid, np.concatenate([[0.0], np.cumsum(pieces)]))
+    return found
 
 
 def stop_best_normal(variance, price, z, fine, spacing, now, then, weights, out):
