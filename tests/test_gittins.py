@@ -69,7 +69,7 @@ def test_the_index_grows_with_successes_and_rounds_left_and_falls_with_failures(
 def test_the_table_holds_the_indices(prior, discount, monkeypatch, tmp_path):
     monkeypatch.setattr(room, "cache_folder", lambda: tmp_path)
     horizon, rng = 60, np.random.default_rng(0)
-    table = table_of.__wrapped__(prior, horizon, discount)
+    table = table_of(prior, horizon, discount)
     assert not np.isnan(table).any()
     for _ in range(60):
         end = int(rng.integers(1, horizon + 1))
@@ -128,14 +128,16 @@ def test_arms_may_have_priors_of_their_own():
 
 def test_the_table_is_kept_on_disk_and_made_again_if_damaged(monkeypatch, tmp_path):
     monkeypatch.setattr(room, "cache_folder", lambda: tmp_path)
-    table = table_of.__wrapped__((1.0, 1.0), 12, None)
+    table = table_of((1.0, 1.0), 12, None)
     (file,) = (tmp_path / "tables").iterdir()
     before = file.stat().st_mtime_ns
-    again = table_of.__wrapped__((1.0, 1.0), 12, None)
+    room.recent.clear()
+    again = table_of((1.0, 1.0), 12, None)
     assert (again == table).all()
     assert file.stat().st_mtime_ns == before
     file.write_bytes(file.read_bytes()[:100])
-    assert (table_of.__wrapped__((1.0, 1.0), 12, None) == table).all()
+    room.recent.clear()
+    assert (table_of((1.0, 1.0), 12, None) == table).all()
     assert file.stat().st_mtime_ns != before
     assert not again.flags.writeable
 
@@ -157,7 +159,7 @@ def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeyp
         (lambda: gittins_index(-1, 0, left=5), "successes"),
         (lambda: bt.simulate(Gittins(), bt.Gaussian(arms=2), horizon=5), "rewards of 0 or 1.*any real number"),
         (lambda: bt.simulate(Gittins(), bt.BetaRewards(arms=2), horizon=5), r"any number in \[0, 1\]; use ts or ucb1"),
-        (lambda: bt.simulate(Gittins(prior=[(1, 1)] * 3), bt.Bernoulli(arms=2), horizon=5), "one pair or 2 pairs"),
+        (lambda: bt.simulate(Gittins(prior=[(1, 1)] * 3), bt.Bernoulli(arms=2), horizon=5), "or 2 such pairs"),
     ],
 )
 def test_complaints_say_what_must_hold(request_, words):

@@ -261,8 +261,12 @@ def two_means(size, rng):
 
 
 def test_rewards_other_than_0_and_1_never_lead_outside_the_tables():
-    uneven = bt.arm_problem("uneven", two_means, any_reward, arms=2, rewards="unit")
-    for policy in (Optimal(), OptimalMixture()):  # compiled with bounds checks, because the reward is not the package's
+    uneven = bt.arm_problem("uneven", two_means, any_reward, arms=2, rewards="binary")
+    for policy in (
+        Optimal(),
+        OptimalMixture(),
+        bt.Gittins(),
+    ):  # compiled with bounds checks, because the reward is not the package's
         assert np.isfinite(bt.simulate(policy, uneven, horizon=30, runs=500)).all()
     setting = bt.Setting(2, 0, 4, np.zeros((0, 2)), optimal_thresholds((1, 1), 4))
     for total in (-9.0, -0.6, 0.5, 1.49, 7.0, 1e9):
@@ -343,6 +347,7 @@ def test_tables_are_kept_and_made_again_when_damaged(module, maker, policy, monk
     assert len(calls) == 1
     (path,) = folder.iterdir()
     path.write_bytes(path.read_bytes()[:-50])
+    room.recent.clear()
     assert policy.options(2, 0, 20).tolist() == first
     assert len(calls) == 2
     policy.options(2, 0, 21)
@@ -366,7 +371,7 @@ def test_what_cannot_be_computed_is_refused():
         bt.simulate(Optimal(), bt.Bernoulli(arms=3), horizon=10)
     with pytest.raises(bt.BadRequest, match="as many columns"):
         bt.simulate(OptimalMixture(), bt.Bernoulli(arms=3), horizon=10)
-    with pytest.raises(bt.BadRequest, match="rewards in"):
+    with pytest.raises(bt.BadRequest, match="rewards of 0 or 1"):
         bt.simulate(Optimal(), bt.Gaussian(arms=2), horizon=10)
     for horizon in (0, -3, 2.5, True, "ten"):
         with pytest.raises(bt.BadRequest, match="horizon >= 1"):

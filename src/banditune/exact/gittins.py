@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from banditune.contracts import BadRequest, Floats, scalar
 from banditune.engine.bind import kernel
 from banditune.engine.run import cores
 from banditune.exact.room import check_fits, kept
-from banditune.policies.arms import TotalsPolicy
+from banditune.policies.arms import TotalsPolicy, successes
 
 LANES = 32
 """Prices that are worked on at a time."""
@@ -191,7 +190,6 @@ def discounted_table(prior: tuple[float, float], horizon: int, discount: float) 
     return triangle(end, horizon, prior, discount, prices).astype(np.float32)
 
 
-@lru_cache(maxsize=4)
 def table_of(prior: tuple[float, float], horizon: int, discount: float | None) -> NDArray[np.float32]:
     """The table of a prior after a leading 1 (see `Gittins.options`), from disk if it was made before."""
     numbers = table_size if discount is None else triangle_size
@@ -221,7 +219,7 @@ def choose_highest_index(state, setting, step, params, stream):
         pulls = int(state.pulls[arm])
         end = pulls + setting.horizon - step
         first = start_of_table(setting, arm, setting.horizon * (setting.horizon + 1) * (setting.horizon + 2) // 6)
-        place = (end - 1) * end * (end + 1) // 6 + pulls * (pulls + 1) // 2 + int(state.total[arm])
+        place = (end - 1) * end * (end + 1) // 6 + pulls * (pulls + 1) // 2 + successes(state, arm)
         if setting.options[first + place] > highest:
             best = arm
             highest = setting.options[first + place]
@@ -236,7 +234,7 @@ def choose_highest_discounted(state, setting, step, params, stream):
     for arm in range(setting.arms):
         pulls = int(state.pulls[arm])
         first = start_of_table(setting, arm, setting.horizon * (setting.horizon + 1) // 2)
-        place = pulls * (pulls + 1) // 2 + int(state.total[arm])
+        place = pulls * (pulls + 1) // 2 + successes(state, arm)
         if setting.options[first + place] > highest:
             best = arm
             highest = setting.options[first + place]
@@ -260,7 +258,7 @@ class Gittins(TotalsPolicy):
 
     def __post_init__(self) -> None:
         prior = pairs(self.prior, max(1, len(array_of(self.prior))), first="a", second="b", first_positive=True)
-        object.__setattr__(self, "prior", prior)
+        object.__setattr__(self, "prior", prior[0] if len(prior) == 1 else prior)
         if self.discount is not None:
             object.__setattr__(self, "discount", check_discount(self.discount))
 
@@ -270,14 +268,11 @@ class Gittins(TotalsPolicy):
 
     def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.float32]:
         """The number of tables, the number of each arm's table if there are several, then the tables."""
-        if len(self.prior) not in (1, arms):
-            raise BadRequest(
-                f"`prior` must be one pair or {arms} pairs, one per arm, for gittins here, but got {len(self.prior)}."
-            )
-        different = list(dict.fromkeys(self.prior))
+        priors = pairs(self.prior, arms, first="a", second="b", first_positive=True)
+        different = list(dict.fromkeys(priors))
         if len(different) == 1:
             return table_of(different[0], horizon, self.discount)
-        chosen = [len(different), *(different.index(prior) for prior in self.prior)]
+        chosen = [len(different), *(different.index(prior) for prior in priors)]
         return np.concatenate(
             [np.array(chosen, np.float32), *(table_of(prior, horizon, self.discount)[1:] for prior in different)]
         )

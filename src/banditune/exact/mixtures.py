@@ -47,13 +47,13 @@ class Layer(NamedTuple):
     after: NDArray[np.int32]
 
 
-def optimal_reward(means: Any, weights: Any, horizon: int) -> float:
+def optimal_reward(means: Any, weights: Any, horizon: int, free: float | None = None) -> float:
     """The largest expected total reward on Bernoulli arms whose means are row i of `means` with probability weights[i].
 
-    Up to rounding: for horizon 10,000 about 1e-9.
+    Up to rounding: for horizon 10,000 about 1e-9. `free` is the memory that there is for it, if not all that is free.
     """
     value = 0.0
-    for values, _ in backward(layers(Mixture(means, weights), check_horizon(horizon))):
+    for values, _ in backward(layers(Mixture(means, weights), check_horizon(horizon), free)):
         value = float(values[0])
     return value
 
@@ -72,7 +72,7 @@ def optimal_machine(means: Any, weights: Any, horizon: int) -> NDArray[np.int32]
     return room.kept("optimal-mixture", [VERSION, problem.means, problem.weights, horizon], make, np.int32, None)
 
 
-def layers(problem: Mixture, horizon: int) -> list[Layer]:
+def layers(problem: Mixture, horizon: int, free: float | None = None) -> list[Layer]:
     """Every belief that can be reached in each step, whatever is pulled."""
     means, logs = instances_of(problem)
     made: list[Layer] = []
@@ -83,7 +83,7 @@ def layers(problem: Mixture, horizon: int) -> list[Layer]:
         kept.append(sum(kept[-1:]) + KEPT * nodes * arms)
         work = (WORK + WORK_PER_INSTANCE * len(means)) * nodes * arms
         if kept[-1] + work > room.SHARE * free:
-            raise BadRequest(too_large(kept, horizon, free))
+            raise room.TooLarge(too_large(kept, horizon, free))
         layer, logs = next_layer(means, logs, last=step == horizon - 1)
         made.append(layer)
     return made
@@ -232,14 +232,14 @@ def update_node(state, setting, arm, reward, stream):
 class OptimalMixture(Policy):
     """The best choice for arms that pay 0 or 1 with means of a known mixture and a known horizon; nothing to tune.
 
-    It walks a table of all beliefs that it can have. Rewards of 1/2 or more count as success.
+    It walks a table of all beliefs that it can have.
     """
 
     means: Any = ((0.6, 0.4), (0.4, 0.6))
     weights: Any = None
 
     name = "optimal-mixture"
-    rewards: ClassVar[str] = "unit"
+    rewards: ClassVar[str] = "binary"
     view = staticmethod(view_node)
     start = staticmethod(start_node)
     choose = staticmethod(choose_move)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from banditune.contracts import BadRequest, Policy, Problem
 from banditune.exact import mixtures, two_arms
 from banditune.exact.beliefs import expected_max
+from banditune.exact.room import TooLarge
 from banditune.problems import Bernoulli, Mixture
 
 
@@ -26,13 +27,35 @@ def optimum(problem: Problem, horizon: int) -> Optimum:
     """Expected total reward of the optimal policy, and `horizon` times the expected largest mean."""
     horizon = two_arms.check_horizon(horizon)
     if type(problem) is Mixture:
-        known = sum(weight * max(row) for weight, row in zip(problem.weights, problem.means, strict=True))
-        return Optimum(mixtures.optimal_reward(problem.means, problem.weights, horizon), horizon * known)
+        reward = mixtures.optimal_reward(problem.means, problem.weights, horizon)
+        return Optimum(reward, horizon * expected_best(problem))
     if type(problem) is Bernoulli and problem.arms == 2:
         shapes = two_arms.check_shapes(problem.prior)
         known = expected_max(shapes)
         return Optimum(two_arms.optimal_reward(shapes, horizon), horizon * known)
     raise _refusal(problem)
+
+
+QUICK = 2**26
+"""An optimum whose tables take so many bytes is there in a second or two."""
+
+
+def quick_optimum(problem: Problem, horizon: int) -> Optimum | None:
+    """The optimum, where it can be computed in a second or two."""
+    if type(problem) is Bernoulli and problem.arms == 2:
+        return optimum(problem, horizon) if 8 * two_arms.size_of(horizon) <= QUICK else None
+    if type(problem) is Mixture:
+        try:
+            reward = mixtures.optimal_reward(problem.means, problem.weights, horizon, QUICK)
+        except TooLarge:
+            return None
+        return Optimum(reward, horizon * expected_best(problem))
+    return None
+
+
+def expected_best(problem: Mixture) -> float:
+    """The expected largest mean."""
+    return float(sum(weight * max(row) for weight, row in zip(problem.weights, problem.means, strict=True)))
 
 
 def optimal_policy(problem: Problem) -> Policy:

@@ -152,7 +152,7 @@ def expected_reward(player: Player, prior: Prior) -> float:
             layer = following
             counted.append(layer.count)
     except Full as full:
-        raise BadRequest(too_large(job, counted, full.args[0])) from None
+        raise room.TooLarge(too_large(job, counted, full.args[0])) from None
     return earned
 
 

@@ -16,7 +16,7 @@ from banditune.checks import check_number, pairs
 from banditune.contracts import BadRequest, scalar
 from banditune.engine.bind import compile_for, kernel
 from banditune.exact.room import check_fits, kept
-from banditune.policies.arms import TotalsPolicy
+from banditune.policies.arms import TotalsPolicy, successes
 
 TIE = 1e-14
 """Arms whose values differ by no more than this for every step that is left, as rounding may do, are as good as each other:
@@ -159,10 +159,10 @@ def filled(
 ) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
     """The layer of the first step, and the thresholds if they are wanted."""
     (a1, b1), (a2, b2) = shapes
-    successes = np.arange(horizon)
+    seen = np.arange(horizon)
     layer = np.empty(size_of(horizon))
     thresholds = np.empty(size_of(horizon) if with_thresholds else 0, np.uint16)
-    arguments = (layer, thresholds, horizon, a1 + successes, a1 + b1, a2 + successes, a2 + b2, float(discount))
+    arguments = (layer, thresholds, horizon, a1 + seen, a1 + b1, a2 + seen, a2 + b2, float(discount))
     compiled = kernel(fill_backward)
     compile_for(compiled, arguments, "the optimum of two arms")
     compiled(*arguments)
@@ -170,18 +170,12 @@ def filled(
 
 
 @scalar
-def whole_successes(total, pulls):
-    """A total reward as successes among the pulls: a whole number, also where rewards were not."""
-    return min(max(int(total + 0.5), 0), pulls)
-
-
-@scalar
 def choose_optimal(state, setting, step, params, stream):
     """Arm 2 from its threshold of successes on."""
     pulls1 = int(state.pulls[0])
     pulls2 = int(state.pulls[1])
-    successes1 = whole_successes(state.total[0], pulls1)
-    successes2 = whole_successes(state.total[1], pulls2)
+    successes1 = successes(state, 0)
+    successes2 = successes(state, 1)
     row = first_place(pulls1, setting.horizon) + successes1 * (setting.horizon - pulls1)
     return 1 if successes2 >= setting.options[row + pulls2] else 0
 
@@ -201,7 +195,7 @@ class Optimal(TotalsPolicy):
     prior: Any = (1, 1)
 
     name = "optimal"
-    rewards: ClassVar[str] = "unit"
+    rewards: ClassVar[str] = "binary"
     choose = staticmethod(choose_optimal)
 
     def __post_init__(self) -> None:

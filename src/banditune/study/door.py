@@ -61,9 +61,7 @@ def job_of(
     if not isinstance(policy, Policy):
         hint = "; make one, e.g. UCB1()" if isinstance(policy, type) and issubclass(policy, Policy) else ""
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r}{hint}.")
-    if not isinstance(problem, Problem):
-        raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {problem!r}.")
-    horizon = whole("horizon", horizon, most=LONGEST)
+    problem, horizon = problem_and_horizon(problem, horizon)
     job = Job(
         policy,
         problem,
@@ -100,6 +98,13 @@ def job_of(
         if missing:
             raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
     return replace(job, device=device_for(job, device))
+
+
+def problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:
+    """A problem and a horizon, checked."""
+    if not isinstance(problem, Problem):
+        raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {problem!r}.")
+    return problem, whole("horizon", horizon, most=LONGEST)
 
 
 def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
@@ -174,8 +179,6 @@ def rows(job: Job, values: Any) -> Floats:
 
 def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> Setup:
     """The record of a request; of `several` policies each result tells its own."""
-    from banditune import __version__
-
     return Setup(
         None if several else described(job.policy),
         described(job.problem),
@@ -184,13 +187,24 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
         job.regret,
         job.noise,
         job.shortcut,
-        {
-            "banditune": __version__,
-            "numpy": version("numpy"),
-            "numba": version("numba"),
-            "python": platform.python_version(),
-            **({"numba-cuda": version("numba-cuda")} if job.device == "gpu" else {}),
-        },
+        versions() | ({"numba-cuda": version("numba-cuda")} if job.device == "gpu" else {}),
         described(tuner) if tuner else None,
         job.device,
     )
+
+
+def setup_without_policy(problem: Problem, horizon: int, seed: int = 0) -> Setup:
+    """The record of a request about all policies."""
+    return Setup(None, described(problem), horizon, seed, "expected", "shared", True, versions())
+
+
+def versions() -> dict[str, str]:
+    """What a result depends on."""
+    from banditune import __version__
+
+    return {
+        "banditune": __version__,
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+        "python": platform.python_version(),
+    }
