@@ -13,6 +13,7 @@ from scipy import integrate, special, stats
 import banditune as bt
 from banditune.exact.beliefs import THETA, expected_max
 from banditune.exact.bounds import bounds, lower_bound
+from banditune.exact.coupled import least_slacks
 from banditune.exact.one_arm import _Rivals, best_price
 from banditune.exact.one_arm_normal import _integral, stop_levels
 from banditune.exact.sampled import best_counts, best_split, bounds_of_paths, drawn, sampled, sum_means
@@ -132,34 +133,73 @@ def test_majorants_give_away_little():
     assert np.mean(losses) < 0.2
 
 
+def plain_stopping(prior, horizon, rival, price, power):
+    """d and U of a Bernoulli arm after (successes, failures), by recursion, with integrals by Simpson's rule."""
+    a, b = prior
+
+    @cache
+    def pay(s, f):
+        above, steps = np.linspace(rival, 1, 1001), np.linspace(0, rival, 1001)
+        # Both by parts, so that nothing but the distribution function is integrated.
+        slope = power * above ** (power - 1.0) * (1 - special.betainc(a + s, b + f, above))
+        paid = rival**power + integrate.simpson(slope, x=above)
+        return price * paid - integrate.simpson(special.betainc(a + s, b + f, steps), x=steps)
+
+    @cache
+    def least(s, f):
+        left = horizon - s - f
+        return 0.0 if left == 0 else min(left * pay(s, f), after_another(s, f))
+
+    def after_another(s, f):
+        mean = (a + s) / (a + b + s + f)
+        return mean * least(s + 1, f) + (1 - mean) * least(s, f + 1)
+
+    return pay, least, after_another
+
+
 def test_stopping_against_one_arm_is_optimal():
-    """U and d_0 by plain recursion, with integrals by quadrature."""
-    horizon, (a, b) = 6, (1.5, 0.8)
-    arm = _Rivals((a, b), 1, ((a, b), (1.0, 1.0)), horizon)
+    horizon, prior = 6, (1.5, 0.8)
+    arm = _Rivals(prior, 1, (prior, (1.0, 1.0)), horizon)
     places = np.searchsorted(THETA, [0.05, 0.4, 0.7, 0.98])
     for price, power in ((0.1, 0), (0.2, 1), (0.15, 4)):
         levels, start = arm.values(places, price, power)
         for place, level, first in zip(places, levels, start, strict=True):
-            rival = THETA[place]
-
-            def pay(s, f, rival=rival, price=price, power=power):
-                above, steps = np.linspace(rival, 1, 1001), np.linspace(0, rival, 1001)
-                below = special.betainc(a + s, b + f, steps)
-                # Both by parts, so that nothing but the distribution function is integrated.
-                slope = power * above ** (power - 1.0) * (1 - special.betainc(a + s, b + f, above))
-                paid = rival**power + integrate.simpson(slope, x=above)
-                return price * paid - integrate.simpson(below, x=steps)
-
-            @cache
-            def least(s, f, pay=pay):
-                left = horizon - s - f
-                if left == 0:
-                    return 0.0
-                mean = (a + s) / (a + b + s + f)
-                return min(left * pay(s, f), mean * least(s + 1, f) + (1 - mean) * least(s, f + 1))
-
+            pay, least, _ = plain_stopping(prior, horizon, THETA[place], price, power)
             assert first == pytest.approx(pay(0, 0), abs=1e-5)
             assert level == pytest.approx(least(0, 0), abs=1e-4)
+
+
+@pytest.mark.parametrize("priors", [((1.5, 0.8), (1.0, 2.0)), ((1.0, 1.0),) * 3])
+def test_slacks_are_those_of_the_best_counts(priors):
+    """All counts, with tables by plain recursion; with three arms a little may be given away."""
+    horizon, price, power, arms = 6, 0.12, 1, len(priors)
+    problem = bt.Bernoulli(arms=arms, prior=priors)
+    truths, rewards = drawn(problem, horizon, 4, 0)
+    found = least_slacks(problem, truths, rewards, price, power)
+    exact = []
+    for means, path in zip(truths[:6], rewards[:6], strict=True):
+        slack = np.empty((arms, horizon + 1))
+        for arm in range(arms):
+            rival = max(np.delete(means, arm))
+            pay, least, after_another = plain_stopping(priors[arm], horizon, rival, price, power)
+            spent = 0.0
+            for n in range(horizon + 1):
+                s = int(path[arm, :n].sum())
+                slack[arm, n] = spent + (horizon - n) * pay(s, n - s) - least(s, n - s)
+                spent += after_another(s, n - s) - least(s, n - s) if n < horizon else 0.0
+        counts = (n for n in product(range(horizon + 1), repeat=arms) if sum(n) == horizon)
+        exact.append(min(sum(slack[range(arms), n]) for n in counts))
+    assert (found >= -1e-9).all()
+    if arms == 2:
+        np.testing.assert_allclose(found[:6], exact, atol=1e-4)
+    else:
+        assert (found[:6] <= np.array(exact) + 1e-4).all()
+        assert found[:6].mean() > 0.5 * np.mean(exact)
+
+
+def test_a_bound_that_couples_arms_is_tighter():
+    found = bounds(bt.Bernoulli(arms=2), 100, runs=1000)
+    assert found["together"].low > 1.1 * found["one arm"].mean
 
 
 def test_bands_and_chords_give_away_little():

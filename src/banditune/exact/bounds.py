@@ -96,7 +96,8 @@ class _Bounds:
             states = self.problem.arms * min(self.horizon**2 / 2, 6 * self.horizon**1.5)
             most = max(100, int(WORK / states))
             return together(self.problem, self.horizon, runs[:most], self.seed, self.start)
-        return sampled(self.problem, self.horizon, (name,), runs, self.seed)[0]
+        found: Floats = sampled(self.problem, self.horizon, (name,), runs, self.seed)[0]
+        return found
 
 
 def _check(problem: Any, horizon: Any, runs: Any, seed: Any) -> None:

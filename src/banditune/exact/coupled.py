@@ -1,12 +1,13 @@
 """The bound of `one_arm` with all arms together: on every path, their pulls must sum to the horizon.
 
-In `one_arm` each arm stops when it likes, and only a price keeps the sum of all pulls near the horizon. Here the paths of all
-arms are sampled, and a clairvoyant, who knows all rewards and means, chooses the numbers of pulls n_a so that they sum to T.
-For every pull of arm a he pays the change of U_a, the least mean of (T - tau) d_tau against the best mean M_a of the others,
+In `one_arm` each arm stops when it likes, and only a price keeps the sum of all pulls near the horizon. Here the paths of
+all arms are sampled, and a clairvoyant, who knows all rewards and means, chooses numbers of pulls n_a that sum to T. For
+every pull of arm a he pays the change of U_a, the least mean of (T - tau) d_tau against the best mean M_a of the others,
 less its mean before the reward is seen. That has mean zero for every honest policy, also given all means and rewards of the
-other arms, so M_a may be in it. Summed up, arm a's term is its value in `one_arm` plus
+other arms, so M_a may be in it. Let U_a(i) be U_a after the first i rewards of the path. Arm a's term is that of `one_arm`
+plus
 
-    slack_a(n) = sum over i < n of (E[U_a after pull i + 1 | i rewards] - U_a after i pulls) + (T - n) d_n - U_a after n pulls.
+    slack_a(n) = sum over i < n of (E[U_a(i + 1) | i rewards] - U_a(i)) + (T - n) d_n - U_a(n).
 
 No part of it is negative: U is at most its mean after another pull, and at most what stopping now leaves. Hence
 
@@ -28,7 +29,6 @@ from banditune.exact.one_arm import TINY, OneArm, band, last_pays, moment, one_p
 from banditune.exact.sampled import best_counts, best_split, over_paths
 from banditune.problems.bernoulli import Bernoulli
 
-
 ELSEWHERE = 1 << 40
 """Runs from here on choose the price; they are no part of an estimate."""
 
@@ -43,7 +43,9 @@ def together(problem: Bernoulli, horizon: int, runs: range, seed: int, start: tu
     alone, price, power = start
 
     def slack(price: float, runs: range) -> Floats:
-        return over_paths(problem, horizon, runs, seed, lambda *paths: least_slacks(problem, *paths, price, power))
+        return over_paths(
+            problem, horizon, runs, seed, lambda means, rewards: least_slacks(problem, means, rewards, price, power)
+        )
 
     def tried(price: float) -> tuple[float, float]:
         base = alone.bound(price, power)

@@ -37,7 +37,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.contracts import Floats, scalar, vector
+from banditune.contracts import Floats, rare, scalar, vector
 from banditune.engine.bind import kernel
 from banditune.exact.beliefs import LOGITS, NODES, STEP, THETA, distribution, weights
 from banditune.problems.bernoulli import Bernoulli
@@ -78,7 +78,8 @@ class OneArm:
         arms = len(self.priors)
         _, mass = _largest(self.priors)
         top, paid = float(mass @ THETA), price * float(mass @ THETA**power)
-        return self.horizon * ((1 - arms) * paid + arms * top - sum(a / (a + b) for a, b in self.priors))
+        means = sum(a / (a + b) for a, b in self.priors)
+        return float(self.horizon * ((1 - arms) * paid + arms * top - means))
 
 
 def best_price(guess: Callable[[float, int], float], first: float) -> tuple[float, int]:
@@ -210,7 +211,7 @@ def stop_best(horizon, a, b, price, power, logits, above, successes, pays, stops
         out[1, place] = pays[0]
 
 
-@scalar
+@rare
 def widen(horizon, a, b, price, power, rival, reach, pulls, later_low, later_high, pays, stops):
     """The band before a pull, with d and U after it filled in where that band leads to and the later one does not."""
     paid = price * rival**power
@@ -247,7 +248,7 @@ def band(a, b, rival, paid, reach, pulls):
     return int(min(max(low, 0.0), pulls)), int(min(max(high, 0.0), pulls))
 
 
-@scalar
+@rare
 def last_pays(horizon, a, b, price, power, logit, above, low, high, pays, stops):
     """d and U after all pulls, for low..high successes.
 
@@ -276,7 +277,7 @@ def last_pays(horizon, a, b, price, power, logit, above, low, high, pays, stops)
         stops[high] = 0.0
 
 
-@scalar
+@rare
 def tails_of_failures(a, b, power, logit, above, failures):
     """P(theta > M) for theta ~ Beta(a, b + failures) and Beta(a + power, b + failures), from that for Beta(a, b)."""
     chance = above

@@ -27,7 +27,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from banditune.contracts import Floats, scalar
+from banditune.contracts import Floats, rare, scalar
 from banditune.engine.bind import kernel
 from banditune.exact.beliefs import win_probability
 from banditune.problems.bernoulli import Bernoulli
@@ -56,7 +56,8 @@ def over_paths(
         part = slice(max(runs.start - block * BLOCK, 0), min(runs.stop - block * BLOCK, BLOCK))
         truths, rewards = drawn(problem, horizon, seed, block)
         found.append(rows(truths[part], rewards[part]))
-    return np.concatenate(found, axis=-1)
+    whole: Floats = np.concatenate(found, axis=-1)
+    return whole
 
 
 def drawn(problem: Bernoulli | Gaussian, horizon: int, seed: int, block: int) -> tuple[Floats, Floats]:
@@ -156,7 +157,7 @@ def best_split(first, second, horizon):
     return net
 
 
-@scalar
+@rare
 def best_counts(sums, corners, place, horizon):
     """At least the largest sum of S_a(n_a) over counts that sum to T: that of their concave majorants.
 
