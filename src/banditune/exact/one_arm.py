@@ -37,7 +37,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.contracts import Floats, scalar, vector
+from banditune.contracts import Floats, rare, scalar, vector
 from banditune.engine.bind import kernel
 from banditune.exact.beliefs import LOGITS, NODES, STEP, THETA, distribution, weights
 from banditune.problems.bernoulli import Bernoulli
@@ -53,18 +53,33 @@ WORK = 4e9
 """About as many states are visited for the final value."""
 
 
-def one_arm_bound(problem: Bernoulli, horizon: int) -> float:
-    """The bound for Bernoulli arms, with the best price and power that were found."""
-    priors = problem.prior * (problem.arms // len(problem.prior))
-    rivals = [_Rivals(prior, count, priors, horizon) for prior, count in Counter(priors).items()]
+class OneArm:
+    """The bound for Bernoulli arms: `choose` a price and a power, then take the `bound`."""
 
-    def guess(price: float, power: int) -> float:
-        constant = _constant(priors, horizon, price, power)
-        return constant + sum(rival.count * rival.guess(price, power) for rival in rivals)
+    def __init__(self, problem: Bernoulli, horizon: int) -> None:
+        self.priors = problem.prior * (problem.arms // len(problem.prior))
+        self.horizon = horizon
+        self.rivals = [_Rivals(prior, count, self.priors, horizon) for prior, count in Counter(self.priors).items()]
 
-    price, power = best_price(guess, 2.0 / horizon**0.6)
-    constant = _constant(priors, horizon, price, power)
-    return constant + sum(rival.count * rival.expected(price, power) for rival in rivals)
+    def choose(self) -> tuple[float, int]:
+        """The price and the power with about the largest bound."""
+
+        def guess(price: float, power: int) -> float:
+            return self.constant(price, power) + sum(arm.count * arm.guess(price, power) for arm in self.rivals)
+
+        return best_price(guess, 2.0 / self.horizon**0.6)
+
+    def bound(self, price: float, power: int) -> float:
+        """The bound with this price and power."""
+        return self.constant(price, power) + sum(arm.count * arm.expected(price, power) for arm in self.rivals)
+
+    def constant(self, price: float, power: int) -> float:
+        """The part of the bound that needs no stopping."""
+        arms = len(self.priors)
+        _, mass = _largest(self.priors)
+        top, paid = float(mass @ THETA), price * float(mass @ THETA**power)
+        means = sum(a / (a + b) for a, b in self.priors)
+        return float(self.horizon * ((1 - arms) * paid + arms * top - means))
 
 
 def best_price(guess: Callable[[float, int], float], first: float) -> tuple[float, int]:
@@ -91,13 +106,6 @@ def climb(guess: Callable[[float], float], first: float, most: float = 1.0) -> t
             if moved:
                 break
     return price, best
-
-
-def _constant(priors: tuple[tuple[float, float], ...], horizon: int, price: float, power: int) -> float:
-    """The part of the bound that needs no stopping."""
-    _, mass = _largest(priors)
-    top, paid = float(mass @ THETA), price * float(mass @ THETA**power)
-    return horizon * ((1 - len(priors)) * paid + len(priors) * top - sum(a / (a + b) for a, b in priors))
 
 
 def _largest(priors: tuple[tuple[float, float], ...]) -> tuple[Floats, Floats]:
@@ -193,27 +201,29 @@ def stop_best(horizon, a, b, price, power, logits, above, successes, pays, stops
     for place in range(len(logits)):
         logit = logits[place]
         rival = 1.0 / (1.0 + math.exp(-logit))
-        paid = price * rival**power
-        low, high = band(horizon, a, b, rival, paid, reach, horizon)
-        last_pays(horizon, a, b, price, power, logit, above[place], low, high + 1, pays)
-        for s in range(low, high + 2):
-            stops[s] = 0.0
+        low, high = band(a, b, rival, price * rival**power, reach, horizon)
+        last_pays(horizon, a, b, price, power, logit, above[place], low, high + 1, pays, stops)
         for pulls in range(horizon - 1, -1, -1):
-            later_low = low
-            later_high = high
-            low, high = band(horizon, a, b, rival, paid, reach, pulls)
-            left = float(horizon - pulls)
-            total = a + b + pulls
-            for s in range(low, later_low):
-                pays[s] = paid - (rival - (a + s) / (total + 1.0))
-                stops[s] = (left - 1.0) * pays[s]
-            for s in range(later_high + 1, high + 2):
-                pays[s] = price * moment(a + s, total + 1.0, power)
-                stops[s] = 0.0
+            low, high = widen(horizon, a, b, price, power, rival, reach, pulls, low, high, pays, stops)
             part = slice(low, high + 2)
-            one_pull_back(successes[part], pays[part], stops[part], 1.0 / total, left)
+            one_pull_back(successes[part], pays[part], stops[part], 1.0 / (a + b + pulls), float(horizon - pulls))
         out[0, place] = stops[0]
         out[1, place] = pays[0]
+
+
+@rare
+def widen(horizon, a, b, price, power, rival, reach, pulls, later_low, later_high, pays, stops):
+    """The band before a pull, with d and U after it filled in where that band leads to and the later one does not."""
+    paid = price * rival**power
+    low, high = band(a, b, rival, paid, reach, pulls)
+    total = a + b + pulls + 1.0
+    for s in range(low, later_low):
+        pays[s] = paid - (rival - (a + s) / total)
+        stops[s] = (horizon - pulls - 1.0) * pays[s]
+    for s in range(later_high + 1, high + 2):
+        pays[s] = price * moment(a + s, total, power)
+        stops[s] = 0.0
+    return low, high
 
 
 @vector
@@ -229,7 +239,7 @@ def one_pull_back(successes, pays, stops, share, left):
 
 
 @scalar
-def band(horizon, a, b, rival, paid, reach, pulls):
+def band(a, b, rival, paid, reach, pulls):
     """The first and last number of successes in `pulls` for which pulling may or may not pay."""
     total = a + b + pulls
     wide = math.sqrt(reach / (total + 1.0))
@@ -238,9 +248,9 @@ def band(horizon, a, b, rival, paid, reach, pulls):
     return int(min(max(low, 0.0), pulls)), int(min(max(high, 0.0), pulls))
 
 
-@scalar
-def last_pays(horizon, a, b, price, power, logit, above, low, high, pays):
-    """d after all pulls, for low..high successes.
+@rare
+def last_pays(horizon, a, b, price, power, logit, above, low, high, pays, stops):
+    """d and U after all pulls, for low..high successes.
 
     E[L(max(theta, M)); theta > M] is E[theta^power] times the probability that a Beta(a + power, b) exceeds M, and the
     sum of what is above `low` is taken upwards, where all terms are positive.
@@ -254,6 +264,7 @@ def last_pays(horizon, a, b, price, power, logit, above, low, high, pays):
         shape = a + s
         other = b + horizon - s
         total = a + b + horizon
+        stops[s] = 0.0
         loss = (rival - shape / total) * (1.0 - chance) + term(shape, other, logit) / total
         pays[s] = price * (moment(shape, total, power) * lifted + rival**power * (1.0 - chance)) - loss
         if s < horizon:
@@ -263,9 +274,10 @@ def last_pays(horizon, a, b, price, power, logit, above, low, high, pays):
     if high > horizon:
         # Never read but as the neighbour of a state that cannot be.
         pays[high] = 0.0
+        stops[high] = 0.0
 
 
-@scalar
+@rare
 def tails_of_failures(a, b, power, logit, above, failures):
     """P(theta > M) for theta ~ Beta(a, b + failures) and Beta(a + power, b + failures), from that for Beta(a, b)."""
     chance = above

@@ -23,10 +23,11 @@ best after all rewards: that has mean zero given all rewards, and removes most o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from banditune.contracts import Floats, scalar
+from banditune.contracts import Floats, rare, scalar
 from banditune.engine.bind import kernel
 from banditune.exact.beliefs import win_probability
 from banditune.problems.bernoulli import Bernoulli
@@ -35,20 +36,28 @@ from banditune.problems.gaussian import Gaussian
 BLOCK = 16
 """Runs are drawn in whole blocks of this size; block b is a function of the seed and b alone."""
 
-SAMPLED = ("future", "belief", "value")
-
 
 def sampled(problem: Bernoulli | Gaussian, horizon: int, names: tuple[str, ...], runs: range, seed: int) -> Floats:
     """Sampled bounds on the regret: a row per name, a column per run."""
-    found = np.empty((len(names), len(runs)))
+
+    def rows(truths: Floats, rewards: Floats) -> Floats:
+        found = bounds_of_paths(problem, names, truths, rewards)
+        return np.array([found[name] for name in names])
+
+    return over_paths(problem, horizon, runs, seed, rows)
+
+
+def over_paths(
+    problem: Bernoulli | Gaussian, horizon: int, runs: range, seed: int, rows: Callable[[Floats, Floats], Floats]
+) -> Floats:
+    """What `rows(means, rewards)` says of the paths of these runs, a column per run; the same for any chunks."""
+    found = []
     for block in range(runs.start // BLOCK, -(-runs.stop // BLOCK)):
-        within = range(max(runs.start, block * BLOCK), min(runs.stop, (block + 1) * BLOCK))
+        part = slice(max(runs.start - block * BLOCK, 0), min(runs.stop - block * BLOCK, BLOCK))
         truths, rewards = drawn(problem, horizon, seed, block)
-        part = slice(within.start - block * BLOCK, within.stop - block * BLOCK)
-        by_name = bounds_of_paths(problem, names, truths[part], rewards[part])
-        for row, name in enumerate(names):
-            found[row, within.start - runs.start : within.stop - runs.start] = by_name[name]
-    return found
+        found.append(rows(truths[part], rewards[part]))
+    whole: Floats = np.concatenate(found, axis=-1)
+    return whole
 
 
 def drawn(problem: Bernoulli | Gaussian, horizon: int, seed: int, block: int) -> tuple[Floats, Floats]:
@@ -148,7 +157,7 @@ def best_split(first, second, horizon):
     return net
 
 
-@scalar
+@rare
 def best_counts(sums, corners, place, horizon):
     """At least the largest sum of S_a(n_a) over counts that sum to T: that of their concave majorants.
 
@@ -161,6 +170,8 @@ def best_counts(sums, corners, place, horizon):
         majorant(sums[arm], corners[arm])
         place[arm] = 0
     net = 0.0
+    for arm in range(arms):
+        net += sums[arm, 0]
     left = horizon
     while left > 0:
         steepest = -math.inf
