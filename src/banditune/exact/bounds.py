@@ -26,7 +26,7 @@ PILOT = 64
 LONGEST = 2000
 """Beyond this horizon, "value", which takes T^2 / 2 steps for a run, is left out."""
 
-WORK = 1e10
+WORK = 4e9
 """About this many states are visited for "together": where a run is long there are fewer, but 100 or more."""
 
 
