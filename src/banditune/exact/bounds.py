@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from banditune.checks import check_number
 from banditune.contracts import BadRequest, Floats
-from banditune.exact.coupled import together
+from banditune.exact.coupled import Together
 from banditune.exact.one_arm import OneArm
 from banditune.exact.one_arm_normal import one_arm_bound_normal
 from banditune.exact.room import check_fits
@@ -81,9 +81,10 @@ class _Bounds:
         self.names = ("future", "belief", *(("value",) if short else ()))
         if isinstance(problem, Bernoulli):
             alone = OneArm(problem, horizon)
-            self.start = (alone, *alone.choose())
-            value = alone.bound(*self.start[1:])
+            price, power = alone.choose()
+            value = alone.bound(price, power)
             self.names += ("together",)
+            self.together = Together(problem, seed, alone, price, power)
         else:
             value = one_arm_bound_normal(problem, horizon)
         # Regret is never negative.
@@ -92,10 +93,9 @@ class _Bounds:
 
     def sample(self, name: str, runs: range) -> Floats:
         """The bound of each run."""
-        if name == "together" and isinstance(self.problem, Bernoulli):
+        if name == "together":
             states = self.problem.arms * min(self.horizon**2 / 2, 6 * self.horizon**1.5)
-            most = max(100, int(WORK / states))
-            return together(self.problem, self.horizon, runs[:most], self.seed, self.start)
+            return self.together.sample(runs[: max(100, int(WORK / states))])
         found: Floats = sampled(self.problem, self.horizon, (name,), runs, self.seed)[0]
         return found
 

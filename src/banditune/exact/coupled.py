@@ -36,27 +36,36 @@ ELSEWHERE = 1 << 40
 PILOT = 64
 
 
-def together(problem: Bernoulli, horizon: int, runs: range, seed: int, start: tuple[OneArm, float, int]) -> Floats:
-    """The bound of each run; `start` is the bound of one arm, with the price and power that suit it.
+class Together:
+    """The bound for Bernoulli arms, from that of one arm and the price and power that suit it.
 
     Slacks are larger at higher prices, so that these may suit all arms together better, above all two.
     """
-    alone, price, power = start
 
-    def slack(price: float, runs: range) -> Floats:
-        return over_paths(
-            problem, horizon, runs, seed, lambda means, rewards: least_slacks(problem, means, rewards, price, power)
-        )
+    def __init__(self, problem: Bernoulli, seed: int, alone: OneArm, price: float, power: int) -> None:
+        self.problem, self.horizon, self.seed, self.power = problem, alone.horizon, seed, power
+        self.price, self.base = price, alone.bound(price, power)
+        best = self._tried()
+        # L' <= 1 must hold.
+        while price * 1.25 * max(power, 1) <= 1.0:
+            before = self.price, self.base
+            price *= 1.25
+            self.price, self.base = price, alone.bound(price, power)
+            tried = self._tried()
+            if tried <= best:
+                self.price, self.base = before
+                break
+            best = tried
 
-    def tried(price: float) -> tuple[float, float]:
-        base = alone.bound(price, power)
-        return base + float(slack(price, range(ELSEWHERE, ELSEWHERE + PILOT)).mean()), base
+    def sample(self, runs: range) -> Floats:
+        """The bound of each run."""
+        return self.base + over_paths(self.problem, self.horizon, runs, self.seed, self._slacks)
 
-    best, base = tried(price)
-    # L' <= 1 must hold.
-    while price * 1.25 * max(power, 1) <= 1.0 and (other := tried(price * 1.25))[0] > best:
-        price, (best, base) = price * 1.25, other
-    return base + slack(price, runs)
+    def _tried(self) -> float:
+        return float(self.sample(range(ELSEWHERE, ELSEWHERE + PILOT)).mean())
+
+    def _slacks(self, truths: Floats, rewards: Floats) -> Floats:
+        return least_slacks(self.problem, truths, rewards, self.price, self.power)
 
 
 def least_slacks(problem: Bernoulli, truths: Floats, rewards: Floats, price: float, power: int) -> Floats:
