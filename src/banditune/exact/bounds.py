@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from banditune.checks import check_number
 from banditune.contracts import BadRequest, Floats
-from banditune.exact.coupled import Together
+from banditune.exact.coupled import Together, pilot
 from banditune.exact.one_arm import OneArm
 from banditune.exact.one_arm_normal import one_arm_bound_normal
 from banditune.exact.room import check_fits
@@ -19,9 +19,6 @@ from banditune.exact.sampled import bytes_of_paths, sampled
 from banditune.problems.bernoulli import Bernoulli
 from banditune.problems.gaussian import Gaussian
 from banditune.results import Estimate, student_quantile
-
-PILOT = 64
-"""Runs that choose the bound for `lower_bound`; they are no part of its estimate."""
 
 LONGEST = 2000
 """Beyond this horizon, "value", which takes T^2 / 2 steps for a run, is left out."""
@@ -58,9 +55,10 @@ def lower_bound(problem: Any, horizon: int, runs: int = 1000, seed: int = 0, lev
     if not 0.5 <= check_number("level", level) < 1:
         raise BadRequest(f"`0.5 <= level < 1` must hold, but got level={level!r}.")
     all_bounds = _Bounds(problem, horizon, seed)
-    pilots = {name: Estimate.of(all_bounds.sample(name, range(PILOT))) for name in all_bounds.names}
+    first = pilot(horizon)
+    pilots = {name: Estimate.of(all_bounds.sample(name, range(first))) for name in all_bounds.names}
     name = max(pilots, key=lambda name: _limit(pilots[name], level, runs))
-    estimate = Estimate.of(all_bounds.sample(name, range(PILOT, PILOT + runs)))
+    estimate = Estimate.of(all_bounds.sample(name, range(first, first + runs)))
     limit = _limit(estimate, level, estimate.runs)
     if limit > all_bounds.sure.mean:
         return LowerBound(limit, name, level, estimate)

@@ -33,7 +33,10 @@ from banditune.problems.bernoulli import Bernoulli
 ELSEWHERE = 1 << 40
 """Runs from here on choose the price; they are no part of an estimate."""
 
-PILOT = 64
+
+def pilot(horizon: int) -> int:
+    """How many runs choose something: fewer where they are long."""
+    return 256 if horizon <= 2000 else 32
 
 
 class Together:
@@ -62,7 +65,7 @@ class Together:
         return self.base + over_paths(self.problem, self.horizon, runs, self.seed, self._slacks)
 
     def _tried(self) -> float:
-        return float(self.sample(range(ELSEWHERE, ELSEWHERE + PILOT)).mean())
+        return float(self.sample(range(ELSEWHERE, ELSEWHERE + pilot(self.horizon))).mean())
 
     def _slacks(self, truths: Floats, rewards: Floats) -> Floats:
         return least_slacks(self.problem, truths, rewards, self.price, self.power)
@@ -74,6 +77,8 @@ def least_slacks(problem: Bernoulli, truths: Floats, rewards: Floats, price: flo
     priors = problem.prior * (arms // len(problem.prior))
     order = np.sort(truths, axis=1)
     rivals = np.where(truths == order[:, -1:], order[:, -2:-1], order[:, -1:])
+    # Means that were rounded to 0 or 1 have no logit.
+    rivals = np.clip(rivals, 1e-300, 1 - 2.0**-53)
     logits = np.log(rivals) - np.log1p(-rivals)
     above = np.stack([_above(prior, logits[:, arm]) for arm, prior in enumerate(priors)], axis=1)
     tables = np.empty((3, horizon + 2)), np.empty((2, horizon + 1))
