@@ -283,7 +283,7 @@ class Bound(Record):
     kinds: tuple[str, ...]
     mean: Floats
     se: Floats
-    runs: int
+    runs: tuple[int, ...]
     floor: Floor
     setup: Setup
 

@@ -77,7 +77,7 @@ def layers(problem: Mixture, horizon: int, free: float | None = None) -> list[La
     means, logs = instances_of(problem)
     made: list[Layer] = []
     kept: list[float] = []
-    free = room.free_memory()
+    free = room.free_memory() if free is None else free
     for step in range(horizon):
         nodes, arms = logs.shape[1], means.shape[1]
         kept.append(sum(kept[-1:]) + KEPT * nodes * arms)

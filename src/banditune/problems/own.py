@@ -57,7 +57,7 @@ def arm_problem(
 
     Where arms have features, `dims` is how many, and `sample` returns (means, features) with features of shape (size, arms,
     dims), or (arms, dims) for all instances alike. `rewards` says what rewards can be: "binary" for 0 and 1, "unit" for
-    [0, 1], "real" for any number.
+    [0, 1], "real" for any number. `options` are found in `instance.options`.
     """
     if rewards not in ("binary", "unit", "real"):
         raise BadRequest(f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {rewards!r}.')

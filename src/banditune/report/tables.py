@@ -224,9 +224,9 @@ def _(result: ExactRegret) -> str:
 
 @text.register
 def _(result: Bound) -> str:
-    rows: list[Sequence[str]] = [("bound", "regret", "std. error")]
-    for kind, mean, se in zip(result.kinds, result.mean, result.se, strict=True):
-        rows.append((kind, number(mean), number(se) if se else "computed"))
+    rows: list[Sequence[str]] = [("bound", "regret", "std. error", "instances")]
+    for kind, mean, se, runs in zip(result.kinds, result.mean, result.se, result.runs, strict=True):
+        rows.append((kind, number(mean), number(se), f"{runs:,}") if runs else (kind, number(mean), "computed", ""))
     return "\n".join(
         [
             headline(result.setup),
@@ -235,7 +235,7 @@ def _(result: Bound) -> str:
             "",
             table(rows),
             "",
-            f"sampled bounds: {result.runs:,} instances, seed {result.setup.seed}",
+            f"seed {result.setup.seed}",
         ]
     )
 

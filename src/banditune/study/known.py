@@ -54,7 +54,8 @@ def exact_regret(policy: Policy, problem: Problem, values: Any = None, *, horizo
 def lower_bound(problem: Problem, *, horizon: int, runs: int = 1000, seed: int = 0, confidence: float = LEVEL) -> Bound:
     """What no policy can lose less than, on Bernoulli or Gaussian arms, any number of them and any horizon.
 
-    `kinds` of bounds, each on `runs` instances; `floor` is the best of them, chosen on others, at its lower limit.
+    There are several kinds of bounds, on `runs` instances or fewer where one is long; `floor` is the best of them, chosen
+    on other instances, at its lower confidence limit.
     """
     problem, horizon = problem_and_horizon(problem, horizon)
     runs, seed = whole("runs", runs, 2), whole("seed", seed, 0)
@@ -64,7 +65,7 @@ def lower_bound(problem: Problem, *, horizon: int, runs: int = 1000, seed: int =
         tuple(found),
         frozen([estimate.mean for estimate in found.values()]),
         frozen([estimate.se for estimate in found.values()]),
-        runs,
+        tuple(estimate.runs for estimate in found.values()),
         Floor(best.value, False, best.level, best.name),
         setup_without_policy(problem, horizon, seed),
     )
@@ -78,7 +79,7 @@ def floor_of(problem: Problem, horizon: int, seed: int, wanted: bool | None) -> 
     if best:
         return exact_floor(best)
     if bounds.applies(problem) and (wanted or bounds.seconds(problem, horizon) <= SECONDS):
-        found = bounds.lower_bound(problem, horizon, seed=seed, level=LEVEL)
+        found = bounds.quick_bound(problem, horizon, seed, LEVEL)
         return Floor(found.value, False, found.level, found.name)
     if wanted:
         return exact_floor(optima.optimum(problem, horizon))
