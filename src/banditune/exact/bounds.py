@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from banditune.checks import check_number
@@ -97,16 +98,21 @@ class _Bounds:
         short = problem.arms == 2 and horizon <= LONGEST
         self.names = ("future", "belief", *(("value",) if short else ()))
         if isinstance(problem, Bernoulli):
-            alone = OneArm(problem, horizon)
-            price, power = alone.choose()
-            value = alone.bound(price, power)
+            self.alone = OneArm(problem, horizon)
+            self.price, self.power = self.alone.choose()
+            value = self.alone.bound(self.price, self.power)
             self.names += ("together",)
-            self.together = Together(problem, seed, alone, price, power)
         else:
             value = one_arm_bound_normal(problem, horizon)
         # Regret is never negative.
         value = max(0.0, value)
         self.sure = Estimate(value, 0.0, value, value, 0)
+
+    @cached_property
+    def together(self) -> Together:
+        """The bound "together", whose price is searched for when it is first asked for."""
+        assert isinstance(self.problem, Bernoulli)
+        return Together(self.problem, self.seed, self.alone, self.price, self.power)
 
     def sample(self, name: str, runs: range) -> Floats:
         """The bound of each run."""
