@@ -22,6 +22,9 @@ Progress = Callable[[int], None]
 PATIENCE = 2.0
 """Seconds after which regrets are stored although their block is not complete."""
 
+PAUSE = 0.05
+"""Seconds between two writes, so that a study of many short parts does not spend its time on them."""
+
 
 class Asked(NamedTuple):
     """A row of parameters on some runs: where it stands in the ledger, where its regrets go, and which are missing."""
@@ -146,22 +149,30 @@ class Writer:
         self.job = job
         self.parts = [part for part, _ in parts]
         self.rows = {id(part): rows for part, rows in parts}
-        self.stored = {id(part): part.runs.start for part in self.parts}
+        self.ends = {id(part): part.runs.start for part in self.parts}
+        self.left = sum(len(part.runs) for part in self.parts)
+        self.ready: list[Block] = []
         self.last = time.monotonic()
 
     def done(self, part: Part, within: range) -> None:
-        """Regrets of a part are there up to the end of `within`: store them if they end a block or waited long."""
-        late = time.monotonic() - self.last > PATIENCE
-        if not (late or within.stop == part.runs.stop or within.stop % BLOCK == 0):
-            return
-        first, start = self.stored[id(part)], part.runs.start
-        found = singles(self.job, part.out[:, first - start : within.stop - start])
-        rows = self.rows[id(part)]
-        self.ledger.keep([Block(one.series, first, regrets) for one, regrets in zip(rows, found, strict=True)])
-        for one, regrets in zip(rows, found, strict=True):
-            one.out[first - one.runs.start : within.stop - one.runs.start] = regrets
-        self.stored[id(part)] = within.stop
-        self.last = time.monotonic()
+        """Regrets of a part are there up to the end of `within`: take them if they end a block or waited long."""
+        self.left -= len(within)
+        waited = time.monotonic() - self.last
+        if waited > PATIENCE or within.stop == part.runs.stop or within.stop % BLOCK == 0:
+            self.take(part, within.stop)
+        if self.ready and (waited > PAUSE or not self.left):
+            self.ledger.keep(self.ready)
+            self.ready = []
+            self.last = time.monotonic()
+
+    def take(self, part: Part, stop: int) -> None:
+        """Make blocks of a part's regrets up to run `stop`."""
+        first, start = self.ends[id(part)], part.runs.start
+        found = singles(self.job, part.out[:, first - start : stop - start])
+        for one, regrets in zip(self.rows[id(part)], found, strict=True):
+            one.out[first - one.runs.start : stop - one.runs.start] = regrets
+            self.ready.append(Block(one.series, first, regrets))
+        self.ends[id(part)] = stop
 
 
 def rounded(job: Job, regrets: Floats) -> Floats:
