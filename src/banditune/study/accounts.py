@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, Integers
+from banditune.contracts import BadRequest, Floats, Integers, short
 from banditune.results import check_writable, write_whole
 from banditune.study.door import LARGEST
 from banditune.study.ledger import Ledger, Series, Singles
@@ -67,11 +67,11 @@ def summary(path: str | Path) -> list[dict[str, Any]]:
         return [line for part in _each(ledger) for line in _lines(*part)]
 
 
-def exported(path: str | Path, to: str | Path, *, short: bool = False) -> None:
-    """Write all regrets, or with `short` their summary, to a .csv or .parquet file."""
+def exported(path: str | Path, to: str | Path, *, whole: bool = True) -> None:
+    """Write all regrets, or unless `whole` their summary, to a .csv or .parquet file."""
     check_format(to)
     csv_wanted = Path(to).suffix.lower() == ".csv"
-    if short:
+    if not whole:
         lines = summary(path)
         write_whole(
             to,
@@ -123,10 +123,10 @@ def _told(number: int, text: str) -> dict[str, Any]:
 
 
 def _words(record: dict[str, Any]) -> str:
-    """A record as JSON without its empty options; of long ones the beginning."""
-    options = {key: value for key, value in record.items() if key != "name" and value not in ([], None)}
-    told = json.dumps(options) if options else ""
-    return f"{record['name']}{told if len(told) <= 200 else told[:200] + '...'}"
+    """A record's name and options."""
+    options = {key: value for key, value in record.items() if key not in ("name", "names") and value not in ([], None)}
+    told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
+    return f"{record['name']}({told})" if told else str(record["name"])
 
 
 def _params(series: Series) -> str:
@@ -187,18 +187,26 @@ def _regrets_csv(ledger: Ledger) -> Iterator[bytes]:
 
 
 def _columns(ledger: Ledger) -> dict[str, Any]:
-    """All regrets as columns."""
-    parts = [
-        (told["setup"], _params(series), series.noise, np.repeat(runs, len(told["at"])),
-         np.tile(told["at"], len(runs)), regrets.reshape(-1))
-        for told, series, runs, regrets in _each(ledger)
-    ]  # fmt: skip
-    sizes = [len(part[-1]) for part in parts]
-    alike = {name: np.repeat([part[place] for part in parts], sizes) for place, name in enumerate(REGRETS[:3])}
-    others = {
-        name: np.concatenate([part[place] for part in parts] or [[]]) for place, name in enumerate(REGRETS[3:], 3)
-    }
-    return alike | others
+    """All regrets as columns; words are kept once each."""
+    import pandas
+
+    parts = [(told, series, runs, regrets) for told, series, runs, regrets in _each(ledger)]
+    sizes = [regrets.size for *_, regrets in parts]
+    values = list(dict.fromkeys(_params(series) for _, series, *_ in parts))
+    places = [values.index(_params(series)) for _, series, *_ in parts]
+    columns = (
+        np.repeat(np.array([told["setup"] for told, *_ in parts], np.int64), sizes),
+        pandas.Categorical.from_codes(np.repeat(np.array(places, np.int32), sizes), values),
+        np.repeat(np.array([series.noise for _, series, *_ in parts], np.int64), sizes),
+        _joined([np.repeat(runs, len(told["at"])) for told, _, runs, _ in parts], np.int64),
+        _joined([np.tile(told["at"], len(runs)) for told, _, runs, _ in parts], np.int64),
+        _joined([regrets.reshape(-1) for *_, regrets in parts], np.float32),
+    )
+    return dict(zip(REGRETS, columns, strict=True))
+
+
+def _joined(parts: list[Any], dtype: Any) -> Any:
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 
 def _parquet(columns: dict[str, Any]) -> bytes:

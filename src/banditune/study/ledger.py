@@ -123,12 +123,14 @@ class Ledger:
     def _opened_to_read(self) -> sqlite3.Connection:
         if not self.path.is_file():
             raise BadRequest(f"the ledger {str(self.path)!r} must be a file, but there is none.")
-        modes = ["ro"]
-        if not self.path.with_name(self.path.name + "-wal").exists():
-            modes.append("ro&immutable=1")  # where the folder cannot be written either
+        # Whoever may write takes away the files that SQLite needs beside this one. Where neither can be written, a file
+        # that has none beside it can still be read.
+        lonely = not self.path.with_name(self.path.name + "-wal").exists()
+        modes = ["rw", "ro", *(["ro&immutable=1"] if lonely else [])]
         for mode in modes:
             connection = self._connect(mode)
             try:
+                connection.execute("PRAGMA query_only = ON")
                 if self._kind(connection) == "empty":
                     raise BadRequest(f"the file {str(self.path)!r} must be a ledger, but it is empty.")
                 return connection

@@ -111,7 +111,8 @@ def curve(
     """Bayes regret over parameter values with standard errors, and a test whether it has a single dip.
 
     With no values, it starts from an even grid and adds values where the curve bends most. `best` is the value with the
-    lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low.
+    lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low. A `ledger` keeps
+    the regrets, as in `simulate`; it does not change the result.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
@@ -215,7 +216,8 @@ def tune(
     until, with that confidence, no other value is better by more than 2% of the regret, or until `max_budget` runs or
     `max_time` seconds are spent. Afterwards the answer and theory's value are played on fresh instances, the same for
     both: what is reported was not seen by the search. There are `validate` of them, or as many as it takes to know the gain
-    to a few percent. With `curve`, the regret curve is drawn on fresh instances too.
+    to a few percent. With `curve`, the regret curve is drawn on fresh instances too. A `ledger` is a file that keeps every
+    regret as it comes: a tuning that was interrupted goes on from there, to the same result.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
@@ -409,7 +411,8 @@ def compare(
     """Tune each policy with the same budget, then play all on the same fresh instances; differences are paired.
 
     A policy that has not exactly one parameter is played as theory has it. `behind` is a policy's paired difference to
-    the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together.
+    the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together. A
+    `ledger` keeps the regrets, as in `tune`.
     """
     tuner = _tuner(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
