@@ -392,7 +392,8 @@ def deliver(
     except KeyboardInterrupt:
         if ledger is None:
             raise
-        raise KeyboardInterrupt(f"; what was played is in {ledger}, and the same command goes on from there") from None
+        told = f"what was played is in {ledger}, and the same command goes on from there"
+        leave(complain(f"interrupted; {told}.", INTERRUPTED))
     if output is not None:
         result.save(output)
     if json:
@@ -479,13 +480,11 @@ def main() -> None:
 
     if len(sys.argv) == 1:
         sys.argv.append("--help")
-    advice = ""
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
-    except (KeyboardInterrupt, typer.Abort) as error:
+    except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-        advice = str(error.__cause__ or error)
     except BrokenPipeError:
         leave(141)
     except OSError as error:
@@ -500,7 +499,7 @@ def main() -> None:
             raise
         code = complain(error.format_message(), 2)
     if code == INTERRUPTED:
-        complain(f"interrupted{advice}.", INTERRUPTED)
+        complain("interrupted.", INTERRUPTED)
         leave(INTERRUPTED)
     sys.exit(code or 0)
 

@@ -163,10 +163,25 @@ class Ledger:
         return connection
 
     def _connect(self, mode: str) -> sqlite3.Connection:
+        self._check_beginning()
         name = f"file:{quote(str(self.path.resolve()))}?mode={mode}"
         connection = sqlite3.connect(name, timeout=WAIT, isolation_level=None, uri=True)
         connection.execute("PRAGMA cell_size_check = ON")
         return connection
+
+    def _check_beginning(self) -> None:
+        """SQLite takes a short file for an empty one, and would write over it."""
+        if not self.path.is_file() or not self.path.stat().st_size:
+            return
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(512)
+        except OSError as error:
+            raise BadRequest(f"the ledger {str(self.path)!r} cannot be read: {error.strerror or error}.") from error
+        if not head.startswith(b"SQLite format 3\0"[: max(1, len(head))]):
+            raise sqlite3.DatabaseError("file is not a database")
+        if len(head) < 512:
+            raise BadRequest(self._damaged("it ends too early"))
 
     def _patiently(self, connection: sqlite3.Connection, statement: str) -> None:
         """For a statement that does not wait for others by itself."""
