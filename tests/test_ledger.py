@@ -234,6 +234,23 @@ def test_another_request_has_another_key(other):
     assert told(**other) != told()
 
 
+def test_on_a_gpu_team_and_precision_are_part_of_the_key():
+    def found(policy, problem, kind=None):
+        job = replace(job_of(policy, problem, horizon=100), device="gpu")
+        told = identity.identity(job, kind)
+        return told["device"], told["play"], told["precision"], told["code"]
+
+    linear = found(bt.LinUCB(), bt.Linear(arms=5, dims=2))
+    assert linear[:3] == ("gpu", "team", "float64")
+    assert linear[3]["choose"] != json.loads(told(bt.LinUCB(), bt.Linear(arms=5, dims=2)))["code"]["choose"]
+    single, double = (found(bt.Thompson(), PROBLEM, kind) for kind in (None, "float64"))
+    assert single[:3] == ("gpu", "lazy", "float32")
+    assert double[:3] == ("gpu", "lazy", "float64")
+    assert single[3]["advance"] != double[3]["advance"]
+    job = replace(job_of(bt.Thompson(), PROBLEM, horizon=100), device="gpu")
+    assert [identity.kind_of(job, np.array([value])) for value in (0.0, 1e-4, 0.5)] == [None, "float64", None]
+
+
 def test_a_shortcut_that_does_not_apply_does_not_count():
     assert told(bt.EpsilonGreedy(), shortcut=False) == told(bt.EpsilonGreedy())
 
