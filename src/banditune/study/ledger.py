@@ -39,13 +39,14 @@ WAIT = 60.0
 PAGE = 16384
 """Bytes in a page of the file: fifteen whole blocks fill one, of the usual 4,096 they would leave a quarter empty."""
 
-TABLES = """
-CREATE TABLE setups (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, told TEXT NOT NULL, versions TEXT NOT NULL);
-CREATE TABLE series (id INTEGER PRIMARY KEY, setup INTEGER NOT NULL REFERENCES setups (id), params BLOB NOT NULL,
-                     noise INTEGER NOT NULL, UNIQUE (setup, params, noise));
-CREATE TABLE blocks (series INTEGER NOT NULL REFERENCES series (id), first INTEGER NOT NULL, count INTEGER NOT NULL,
-                     checksum INTEGER NOT NULL, regrets BLOB NOT NULL, UNIQUE (series, first));
-"""
+TABLES = {
+    "setups": """CREATE TABLE setups (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, told TEXT NOT NULL,
+versions TEXT NOT NULL)""",
+    "series": """CREATE TABLE series (id INTEGER PRIMARY KEY, setup INTEGER NOT NULL REFERENCES setups (id),
+params BLOB NOT NULL, noise INTEGER NOT NULL, UNIQUE (setup, params, noise))""",
+    "blocks": """CREATE TABLE blocks (series INTEGER NOT NULL REFERENCES series (id), first INTEGER NOT NULL,
+count INTEGER NOT NULL, checksum INTEGER NOT NULL, regrets BLOB NOT NULL, UNIQUE (series, first))""",
+}
 
 FIND = """
 SELECT first, count, checksum, regrets FROM blocks WHERE first >= ? AND first < ? AND series =
@@ -151,7 +152,7 @@ class Ledger:
                 self._patiently(connection, "PRAGMA journal_mode = WAL")
                 with transaction(connection):
                     if self._kind(connection) == "empty":  # nobody else was faster
-                        for statement in TABLES.split(";")[:-1]:
+                        for statement in TABLES.values():
                             connection.execute(statement)
                         connection.execute(f"PRAGMA application_id = {MARK}")
                         connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -200,8 +201,8 @@ class Ledger:
         (mark,), (version,) = (
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if (mark, version, tables) == (0, 0, 0):
+        tables = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+        if (mark, version, tables) == (0, 0, {}):
             return "empty"
         if mark != MARK or version < 1:
             raise BadRequest(
@@ -212,6 +213,8 @@ class Ledger:
                 f"the ledger {str(self.path)!r} must have format {FORMAT} or older, but a newer banditune wrote it in "
                 f"format {version}; upgrade banditune, or use another file."
             )
+        if any(tables.get(name) != made for name, made in TABLES.items()):
+            raise BadRequest(self._damaged("its tables are not those of a ledger"))
         return "ledger"
 
     @contextmanager
@@ -219,10 +222,10 @@ class Ledger:
         """SQLite's complaints as sentences."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
             raise BadRequest(self._explained(error)) from error
 
-    def _explained(self, error: sqlite3.Error) -> str:
+    def _explained(self, error: Exception) -> str:
         told, name = str(error), repr(str(self.path))
         if "not a database" in told:
             return f"the file {name} must be a ledger, but it is no SQLite file, or its beginning is damaged."
@@ -276,12 +279,17 @@ class Ledger:
         if key not in self.numbers:
             run = self.connection.execute
             run("INSERT OR IGNORE INTO setups (digest, told, versions) VALUES (?, ?, ?)", setup[:3])
-            (within,) = run("SELECT id FROM setups WHERE digest = ?", (setup.digest,)).fetchone()
-            row = (within, params, noise)
+            row = (self._id("SELECT id FROM setups WHERE digest = ?", setup.digest), params, noise)
             run("INSERT OR IGNORE INTO series (setup, params, noise) VALUES (?, ?, ?)", row)
-            found = run("SELECT id FROM series WHERE setup = ? AND params = ? AND noise = ?", row).fetchone()
-            (self.numbers[key],) = found
+            self.numbers[key] = self._id("SELECT id FROM series WHERE setup = ? AND params = ? AND noise = ?", *row)
         return self.numbers[key]
+
+    def _id(self, query: str, *key: Any) -> int:
+        """The number of something that was just written."""
+        found = self.connection.execute(query, key).fetchone()
+        if found is None or not isinstance(found[0], int):
+            raise BadRequest(self._damaged("its indices do not fit its tables"))
+        return found[0]
 
     def _checked(self, series: Series, first: Any, count: Any, checksum: Any, content: Any) -> Singles:
         """The numbers of a block, if they are what was written for this series and these runs."""
