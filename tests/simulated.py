@@ -376,3 +376,19 @@ def test_a_team_plays_as_a_team_of_one(monkeypatch, policy, problem, horizon):
             np.testing.assert_allclose(found[0], wanted)
     finally:
         sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("in_turn")
+def test_a_ledger_keeps_what_a_gpu_played(tmp_path, monkeypatch):
+    problem = bt.Bernoulli(arms=3)
+    arguments = {"horizon": 20, "device": "gpu", "ledger": tmp_path / "study.ledger"}
+    for noise in ("shared", "own"):
+        bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=2, noise=noise, **arguments)
+        kept = bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=4, noise=noise, **arguments)
+        usual = bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=4, noise=noise, horizon=20)
+        assert (kept == usual.astype(np.float32)).all()
+    first = bt.tune(bt.UCB1(), problem, budget=10, validate=3, **arguments)
+    monkeypatch.setattr(gpu, "play", None)
+    assert bt.tune(bt.UCB1(), problem, budget=10, validate=3, **arguments) == first
+    with pytest.raises(TypeError):  # a value that is not in the ledger must be played
+        bt.simulate(bt.UCB1(), problem, [0.3, 0.9], runs=4, **arguments)

@@ -19,6 +19,7 @@ import banditune as bt
 from banditune.contracts import Range
 from banditune.engine.run import Job, play, play_each
 from banditune.results import Belief, student_quantile
+from banditune.study.player import rounded
 from banditune.study.unimodal import check_unimodal
 from banditune.study.verbs import FRESH, KNOWN, LEAST, MOST, PILOT, denser, needed, warnings_of
 
@@ -54,11 +55,9 @@ def test_a_policy_without_parameters_takes_any_value_and_ignores_it():
 
 
 def test_validation_repeats_on_the_instances_it_names(tuning):
-    from banditune.engine.run import Job, play
-
     (value,) = tuning.params.values()
     job = Job(bt.UCB1(), PROBLEM, 300)
-    tuned, theory = play(job, np.array([[value], [1.0]]), range(FRESH, FRESH + 200))[:, :, 0]
+    tuned, theory = rounded(job, play(job, np.array([[value], [1.0]]), range(FRESH, FRESH + 200)))[:, :, 0]
     assert tuning.regret.mean == tuned.mean()
     assert tuning.theory.mean == theory.mean()
     assert tuning.gain.mean == pytest.approx(theory.mean() - tuned.mean())
@@ -545,7 +544,8 @@ def test_validation_is_as_large_as_it_must_be():
     # They are not part of what is reported.
     job = Job(bt.UCB1(), PROBLEM, 1000)
     fresh = range(FRESH + PILOT, FRESH + PILOT + result.validated)
-    assert result.regret.mean == play(job, [list(result.params.values())], fresh)[0].mean()
+    regrets = rounded(job, play(job, [list(result.params.values())], fresh))
+    assert result.regret.mean == regrets[0].mean()
     assert needed(np.array([1.0, 1.0]), 0.1) == 0
     assert needed(np.array([-1.0, 1.0]), 0.1) == MOST
     assert needed(np.zeros(5), 0.1) == 0

@@ -98,6 +98,10 @@ Discount = Annotated[float | None, typer.Option(help="What a reward is worth a r
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figure (.svg, .png, .pdf).")]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Keep every regret in this file; what it holds already is not played again."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress.")]
 
 
@@ -141,6 +145,7 @@ def tune(
     shortcut: Shortcut = True,
     device: Device = "cpu",
     floor: Floor = None,
+    ledger: Ledger = None,
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -156,10 +161,10 @@ def tune(
             tuner_named(tuner), horizon=horizon, budget=budget, within=None if within is None else share_of(within),
             confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
             regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=plot is not None,
-            floor=floor, progress=progress,
+            floor=floor, ledger=ledger, progress=progress,
         )  # fmt: skip
 
-    deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
 
 
 @app.command()
@@ -181,6 +186,7 @@ def curve(
     jobs: Jobs = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
+    ledger: Ledger = None,
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -195,10 +201,10 @@ def curve(
             policy_named(policy),
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             None if values is None else parsed(values), horizon=horizon, runs=runs, seed=seed, regret=regret,
-            noise=noise, jobs=jobs, shortcut=shortcut, device=device, progress=progress,
+            noise=noise, jobs=jobs, shortcut=shortcut, device=device, ledger=ledger, progress=progress,
         )  # fmt: skip
 
-    deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
 
 
 @app.command()
@@ -222,6 +228,7 @@ def compare(
     shortcut: Shortcut = True,
     device: Device = "cpu",
     floor: Floor = None,
+    ledger: Ledger = None,
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -236,10 +243,10 @@ def compare(
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner),
             horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
-            shortcut=shortcut, device=device, floor=floor, progress=progress,
+            shortcut=shortcut, device=device, floor=floor, ledger=ledger, progress=progress,
         )  # fmt: skip
 
-    deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
 
 
 exact = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
@@ -376,6 +383,47 @@ def show(json: Json = False) -> None:
         typer.echo("")
 
 
+books = typer.Typer(help="Look into a ledger.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(books, name="ledger")
+
+Book = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")]
+Table = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write it: .csv or .parquet.")]
+Summary = Annotated[bool, typer.Option("--summary", help="A line for each value instead of one for each regret.")]
+
+
+@books.command("show")
+def ledger_show(file: Book, json: Json = False) -> None:
+    """What was played, and how much of it."""
+    from banditune.report.tables import ledger_words
+    from banditune.study.accounts import overview
+
+    tell(overview(file), ledger_words, json=json)
+
+
+@books.command("verify")
+def ledger_verify(file: Book, json: Json = False) -> None:
+    """Check every number against its checksum."""
+    from banditune.report.tables import verified_words
+    from banditune.study.accounts import verified
+
+    tell(verified(file), verified_words, json=json)
+
+
+@books.command("export")
+def ledger_export(file: Book, output: Table, summary: Summary = False) -> None:
+    """Write all regrets, or a summary of them, as a table."""
+    from banditune.study.accounts import exported
+
+    attended(lambda told: exported(file, output, whole=not summary), quiet=True)
+
+
+def tell(found: Any, words: Callable[[Any], str], *, json: bool) -> None:
+    """Print what was found, as JSON or in words."""
+    import json as codec
+
+    typer.echo(codec.dumps(found) if json else words(found))
+
+
 def share_of(text: str) -> float:
     """2% or 0.02, as a number."""
     from banditune.contracts import BadRequest
@@ -424,6 +472,7 @@ def deliver(
     output: Path | None,
     plot: Path | None = None,
     quiet: bool = False,
+    ledger: Path | None = None,
 ) -> None:
     """Do the work with a progress bar, then print and write what came out."""
     from banditune.results import check_writable
@@ -435,7 +484,13 @@ def deliver(
         from banditune.report.figures import check_format
 
         check_format(plot)
-    result = attended(work, quiet=quiet)
+    try:
+        result = attended(work, quiet=quiet)
+    except KeyboardInterrupt:
+        if ledger is None:
+            raise
+        told = f"what was played is in {ledger}, and the same command goes on from there"
+        leave(complain(f"interrupted; {told}.", INTERRUPTED))
     if output is not None:
         result.save(output)
     if json:

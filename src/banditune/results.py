@@ -6,7 +6,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -474,18 +474,20 @@ def load(path: str | Path) -> Any:
     return from_json(text)
 
 
-def write_whole(path: str | Path, content: bytes) -> None:
+def write_whole(path: str | Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file, whole or not at all; links are followed, modes kept, devices and pipes written to as they are."""
     target = Path(path).resolve()
+    parts = [content] if isinstance(content, bytes) else content
     try:
         if target.exists() and not target.is_file():
-            target.write_bytes(content)
+            with target.open("wb") as file:
+                file.writelines(parts)
             return
         mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                file.writelines(parts)
             os.chmod(name, mode)
             os.replace(name, target)
         except BaseException:

@@ -167,14 +167,14 @@ class _Binder:
         scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": __name__}
         told = [
             str(RULES),
-            _code_digest(function.__code__),
+            code_digest(function.__code__),
             str([hasattr(function, mark) for mark in ("__rare__", "__bulky__", "__vector__")]),
         ]
         defaults = [self._value(function, "a default", value, ()) for value in function.__defaults__ or ()]
         told += [digest for _, digest in defaults]
         if function.__kwdefaults__:
             raise BadRequest(f"scalar code takes no keyword-only arguments, but {function.__qualname__!r} has some.")
-        attributes_of = dict(_names(function.__code__))
+        attributes_of = dict(names_in(function.__code__))
         for name, attributes in attributes_of.items():
             if name in function.__globals__ and name not in function.__code__.co_freevars:
                 scope[name], digest = self._value(function, name, function.__globals__[name], attributes)
@@ -238,16 +238,23 @@ class _Binder:
 
 
 @lru_cache(maxsize=4096)
-def _code_digest(code: types.CodeType) -> str:
+def code_digest(code: types.CodeType) -> str:
     """Bytecode, constants and signature; not file, line or comments."""
-    constants = [_code_digest(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    constants = [_constant_digest(constant) for constant in code.co_consts]
     shape = (code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_names, code.co_varnames, code.co_freevars)
     version = sys.version_info[:2]
     return hashlib.sha256(repr((version, code.co_code, constants, shape)).encode()).hexdigest()
 
 
+def _constant_digest(constant: Any) -> str:
+    if isinstance(constant, types.CodeType):
+        return code_digest(constant)
+    # A set of words has another order in every process.
+    return repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
+
+
 @lru_cache(maxsize=4096)
-def _names(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def names_in(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The global and enclosing names that code uses, each with the attributes that it takes from it."""
     taken: dict[str, set[str]] = {}
     for part in _parts(code):

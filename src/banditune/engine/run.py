@@ -22,6 +22,9 @@ from banditune.engine.bind import compile_for, kernel
 BLOCK = 256
 """Instances are drawn in whole blocks of this size; block b is a function of the seed and b alone."""
 
+STREAM_VERSION = 1
+"""Part of every key of a ledger: raised when the same seed draws other instances, rewards or agents' numbers."""
+
 TASK = 1 << 22
 """Rounds in one task of a thread, fewer where arms have features: short enough for a progress bar, long enough to hide
 its cost."""
@@ -215,8 +218,17 @@ def play_each(
     return [part.out[0] for part in parts]
 
 
-def play_parts(job: Job, parts: Sequence[Part], jobs: int | None, progress: Callable[[int], None] | None) -> None:
-    """Play parts of the work on all cores."""
+def play_parts(
+    job: Job,
+    parts: Sequence[Part],
+    jobs: int | None,
+    progress: Callable[[int], None] | None,
+    done: Callable[[Part, range], None] | None = None,
+) -> None:
+    """Play parts of the work on all cores.
+
+    `done` is told of regrets that are there, in the calling thread: a part and some of its runs, in order.
+    """
     compiled, floats, integers = kernel_for(job)
     arms = job.problem.arms
     at = np.array(job.at or (job.horizon,), np.int64)
@@ -262,14 +274,21 @@ def play_parts(job: Job, parts: Sequence[Part], jobs: int | None, progress: Call
     workers = jobs or cores()
     pool = ThreadPoolExecutor(min(workers, 256))
     waiting: deque[tuple[Part, range, Future[Floats]]] = deque()
+
+    def next_finished() -> None:
+        part, within, result = waiting.popleft()
+        finish(job, part, within, result, progress)
+        if done:
+            done(part, within)
+
     try:
         for part in parts:
             for block, within in tasks(job, len(part.params), part.runs, max(1, workers // len(parts))):
                 if len(waiting) >= 4 * workers:
-                    finish(job, *waiting.popleft(), progress)
+                    next_finished()
                 waiting.append((part, within, pool.submit(task, part, block, within)))
         while waiting:
-            finish(job, *waiting.popleft(), progress)
+            next_finished()
     finally:
         # On an error or Ctrl-C the threads leave their kernels at the next run.
         stop[0] = 1

@@ -124,6 +124,32 @@ def diagnosis(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def ledger_words(found: Mapping[str, Any]) -> str:
+    """What a ledger holds, a few lines for each setup."""
+    lines = [f"{found['file']}: {counted(len(found['setups']), 'setup')}, {found['bytes'] / 1e6:,.1f} MB"]
+    for setup in found["setups"]:
+        steps = f"step {setup['at'][0]:,}" if len(setup["at"]) == 1 else f"each of {len(setup['at'])} steps"
+        lines += [
+            "",
+            f"{setup['setup']}  {setup['policy']} on {setup['problem']}, horizon {setup['horizon']:,}",
+            f"   {setup['regret_kind']} regret after {steps}, {setup['noise_kind']} noise, seed "
+            f"{setup['seed']}; played by {setup['play']} on the {setup['device']} in {setup['precision']}",
+            f"   {', '.join(counted(setup[name], name.removesuffix('s')) for name in ('values', 'runs', 'blocks'))}",
+        ]
+    return "\n".join(lines)
+
+
+def verified_words(found: Mapping[str, Any]) -> str:
+    """How much of a ledger was checked."""
+    told = (counted(found[name], name.removesuffix("s")) for name in ("setups", "blocks", "regrets"))
+    return f"{found['file']}: {', '.join(told)}; every one is as it was written."
+
+
+def counted(number: int, thing: str) -> str:
+    """1 run, 2 runs."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def headline(setup: Setup) -> str:
     """Policy, problem and horizon."""
     who = f"{policy_words(setup.policy)} on " if setup.policy else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,11 @@ from banditune.contracts import (
     described,
     label,
 )
-from banditune.engine.run import Job, play, play_each
+from banditune.engine.run import Job
 from banditune.results import Belief, Comparison, Curve, Entry, Estimate, TrialResult, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
+from banditune.study.player import Player
 from banditune.study.unimodal import check_unimodal
 from banditune.tuners import TwoPart
 
@@ -70,13 +72,15 @@ def simulate(
     jobs: int | None = None,
     shortcut: bool = True,
     device: str = "cpu",
+    ledger: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Floats:
     """Regrets of parameter values on problem instances: an array (values, runs), or (values, runs, len(at)).
 
     Run r plays instance r for every value, so columns are paired; `first` is the first run. With no values, theory's are
     played. `at` asks for the regret after certain steps. `noise="own"` gives each value reward noise of its own;
-    `shortcut=False` plays step by step; `device` is "cpu", "gpu", or "auto" for a GPU if there is one.
+    `shortcut=False` plays step by step; `device` is "cpu", "gpu", or "auto" for a GPU if there is one. A `ledger` is a file
+    in which regrets are kept, rounded to float32: what it holds is not played again.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, at=at, shortcut=shortcut, device=device
@@ -84,7 +88,8 @@ def simulate(
     params = rows(job, values)
     first, runs = whole("first", first, 0, 2 * LARGEST), whole("runs", runs)
     told = _Told(progress, len(params) * runs)
-    out = play(job, params, range(first, first + runs), jobs=_jobs(jobs), progress=told)
+    with Player(_jobs(jobs), ledger, exact=True) as player:
+        out = player.play(job, params, range(first, first + runs), progress=told)
     return out[:, :, 0] if at is None else out
 
 
@@ -101,21 +106,24 @@ def curve(
     jobs: int | None = None,
     shortcut: bool = True,
     device: str = "cpu",
+    ledger: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Curve:
     """Bayes regret over parameter values with standard errors, and a test whether it has a single dip.
 
     With no values, it starts from an even grid and adds values where the curve bends most. `best` is the value with the
-    lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low.
+    lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low. A `ledger` keeps
+    the regrets, as in `simulate`; it does not change the result.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
     runs = whole("runs", runs, 2)
-    return _curve(job, values, range(runs), _jobs(jobs), progress)
+    with Player(_jobs(jobs), ledger) as player:
+        return _curve(job, values, range(runs), player, progress)
 
 
-def _curve(job: Job, values: Any, runs: range, jobs: int | None, progress: Progress | None) -> Curve:
+def _curve(job: Job, values: Any, runs: range, player: Player, progress: Progress | None) -> Curve:
     found = ranges(job)
     if len(found) > 1:
         raise BadRequest(f"a curve is over one parameter, but {job.policy.name} has {len(found)}; use simulate().")
@@ -123,15 +131,15 @@ def _curve(job: Job, values: Any, runs: range, jobs: int | None, progress: Progr
         values = [0.0]
     among = found[0] if found else Range("value", 0.0, 1.0, 0.0, False, "linear")
     if values is None:
-        table, regrets = _refined(job, among, runs, jobs, progress)
+        table, regrets = _refined(job, among, runs, player, progress)
     else:
         given = np.unique(rows(job, values))
         told = _Told(progress, len(given) * len(runs))
-        table, regrets = given, play(job, given[:, None], runs, jobs=jobs, progress=told)[:, :, 0]
+        table, regrets = given, player.play(job, given[:, None], runs, progress=told)[:, :, 0]
     mean = regrets.mean(axis=1)
     best = int(mean.argmin())
     # The lowest of many means is too low: what is said of it comes from instances that it was not chosen on.
-    again = play(job, table[best : best + 1, None], range(FRESH + runs.stop, FRESH + runs.stop + len(runs)), jobs=jobs)
+    again = player.play(job, table[best : best + 1, None], range(FRESH + runs.stop, FRESH + runs.stop + len(runs)))
     return Curve(
         among.name,
         frozen(table),
@@ -147,7 +155,7 @@ def _curve(job: Job, values: Any, runs: range, jobs: int | None, progress: Progr
     )
 
 
-def _refined(job: Job, among: Range, runs: range, jobs: int | None, progress: Progress | None) -> tuple[Floats, Floats]:
+def _refined(job: Job, among: Range, runs: range, player: Player, progress: Progress | None) -> tuple[Floats, Floats]:
     """An even grid, then more values where the curve bends most, at the centre of the intervals there."""
     told = _Told(progress, (GRID + sum(DENSER)) * len(runs))
     units = np.linspace(0, 1, GRID)
@@ -156,7 +164,7 @@ def _refined(job: Job, among: Range, runs: range, jobs: int | None, progress: Pr
         values = dict.fromkeys(among.at(unit) for unit in units)
         new = np.array([value for value in values if value not in regrets])
         if len(new):
-            rows_of = play(job, new[:, None], runs, first_row=len(regrets), jobs=jobs, progress=told)[:, :, 0]
+            rows_of = player.play(job, new[:, None], runs, first_row=len(regrets), progress=told)[:, :, 0]
             regrets |= dict(zip(new.tolist(), rows_of, strict=True))
         if more:
             height = np.array([regrets[among.at(unit)].mean() for unit in units])
@@ -201,6 +209,7 @@ def tune(
     device: str = "cpu",
     curve: bool = False,
     floor: bool | None = None,
+    ledger: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
     """Find the parameter value with the lowest Bayes regret.
@@ -210,7 +219,8 @@ def tune(
     `max_time` seconds are spent. Afterwards the answer and theory's value are played on fresh instances, the same for
     both: what is reported was not seen by the search. There are `validate` of them, or as many as it takes to know the gain
     to a few percent. With `curve`, the regret curve is drawn on fresh instances too. The `floor` under all policies is
-    computed where that takes seconds; True asks for it in any case.
+    computed where that takes seconds; True asks for it in any case. A `ledger` is a file that keeps every regret as it
+    comes: a tuning that was interrupted goes on from there, to the same result.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
@@ -223,18 +233,18 @@ def tune(
         budget = whole("budget", 1000 if budget is None else budget)
     else:
         budget = whole("max_budget", 100_000 if max_budget is None else max_budget)
-    workers = _jobs(jobs)
     drawn = (GRID + sum(DENSER)) * min(validate or LEAST, CURVE) if curve else 0
     told = _Told(progress, budget, later=2 * (validate or LEAST) + drawn)
-    answer, trials = _search(job, tuner, among, budget, workers, told, goal, seconds(max_time))
-    told.later = drawn
-    tuned, theory = _validated(job, np.array([[answer.value], [among.theory]]), validate, workers, told)
-    picture = None
-    if curve:
-        drawn = (GRID + sum(DENSER)) * min(len(tuned), CURVE)
-        told.later = 0
-        told.expect(drawn)
-        picture = _curve(job, None, range(FRESH, FRESH + min(len(tuned), CURVE)), workers, told.part(drawn))
+    with Player(_jobs(jobs), ledger) as player:
+        answer, trials = _search(job, tuner, among, budget, player, told, goal, seconds(max_time))
+        told.later = drawn
+        tuned, theory = _validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
+        picture = None
+        if curve:
+            drawn = (GRID + sum(DENSER)) * min(len(tuned), CURVE)
+            told.later = 0
+            told.expect(drawn)
+            picture = _curve(job, None, range(FRESH, FRESH + min(len(tuned), CURVE)), player, told.part(drawn))
     belief = answer.belief
     return Tuning(
         {among.name: answer.value},
@@ -261,7 +271,7 @@ def _search(
     tuner: Tuner,
     among: Range,
     budget: int,
-    jobs: int | None,
+    player: Player,
     told: _Told,
     goal: Goal = SPEND,
     most: float = math.inf,
@@ -278,10 +288,10 @@ def _search(
             check_trial(tuner, trial)
             if isinstance(trial.size, int | np.integer):
                 runs = range(first, first + trial.size)
-                regrets: Any = play(job, params, runs, jobs=jobs, progress=told)[:, :, 0]
+                regrets: Any = player.play(job, params, runs, progress=told)[:, :, 0]
                 first += int(trial.size)
             else:
-                each = play_each(job, params, trial.size, first, jobs=jobs, progress=told)
+                each = player.play_each(job, params, trial.size, first, progress=told)
                 regrets = [row[:, 0] for row in each]
                 first += sum(trial.size)
             trials.append(TrialResult.of(trial.values, regrets))
@@ -331,7 +341,7 @@ def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget:
     return Goal(None if within is None else float(within), float(confidence))
 
 
-def _validated(job: Job, params: Floats, size: int | None, jobs: int | None, told: _Told) -> Floats:
+def _validated(job: Job, params: Floats, size: int | None, player: Player, told: _Told) -> Floats:
     """Regrets of a value and of theory's on the same fresh instances, (2, instances).
 
     With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
@@ -340,11 +350,11 @@ def _validated(job: Job, params: Floats, size: int | None, jobs: int | None, tol
     first = FRESH
     if size is None:
         told.expect(2 * (PILOT + LEAST))
-        few = play(job, params, range(first, first + PILOT), jobs=jobs, progress=told)[:, :, 0]
+        few = player.play(job, params, range(first, first + PILOT), progress=told)[:, :, 0]
         wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
         size, first = min(max(wanted, LEAST), MOST), first + PILOT
     told.expect(2 * size)
-    return play(job, params, range(first, first + size), jobs=jobs, progress=told)[:, :, 0]
+    return player.play(job, params, range(first, first + size), progress=told)[:, :, 0]
 
 
 def needed(sample: Floats, share: float) -> int:
@@ -400,12 +410,14 @@ def compare(
     shortcut: bool = True,
     device: str = "cpu",
     floor: bool | None = None,
+    ledger: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Tune each policy with the same budget, then play all on the same fresh instances; differences are paired.
 
     A policy that has not exactly one parameter is played as theory has it. `behind` is a policy's paired difference to
-    the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together.
+    the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together. A
+    `ledger` keeps the regrets, as in `tune`.
     """
     tuner = _tuner(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
@@ -425,15 +437,16 @@ def compare(
     fresh = range(FRESH, FRESH + validate)
     names = _distinct([label(job.policy) for job in todo])
     found = []
-    for place, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
-        params, spent = theory_row(job), 0
-        if can:
-            answer, trials = _search(job, tuner, only_range(job), budget, _jobs(jobs), told)
-            params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
-        both = np.array([params, theory_row(job)])
-        tuned, theory = play(job, both, fresh, first_row=2 * place, jobs=_jobs(jobs), progress=told)[:, :, 0]
-        names_of = (r.name for r in ranges(job))
-        found.append((name, job, dict(zip(names_of, params.tolist(), strict=False)), can, tuned, theory, spent))
+    with Player(_jobs(jobs), ledger) as player:
+        for place, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
+            params, spent = theory_row(job), 0
+            if can:
+                answer, trials = _search(job, tuner, only_range(job), budget, player, told)
+                params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
+            both = np.array([params, theory_row(job)])
+            tuned, theory = player.play(job, both, fresh, first_row=2 * place, progress=told)[:, :, 0]
+            names_of = (r.name for r in ranges(job))
+            found.append((name, job, dict(zip(names_of, params.tolist(), strict=False)), can, tuned, theory, spent))
     found.sort(key=lambda item: float(item[4].mean()))
     lead = found[0][4]
     entries = tuple(

@@ -1,0 +1,216 @@
+"""What a ledger holds, for people and other programs: an overview, a summary, tables as CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats, Integers, short
+from banditune.results import check_writable, write_whole
+from banditune.study.door import LARGEST
+from banditune.study.ledger import Ledger, Series, Singles
+
+QUANTILES = (5, 25, 50, 75, 95, 99)
+"""Percent."""
+
+TOLD = ("setup", "policy", "problem", "horizon", "seed", "regret_kind", "noise_kind", "play", "device", "precision")
+"""Columns that say what was played."""
+
+SUMMARY = (
+    *TOLD,
+    "params",
+    "noise",
+    "instances",
+    "step",
+    "runs",
+    "mean",
+    "se",
+    *(f"q{percent:02d}" for percent in QUANTILES),
+    "max",
+)
+REGRETS = ("setup", "params", "noise", "run", "step", "regret")
+
+LINES = 1 << 16
+"""Lines of a table that are written at a time."""
+
+FORMATS = (".csv", ".parquet")
+
+
+def overview(path: str | Path) -> dict[str, Any]:
+    """What was played, how many values and runs of each; blocks are counted, not read."""
+    with Ledger(path, read_only=True) as ledger:
+        setups = {number: _told(number, setup.told) for number, setup in ledger.setups().items()}
+        counted = ledger.counted()
+    for number, told in setups.items():
+        told |= dict(zip(("values", "runs", "blocks"), counted.get(number, (0, 0, 0)), strict=True))
+    return {"file": str(path), "bytes": Path(path).stat().st_size, "setups": list(setups.values())}
+
+
+def verified(path: str | Path) -> dict[str, Any]:
+    """Check every number of a ledger; returns how much there is."""
+    with Ledger(path, read_only=True) as ledger:
+        return {"file": str(path), **ledger.verify()}
+
+
+def summary(path: str | Path) -> list[dict[str, Any]]:
+    """A line for each setup, row of parameters and step, of search and fresh instances apart."""
+    with Ledger(path, read_only=True) as ledger:
+        return [line for part in _each(ledger) for line in _lines(*part)]
+
+
+def exported(path: str | Path, to: str | Path, *, whole: bool = True) -> None:
+    """Write all regrets, or unless `whole` their summary, to a .csv or .parquet file."""
+    check_format(to)
+    csv_wanted = Path(to).suffix.lower() == ".csv"
+    if not whole:
+        lines = summary(path)
+        write_whole(
+            to,
+            _summary_csv(lines) if csv_wanted else _parquet({name: [line[name] for line in lines] for name in SUMMARY}),
+        )
+        return
+    with Ledger(path, read_only=True) as ledger:
+        write_whole(to, _regrets_csv(ledger) if csv_wanted else _parquet(_columns(ledger)))
+
+
+def check_format(to: str | Path) -> None:
+    """Complain before the work, not after it, of a file that cannot be written."""
+    check_writable(to)
+    suffix = Path(to).suffix.lower()
+    if suffix not in FORMATS:
+        raise BadRequest(f"a table can be written as {' or '.join(FORMATS)}, but got {str(to)!r}.")
+    if suffix == ".parquet" and not (find_spec("pandas") and find_spec("pyarrow")):
+        raise BadRequest(
+            'Parquet needs pandas and pyarrow; install them with: pip install "banditune[parquet]", or write a .csv.'
+        )
+
+
+def _each(ledger: Ledger) -> Iterator[tuple[dict[str, Any], Series, Integers, Singles]]:
+    """Every series with what was played, its runs and its regrets, one after the other."""
+    by_setup = groupby(ledger.series().items(), key=lambda item: item[1][0])
+    for setup, items in by_setup:
+        told: dict[str, Any] = {}
+        for number, (_, series) in items:
+            told = told or _told(setup, series.setup.told)
+            yield told, series, *ledger.regrets(number, series)
+
+
+def _told(number: int, text: str) -> dict[str, Any]:
+    """What was played, in columns."""
+    told = json.loads(text)
+    return {
+        "setup": number,
+        "policy": _words(told["policy"]),
+        "problem": _words(told["problem"]),
+        "horizon": told["horizon"],
+        "seed": told["seed"],
+        "regret_kind": told["regret"],
+        "noise_kind": told["noise"],
+        "at": told["at"],
+        "play": told["play"],
+        "device": told["device"],
+        "precision": told["precision"],
+    }
+
+
+def _words(record: dict[str, Any]) -> str:
+    """A record's name and options."""
+    options = {key: value for key, value in record.items() if key not in ("name", "names") and value not in ([], None)}
+    told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
+    return f"{record['name']}({told})" if told else str(record["name"])
+
+
+def _params(series: Series) -> str:
+    """0.25, or 0.5;0.01 where there are several parameters."""
+    return ";".join(repr(value) for value in np.frombuffer(series.params, "<f8").tolist())
+
+
+def _lines(told: dict[str, Any], series: Series, runs: Integers, regrets: Singles) -> Iterator[dict[str, Any]]:
+    """A summary's lines of a series."""
+    for instances, chosen in (("search", runs < LARGEST), ("fresh", runs >= LARGEST)):
+        for place, step in enumerate(told["at"]):
+            sample = regrets[chosen, place].astype(np.float64)
+            if len(sample):
+                yield {
+                    **{name: told[name] for name in TOLD},
+                    "params": _params(series),
+                    "noise": series.noise,
+                    "instances": instances,
+                    "step": step,
+                    **_numbers(sample),
+                }
+
+
+def _numbers(sample: Floats) -> dict[str, Any]:
+    """Runs, mean, standard error, quantiles and the largest."""
+    runs = len(sample)
+    quantiles = np.percentile(sample, QUANTILES).tolist()
+    return {
+        "runs": runs,
+        "mean": float(sample.mean()),
+        "se": float(sample.std(ddof=1) / math.sqrt(runs)) if runs > 1 else math.nan,
+        **{f"q{percent:02d}": value for percent, value in zip(QUANTILES, quantiles, strict=True)},
+        "max": float(sample.max()),
+    }
+
+
+def _summary_csv(lines: list[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, SUMMARY, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue().encode()
+
+
+def _regrets_csv(ledger: Ledger) -> Iterator[bytes]:
+    """A line for each run and step; nine digits bring back every bit of a float32."""
+    yield (",".join(REGRETS) + "\n").encode()
+    for told, series, runs, regrets in _each(ledger):
+        start = f"{told['setup']},{_params(series)},{series.noise}"
+        line = "".join(f"{start},%d,{step},%.9g\n" for step in told["at"])
+        size = max(1, LINES // len(told["at"]))
+        for first in range(0, len(runs), size):
+            part = slice(first, first + size)
+            numbers = np.empty((len(runs[part]), len(told["at"]), 2), object)
+            numbers[:, :, 0] = runs[part, None]
+            numbers[:, :, 1] = regrets[part]
+            yield (line * len(numbers) % tuple(numbers.reshape(-1))).encode()
+
+
+def _columns(ledger: Ledger) -> dict[str, Any]:
+    """All regrets as columns; words are kept once each."""
+    import pandas
+
+    parts = [(told, series, runs, regrets) for told, series, runs, regrets in _each(ledger)]
+    sizes = [regrets.size for *_, regrets in parts]
+    values = list(dict.fromkeys(_params(series) for _, series, *_ in parts))
+    places = [values.index(_params(series)) for _, series, *_ in parts]
+    columns = (
+        np.repeat(np.array([told["setup"] for told, *_ in parts], np.int64), sizes),
+        pandas.Categorical.from_codes(np.repeat(np.array(places, np.int32), sizes), values),
+        np.repeat(np.array([series.noise for _, series, *_ in parts], np.int64), sizes),
+        _joined([np.repeat(runs, len(told["at"])) for told, _, runs, _ in parts], np.int64),
+        _joined([np.tile(told["at"], len(runs)) for told, _, runs, _ in parts], np.int64),
+        _joined([regrets.reshape(-1) for *_, regrets in parts], np.float32),
+    )
+    return dict(zip(REGRETS, columns, strict=True))
+
+
+def _joined(parts: list[Any], dtype: Any) -> Any:
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+
+def _parquet(columns: dict[str, Any]) -> bytes:
+    import pandas
+
+    found: bytes = pandas.DataFrame(columns).to_parquet(index=False, engine="pyarrow")
+    return found

@@ -1,0 +1,406 @@
+"""A ledger: one SQLite file that keeps every regret of a study, under everything that made it.
+
+A *setup* is what `identity` tells of a job, a *series* a row of parameters of a setup (with the number of its noise, where
+it has its own), a *block* the regrets of a series on some neighbouring runs, in float32. Blocks never cross a multiple of
+`BLOCK` runs. Each has a checksum of its numbers and of all that they stand for. docs/ledger.md describes the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditune.contracts import BadRequest, Floats, Integers
+from banditune.engine.run import BLOCK
+from banditune.results import check_writable
+
+Singles = NDArray[np.float32]
+
+FORMAT = 1
+"""The version of the tables; a file with a higher one is refused."""
+
+MARK = int.from_bytes(b"bndt", "big")
+"""How a ledger is told from other SQLite files: its `application_id`."""
+
+WAIT = 60.0
+"""Seconds to wait for another process that writes."""
+
+PAGE = 16384
+"""Bytes in a page of the file: fifteen whole blocks fill one, of the usual 4,096 they would leave a quarter empty."""
+
+TABLES = {
+    "setups": """CREATE TABLE setups (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, told TEXT NOT NULL,
+versions TEXT NOT NULL)""",
+    "series": """CREATE TABLE series (id INTEGER PRIMARY KEY, setup INTEGER NOT NULL REFERENCES setups (id),
+params BLOB NOT NULL, noise INTEGER NOT NULL, UNIQUE (setup, params, noise))""",
+    "blocks": """CREATE TABLE blocks (series INTEGER NOT NULL REFERENCES series (id), first INTEGER NOT NULL,
+count INTEGER NOT NULL, checksum INTEGER NOT NULL, regrets BLOB NOT NULL, UNIQUE (series, first))""",
+}
+
+FIND = """
+SELECT first, count, checksum, regrets FROM blocks WHERE first >= ? AND first < ? AND series =
+(SELECT series.id FROM series JOIN setups ON setups.id = setup WHERE digest = ? AND params = ? AND noise = ?)
+"""
+
+KEEP = """
+INSERT INTO blocks (series, first, count, checksum, regrets) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (series, first) DO UPDATE SET count = excluded.count, checksum = excluded.checksum, regrets = excluded.regrets
+WHERE excluded.count > count
+"""
+
+
+class Setup(NamedTuple):
+    """What made regrets: the text of an identity, its digest, and the steps after which they were counted.
+
+    `versions` say who wrote first; they are no part of the key.
+    """
+
+    digest: bytes
+    told: str
+    versions: str
+    steps: int
+
+    @classmethod
+    def of(cls, told: str, versions: str = "{}") -> Setup:
+        """The setup of an identity's text."""
+        return cls(hashlib.sha256(told.encode()).digest(), told, versions, len(json.loads(told)["at"]))
+
+
+class Series(NamedTuple):
+    """A row of parameters of a setup, as bytes of float64, and the number of its noise: 0 where noise is shared."""
+
+    setup: Setup
+    params: bytes
+    noise: int
+
+    def checksum(self, first: int, count: int, regrets: bytes) -> int:
+        """Over the numbers and everything that they stand for: a block that ends up in a wrong place is found too."""
+        place = np.array([self.noise, first, count], "<i8").tobytes()
+        return zlib.crc32(regrets, zlib.crc32(self.setup.digest + self.params + place))
+
+
+class Block(NamedTuple):
+    """Regrets of a series on neighbouring runs: an array (runs, steps)."""
+
+    series: Series
+    first: int
+    regrets: Singles
+
+
+class Ledger:
+    """An open ledger. Use it in one thread, and close it."""
+
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+        self.path = _path(path)
+        self.numbers: dict[tuple[bytes, bytes, int], int] = {}
+        """Series by their keys, as far as this process wrote to them."""
+        with self.sentences():
+            self.connection = self._opened_to_read() if read_only else self._opened_to_write()
+
+    def close(self) -> None:
+        """Close the file; SQLite then takes away the two files beside it."""
+        with self.sentences():
+            self.connection.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Opening
+
+    def _opened_to_read(self) -> sqlite3.Connection:
+        if not self.path.is_file():
+            raise BadRequest(f"the ledger {str(self.path)!r} must be a file, but there is none.")
+        # Whoever may write takes away the files that SQLite needs beside this one. Where neither can be written, a file
+        # that has none beside it can still be read.
+        lonely = not self.path.with_name(self.path.name + "-wal").exists()
+        modes = ["rw", "ro", *(["ro&immutable=1"] if lonely else [])]
+        for mode in modes:
+            connection = self._connect(mode)
+            try:
+                connection.execute("PRAGMA query_only = ON")
+                if self._kind(connection) == "empty":
+                    raise BadRequest(f"the file {str(self.path)!r} must be a ledger, but it is empty.")
+                return connection
+            except BaseException as error:
+                connection.close()
+                if not isinstance(error, sqlite3.OperationalError) or mode == modes[-1]:
+                    raise
+        raise AssertionError
+
+    def _opened_to_write(self) -> sqlite3.Connection:
+        check_writable(self.path)
+        if self.path.exists() and not self.path.stat().st_mode & 0o222:
+            raise BadRequest(f"the ledger {str(self.path)!r} must be writable, but it is read-only; use a copy of it.")
+        connection = self._connect("rwc")
+        try:
+            connection.execute(f"PRAGMA page_size = {PAGE}")
+            if self._kind(connection) == "empty":
+                self._patiently(connection, "PRAGMA journal_mode = WAL")
+                with transaction(connection):
+                    if self._kind(connection) == "empty":  # nobody else was faster
+                        for statement in TABLES.values():
+                            connection.execute(statement)
+                        connection.execute(f"PRAGMA application_id = {MARK}")
+                        connection.execute(f"PRAGMA user_version = {FORMAT}")
+            # In a WAL what a killed process wrote is there; only a power cut can lose the last moments.
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        self._check_beginning()
+        name = f"file:{quote(str(self.path.resolve()))}?mode={mode}"
+        connection = sqlite3.connect(name, timeout=WAIT, isolation_level=None, uri=True)
+        connection.execute("PRAGMA cell_size_check = ON")
+        return connection
+
+    def _check_beginning(self) -> None:
+        """SQLite takes a short file for an empty one, and would write over it."""
+        if not self.path.is_file() or not self.path.stat().st_size:
+            return
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(512)
+        except OSError as error:
+            raise BadRequest(f"the ledger {str(self.path)!r} cannot be read: {error.strerror or error}.") from error
+        if not head.startswith(b"SQLite format 3\0"[: max(1, len(head))]):
+            raise sqlite3.DatabaseError("file is not a database")
+        if len(head) < 512:
+            raise BadRequest(self._damaged("it ends too early"))
+
+    def _patiently(self, connection: sqlite3.Connection, statement: str) -> None:
+        """For a statement that does not wait for others by itself."""
+        end = time.monotonic() + WAIT
+        while True:
+            try:
+                connection.execute(statement)
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+
+    def _kind(self, connection: sqlite3.Connection) -> str:
+        """ "ledger" or "empty"; any other file is refused, and not touched."""
+        (mark,), (version,) = (
+            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+        tables = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+        if (mark, version, tables) == (0, 0, {}):
+            return "empty"
+        if mark != MARK or version < 1:
+            raise BadRequest(
+                f"the file {str(self.path)!r} must be a ledger, but it is another SQLite file; give a ledger or a new name."
+            )
+        if version > FORMAT:
+            raise BadRequest(
+                f"the ledger {str(self.path)!r} must have format {FORMAT} or older, but a newer banditune wrote it in "
+                f"format {version}; upgrade banditune, or use another file."
+            )
+        if any(tables.get(name) != made for name, made in TABLES.items()):
+            raise BadRequest(self._damaged("its tables are not those of a ledger"))
+        return "ledger"
+
+    @contextmanager
+    def sentences(self) -> Iterator[None]:
+        """SQLite's complaints as sentences."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            raise BadRequest(self._explained(error)) from error
+
+    def _explained(self, error: Exception) -> str:
+        told, name = str(error), repr(str(self.path))
+        if "not a database" in told:
+            return f"the file {name} must be a ledger, but it is no SQLite file, or its beginning is damaged."
+        if "locked" in told or "busy" in told:
+            return f"the ledger {name} must be free to write, but another process held it for {WAIT:.0f} s; try again."
+        if isinstance(error, sqlite3.OperationalError) and any(
+            word in told for word in ("readonly", "unable to open", "full", "disk I/O")
+        ):
+            return f"the ledger {name} cannot be written or read here: {told}."
+        return self._damaged(told)
+
+    def _damaged(self, what: str) -> str:
+        return (
+            f"the ledger {str(self.path)!r} must be as it was written, but it is damaged: {what}; use a copy of it, or "
+            "move it away and begin again."
+        )
+
+    # What a study needs
+
+    def fill(self, series: Series, runs: range, out: Floats) -> list[range]:
+        """Put the regrets that are stored into `out`, an array (runs, steps); returns the runs that are missing."""
+        lacks = np.ones(len(runs), np.bool_)
+        wanted = (runs.start // BLOCK * BLOCK, runs.stop, series.setup.digest, series.params, series.noise)
+        with self.sentences():
+            for first, count, checksum, content in self.connection.execute(FIND, wanted):
+                regrets = self._checked(series, first, count, checksum, content)
+                start, stop = max(first, runs.start), min(first + count, runs.stop)
+                if start < stop:
+                    out[start - runs.start : stop - runs.start] = regrets[start - first : stop - first]
+                    lacks[start - runs.start : stop - runs.start] = False
+        return ranges_of(lacks, runs.start)
+
+    def keep(self, blocks: Iterable[Block]) -> None:
+        """Store blocks, all or none; one that is there already is left as it is."""
+        try:
+            with self.sentences(), transaction(self.connection):
+                for whole in blocks:
+                    number = self._number(whole.series)
+                    for first, regrets in cut(whole.first, whole.regrets):
+                        content = np.ascontiguousarray(regrets, "<f4").tobytes()
+                        checksum = whole.series.checksum(first, len(regrets), content)
+                        self.connection.execute(KEEP, (number, first, len(regrets), checksum, content))
+        except BaseException:
+            self.numbers.clear()  # what this transaction numbered is gone
+            raise
+
+    def _number(self, series: Series) -> int:
+        """The number of a series in the file, which is given now if it has none."""
+        setup, params, noise = series
+        key = (setup.digest, params, noise)
+        if key not in self.numbers:
+            run = self.connection.execute
+            run("INSERT OR IGNORE INTO setups (digest, told, versions) VALUES (?, ?, ?)", setup[:3])
+            row = (self._id("SELECT id FROM setups WHERE digest = ?", setup.digest), params, noise)
+            run("INSERT OR IGNORE INTO series (setup, params, noise) VALUES (?, ?, ?)", row)
+            self.numbers[key] = self._id("SELECT id FROM series WHERE setup = ? AND params = ? AND noise = ?", *row)
+        return self.numbers[key]
+
+    def _id(self, query: str, *key: Any) -> int:
+        """The number of something that was just written."""
+        found = self.connection.execute(query, key).fetchone()
+        if found is None or not isinstance(found[0], int):
+            raise BadRequest(self._damaged("its indices do not fit its tables"))
+        return found[0]
+
+    def _checked(self, series: Series, first: Any, count: Any, checksum: Any, content: Any) -> Singles:
+        """The numbers of a block, if they are what was written for this series and these runs."""
+        fits = isinstance(first, int) and isinstance(count, int) and isinstance(content, bytes)
+        if not fits or len(content) != 4 * count * series.setup.steps or abs(first) >= 2**62:
+            raise BadRequest(self._damaged(f"the block of run {first} has another size than it says"))
+        if series.checksum(first, count, content) != checksum:
+            raise BadRequest(self._damaged(f"the checksum of the block of run {first} is wrong"))
+        return np.frombuffer(content, "<f4").reshape(count, series.setup.steps)
+
+    # What reports need
+
+    def setups(self) -> dict[int, Setup]:
+        """All setups by their numbers."""
+        found = {}
+        with self.sentences():
+            for number, digest, told, versions in self.connection.execute(
+                "SELECT id, digest, told, versions FROM setups ORDER BY id"
+            ):
+                try:
+                    setup = Setup.of(told, versions)
+                except (ValueError, TypeError, KeyError, AttributeError):
+                    setup = None
+                if setup is None or setup.digest != digest:
+                    raise BadRequest(self._damaged(f"the description of setup {number} is not what was written"))
+                found[number] = setup
+        return found
+
+    def series(self) -> dict[int, tuple[int, Series]]:
+        """All series by their numbers, each with the number of its setup."""
+        setups = self.setups()
+        found = {}
+        with self.sentences():
+            for number, setup, params, noise in self.connection.execute(
+                "SELECT id, setup, params, noise FROM series ORDER BY setup, id"
+            ):
+                whole = isinstance(params, bytes) and len(params) % 8 == 0 and isinstance(noise, int)
+                if setup not in setups or not whole:
+                    raise BadRequest(self._damaged(f"the description of series {number} is not what was written"))
+                found[number] = setup, Series(setups[setup], params, noise)
+        return found
+
+    def regrets(self, number: int, series: Series) -> tuple[Integers, Singles]:
+        """All regrets of a series, an array (runs, steps), and the numbers of their runs, in order and each once."""
+        query = "SELECT first, count, checksum, regrets FROM blocks WHERE series = ? ORDER BY first"
+        runs, parts, end = [], [], -1
+        with self.sentences():
+            for first, count, checksum, content in self.connection.execute(query, (number,)):
+                part = self._checked(series, first, count, checksum, content)
+                # Two processes may have cut the same runs in different ways.
+                old = min(max(0, end - first), count)
+                runs.append(np.arange(first + old, first + count))
+                parts.append(part[old:])
+                end = max(end, first + count)
+        if not parts:
+            return np.empty(0, np.int64), np.empty((0, series.setup.steps), np.float32)
+        return np.concatenate(runs), np.concatenate(parts)
+
+    def counted(self) -> dict[int, tuple[int, int, int]]:
+        """Series, runs and blocks of each setup; a run that is stored twice counts twice."""
+        query = """SELECT setup, count(DISTINCT series.id), sum(count), count(*) FROM series
+                   JOIN blocks ON series = series.id GROUP BY setup"""
+        with self.sentences():
+            return {setup: (series, runs, blocks) for setup, series, runs, blocks in self.connection.execute(query)}
+
+    def verify(self) -> dict[str, int]:
+        """Check every page and every number; returns how much there is."""
+        told = self.series()
+        blocks = regrets = 0
+        with self.sentences():
+            (answer,) = self.connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if answer != "ok":
+                raise BadRequest(self._damaged(" ".join(str(answer).split())))
+            for number, *block in self.connection.execute(
+                "SELECT series, first, count, checksum, regrets FROM blocks ORDER BY rowid"
+            ):
+                if number not in told:
+                    raise BadRequest(self._damaged(f"the block of run {block[0]} belongs to no series"))
+                blocks += 1
+                regrets += self._checked(told[number][1], *block).size
+        return {"setups": len(self.setups()), "series": len(told), "blocks": blocks, "regrets": regrets}
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; waits for other writers first."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def cut(first: int, regrets: Singles) -> Iterator[tuple[int, Singles]]:
+    """Regrets of neighbouring runs from `first` on, cut at multiples of `BLOCK`."""
+    stop = first + len(regrets)
+    for block in range(first // BLOCK, -(-stop // BLOCK)):
+        start, end = max(first, block * BLOCK), min(stop, (block + 1) * BLOCK)
+        yield start, regrets[start - first : end - first]
+
+
+def ranges_of(chosen: NDArray[np.bool_], start: int) -> list[range]:
+    """The runs, counted from `start`, that are chosen, as ranges."""
+    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
+    return [range(start + int(a), start + int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+        raise BadRequest(f"`ledger` must be the name of a file, but got {path!r}.")
+    return Path(path)
