@@ -7,7 +7,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, TypeVar
@@ -224,6 +224,53 @@ class Belief(Record):
         return f"{self.mean:.4g} ({100 * self.level:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
 
 
+QUANTILES = (0, 0.01, 0.02, 0.05, *(place / 10 for place in range(1, 10)), 0.25, 0.75, 0.95, 0.98, 0.99, 0.995, 0.999, 1)
+"""Levels of the quantiles that a result keeps: more of them at the ends."""
+
+WORST = 10
+"""So many of the runs that lost most are kept by number."""
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Spread(Record):
+    """How the regrets of single runs are spread, which their mean does not show.
+
+    `values` are the quantiles at `levels`, each the regret of a run: the lowest that a share `level` of the runs does not
+    exceed. `worst` are the numbers of the runs that lost most, `losses` their regrets, worst first;
+    `simulate(..., first=number, runs=1)` plays such a run again.
+    """
+
+    levels: Floats
+    values: Floats
+    mean: float
+    runs: int
+    worst: tuple[int, ...]
+    losses: Floats
+
+    @classmethod
+    def of(cls, sample: Floats, first: int) -> Spread:
+        """Of regrets of runs that are numbered from `first` on; of equal ones, the first run is the worst."""
+        worst = np.argsort(-sample, kind="stable")[:WORST]
+        levels = sorted(QUANTILES)
+        values = np.quantile(sample, levels, method="inverted_cdf")
+        return cls(
+            frozen(levels),
+            frozen(values),
+            float(np.mean(sample)),
+            len(sample),
+            tuple(first + int(place) for place in worst),
+            frozen(sample[worst]),
+        )
+
+    def at(self, level: float) -> float:
+        """The quantile at one of the levels."""
+        return float(self.values[self.levels.tolist().index(level)])
+
+    def __repr__(self) -> str:
+        return f"mean {self.mean:.4g}, median {self.at(0.5):.4g}, 99% {self.at(0.99):.4g}, worst {self.values[-1]:.4g}"
+
+
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Tuning(Record):
@@ -231,7 +278,8 @@ class Tuning(Record):
 
     `gain` is theory's regret minus the tuned regret, paired. `spent` counts search runs, `validated` the fresh ones.
     `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
-    none was wanted; `warnings` are sentences about what may mislead.
+    none was wanted; `warnings` are sentences about what may mislead. `spread` and `theory_spread` tell how the regrets of
+    the fresh runs are spread; `validate` is how many such runs were asked for, None if it was left to the verb.
     """
 
     params: Mapping[str, float]
@@ -249,6 +297,9 @@ class Tuning(Record):
     warnings: tuple[str, ...]
     curve: Curve | None
     setup: Setup
+    spread: Spread | None = None
+    theory_spread: Spread | None = None
+    validate: int | None = None
 
     def to_pandas(self) -> Any:
         """A row per trial and value."""
@@ -275,6 +326,7 @@ class Entry(Record):
     behind: Estimate
     theory: Estimate
     spent: int
+    spread: Spread | None = None
 
     def __repr__(self) -> str:
         return f"{self.policy} {dict(self.params)}: {self.regret!r}"
@@ -341,8 +393,8 @@ def decoded(value: Any) -> Any:
     if kind is None:
         raise BadRequest(f"a result must be one of {sorted(KINDS)}, but got {value['kind']!r}.")
     wanted = [f.name for f in fields(kind)]
-    # Results from before there were devices.
-    usual = {f.name: f.default for f in fields(kind) if f.name == "device"}
+    # What a result did not have yet when it was saved.
+    usual = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
     given = usual | {key: decoded(item) for key, item in value.items() if key != "kind"}
     if sorted(wanted) != sorted(given):
         raise BadRequest(f"a {kind.__name__} must hold the fields {wanted}, but got {sorted(given)}.")

@@ -26,7 +26,7 @@ from banditune.contracts import (
     label,
 )
 from banditune.engine.run import Job, play, play_each
-from banditune.results import Belief, Comparison, Curve, Entry, Estimate, TrialResult, Tuning, frozen
+from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, TrialResult, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.unimodal import check_unimodal
 from banditune.tuners import TwoPart
@@ -225,7 +225,7 @@ def tune(
     told = _Told(progress, budget, later=2 * (validate or LEAST) + drawn)
     answer, trials = _search(job, tuner, among, budget, workers, told, goal, seconds(max_time))
     told.later = drawn
-    tuned, theory = _validated(job, np.array([[answer.value], [among.theory]]), validate, workers, told)
+    first, (tuned, theory) = _validated(job, np.array([[answer.value], [among.theory]]), validate, workers, told)
     picture = None
     if curve:
         drawn = (GRID + sum(DENSER)) * min(len(tuned), CURVE)
@@ -249,6 +249,9 @@ def tune(
         tuple(warnings_of(among, answer.value, belief, tuned)),
         picture,
         setup_of(job, tuner),
+        spread=Spread.of(tuned, first),
+        theory_spread=Spread.of(theory, first),
+        validate=validate,
     )
 
 
@@ -327,8 +330,8 @@ def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget:
     return Goal(None if within is None else float(within), float(confidence))
 
 
-def _validated(job: Job, params: Floats, size: int | None, jobs: int | None, told: _Told) -> Floats:
-    """Regrets of a value and of theory's on the same fresh instances, (2, instances).
+def _validated(job: Job, params: Floats, size: int | None, jobs: int | None, told: _Told) -> tuple[int, Floats]:
+    """Regrets of a value and of theory's on the same fresh instances, (2, instances), and the first instance's number.
 
     With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
     are not part of what is returned: few failures among them would make it both small and low.
@@ -340,7 +343,7 @@ def _validated(job: Job, params: Floats, size: int | None, jobs: int | None, tol
         wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
         size, first = min(max(wanted, LEAST), MOST), first + PILOT
     told.expect(2 * size)
-    return play(job, params, range(first, first + size), jobs=jobs, progress=told)[:, :, 0]
+    return first, play(job, params, range(first, first + size), jobs=jobs, progress=told)[:, :, 0]
 
 
 def needed(sample: Floats, share: float) -> int:
@@ -441,6 +444,7 @@ def compare(
             Estimate.of(tuned - lead),
             Estimate.of(theory),
             spent,
+            Spread.of(tuned, FRESH),
         )
         for name, job, params, can, tuned, theory, spent in found
     )
