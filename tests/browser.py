@@ -74,9 +74,7 @@ class Browser:
     def open(self, path: Path, width: int, height: int = 900) -> None:
         """Load a file in a window of this size; below 600 pixels it is a phone's."""
         phone = width < 600
-        self.ask(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
-        )
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         self.events.clear()
         self.ask("Page.navigate", url=path.resolve().as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
@@ -94,7 +92,9 @@ class Browser:
 
     def requests(self) -> list[str]:
         """Addresses that the page asked for, but for itself."""
-        sent = [event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
+        sent = [
+            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
+        ]
         return [url for url in sent[1:] if not url.startswith("data:")]
 
     def complaints(self) -> list[dict]:

@@ -90,6 +90,13 @@ Wanted = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figure (.svg, .png, .pdf).")]
+Drawn = Annotated[
+    bool, typer.Option("--curve", help="Play the regret curve too, on fresh instances; --plot does that by itself.")
+]
+Result = Annotated[Path, typer.Argument(metavar="RESULT.json", help="A result that -o wrote.")]
+Html = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Write the report as HTML.")]
+Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the figure as .svg, .png and .pdf.")]
+Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress.")]
 
 
@@ -132,6 +139,7 @@ def tune(
     jobs: Jobs = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
+    curve: Drawn = False,
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -146,7 +154,7 @@ def tune(
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner), horizon=horizon, budget=budget, within=None if within is None else share_of(within),
             confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
-            regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=plot is not None,
+            regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=curve or plot is not None,
             progress=progress,
         )  # fmt: skip
 
@@ -230,6 +238,18 @@ def compare(
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+
+
+@app.command()
+def report(result: Result, output: Html = None, figures: Figures = None, markdown: Markdown = None) -> None:
+    """A saved result as a report: one HTML file, figures, or Markdown."""
+    from banditune.contracts import BadRequest
+    from banditune.report import written
+
+    if output is None and figures is None and markdown is None:
+        raise BadRequest("a report must be told where to go, but got no -o FILE.html, no --figures and no --markdown.")
+    for path in written(result, output, figures, markdown):
+        typer.echo(f"wrote {path}")
 
 
 @app.command()

@@ -61,6 +61,12 @@ class Record:
 
         return banditune.plot(self, path)
 
+    def report(self, path: str | Path) -> Any:
+        """Write the result as a report, one HTML file; returns the path."""
+        import banditune
+
+        return banditune.report(self, path)
+
     def __repr__(self) -> str:
         import banditune
 
@@ -148,7 +154,10 @@ class Unimodality(Record):
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Curve(Record):
-    """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean."""
+    """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean.
+
+    The values were given, or `refined` where the curve bends.
+    """
 
     parameter: str
     values: Floats
@@ -161,6 +170,7 @@ class Curve(Record):
     log_scale: bool
     unimodality: Unimodality
     setup: Setup
+    refined: bool = False
 
     def to_pandas(self) -> Any:
         """A row per value."""
@@ -224,7 +234,21 @@ class Belief(Record):
         return f"{self.mean:.4g} ({100 * self.level:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
 
 
-QUANTILES = (0, 0.01, 0.02, 0.05, *(place / 10 for place in range(1, 10)), 0.25, 0.75, 0.95, 0.98, 0.99, 0.995, 0.999, 1)
+QUANTILES = (
+    0,
+    0.01,
+    0.02,
+    0.05,
+    *(place / 10 for place in range(1, 10)),
+    0.25,
+    0.75,
+    0.95,
+    0.98,
+    0.99,
+    0.995,
+    0.999,
+    1,
+)
 """Levels of the quantiles that a result keeps: more of them at the ends."""
 
 WORST = 10

@@ -6,10 +6,11 @@ from types import ModuleType
 from typing import Any
 
 from banditune.report.figures import plot
+from banditune.report.files import records_from, written
 from banditune.report.page import report
 from banditune.report.tables import text
 
-__all__ = ["plot", "report", "text"]
+__all__ = ["plot", "records_from", "report", "text", "written"]
 
 
 class _Room(ModuleType):

@@ -2,6 +2,7 @@
 // Moves the elements that svg.py drew: same paths, other axes. The plots are in the page as JSON.
 (function () {
   const PAD = { left: 58, right: 14, top: 28, bottom: 46 };
+  const BARE = 8; // above a plot whose rows have names
   const ROW = 46;
   const NAME = 44;
   const SVG = document.querySelector("svg").namespaceURI;
@@ -119,8 +120,9 @@
 
     function layout() {
       const width = Math.max(260, svg.parentNode.clientWidth);
-      const height = named ? PAD.top + PAD.bottom + ROW * plot.y.names.length : Math.round(Math.min(400, Math.max(270, 0.56 * width)));
-      frame = { left: named ? PAD.right : PAD.left, right: width - PAD.right, top: PAD.top, bottom: height - PAD.bottom };
+      const top = named ? BARE : PAD.top;
+      const height = named ? top + PAD.bottom + ROW * plot.y.names.length : Math.round(Math.min(400, Math.max(270, 0.56 * width)));
+      frame = { left: named ? PAD.right : PAD.left, right: width - PAD.right, top: top, bottom: height - PAD.bottom };
       svg.setAttribute("viewBox", "0 0 " + width + " " + height);
       clip.setAttribute("width", frame.right - frame.left);
       clip.setAttribute("height", frame.bottom - frame.top);
@@ -151,7 +153,7 @@
         put("path", { class: "grid", d: "M" + x + " " + frame.top + "V" + frame.bottom });
         put("text", { class: "tick", x: x, y: frame.bottom + 17 }, words(plot.x, value));
       }
-      for (const value of named ? [] : ticks(plot.y, view.y, 5)) {
+      for (const value of named ? [] : ticks(plot.y, view.y, 6)) {
         const y = down(value);
         put("path", { class: "grid", d: "M" + frame.left + " " + y.toFixed(1) + "H" + frame.right });
         put("text", { class: "side", x: frame.left - 7, y: (y + 4).toFixed(1) }, words(plot.y, value));

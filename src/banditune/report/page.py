@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from html import escape
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,11 @@ def report(result: Any, path: str | Path) -> str | Path:
     return path
 
 
-def page(told: Story) -> str:
+def page(*stories: Story) -> str:
     """The whole file. The policy in its head allows the page's own style and script, and no network."""
     style, script = (files("banditune.report").joinpath(name).read_text() for name in ("page.css", "page.js"))
-    plots = [part.plot for part in told.parts if part.plot]
+    plots = [part.plot for told in stories for part in told.parts if part.plot]
+    places = count()
     rules = (
         f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; base-uri 'none'; "
         "form-action 'none'"
@@ -39,14 +41,21 @@ def page(told: Story) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{rules}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
-            f"<title>{escape(told.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n",
-            f'<header>\n<p class="setup">{escape(told.title)}</p>\n<h1>{escape(told.answer)}</h1>\n',
-            f"{figures_of(told.figures)}</header>\n<main>\n",
-            *sections(told.parts),
+            f"<title>{escape(stories[0].title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n",
+            *(article(told, places) for told in stories),
             f"</main>\n<footer><p>Written by banditune {escape(__version__)}.</p></footer>\n",
             f'<script type="application/json" id="plots">{data_of(plots)}</script>\n',
             f"<script>{script}</script>\n</body>\n</html>\n",
         ]
+    )
+
+
+def article(told: Story, places: Iterator[int]) -> str:
+    """One story: the answer on top."""
+    parts = "".join(section(part, places) for part in told.parts)
+    return (
+        f'<article>\n<header>\n<p class="setup">{escape(told.title)}</p>\n<h1>{escape(told.answer)}</h1>\n'
+        f"{figures_of(told.figures)}</header>\n{parts}</article>\n"
     )
 
 
@@ -78,23 +87,13 @@ def figures_of(figures: Sequence[tuple[str, str, str]]) -> str:
     return f'<dl class="figures">\n{"".join(cards)}</dl>\n'
 
 
-def sections(parts: Sequence[Part]) -> list[str]:
-    """The parts; those without a title belong to the one before."""
-    found = []
-    place = 0
-    for part in parts:
-        found.append(section(part, place))
-        place += part.plot is not None
-    return found
-
-
-def section(part: Part, place: int) -> str:
-    """One part: words, plot, code, table. `place` is the number of the plot."""
+def section(part: Part, places: Iterator[int]) -> str:
+    """One part: words, plot, code, table. `places` number the plots."""
     pieces = [f"<p>{escape(words)}</p>\n" for words in part.words]
     if part.title == "Warnings":
         pieces = [f"<ul>{''.join(f'<li>{escape(words)}</li>' for words in part.words)}</ul>\n"]
     if part.plot:
-        pieces.append(figure(part.plot, place))
+        pieces.append(figure(part.plot, next(places)))
     if part.code:
         pieces.append(f"<pre><code>{escape(part.code)}</code></pre>\n")
     if part.table:
@@ -110,13 +109,17 @@ def figure(plot: Plot, place: int) -> str:
     """A plot with its legend and its buttons, which the script brings to life."""
     keys = "".join(f"<li>{swatch(classes(mark))}{escape(mark.label)}</li>" for mark in plot.marks if mark.label)
     logs = "".join(
-        f'<label><input type="checkbox" data-log="{name}"{" checked" if axis.log else ""}> log {word}</label>'
-        for name, axis, word in (("x", plot.x, "across"), ("y", plot.y, "upwards"))
+        f'<label><input type="checkbox" data-log="{name}"{" checked" if axis.log else ""}> log {name} axis</label>'
+        for name, axis in (("x", plot.x), ("y", plot.y))
         if axis.least is not None
     )
     buttons = "".join(
         f'<button type="button" data-zoom="{zoom}" aria-label="{label}">{words}</button>'
-        for zoom, label, words in (("in", "zoom in", "+"), ("out", "zoom out", "−"), ("reset", "show all again", "reset"))
+        for zoom, label, words in (
+            ("in", "zoom in", "+"),
+            ("out", "zoom out", "&minus;"),
+            ("reset", "show all again", "reset"),
+        )
     )
     return (
         f'<figure>\n<div class="stage">{draw(plot, place)}<div class="tip" role="status" hidden></div></div>\n'

@@ -168,8 +168,10 @@ def floor_marks(floor: Any, shape: str) -> tuple[Mark, ...]:
     """What no policy can go below, as a line, where that is known."""
     if floor is None:
         return ()
-    label = f"the best that any policy can do: {number(floor.regret)}" if floor.exact else (
-        f"no policy below {number(floor.regret)} ({100 * floor.level:g}%)"
+    label = (
+        f"the best that any policy can do: {number(floor.regret)}"
+        if floor.exact
+        else (f"no policy below {number(floor.regret)} ({100 * floor.level:g}%)")
     )
     place = (float(floor.regret),)
     return (Mark(shape, 3, label, x=place if shape == "rule" else (), y=place if shape == "level" else ()),)
@@ -280,13 +282,15 @@ def comparison_plot(result: Comparison, floor: Any) -> Plot:
     ends = [end for regret in regrets for end in (regret.low, regret.high)]
     across = axis("Bayes regret", [0.0, *ends, *(entry.theory.mean for entry in tuned)])
     names = tuple(entry.policy for entry in result.entries)
-    about = "Policies, best first: " + "; ".join(f"{entry.policy} loses {told(entry.regret)}" for entry in result.entries)
+    about = "Policies, best first: " + "; ".join(
+        f"{entry.policy} loses {told(entry.regret)}" for entry in result.entries
+    )
     down = Axis("", -0.5, len(rows) - 0.5, names=names)
     return Plot(about + ".", across, down, tuple(marks), (regrets[0].mean, 0.0))
 
 
 def spread_plot(spreads: Sequence[tuple[str, Spread]]) -> Plot:
-    """The share of runs that lose so much or more, on logarithmic axes: a few terrible runs are seen as well as the many."""
+    """The share of runs that lose so much or more, on logarithmic axes: the few terrible runs are seen as well."""
     marks: list[Mark] = []
     for colour, (name, spread) in zip(SERIES, spreads, strict=False):
         losses, shares, tips = tail(name, spread)
@@ -301,7 +305,7 @@ def spread_plot(spreads: Sequence[tuple[str, Spread]]) -> Plot:
     least = 0.8 / max(spread.runs for _, spread in drawn)
     ends = [float(value) for _, spread in drawn for value in spread.values]
     across = axis("regret of a run", ends, log=min(ends) > 0)
-    down = Axis("share of runs that lose so much or more", 0.0, 1.0, least, log=True, percent=True)
+    down = Axis("share of runs that lose so much or more", 0.0, 1.12, least, log=True, percent=True)
     return Plot(about, across, down, tuple(marks), (drawn[0][1].at(0.99), 0.01))
 
 
@@ -311,12 +315,15 @@ def tail(name: str, spread: Spread) -> tuple[tuple[float, ...], tuple[float, ...
     # A quantile in the reach of the worst runs would say the same again.
     below = [(level, value) for level, value in below if (1 - level) * spread.runs > len(spread.worst)]
     found = [
-        (value, 1 - level, f"{name}: {percent(1 - level)} of runs lose {number(value)} or more") for level, value in below
+        (value, 1 - level, f"{name}: {percent(1 - level)} of runs lose {number(value)} or more")
+        for level, value in below
     ]
     for place in reversed(range(len(spread.worst))):
         loss = float(spread.losses[place])
-        words = f"{name}: run {spread.worst[place]} loses {number(loss)}, the worst but {place}" if place else (
-            f"{name}: run {spread.worst[0]} loses {number(loss)}, the worst of {spread.runs:,}"
+        words = (
+            f"{name}: run {spread.worst[place]} loses {number(loss)}, the worst but {place}"
+            if place
+            else (f"{name}: run {spread.worst[0]} loses {number(loss)}, the worst of {spread.runs:,}")
         )
         found.append((loss, (place + 1) / spread.runs, words))
     losses, shares, tips = zip(*found, strict=True)

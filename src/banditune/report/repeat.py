@@ -38,7 +38,7 @@ def _(result: Tuning) -> str | None:
 @command.register
 def _(result: Curve) -> str | None:
     assert result.setup.policy is not None
-    values = ",".join(repr(value) for value in result.values.tolist())
+    values = None if result.refined else ",".join(repr(value) for value in result.values.tolist())
     return joined("curve", [spec(result.setup.policy)], result.setup, {"values": values, "runs": result.runs})
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from pathlib import Path
 from typing import Any
 
 from banditune.contracts import BadRequest
 from banditune.report import points, repeat
 from banditune.report.points import Plot, percent, told
-from banditune.report.tables import cells, headline, lead, number, policy_words, problem_words, settings, surely, verdict
-from banditune.results import TAIL, Comparison, Curve, Estimate, Record, Setup, Spread, Tuning, load, student_quantile
+from banditune.report.tables import (
+    cells,
+    headline,
+    lead,
+    number,
+    policy_words,
+    problem_words,
+    settings,
+    surely,
+    verdict,
+)
+from banditune.results import TAIL, Comparison, Curve, Estimate, Record, Setup, Spread, Tuning, student_quantile
 
 SHOWN = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Quantiles that the table shows."""
@@ -47,11 +56,6 @@ class Story:
     answer: str
     figures: tuple[tuple[str, str, str], ...]
     parts: tuple[Part, ...]
-
-
-def records_from(path: str | Path) -> list[Record]:
-    """The results in a file. A file of JSON holds one; this is the place for files that hold several."""
-    return [load(path)]
 
 
 @singledispatch
@@ -105,11 +109,17 @@ def tuning_figures(result: Tuning, floor: Any) -> Iterator[tuple[str, str, str]]
     ((name, value),) = result.params.items()
     yield name, number(value), f"theory: {number(result.theory_params[name])}"
     yield "regret", number(result.regret.mean), reach(result.regret)
-    share = f"{result.gain.mean / result.theory.mean:.0%} of {number(result.theory.mean)}, " if result.theory.mean > 0 else ""
+    share = (
+        f"{result.gain.mean / result.theory.mean:.0%} of {number(result.theory.mean)}, "
+        if result.theory.mean > 0
+        else ""
+    )
     yield "gain over theory", number(result.gain.mean), share + reach(result.gain)
     if result.spread:
-        yield "1 run in 100 loses", f"{number(result.spread.at(0.99))}", "or more; half lose " + (
-            f"{number(result.spread.at(0.5))} or more"
+        yield (
+            "1 run in 100 loses",
+            f"{number(result.spread.at(0.99))}",
+            "or more; half lose " + (f"{number(result.spread.at(0.5))} or more"),
         )
     yield from floor_figures(floor)
 
@@ -164,11 +174,13 @@ def spread_parts(given: Sequence[tuple[str, Spread | None]]) -> Iterator[Part]:
     spreads = [(name, spread) for name, spread in given if spread]
     if not spreads:
         return
-    rows = [(name, *(number(spread.at(level)) for level in SHOWN)) for name, spread in spreads]
-    quantiles = Table(("a share of runs loses at most", *map(percent, SHOWN)), tuple(rows))
+    rows = [(percent(level), *(number(spread.at(level)) for _, spread in spreads)) for level in SHOWN]
+    rows += [("all", *(number(float(spread.values[-1])) for _, spread in spreads))]
+    rows += [("mean", *(number(spread.mean) for _, spread in spreads))]
+    quantiles = Table(("runs", *(name for name, _ in spreads)), tuple(rows))
     words = (
-        "A mean hides the tail. The plot shows which share of runs loses so much or more: to the right and up is worse; the "
-        "last dots are single runs.",
+        "A mean hides the tail. The plot shows which share of the runs loses so much or more: to the right and up is worse; "
+        "the last dots are single runs. The table shows what so many of the runs lose at most.",
     )
     yield Part("How single runs lose", words, points.spread_plot(spreads), quantiles)
 
@@ -259,9 +271,7 @@ def provenance(result: Record, setup: Setup) -> Part:
     ]
     line = repeat.command(result)
     if line is None:
-        words = "This was made in Python, with settings that a command line cannot tell."
+        words = "No command line can tell all of this; it is repeated from Python, with these settings:"
     else:
         words = "The same again (a policy or problem of your own is given as FILE.py:NAME):"
     return Part("How to repeat this", (words,), None, Table(("", ""), tuple(rows), left=2), line or "")
-
-

@@ -11,8 +11,8 @@ from banditune.report.tables import number
 WIDTH, HEIGHT, ROW = 680, 380, 46
 """Of a plot, in pixels; a plot with named rows is as high as they are."""
 
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 28, 46
-"""Room around the frame, for ticks and labels."""
+LEFT, RIGHT, TOP, BOTTOM, BARE = 58, 14, 28, 46, 8
+"""Room around the frame, for ticks and labels; `BARE` is that above a plot whose rows have names."""
 
 NAME = 44
 """Letters of a row's name that have room on a phone."""
@@ -42,11 +42,13 @@ class Scale:
 
 def draw(plot: Plot, place: int) -> str:
     """A plot as SVG; `place` is its number on the page."""
-    height = TOP + BOTTOM + ROW * len(plot.y.names) if plot.y.names else HEIGHT
-    frame = (LEFT if not plot.y.names else RIGHT, TOP, WIDTH - RIGHT, height - BOTTOM)
-    left, top, right, bottom = frame
+    named = len(plot.y.names)
+    height = BARE + BOTTOM + ROW * named if named else HEIGHT
+    left, top, right, bottom = frame = (
+        (RIGHT, BARE, WIDTH - RIGHT, height - BOTTOM) if named else (LEFT, TOP, WIDTH - RIGHT, height - BOTTOM)
+    )
     across = Scale(plot.x, left, right)
-    down = Scale(plot.y, top, bottom) if plot.y.names else Scale(plot.y, bottom, top)
+    down = Scale(plot.y, top, bottom) if named else Scale(plot.y, bottom, top)
     marks = "".join(mark_drawn(mark, across, down, frame) for mark in plot.marks)
     return (
         f'<svg class="plot" data-plot="{place}" viewBox="0 0 {WIDTH} {height}" role="img" tabindex="0" '
@@ -65,7 +67,7 @@ def axes_drawn(plot: Plot, across: Scale, down: Scale, frame: tuple[float, float
         x = across(value)
         pieces.append(f'<path class="grid" d="M{x:.1f} {top}V{bottom}"/>')
         pieces.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 17}">{tick_words(plot.x, value)}</text>')
-    for value in () if plot.y.names else ticks(plot.y, down, 5):
+    for value in () if plot.y.names else ticks(plot.y, down, 6):
         y = down(value)
         pieces.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
         pieces.append(f'<text class="side" x="{left - 7}" y="{y + 4:.1f}">{tick_words(plot.y, value)}</text>')
@@ -95,7 +97,9 @@ def ticks(axis: Axis, scale: Scale, most: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
     step = max(1.0, step) if axis.whole else step
-    return [step * place for place in range(math.ceil(scale.low / step - 1e-9), math.floor(scale.high / step + 1e-9) + 1)]
+    return [
+        step * place for place in range(math.ceil(scale.low / step - 1e-9), math.floor(scale.high / step + 1e-9) + 1)
+    ]
 
 
 def tick_words(axis: Axis, value: float) -> str:

@@ -143,6 +143,7 @@ def _curve(job: Job, values: Any, runs: range, jobs: int | None, progress: Progr
         among.scale == "log",
         check_unimodal(table, regrets, candidates=CANDIDATES if values is None else 0),
         setup_of(job),
+        values is None,
     )
 
 
