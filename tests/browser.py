@@ -92,10 +92,8 @@ class Browser:
 
     def requests(self) -> list[str]:
         """Addresses that the page asked for, but for itself."""
-        sent = [
-            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
-        ]
-        return [url for url in sent[1:] if not url.startswith("data:")]
+        sent = [event["params"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
+        return [request["request"]["url"] for request in sent[1:]]
 
     def complaints(self) -> list[dict]:
         """What was written to the console, errors and all."""

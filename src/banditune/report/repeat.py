@@ -52,7 +52,7 @@ def _(result: Comparison) -> str | None:
     return joined("compare", [spec(entry.made) for entry in result.entries], result.setup, told)
 
 
-def joined(verb: str, policies: Sequence[str | None], setup: Setup, told: Mapping[str, Any]) -> str | None:
+def joined(verb: str, policies: Sequence[str | None], setup: Setup, told: dict[str, Any]) -> str | None:
     """A whole command line, quoted for a shell."""
     words: list[str | None] = ["banditune", verb]
     for policy in policies:

@@ -72,8 +72,8 @@ def _(result: Tuning) -> Story:
         Part(
             "Regret and gain",
             (
-                f"From {result.validated:,} fresh instances that the search did not see, the same for both values: the gain "
-                "is a paired difference.",
+                f"From {result.validated:,} fresh instances that the search did not see, the same for both values: the "
+                "gain is a paired difference.",
                 *floor_words(floor),
             ),
             points.tuning_plot(result, floor),
@@ -109,18 +109,12 @@ def tuning_figures(result: Tuning, floor: Any) -> Iterator[tuple[str, str, str]]
     ((name, value),) = result.params.items()
     yield name, number(value), f"theory: {number(result.theory_params[name])}"
     yield "regret", number(result.regret.mean), reach(result.regret)
-    share = (
-        f"{result.gain.mean / result.theory.mean:.0%} of {number(result.theory.mean)}, "
-        if result.theory.mean > 0
-        else ""
-    )
+    theory = result.theory.mean
+    share = f"{result.gain.mean / theory:.0%} of {number(theory)}, " if theory > 0 else ""
     yield "gain over theory", number(result.gain.mean), share + reach(result.gain)
     if result.spread:
-        yield (
-            "1 run in 100 loses",
-            f"{number(result.spread.at(0.99))}",
-            "or more; half lose " + (f"{number(result.spread.at(0.5))} or more"),
-        )
+        half = number(result.spread.at(0.5))
+        yield "1 run in 100 loses", number(result.spread.at(0.99)), f"or more; half lose {half} or more"
     yield from floor_figures(floor)
 
 
@@ -179,8 +173,8 @@ def spread_parts(given: Sequence[tuple[str, Spread | None]]) -> Iterator[Part]:
     rows += [("mean", *(number(spread.mean) for _, spread in spreads))]
     quantiles = Table(("runs", *(name for name, _ in spreads)), tuple(rows))
     words = (
-        "A mean hides the tail. The plot shows which share of the runs loses so much or more: to the right and up is worse; "
-        "the last dots are single runs. The table shows what so many of the runs lose at most.",
+        "A mean hides the tail. The plot shows which share of the runs loses so much or more: to the right and up is "
+        "worse; the last dots are single runs. The table shows what so many of the runs lose at most.",
     )
     yield Part("How single runs lose", words, points.spread_plot(spreads), quantiles)
 

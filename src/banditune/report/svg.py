@@ -43,17 +43,18 @@ class Scale:
 def draw(plot: Plot, place: int) -> str:
     """A plot as SVG; `place` is its number on the page."""
     named = len(plot.y.names)
+    left, top = (RIGHT, BARE) if named else (LEFT, TOP)
     height = BARE + BOTTOM + ROW * named if named else HEIGHT
-    left, top, right, bottom = frame = (
-        (RIGHT, BARE, WIDTH - RIGHT, height - BOTTOM) if named else (LEFT, TOP, WIDTH - RIGHT, height - BOTTOM)
-    )
+    right, bottom = WIDTH - RIGHT, height - BOTTOM
+    frame = (left, top, right, bottom)
     across = Scale(plot.x, left, right)
     down = Scale(plot.y, top, bottom) if named else Scale(plot.y, bottom, top)
     marks = "".join(mark_drawn(mark, across, down, frame) for mark in plot.marks)
     return (
         f'<svg class="plot" data-plot="{place}" viewBox="0 0 {WIDTH} {height}" role="img" tabindex="0" '
         f'aria-label="{escape(plot.about)}">'
-        f'<clipPath id="frame{place}"><rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"/></clipPath>'
+        f'<clipPath id="frame{place}">'
+        f'<rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"/></clipPath>'
         f'<g class="axes">{axes_drawn(plot, across, down, frame)}</g>'
         f'<g class="marks" clip-path="url(#frame{place})">{marks}</g></svg>'
     )
