@@ -191,12 +191,12 @@
 
     function nearest(x, y) {
       let best = null;
-      let least = 48 * 48;
+      let least = 48 * 48; // of dots on top of each other, the last is seen
       for (const dot of dots) {
         const dx = across(dot.x) - x;
         const dy = down(dot.y) - y;
         const far = dx * dx + dy * dy;
-        if (inside(across(dot.x), down(dot.y)) && far < least) { best = dot; least = far; }
+        if (inside(across(dot.x), down(dot.y)) && far <= least) { best = dot; least = far; }
       }
       return best;
     }

@@ -66,7 +66,8 @@ def fingerprint(text: str) -> str:
 
 def data_of(plots: Sequence[Plot]) -> str:
     """The plots as JSON in which no tag can begin; six digits will do for drawing."""
-    return json.dumps(shortened([asdict(plot) for plot in plots]), separators=(",", ":")).replace("<", "\\u003c")
+    told = json.dumps(shortened([asdict(plot) for plot in plots]), separators=(",", ":"), allow_nan=False)
+    return told.replace("<", "\\u003c")
 
 
 def shortened(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from banditune.contracts import Floats
 from banditune.report.figures import view, visits
 from banditune.report.tables import number, settings
 from banditune.results import TAIL, Comparison, Curve, Estimate, Spread, TrialResult, Tuning, student_quantile
@@ -19,8 +20,8 @@ BLACK, TUNED, CURVE, GREY = 0, 1, 2, 7
 SERIES = (1, 2, 3, 4, 5, 6, 0)
 """Colours of several lines, in this order; more lines than that could not be told apart."""
 
-BATCHES = 120
-"""A longer search is drawn in so many batches of trials."""
+DOTS, BATCHES = 1000, 50
+"""A search of more dots than that is drawn in so many batches of trials."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ def tuning_plot(result: Tuning, floor: Any) -> Plot:
         f"{name} = {number(theory)} loses {told(result.theory)}."
     )
     log = bool(result.curve and result.curve.log_scale)
+    top = top if top > bottom else bottom + 1.0
     y = Axis("Bayes regret", bottom, top, least if result.regret.mean > 0 else None)
     return Plot(about, axis(name, places, log=log, room=0.02), y, tuple(marks), (value, result.regret.mean))
 
@@ -197,54 +199,89 @@ def told(estimate: Estimate) -> str:
     return f"{number(estimate.mean)} ({number(estimate.low)} to {number(estimate.high)})"
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Values that trials `first` to `last` visited, in order, and how many runs each got."""
+
+    first: int
+    last: int
+    values: Floats
+    runs: Floats
+
+    @property
+    def rows(self) -> list[tuple[float, float]]:
+        """Each value with its runs."""
+        return list(zip(self.values.tolist(), self.runs.tolist(), strict=True))
+
+    @property
+    def words(self) -> str:
+        """trial 3, or trials 3 to 5."""
+        return f"trial {self.last}" if self.first == self.last else f"trials {self.first} to {self.last}"
+
+
 def search_plot(result: Tuning) -> Plot:
     """The values that every trial visited, with dots by runs, and where most runs of a trial went."""
     ((name, value),) = result.params.items()
     batches = batched(result.trials)
-    most = max(max(batch.runs) for _, batch in batches)
-    x: list[float] = []
-    y: list[float] = []
-    radius: list[float] = []
-    tips: list[str] = []
-    for trial, batch in batches:
-        for visited, runs in zip(batch.values.tolist(), batch.runs, strict=True):
-            x.append(trial)
-            y.append(visited)
-            radius.append(1.5 + 6.5 * math.sqrt(runs / most))
-            tips.append(f"trial {trial}: {name} = {number(visited)}, {runs:,} run{'s' * (runs != 1)}")
-    lows, highs = zip(*(middle(batch) for _, batch in batches), strict=True)
-    trials = tuple(float(trial) for trial, _ in batches)
+    visited = visited_mark(name, batches)
+    lows, highs = zip(*map(middle, batches), strict=True)
+    ends = tuple(float(batch.last) for batch in batches)
     marks = (
-        Mark("band", CURVE, "where nine of ten runs went", x=trials, low=lows, high=highs),
-        Mark("dots", CURVE, "visited (area: runs)", tuple(x), tuple(y), radius=tuple(radius), tips=tuple(tips)),
+        Mark("band", CURVE, "where nine of ten runs went", x=ends, low=lows, high=highs),
+        visited,
         Mark("level", TUNED, f"the answer: {name} = {number(value)}", y=(value,)),
     )
     about = (
         f"Values of {name} that the search visited, trial by trial: {len(result.trials)} trials, {result.spent:,} runs; "
-        f"in the last trial most runs went to {number(lows[-1])} to {number(highs[-1])}."
+        f"at the end most runs went to {number(lows[-1])} to {number(highs[-1])}."
     )
     log = bool(result.curve and result.curve.log_scale)
     across = Axis("trial", 0.5, len(result.trials) + 0.5, 0.8, whole=True)
-    return Plot(about, across, axis(name, [*y, value], log=log, room=0.05), marks, (trials[-1], value))
+    return Plot(about, across, axis(name, [*visited.y, value], log=log, room=0.05), marks, (ends[-1], value))
 
 
-def batched(trials: Sequence[TrialResult]) -> list[tuple[int, TrialResult]]:
-    """Trials by the number of their last one, neighbours put together where there are many; runs of a value add up."""
-    step = math.ceil(len(trials) / BATCHES)
+def visited_mark(name: str, batches: Sequence[Batch]) -> Mark:
+    """A dot for every value that a batch visited, with an area that grows with the runs."""
+    dots = [(batch, value, runs) for batch in batches for value, runs in batch.rows]
+    most = max(runs for _, _, runs in dots)
+    return Mark(
+        "dots",
+        CURVE,
+        "visited (area: runs)",
+        tuple(float(batch.last) for batch, _, _ in dots),
+        tuple(value for _, value, _ in dots),
+        radius=tuple(1.5 + 6.5 * math.sqrt(runs / most) for _, _, runs in dots),
+        tips=tuple(
+            f"{batch.words}: {name} = {number(value)}, {runs:,.0f} run{'s' * (runs != 1)}"
+            for batch, value, runs in dots
+        ),
+    )
+
+
+def batched(trials: Sequence[TrialResult]) -> list[Batch]:
+    """Every trial by itself, or, where that would be too many dots, neighbouring trials and values put together."""
+    crowded = sum(len(trial.values) for trial in trials) > DOTS
+    step = math.ceil(len(trials) / BATCHES) if crowded else 1
+    most = DOTS // math.ceil(len(trials) / step) if crowded else DOTS
     found = []
     for first in range(0, len(trials), step):
         some = trials[first : first + step]
         values, which = np.unique(np.concatenate([trial.values for trial in some]), return_inverse=True)
-        runs = np.bincount(which, np.concatenate([trial.runs for trial in some]))
-        means = np.bincount(which, np.concatenate([trial.mean * trial.runs for trial in some])) / runs
-        batch = TrialResult(values, means, np.full(len(values), math.nan), tuple(runs.astype(int).tolist()))
-        found.append((first + len(some), batch))
+        runs = np.bincount(which, np.concatenate([trial.runs for trial in some])).astype(float)
+        found.append(Batch(first + 1, first + len(some), *gathered(values, runs, most)))
     return found
 
 
-def middle(batch: TrialResult) -> tuple[float, float]:
-    """The values between which nine tenths of a trial's runs lie; its values are in order."""
-    share = np.cumsum(batch.runs) / batch.spent
+def gathered(values: Floats, runs: Floats, most: int) -> tuple[Floats, Floats]:
+    """At most so many values: neighbours become their mean, and their runs add up."""
+    groups = np.array_split(np.arange(len(values)), min(most, len(values)))
+    totals = np.array([runs[group].sum() for group in groups])
+    return np.array([values[group] @ runs[group] for group in groups]) / totals, totals
+
+
+def middle(batch: Batch) -> tuple[float, float]:
+    """The values between which nine tenths of the runs of a batch lie."""
+    share = np.cumsum(batch.runs) / batch.runs.sum()
     low, high = np.searchsorted(share, (0.05, 0.95 - 1e-12))
     return float(batch.values[low]), float(batch.values[high])
 

@@ -88,7 +88,10 @@ def spec(made: Mapping[str, Any]) -> str | None:
 
 
 def option(value: Any) -> str | None:
-    """A number, a word, 2,5 or .6,.4;.4,.6 for rows; a single row ends in a semicolon so that it stays a row."""
+    """A number, a word, 2,5 or .6,.4;.4,.6 for rows; a single row ends in a semicolon so that it stays a row.
+
+    There is no way to tell a list of one number.
+    """
     if isinstance(value, str):
         return None if set(value) & set(",;=()[] ") else value
     if isinstance(value, int | float):
@@ -103,7 +106,9 @@ def option(value: Any) -> str | None:
     told = (";" if any(rows) else ",").join(piece for piece in pieces if piece)
     if len(told) > 400:
         return None
-    return f"{told};" if rows == [True] else told
+    if len(value) == 1:
+        return f"{told};" if rows == [True] else None
+    return told
 
 
 def call(setup: Setup, values: Sequence[float], run: int) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from banditune.report.points import Axis, Mark, Plot, percent
 from banditune.report.tables import number
 
-WIDTH, HEIGHT, ROW = 680, 380, 46
+WIDTH, HEIGHT, ROW = 680, 381, 46
 """Of a plot, in pixels; a plot with named rows is as high as they are."""
 
 LEFT, RIGHT, TOP, BOTTOM, BARE = 58, 14, 28, 46, 8
@@ -64,7 +64,7 @@ def axes_drawn(plot: Plot, across: Scale, down: Scale, frame: tuple[float, float
     """Grid, ticks and labels."""
     left, top, right, bottom = frame
     pieces = []
-    for value in ticks(plot.x, across, 6):
+    for value in ticks(plot.x, across, 7):
         x = across(value)
         pieces.append(f'<path class="grid" d="M{x:.1f} {top}V{bottom}"/>')
         pieces.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 17}">{tick_words(plot.x, value)}</text>')
