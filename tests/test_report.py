@@ -183,6 +183,10 @@ def test_names_stay_text(name):
         json.loads(data)
 
 
+def test_what_stands_in_backticks_is_code():
+    assert "<li>look at <code>a &lt; b</code></li>" in page(story(a_tuning(warnings=("look at `a < b`",))))
+
+
 def test_a_long_search_stays_a_small_file():
     trials = tuple(
         TrialResult.of(np.arange(1, 9) / 100 + place % 50 / 100, np.ones((8, 3)) * place) for place in range(3000)
@@ -515,7 +519,8 @@ def test_no_other_script_can_run_and_nothing_can_be_fetched(browser, tmp_path):
 @pytest.mark.parametrize("width", [360, 390])
 @pytest.mark.parametrize("name", ["tuning", "curve", "comparison"])
 def test_it_can_be_read_on_a_phone(opened, name, width):
-    browser = opened(EVERY[name](), width)
+    long = "a-policy-of-my-own-with-a-name-that-goes-on-and-on(noise=0.5)"
+    browser = opened(a_comparison(EVIL, long) if name == "comparison" else EVERY[name](), width)
     assert browser.run("document.documentElement.scrollWidth") <= width
     beyond = f"""[...document.querySelectorAll('.plot text')].filter((text) => {{
         const box = text.getBoundingClientRect();

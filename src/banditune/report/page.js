@@ -5,6 +5,7 @@
   const BARE = 8; // above a plot whose rows have names
   const ROW = 46;
   const NAME = 44;
+  const LETTER = 8.5;
   const SVG = document.querySelector("svg").namespaceURI;
   const plots = JSON.parse(document.getElementById("plots").textContent);
 
@@ -158,8 +159,9 @@
         put("path", { class: "grid", d: "M" + frame.left + " " + y.toFixed(1) + "H" + frame.right });
         put("text", { class: "side", x: frame.left - 7, y: (y + 4).toFixed(1) }, words(plot.y, value));
       }
+      const letters = Math.min(NAME, Math.floor((frame.right - frame.left) / LETTER));
       plot.y.names.forEach((name, row) => {
-        put("text", { class: "name", x: frame.left + 4, y: (down(row) - 9).toFixed(1) }, cut(name, NAME));
+        put("text", { class: "name", x: frame.left + 4, y: (down(row) - 9).toFixed(1) }, cut(name, letters));
       });
       put("path", { class: "base", d: "M" + frame.left + " " + frame.bottom + "H" + frame.right });
       put("text", { class: "label", x: frame.right, y: frame.bottom + 37 }, plot.x.label);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from html import escape
@@ -54,7 +55,7 @@ def article(told: Story, places: Iterator[int]) -> str:
     """One story: the answer on top."""
     parts = "".join(section(part, places) for part in told.parts)
     return (
-        f'<article>\n<header>\n<p class="setup">{escape(told.title)}</p>\n<h1>{escape(told.answer)}</h1>\n'
+        f'<article>\n<header>\n<p class="setup">{escape(told.title)}</p>\n<h1>{sentence(told.answer)}</h1>\n'
         f"{figures_of(told.figures)}</header>\n{parts}</article>\n"
     )
 
@@ -62,6 +63,11 @@ def article(told: Story, places: Iterator[int]) -> str:
 def fingerprint(text: str) -> str:
     """By this the browser knows that a style or a script is the page's own."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def sentence(words: str) -> str:
+    """Words as HTML; what stands in backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))
 
 
 def data_of(plots: Sequence[Plot]) -> str:
@@ -90,9 +96,9 @@ def figures_of(figures: Sequence[tuple[str, str, str]]) -> str:
 
 def section(part: Part, places: Iterator[int]) -> str:
     """One part: words, plot, code, table. `places` number the plots."""
-    pieces = [f"<p>{escape(words)}</p>\n" for words in part.words]
+    pieces = [f"<p>{sentence(words)}</p>\n" for words in part.words]
     if part.title == "Warnings":
-        pieces = [f"<ul>{''.join(f'<li>{escape(words)}</li>' for words in part.words)}</ul>\n"]
+        pieces = [f"<ul>{''.join(f'<li>{sentence(words)}</li>' for words in part.words)}</ul>\n"]
     if part.plot:
         pieces.append(figure(part.plot, next(places)))
     if part.code:

@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM, BARE = 58, 14, 28, 46, 8
 """Room around the frame, for ticks and labels; `BARE` is that above a plot whose rows have names."""
 
 NAME = 44
-"""Letters of a row's name that have room on a phone."""
+"""Letters of a row's name that are shown at most."""
 
 
 class Scale:
