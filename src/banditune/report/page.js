@@ -41,14 +41,17 @@
     if (view.log) {
       const first = Math.floor(Math.log10(view.low));
       const last = Math.ceil(Math.log10(view.high));
-      const steps = last - first <= 3 ? [1, 2, 5] : [1];
-      let found = [];
+      const fine = [];
       for (let power = first; power <= last; power++) {
-        for (const step of steps) found.push(Number((step * Math.pow(10, power)).toPrecision(12)));
+        for (const step of [1, 2, 5]) {
+          const value = Number((step * Math.pow(10, power)).toPrecision(12));
+          if (value >= view.low && value <= view.high) fine.push(value);
+        }
       }
-      found = found.filter((value) => value >= view.low && value <= view.high);
-      const every = Math.ceil(found.length / (2 * most));
-      if (found.length > 1) return found.filter((value, place) => place % every === 0);
+      const coarse = fine.filter((value) => value.toExponential().startsWith("1e"));
+      if (fine.length > 1 && fine.length <= 1.5 * most) return fine;
+      const every = Math.ceil(coarse.length / (1.5 * most));
+      if (coarse.length > 1) return coarse.filter((value, place) => place % every === 0);
     }
     const rough = (view.high - view.low) / most;
     const power = Math.pow(10, Math.floor(Math.log10(rough)));

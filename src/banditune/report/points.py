@@ -78,10 +78,11 @@ def axis(label: str, values: Sequence[float], *, log: bool = False, room: float 
     low, high = min(values), max(values)
     extra = room * (high - low) or 0.5 * abs(high) or 0.5
     positive = [value for value in values if value > 0]
-    least = 0.9 * min(positive) if positive else None
-    if low >= 0 and low - extra < 0:
-        return Axis(label, 0.0, high + extra, least, log and least is not None, **more)
-    return Axis(label, low - extra, high + extra, least, log and least is not None, **more)
+    least = 0.85 * min(positive) if positive else None
+    bottom = 0.0 if low >= 0 and low - extra < 0 else low - extra
+    # On a logarithmic axis the same room is a multiple.
+    top = high / 0.85 if log and least else high + extra
+    return Axis(label, bottom, top, least, log and least is not None, **more)
 
 
 def tuning_plot(result: Tuning, floor: Any) -> Plot:

@@ -88,12 +88,14 @@ def cut(name: str) -> str:
 def ticks(axis: Axis, scale: Scale, most: int) -> list[float]:
     """Round values on an axis, about as many as there is room for."""
     if scale.log:
-        first, last = math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high))
-        steps = (1, 2, 5) if last - first <= 3 else (1,)
-        found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-        found = [value for value in found if scale.low <= value <= scale.high]
-        if len(found) > 1:
-            return found[:: math.ceil(len(found) / (2 * most))]
+        powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+        fine = [step * 10.0**power for power in powers for step in (1, 2, 5)]
+        fine = [value for value in fine if scale.low <= value <= scale.high]
+        coarse = [10.0**power for power in powers if scale.low <= 10.0**power <= scale.high]
+        if 1 < len(fine) <= 1.5 * most:
+            return fine
+        if len(coarse) > 1:
+            return coarse[:: math.ceil(len(coarse) / (1.5 * most))]
     rough = (scale.high - scale.low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
