@@ -15,8 +15,9 @@ from banditune.engine import loop
 from banditune.engine import run as engine
 from banditune.engine.bind import bound
 from banditune.engine.run import Job, kernel_for, play, shortcut_for
-from banditune.policies import SHELF as POLICIES
 from banditune.problems import SHELF as PROBLEMS
+from banditune.shelf import every_policy
+from banditune.study.door import job_of
 
 SMALL = {
     "bernoulli": lambda: bt.Bernoulli(arms=4, prior=(2, 5)),
@@ -33,13 +34,34 @@ def test_every_problem_on_the_shelf_is_tried():
     assert set(SMALL) == set(PROBLEMS)
 
 
-PAIRS = [
-    (policy, problem)
-    for policy in POLICIES
-    for problem in SMALL
-    if (POLICIES[policy].rewards == "real" or SMALL[problem]().rewards != "real")
-    and (SMALL[problem]().dims or not POLICIES[policy].needs_features)
-]
+POLICIES = every_policy()
+
+
+def let_in(policy: str, problem: str) -> bool:
+    """Whether the door lets a policy play a problem."""
+    try:
+        job_of(POLICIES[policy](), SMALL[problem](), horizon=200)
+    except bt.BadRequest:
+        return False
+    return True
+
+
+PAIRS = [(policy, problem) for policy in POLICIES for problem in SMALL if let_in(policy, problem)]
+
+
+def test_the_door_lets_in_what_it_should():
+    refused = {policy: [problem for problem in SMALL if (policy, problem) not in PAIRS] for policy in POLICIES}
+    featureless = ["bernoulli", "beta", "gaussian", "mixture", "warm-up"]
+    expected = {policy: [] for policy in POLICIES} | {
+        "ts": ["gaussian", "linear"],
+        "gittins": ["beta", "gaussian", "linear"],
+        "optimal": ["bernoulli", "beta", "gaussian", "linear", "logistic", "mixture"],
+        "optimal-mixture": ["bernoulli", "beta", "gaussian", "linear", "logistic", "mixture"],
+    }
+    for policy, made in POLICIES.items():
+        if made.needs_features:
+            expected[policy] = sorted([*featureless, *(["linear"] if made.rewards == "unit" else [])])
+    assert refused == expected
 
 
 def params_for(job: Job) -> np.ndarray:

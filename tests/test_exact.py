@@ -8,37 +8,38 @@ import numpy as np
 import pytest
 
 import banditune as bt
-import oracles
+from banditune.exact.regrets import bayes_regret
 from conftest import close
 
 RUNS = 1_000_000
-TWO = [(0.5, (0.6, 0.4)), (0.5, (0.2, 0.9))]
-THREE = [(0.3, (0.6, 0.4, 0.5)), (0.7, (0.1, 0.35, 0.3))]
+TWO = bt.Mixture(((0.6, 0.4), (0.2, 0.9)))
+THREE = bt.Mixture(((0.6, 0.4, 0.5), (0.1, 0.35, 0.3)), weights=(0.3, 0.7))
+BETA = bt.Bernoulli(arms=3, prior=((1, 1), (2, 2), (1, 3)))
 
 CASES = [
-    (bt.UCB1(), 1.0, THREE, 20, lambda means, n: oracles.ucb1(means, n, 1.0)),
-    (bt.UCB1(), 0.3, THREE, 20, lambda means, n: oracles.ucb1(means, n, 0.3)),
-    (bt.UCB1(), 0.0, TWO, 20, lambda means, n: oracles.ucb1(means, n, 0.0)),
-    (bt.UCB1(noise=1.0), 0.7, TWO, 13, lambda means, n: oracles.ucb1(means, n, 0.7, noise=1.0)),
-    (bt.Greedy(), 0.0, THREE, 20, oracles.greedy),
-    (bt.EpsilonGreedy(), 0.15, TWO, 20, lambda means, n: oracles.epsilon_greedy(means, n, 0.15)),
-    (bt.EpsilonGreedy(), 1.0, THREE, 8, lambda means, n: oracles.epsilon_greedy(means, n, 1.0)),
-    (bt.ExploreThenCommit(), 3.2, THREE, 20, lambda means, n: oracles.explore_then_commit(means, n, 3)),
-    (bt.Thompson(), 1.0, TWO, 20, lambda means, n: oracles.thompson(means, n, 1.0)),
-    (bt.Thompson(), 0.5, TWO, 20, lambda means, n: oracles.thompson(means, n, 0.5)),
-    (bt.Thompson(), 0.0, TWO, 20, lambda means, n: oracles.thompson(means, n, 0.0)),
-    (bt.Thompson(prior=(2.0, 1.0)), 0.8, TWO, 12, lambda means, n: oracles.thompson(means, n, 0.8, prior=(2.0, 1.0))),
+    (bt.UCB1(), 1.0, THREE, 20),
+    (bt.UCB1(), 0.3, THREE, 20),
+    (bt.UCB1(), 0.0, TWO, 20),
+    (bt.UCB1(noise=1.0), 0.7, TWO, 13),
+    (bt.UCB1(), 0.2, BETA, 40),
+    (bt.Greedy(), 0.0, THREE, 20),
+    (bt.EpsilonGreedy(), 0.15, TWO, 20),
+    (bt.EpsilonGreedy(), 1.0, THREE, 8),
+    (bt.ExploreThenCommit(), 3.2, THREE, 20),
+    (bt.Thompson(), 1.0, TWO, 20),
+    (bt.Thompson(), 0.5, TWO, 20),
+    (bt.Thompson(), 0.0, TWO, 20),
+    (bt.Thompson(prior=(2.0, 1.0)), 0.8, TWO, 12),
+    (bt.Thompson(), 0.6, BETA, 12),
 ]
 
 
 PLAYED = [(*case, shortcut) for case in CASES for shortcut in (False, True) if case[0].plays or not shortcut]
 
 
-@pytest.mark.parametrize(("policy", "value", "mixture", "horizon", "regret_of", "shortcut"), PLAYED)
-def test_simulated_regret_is_the_exact_one(policy, value, mixture, horizon, regret_of, shortcut):
-    weights, means = zip(*mixture, strict=True)
-    exact = oracles.bayes(lambda row: regret_of(row, horizon), mixture)
-    problem = bt.Mixture(means, weights=weights)
+@pytest.mark.parametrize(("policy", "value", "problem", "horizon", "shortcut"), PLAYED)
+def test_simulated_regret_is_the_exact_one(policy, value, problem, horizon, shortcut):
+    exact = bayes_regret(policy, problem, [[value]], horizon)[0]
     regrets = bt.simulate(policy, problem, [value], horizon=horizon, runs=RUNS, seed=1, shortcut=shortcut)[0]
     assert close(regrets, exact)
 

@@ -9,7 +9,6 @@ import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +26,7 @@ from banditune.results import (
     Curve,
     Entry,
     Estimate,
+    Floor,
     Setup,
     Spread,
     TrialResult,
@@ -334,16 +334,17 @@ def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
 
 
 def test_the_floor_is_told_and_drawn_where_it_is_known():
-    floor = SimpleNamespace(regret=30.5, exact=True, level=1.0, how="dynamic programming")
-    bound = SimpleNamespace(regret=20.25, exact=False, level=0.95, how="information")
+    floor = Floor(30.5, True, 1.0, "dynamic programming")
+    bound = Floor(20.25, False, 0.95, "penalty")
     assert list(floor_figures(None)) == []
-    assert floor_words(floor) == ("No policy loses less than 30.5 here (exact, by dynamic programming).",)
-    assert "95% sure" in floor_words(bound)[0]
+    assert list(floor_words(floor)) == ["The best that any policy can do here: 30.5 (exact, by dynamic programming)."]
+    assert "no policy loses less than" in page(story(a_tuning(floor=bound)))
     (mark,) = points.floor_marks(bound, "level")
-    assert (mark.y, mark.label) == ((20.25,), "no policy below 20.25 (95%)")
+    assert (mark.y, mark.label) == ((20.25,), "no policy below 20.25 (95% sure)")
     assert points.floor_marks(None, "rule") == ()
-    drawn = svg.draw(points.comparison_plot(a_comparison(), floor), 0)
-    assert 'class="rule c3"' in drawn
+    assert 'class="level c3"' in page(story(a_tuning(floor=floor)))
+    assert 'class="rule c3"' in page(story(replace(a_comparison(), floor=floor)))
+    assert repeat.command(a_tuning(floor=floor)).endswith("--curve --floor")
 
 
 def test_markdown_has_the_tables_and_names_stay_text():

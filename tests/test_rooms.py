@@ -8,8 +8,9 @@ import inspect
 import pytest
 
 import banditune as bt
-from banditune import policies, problems, tuners
+from banditune import problems, tuners
 from banditune.contracts import Policy, Problem, Tuner, described
+from banditune.shelf import every_policy
 from conftest import ROOT
 
 SOURCE = ROOT / "src" / "banditune"
@@ -26,8 +27,8 @@ BELOW = {
     "exact": {"contracts", "streams", "checks", "results", "problems", "policies", "engine"},
     "study": {"contracts", "results", "engine", "tuners", "exact"},
     "report": {"contracts", "results"},
-    "shelf": {"contracts", "policies", "problems", "tuners"},
-    "cli": {"contracts", "results", "policies", "problems", "tuners", "study", "report", "shelf"},
+    "shelf": {"contracts", "policies", "problems", "tuners", "exact"},
+    "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "report", "shelf"},
     "__main__": {"cli"},
 }
 
@@ -95,7 +96,7 @@ def test_unknown_names_are_attribute_errors():
 
 
 @pytest.mark.parametrize(
-    ("shelf", "kind"), [(policies.SHELF, Policy), (problems.SHELF, Problem), (tuners.SHELF, Tuner)]
+    ("shelf", "kind"), [(every_policy(), Policy), (problems.SHELF, Problem), (tuners.SHELF, Tuner)]
 )
 def test_everything_on_a_shelf_is_made_without_arguments_described_and_explained(shelf, kind):
     for name, make in shelf.items():
@@ -109,10 +110,10 @@ def test_everything_on_a_shelf_is_made_without_arguments_described_and_explained
             record.name = "other"
 
 
-@pytest.mark.parametrize("name", policies.SHELF)
+@pytest.mark.parametrize("name", every_policy())
 def test_every_parameter_has_bounds_around_theorys_value(name):
     for arms, horizon in ((2, 10), (10, 10_000), (100, 1000)):
-        for parameter in policies.SHELF[name]().parameters:
+        for parameter in every_policy()[name]().parameters:
             found = parameter.within(arms, horizon)
             assert found.low <= found.theory <= found.high
             assert found.at(0.0) == found.low

@@ -16,9 +16,10 @@ _ROOMS = {
     "policies": "GLMTSL UCB1 UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson Greedy "
     "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
+    "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Belief Comparison Curve Estimate Spread Tuning from_json load",
-    "study": "compare curve simulate tune",
+    "results": "Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Spread Tuning from_json load",
+    "study": "compare curve exact_regret lower_bound optimum simulate tune",
     "report": "plot report text",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -87,6 +87,14 @@ Wanted = Annotated[
         help="What must work, or the exit code is 1; auto: a GPU only if one is there.",
     ),
 ]
+Floor = Annotated[
+    bool | None,
+    typer.Option(
+        "--floor/--no-floor", show_default="where it takes seconds", help="Say what no policy can go below, if known."
+    ),
+]
+Left = Annotated[int | None, typer.Option(help="Rounds left.")]
+Discount = Annotated[float | None, typer.Option(help="What a reward is worth a round later, instead of rounds left.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figure (.svg, .png, .pdf).")]
@@ -140,6 +148,7 @@ def tune(
     shortcut: Shortcut = True,
     device: Device = "cpu",
     curve: Drawn = False,
+    floor: Floor = None,
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -155,7 +164,7 @@ def tune(
             tuner_named(tuner), horizon=horizon, budget=budget, within=None if within is None else share_of(within),
             confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
             regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=curve or plot is not None,
-            progress=progress,
+            floor=floor, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet)
@@ -220,6 +229,7 @@ def compare(
     jobs: Jobs = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
+    floor: Floor = None,
     json: Json = False,
     output: Output = None,
     plot: Plot = None,
@@ -234,10 +244,98 @@ def compare(
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner),
             horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
-            shortcut=shortcut, device=device, progress=progress,
+            shortcut=shortcut, device=device, floor=floor, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet)
+
+
+exact = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
+app.add_typer(exact, name="exact")
+
+
+@exact.command()
+def optimum(
+    problem: Problem,
+    horizon: Horizon,
+    arms: Arms = None,
+    prior: Prior = None,
+    means: Means = None,
+    names: Names = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """The best that any policy can do: two Bernoulli arms, or a mixture of a few instances."""
+    from banditune import study
+
+    made = problem_named(problem, arms=arms, prior=prior, means=means, names=names)
+    deliver(lambda told: study.optimum(made, horizon=horizon), json=json, output=output)
+
+
+@exact.command()
+def regret(
+    policy: Policy,
+    problem: Problem,
+    horizon: Horizon,
+    values: Values = None,
+    arms: Arms = None,
+    prior: Prior = None,
+    means: Means = None,
+    names: Names = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """The Bayes regret of a policy on two or three arms that pay 0 or 1, to the last digit."""
+    from banditune import study
+    from banditune.shelf import parsed
+
+    made = problem_named(problem, arms=arms, prior=prior, means=means, names=names)
+    wanted = None if values is None else parsed(values)
+    deliver(
+        lambda told: study.exact_regret(policy_named(policy), made, wanted, horizon=horizon), json=json, output=output
+    )
+
+
+@exact.command()
+def bound(
+    problem: Problem,
+    horizon: Horizon,
+    arms: Arms = None,
+    prior: Prior = None,
+    names: Names = None,
+    runs: Annotated[int, typer.Option(help="Instances on which sampled bounds are computed.")] = 1000,
+    seed: Seed = 0,
+    confidence: Annotated[float, typer.Option(help="How sure the bound must be.")] = 0.95,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """What no policy can lose less than: Bernoulli or Gaussian arms, any number of them, any horizon."""
+    from banditune import study
+
+    made = problem_named(problem, arms=arms, prior=prior, names=names)
+
+    def work(told: Any) -> Any:
+        return study.lower_bound(made, horizon=horizon, runs=runs, seed=seed, confidence=confidence)
+
+    deliver(work, json=json, output=output)
+
+
+@exact.command()
+def gittins(
+    successes: Annotated[int, typer.Option(help="Pulls of the arm that paid 1.")] = 0,
+    failures: Annotated[int, typer.Option(help="Pulls of the arm that paid 0.")] = 0,
+    left: Left = None,
+    discount: Discount = None,
+    prior: Annotated[str, typer.Option(metavar="A,B", help="Beta prior of the mean reward.")] = "1,1",
+) -> None:
+    """The Gittins index of a Bernoulli arm: the price of a pull at which it just breaks even."""
+    from banditune.exact import gittins_index
+    from banditune.shelf import parsed
+
+    def work(told: Any) -> float:
+        return gittins_index(successes, failures, left=left, discount=discount, prior=parsed(prior))
+
+    typer.echo(f"{attended(work, quiet=False):.8f}")
 
 
 @app.command()
@@ -311,10 +409,9 @@ def share_of(text: str) -> float:
 def policy_named(name: str) -> Any:
     """A policy by its name on the shelf, or from a user's file."""
     from banditune.contracts import Policy as Kind
-    from banditune.policies import SHELF
-    from banditune.shelf import pick
+    from banditune.shelf import every_policy, pick
 
-    return pick("policy", name, SHELF, Kind)
+    return pick("policy", name, every_policy(), Kind)
 
 
 def problem_named(name: str, **options: Any) -> Any:
@@ -340,7 +437,14 @@ def tuner_named(name: str) -> Any:
     return pick("tuner", name, SHELF, Kind)
 
 
-def deliver(work: Callable[[Any], Any], *, json: bool, output: Path | None, plot: Path | None, quiet: bool) -> None:
+def deliver(
+    work: Callable[[Any], Any],
+    *,
+    json: bool,
+    output: Path | None,
+    plot: Path | None = None,
+    quiet: bool = False,
+) -> None:
     """Do the work with a progress bar, then print and write what came out."""
     from banditune.results import check_writable
 

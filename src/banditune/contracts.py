@@ -300,7 +300,7 @@ class Policy:
     plays: ClassVar[tuple[Play, ...]] = ()
     team: ClassVar[Team | None] = None
     rewards: ClassVar[str] = "real"
-    """The rewards it can learn from: "real", or "unit" for [0, 1]."""
+    """The rewards it can learn from: "real", "unit" for [0, 1], or "binary" for 0 and 1."""
     pulls_every_arm: ClassVar[bool] = False
     needs_features: ClassVar[bool] = False
     """Whether it knows arms by their features, so that they must have some."""

@@ -297,13 +297,82 @@ class Spread(Record):
 
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
+class Floor(Record):
+    """A Bayes regret that no policy can go below: the optimum itself (`exact`), or a bound that holds with probability
+    `level` (1 where it is computed, not sampled). `how` it is known: "dynamic programming", or the kind of bound.
+    """
+
+    regret: float
+    exact: bool
+    level: float
+    how: str
+
+    def __repr__(self) -> str:
+        sure = "exact" if self.exact else "computed" if self.level == 1 else f"{100 * self.level:g}% sure"
+        return f"no policy loses less than {self.regret:.4g} ({sure}, {self.how})"
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Optimum(Record):
+    """The best that any policy can do: its expected total `reward` and Bayes `regret`, computed, not simulated.
+
+    `known` is the reward of one who knows the best arm.
+    """
+
+    reward: float
+    known: float
+    regret: float
+    setup: Setup
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class ExactRegret(Record):
+    """The Bayes regret of a policy at parameter values, computed, not simulated; `floor` is the optimum, where known."""
+
+    parameter: str
+    values: Floats
+    regret: Floats
+    theory: float
+    setup: Setup
+    floor: Floor | None = None
+
+    def to_pandas(self) -> Any:
+        """A row per value."""
+        return frame({self.parameter: self.values, "regret": self.regret})
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Bound(Record):
+    """Lower bounds on the Bayes regret of every policy, one for each `kind`, with standard errors (0: computed).
+
+    `floor` is the best of them, at its lower confidence limit.
+    """
+
+    kinds: tuple[str, ...]
+    mean: Floats
+    se: Floats
+    runs: int
+    floor: Floor
+    setup: Setup
+
+    def to_pandas(self) -> Any:
+        """A row per kind of bound."""
+        return frame({"kind": list(self.kinds), "mean": self.mean, "se": self.se})
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
 class Tuning(Record):
     """A tuned policy. `regret`, `theory` and `gain` come from fresh instances that the search did not see.
 
     `gain` is theory's regret minus the tuned regret, paired. `spent` counts search runs, `validated` the fresh ones.
     `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
-    none was wanted; `warnings` are sentences about what may mislead. `spread` and `theory_spread` tell how the regrets of
-    the fresh runs are spread; `validate` is how many such runs were asked for, None if it was left to the verb.
+    none was wanted; `warnings` are sentences about what may mislead; `floor` is what no policy can go below, where known;
+    `spread` and `theory_spread` tell how the regrets of the fresh runs are spread; `validate` is how many such runs were
+    asked for, None if it was left to the verb.
     """
 
     params: Mapping[str, float]
@@ -321,6 +390,7 @@ class Tuning(Record):
     warnings: tuple[str, ...]
     curve: Curve | None
     setup: Setup
+    floor: Floor | None = None
     spread: Spread | None = None
     theory_spread: Spread | None = None
     validate: int | None = None
@@ -366,6 +436,7 @@ class Comparison(Record):
     budget: int
     validated: int
     setup: Setup
+    floor: Floor | None = None
 
     def to_pandas(self) -> Any:
         """A row per policy."""

@@ -155,12 +155,19 @@ def run_file(path: Path) -> ModuleType:
 
 def shelves() -> dict[str, dict[str, dict[str, Any]]]:
     """Everything on the shelves, in words."""
-    from banditune import policies, problems, tuners
+    from banditune import problems, tuners
 
     return {
         heading: {name: told(made) for name, made in shelf.items()}
-        for heading, shelf in (("policies", policies.SHELF), ("problems", problems.SHELF), ("tuners", tuners.SHELF))
+        for heading, shelf in (("policies", every_policy()), ("problems", problems.SHELF), ("tuners", tuners.SHELF))
     }
+
+
+def every_policy() -> dict[str, Callable[..., Any]]:
+    """The policies' shelf, and the policies that play a computed table."""
+    from banditune import exact, policies
+
+    return {**policies.SHELF, **exact.SHELF}
 
 
 def told(made: Callable[..., Any]) -> dict[str, Any]:

@@ -15,8 +15,18 @@ from numpy.typing import NDArray
 from banditune.contracts import BadRequest, plain
 from banditune.engine.bind import cache_folder
 
+
+class TooLarge(BadRequest):
+    """A request whose tables do not fit into memory; the message says which horizon would."""
+
+
 SHARE = 0.8
 """This much of the free memory may be used."""
+
+
+RECENT = 2
+recent: dict[tuple[Path | None, str], NDArray[Any]] = {}
+"""The last tables of this process: a play asks for its table several times, and there may be no disk to read it from."""
 
 
 def check_fits(what: str, bytes_for: Callable[[int], float], horizon: int) -> None:
@@ -28,7 +38,7 @@ def check_fits(what: str, bytes_for: Callable[[int], float], horizon: int) -> No
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if bytes_for(middle) <= free else (low, middle)
-    raise BadRequest(
+    raise TooLarge(
         f"{what} must fit into memory, but at horizon={horizon} it needs {gib(bytes_for(horizon))} of "
         f"{gib(free_memory())} that are free; the largest horizon that fits is {low}."
     )
@@ -58,31 +68,40 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def kept(name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int) -> NDArray[Any]:
-    """A table from disk, by its name and arguments, or made now and kept; it is read-only.
+def kept(name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int | None) -> NDArray[Any]:
+    """A table from this process or from disk, by its name and arguments, or made now and kept; it is read-only.
 
-    A file that is damaged, or of another kind or size than wanted, is made again.
+    A file that is damaged, or of another kind or size than wanted, is made again; a size of None is any.
     """
     folder = cache_folder()
-    path = None
-    if folder is not None:
-        told = json.dumps([name, plain(arguments), np.dtype(dtype).str, size])
-        path = folder / "tables" / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:20]}.npy"
-        try:
-            found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-            if found.dtype == dtype and found.shape == (size,):
-                return found
-        except (OSError, ValueError, EOFError):
-            pass
-    made = make()
-    made.setflags(write=False)
-    if path is not None:
-        _write(path, made)
-    return made
+    told = json.dumps([name, plain(arguments), np.dtype(dtype).str, size])
+    if (folder, told) not in recent:
+        path = folder and folder / "tables" / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:20]}.npy"
+        table = _read(path, dtype, size)
+        if table is None:
+            table = make()
+            table.setflags(write=False)
+            _write(path, table)
+        while len(recent) >= RECENT:
+            recent.pop(next(iter(recent)))
+        recent[folder, told] = table
+    return recent[folder, told]
 
 
-def _write(path: Path, table: NDArray[Any]) -> None:
+def _read(path: Path | None, dtype: Any, size: int | None) -> NDArray[Any] | None:
+    """A table from disk, if it is there and what is wanted."""
+    try:
+        found: NDArray[Any] | None = np.load(path, mmap_mode="r", allow_pickle=False) if path else None
+    except (OSError, ValueError, EOFError):
+        return None
+    fine = found is not None and found.dtype == dtype and found.ndim == 1 and size in (None, len(found))
+    return found if fine else None
+
+
+def _write(path: Path | None, table: NDArray[Any]) -> None:
     """Write a table, whole or not at all; a full disk only costs making it again."""
+    if path is None:
+        return
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

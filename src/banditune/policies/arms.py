@@ -54,6 +54,12 @@ def best_mean(state):
 
 
 @scalar
+def successes(state, arm):
+    """How often an arm that pays 0 or 1 paid 1: from 0 to its pulls, even where a problem breaks its promise."""
+    return min(max(int(state.total[arm] + 0.5), 0), int(state.pulls[arm]))
+
+
+@scalar
 def random_arm(state, stream):
     """Any arm, all alike."""
     return int(uniform(stream) * len(state.pulls))

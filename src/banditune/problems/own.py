@@ -56,11 +56,11 @@ def arm_problem(
     `reward(instance, arm, pull, step, stream)` draws a reward with mean `instance.means[arm]`.
 
     Where arms have features, `dims` is how many, and `sample` returns (means, features) with features of shape (size, arms,
-    dims), or (arms, dims) for all instances alike. `rewards` says what rewards can be: "unit" for [0, 1], "real" for any
-    number. `options` are found in `instance.options`.
+    dims), or (arms, dims) for all instances alike. `rewards` says what rewards can be: "binary" for 0 and 1, "unit" for
+    [0, 1], "real" for any number.
     """
-    if rewards not in ("unit", "real"):
-        raise BadRequest(f'`rewards` must be "unit" (numbers in [0, 1]) or "real", but got {rewards!r}.')
+    if rewards not in ("binary", "unit", "real"):
+        raise BadRequest(f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {rewards!r}.')
     arms = check_arms(arms)
     dims = check_dims(dims, least=0)
     return OwnProblem(name, arms, dims, rewards, check_names(names, arms), sample, reward, tuple(map(float, options)))

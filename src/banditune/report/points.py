@@ -11,8 +11,8 @@ import numpy as np
 
 from banditune.contracts import Floats
 from banditune.report.figures import view, visits
-from banditune.report.tables import number, settings
-from banditune.results import TAIL, Comparison, Curve, Estimate, Spread, TrialResult, Tuning, student_quantile
+from banditune.report.tables import number, settings, sureness
+from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Spread, TrialResult, Tuning, student_quantile
 
 BLACK, TUNED, CURVE, GREY = 0, 1, 2, 7
 """Places in the palette of the page (`page.css`)."""
@@ -85,7 +85,7 @@ def axis(label: str, values: Sequence[float], *, log: bool = False, room: float 
     return Axis(label, bottom, top, least, log and least is not None, **more)
 
 
-def tuning_plot(result: Tuning, floor: Any) -> Plot:
+def tuning_plot(result: Tuning, floor: Floor | None) -> Plot:
     """Regret over the parameter: the curve if there is one, the means of the search, the tuned and theory's value."""
     ((name, value),) = result.params.items()
     ((_, theory),) = result.theory_params.items()
@@ -167,15 +167,13 @@ def belief_marks(result: Tuning) -> tuple[Mark, ...]:
     return (Mark("span", TUNED, label, x=(belief.best_low, belief.best_high)),)
 
 
-def floor_marks(floor: Any, shape: str) -> tuple[Mark, ...]:
+def floor_marks(floor: Floor | None, shape: str) -> tuple[Mark, ...]:
     """What no policy can go below, as a line, where that is known."""
     if floor is None:
         return ()
-    label = (
-        f"the best that any policy can do: {number(floor.regret)}"
-        if floor.exact
-        else (f"no policy below {number(floor.regret)} ({100 * floor.level:g}%)")
-    )
+    label = f"no policy below {number(floor.regret)} ({sureness(floor)})"
+    if floor.exact:
+        label = f"the best that any policy can do: {number(floor.regret)}"
     place = (float(floor.regret),)
     return (Mark(shape, 3, label, x=place if shape == "rule" else (), y=place if shape == "level" else ()),)
 
@@ -287,7 +285,7 @@ def middle(batch: Batch) -> tuple[float, float]:
     return float(batch.values[low]), float(batch.values[high])
 
 
-def comparison_plot(result: Comparison, floor: Any) -> Plot:
+def comparison_plot(result: Comparison, floor: Floor | None) -> Plot:
     """A row for each policy: its regret with the interval, and what it would lose as theory has it."""
     rows = tuple(range(len(result.entries)))
     tuned = [entry for entry in result.entries if entry.tuned]

@@ -31,6 +31,7 @@ def _(result: Tuning) -> str | None:
         "max-budget" if within else "budget": result.budget,
         "validate": result.validate,
         "curve": result.curve is not None,
+        "floor": result.floor is not None,
     }
     return joined("tune", [spec(result.setup.policy)], result.setup, told)
 
@@ -49,6 +50,7 @@ def _(result: Comparison) -> str | None:
     if result.setup.noise == "own":
         return None
     told = {"tuner": spec(result.setup.tuner), "budget": result.budget, "validate": result.validated}
+    told["floor"] = result.floor is not None
     return joined("compare", [spec(entry.made) for entry in result.entries], result.setup, told)
 
 

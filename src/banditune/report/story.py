@@ -11,6 +11,7 @@ from banditune.contracts import BadRequest
 from banditune.report import points, repeat
 from banditune.report.points import Plot, percent, told
 from banditune.report.tables import (
+    below,
     cells,
     headline,
     lead,
@@ -19,9 +20,10 @@ from banditune.report.tables import (
     problem_words,
     settings,
     surely,
+    sureness,
     verdict,
 )
-from banditune.results import TAIL, Comparison, Curve, Estimate, Record, Setup, Spread, Tuning, student_quantile
+from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Record, Setup, Spread, Tuning, student_quantile
 
 SHOWN = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Quantiles that the table shows."""
@@ -66,7 +68,7 @@ def story(result: Any) -> Story:
 
 @story.register
 def _(result: Tuning) -> Story:
-    floor = None
+    floor = result.floor
     parts = [
         *warned(result.warnings),
         Part(
@@ -104,7 +106,7 @@ def known(result: Tuning) -> Iterator[str]:
         yield "; ".join(lines) + "."
 
 
-def tuning_figures(result: Tuning, floor: Any) -> Iterator[tuple[str, str, str]]:
+def tuning_figures(result: Tuning, floor: Floor | None) -> Iterator[tuple[str, str, str]]:
     """What to remember of a tuning."""
     ((name, value),) = result.params.items()
     yield name, number(value), f"theory: {number(result.theory_params[name])}"
@@ -118,16 +120,16 @@ def tuning_figures(result: Tuning, floor: Any) -> Iterator[tuple[str, str, str]]
     yield from floor_figures(floor)
 
 
-def floor_figures(floor: Any) -> Iterator[tuple[str, str, str]]:
+def floor_figures(floor: Floor | None) -> Iterator[tuple[str, str, str]]:
     """What no policy can go below, where it is known."""
     if floor is not None:
-        how = "exact" if floor.exact else f"{100 * floor.level:g}% sure"
-        yield "no policy loses less than", number(floor.regret), f"{how}, by {floor.how}"
+        yield "no policy loses less than", number(floor.regret), f"{sureness(floor)}, by {floor.how}"
 
 
-def floor_words(floor: Any) -> tuple[str, ...]:
+def floor_words(floor: Floor | None) -> Iterator[str]:
     """The same, as a sentence."""
-    return tuple(f"No policy loses less than {value} here ({how})." for _, value, how in floor_figures(floor))
+    for line in filter(None, below(floor)):
+        yield f"{line[0].upper()}{line[1:]}."
 
 
 def reach(estimate: Estimate) -> str:
@@ -214,7 +216,7 @@ def _(result: Curve) -> Story:
 
 @story.register
 def _(result: Comparison) -> Story:
-    floor = None
+    floor = result.floor
     table = Table(
         ("policy", "tuned to", "regret", "95% interval", "behind the best", "as theory has it"),
         tuple(

@@ -7,7 +7,20 @@ from functools import singledispatch
 from typing import Any
 
 from banditune.contracts import BadRequest, short
-from banditune.results import LEVEL, Comparison, Curve, Estimate, Record, Setup, Tuning, student_quantile
+from banditune.results import (
+    LEVEL,
+    Bound,
+    Comparison,
+    Curve,
+    Estimate,
+    ExactRegret,
+    Floor,
+    Optimum,
+    Record,
+    Setup,
+    Tuning,
+    student_quantile,
+)
 
 
 @singledispatch
@@ -40,6 +53,7 @@ def _(result: Tuning) -> str:
             "",
             table(rows),
             "",
+            *below(result.floor),
             *surely(result),
             *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}, {result.spent:,} of {result.budget:,} runs; "
@@ -78,6 +92,17 @@ def wanted(result: Tuning) -> str:
     return f"; wanted {result.within:.3g}: " + (
         "reached" if result.reached else f"NOT reached, {limit} ended the search"
     )
+
+
+def below(floor: Floor | None) -> Iterator[str]:
+    """What no policy can go below, where it is known."""
+    if floor is None:
+        return
+    if floor.exact:
+        yield f"the best that any policy can do here: {number(floor.regret)} (exact, by {floor.how})"
+    else:
+        yield f"no policy can lose less than {number(floor.regret)} here ({sureness(floor)}, by the bound {floor.how!r})"
+    yield ""
 
 
 def place(setup: Setup) -> str:
@@ -170,10 +195,59 @@ def _(result: Comparison) -> str:
             "",
             table(rows, left=(0, 1)),
             "",
+            *below(result.floor),
             f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
             f"instances, the same for all; seed {result.setup.seed}{place(result.setup)}",
         ]
     )
+
+
+@text.register
+def _(result: Optimum) -> str:
+    return "\n".join(
+        [
+            headline(result.setup),
+            "",
+            f"The best policy loses {number(result.regret)} on average: it earns {digits(result.reward)} of the "
+            f"{digits(result.known)} of one who knows the best arm (exact).",
+        ]
+    )
+
+
+@text.register
+def _(result: ExactRegret) -> str:
+    rows: list[Sequence[str]] = [(result.parameter, "regret")]
+    for value, regret in zip(result.values, result.regret, strict=True):
+        rows.append((number(value), digits(regret) + ("  <- theory" if value == result.theory else "")))
+    return "\n".join([headline(result.setup), "", table(rows, left=(1,)), "", *below(result.floor)]).rstrip()
+
+
+@text.register
+def _(result: Bound) -> str:
+    rows: list[Sequence[str]] = [("bound", "regret", "std. error")]
+    for kind, mean, se in zip(result.kinds, result.mean, result.se, strict=True):
+        rows.append((kind, number(mean), number(se) if se else "computed"))
+    return "\n".join(
+        [
+            headline(result.setup),
+            "",
+            f"No policy can lose less than {number(result.floor.regret)} on average ({sureness(result.floor)}).",
+            "",
+            table(rows),
+            "",
+            f"sampled bounds: {result.runs:,} instances, seed {result.setup.seed}",
+        ]
+    )
+
+
+def sureness(floor: Floor) -> str:
+    """How sure a bound is."""
+    return "computed" if floor.level == 1 else f"{100 * floor.level:g}% sure"
+
+
+def digits(value: float) -> str:
+    """A number that was computed, with seven digits."""
+    return f"{value:.7g}"
 
 
 def lead(result: Comparison) -> str:

@@ -1,5 +1,6 @@
 """The verbs: ask tuners, call the engine, keep the record."""
 
+from banditune.study.known import exact_regret, lower_bound, optimum
 from banditune.study.verbs import compare, curve, simulate, tune
 
-__all__ = ["compare", "curve", "simulate", "tune"]
+__all__ = ["compare", "curve", "exact_regret", "lower_bound", "optimum", "simulate", "tune"]

@@ -23,6 +23,10 @@ LONGEST = 2**31
 """The longest horizon: an arm's pulls fill one 32-bit word of an address."""
 
 
+REWARDS = ("real", "unit", "binary")
+"""Kinds of rewards; each kind is one of those before it, too."""
+
+
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST - 1) -> int:
     """A whole number, not too small and not absurdly large; 1e4 will do."""
     if isinstance(value, float) and value.is_integer():
@@ -57,9 +61,7 @@ def job_of(
     if not isinstance(policy, Policy):
         hint = "; make one, e.g. UCB1()" if isinstance(policy, type) and issubclass(policy, Policy) else ""
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r}{hint}.")
-    if not isinstance(problem, Problem):
-        raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {problem!r}.")
-    horizon = whole("horizon", horizon, most=LONGEST)
+    problem, horizon = problem_and_horizon(problem, horizon)
     job = Job(
         policy,
         problem,
@@ -75,10 +77,13 @@ def job_of(
             f"`horizon >= arms` must hold for {policy.name}, which pulls every arm once, but got horizon={horizon} and "
             f"arms={problem.arms}; raise the horizon or choose another policy."
         )
-    if policy.rewards == "unit" and problem.rewards == "real":
+    if REWARDS.index(policy.rewards) > REWARDS.index(problem.rewards):
+        pays = {"real": "any real number", "unit": "any number in [0, 1]"}[problem.rewards]
+        needs = {"unit": "rewards in [0, 1]", "binary": "rewards of 0 or 1"}[policy.rewards]
+        plain = "gaussian-ts or ucb1" if problem.rewards == "real" else "ts or ucb1"
         raise BadRequest(
-            f"{policy.name} needs rewards in [0, 1], but the problem {problem.name!r} pays any real number; use "
-            f"{'linucb or lints' if problem.dims else 'gaussian-ts or ucb1'} there."
+            f"{policy.name} needs {needs}, but the problem {problem.name!r} pays {pays}; use "
+            f"{'linucb or lints' if problem.dims else plain} there."
         )
     if policy.needs_features and not problem.dims:
         raise BadRequest(
@@ -93,6 +98,13 @@ def job_of(
         if missing:
             raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
     return replace(job, device=device_for(job, device))
+
+
+def problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:
+    """A problem and a horizon, checked."""
+    if not isinstance(problem, Problem):
+        raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {problem!r}.")
+    return problem, whole("horizon", horizon, most=LONGEST)
 
 
 def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
@@ -167,8 +179,6 @@ def rows(job: Job, values: Any) -> Floats:
 
 def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> Setup:
     """The record of a request; of `several` policies each result tells its own."""
-    from banditune import __version__
-
     return Setup(
         None if several else described(job.policy),
         described(job.problem),
@@ -177,13 +187,24 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
         job.regret,
         job.noise,
         job.shortcut,
-        {
-            "banditune": __version__,
-            "numpy": version("numpy"),
-            "numba": version("numba"),
-            "python": platform.python_version(),
-            **({"numba-cuda": version("numba-cuda")} if job.device == "gpu" else {}),
-        },
+        versions() | ({"numba-cuda": version("numba-cuda")} if job.device == "gpu" else {}),
         described(tuner) if tuner else None,
         job.device,
     )
+
+
+def setup_without_policy(problem: Problem, horizon: int, seed: int = 0) -> Setup:
+    """The record of a request about all policies."""
+    return Setup(None, described(problem), horizon, seed, "expected", "shared", True, versions())
+
+
+def versions() -> dict[str, str]:
+    """What a result depends on."""
+    from banditune import __version__
+
+    return {
+        "banditune": __version__,
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+        "python": platform.python_version(),
+    }

@@ -28,6 +28,7 @@ from banditune.contracts import (
 from banditune.engine.run import Job, play, play_each
 from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, TrialResult, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
+from banditune.study.known import floor_of
 from banditune.study.unimodal import check_unimodal
 from banditune.tuners import TwoPart
 
@@ -200,6 +201,7 @@ def tune(
     shortcut: bool = True,
     device: str = "cpu",
     curve: bool = False,
+    floor: bool | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
     """Find the parameter value with the lowest Bayes regret.
@@ -208,7 +210,8 @@ def tune(
     until, with that confidence, no other value is better by more than 2% of the regret, or until `max_budget` runs or
     `max_time` seconds are spent. Afterwards the answer and theory's value are played on fresh instances, the same for
     both: what is reported was not seen by the search. There are `validate` of them, or as many as it takes to know the gain
-    to a few percent. With `curve`, the regret curve is drawn on fresh instances too.
+    to a few percent. With `curve`, the regret curve is drawn on fresh instances too. The `floor` under all policies is
+    computed where that takes seconds; True asks for it in any case.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
@@ -250,6 +253,7 @@ def tune(
         tuple(warnings_of(among, answer.value, belief, tuned)),
         picture,
         setup_of(job, tuner),
+        floor_of(problem, job.horizon, job.seed, floor),
         spread=Spread.of(tuned, first),
         theory_spread=Spread.of(theory, first),
         validate=validate,
@@ -399,6 +403,7 @@ def compare(
     jobs: int | None = None,
     shortcut: bool = True,
     device: str = "cpu",
+    floor: bool | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Tune each policy with the same budget, then play all on the same fresh instances; differences are paired.
@@ -449,7 +454,10 @@ def compare(
         )
         for name, job, params, can, tuned, theory, spent in found
     )
-    return Comparison(entries, entries[0].policy, budget, validate, setup_of(todo[0], tuner, several=True))
+    setup = setup_of(todo[0], tuner, several=True)
+    return Comparison(
+        entries, entries[0].policy, budget, validate, setup, floor_of(problem, setup.horizon, setup.seed, floor)
+    )
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -1,0 +1,140 @@
+"""The bound of `one_arm` with all arms together: on every path, their pulls must sum to the horizon.
+
+In `one_arm` each arm stops when it likes, and only a price keeps the sum of all pulls near the horizon. Here the paths of
+all arms are sampled, and a clairvoyant, who knows all rewards and means, chooses numbers of pulls n_a that sum to T. For
+every pull of arm a he pays the change of U_a, the least mean of (T - tau) d_tau against the best mean M_a of the others,
+less its mean before the reward is seen. That has mean zero for every honest policy, also given all means and rewards of the
+other arms, so M_a may be in it. Let U_a(i) be U_a after the first i rewards of the path. Arm a's term is that of `one_arm`
+plus
+
+    slack_a(n) = sum over i < n of (E[U_a(i + 1) | i rewards] - U_a(i)) + (T - n) d_n - U_a(n).
+
+No part of it is negative: U is at most its mean after another pull, and at most what stopping now leaves. Hence
+
+    regret >= the bound of `one_arm`, with the same price, + E[min of sum_a slack_a(n_a) over counts that sum to T].
+
+The minimum is replaced by that of convex functions below the slacks (`sampled.best_counts`), but for two arms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from banditune.contracts import Floats, scalar
+from banditune.engine.bind import kernel
+from banditune.exact.beliefs import NODES, STEP, distribution, weights
+from banditune.exact.one_arm import TINY, OneArm, band, last_pays, moment, one_pull_back, widen
+from banditune.exact.sampled import best_counts, best_split, over_paths
+from banditune.problems.bernoulli import Bernoulli
+
+ELSEWHERE = 1 << 40
+"""Runs from here on choose the price; they are no part of an estimate."""
+
+PILOT = 64
+
+
+def together(problem: Bernoulli, horizon: int, runs: range, seed: int, start: tuple[OneArm, float, int]) -> Floats:
+    """The bound of each run; `start` is the bound of one arm, with the price and power that suit it.
+
+    Slacks are larger at higher prices, so that these may suit all arms together better, above all two.
+    """
+    alone, price, power = start
+
+    def slack(price: float, runs: range) -> Floats:
+        return over_paths(
+            problem, horizon, runs, seed, lambda means, rewards: least_slacks(problem, means, rewards, price, power)
+        )
+
+    def tried(price: float) -> tuple[float, float]:
+        base = alone.bound(price, power)
+        return base + float(slack(price, range(ELSEWHERE, ELSEWHERE + PILOT)).mean()), base
+
+    best, base = tried(price)
+    # L' <= 1 must hold.
+    while price * 1.25 * max(power, 1) <= 1.0 and (other := tried(price * 1.25))[0] > best:
+        price, (best, base) = price * 1.25, other
+    return base + slack(price, runs)
+
+
+def least_slacks(problem: Bernoulli, truths: Floats, rewards: Floats, price: float, power: int) -> Floats:
+    """The least sum of slacks of each path."""
+    runs, arms, horizon = rewards.shape
+    priors = problem.prior * (arms // len(problem.prior))
+    order = np.sort(truths, axis=1)
+    rivals = np.where(truths == order[:, -1:], order[:, -2:-1], order[:, -1:])
+    logits = np.log(rivals) - np.log1p(-rivals)
+    above = np.stack([_above(prior, logits[:, arm]) for arm, prior in enumerate(priors)], axis=1)
+    tables = np.empty((3, horizon + 2)), np.empty((2, horizon + 1))
+    scratch = np.empty((arms, horizon + 1)), np.empty((arms, horizon + 1), np.int64), np.empty(arms, np.int64)
+    out = np.empty(runs)
+    kernel(couple)(rewards, logits, above, np.array(priors), price, power, *tables, *scratch, out)
+    return out
+
+
+def _above(prior: tuple[float, float], logits: Floats) -> Floats:
+    """P(theta > M) for a Beta variable, by cubic interpolation between nodes, at which the density is known too."""
+    below, slope = distribution(*prior), weights(*prior)
+    at = (np.arcsinh(logits) - NODES[0]) / STEP
+    left = np.clip(np.floor(at).astype(int), 0, len(NODES) - 2)
+    x = np.clip(at - left, 0.0, 1.0)
+    rise = below[left + 1] - below[left]
+    bend = x * (1 - x) * ((1 - x) * (slope[left] - rise) - x * (slope[left + 1] - rise))
+    found: Floats = np.clip(1.0 - (below[left] + x * rise + bend), 0.0, 1.0)
+    return found
+
+
+def couple(rewards, logits, above, priors, price, power, tables, path, nets, corners, place, out):
+    """The least sum of slacks of each path."""
+    runs, arms, horizon = rewards.shape
+    for run in range(runs):
+        for arm in range(arms):
+            a = priors[arm, 0]
+            b = priors[arm, 1]
+            slacks(rewards[run, arm], a, b, price, power, logits[run, arm], above[run, arm], tables, path)
+            spent = 0.0
+            for n in range(horizon + 1):
+                nets[arm, n] = -(spent + path[1, n])
+                spent += path[0, n]
+        if arms == 2:
+            out[run] = -best_split(nets[0], nets[1], horizon)
+        else:
+            out[run] = -best_counts(nets, corners, place, horizon)
+
+
+@scalar
+def slacks(rewards, a, b, price, power, logit, above, tables, path):
+    """Fill in, for an arm after n of its rewards, what another pull costs and what no further pull does."""
+    horizon = len(rewards)
+    successes, pays, stops = tables[0], tables[1], tables[2]
+    wins = 0
+    for s in range(horizon):
+        successes[s] = a + s
+        wins += 1 if rewards[s] > 0.0 else 0
+    reach = math.log(4.0 * horizon / TINY) / 2.0
+    rival = 1.0 / (1.0 + math.exp(-logit))
+    low, high = band(a, b, rival, price * rival**power, reach, horizon)
+    last_pays(horizon, a, b, price, power, logit, above, low, high + 1, pays, stops)
+    path[0, horizon] = 0.0
+    path[1, horizon] = 0.0
+    for pulls in range(horizon - 1, -1, -1):
+        wins -= 1 if rewards[pulls] > 0.0 else 0
+        low, high = widen(horizon, a, b, price, power, rival, reach, pulls, low, high, pays, stops)
+        total = a + b + pulls
+        left = float(horizon - pulls)
+        inside = low <= wins <= high
+        go_on = 0.0
+        if inside:
+            go_on = stops[wins] + (a + wins) / total * (stops[wins + 1] - stops[wins])
+        part = slice(low, high + 2)
+        one_pull_back(successes[part], pays[part], stops[part], 1.0 / total, left)
+        if inside:
+            path[0, pulls] = go_on - stops[wins]
+            path[1, pulls] = left * pays[wins] - stops[wins]
+        elif wins < low:
+            path[0, pulls] = rival - (a + wins) / total - price * rival**power
+            path[1, pulls] = 0.0
+        else:
+            path[0, pulls] = 0.0
+            path[1, pulls] = left * price * moment(a + wins, total, power)

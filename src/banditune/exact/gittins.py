@@ -1,0 +1,278 @@
+"""Gittins indices of Bernoulli arms with Beta priors, and the policy that pulls the arm with the highest one.
+
+The index of an arm is the highest price of a pull at which playing it still breaks even, with the freedom to stop at any
+time. With a finite horizon it can be played for the rounds that are left, so the index depends on successes, failures and
+rounds left; with a discount it can be played for ever.
+
+At a price, playing on after p pulls with s successes is worth
+
+    C(p, s) = q - price + discount (q V(p + 1, s + 1) + (1 - q) V(p + 1, s)),   V = max(C, 0),   q = (s + a) / (p + a + b),
+
+backward from the end. Pulls made and rounds left add up to the same number, the *end*, on every way through these states,
+so all states of one end are one triangle of (p, s).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditune.checks import array_of, check_number, pairs
+from banditune.contracts import BadRequest, Floats, scalar
+from banditune.engine.bind import kernel
+from banditune.engine.run import cores
+from banditune.exact.room import check_fits, kept
+from banditune.policies.arms import TotalsPolicy, successes
+
+LANES = 32
+"""Prices that are worked on at a time."""
+
+PRICES = 66 * (LANES - 1) + 1
+"""Prices of a table: its indices are then within 5e-5 of the exact ones (measured at horizons up to 1,000)."""
+
+SURE = 1e-9
+"""A discounted index is computed from an end so far off that this is its error from there."""
+
+MOST_DISCOUNT = 0.999
+
+
+def fill_triangle(end, top, a, b, discount, prices, values, times, out):
+    """The indices of all states with fewer than `top` pulls whose pulls and rounds left add up to `end`.
+
+    At every price of a rising grid: the value of playing on, and the (discounted) number of pulls until it stops. The value
+    of one stopping rule is a line in the price that falls by its number of pulls, so it breaks even at price + value /
+    pulls; the index is the highest price at which any rule does. It is taken from the best rules at the two prices next to
+    it: no error if at most one decision changes between them, else it is too low by the order of their distance squared.
+
+    With a discount, an arm that is worth its price at the end is pulled for ever.
+    """
+    lanes = values.shape[1]
+    for_ever = 1.0 / (1.0 - discount) if discount < 1.0 else 0.0
+    for first in range(0, len(prices) - 1, lanes - 1):
+        for s in range(end + 1):
+            for lane in range(lanes):
+                spare = (s + a) / (end + a + b) - prices[first + lane]
+                values[s, lane] = for_ever * max(spare, 0.0)
+                times[s, lane] = for_ever if spare > 0.0 else 0.0
+        lowest = 0
+        for p in range(end - 1, -1, -1):
+            # Below both of these a pull costs more than it pays and leads nowhere: the values stay 0.
+            lowest = min(lowest - 1, int(prices[first] * (p + a + b) - a))
+            lowest = max(lowest, 0)
+            reached = p + 1
+            for s in range(lowest, p + 1):
+                q = (s + a) / (p + a + b)
+                up = discount * q
+                down = discount * (1.0 - q)
+                for lane in range(lanes):
+                    values[s, lane] = q - prices[first + lane] + up * values[s + 1, lane] + down * values[s, lane]
+                    times[s, lane] = 1.0 + up * times[s + 1, lane] + down * times[s, lane]
+                if p < top and values[s, 0] > 0.0 and values[s, lanes - 1] <= 0.0:
+                    lane = 1
+                    while values[s, lane] > 0.0:
+                        lane += 1
+                    below = prices[first + lane - 1] + values[s, lane - 1] / times[s, lane - 1]
+                    above = prices[first + lane] + values[s, lane] / times[s, lane]
+                    out[p * (p + 1) // 2 + s] = max(below, above)
+                if values[s, 0] > 0.0 and s < reached:
+                    reached = s
+                for lane in range(lanes):
+                    times[s, lane] = times[s, lane] if values[s, lane] > 0.0 else 0.0
+                    values[s, lane] = max(values[s, lane], 0.0)
+            lowest = reached
+
+
+def triangle(end: int, top: int, prior: tuple[float, float], discount: float, prices: Floats) -> Floats:
+    """The indices of a triangle, by pulls and successes: that of (p, s) stands at p (p + 1) / 2 + s."""
+    out = np.full(triangle_size(top), np.nan)
+    values, times = np.empty((end + 1, LANES)), np.empty((end + 1, LANES))
+    kernel(fill_triangle)(end, top, float(prior[0]), float(prior[1]), float(discount), prices, values, times, out)
+    return out
+
+
+def grid(low: float, high: float) -> Floats:
+    """Prices from one mean reward to another, denser towards 0 and 1, where means are known better."""
+    ends = np.arcsin(np.sqrt([low, high]))
+    prices: Floats = np.sin(np.linspace(ends[0], ends[1], PRICES)) ** 2
+    return prices
+
+
+def gittins_index(
+    successes: int,
+    failures: int,
+    *,
+    left: int | None = None,
+    discount: float | None = None,
+    prior: tuple[float, float] = (1, 1),
+) -> float:
+    """The Gittins index of a Bernoulli arm, with so many rounds left or with a discount, to about ten digits."""
+    ((a, b),) = pairs(prior, 1, first="a", second="b", first_positive=True)
+    a, b = a + counted("successes", successes), b + counted("failures", failures)
+    end, rate = ending(left, discount)
+    low, high = a / (a + b), 1.0
+    for _ in range(6):
+        # A grid that starts at the index itself would not see the value change sign.
+        prices = np.linspace(low - 1e-3 * (high - low), high, LANES)
+        (found,) = triangle(end, 1, (a, b), rate, prices)
+        step = prices[1] - prices[0]
+        low, high = max(low, found - step), min(high, found + 2 * step)
+    return float(found)
+
+
+def counted(name: str, value: Any) -> int:
+    """A count."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise BadRequest(f"`{name}` must be a whole number >= 0, but got {name}={value!r}.")
+    return int(value)
+
+
+def ending(left: Any, discount: Any) -> tuple[int, float]:
+    """Pulls after which it ends, and the discount (1: there is none)."""
+    if (left is None) == (discount is None):
+        raise BadRequest(f"either `left` or `discount` must be given, but got left={left!r}, discount={discount!r}.")
+    if discount is not None:
+        rate = check_discount(discount)
+        return far_end(rate), rate
+    left = counted("left", left)
+    if left < 1:
+        raise BadRequest("`left >= 1` must hold, but got left=0.")
+    check_fits("the values of an arm's states", lambda rounds: 16.0 * LANES * rounds, left)
+    return left, 1.0
+
+
+def check_discount(discount: Any) -> float:
+    """What a reward is worth a round later."""
+    rate = check_number("discount", discount, above=0)
+    if rate > MOST_DISCOUNT:
+        raise BadRequest(f"`discount <= {MOST_DISCOUNT:g}` must hold, but got discount={discount!r}; use a horizon.")
+    return rate
+
+
+def far_end(discount: float) -> int:
+    """Pulls after which what follows does not matter: it is worth at most discount^pulls / (1 - discount)."""
+    return max(2, math.ceil(math.log(SURE * (1 - discount)) / math.log(discount)))
+
+
+def table_size(horizon: int) -> int:
+    """Numbers in the table of a horizon: a triangle for every end."""
+    return horizon * (horizon + 1) * (horizon + 2) // 6
+
+
+def triangle_size(horizon: int) -> int:
+    """Numbers in one triangle."""
+    return horizon * (horizon + 1) // 2
+
+
+def finite_table(prior: tuple[float, float], horizon: int) -> NDArray[np.float32]:
+    """Indices for every end up to the horizon: those of an end start at (end - 1) end (end + 1) / 6."""
+    table = np.empty(table_size(horizon), np.float32)
+
+    def fill(end: int) -> None:
+        prices = grid(0.999 * prior[0] / (sum(prior) + end), 1.0)
+        table[table_size(end - 1) : table_size(end)] = triangle(end, end, prior, 1.0, prices)
+
+    fill(1)
+    with ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(fill, range(horizon, 0, -1)))
+    return table
+
+
+def discounted_table(prior: tuple[float, float], horizon: int, discount: float) -> NDArray[np.float32]:
+    """Indices for every number of pulls below the horizon: one triangle, whose end is far off."""
+    end = horizon + far_end(discount)
+    prices = grid(0.999 * prior[0] / (sum(prior) + end), 1.0)
+    return triangle(end, horizon, prior, discount, prices).astype(np.float32)
+
+
+def table_of(prior: tuple[float, float], horizon: int, discount: float | None) -> NDArray[np.float32]:
+    """The table of a prior after a leading 1 (see `Gittins.options`), from disk if it was made before."""
+    numbers = table_size if discount is None else triangle_size
+    check_fits("the table of Gittins indices", lambda rounds: 4.0 * numbers(rounds), horizon)
+
+    def made() -> NDArray[np.float32]:
+        table = finite_table(prior, horizon) if discount is None else discounted_table(prior, horizon, discount)
+        return np.concatenate([np.ones(1, np.float32), table])
+
+    return kept("gittins", (prior, horizon, discount, PRICES), made, np.float32, 1 + numbers(horizon))
+
+
+@scalar
+def start_of_table(setting, arm, size):
+    """Where the table of an arm starts: after the number of tables and, if there are several, each arm's choice."""
+    if setting.options[0] == 1.0:
+        return 1
+    return 1 + setting.arms + int(setting.options[1 + arm]) * size
+
+
+@scalar
+def choose_highest_index(state, setting, step, params, stream):
+    """The highest Gittins index for the rounds that are left; ties go to the lowest arm number."""
+    best = 0
+    highest = -1.0
+    for arm in range(setting.arms):
+        pulls = int(state.pulls[arm])
+        end = pulls + setting.horizon - step
+        first = start_of_table(setting, arm, setting.horizon * (setting.horizon + 1) * (setting.horizon + 2) // 6)
+        place = (end - 1) * end * (end + 1) // 6 + pulls * (pulls + 1) // 2 + successes(state, arm)
+        if setting.options[first + place] > highest:
+            best = arm
+            highest = setting.options[first + place]
+    return best
+
+
+@scalar
+def choose_highest_discounted(state, setting, step, params, stream):
+    """The highest discounted Gittins index; ties go to the lowest arm number."""
+    best = 0
+    highest = -1.0
+    for arm in range(setting.arms):
+        pulls = int(state.pulls[arm])
+        first = start_of_table(setting, arm, setting.horizon * (setting.horizon + 1) // 2)
+        place = pulls * (pulls + 1) // 2 + successes(state, arm)
+        if setting.options[first + place] > highest:
+            best = arm
+            highest = setting.options[first + place]
+    return best
+
+
+@dataclass(frozen=True)
+class Gittins(TotalsPolicy):
+    """Highest Gittins index: the price at which pulling an arm, for as long as one likes, just breaks even.
+
+    `prior` is Beta(a, b), one pair for all arms or one per arm. With a `discount` the index is that of an endless game in
+    which a reward is worth less by this factor every round; without, that of the rounds left of the horizon. The table of
+    a horizon n has n (n + 1) (n + 2) / 6 numbers (5 MiB at 200, 638 MiB at 1,000) and is kept on disk.
+    """
+
+    prior: Any = (1, 1)
+    discount: float | None = None
+
+    name = "gittins"
+    rewards = "binary"
+
+    def __post_init__(self) -> None:
+        prior = pairs(self.prior, max(1, len(array_of(self.prior))), first="a", second="b", first_positive=True)
+        object.__setattr__(self, "prior", prior[0] if len(prior) == 1 else prior)
+        if self.discount is not None:
+            object.__setattr__(self, "discount", check_discount(self.discount))
+
+    @property
+    def choose(self) -> Callable[..., Any]:  # type: ignore[override]
+        return choose_highest_index if self.discount is None else choose_highest_discounted
+
+    def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.float32]:
+        """The number of tables, the number of each arm's table if there are several, then the tables."""
+        priors = pairs(self.prior, arms, first="a", second="b", first_positive=True)
+        different = list(dict.fromkeys(priors))
+        if len(different) == 1:
+            return table_of(different[0], horizon, self.discount)
+        chosen = [len(different), *(different.index(prior) for prior in priors)]
+        return np.concatenate(
+            [np.array(chosen, np.float32), *(table_of(prior, horizon, self.discount)[1:] for prior in different)]
+        )

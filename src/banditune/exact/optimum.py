@@ -1,0 +1,75 @@
+"""The best that any policy can do on a problem, where it can be computed: the yardstick for all others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from banditune.contracts import BadRequest, Policy, Problem
+from banditune.exact import mixtures, two_arms
+from banditune.exact.beliefs import expected_max
+from banditune.exact.room import TooLarge
+from banditune.problems import Bernoulli, Mixture
+
+
+class Optimum(NamedTuple):
+    """Expected total rewards: of the optimal policy, and of one that is told the means."""
+
+    reward: float
+    known: float
+
+    @property
+    def regret(self) -> float:
+        """The smallest Bayes regret that a policy can have."""
+        return self.known - self.reward
+
+
+def optimum(problem: Problem, horizon: int) -> Optimum:
+    """Expected total reward of the optimal policy, and `horizon` times the expected largest mean."""
+    horizon = two_arms.check_horizon(horizon)
+    if type(problem) is Mixture:
+        reward = mixtures.optimal_reward(problem.means, problem.weights, horizon)
+        return Optimum(reward, horizon * expected_best(problem))
+    if type(problem) is Bernoulli and problem.arms == 2:
+        shapes = two_arms.check_shapes(problem.prior)
+        known = expected_max(shapes)
+        return Optimum(two_arms.optimal_reward(shapes, horizon), horizon * known)
+    raise _refusal(problem)
+
+
+QUICK = 2**26
+"""An optimum whose tables take so many bytes is there in a second or two."""
+
+
+def quick_optimum(problem: Problem, horizon: int) -> Optimum | None:
+    """The optimum, where it can be computed in a second or two."""
+    if type(problem) is Bernoulli and problem.arms == 2:
+        return optimum(problem, horizon) if 8 * two_arms.size_of(horizon) <= QUICK else None
+    if type(problem) is Mixture:
+        try:
+            reward = mixtures.optimal_reward(problem.means, problem.weights, horizon, QUICK)
+        except TooLarge:
+            return None
+        return Optimum(reward, horizon * expected_best(problem))
+    return None
+
+
+def expected_best(problem: Mixture) -> float:
+    """The expected largest mean."""
+    return float(sum(weight * max(row) for weight, row in zip(problem.weights, problem.means, strict=True)))
+
+
+def optimal_policy(problem: Problem) -> Policy:
+    """The policy with the smallest Bayes regret on a problem."""
+    if type(problem) is Mixture:
+        return mixtures.OptimalMixture(problem.means, problem.weights)
+    if type(problem) is Bernoulli and problem.arms == 2:
+        return two_arms.Optimal(problem.prior)
+    raise _refusal(problem)
+
+
+def _refusal(problem: Problem) -> BadRequest:
+    given = f"{problem.name} with {problem.arms} arms" if isinstance(problem, Problem) else repr(problem)
+    return BadRequest(
+        f"the problem must be bernoulli with 2 arms, or mixture, for its optimum to be computed, but it is {given}; use "
+        "one of these, or compare policies by simulation."
+    )

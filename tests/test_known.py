@@ -1,0 +1,168 @@
+"""What is computed, as users meet it: the verbs, the floor under a tuning, the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.report.tables import text
+from banditune.study import known
+
+TWO = bt.Bernoulli(arms=2)
+
+
+def test_the_optimum_of_two_uniform_arms_and_of_the_warm_up():
+    best = bt.optimum(TWO, horizon=200)
+    assert best.reward == pytest.approx(131.094, abs=5e-4)
+    assert best.regret == pytest.approx(best.known - best.reward)
+    assert bt.optimum(bt.warm_up(), horizon=200).regret == pytest.approx(2.4805, abs=5e-5)
+    assert "The best policy loses 2.239 on average: it earns 131.0941 of the 133.3333" in text(best)
+
+
+def test_no_policy_is_better_than_the_optimum_and_the_optimal_one_is_as_good():
+    best = bt.optimum(TWO, horizon=40).regret
+    optimal = bt.exact_regret(bt.optimal_policy(TWO), TWO, horizon=40)
+    assert optimal.regret[0] == pytest.approx(best, abs=1e-9)
+    assert optimal.floor.regret == best
+    assert optimal.floor.exact
+    for policy in (bt.UCB1(), bt.Gittins(), bt.Greedy()):
+        assert bt.exact_regret(policy, TWO, horizon=40).regret[0] > best
+    assert bt.exact_regret(bt.Gittins(), TWO, horizon=40).regret[0] < 1.01 * best
+
+
+def test_exact_regrets_are_told_by_value_with_theory_marked():
+    found = bt.exact_regret(bt.UCB1(), TWO, [0.2, 1.0], horizon=20)
+    assert found.parameter == "gamma"
+    assert found.values.tolist() == [0.2, 1.0]
+    assert "<- theory" in text(found)
+    assert "the best that any policy can do here" in text(found)
+    assert found.to_pandas()["regret"].tolist() == found.regret.tolist()
+
+
+def test_a_tuning_stands_on_the_optimum_where_that_is_quick():
+    tuning = bt.tune(bt.UCB1(), TWO, horizon=100, budget=100, validate=100)
+    assert tuning.floor == bt.Floor(bt.optimum(TWO, horizon=100).regret, True, 1.0, "dynamic programming")
+    assert "the best that any policy can do here: 1.806 (exact, by dynamic programming)" in text(tuning)
+    assert bt.tune(bt.UCB1(), TWO, horizon=100, budget=100, validate=100, floor=False).floor is None
+
+
+def test_a_tuning_stands_on_a_bound_elsewhere():
+    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=10), horizon=500, budget=100, validate=100)
+    assert not tuning.floor.exact
+    assert 5 < tuning.floor.regret < tuning.regret.high
+    assert "no policy can lose less than" in text(tuning)
+
+
+def test_a_comparison_has_a_floor_too():
+    found = bt.compare([bt.UCB1(), bt.Gittins()], bt.warm_up(), horizon=50, budget=50, validate=200)
+    assert found.floor.exact
+    assert "the best that any policy can do here" in text(found)
+
+
+def test_a_floor_that_is_not_known_is_left_out_or_refused():
+    assert bt.tune(bt.UCB1(), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50).floor is None
+    with pytest.raises(bt.BadRequest, match="optimum"):
+        bt.tune(bt.UCB1(), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50, floor=True)
+
+
+def test_a_floor_is_not_computed_unasked_where_it_takes_long(monkeypatch):
+    monkeypatch.setattr(known.bounds, "lower_bound", lambda *_, **__: pytest.fail("too long"))
+    assert known.floor_of(bt.Bernoulli(arms=3), 1_000_000, 0, None) is None
+    assert known.floor_of(bt.Bernoulli(arms=3, prior=[(1, 1), (2, 1), (3, 1)]), 9_000, 0, None) is None
+    rng = np.random.default_rng(0)
+    assert known.floor_of(bt.Mixture(rng.random((5, 3))), 500, 0, None) is None
+
+
+def test_a_bound_tells_every_kind_and_the_best():
+    found = bt.lower_bound(bt.Bernoulli(arms=5), horizon=200, runs=200, seed=1)
+    assert found.floor.regret > 0
+    assert len(found.kinds) == len(found.mean) == len(found.se)
+    assert "No policy can lose less than" in text(found)
+    assert "computed" in text(found)
+    assert list(found.to_pandas()["kind"]) == list(found.kinds)
+    assert found == bt.lower_bound(bt.Bernoulli(arms=5), horizon=200, runs=200, seed=1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bt.optimum(TWO, horizon=10),
+        lambda: bt.exact_regret(bt.UCB1(), TWO, [0.5], horizon=10),
+        lambda: bt.lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50),
+        lambda: bt.tune(bt.UCB1(), TWO, horizon=50, budget=50, validate=50),
+    ],
+)
+def test_results_go_to_json_and_back(make):
+    result = make()
+    assert bt.from_json(result.to_json()) == result
+    assert repr(result)
+
+
+def test_a_tuning_that_was_saved_before_there_were_floors_can_be_read():
+    tuning = bt.tune(bt.UCB1(), TWO, horizon=50, budget=50, validate=50)
+    saved = json.loads(tuning.to_json())
+    del saved["floor"]
+    assert bt.from_json(json.dumps(saved)).floor is None
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["optimum", "--problem", "warm-up", "--horizon", "200"], "loses 2.481 on average"),
+        (
+            ["regret", "--policy", "ts", "--problem", "bernoulli", "--arms", "2", "--horizon", "10", "--values", "0,1"],
+            "1  ",
+        ),
+        (
+            ["bound", "--problem", "gaussian", "--arms", "3", "--horizon", "50", "--runs", "100"],
+            "No policy can lose less",
+        ),
+        (["gittins", "--discount", "0.9"], "0.70288919"),
+        (["gittins", "--left", "2", "--successes", "1", "--failures", "1", "--prior", "2,2"], "0.5"),
+    ],
+)
+def test_the_command_line_computes(banditune, command, words):
+    done = banditune("exact", *command)
+    assert done.returncode == 0, done.stderr
+    assert words in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["optimum", "--problem", "bernoulli", "--arms", "3", "--horizon", "9"], "2 arms"),
+        (["optimum", "--problem", "bernoulli", "--arms", "2", "--horizon", "9000"], "largest horizon that fits"),
+        (
+            ["regret", "--policy", "gaussian-ts", "--problem", "warm-up", "--horizon", "9"],
+            "must draw no random numbers",
+        ),
+        (["bound", "--problem", "linear", "--arms", "3", "--horizon", "9"], "bernoulli or gaussian"),
+        (["gittins"], "either `left` or `discount`"),
+    ],
+)
+def test_what_cannot_be_computed_is_a_sentence(banditune, command, words):
+    done = banditune("exact", *command)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_command_line_tells_the_floor_as_json(banditune):
+    command = [
+        "tune",
+        "--policy",
+        "ucb1",
+        "--problem",
+        "warm-up",
+        "--horizon",
+        "50",
+        "--budget",
+        "50",
+        "--validate",
+        "50",
+    ]
+    assert json.loads(banditune(*command, "--json").stdout)["floor"]["exact"]
+    assert json.loads(banditune(*command, "--no-floor", "--json").stdout)["floor"] is None
