@@ -338,7 +338,7 @@ def test_the_floor_is_told_and_drawn_where_it_is_known():
     bound = Floor(20.25, False, 0.95, "penalty")
     assert list(floor_figures(None)) == []
     assert list(floor_words(floor)) == ["The best that any policy can do here: 30.5 (exact, by dynamic programming)."]
-    assert "no policy loses less than" in page(story(a_tuning(floor=bound)))
+    assert "no policy goes below" in page(story(a_tuning(floor=bound)))
     (mark,) = points.floor_marks(bound, "level")
     assert (mark.y, mark.label) == ((20.25,), "no policy below 20.25 (95% sure)")
     assert points.floor_marks(None, "rule") == ()

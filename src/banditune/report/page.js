@@ -108,6 +108,7 @@
     const figure = svg.closest("figure");
     const tip = figure.querySelector(".tip");
     const axes = svg.querySelector(".axes");
+    const names = svg.querySelector(".names");
     const groups = Array.from(svg.querySelector(".marks").children);
     const clip = svg.querySelector("clipPath rect");
     const ring = element("circle", { class: "chosen", visibility: "hidden" });
@@ -163,9 +164,9 @@
         put("text", { class: "side", x: frame.left - 7, y: (y + 4).toFixed(1) }, words(plot.y, value));
       }
       const letters = Math.min(NAME, Math.floor((frame.right - frame.left) / LETTER));
-      plot.y.names.forEach((name, row) => {
-        put("text", { class: "name", x: frame.left + 4, y: (down(row) - 9).toFixed(1) }, cut(name, letters));
-      });
+      names.replaceChildren(...plot.y.names.map((name, row) => {
+        return element("text", { class: "name", x: frame.left + 4, y: (down(row) - 9).toFixed(1) }, cut(name, letters));
+      }));
       put("path", { class: "base", d: "M" + frame.left + " " + frame.bottom + "H" + frame.right });
       put("text", { class: "label", x: frame.right, y: frame.bottom + 37 }, plot.x.label);
       put("text", { class: "head", x: PAD.right, y: 16 }, plot.y.label);

@@ -100,7 +100,11 @@ def tuning_plot(result: Tuning, floor: Floor | None) -> Plot:
         estimate_mark(TUNED, "tuned", value, f"tuned: {name} = {number(value)}", result.regret),
     ]
     places = [value, theory, *visited.tolist(), *(result.curve.values.tolist() if result.curve else ())]
-    heights = [*means.tolist(), *(result.curve.mean.tolist() if result.curve else ())]
+    heights = [
+        *means.tolist(),
+        *(result.curve.mean.tolist() if result.curve else ()),
+        *([floor.regret] if floor else ()),
+    ]
     least = 0.8 * min([height for height in heights if height > 0] + [max(result.regret.mean, 1e-300)])
     about = (
         f"Bayes regret over {name}. Tuned, {name} = {number(value)} loses {told(result.regret)}; theory's "
@@ -316,6 +320,7 @@ def comparison_plot(result: Comparison, floor: Floor | None) -> Plot:
         ),
     ]
     ends = [end for regret in regrets for end in (regret.low, regret.high)]
+    ends += [floor.regret] if floor else []
     across = axis("Bayes regret", [0.0, *ends, *(entry.theory.mean for entry in tuned)])
     names = tuple(entry.policy for entry in result.entries)
     about = "Policies, best first: " + "; ".join(

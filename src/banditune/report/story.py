@@ -123,7 +123,7 @@ def tuning_figures(result: Tuning, floor: Floor | None) -> Iterator[tuple[str, s
 def floor_figures(floor: Floor | None) -> Iterator[tuple[str, str, str]]:
     """What no policy can go below, where it is known."""
     if floor is not None:
-        yield "no policy loses less than", number(floor.regret), f"{sureness(floor)}, by {floor.how}"
+        yield "no policy goes below", number(floor.regret), "exact" if floor.exact else sureness(floor)
 
 
 def floor_words(floor: Floor | None) -> Iterator[str]:

@@ -56,7 +56,8 @@ def draw(plot: Plot, place: int) -> str:
         f'<clipPath id="frame{place}">'
         f'<rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"/></clipPath>'
         f'<g class="axes">{axes_drawn(plot, across, down, frame)}</g>'
-        f'<g class="marks" clip-path="url(#frame{place})">{marks}</g></svg>'
+        f'<g class="marks" clip-path="url(#frame{place})">{marks}</g>'
+        f'<g class="names">{names_drawn(plot, down, left)}</g></svg>'
     )
 
 
@@ -72,12 +73,18 @@ def axes_drawn(plot: Plot, across: Scale, down: Scale, frame: tuple[float, float
         y = down(value)
         pieces.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
         pieces.append(f'<text class="side" x="{left - 7}" y="{y + 4:.1f}">{tick_words(plot.y, value)}</text>')
-    for row, name in enumerate(plot.y.names):
-        pieces.append(f'<text class="name" x="{left + 4}" y="{down(row) - 9:.1f}">{escape(cut(name))}</text>')
     pieces.append(f'<path class="base" d="M{left} {bottom}H{right}"/>')
     pieces.append(f'<text class="label" x="{right}" y="{bottom + 37}">{escape(plot.x.label)}</text>')
     pieces.append(f'<text class="head" x="{RIGHT}" y="16">{escape(plot.y.label)}</text>')
     return "".join(pieces)
+
+
+def names_drawn(plot: Plot, down: Scale, left: float) -> str:
+    """The names of the rows, over everything else."""
+    return "".join(
+        f'<text class="name" x="{left + 4}" y="{down(row) - 9:.1f}">{escape(cut(name))}</text>'
+        for row, name in enumerate(plot.y.names)
+    )
 
 
 def cut(name: str) -> str:
