@@ -29,7 +29,7 @@ def report(result: Any, path: str | Path) -> str | Path:
 
 def page(*stories: Story) -> str:
     """The whole file. The policy in its head allows the page's own style and script, and no network."""
-    style, script = (files("banditune.report").joinpath(name).read_text() for name in ("page.css", "page.js"))
+    style, script = (files("banditune.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     plots = [part.plot for told in stories for part in told.parts if part.plot]
     places = count()
     rules = (
