@@ -171,7 +171,7 @@ def test_stopping_against_one_arm_is_optimal():
 
 @pytest.mark.parametrize("priors", [((1.5, 0.8), (1.0, 2.0)), ((1.0, 1.0),) * 3])
 def test_slacks_are_those_of_the_best_counts(priors):
-    """All counts, with tables by plain recursion; with three arms a little may be given away."""
+    """All counts, with tables by plain recursion."""
     horizon, price, power, arms = 6, 0.12, 1, len(priors)
     problem = bt.Bernoulli(arms=arms, prior=priors)
     truths, rewards = drawn(problem, horizon, 4, 0)
@@ -190,11 +190,7 @@ def test_slacks_are_those_of_the_best_counts(priors):
         counts = (n for n in product(range(horizon + 1), repeat=arms) if sum(n) == horizon)
         exact.append(min(sum(slack[range(arms), n]) for n in counts))
     assert (found >= -1e-9).all()
-    if arms == 2:
-        np.testing.assert_allclose(found[:6], exact, atol=1e-4)
-    else:
-        assert (found[:6] <= np.array(exact) + 1e-4).all()
-        assert found[:6].mean() > 0.5 * np.mean(exact)
+    np.testing.assert_allclose(found[:6], exact, atol=1e-4)
 
 
 def test_a_bound_that_couples_arms_is_tighter():

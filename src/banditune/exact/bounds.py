@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from banditune.checks import check_number
 from banditune.contracts import BadRequest, Floats
-from banditune.exact.coupled import together
+from banditune.exact.coupled import Together, pilot
 from banditune.exact.one_arm import OneArm
 from banditune.exact.one_arm_normal import one_arm_bound_normal
 from banditune.exact.room import check_fits
@@ -20,13 +20,10 @@ from banditune.problems.bernoulli import Bernoulli
 from banditune.problems.gaussian import Gaussian
 from banditune.results import Estimate, student_quantile
 
-PILOT = 64
-"""Runs that choose the bound for `lower_bound`; they are no part of its estimate."""
-
 LONGEST = 2000
 """Beyond this horizon, "value", which takes T^2 / 2 steps for a run, is left out."""
 
-WORK = 1e10
+WORK = 4e9
 """About this many states are visited for "together": where a run is long there are fewer, but 100 or more."""
 
 
@@ -58,9 +55,10 @@ def lower_bound(problem: Any, horizon: int, runs: int = 1000, seed: int = 0, lev
     if not 0.5 <= check_number("level", level) < 1:
         raise BadRequest(f"`0.5 <= level < 1` must hold, but got level={level!r}.")
     all_bounds = _Bounds(problem, horizon, seed)
-    pilots = {name: Estimate.of(all_bounds.sample(name, range(PILOT))) for name in all_bounds.names}
+    first = pilot(horizon)
+    pilots = {name: Estimate.of(all_bounds.sample(name, range(first))) for name in all_bounds.names}
     name = max(pilots, key=lambda name: _limit(pilots[name], level, runs))
-    estimate = Estimate.of(all_bounds.sample(name, range(PILOT, PILOT + runs)))
+    estimate = Estimate.of(all_bounds.sample(name, range(first, first + runs)))
     limit = _limit(estimate, level, estimate.runs)
     if limit > all_bounds.sure.mean:
         return LowerBound(limit, name, level, estimate)
@@ -91,9 +89,10 @@ class _Bounds:
         self.names = ("future", "belief", *(("value",) if short else ()))
         if isinstance(problem, Bernoulli):
             alone = OneArm(problem, horizon)
-            self.start = (alone, *alone.choose())
-            value = alone.bound(*self.start[1:])
+            price, power = alone.choose()
+            value = alone.bound(price, power)
             self.names += ("together",)
+            self.together = Together(problem, seed, alone, price, power)
         else:
             value = one_arm_bound_normal(problem, horizon)
         # Regret is never negative.
@@ -102,10 +101,9 @@ class _Bounds:
 
     def sample(self, name: str, runs: range) -> Floats:
         """The bound of each run."""
-        if name == "together" and isinstance(self.problem, Bernoulli):
+        if name == "together":
             states = self.problem.arms * min(self.horizon**2 / 2, 6 * self.horizon**1.5)
-            most = max(100, int(WORK / states))
-            return together(self.problem, self.horizon, runs[:most], self.seed, self.start)
+            return self.together.sample(runs[: max(100, int(WORK / states))])
         found: Floats = sampled(self.problem, self.horizon, (name,), runs, self.seed)[0]
         return found
 

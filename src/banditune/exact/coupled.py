@@ -13,7 +13,8 @@ No part of it is negative: U is at most its mean after another pull, and at most
 
     regret >= the bound of `one_arm`, with the same price, + E[min of sum_a slack_a(n_a) over counts that sum to T].
 
-The minimum is replaced by that of convex functions below the slacks (`sampled.best_counts`), but for two arms.
+The minimum is exact. As no slack is negative, counts with a slack above that of any counts that sum to T need not be tried;
+such counts come from convex functions below the slacks (`sampled.best_counts`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import math
 
 import numpy as np
 
-from banditune.contracts import Floats, scalar
+from banditune.contracts import Floats, rare, scalar, vector
 from banditune.engine.bind import kernel
 from banditune.exact.beliefs import NODES, STEP, distribution, weights
 from banditune.exact.one_arm import TINY, OneArm, band, last_pays, moment, one_pull_back, widen
@@ -32,30 +33,42 @@ from banditune.problems.bernoulli import Bernoulli
 ELSEWHERE = 1 << 40
 """Runs from here on choose the price; they are no part of an estimate."""
 
-PILOT = 64
+
+def pilot(horizon: int) -> int:
+    """How many runs choose something: fewer where they are long."""
+    return 256 if horizon <= 2000 else 32
 
 
-def together(problem: Bernoulli, horizon: int, runs: range, seed: int, start: tuple[OneArm, float, int]) -> Floats:
-    """The bound of each run; `start` is the bound of one arm, with the price and power that suit it.
+class Together:
+    """The bound for Bernoulli arms, from that of one arm and the price and power that suit it.
 
     Slacks are larger at higher prices, so that these may suit all arms together better, above all two.
     """
-    alone, price, power = start
 
-    def slack(price: float, runs: range) -> Floats:
-        return over_paths(
-            problem, horizon, runs, seed, lambda means, rewards: least_slacks(problem, means, rewards, price, power)
-        )
+    def __init__(self, problem: Bernoulli, seed: int, alone: OneArm, price: float, power: int) -> None:
+        self.problem, self.horizon, self.seed, self.power = problem, alone.horizon, seed, power
+        self.price, self.base = price, alone.bound(price, power)
+        best = self._tried()
+        # L' <= 1 must hold.
+        while price * 1.25 * max(power, 1) <= 1.0:
+            before = self.price, self.base
+            price *= 1.25
+            self.price, self.base = price, alone.bound(price, power)
+            tried = self._tried()
+            if tried <= best:
+                self.price, self.base = before
+                break
+            best = tried
 
-    def tried(price: float) -> tuple[float, float]:
-        base = alone.bound(price, power)
-        return base + float(slack(price, range(ELSEWHERE, ELSEWHERE + PILOT)).mean()), base
+    def sample(self, runs: range) -> Floats:
+        """The bound of each run."""
+        return self.base + over_paths(self.problem, self.horizon, runs, self.seed, self._slacks)
 
-    best, base = tried(price)
-    # L' <= 1 must hold.
-    while price * 1.25 * max(power, 1) <= 1.0 and (other := tried(price * 1.25))[0] > best:
-        price, (best, base) = price * 1.25, other
-    return base + slack(price, runs)
+    def _tried(self) -> float:
+        return float(self.sample(range(ELSEWHERE, ELSEWHERE + pilot(self.horizon))).mean())
+
+    def _slacks(self, truths: Floats, rewards: Floats) -> Floats:
+        return least_slacks(self.problem, truths, rewards, self.price, self.power)
 
 
 def least_slacks(problem: Bernoulli, truths: Floats, rewards: Floats, price: float, power: int) -> Floats:
@@ -64,6 +77,8 @@ def least_slacks(problem: Bernoulli, truths: Floats, rewards: Floats, price: flo
     priors = problem.prior * (arms // len(problem.prior))
     order = np.sort(truths, axis=1)
     rivals = np.where(truths == order[:, -1:], order[:, -2:-1], order[:, -1:])
+    # Means that were rounded to 0 or 1 have no logit.
+    rivals = np.clip(rivals, 1e-300, 1 - 2.0**-53)
     logits = np.log(rivals) - np.log1p(-rivals)
     above = np.stack([_above(prior, logits[:, arm]) for arm, prior in enumerate(priors)], axis=1)
     tables = np.empty((3, horizon + 2)), np.empty((2, horizon + 1))
@@ -100,7 +115,69 @@ def couple(rewards, logits, above, priors, price, power, tables, path, nets, cor
         if arms == 2:
             out[run] = -best_split(nets[0], nets[1], horizon)
         else:
-            out[run] = -best_counts(nets, corners, place, horizon)
+            floor = some_counts(nets, corners, place, horizon) - 1e-9
+            out[run] = -best_counts_above(floor, nets, place, path, horizon)
+
+
+@rare
+def some_counts(nets, corners, place, horizon):
+    """The net gain of counts that sum to T: corners of majorants, of which one arm gives back what is too much."""
+    best_counts(nets, corners, place, horizon)
+    excess = -horizon
+    net = 0.0
+    for arm in range(len(nets)):
+        count = corners[arm, place[arm]]
+        excess += count
+        net += nets[arm, count]
+    found = -math.inf
+    for arm in range(len(nets)):
+        count = corners[arm, place[arm]]
+        if count >= excess:
+            found = max(found, net - nets[arm, count] + nets[arm, count - excess])
+    return found
+
+
+@rare
+def best_counts_above(floor, nets, place, path, horizon):
+    """The largest sum of nets, none of which is positive, over counts that sum to T; it is known to be above the floor.
+
+    Arm after arm, path[0, n] is the largest net gain of those so far with n pulls. The arm with the most counts above the
+    floor comes last, when only one number of pulls is left for it.
+    """
+    arms = len(nets)
+    last = 0
+    for arm in range(arms):
+        place[arm] = 0
+        for n in range(horizon + 1):
+            place[arm] += 1 if nets[arm, n] >= floor else 0
+        if place[arm] > place[last]:
+            last = arm
+    now, then = path[0], path[1]
+    now[0] = 0.0
+    top = 0
+    for arm in range(arms):
+        if arm != last:
+            for n in range(horizon + 1):
+                then[n] = -math.inf
+            for n in range(horizon + 1):
+                if nets[arm, n] >= floor:
+                    raise_to(then[n:], now[: min(top, horizon - n) + 1], nets[arm, n])
+            now, then = then, now
+            top = horizon
+            while now[top] < floor:
+                top -= 1
+    net = -math.inf
+    for n in range(top + 1):
+        net = max(net, now[n] + nets[last, horizon - n])
+    return net
+
+
+@vector
+def raise_to(target, source, more):
+    """Raise a target to a source and something more."""
+    for n in range(len(source)):
+        value = source[n] + more
+        target[n] = value if value > target[n] else target[n]
 
 
 @scalar
