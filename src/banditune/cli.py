@@ -102,6 +102,13 @@ Ledger = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Keep every regret in this file; what it holds already is not played again."),
 ]
+Drawn = Annotated[
+    bool, typer.Option("--curve", help="Play the regret curve too, on fresh instances; --plot does that by itself.")
+]
+Result = Annotated[Path, typer.Argument(metavar="RESULT.json", help="A result that -o wrote.")]
+Html = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Write the report as HTML.")]
+Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the figure as .svg, .png and .pdf.")]
+Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress.")]
 
 
@@ -144,6 +151,7 @@ def tune(
     jobs: Jobs = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
+    curve: Drawn = False,
     floor: Floor = None,
     ledger: Ledger = None,
     json: Json = False,
@@ -160,7 +168,7 @@ def tune(
             problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner), horizon=horizon, budget=budget, within=None if within is None else share_of(within),
             confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
-            regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=plot is not None,
+            regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=curve or plot is not None,
             floor=floor, ledger=ledger, progress=progress,
         )  # fmt: skip
 
@@ -335,6 +343,18 @@ def gittins(
         return gittins_index(successes, failures, left=left, discount=discount, prior=parsed(prior))
 
     typer.echo(f"{attended(work, quiet=False):.8f}")
+
+
+@app.command()
+def report(result: Result, output: Html = None, figures: Figures = None, markdown: Markdown = None) -> None:
+    """A saved result as a report: one HTML file, figures, or Markdown."""
+    from banditune.contracts import BadRequest
+    from banditune.report import written
+
+    if output is None and figures is None and markdown is None:
+        raise BadRequest("a report must be told where to go, but got no -o FILE.html, no --figures and no --markdown.")
+    for path in written(result, output, figures, markdown):
+        typer.echo(f"wrote {path}")
 
 
 @app.command()

@@ -61,6 +61,12 @@ class Record:
 
         return banditune.plot(self, path)
 
+    def report(self, path: str | Path) -> Any:
+        """Write the result as a report, one HTML file; returns the path."""
+        import banditune
+
+        return banditune.report(self, path)
+
     def __repr__(self) -> str:
         import banditune
 
@@ -148,7 +154,10 @@ class Unimodality(Record):
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Curve(Record):
-    """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean."""
+    """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean.
+
+    The values were given, or `refined` where the curve bends.
+    """
 
     parameter: str
     values: Floats
@@ -161,6 +170,7 @@ class Curve(Record):
     log_scale: bool
     unimodality: Unimodality
     setup: Setup
+    refined: bool = False
 
     def to_pandas(self) -> Any:
         """A row per value."""
@@ -222,6 +232,67 @@ class Belief(Record):
 
     def __repr__(self) -> str:
         return f"{self.mean:.4g} ({100 * self.level:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
+
+
+QUANTILES = (
+    0,
+    0.01,
+    0.02,
+    0.05,
+    *(place / 10 for place in range(1, 10)),
+    0.25,
+    0.75,
+    0.95,
+    0.98,
+    0.99,
+    0.995,
+    0.999,
+    1,
+)
+"""Levels of the quantiles that a result keeps: more of them at the ends."""
+
+WORST = 10
+"""So many of the runs that lost most are kept by number."""
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Spread(Record):
+    """How the regrets of single runs are spread, which their mean does not show.
+
+    `values` are the quantiles at `levels`, each the regret of a run: the lowest that a share `level` of the runs does not
+    exceed. `worst` are the numbers of the runs that lost most, `losses` their regrets, worst first;
+    `simulate(..., first=number, runs=1)` plays such a run again.
+    """
+
+    levels: Floats
+    values: Floats
+    mean: float
+    runs: int
+    worst: tuple[int, ...]
+    losses: Floats
+
+    @classmethod
+    def of(cls, sample: Floats, first: int) -> Spread:
+        """Of regrets of runs that are numbered from `first` on; of equal ones, the first run is the worst."""
+        worst = np.argsort(-sample, kind="stable")[:WORST]
+        levels = sorted(QUANTILES)
+        values = np.quantile(sample, levels, method="inverted_cdf")
+        return cls(
+            frozen(levels),
+            frozen(values),
+            float(np.mean(sample)),
+            len(sample),
+            tuple(first + int(place) for place in worst),
+            frozen(sample[worst]),
+        )
+
+    def at(self, level: float) -> float:
+        """The quantile at one of the levels."""
+        return float(self.values[self.levels.tolist().index(level)])
+
+    def __repr__(self) -> str:
+        return f"mean {self.mean:.4g}, median {self.at(0.5):.4g}, 99% {self.at(0.99):.4g}, worst {self.values[-1]:.4g}"
 
 
 @_kept
@@ -299,7 +370,9 @@ class Tuning(Record):
 
     `gain` is theory's regret minus the tuned regret, paired. `spent` counts search runs, `validated` the fresh ones.
     `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
-    none was wanted; `warnings` are sentences about what may mislead; `floor` is what no policy can go below, where known.
+    none was wanted; `warnings` are sentences about what may mislead; `floor` is what no policy can go below, where known;
+    `spread` and `theory_spread` tell how the regrets of the fresh runs are spread; `validate` is how many such runs were
+    asked for, None if it was left to the verb.
     """
 
     params: Mapping[str, float]
@@ -318,6 +391,9 @@ class Tuning(Record):
     curve: Curve | None
     setup: Setup
     floor: Floor | None = None
+    spread: Spread | None = None
+    theory_spread: Spread | None = None
+    validate: int | None = None
 
     def to_pandas(self) -> Any:
         """A row per trial and value."""
@@ -344,6 +420,7 @@ class Entry(Record):
     behind: Estimate
     theory: Estimate
     spent: int
+    spread: Spread | None = None
 
     def __repr__(self) -> str:
         return f"{self.policy} {dict(self.params)}: {self.regret!r}"

@@ -1,6 +1,23 @@
-"""Tables and figures: reads results, never simulates."""
+"""Tables, figures and reports: reads results, never simulates. `banditune.report(result, path)` writes a report."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from banditune.report.figures import plot
+from banditune.report.files import records_from, written
+from banditune.report.page import report
 from banditune.report.tables import text
 
-__all__ = ["plot", "text"]
+__all__ = ["plot", "records_from", "report", "text", "written"]
+
+
+class _Room(ModuleType):
+    """This room has the name of its verb: once it is imported, `banditune.report` is the room, which does the same."""
+
+    def __call__(self, result: Any, path: str | Path) -> str | Path:
+        return report(result, path)
+
+
+sys.modules[__name__].__class__ = _Room

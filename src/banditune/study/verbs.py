@@ -27,7 +27,7 @@ from banditune.contracts import (
     label,
 )
 from banditune.engine.run import Job
-from banditune.results import Belief, Comparison, Curve, Entry, Estimate, TrialResult, Tuning, frozen
+from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, TrialResult, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
 from banditune.study.player import Player
@@ -152,6 +152,7 @@ def _curve(job: Job, values: Any, runs: range, player: Player, progress: Progres
         among.scale == "log",
         check_unimodal(table, regrets, candidates=CANDIDATES if values is None else 0),
         setup_of(job),
+        values is None,
     )
 
 
@@ -238,7 +239,7 @@ def tune(
     with Player(_jobs(jobs), ledger) as player:
         answer, trials = _search(job, tuner, among, budget, player, told, goal, seconds(max_time))
         told.later = drawn
-        tuned, theory = _validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
+        first, (tuned, theory) = _validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
         picture = None
         if curve:
             drawn = (GRID + sum(DENSER)) * min(len(tuned), CURVE)
@@ -263,6 +264,9 @@ def tune(
         picture,
         setup_of(job, tuner),
         floor_of(problem, job.horizon, job.seed, floor),
+        spread=Spread.of(tuned, first),
+        theory_spread=Spread.of(theory, first),
+        validate=validate,
     )
 
 
@@ -341,8 +345,8 @@ def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget:
     return Goal(None if within is None else float(within), float(confidence))
 
 
-def _validated(job: Job, params: Floats, size: int | None, player: Player, told: _Told) -> Floats:
-    """Regrets of a value and of theory's on the same fresh instances, (2, instances).
+def _validated(job: Job, params: Floats, size: int | None, player: Player, told: _Told) -> tuple[int, Floats]:
+    """Regrets of a value and of theory's on the same fresh instances, (2, instances), and the first instance's number.
 
     With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
     are not part of what is returned: few failures among them would make it both small and low.
@@ -354,7 +358,7 @@ def _validated(job: Job, params: Floats, size: int | None, player: Player, told:
         wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
         size, first = min(max(wanted, LEAST), MOST), first + PILOT
     told.expect(2 * size)
-    return player.play(job, params, range(first, first + size), progress=told)[:, :, 0]
+    return first, player.play(job, params, range(first, first + size), progress=told)[:, :, 0]
 
 
 def needed(sample: Floats, share: float) -> int:
@@ -459,6 +463,7 @@ def compare(
             Estimate.of(tuned - lead),
             Estimate.of(theory),
             spent,
+            Spread.of(tuned, FRESH),
         )
         for name, job, params, can, tuned, theory, spent in found
     )

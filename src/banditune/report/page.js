@@ -1,0 +1,301 @@
+"use strict";
+// Moves the elements that svg.py drew: same paths, other axes. The plots are in the page as JSON.
+(function () {
+  const PAD = { left: 58, right: 14, top: 28, bottom: 46 };
+  const BARE = 8; // above a plot whose rows have names
+  const ROW = 46;
+  const NAME = 44;
+  const LETTER = 8.5;
+  const SVG = document.querySelector("svg").namespaceURI;
+  const plots = JSON.parse(document.getElementById("plots").textContent);
+
+  function element(name, attributes, words) {
+    const made = document.createElementNS(SVG, name);
+    for (const key in attributes) made.setAttribute(key, attributes[key]);
+    if (words !== undefined) made.textContent = words;
+    return made;
+  }
+
+  function scale(view, begin, end) {
+    const low = view.log ? Math.log(view.low) : view.low;
+    const high = view.log ? Math.log(view.high) : view.high;
+    const beyond = begin - 20 * Math.sign(end - begin);
+    const place = (value) => {
+      if (view.log && value <= 0) return beyond;
+      const share = ((view.log ? Math.log(value) : value) - low) / (high - low);
+      return begin + (end - begin) * share;
+    };
+    place.back = (pixel) => {
+      const inside = low + ((pixel - begin) / (end - begin)) * (high - low);
+      return view.log ? Math.exp(inside) : inside;
+    };
+    return place;
+  }
+
+  // The part of an axis that is seen at first, or after a switch to logarithms.
+  function whole(axis, log) {
+    return { log: log, low: log ? Math.max(axis.least, axis.low) : axis.low, high: axis.high };
+  }
+
+  function ticks(axis, view, most) {
+    if (view.log) {
+      const first = Math.floor(Math.log10(view.low));
+      const last = Math.ceil(Math.log10(view.high));
+      const fine = [];
+      for (let power = first; power <= last; power++) {
+        for (const step of [1, 2, 5]) {
+          const value = Number((step * Math.pow(10, power)).toPrecision(12));
+          if (value >= view.low && value <= view.high) fine.push(value);
+        }
+      }
+      const coarse = fine.filter((value) => value.toExponential().startsWith("1e"));
+      if (fine.length > 1 && fine.length <= 1.5 * most) return fine;
+      const every = Math.ceil(coarse.length / (1.5 * most));
+      if (coarse.length > 1) return coarse.filter((value, place) => place % every === 0);
+    }
+    const rough = (view.high - view.low) / most;
+    const power = Math.pow(10, Math.floor(Math.log10(rough)));
+    let step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9));
+    if (axis.whole) step = Math.max(1, step);
+    const found = [];
+    for (let place = Math.ceil(view.low / step - 1e-9); place * step <= view.high + 1e-9 * step; place++) {
+      found.push(place * step);
+    }
+    return found;
+  }
+
+  function words(axis, value) {
+    const shown = axis.percent ? 100 * value : value;
+    const size = Math.abs(shown);
+    const digits = size !== 0 && (size >= 1e7 || size < 1e-4) ? shown.toExponential(2) : String(Number(shown.toPrecision(6)));
+    return axis.percent ? digits + "%" : digits;
+  }
+
+  function cut(name, letters) {
+    return name.length <= letters ? name : name.slice(0, letters - 1) + "…";
+  }
+
+  function path(mark, across, down, frame) {
+    const at = (x, y) => x.toFixed(1) + " " + y.toFixed(1);
+    if (mark.shape === "rule") return "M" + at(across(mark.x[0]), frame.top) + "V" + frame.bottom;
+    if (mark.shape === "level") return "M" + at(frame.left, down(mark.y[0])) + "H" + frame.right;
+    if (mark.shape === "span") {
+      const low = (across(mark.x[0]) - 1).toFixed(1);
+      return "M" + low + " " + frame.top + "H" + (across(mark.x[1]) + 1).toFixed(1) + "V" + frame.bottom + "H" + low + "Z";
+    }
+    if (mark.shape === "line") return "M" + mark.x.map((x, i) => at(across(x), down(mark.y[i]))).join("L");
+    if (mark.shape === "band") {
+      const there = mark.x.map((x, i) => at(across(x), down(mark.high[i])));
+      const back = mark.x.map((x, i) => at(across(x), down(mark.low[i])));
+      return "M" + there.concat(back.reverse()).join("L") + "Z";
+    }
+    return mark.low.map((low, i) => interval(mark, i, across, down, at)).join("");
+  }
+
+  function interval(mark, i, across, down, at) {
+    if (mark.along === "y") {
+      const x = across(mark.x[i]);
+      const ends = [down(mark.low[i]), down(mark.high[i])];
+      return "M" + at(x, ends[0]) + "V" + ends[1].toFixed(1) + ends.map((y) => "M" + at(x - 4, y) + "h8").join("");
+    }
+    const y = down(mark.y[i]);
+    const ends = [across(mark.low[i]), across(mark.high[i])];
+    return "M" + at(ends[0], y) + "H" + ends[1].toFixed(1) + ends.map((x) => "M" + at(x, y - 4) + "v8").join("");
+  }
+
+  function enliven(svg) {
+    const plot = plots[Number(svg.dataset.plot)];
+    const figure = svg.closest("figure");
+    const tip = figure.querySelector(".tip");
+    const axes = svg.querySelector(".axes");
+    const names = svg.querySelector(".names");
+    const groups = Array.from(svg.querySelector(".marks").children);
+    const clip = svg.querySelector("clipPath rect");
+    const ring = element("circle", { class: "chosen", visibility: "hidden" });
+    const box = element("rect", { class: "drag", visibility: "hidden" });
+    const named = plot.y.names.length > 0;
+    const view = { x: whole(plot.x, plot.x.log), y: whole(plot.y, plot.y.log) };
+    const dots = [];
+    plot.marks.forEach((mark) => mark.tips.forEach((told, i) => dots.push({ x: mark.x[i], y: mark.y[i], r: mark.radius[i], told: told })));
+    let frame, across, down, chosen = null, from = null;
+
+    svg.append(ring, box);
+    svg.classList.add("live");
+    figure.querySelector(".controls").hidden = false;
+
+    function layout() {
+      const width = Math.max(260, svg.parentNode.clientWidth);
+      const top = named ? BARE : PAD.top;
+      const height = named ? top + PAD.bottom + ROW * plot.y.names.length : Math.round(Math.min(400, Math.max(270, 0.56 * width)));
+      frame = { left: named ? PAD.right : PAD.left, right: width - PAD.right, top: top, bottom: height - PAD.bottom };
+      svg.setAttribute("viewBox", "0 0 " + width + " " + height);
+      clip.setAttribute("width", frame.right - frame.left);
+      clip.setAttribute("height", frame.bottom - frame.top);
+      redraw();
+    }
+
+    function redraw() {
+      across = scale(view.x, frame.left, frame.right);
+      down = named ? scale(view.y, frame.top, frame.bottom) : scale(view.y, frame.bottom, frame.top);
+      drawAxes();
+      plot.marks.forEach((mark, place) => {
+        const group = groups[place];
+        const line = group.querySelector("path");
+        if (line) line.setAttribute("d", path(mark, across, down, frame));
+        group.querySelectorAll("circle").forEach((circle, i) => {
+          circle.setAttribute("cx", across(mark.x[i]).toFixed(1));
+          circle.setAttribute("cy", down(mark.y[i]).toFixed(1));
+        });
+      });
+      show(chosen);
+    }
+
+    function drawAxes() {
+      const made = [];
+      const put = (name, attributes, told) => made.push(element(name, attributes, told));
+      for (const value of ticks(plot.x, view.x, Math.min(8, Math.round((frame.right - frame.left) / 85)))) {
+        const x = across(value).toFixed(1);
+        put("path", { class: "grid", d: "M" + x + " " + frame.top + "V" + frame.bottom });
+        put("text", { class: "tick", x: x, y: frame.bottom + 17 }, words(plot.x, value));
+      }
+      for (const value of named ? [] : ticks(plot.y, view.y, 6)) {
+        const y = down(value);
+        put("path", { class: "grid", d: "M" + frame.left + " " + y.toFixed(1) + "H" + frame.right });
+        put("text", { class: "side", x: frame.left - 7, y: (y + 4).toFixed(1) }, words(plot.y, value));
+      }
+      const letters = Math.min(NAME, Math.floor((frame.right - frame.left) / LETTER));
+      names.replaceChildren(...plot.y.names.map((name, row) => {
+        return element("text", { class: "name", x: frame.left + 4, y: (down(row) - 9).toFixed(1) }, cut(name, letters));
+      }));
+      put("path", { class: "base", d: "M" + frame.left + " " + frame.bottom + "H" + frame.right });
+      put("text", { class: "label", x: frame.right, y: frame.bottom + 37 }, plot.x.label);
+      put("text", { class: "head", x: PAD.right, y: 16 }, plot.y.label);
+      axes.replaceChildren(...made);
+    }
+
+    function inside(x, y) {
+      return x >= frame.left - 1 && x <= frame.right + 1 && y >= frame.top - 1 && y <= frame.bottom + 1;
+    }
+
+    function show(dot) {
+      chosen = dot;
+      const x = dot && across(dot.x);
+      const y = dot && down(dot.y);
+      const seen = dot !== null && inside(x, y);
+      ring.setAttribute("visibility", seen ? "visible" : "hidden");
+      tip.hidden = !seen;
+      if (!seen) return;
+      ring.setAttribute("cx", x.toFixed(1));
+      ring.setAttribute("cy", y.toFixed(1));
+      ring.setAttribute("r", dot.r + 3);
+      tip.textContent = dot.told;
+      const room = svg.parentNode.clientWidth;
+      tip.style.left = Math.max(0, Math.min(room - tip.offsetWidth, x - tip.offsetWidth / 2)) + "px";
+      const above = y - tip.offsetHeight - dot.r - 8;
+      tip.style.top = (above < 0 ? y + dot.r + 8 : above) + "px";
+    }
+
+    function nearest(x, y) {
+      let best = null;
+      let least = 48 * 48; // of dots on top of each other, the last is seen
+      for (const dot of dots) {
+        const dx = across(dot.x) - x;
+        const dy = down(dot.y) - y;
+        const far = dx * dx + dy * dy;
+        if (inside(across(dot.x), down(dot.y)) && far <= least) { best = dot; least = far; }
+      }
+      return best;
+    }
+
+    function place(event) {
+      const bounds = svg.getBoundingClientRect();
+      return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
+    }
+
+    function zoomTo(axis, name, low, high) {
+      const seen = view[name];
+      if (seen.log ? !(low > 0 && high / low > 1 + 1e-6) : !(high - low > 1e-9 * (axis.high - axis.low))) return;
+      seen.low = low;
+      seen.high = high;
+    }
+
+    function zoom(factor) {
+      const middle = chosen || { x: plot.focus[0], y: plot.focus[1] };
+      for (const name of named ? ["x"] : ["x", "y"]) {
+        const to = name === "x" ? across : down;
+        const ends = name === "x" ? [frame.left, frame.right] : named ? [frame.top, frame.bottom] : [frame.bottom, frame.top];
+        const at = Math.min(Math.max(to(middle[name]), Math.min(...ends)), Math.max(...ends));
+        zoomTo(plot[name], name, to.back(at + (ends[0] - at) * factor), to.back(at + (ends[1] - at) * factor));
+      }
+      redraw();
+    }
+
+    function reset() {
+      view.x = whole(plot.x, view.x.log);
+      view.y = whole(plot.y, view.y.log);
+      show(null);
+      redraw();
+    }
+
+    function select(to) {
+      const x = [Math.min(from.x, to.x), Math.max(from.x, to.x)].map((v) => Math.min(Math.max(v, frame.left), frame.right));
+      const y = [Math.min(from.y, to.y), Math.max(from.y, to.y)].map((v) => Math.min(Math.max(v, frame.top), frame.bottom));
+      return named ? { x: x, y: [frame.top, frame.bottom] } : { x: x, y: y };
+    }
+
+    svg.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "touch") { show(nearest(place(event).x, place(event).y)); return; }
+      if (event.button !== 0 || !inside(place(event).x, place(event).y)) return;
+      from = place(event);
+      svg.setPointerCapture(event.pointerId);
+    });
+    svg.addEventListener("pointermove", (event) => {
+      const to = place(event);
+      if (!from) { show(nearest(to.x, to.y)); return; }
+      const part = select(to);
+      box.setAttribute("visibility", "visible");
+      box.setAttribute("x", part.x[0]);
+      box.setAttribute("y", part.y[0]);
+      box.setAttribute("width", part.x[1] - part.x[0]);
+      box.setAttribute("height", part.y[1] - part.y[0]);
+    });
+    svg.addEventListener("pointerup", (event) => {
+      if (!from) return;
+      const part = select(place(event));
+      from = null;
+      box.setAttribute("visibility", "hidden");
+      // A slip of the hand is no wish to zoom.
+      if (part.x[1] - part.x[0] < 8 || part.y[1] - part.y[0] < 8) return;
+      zoomTo(plot.x, "x", across.back(part.x[0]), across.back(part.x[1]));
+      if (!named) zoomTo(plot.y, "y", down.back(part.y[1]), down.back(part.y[0]));
+      redraw();
+    });
+    svg.addEventListener("pointercancel", () => { from = null; box.setAttribute("visibility", "hidden"); });
+    svg.addEventListener("pointerleave", (event) => { if (!from && event.pointerType !== "touch") show(null); });
+    svg.addEventListener("dblclick", reset);
+    svg.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (event.key === "Escape") show(null);
+      if (!step) return;
+      event.preventDefault();
+      const order = dots.filter((dot) => inside(across(dot.x), down(dot.y))).sort((a, b) => a.x - b.x);
+      const now = order.indexOf(chosen);
+      const next = now < 0 ? (step > 0 ? 0 : order.length - 1) : Math.min(Math.max(now + step, 0), order.length - 1);
+      show(order[next] || null);
+    });
+    figure.querySelectorAll("[data-zoom]").forEach((button) => button.addEventListener("click", () => {
+      if (button.dataset.zoom === "reset") reset();
+      else zoom(button.dataset.zoom === "in" ? 0.5 : 2);
+    }));
+    figure.querySelectorAll("[data-log]").forEach((box) => box.addEventListener("change", () => {
+      const name = box.dataset.log;
+      view[name] = whole(plot[name], box.checked);
+      redraw();
+    }));
+    window.addEventListener("resize", layout);
+    layout();
+  }
+
+  document.querySelectorAll("svg.plot").forEach(enliven);
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
+})();

@@ -1,0 +1,120 @@
+"""How a result is repeated: its command line, and the call that plays single runs again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from typing import Any
+
+from banditune.results import Comparison, Curve, Record, Setup, Tuning
+
+USUAL = {"seed": 0, "regret": "expected", "noise": "shared", "device": "cpu"}
+"""Settings that need not be told."""
+
+
+@singledispatch
+def command(result: Record) -> str | None:
+    """The command line that gives this result again; None if something in it was made in Python and cannot be told."""
+    return None
+
+
+@command.register
+def _(result: Tuning) -> str | None:
+    assert result.setup.policy is not None
+    assert result.setup.tuner is not None
+    within = result.within
+    told = {
+        "tuner": spec(result.setup.tuner),
+        "within": within,
+        "confidence": result.belief.level if result.belief and result.belief.level != 0.95 else None,
+        "max-budget" if within else "budget": result.budget,
+        "validate": result.validate,
+        "curve": result.curve is not None,
+        "floor": result.floor is not None,
+    }
+    return joined("tune", [spec(result.setup.policy)], result.setup, told)
+
+
+@command.register
+def _(result: Curve) -> str | None:
+    assert result.setup.policy is not None
+    values = None if result.refined else ",".join(repr(value) for value in result.values.tolist())
+    return joined("curve", [spec(result.setup.policy)], result.setup, {"values": values, "runs": result.runs})
+
+
+@command.register
+def _(result: Comparison) -> str | None:
+    assert result.setup.tuner is not None
+    # Best first is not the order in which they were given, but that changes nothing unless each has noise of its own.
+    if result.setup.noise == "own":
+        return None
+    told = {"tuner": spec(result.setup.tuner), "budget": result.budget, "validate": result.validated}
+    told["floor"] = result.floor is not None
+    return joined("compare", [spec(entry.made) for entry in result.entries], result.setup, told)
+
+
+def joined(verb: str, policies: Sequence[str | None], setup: Setup, told: dict[str, Any]) -> str | None:
+    """A whole command line, quoted for a shell."""
+    words: list[str | None] = ["banditune", verb]
+    for policy in policies:
+        words += ["--policy", policy]
+    words += ["--problem", spec(setup.problem), "--horizon", str(setup.horizon)]
+    for name, value in (told | unusual(setup)).items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value not in (None, False):
+            words += [f"--{name}", str(value)]
+    words += [] if setup.shortcut else ["--no-shortcut"]
+    if None in words:
+        return None
+    return shlex.join([word for word in words if word is not None])
+
+
+def unusual(setup: Setup) -> dict[str, Any]:
+    """Settings that are not the usual ones."""
+    return {name: getattr(setup, name) for name, usual in USUAL.items() if getattr(setup, name) != usual}
+
+
+def spec(made: Mapping[str, Any]) -> str | None:
+    """A policy, problem or tuner as the command line takes it, ucb1:noise=0.5; None if it cannot be told there."""
+    pieces = []
+    for name, value in made.items():
+        if name == "name" or value is None or value in ([], ()):
+            continue
+        words = option(value)
+        if words is None:
+            return None
+        pieces.append(f"{name}={words}")
+    return f"{made['name']}:{','.join(pieces)}" if pieces else str(made["name"])
+
+
+def option(value: Any) -> str | None:
+    """A number, a word, 2,5 or .6,.4;.4,.6 for rows; a single row ends in a semicolon so that it stays a row.
+
+    There is no way to tell a list of one number.
+    """
+    if isinstance(value, str):
+        return None if set(value) & set(",;=()[] ") else value
+    if isinstance(value, int | float):
+        return None if isinstance(value, bool) else repr(value).removesuffix(".0")
+    if not isinstance(value, list | tuple):
+        return None
+    rows = [isinstance(item, list | tuple) for item in value]
+    pieces = [option(item) for item in value]
+    # Rows of rows have no way to be told, and a matrix of features is no reading.
+    if None in pieces or (any(rows) and not all(rows)) or any(";" in piece for piece in pieces if piece):
+        return None
+    told = (";" if any(rows) else ",").join(piece for piece in pieces if piece)
+    if len(told) > 400:
+        return None
+    if len(value) == 1:
+        return f"{told};" if rows == [True] else None
+    return told
+
+
+def call(setup: Setup, values: Sequence[float], run: int) -> str:
+    """The call that plays one run again, with these values."""
+    told = [f"horizon={setup.horizon}", *(f"{name}={value!r}" for name, value in unusual(setup).items())]
+    told += [] if setup.shortcut else ["shortcut=False"]
+    return f"bt.simulate(policy, problem, {list(values)!r}, {', '.join(told)}, first={run}, runs=1)"

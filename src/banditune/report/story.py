@@ -1,0 +1,273 @@
+"""What a report tells about a result, part by part: sentences, tables and plots, not yet drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from banditune.contracts import BadRequest
+from banditune.report import points, repeat
+from banditune.report.points import Plot, percent, told
+from banditune.report.tables import (
+    below,
+    cells,
+    headline,
+    lead,
+    number,
+    policy_words,
+    problem_words,
+    settings,
+    surely,
+    sureness,
+    verdict,
+)
+from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Record, Setup, Spread, Tuning, student_quantile
+
+SHOWN = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+"""Quantiles that the table shows."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of words below a head; the first `left` columns are words, the others numbers."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a report. What is `folded` is opened by a click; `code` is to be copied."""
+
+    title: str
+    words: tuple[str, ...] = ()
+    plot: Plot | None = None
+    table: Table | None = None
+    code: str = ""
+    folded: str = ""
+
+
+@dataclass(frozen=True)
+class Story:
+    """The answer in a sentence, figures to remember (name, number, words), then the parts."""
+
+    title: str
+    answer: str
+    figures: tuple[tuple[str, str, str], ...]
+    parts: tuple[Part, ...]
+
+
+@singledispatch
+def story(result: Any) -> Story:
+    """What there is to tell about a result."""
+    raise BadRequest(f"a tuning, a curve or a comparison can be reported, but got {type(result).__name__}.")
+
+
+@story.register
+def _(result: Tuning) -> Story:
+    floor = result.floor
+    parts = [
+        *warned(result.warnings),
+        Part(
+            "Regret and gain",
+            (
+                f"From {result.validated:,} fresh instances that the search did not see, the same for both values: the "
+                "gain is a paired difference.",
+                *floor_words(floor),
+            ),
+            points.tuning_plot(result, floor),
+            estimates(result),
+        ),
+        *(curve_numbers(result.curve) if result.curve else ()),
+        *spread_parts([("tuned", result.spread), ("theory", result.theory_spread)]),
+        *again(result),
+        Part(
+            "Where the search looked",
+            (
+                f"{result.setup.tuner_name} spent {result.spent:,} of {result.budget:,} runs in "
+                f"{len(result.trials):,} trial{'s' * (len(result.trials) != 1)}.",
+                *known(result),
+            ),
+            points.search_plot(result),
+        ),
+        provenance(result, result.setup),
+    ]
+    answer = f"{settings(result.params)} loses {number(result.regret.mean)} on average, {verdict(result)}."
+    return Story(headline(result.setup), answer, tuple(tuning_figures(result, floor)), tuple(parts))
+
+
+def known(result: Tuning) -> Iterator[str]:
+    """What the search knows about its answer, as a sentence."""
+    lines = [line.strip() for line in surely(result) if line]
+    if lines:
+        yield "; ".join(lines) + "."
+
+
+def tuning_figures(result: Tuning, floor: Floor | None) -> Iterator[tuple[str, str, str]]:
+    """What to remember of a tuning."""
+    ((name, value),) = result.params.items()
+    yield name, number(value), f"theory: {number(result.theory_params[name])}"
+    yield "regret", number(result.regret.mean), reach(result.regret)
+    theory = result.theory.mean
+    share = f"{result.gain.mean / theory:.0%} of {number(theory)}, " if theory > 0 else ""
+    yield "gain over theory", number(result.gain.mean), share + reach(result.gain)
+    if result.spread:
+        half = number(result.spread.at(0.5))
+        yield "1 run in 100 loses", number(result.spread.at(0.99)), f"or more; half lose {half} or more"
+    yield from floor_figures(floor)
+
+
+def floor_figures(floor: Floor | None) -> Iterator[tuple[str, str, str]]:
+    """What no policy can go below, where it is known."""
+    if floor is not None:
+        yield "no policy goes below", number(floor.regret), "exact" if floor.exact else sureness(floor)
+
+
+def floor_words(floor: Floor | None) -> Iterator[str]:
+    """The same, as a sentence."""
+    for line in filter(None, below(floor)):
+        yield f"{line[0].upper()}{line[1:]}."
+
+
+def reach(estimate: Estimate) -> str:
+    """95%: 35.6 to 45.3."""
+    return f"95%: {number(estimate.low)} to {number(estimate.high)}"
+
+
+def estimates(result: Tuning) -> Table:
+    """Tuned, theory and the gain."""
+    rows = (
+        ("tuned", *map(number, result.params.values()), *cells(result.regret)),
+        ("theory", *map(number, result.theory_params.values()), *cells(result.theory)),
+        ("gain", *("" for _ in result.params), *cells(result.gain)),
+    )
+    return Table(("", *result.params, "regret", "std. error", "95% interval"), rows)
+
+
+def warned(warnings: Sequence[str]) -> Iterator[Part]:
+    """Warnings, as they are."""
+    if warnings:
+        yield Part("Warnings", tuple(warnings))
+
+
+def curve_numbers(curve: Curve) -> Iterator[Part]:
+    """The curve as a table."""
+    reach = student_quantile(TAIL, curve.runs - 1)
+    rows = tuple(
+        (number(value), number(mean), number(se), f"{number(mean - reach * se)} to {number(mean + reach * se)}")
+        for value, mean, se in zip(curve.values.tolist(), curve.mean.tolist(), curve.se.tolist(), strict=True)
+    )
+    words = (f"{curve.runs:,} runs a value, the same instances for all. Shape: {curve.unimodality!r}.",)
+    table = Table((curve.parameter, "regret", "std. error", "95% interval"), rows, left=0)
+    yield Part("", words, table=table, folded="The curve in numbers")
+
+
+def spread_parts(given: Sequence[tuple[str, Spread | None]]) -> Iterator[Part]:
+    """How single runs lose, where the result knows it."""
+    spreads = [(name, spread) for name, spread in given if spread]
+    if not spreads:
+        return
+    rows = [(percent(level), *(number(spread.at(level)) for _, spread in spreads)) for level in SHOWN]
+    rows += [("all", *(number(float(spread.values[-1])) for _, spread in spreads))]
+    rows += [("mean", *(number(spread.mean) for _, spread in spreads))]
+    quantiles = Table(("runs", *(name for name, _ in spreads)), tuple(rows))
+    words = (
+        "A mean hides the tail. The plot shows which share of the runs loses so much or more: to the right and up is "
+        "worse; the last dots are single runs. The table shows what so many of the runs lose at most.",
+    )
+    yield Part("How single runs lose", words, points.spread_plot(spreads), quantiles)
+
+
+def again(result: Tuning) -> Iterator[Part]:
+    """The worst runs, and how to play one of them again."""
+    spread = result.spread
+    if spread is None:
+        return
+    both = [*result.params.values(), *result.theory_params.values()]
+    rows = tuple((str(run), number(loss)) for run, loss in zip(spread.worst, spread.losses.tolist(), strict=True))
+    words = (
+        "Runs are known by their number. With the policy and the problem that are named below, this plays the worst one "
+        "again, with the tuned and with theory's value:",
+    )
+    code = repeat.call(result.setup, both, spread.worst[0])
+    yield Part("", words, table=Table(("run", "regret, tuned"), rows, left=1), code=code, folded="The worst runs")
+
+
+@story.register
+def _(result: Curve) -> Story:
+    name, best = result.parameter, result.best_regret
+    part = Part(
+        "Regret",
+        (f"{result.runs:,} runs a value, the same instances for all; the best value was played again on fresh ones.",),
+        points.curve_plot(result),
+    )
+    figures = (
+        (f"best {name}", number(result.best), f"theory: {number(result.theory)}"),
+        ("regret there", number(best.mean), reach(best)),
+    )
+    answer = f"The regret is lowest at {name} = {number(result.best)}, which loses {told(best)} on fresh instances."
+    return Story(
+        headline(result.setup), answer, figures, (part, *curve_numbers(result), provenance(result, result.setup))
+    )
+
+
+@story.register
+def _(result: Comparison) -> Story:
+    floor = result.floor
+    table = Table(
+        ("policy", "tuned to", "regret", "95% interval", "behind the best", "as theory has it"),
+        tuple(
+            (
+                entry.policy,
+                settings(entry.params) or "-",
+                number(entry.regret.mean),
+                f"{number(entry.regret.low)} to {number(entry.regret.high)}",
+                "" if entry.policy == result.best else told(entry.behind),
+                number(entry.theory.mean),
+            )
+            for entry in result.entries
+        ),
+        left=2,
+    )
+    words = (
+        f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
+        "differences to the best are paired.",
+        *floor_words(floor),
+    )
+    parts = (
+        Part("Policies", words, points.comparison_plot(result, floor), table),
+        *spread_parts([(entry.policy, entry.spread) for entry in result.entries]),
+        provenance(result, result.setup),
+    )
+    best = result.entries[0]
+    figures = (
+        ("best policy", best.policy, settings(best.params)),
+        ("regret", number(best.regret.mean), reach(best.regret)),
+        *floor_figures(floor),
+    )
+    return Story(headline(result.setup), lead(result), figures, parts)
+
+
+def provenance(result: Record, setup: Setup) -> Part:
+    """Everything that is needed to get the result again."""
+    rows = [
+        *([("policy", policy_words(setup.policy))] if setup.policy else []),
+        ("problem", problem_words(setup.problem)),
+        ("horizon", f"{setup.horizon:,}"),
+        *([("tuner", policy_words(setup.tuner))] if setup.tuner else []),
+        ("regret", setup.regret),
+        ("reward noise", setup.noise),
+        ("shortcuts", "yes" if setup.shortcut else "no"),
+        ("device", setup.device),
+        ("seed", str(setup.seed)),
+        *(setup.versions.items()),
+    ]
+    line = repeat.command(result)
+    if line is None:
+        words = "No command line can tell all of this; it is repeated from Python, with these settings:"
+    else:
+        words = "The same again (a policy or problem of your own is given as FILE.py:NAME):"
+    return Part("How to repeat this", (words,), None, Table(("", ""), tuple(rows), left=2), line or "")

@@ -1,0 +1,166 @@
+"""Draws plots as SVG: complete as it stands. `page.js` moves the same elements when a reader zooms."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from banditune.report.points import Axis, Mark, Plot, percent
+from banditune.report.tables import number
+
+WIDTH, HEIGHT, ROW = 680, 381, 46
+"""Of a plot, in pixels; a plot with named rows is as high as they are."""
+
+LEFT, RIGHT, TOP, BOTTOM, BARE = 58, 14, 28, 46, 8
+"""Room around the frame, for ticks and labels; `BARE` is that above a plot whose rows have names."""
+
+NAME = 44
+"""Letters of a row's name that are shown at most."""
+
+
+class Scale:
+    """Where values of an axis are in pixels: `begin` is at its low end."""
+
+    def __init__(self, axis: Axis, begin: float, end: float) -> None:
+        self.log = axis.log
+        self.low, self.high = axis.low, axis.high
+        if self.log:
+            assert axis.least is not None
+            self.low = max(axis.least, axis.low)
+        self.begin, self.end = begin, end
+        self.beyond = begin - math.copysign(20, end - begin)
+
+    def __call__(self, value: float) -> float:
+        """What a logarithm does not show is out of sight, beyond the low end."""
+        if not self.log:
+            return self.begin + (self.end - self.begin) * (value - self.low) / (self.high - self.low)
+        if value <= 0:
+            return self.beyond
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return self.begin + (self.end - self.begin) * share
+
+
+def draw(plot: Plot, place: int) -> str:
+    """A plot as SVG; `place` is its number on the page."""
+    named = len(plot.y.names)
+    left, top = (RIGHT, BARE) if named else (LEFT, TOP)
+    height = BARE + BOTTOM + ROW * named if named else HEIGHT
+    right, bottom = WIDTH - RIGHT, height - BOTTOM
+    frame = (left, top, right, bottom)
+    across = Scale(plot.x, left, right)
+    down = Scale(plot.y, top, bottom) if named else Scale(plot.y, bottom, top)
+    marks = "".join(mark_drawn(mark, across, down, frame) for mark in plot.marks)
+    return (
+        f'<svg class="plot" data-plot="{place}" viewBox="0 0 {WIDTH} {height}" role="img" tabindex="0" '
+        f'aria-label="{escape(plot.about)}">'
+        f'<clipPath id="frame{place}">'
+        f'<rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"/></clipPath>'
+        f'<g class="axes">{axes_drawn(plot, across, down, frame)}</g>'
+        f'<g class="marks" clip-path="url(#frame{place})">{marks}</g>'
+        f'<g class="names">{names_drawn(plot, down, left)}</g></svg>'
+    )
+
+
+def axes_drawn(plot: Plot, across: Scale, down: Scale, frame: tuple[float, float, float, float]) -> str:
+    """Grid, ticks and labels."""
+    left, top, right, bottom = frame
+    pieces = []
+    for value in ticks(plot.x, across, 7):
+        x = across(value)
+        pieces.append(f'<path class="grid" d="M{x:.1f} {top}V{bottom}"/>')
+        pieces.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 17}">{tick_words(plot.x, value)}</text>')
+    for value in () if plot.y.names else ticks(plot.y, down, 6):
+        y = down(value)
+        pieces.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
+        pieces.append(f'<text class="side" x="{left - 7}" y="{y + 4:.1f}">{tick_words(plot.y, value)}</text>')
+    pieces.append(f'<path class="base" d="M{left} {bottom}H{right}"/>')
+    pieces.append(f'<text class="label" x="{right}" y="{bottom + 37}">{escape(plot.x.label)}</text>')
+    pieces.append(f'<text class="head" x="{RIGHT}" y="16">{escape(plot.y.label)}</text>')
+    return "".join(pieces)
+
+
+def names_drawn(plot: Plot, down: Scale, left: float) -> str:
+    """The names of the rows, over everything else."""
+    return "".join(
+        f'<text class="name" x="{left + 4}" y="{down(row) - 9:.1f}">{escape(cut(name))}</text>'
+        for row, name in enumerate(plot.y.names)
+    )
+
+
+def cut(name: str) -> str:
+    """A name that is not too long for its row."""
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+
+
+def ticks(axis: Axis, scale: Scale, most: int) -> list[float]:
+    """Round values on an axis, about as many as there is room for."""
+    if scale.log:
+        powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+        fine = [step * 10.0**power for power in powers for step in (1, 2, 5)]
+        fine = [value for value in fine if scale.low <= value <= scale.high]
+        coarse = [10.0**power for power in powers if scale.low <= 10.0**power <= scale.high]
+        if 1 < len(fine) <= 1.5 * most:
+            return fine
+        if len(coarse) > 1:
+            return coarse[:: math.ceil(len(coarse) / (1.5 * most))]
+    rough = (scale.high - scale.low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    step = max(1.0, step) if axis.whole else step
+    return [
+        step * place for place in range(math.ceil(scale.low / step - 1e-9), math.floor(scale.high / step + 1e-9) + 1)
+    ]
+
+
+def tick_words(axis: Axis, value: float) -> str:
+    """A tick as it is written."""
+    return percent(value) if axis.percent else number(round(value, 12))
+
+
+def mark_drawn(mark: Mark, across: Scale, down: Scale, frame: tuple[float, float, float, float]) -> str:
+    """One mark as a group: a path, if it has one, then its dots."""
+    path = path_of(mark, across, down, frame)
+    drawn = f'<path d="{path}"/>' if path else ""
+    if mark.shape == "dots":
+        drawn += "".join(
+            f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="{radius:.1f}"/>'
+            for x, y, radius in zip(mark.x, mark.y, mark.radius, strict=True)
+        )
+    return f'<g class="{classes(mark)}">{drawn}</g>'
+
+
+def classes(mark: Mark) -> str:
+    """The words by which the style sheet knows a mark."""
+    return f"{mark.shape} c{mark.colour}" + (" hollow" if mark.hollow else "")
+
+
+def path_of(mark: Mark, across: Scale, down: Scale, frame: tuple[float, float, float, float]) -> str:
+    """The path of a mark; of dots, their intervals."""
+    left, top, right, bottom = frame
+    if mark.shape == "rule":
+        return f"M{across(mark.x[0]):.1f} {top}V{bottom}"
+    if mark.shape == "level":
+        return f"M{left} {down(mark.y[0]):.1f}H{right}"
+    if mark.shape == "span":
+        # A span that is only one value is still to be seen.
+        low, high = across(mark.x[0]) - 1, across(mark.x[1]) + 1
+        return f"M{low:.1f} {top}H{high:.1f}V{bottom}H{low:.1f}Z"
+    if mark.shape == "line":
+        return "M" + "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in zip(mark.x, mark.y, strict=True))
+    if mark.shape == "band":
+        there = [f"{across(x):.1f} {down(high):.1f}" for x, high in zip(mark.x, mark.high, strict=True)]
+        back = [f"{across(x):.1f} {down(low):.1f}" for x, low in zip(mark.x, mark.low, strict=True)]
+        return "M" + "L".join([*there, *reversed(back)]) + "Z"
+    return "".join(
+        interval(mark.along, across, down, x, y, low, high)
+        for x, y, low, high in zip(mark.x, mark.y, mark.low, mark.high, strict=False)
+    )
+
+
+def interval(along: str, across: Scale, down: Scale, x: float, y: float, low: float, high: float) -> str:
+    """An interval with small ends."""
+    if along == "y":
+        at, least, most = across(x), down(low), down(high)
+        return f"M{at:.1f} {least:.1f}V{most:.1f}M{at - 4:.1f} {least:.1f}h8M{at - 4:.1f} {most:.1f}h8"
+    at, least, most = down(y), across(low), across(high)
+    return f"M{least:.1f} {at:.1f}H{most:.1f}M{least:.1f} {at - 4:.1f}v8M{most:.1f} {at - 4:.1f}v8"

@@ -1,0 +1,545 @@
+"""Reports: one file that needs nothing else, the same with and without its script, whatever names it holds."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune import policies, problems, tuners
+from banditune.contracts import described
+from banditune.report import points, repeat, svg
+from banditune.report.markdown import markdown, plain
+from banditune.report.page import page
+from banditune.report.story import floor_figures, floor_words, story
+from banditune.results import (
+    Belief,
+    Comparison,
+    Curve,
+    Entry,
+    Estimate,
+    Floor,
+    Setup,
+    Spread,
+    TrialResult,
+    Tuning,
+    Unimodality,
+)
+from banditune.shelf import pick
+from browser import CHROMIUM, Browser
+
+EVIL = "<script>alert(1)</script>"
+FIRST = 2**40
+
+
+def setup_for(policy="ucb1", problem="bernoulli", tuner="two-part"):
+    versions = {"banditune": "0.1.0", "python": "3.11.7"}
+    told = {"name": problem, "arms": 10, "prior": [[1.0, 1.0]], "names": []}
+    return Setup({"name": policy, "noise": 0.5}, told, 10_000, 0, "expected", "shared", True, versions, {"name": tuner})
+
+
+def a_curve(policy="ucb1"):
+    values = np.linspace(0, 1, 33)
+    mean = 40 + 400 * (values - 0.22) ** 2
+    shape = Unimodality(False, -0.35, 4.24, 0.01, ())
+    best = Estimate.of(np.random.default_rng(2).gamma(2, 20, 500))
+    return Curve("gamma", values, mean, 0.05 * mean, 1000, 0.22, best, 1.0, False, shape, setup_for(policy), True)
+
+
+def a_tuning(policy="ucb1", **changes):
+    """A tuning as the two-part tuner leaves it, with a curve and a long tail; nothing is simulated."""
+    rng = np.random.default_rng(0)
+    tuned = np.append(rng.gamma(3, 9, 1390), rng.uniform(300, 2000, 10))
+    theory = rng.normal(355, 60, 1400)
+    trials = tuple(
+        TrialResult.of(values, [rng.gamma(3, 12, 1 + 7 * place) for place, _ in enumerate(values)])
+        for values in (np.linspace(0.02, 1, 5), *(np.linspace(0.1, 0.4, 6) / k + 0.2 - 0.2 / k for k in range(1, 12)))
+    )
+    belief = Belief(45.0, 38.6, 54.1, 0.1975, 0.2407, 1.4, (0.216, 0.2222, 0.05), (), False, 0.95)
+    made = Tuning(
+        {"gamma": 0.2222}, Estimate.of(tuned), Estimate.of(theory), Estimate.of(theory - tuned), {"gamma": 1.0},
+        1000, 1000, 1400, trials, belief, None, None, ("14 of 1,400 runs carry 52% of the mean regret.",), a_curve(policy),
+        setup_for(policy), spread=Spread.of(tuned, FIRST), theory_spread=Spread.of(theory, FIRST),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def notes_tuning():
+    """A tuning from before spreads were kept: two values a trial, no curve, no belief."""
+    pairs = ((1 / 3, 2 / 3), (2 / 9, 4 / 9), (4 / 27, 8 / 27))
+    trials = tuple(TrialResult.of(pair, np.random.default_rng(1).gamma(2, 20, (2, 25))) for pair in pairs)
+    changes = {"spread": None, "theory_spread": None, "curve": None, "belief": None, "warnings": ()}
+    return a_tuning(trials=trials, setup=setup_for(tuner="notes"), **changes)
+
+
+def a_comparison(first="ts", second="ucb1"):
+    rng = np.random.default_rng(3)
+    best, other = rng.gamma(2, 6, 1000), rng.gamma(2, 9, 1000)
+    entries = tuple(
+        Entry(name, {"name": name}, params, bool(params), Estimate.of(sample), Estimate.of(sample - best),
+              Estimate.of(2 * sample), 500, Spread.of(sample, FIRST))
+        for name, params, sample in ((first, {"gamma": 0.67}, best), (second, {}, other))
+    )  # fmt: skip
+    return Comparison(entries, first, 500, 1000, replace(setup_for(), policy=None))
+
+
+def flat_tuning(level):
+    """Every run loses the same: no interval, no tail."""
+    same = np.full(50, float(level))
+    trials = (TrialResult.of((0.5, 1.0), np.full((2, 3), float(level))),)
+    changes = {"regret": Estimate.of(same), "theory": Estimate.of(same), "gain": Estimate.of(0 * same)}
+    spreads = {"spread": Spread.of(same, FIRST), "theory_spread": Spread.of(same, FIRST)}
+    return a_tuning(trials=trials, curve=None, belief=None, **changes, **spreads)
+
+
+EVERY = {
+    "tuning": a_tuning,
+    "tuning without curve, belief and spread": notes_tuning,
+    "curve": a_curve,
+    "comparison": a_comparison,
+    "nothing lost": lambda: flat_tuning(0),
+    "rewards above the best arm's": lambda: flat_tuning(-3),
+    "curve of one value": lambda: replace(a_curve(), values=np.ones(1), mean=np.ones(1), se=np.zeros(1)),
+}
+
+
+class Balance(HTMLParser):
+    """Whether all that is opened is closed, in order."""
+
+    VOID = ("meta", "input", "br")
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+        self.scripts = 0
+
+    def handle_starttag(self, tag, attrs):
+        self.scripts += tag == "script"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_result_becomes_a_file_that_is_whole_and_asks_for_nothing(name, tmp_path):
+    assert bt.report(EVERY[name](), tmp_path / "report.html") == tmp_path / "report.html"
+    text = (tmp_path / "report.html").read_text()
+    tags = Balance()
+    tags.feed(text)
+    tags.close()
+    assert tags.open == []
+    assert tags.scripts == 2
+    assert not re.search(r"https?:|\bsrc=|\bhref=|@import|url\((?!#frame)|\bstyle=", text)
+    assert len(text) < 300_000
+    drawn = "".join(re.findall(r'<svg class="plot".*?</svg>', text))
+    assert drawn
+    assert not re.search(r"\bnan\b|\binf\b", drawn.lower().replace("info", ""))
+
+
+def test_the_front_door_and_the_record_write_the_same_report(tmp_path):
+    result = a_comparison()
+    result.report(tmp_path / "a.html")
+    bt.report(result, tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_what_is_no_result_of_a_verb_is_refused(tmp_path):
+    with pytest.raises(bt.BadRequest, match="a tuning, a curve or a comparison"):
+        bt.report(Estimate.of(np.ones(3)), tmp_path / "report.html")
+
+
+def test_the_browser_is_told_to_load_nothing_and_to_run_only_the_pages_own_script():
+    text = page(story(a_tuning()))
+    rules = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert rules.startswith("default-src 'none';")
+    assert "unsafe" not in rules
+    for tag in ("style", "script"):
+        inside = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in rules
+
+
+@pytest.mark.parametrize("name", [EVIL, '"><img src=x onerror=alert(1)>', "</title><b>", "a & b"])
+def test_names_stay_text(name):
+    for result in (a_tuning(name, warnings=(name,)), a_curve(name), a_comparison(name, f"{name} (2)")):
+        text = page(story(result))
+        assert name not in text or "<" not in name
+        assert name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;") in text
+        data = re.search(r'id="plots">(.*?)</script>', text, re.DOTALL)[1]
+        assert "<" not in data
+        json.loads(data)
+
+
+def test_what_stands_in_backticks_is_code():
+    assert "<li>look at <code>a &lt; b</code></li>" in page(story(a_tuning(warnings=("look at `a < b`",))))
+
+
+def test_a_long_search_stays_a_small_file():
+    trials = tuple(
+        TrialResult.of(np.arange(1, 9) / 100 + place % 50 / 100, np.ones((8, 3)) * place) for place in range(3000)
+    )
+    assert len(page(story(a_tuning(trials=trials)))) < 300_000
+
+
+def test_batches_of_trials_keep_every_run():
+    trials = [TrialResult.of((0.1 * (place % 3), 0.5), np.ones((2, place + 1))) for place in range(800)]
+    batches = points.batched(trials)
+    assert len(batches) == points.BATCHES
+    assert (batches[0].words, batches[-1].words) == ("trials 1 to 16", "trials 785 to 800")
+    assert sum(batch.runs.sum() for batch in batches) == sum(trial.spent for trial in trials)
+    single = points.batched(trials[:3])
+    assert [batch.words for batch in single] == ["trial 1", "trial 2", "trial 3"]
+    assert single[1].runs.tolist() == [2, 2]
+
+
+def test_neighbouring_values_are_put_together_where_there_are_too_many():
+    values, runs = points.gathered(np.array([1.0, 2.0, 10.0, 11.0]), np.array([1.0, 3.0, 1.0, 1.0]), 2)
+    assert values.tolist() == [1.75, 10.5]
+    assert runs.tolist() == [4, 2]
+
+
+def test_the_middle_of_a_trial_holds_nine_tenths_of_its_runs():
+    (batch,) = points.batched([TrialResult.of((0.1, 0.2, 0.3, 0.9), [np.ones(n) for n in (1, 50, 48, 1)])])
+    assert points.middle(batch) == (0.2, 0.3)
+    (pair,) = points.batched([TrialResult.of((0.1, 0.2), np.ones((2, 25)))])
+    assert points.middle(pair) == (0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("axis", "expected"),
+    [
+        (points.Axis("", 0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (points.Axis("", -7, 12), [-5, 0, 5, 10]),
+        (points.Axis("", 0.5, 4.5, whole=True), [1, 2, 3, 4]),
+        (points.Axis("", 0, 40, least=0.9, log=True), [1, 2, 5, 10, 20]),
+        (points.Axis("", 0, 1e6, least=1, log=True), [1, 10, 100, 1e3, 1e4, 1e5, 1e6]),
+        (points.Axis("", 210, 240, least=1, log=True), [210, 215, 220, 225, 230, 235, 240]),
+    ],
+)
+def test_ticks_are_round_numbers(axis, expected):
+    assert svg.ticks(axis, svg.Scale(axis, 0, 100), 7) == pytest.approx(expected)
+
+
+def test_a_logarithmic_axis_hides_what_has_no_logarithm():
+    place = svg.Scale(points.Axis("", -5, 100, least=1, log=True), 0, 100)
+    assert [place(1), place(10), place(100)] == pytest.approx([0, 50, 100])
+    assert place(0) < 0
+    assert place(-4) < 0
+
+
+def test_the_tail_goes_from_all_runs_to_the_worst_one():
+    spread = Spread.of(np.arange(1000.0), FIRST)
+    losses, shares, tips = points.tail("tuned", spread)
+    assert list(losses) == sorted(losses)
+    assert list(shares) == sorted(shares, reverse=True)
+    assert (losses[-1], shares[-1]) == (999, 0.001)
+    assert tips[-1] == f"tuned: run {FIRST + 999} loses 999, the worst of 1,000"
+    assert "tuned: 50% of runs lose 499 or more" in tips
+
+
+def test_a_spread_keeps_quantiles_and_the_worst_runs():
+    sample = np.arange(1.0, 101.0)[::-1].copy()
+    spread = Spread.of(sample, FIRST)
+    assert [spread.at(level) for level in (0, 0.01, 0.25, 0.5, 0.95, 0.99, 1)] == [1, 1, 25, 50, 95, 99, 100]
+    assert (spread.mean, spread.runs) == (50.5, 100)
+    assert spread.worst == tuple(range(FIRST, FIRST + 10))
+    assert spread.losses.tolist() == list(range(100, 90, -1))
+    assert bt.from_json(spread.to_json()) == spread
+
+
+def test_the_worst_runs_of_a_tuning_can_be_played_again():
+    policy, problem = bt.UCB1(), bt.Bernoulli(arms=3)
+    for validate in (60, None):
+        tuning = bt.tune(policy, problem, horizon=100, budget=40, validate=validate, seed=5)
+        values = [tuning.params["gamma"], 1.0]
+        for spread, row in ((tuning.spread, 0), (tuning.theory_spread, 1)):
+            again = bt.simulate(policy, problem, values, horizon=100, seed=5, first=spread.worst[0], runs=1)
+            assert again[row, 0] == spread.losses[0]
+        assert tuning.spread.mean == tuning.regret.mean
+        code = repeat.call(tuning.setup, values, tuning.spread.worst[0])
+        found = eval(code, {"bt": bt, "policy": policy, "problem": problem})
+        assert found[0, 0] == tuning.spread.losses[0]
+
+
+def test_results_from_before_there_were_spreads_can_be_read():
+    result = a_tuning()
+    old = json.loads(result.to_json())
+    for name in ("spread", "theory_spread", "validate"):
+        del old[name]
+    del old["curve"]["refined"]
+    read = bt.from_json(json.dumps(old))
+    assert read.spread is None
+    assert read.regret == result.regret
+    assert "How single runs lose" not in page(story(read))
+
+
+SHELVES = [
+    *(("policy", policies.SHELF, make()) for make in policies.SHELF.values()),
+    *(("problem", problems.SHELF, make()) for name, make in problems.SHELF.items() if name != "mixture"),
+    *(("tuner", tuners.SHELF, make()) for make in tuners.SHELF.values()),
+    ("problem", problems.SHELF, bt.Mixture([(0.5, 0.4, 0.25), (0.1, 0.2, 0.3)], weights=(0.75, 0.25))),
+    ("problem", problems.SHELF, bt.Bernoulli(arms=2, prior=[(1, 2), (3, 4.5)])),
+    ("problem", problems.SHELF, bt.Bernoulli(arms=2, names=("red", "blue"))),
+    ("policy", policies.SHELF, bt.Thompson(prior=(2, 5))),
+]
+
+
+@pytest.mark.parametrize(("what", "shelf", "made"), SHELVES, ids=lambda value: getattr(value, "name", None))
+def test_a_command_line_makes_the_same_again(what, shelf, made):
+    spec = repeat.spec(described(made))
+    assert described(pick(what, spec, shelf, object)) == described(made)
+
+
+def test_what_a_command_line_cannot_tell_has_none():
+    features = np.random.default_rng(0).normal(size=(12, 30))
+    assert repeat.spec(described(bt.Linear(features=features))) is None
+    result = a_tuning(setup=replace(setup_for(), problem=described(bt.Linear(features=features))))
+    assert repeat.command(result) is None
+    assert "No command line can tell all of this" in page(story(result))
+    assert repeat.spec(described(bt.Bernoulli(arms=2, names=("a b", "c")))) is None
+    assert repeat.spec(described(bt.Mixture([(0.5, 0.4)]))) is None
+
+
+def test_the_command_line_of_a_result_says_what_was_asked_for():
+    assert repeat.command(a_tuning(within=0.02, budget=100_000, validate=50)) == (
+        "banditune tune --policy ucb1:noise=0.5 --problem 'bernoulli:arms=10,prior=1,1;' --horizon 10000 "
+        "--tuner two-part --within 0.02 --max-budget 100000 --validate 50 --curve"
+    )
+    assert "--values" not in repeat.command(a_curve())
+    given = replace(a_curve(), refined=False, values=np.array([0.1, 0.5]), setup=replace(setup_for(), seed=3))
+    assert repeat.command(given).endswith("--values 0.1,0.5 --runs 1000 --seed 3")
+    assert "--policy ts --policy ucb1" in repeat.command(a_comparison())
+    own = replace(a_comparison(), setup=replace(a_comparison().setup, noise="own"))
+    assert repeat.command(own) is None
+
+
+def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
+    result = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=100, budget=40, validate=50, seed=2)
+    done = banditune(*repeat.command(result).replace("'", "").split()[1:], "--json")
+    assert done.returncode == 0, done.stderr
+    assert bt.from_json(done.stdout) == result
+
+
+def test_the_floor_is_told_and_drawn_where_it_is_known():
+    floor = Floor(30.5, True, 1.0, "dynamic programming")
+    bound = Floor(20.25, False, 0.95, "penalty")
+    assert list(floor_figures(None)) == []
+    assert list(floor_words(floor)) == ["The best that any policy can do here: 30.5 (exact, by dynamic programming)."]
+    assert "no policy goes below" in page(story(a_tuning(floor=bound)))
+    (mark,) = points.floor_marks(bound, "level")
+    assert (mark.y, mark.label) == ((20.25,), "no policy below 20.25 (95% sure)")
+    assert points.floor_marks(None, "rule") == ()
+    assert 'class="level c3"' in page(story(a_tuning(floor=floor)))
+    assert 'class="rule c3"' in page(story(replace(a_comparison(), floor=floor)))
+    assert repeat.command(a_tuning(floor=floor)).endswith("--curve --floor")
+
+
+def test_markdown_has_the_tables_and_names_stay_text():
+    text = markdown(story(a_comparison(EVIL, "a|b")))
+    assert "| policy | tuned to | regret |" in text
+    assert r"\<script\>alert(1)\</script\>" in text
+    assert r"a\|b" in text
+    assert EVIL not in "\n".join(line for line in text.splitlines() if not line.startswith("    banditune"))
+    assert plain("two\nlines  *here*") == r"two lines \*here\*"
+    assert "## Warnings" in markdown(story(a_tuning()))
+
+
+def test_the_command_writes_all_that_is_asked_for(banditune, tmp_path):
+    a_tuning().save(tmp_path / "result.json")
+    done = banditune("report", "result.json", "-o", "r.html", "--figures", "figures", "--markdown", "r.md")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "wrote r.html"
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["result.pdf", "result.png", "result.svg"]
+    assert (tmp_path / "r.html").read_text() == page(story(a_tuning()))
+    assert (tmp_path / "r.md").read_text().startswith("# gamma = 0.2222 loses")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["result.json"], "must be told where to go"),
+        (["nothing.json", "-o", "r.html"], "cannot be read"),
+        (["result.json", "-o", "nowhere/r.html"], "there is no folder"),
+        (["result.json", "--figures", "result.json"], "cannot be made"),
+    ],
+)
+def test_requests_that_cannot_be_served_are_complained_about(banditune, tmp_path, arguments, complaint):
+    a_curve().save(tmp_path / "result.json")
+    done = banditune("report", *arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A Chromium for all tests of this file; without one they are skipped, unless that is forbidden."""
+    if CHROMIUM is None:
+        if os.environ.get("BANDITUNE_NEEDS_CHROMIUM") == "1":
+            pytest.fail("BANDITUNE_NEEDS_CHROMIUM is set, but there is no Chromium: apt-get install chromium.")
+        pytest.skip("there is no Chromium here: apt-get install chromium.")
+    found = Browser(tmp_path_factory.mktemp("chromium"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open a result's report in a window of some width; nothing may be fetched, nothing complained about."""
+
+    def opener(result, width):
+        bt.report(result, tmp_path / "report.html")
+        browser.open(tmp_path / "report.html", width)
+        return browser
+
+    yield opener
+    assert browser.requests() == []
+    assert browser.complaints() == []
+
+
+def centre(browser, selector):
+    """Where an element is on the screen, after scrolling there."""
+    code = f"""(() => {{
+        const found = document.querySelector({json.dumps(selector)});
+        found.scrollIntoView({{block: "center"}});
+        const box = found.getBoundingClientRect();
+        return [box.left + box.width / 2, box.top + box.height / 2, box.width, box.height];
+    }})()"""
+    return browser.run(code)
+
+
+TUNED = '[data-plot="0"] .marks > .dots:last-child circle'
+CURVE = '[data-plot="0"] .line path'
+TIP = "document.querySelector('.tip:not([hidden])')?.textContent"
+
+
+def test_the_curve_is_there_and_a_dot_tells_its_value(opened):
+    browser = opened(a_tuning(), 1280)
+    _, _, width, height = centre(browser, '[data-plot="0"] .band path')
+    assert width > 500
+    assert height > 50
+    x, y, *_ = centre(browser, TUNED)
+    assert browser.run(TIP) is None
+    browser.mouse("mouseMoved", x, y)
+    assert browser.run(TIP).startswith("tuned: 0.2222 loses ")
+    browser.mouse("mouseMoved", 2, 2)
+    assert browser.run(TIP) is None
+
+
+def test_dragging_zooms_and_reset_goes_back(opened):
+    browser = opened(a_tuning(), 1280)
+    path = f"document.querySelector('{CURVE}').getAttribute('d')"
+    before = browser.run(path)
+    x, y, *_ = centre(browser, TUNED)
+    browser.mouse("mousePressed", x - 60, y - 60)
+    browser.mouse("mouseMoved", x, y)
+    assert browser.run("document.querySelector('.drag').getAttribute('visibility')") == "visible"
+    browser.mouse("mouseReleased", x + 60, y + 15)
+    assert browser.run("document.querySelector('.drag').getAttribute('visibility')") == "hidden"
+    zoomed = browser.run(path)
+    assert zoomed != before
+    for button in ("in", "out", "reset"):
+        browser.run(f"document.querySelector('[data-zoom={button}]').click()")
+        assert (browser.run(path) == before) == (button == "reset")
+
+
+@pytest.mark.parametrize("axis", ["x", "y"])
+def test_axes_can_be_logarithmic(opened, axis):
+    browser = opened(a_tuning(), 1280)
+    path = f"document.querySelector('{CURVE}').getAttribute('d')"
+    before = browser.run(path)
+    box = f"document.querySelector('[data-log={axis}]')"
+    browser.run(f"{box}.click()")
+    after = browser.run(path)
+    assert after != before
+    assert "NaN" not in browser.run("document.body.innerHTML")
+    browser.run(f"{box}.click()")
+    assert browser.run(path) == before
+
+
+def test_keys_go_from_dot_to_dot(opened):
+    browser = opened(a_curve(), 1280)
+    browser.run("document.querySelector('.plot').focus()")
+    told = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "Escape"):
+        browser.ask("Input.dispatchKeyEvent", type="keyDown", key=key)
+        told.append(browser.run(TIP))
+    assert told[0].startswith("gamma = 0 loses")
+    assert told[1].startswith("gamma = 0.03125 loses")
+    assert told[2:] == [told[0], None]
+
+
+@pytest.mark.parametrize("name", ["tuning", "curve", "comparison"])
+def test_the_script_draws_what_was_drawn_without_it(opened, name, tmp_path):
+    result = EVERY[name]()
+    browser = opened(result, svg.WIDTH + 40)
+    still = re.findall(r'<svg class="plot".*?</svg>', (tmp_path / "report.html").read_text())
+    live = browser.run("[...document.querySelectorAll('.plot')].map((plot) => plot.outerHTML)")
+    assert len(still) == len(live) > 0
+    for one, other in zip(still, live, strict=True):
+        assert re.search('viewBox="[^"]*"', one)[0] == re.search('viewBox="[^"]*"', other)[0]
+        assert re.findall(r"<text[^>]*>([^<]*)<", one) == re.findall(r"<text[^>]*>([^<]*)<", other)
+        paths = [re.findall(' d="([^"]*)"', drawn) for drawn in (one, other)]
+        numbers = [[float(n) for path in drawn for n in re.findall(r"-?\d+\.?\d*", path)] for drawn in paths]
+        assert np.allclose(*numbers, atol=0.15)
+
+
+def test_a_policy_with_a_script_for_a_name_stays_text(opened):
+    for result in (a_tuning(EVIL, warnings=(EVIL,)), a_comparison(EVIL)):
+        browser = opened(result, 1280)
+        assert EVIL in browser.run("document.body.innerText")
+        assert browser.run("document.scripts.length") == 2
+        assert not any(event["method"] == "Page.javascriptDialogOpening" for event in browser.events)
+
+
+def test_no_other_script_can_run_and_nothing_can_be_fetched(browser, tmp_path):
+    bt.report(a_curve(), tmp_path / "report.html")
+    browser.open(tmp_path / "report.html", 1280)
+    browser.run(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.hit = 1'}))"
+    )
+    assert browser.run("window.hit") is None
+    code = "fetch('data:text/plain,hello').then(() => 'fetched', () => 'refused')"
+    answer = browser.ask("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True)
+    assert answer["result"]["value"] == "refused"
+
+
+@pytest.mark.parametrize("width", [360, 390])
+@pytest.mark.parametrize("name", ["tuning", "curve", "comparison"])
+def test_it_can_be_read_on_a_phone(opened, name, width):
+    long = "a-policy-of-my-own-with-a-name-that-goes-on-and-on(noise=0.5)"
+    browser = opened(a_comparison(EVIL, long) if name == "comparison" else EVERY[name](), width)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    beyond = f"""[...document.querySelectorAll('.plot text')].filter((text) => {{
+        const box = text.getBoundingClientRect();
+        return box.left < 0 || box.right > {width};
+    }}).map((text) => text.textContent)"""
+    assert browser.run(beyond) == []
+    assert browser.run("parseFloat(getComputedStyle(document.querySelector('.plot text')).fontSize)") >= 12
+
+
+def test_it_can_be_printed_and_read_at_night(opened, tmp_path):
+    browser = opened(a_tuning(), 1280)
+    browser.printed(tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    day = browser.run(paper)
+    night = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.ask("Emulation.setEmulatedMedia", features=night)
+    dark = browser.run(paper)
+    browser.ask("Emulation.setEmulatedMedia", features=[])
+    assert day == "rgb(255, 255, 255)"
+    assert dark != day
