@@ -69,6 +69,8 @@ def summary(path: str | Path) -> list[dict[str, Any]]:
 
 def exported(path: str | Path, to: str | Path, *, whole: bool = True) -> None:
     """Write all regrets, or unless `whole` their summary, to a .csv or .parquet file."""
+    if Path(to).resolve() == Path(path).resolve():
+        raise BadRequest(f"the table must be another file than the ledger, but got {str(to)!r} for both.")
     check_format(to)
     csv_wanted = Path(to).suffix.lower() == ".csv"
     if not whole:

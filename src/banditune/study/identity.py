@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, Problem, described
+from banditune.contracts import BadRequest, Floats, Problem, described, short
 from banditune.engine.bind import bound, code_digest, names_in
 from banditune.engine.run import STREAM_VERSION, Job, instances, numbers_of, shortcut_for, slots_for
 
 SCALAR = ("view", "start", "choose", "update")
 """A policy's own functions; they count even where a shortcut stands for them."""
+
+
+LONG = 10_000
+"""Letters of an option that are stored as they are."""
 
 
 def kind_of(job: Job, row: Floats) -> str | None:
@@ -32,8 +36,8 @@ def identity(job: Job, kind: str | None = None) -> dict[str, Any]:
     """Everything that decides the regrets of a job, but parameters, runs and the number of a row's own noise."""
     return {
         "stream": STREAM_VERSION,
-        "policy": described(job.policy),
-        "problem": described(job.problem),
+        "policy": _brief(described(job.policy)),
+        "problem": _brief(described(job.problem)),
         "horizon": job.horizon,
         "seed": job.seed,
         "regret": job.regret,
@@ -48,6 +52,15 @@ def identity(job: Job, kind: str | None = None) -> dict[str, Any]:
         "sample": sample_digest(job.problem),
         "instances": _first_instances(job),
     }
+
+
+def _brief(told: dict[str, Any]) -> dict[str, Any]:
+    """Options, of long ones (features of many arms) the size and a digest."""
+    found = {}
+    for name, value in told.items():
+        text = json.dumps(value, default=repr)
+        found[name] = value if len(text) <= LONG else f"{short(value)} {_short(text.encode())}"
+    return found
 
 
 def canonical(told: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from banditune.study.ledger import Block, Ledger, Series, Setup, Singles
 
 Progress = Callable[[int], None]
 
-PATIENCE = 2.0
+PATIENCE = 1.0
 """Seconds after which regrets are stored although their block is not complete."""
 
 PAUSE = 0.05
