@@ -25,9 +25,10 @@ BELOW = {
     "engine": {"contracts", "streams"},
     "exact": {"contracts", "streams", "checks", "results", "problems", "policies", "engine"},
     "study": {"contracts", "results", "engine", "tuners", "exact"},
+    "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},
     "shelf": {"contracts", "policies", "problems", "tuners"},
-    "cli": {"contracts", "results", "policies", "problems", "tuners", "study", "report", "shelf"},
+    "cli": {"contracts", "results", "policies", "problems", "tuners", "study", "paper", "report", "shelf"},
     "__main__": {"cli"},
 }
 

@@ -17,8 +17,9 @@ _ROOMS = {
     "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Belief Comparison Curve Estimate Tuning from_json load",
+    "results": "Belief Comparison Curve Estimate Reproduction Tuning from_json load",
     "study": "compare curve simulate tune",
+    "paper": "reproduce",
     "report": "plot text",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}

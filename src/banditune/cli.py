@@ -87,6 +87,14 @@ Wanted = Annotated[
         help="What must work, or the exit code is 1; auto: a GPU only if one is there.",
     ),
 ]
+PaperRuns = Annotated[int, typer.Option("--runs", help="Runs at each width; 10000 is the paper's scale.")]
+Tunings = Annotated[int, typer.Option(help="Tunings of each tuner with each budget.")]
+Only = Annotated[
+    str | None, typer.Option("--only", "--rows", metavar="A,B,...", help="Rows whose names hold one of these words.")
+]
+Folder = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Write tables, figures and the JSON result.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figure (.svg, .png, .pdf).")]
@@ -233,6 +241,43 @@ def compare(
 
 
 @app.command()
+def paper(
+    runs: PaperRuns = 500,
+    tunings: Tunings = 10_000,
+    only: Only = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    device: Device = "cpu",
+    json: Json = False,
+    output: Folder = None,
+    quiet: Quiet = False,
+) -> None:
+    """Every experiment of the paper again, our number beside each published one; 1 if one is far off."""
+    from banditune.paper import reproduce
+    from banditune.report.paper import check_folder, write_folder
+
+    if output is not None:
+        check_folder(output)
+
+    def work(progress: Any) -> Any:
+        return reproduce(only=only, runs=runs, tunings=tunings, seed=seed, jobs=jobs, device=device, progress=progress)
+
+    result = attended(work, quiet=quiet, told=lambda done, total: f"{minutes(done)} of about {minutes(total)}")
+    if output is not None:
+        write_folder(result, output)
+    if json:
+        typer.echo(result.to_json())
+    elif not quiet:
+        typer.echo(repr(result))
+    raise typer.Exit(0 if result.agrees else 1)
+
+
+def minutes(seconds: int) -> str:
+    """A time in words."""
+    return f"{seconds} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+@app.command()
 def doctor(device: Wanted = "auto", json: Json = False) -> None:
     """What this machine has, what works, what to install."""
     from banditune.report.tables import diagnosis
@@ -344,12 +389,17 @@ def deliver(work: Callable[[Any], Any], *, json: bool, output: Path | None, plot
         result.plot(plot)
 
 
-def attended(work: Callable[[Any], Any], *, quiet: bool) -> Any:
+def in_runs(done: int, total: int) -> str:
+    """Progress, told in runs."""
+    return f"{done:,} of {total:,} runs"
+
+
+def attended(work: Callable[[Any], Any], *, quiet: bool, told: Callable[[int, int], str] = in_runs) -> Any:
     """Work in a second thread, so that this one can show progress and hear Ctrl-C even while code is compiled."""
     import threading
 
     outcome: dict[str, Any] = {}
-    bar = Bar(shown=not quiet and sys.stderr.isatty())
+    bar = Bar(shown=not quiet and sys.stderr.isatty(), words=told)
 
     def run() -> None:
         try:
@@ -373,8 +423,8 @@ def attended(work: Callable[[Any], Any], *, quiet: bool) -> Any:
 class Bar:
     """A progress bar that appears only if the work takes more than a second."""
 
-    def __init__(self, *, shown: bool) -> None:
-        self.shown = shown
+    def __init__(self, *, shown: bool, words: Callable[[int, int], str] = in_runs) -> None:
+        self.shown, self.words = shown, words
         self.done = 0
         self.total = 0
         self.waited = 0
@@ -403,7 +453,7 @@ class Bar:
             self.live.start()
             self.live.add_task("getting ready (a new policy is compiled once)", total=None, runs="")
         if self.total:
-            told = f"{self.done:,} of {self.total:,} runs"
+            told = self.words(self.done, self.total)
             self.live.update(0, description="playing", completed=self.done, total=self.total, runs=told)
 
     def close(self) -> None:
