@@ -313,7 +313,7 @@ class PaperCell(Record):
 
     `se` holds all that is uncertain about ours, `paper_se` about the paper's. `other` is ours by another reading, where the
     paper leaves open what it did; all readings together span `low` to `high`. `apart` is the difference in joint standard
-    errors, `beyond` what is left of it when the written tolerance, whose `reason` stands beside it, is taken off.
+    errors, `beyond` what is left of it when the written tolerance, whose `reasons` stand beside it, is taken off.
     """
 
     table: str
@@ -329,7 +329,7 @@ class PaperCell(Record):
     paper_se: float
     apart: float
     beyond: float
-    reason: str
+    reasons: tuple[str, ...]
 
     @property
     def mark(self) -> str:

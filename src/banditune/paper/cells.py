@@ -35,14 +35,14 @@ def cell(
     low, high = span or (min(ours[0], other), max(ours[0], other)) if not math.isnan(other) else (ours[0], ours[0])
     paper = published().get(place, math.nan)
     if math.isnan(paper):
-        return PaperCell(*place, *ours, other, low, high, *(math.nan,) * 4, "")
+        return PaperCell(*place, *ours, other, low, high, *(math.nan,) * 4, ())
     paper_se = math.hypot(spread / math.sqrt(FRESH_RUNS), LAST_DIGIT / math.sqrt(12))
     joint = math.hypot(ours[1], paper_se)
     tolerance = tolerance_of(place, paper)
     nearest = min(max(paper, low), high) if tolerance.readings else ours[0]
     left = math.copysign(max(0.0, abs(nearest - paper) - tolerance.allows), nearest - paper)
     return PaperCell(
-        *place, *ours, other, low, high, paper, paper_se, (ours[0] - paper) / joint, left / joint, tolerance.reason
+        *place, *ours, other, low, high, paper, paper_se, (ours[0] - paper) / joint, left / joint, tolerance.reasons
     )
 
 
@@ -89,7 +89,8 @@ class Pool:
     def after(self, place: Place, found: Tuned, otherwise: Tuned | None) -> PaperCell:
         """What tuned widths lose; the paper's error is that of a run at a tuned width."""
         ours = (found.mean(self.means), found.error(self.means, self.regrets))
-        other = otherwise.mean(self.means) if otherwise else math.nan
+        differs = otherwise is not None and not np.array_equal(otherwise.answers, found.answers)
+        other = otherwise.mean(self.means) if otherwise and differs else math.nan
         spread = math.sqrt(found.spread(self.means) ** 2 + found.mean(self.variance))
         return cell(place, ours, other=other, spread=spread)
 

@@ -39,7 +39,7 @@ class Tolerance:
 
     allows: float
     readings: bool
-    reason: str
+    reasons: tuple[str, ...]
 
 
 @cache
@@ -63,7 +63,7 @@ def tolerance_of(place: Place, value: float) -> Tolerance:
             allows = max(allows, size * value / 100 if line["unit"] == "%" else size)
             readings = readings or line["readings"] == "any"
             reasons.append(line["reason"])
-    return Tolerance(allows, readings, " ".join(reasons))
+    return Tolerance(allows, readings, tuple(reasons))
 
 
 def lines(name: str) -> Iterator[dict[str, str]]:

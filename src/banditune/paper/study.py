@@ -198,7 +198,7 @@ class Ahead:
 
     def pace(self, name: str) -> float:
         """Measured over known seconds, of a part if enough of it is done, else of all parts of its kind, else 1."""
-        kind = [other for other in self.first if other.split()[0] == name.split()[0]]
+        kind = [other for other in list(self.first) if other.split()[0] == name.split()[0]]
         for parts in ([name] if name in self.first else [], kind):
             known = sum(self.costs[part] * (self.done[part] - self.first[part][1]) for part in parts)
             took = sum(self.last[part] - self.first[part][0] for part in parts)

@@ -120,17 +120,17 @@ def _(result: Tuning, axes: Any) -> None:
 
 @draw.register
 def _(result: Reproduction, axes: Any) -> None:
-    styles = {"best": ("D", "black"), "theory": ("s", GREY), "regret": ("o", BLUE), "failures": ("^", ORANGE),
-              "gittins": ("*", GREY)}  # fmt: skip
+    styles = {"best": ("D", "black", 0.25), "theory": ("s", GREY, 0.25), "gittins": ("*", GREY, 0.25),
+              "regret": ("o", BLUE, 0.0), "failures": ("^", ORANGE, -0.25)}  # fmt: skip
     rows = list(dict.fromkeys(cell.row for cell in result.published))[::-1]
     far = 10.0
     axes.axvspan(-3, 3, color="#eeeeee", linewidth=0)
-    for table, (marker, colour) in styles.items():
+    for table, (marker, colour, above) in styles.items():
         cells = [cell for cell in result.published if cell.table == table]
-        places = [rows.index(cell.row) + 0.3 * (-1 + 2 * k / max(1, len(cells) - 1)) for k, cell in enumerate(cells)]
+        places = [rows.index(cell.row) + above for cell in cells]
         apart = np.clip([cell.beyond for cell in cells], -far, far)
         if cells:
-            axes.plot(apart, places, marker, color=colour, markersize=4, alpha=0.8, linestyle="none", label=table)
+            axes.plot(apart, places, marker, color=colour, markersize=4, alpha=0.6, linestyle="none", label=table)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_xlim(-far - 0.5, far + 0.5)
     axes.set_xlabel("ours less the paper's in joint standard errors, beyond written tolerances")

@@ -48,13 +48,13 @@ def summary(result: Reproduction) -> Iterator[str]:
 
 def markdown(result: Reproduction) -> str:
     """The whole comparison as one page."""
-    reasons = list(dict.fromkeys(cell.reason for cell in result.cells if cell.reason))
+    reasons = list(dict.fromkeys(reason for cell in result.cells for reason in cell.reasons))
     letters = {reason: ascii_lowercase[place] for place, reason in enumerate(reasons)}
     parts = ["# The paper's numbers and ours", " ".join(summary(result)), *result.notes]
     parts.append(
         "In every cell: ours ± its standard error (ours by another reading), **the paper's**, the difference in joint "
         "standard errors. `!` is beyond 3 and its written tolerance, `!!` beyond 4; `~` is beyond 3 but covered by the "
-        "tolerance whose letter stands there."
+        "tolerances whose letters stand there."
     )
     parts += ["![Regret over the width, two policies on each of five problems](curves.svg)"]
     parts += ["## Best width and theory's", lines(("row", "best width", "best of tenths", "best", "theory"), [
@@ -90,7 +90,7 @@ def told(cell: PaperCell, letters: dict[str, str]) -> str:
     ours = f"{figure_of(cell.ours)} ± {cell.se:.2g}{other}"
     if math.isnan(cell.paper):
         return ours
-    letter = f" ({letters[cell.reason]})" if cell.reason else ""
+    letter = f" ({', '.join(letters[reason] for reason in cell.reasons)})" if cell.reasons else ""
     mark = f" `{cell.mark}`" if cell.mark else ""
     return f"{ours} / **{cell.paper:.1f}** / {cell.apart:+.1f}{mark}{letter}"
 
