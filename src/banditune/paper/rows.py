@@ -38,14 +38,14 @@ class Row:
 
 LINEAR, LOGISTIC = Linear(arms=100, dims=10), Logistic(arms=100, dims=10)
 PAPER = (
-    Row("warm-up ucb1", UCB1(), warm_up(), 200, 0.30, 3, 0.03),
-    Row("warm-up ts", Thompson(), warm_up(), 200, 0.57, 10, 0.17),
-    Row("bernoulli ucb1", UCB1(), Bernoulli(arms=10), HORIZON, 0.22, 33, 0.2),
-    Row("bernoulli ts", Thompson(), Bernoulli(arms=10), HORIZON, 0.70, 190, 3.1),
-    Row("beta ucb1", UCB1(), BetaRewards(arms=10), HORIZON, 0.11, 1600, 6.0),
-    Row("beta ts", Thompson(), BetaRewards(arms=10), HORIZON, 0.70, 500, 13),
-    Row("linear linucb", LinUCB(), LINEAR, HORIZON, 0.25, 460, 4.7),
-    Row("linear lints", LinTS(), LINEAR, HORIZON, 0.24, 830, 17),
+    Row("warm-up ucb1", UCB1(), warm_up(), 200, 0.30, 2, 0.03),
+    Row("warm-up ts", Thompson(), warm_up(), 200, 0.57, 11, 0.17),
+    Row("bernoulli ucb1", UCB1(), Bernoulli(arms=10), HORIZON, 0.22, 34, 0.2),
+    Row("bernoulli ts", Thompson(), Bernoulli(arms=10), HORIZON, 0.70, 140, 3.1),
+    Row("beta ucb1", UCB1(), BetaRewards(arms=10), HORIZON, 0.11, 2400, 6.0),
+    Row("beta ts", Thompson(), BetaRewards(arms=10), HORIZON, 0.70, 1100, 13),
+    Row("linear linucb", LinUCB(), LINEAR, HORIZON, 0.25, 520, 4.7),
+    Row("linear lints", LinTS(), LINEAR, HORIZON, 0.24, 1700, 17),
     Row("logistic ucb-glm", UCBGLM(), LOGISTIC, HORIZON, 0.35, 6200, 9.7),
     Row("logistic glm-tsl", GLMTSL(), LOGISTIC, HORIZON, 0.19, 11_000, 49),
 )

@@ -144,7 +144,10 @@ def notes_on(cells: list[PaperCell], runs: int, counts: dict[str, int]) -> Itera
     if any(cell.table == "gittins" and math.isnan(cell.ours) for cell in cells):
         yield "The Gittins index is not part of this version: its cell is empty."
     if runs < TASTE:
-        yield f"With {runs:,} runs a width this is a taste: tunings with 1,000 runs draw most of the pool again and again."
+        yield (
+            f"With {runs:,} runs a width this is a taste: tunings with 1,000 runs draw most of the pool again and again, and "
+            "where a few runs in a thousand carry the mean (UCB1 on beta rewards), standard errors are too small."
+        )
 
 
 def thinking(counts: dict[str, int]) -> dict[tuple[str, int], float]:
