@@ -145,7 +145,7 @@ def notes_on(cells: list[PaperCell], runs: int, counts: dict[str, int]) -> Itera
         yield "The Gittins index is not part of this version: its cell is empty."
     if runs < TASTE:
         yield (
-            f"With {runs:,} runs a width this is a taste: tunings with 1,000 runs draw most of the pool again and again, and "
+            f"With {runs:,} runs a width this is a taste: tunings with 1,000 runs draw most of the pool again and again; "
             "where a few runs in a thousand carry the mean (UCB1 on beta rewards), standard errors are too small."
         )
 
