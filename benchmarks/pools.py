@@ -19,12 +19,11 @@ import numpy as np
 from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
 
 import banditune as bt
-from banditune.engine import devices, run
+from banditune.engine import devices
+from banditune.engine.run import play
+from banditune.paper.pools import FOLDS, UNITS, values_of
 
 FOLDER = Path(__file__).parent / "pools"
-
-UNITS = np.unique(np.round([*(np.arange(163) / 162), *(np.arange(11) / 10)], 12))
-"""Where a tuner may look."""
 
 KNOWN = (
     *(row for row in PAPER if row.name in ("warm-up ucb1", "warm-up ts", "bernoulli ucb1")),
@@ -32,9 +31,6 @@ KNOWN = (
     *(row for row in CHOSEN_ON if row.name in ("short ts", "rare successes ucb1")),
 )
 """Rows whose truth is made by `--truth`."""
-
-PARTS = 10
-"""Of the runs behind a truth: how its curve changes without one of them says how well it is known."""
 
 AT_ONCE = 10_000
 """Runs of all widths that are kept at a time."""
@@ -52,30 +48,23 @@ def pool(row: Row, runs: int, device: str) -> dict[str, np.ndarray]:
     """Regrets of a row at all widths."""
     job = row.job(device=device, noise="own", regret="realised", seed=162)
     values = values_of(row)
-    regrets = run.play(job, values[:, None], range(runs))[:, :, 0]
+    regrets = play(job, values[:, None], range(runs))[:, :, 0]
     return {"units": UNITS, "values": values, "regrets": regrets.astype(np.float32)}
-
-
-def values_of(row: Row) -> np.ndarray:
-    """All widths of a row."""
-    (parameter,) = row.policy.parameters
-    among = parameter.within(row.problem.arms, row.horizon)
-    return np.array([among.at(unit) for unit in UNITS])
 
 
 def truth(row: Row, runs: int, device: str) -> dict[str, np.ndarray]:
     """Mean regrets of a row at all widths; runs are played in turn and only their sums are kept."""
     job = row.job(device=device, noise="shared", regret="expected", seed=TRUTH_SEED)
     values = values_of(row)
-    size = runs // PARTS
-    sums, squares = np.zeros((PARTS, len(values))), np.zeros(len(values))
-    for part in range(PARTS):
+    size = runs // FOLDS
+    sums, squares = np.zeros((FOLDS, len(values))), np.zeros(len(values))
+    for part in range(FOLDS):
         for first in range(part * size, (part + 1) * size, AT_ONCE):
             last = min(first + AT_ONCE, (part + 1) * size)
-            regrets = run.play(job, values[:, None], range(first, last))[:, :, 0]
+            regrets = play(job, values[:, None], range(first, last))[:, :, 0]
             sums[part] += regrets.sum(axis=1)
             squares += (regrets**2).sum(axis=1)
-    means, played = sums / size, size * PARTS
+    means, played = sums / size, size * FOLDS
     variance = squares / played - means.mean(axis=0) ** 2
     return {"units": UNITS, "values": values, "means": means, "variance": variance, "runs": np.array(played)}
 

@@ -2,85 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pools import FOLDER, UNITS, file_of
+from pools import FOLDER, file_of
 from rows import Row
 
-from banditune.contracts import Range, Trial
-
-BANDWIDTH, DEGREE = 0.045, 4
-"""Of the smoother, in square roots of the unit interval, or in the unit interval itself on a log scale.
-
-Parabolas need a third of this bandwidth to be as near to steep curves: at 0.035 they lift the lowest regret by up to 2%.
-"""
-
-FOLDS = 10
-"""A pool's own error is what changes when a tenth of its runs is left out."""
+from banditune.contracts import Range
+from banditune.paper.pools import FOLDS, UNITS, Source, fold_means, smoothed, source_of
+from banditune.paper.rows import range_of
 
 NOISE = 5.0
 """Standard deviation of a run on the synthetic curves."""
 
 
-def units_of(among: Range, values: Any) -> np.ndarray:
-    """Places of values in the unit interval: the inverse of `Range.at`."""
-    if among.scale == "log":
-        return np.log(np.asarray(values) / among.low) / math.log(among.high / among.low)
-    return (np.asarray(values) - among.low) / (among.high - among.low)
-
-
-def smoother(units: np.ndarray, variance: np.ndarray, scale: str = "linear") -> np.ndarray:
-    """The matrix that takes noisy means at `units` to a smooth curve there: local polynomial regression.
-
-    Optima lie at small widths, where curves bend most: square roots make the window narrow there.
-    """
-    x = np.sqrt(units) if scale == "linear" else units
-    apart = np.subtract.outer(x, x) / BANDWIDTH
-    # Where failures are rare, a mean that has seen few has a small variance too: its own variance would weigh it up.
-    wide = np.exp(-0.5 * (apart / 1.5) ** 2)
-    weight = np.exp(-0.5 * apart**2) / (wide @ variance / wide.sum(axis=1))
-    root = np.sqrt(weight / weight.max(axis=1, keepdims=True))
-    rows = [
-        np.linalg.pinv(np.vander(-apart[at], DEGREE + 1) * root[at][:, None])[-1] * root[at] for at in range(len(x))
-    ]
-    return np.array(rows)
-
-
 @dataclass(frozen=True)
-class Served:
-    """A curve of mean regrets at `units`, and how to draw runs.
+class Served(Source):
+    """A source of runs and its curve of mean regrets at `units`.
 
-    `draw(rows, columns, rng)` takes places in `units` and numbers of instances; None stands for fresh ones.
     `partial` are the curves that are known without a tenth of the runs, a row each; none where the truth is known.
     """
 
-    name: str
-    among: Range
-    units: np.ndarray
     truth: np.ndarray
     partial: np.ndarray
-    instances: int
-    draw: Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
-
-    def rows(self, values: Any) -> np.ndarray:
-        """The nearest place in `units` of each value."""
-        return np.abs(np.subtract.outer(units_of(self.among, values), self.units)).argmin(axis=-1)
-
-    def each(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A run at each place, on instances of their own."""
-        return self.draw(rows, rng.integers(self.instances, size=rows.shape), rng)
-
-    def told(self, trial: Trial, rng: np.random.Generator) -> Any:
-        """What a tuner is told; with one size for all values, they share instances."""
-        rows = self.rows(trial.values)
-        if isinstance(trial.size, int):
-            return self.draw(rows[:, None], rng.integers(self.instances, size=trial.size), rng)
-        return [self.each(np.repeat(row, size), rng) for row, size in zip(rows, trial.size, strict=True)]
 
     def excess(self, answers: np.ndarray) -> np.ndarray:
         """What answers (places in the unit interval) lose over the best one, in %."""
@@ -99,20 +45,6 @@ def excess(units: np.ndarray, curve: np.ndarray, answers: np.ndarray) -> np.ndar
     return (np.interp(answers, units, curve) / curve.min() - 1) * 100
 
 
-def smoothed(units: np.ndarray, means: np.ndarray, variance: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:
-    """The smooth curve through the means of all folds (folds, widths), and those without one fold each."""
-    smooth = smoother(units, variance, scale)
-    whole = means.mean(axis=0)
-    partial = (len(means) * whole - means) / (len(means) - 1)
-    return smooth @ whole, partial @ smooth.T
-
-
-def range_of(row: Row) -> Range:
-    """What is tuned in a row."""
-    (parameter,) = row.policy.parameters
-    return parameter.within(row.problem.arms, row.horizon)
-
-
 def pool_of(row: Row, folder: Path = FOLDER) -> Served:
     """The stored regrets of a row; instances are shared by widths, so folds are too."""
     path = file_of(row, folder)
@@ -124,13 +56,9 @@ def pool_of(row: Row, folder: Path = FOLDER) -> Served:
 
 def pool(name: str, among: Range, values: np.ndarray, regrets: np.ndarray) -> Served:
     """Regrets (widths, runs) as a curve that serves them."""
-    units = units_of(among, values)
-    means = np.array([part.mean(axis=1, dtype=float) for part in np.array_split(regrets, FOLDS, axis=1)])
-    truth, partial = smoothed(units, means, regrets.var(axis=1, dtype=float), among.scale)
-    return Served(
-        name, among, units, truth, partial, regrets.shape[1],
-        lambda rows, columns, rng: regrets[rows, columns].astype(float),
-    )  # fmt: skip
+    source = source_of(name, among, values, regrets)
+    curves = smoothed(source.units, fold_means(regrets), regrets.var(axis=1, dtype=float), among.scale)
+    return Served(name, among, source.units, source.instances, source.draw, *curves)
 
 
 def synthetic(name: str, height: Callable[[np.ndarray], np.ndarray]) -> Served:
@@ -140,9 +68,8 @@ def synthetic(name: str, height: Callable[[np.ndarray], np.ndarray]) -> Served:
     def draw(rows: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return truth[rows] + NOISE * rng.standard_normal(np.broadcast_shapes(rows.shape, columns.shape))
 
-    return Served(
-        name, Range("gamma", 0.0, 1.0, 1.0, False, "linear"), UNITS, truth, np.empty((0, len(UNITS))), 1 << 30, draw
-    )
+    among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
+    return Served(name, among, UNITS, 1 << 30, draw, truth, np.empty((0, len(UNITS))))
 
 
 def bowl(lowest: float) -> Served:

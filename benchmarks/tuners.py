@@ -17,7 +17,6 @@ import argparse
 import json
 import math
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -26,22 +25,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from pools import FOLDER, KNOWN, truth_of
 from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
-from served import Served, chosen_synthetic, excess, held_out_synthetic, pool_of, range_of, units_of
+from served import Served, chosen_synthetic, excess, held_out_synthetic, pool_of
 
 import banditune as bt
 from banditune.contracts import Found, Tuner
+from banditune.paper.pools import units_of
+from banditune.paper.rows import range_of
+from banditune.paper.tunings import TOGETHER, answer_of, chunks, rng_for, searched, values_at
 from banditune.results import Belief
 from banditune.tuners import NoTeS, Optuna, SequentialHalving, TwoPart, Uniform
-from banditune.tuners.curves import Fit, library_of, mean_curve
+from banditune.tuners.curves import library_of, mean_curve
 from banditune.tuners.grid import halving_least
-from banditune.tuners.two_part import Searches, belief_of, one_search, value_at
+from banditune.tuners.two_part import belief_of, one_search
 
 BUDGETS = (50, 200, 1000)
 FAILURE = 10.0
 """A tuning fails whose answer loses this much more than the best one, in %."""
-
-TOGETHER = 250
-"""Searches in lock-step: more do not fit into a processor's cache."""
 
 EVALUATIONS = 10
 """Of SciPy's minimiser, which stops at about so many anyway."""
@@ -65,50 +64,13 @@ class Cell:
         return f"{self.excess:.2f} ± {self.se:.2f} ({self.failures:.0f})"
 
 
-def rng_for(seed: int, *what: Any) -> np.random.Generator:
-    """Numbers of a cell's own: leaving cells out does not change the others."""
-    return np.random.default_rng([seed, zlib.crc32(repr(what).encode())])
-
-
-def answer_of(tuner: Tuner, served: Served, budget: int, rng: np.random.Generator) -> float:
-    """A tuner's answer, as a place in the unit interval."""
-    search = tuner.search(served.among, budget)
-    try:
-        trial = next(search)
-        while True:
-            trial = search.send(served.told(trial, rng))
-    except StopIteration as answer:
-        value = answer.value.value if isinstance(answer.value, Found) else answer.value
-        return float(units_of(served.among, value))
-
-
-def searched(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> Fit:
-    """What the two-part tuner believes in the end, for many tunings in lock-step."""
-    library = library_of(served.among)
-    rows = served.rows(values_at(served, library.points))
-    searches = Searches(library, tunings, budget, rng)
-    while searches.left > 0:
-        searches.tell(served.each(rows[searches.ask()], rng))
-    return searches.fit()
-
-
-def values_at(served: Served, widths: np.ndarray) -> np.ndarray:
-    """Values at widths of a library."""
-    return np.array([value_at(served.among, width) for width in widths])
-
-
 def two_part_answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
     """Answers of the two-part tuner, as places in the unit interval."""
     library = library_of(served.among)
     places = [
-        mean_curve(library, searched(served, budget, size, rng)).argmin(axis=1) for size in chunks(tunings, TOGETHER)
+        mean_curve(library, searched(served, budget, size, rng)[0]).argmin(axis=1) for size in chunks(tunings, TOGETHER)
     ]
     return units_of(served.among, values_at(served, library.fine[np.concatenate(places)]))
-
-
-def chunks(whole: int, most: int) -> list[int]:
-    """A number in parts."""
-    return [min(most, whole - done) for done in range(0, whole, most)]
 
 
 def scipy_answer(served: Served, budget: int, rng: np.random.Generator) -> float:
@@ -328,7 +290,7 @@ def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
     library = library_of(served.among)
     answers: list[Found] = []
     for size in chunks(tunings, TOGETHER):
-        found = searched(served, budget, size, rng)
+        found, _ = searched(served, budget, size, rng)
         answers += [belief_of(library, one_search(found, search), served.among) for search in range(size)]
     said = np.array([said_of(served, *answer) for answer in answers])
     whole = Said(*(summary(name, column) for name, column in zip(Said._fields, said.T, strict=True)))

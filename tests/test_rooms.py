@@ -26,9 +26,10 @@ BELOW = {
     "engine": {"contracts", "streams"},
     "exact": {"contracts", "streams", "checks", "results", "problems", "policies", "engine"},
     "study": {"contracts", "results", "engine", "tuners", "exact"},
+    "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},
     "shelf": {"contracts", "policies", "problems", "tuners", "exact"},
-    "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "report", "shelf"},
+    "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "paper", "report", "shelf"},
     "__main__": {"cli"},
 }
 

@@ -12,6 +12,8 @@ import pytest
 
 import banditune as bt
 from banditune.contracts import Range, Trial
+from banditune.paper.pools import UNITS, smoother, units_of
+from banditune.paper.tunings import answer_of
 from banditune.tuners import NoTeS, Optuna, TwoPart
 from banditune.tuners.curves import fit, library_of, mean_curve
 from banditune.tuners.outside import sizes
@@ -51,7 +53,7 @@ def small_pool(served, among=UNIT, places=11, runs=40):
 def test_units_are_where_values_come_from(served):
     for among in (UNIT, Range("epsilon", 0.1, 0.7, 0.2, False, "linear"), Range("rate", 0.01, 10.0, 1.0, False, "log")):
         units = np.linspace(0, 1, 7)
-        assert served.units_of(among, [among.at(unit) for unit in units]) == pytest.approx(units)
+        assert units_of(among, [among.at(unit) for unit in units]) == pytest.approx(units)
 
 
 def test_a_value_that_is_not_in_the_pool_gets_the_runs_of_the_nearest(served):
@@ -74,15 +76,15 @@ def steep(units):
 
 
 def test_smoothing_keeps_a_curve_and_its_lowest_point(served):
-    units, curve = served.UNITS, steep(served.UNITS)
-    smooth = served.smoother(units, curve) @ curve
+    units, curve = UNITS, steep(UNITS)
+    smooth = smoother(units, curve) @ curve
     near = curve < 1.3 * curve.min()
     assert smooth[near] == pytest.approx(curve[near], rel=0.002)
     assert served.excess(units, curve, units[[smooth.argmin()]])[0] < 0.01
 
 
 def test_smoothing_sees_through_noise_and_says_how_well(served):
-    units, curve, rng = served.UNITS, steep(served.UNITS), np.random.default_rng(3)
+    units, curve, rng = UNITS, steep(UNITS), np.random.default_rng(3)
     answers = np.array([0.15, 0.2, 0.25, 0.3])
     misses, errors = [], []
     for _ in range(20):
@@ -106,18 +108,18 @@ def test_searches_in_lock_step_do_not_see_each_other():
 def test_searches_in_lock_step_have_the_law_of_single_ones(served, tuners):
     bowl, rng = served.bowl(0.3), np.random.default_rng(1)
     together = bowl.excess(tuners.two_part_answers(bowl, 50, 400, rng))
-    alone = bowl.excess(np.array([tuners.answer_of(TwoPart(), bowl, 50, rng) for _ in range(150)]))
+    alone = bowl.excess(np.array([answer_of(TwoPart(), bowl, 50, rng) for _ in range(150)]))
     assert abs(together.mean() - alone.mean()) < 4 * math.hypot(together.std() / 400**0.5, alone.std() / 150**0.5)
 
 
 def test_answers_on_a_log_scale_are_read_on_it(served, tuners):
-    values = np.array([PULLS.at(unit) for unit in served.UNITS])
+    values = np.array([PULLS.at(unit) for unit in UNITS])
     means = 20 + 10 * np.log(values / 100) ** 2
     pool = served.pool("pulls", PULLS, values, means[:, None] + np.random.default_rng(0).standard_normal((171, 500)))
-    lowest = served.units_of(PULLS, 100.0)
+    lowest = float(units_of(PULLS, 100.0))
     rng = np.random.default_rng(0)
     assert tuners.two_part_answers(pool, 200, 3, rng) == pytest.approx(lowest, abs=0.05)
-    assert tuners.answer_of(NoTeS(), pool, 200, rng) == pytest.approx(lowest, abs=0.1)
+    assert answer_of(NoTeS(), pool, 200, rng) == pytest.approx(lowest, abs=0.1)
 
 
 def test_halving_has_the_finest_grid_that_its_budget_allows(tuners):

@@ -95,6 +95,14 @@ Floor = Annotated[
 ]
 Left = Annotated[int | None, typer.Option(help="Rounds left.")]
 Discount = Annotated[float | None, typer.Option(help="What a reward is worth a round later, instead of rounds left.")]
+PaperRuns = Annotated[int, typer.Option("--runs", help="Runs at each width; 10000 is the paper's scale.")]
+Tunings = Annotated[int, typer.Option(help="Tunings of each tuner with each budget.")]
+Only = Annotated[
+    str | None, typer.Option("--only", "--rows", metavar="A,B,...", help="Rows whose names hold one of these words.")
+]
+Folder = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Write tables, figures and the JSON result.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figure (.svg, .png, .pdf).")]
@@ -358,6 +366,49 @@ def report(result: Result, output: Html = None, figures: Figures = None, markdow
 
 
 @app.command()
+def paper(
+    runs: PaperRuns = 500,
+    tunings: Tunings = 10_000,
+    only: Only = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    device: Device = "cpu",
+    ledger: Ledger = None,
+    json: Json = False,
+    output: Folder = None,
+    quiet: Quiet = False,
+) -> None:
+    """Every experiment of the paper again, our number beside each published one; 1 if one is far off."""
+    from banditune.paper import reproduce
+    from banditune.report.paper import check_folder, write_folder
+
+    if output is not None:
+        check_folder(output)
+
+    def work(progress: Any) -> Any:
+        return reproduce(
+            only=only, runs=runs, tunings=tunings, seed=seed, jobs=jobs, device=device, ledger=ledger, progress=progress
+        )
+
+    def told(done: int, total: int) -> str:
+        return f"{minutes(done)} of about {minutes(total)}"
+
+    result = attended(work, quiet=quiet, told=told, ledger=ledger)
+    if output is not None:
+        write_folder(result, output)
+    if json:
+        typer.echo(result.to_json())
+    elif not quiet:
+        typer.echo(repr(result))
+    raise typer.Exit(0 if result.agrees else 1)
+
+
+def minutes(seconds: int) -> str:
+    """A time in words."""
+    return f"{seconds} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+@app.command()
 def doctor(device: Wanted = "auto", json: Json = False) -> None:
     """What this machine has, what works, what to install."""
     from banditune.report.tables import diagnosis
@@ -505,13 +556,7 @@ def deliver(
         from banditune.report.figures import check_format
 
         check_format(plot)
-    try:
-        result = attended(work, quiet=quiet)
-    except KeyboardInterrupt:
-        if ledger is None:
-            raise
-        told = f"what was played is in {ledger}, and the same command goes on from there"
-        leave(complain(f"interrupted; {told}.", INTERRUPTED))
+    result = attended(work, quiet=quiet, ledger=ledger)
     if output is not None:
         result.save(output)
     if json:
@@ -532,12 +577,23 @@ def check_another(path: Path, ledger: Path | None) -> None:
         raise BadRequest(f"the result must go to another file than the ledger, but got {str(path)!r} for both.")
 
 
-def attended(work: Callable[[Any], Any], *, quiet: bool) -> Any:
+def in_runs(done: int, total: int) -> str:
+    """Progress, told in runs."""
+    return f"{done:,} of {total:,} runs"
+
+
+def attended(
+    work: Callable[[Any], Any],
+    *,
+    quiet: bool,
+    told: Callable[[int, int], str] = in_runs,
+    ledger: Path | None = None,
+) -> Any:
     """Work in a second thread, so that this one can show progress and hear Ctrl-C even while code is compiled."""
     import threading
 
     outcome: dict[str, Any] = {}
-    bar = Bar(shown=not quiet and sys.stderr.isatty())
+    bar = Bar(shown=not quiet and sys.stderr.isatty(), words=told)
 
     def run() -> None:
         try:
@@ -551,6 +607,12 @@ def attended(work: Callable[[Any], Any], *, quiet: bool) -> Any:
         while worker.is_alive():
             worker.join(0.1)
             bar.refresh()
+    except KeyboardInterrupt:
+        if ledger is None:
+            raise
+        bar.close()
+        kept = f"what was played is in {ledger}, and the same command goes on from there"
+        leave(complain(f"interrupted; {kept}.", INTERRUPTED))
     finally:
         bar.close()
     if "error" in outcome:
@@ -561,8 +623,8 @@ def attended(work: Callable[[Any], Any], *, quiet: bool) -> Any:
 class Bar:
     """A progress bar that appears only if the work takes more than a second."""
 
-    def __init__(self, *, shown: bool) -> None:
-        self.shown = shown
+    def __init__(self, *, shown: bool, words: Callable[[int, int], str] = in_runs) -> None:
+        self.shown, self.words = shown, words
         self.done = 0
         self.total = 0
         self.waited = 0
@@ -591,7 +653,7 @@ class Bar:
             self.live.start()
             self.live.add_task("getting ready (a new policy is compiled once)", total=None, runs="")
         if self.total:
-            told = f"{self.done:,} of {self.total:,} runs"
+            told = self.words(self.done, self.total)
             self.live.update(0, description="playing", completed=self.done, total=self.total, runs=told)
 
     def close(self) -> None:

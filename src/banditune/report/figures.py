@@ -13,7 +13,7 @@ import numpy as np
 
 from banditune.contracts import BadRequest
 from banditune.report.tables import headline, number
-from banditune.results import TAIL, Comparison, Curve, Estimate, Tuning, student_quantile, write_whole
+from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
@@ -21,21 +21,36 @@ BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 
 def plot(result: Any, path: str | Path | None = None) -> Any:
     """Draw a result; with a path, write it there (SVG, PNG or PDF) and return the path, else return the figure."""
+    figure = empty(7.2, 4.2)
+    axes = figure.add_subplot()
+    plain(axes)
+    draw(result, axes)
+    return figure if path is None else saved(figure, path)
+
+
+def empty(width: float, height: float) -> Any:
+    """A figure of so many inches with nothing in it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.text import Text
 
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    return figure
+
+
+def plain(axes: Any) -> None:
+    """Axes with no more lines than are needed."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
     axes.set_axisbelow(True)
-    draw(result, axes)
+
+
+def saved(figure: Any, path: str | Path) -> str | Path:
+    """Write a figure to a file, whole or not at all."""
+    from matplotlib.text import Text
+
     for words in figure.findobj(Text):
         words.set_parse_math(False)  # names are users': a dollar sign is a dollar sign
-    if path is None:
-        return figure
     check_format(path)
     content = io.BytesIO()
     with warnings.catch_warnings():
@@ -101,6 +116,26 @@ def _(result: Tuning, axes: Any) -> None:
     axes.set_ylim(low, high)
     axes.legend(frameon=False)
     axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
+
+
+@draw.register
+def _(result: Reproduction, axes: Any) -> None:
+    styles = {"best": ("D", "black", 0.25), "theory": ("s", GREY, 0.25), "gittins": ("*", GREY, 0.25),
+              "regret": ("o", BLUE, 0.0), "failures": ("^", ORANGE, -0.25)}  # fmt: skip
+    rows = list(dict.fromkeys(cell.row for cell in result.published))[::-1]
+    far = 10.0
+    axes.axvspan(-3, 3, color="#eeeeee", linewidth=0)
+    for table, (marker, colour, above) in styles.items():
+        cells = [cell for cell in result.published if cell.table == table]
+        places = [rows.index(cell.row) + above for cell in cells]
+        apart = np.clip([cell.beyond for cell in cells], -far, far)
+        if cells:
+            axes.plot(apart, places, marker, color=colour, markersize=4, alpha=0.6, linestyle="none", label=table)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_xlim(-far - 0.5, far + 0.5)
+    axes.set_xlabel("ours less the paper's in joint standard errors, beyond written tolerances")
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
+    axes.set_title(f"The paper's numbers and ours, {result.runs:,} runs a width", loc="left", fontsize=10)
 
 
 @draw.register

@@ -1,0 +1,72 @@
+"""The paper's published numbers, and what is known about where they are uncertain, from two small tables.
+
+`published.csv` holds the 201 numbers of *Empirical Bayes Regret Minimization* (arXiv 1904.02664): the two tables of its
+appendix, which contain those of its text, and the regret of the Gittins index, which is in a sentence.
+
+`tolerances.csv` holds written tolerances: which cells (* stands for any), how much they allow, as a share of the paper's
+number in % or in the cell's own units, whether any of our readings may be the paper's, and why.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+FRESH_RUNS = 10_000
+"""Every published number is an average over so many runs."""
+
+LAST_DIGIT = 0.1
+"""Of all published numbers."""
+
+
+class Place(NamedTuple):
+    """Which number: its table (best, theory, regret, failures or gittins), row, tuner and budget ("" and 0 for none)."""
+
+    table: str
+    row: str
+    tuner: str = ""
+    budget: int = 0
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What a cell may be off by before its standard errors count."""
+
+    allows: float
+    readings: bool
+    reasons: tuple[str, ...]
+
+
+@cache
+def published() -> dict[Place, float]:
+    """All published numbers."""
+    return {
+        Place(line["table"], f"{line['problem']} {line['policy']}", line["tuner"], int(line["budget"] or 0)): float(
+            line["value"]
+        )
+        for line in lines("published.csv")
+    }
+
+
+def tolerance_of(place: Place, value: float) -> Tolerance:
+    """All written tolerances of a cell together: the largest counts, all reasons are told."""
+    allows, readings, reasons = 0.0, False, []
+    for line in lines("tolerances.csv"):
+        names = (line["table"], line["row"], line["tuner"], line["budget"])
+        if all(fnmatchcase(str(part), pattern) for part, pattern in zip(place, names, strict=True)):
+            size = float(line["allows"])
+            allows = max(allows, size * value / 100 if line["unit"] == "%" else size)
+            readings = readings or line["readings"] == "any"
+            reasons.append(line["reason"])
+    return Tolerance(allows, readings, tuple(reasons))
+
+
+def lines(name: str) -> Iterator[dict[str, str]]:
+    """A table of this folder, a line at a time."""
+    with files(__package__).joinpath(name).open(encoding="utf-8") as file:
+        yield from csv.DictReader(file)
