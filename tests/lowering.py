@@ -15,8 +15,10 @@ CAPABILITY = (9, 0)
 def lowered(planned, capability=CAPABILITY):
     """The PTX of a plan's kernel for a GPU of this compute capability."""
     source = bind.kernel(planned.source, planned.slots, as_it_is(planned.target.name))
-    exact, small = planned.target is gpu.ALONE["float64"], planned.members == 1
-    return ptx(source, gpu.SIGNATURE, exact=exact, small=small, capability=capability)
+    options = {target: options for options, target in gpu.TABLES.items()} | {gpu.ALONE["float64"]: "float64"}
+    exact, small = planned.target in options, planned.members == 1
+    signature = gpu.signature(options.get(planned.target, "float64"))
+    return ptx(source, signature, exact=exact, small=small, capability=capability)
 
 
 def lowered_drawing(problem):

@@ -18,11 +18,10 @@ import banditune as bt
 from banditune.contracts import bulky, rare
 from banditune.engine import bind, devices, gpu
 from banditune.engine.run import Job
-from banditune.policies import SHELF as POLICIES
 from conftest import ROOT
 from lowering import lowered, lowered_drawing, ptx
 from owned import OWN, OWN_PROBLEM
-from test_engine import PAIRS
+from test_engine import PAIRS, POLICIES
 from test_engine import SMALL as PROBLEMS
 
 PRECISION = {"linucb": "float64", "lints": "float64", "ucb-glm": "float32", "glm-tsl": "float32"}

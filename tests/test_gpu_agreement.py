@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune import exact
 from banditune.engine import devices, gpu
 from banditune.engine.run import Job, play, read_only
-from banditune.policies import SHELF as POLICIES
 from conftest import close
-from test_engine import PAIRS, params_for
+from test_engine import PAIRS, POLICIES, params_for
 from test_engine import SMALL as PROBLEMS
 
 pytestmark = pytest.mark.gpu
@@ -37,7 +37,7 @@ RUNS = range(100, 400)
 SHARE = 0.02
 """Runs that may differ because of a last bit."""
 
-EXACT = {"epsilon-greedy", "explore-then-commit", "greedy", "lin-greedy", "lin-epsilon-greedy"}
+EXACT = {"epsilon-greedy", "explore-then-commit", "greedy", "lin-greedy", "lin-epsilon-greedy", *exact.SHELF}
 """Policies that need no function but the square root, which is rounded in the same way everywhere."""
 
 SAMPLING_TEAMS = {"lints", "glm-tsl"}

@@ -664,6 +664,9 @@ class Bar:
 
 def main() -> None:
     """Run the command line: 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted."""
+    # Before NumPy is imported: work is spread over threads here, and more of them in every product are in the way.
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     from banditune.contracts import BadRequest, Fault
 
     if len(sys.argv) == 1:

@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import config, cuda, types
+from numba import config, cuda, from_dtype, types
 
 from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Problem, Team
 from banditune.engine import bind, grid, loop, run
@@ -67,9 +67,13 @@ def _given(ndim: int, dtype: Any = types.float64) -> Any:
 
 _WRITTEN = types.Array(types.float64, 3, "C")
 
-SIGNATURE = (_given(2), _given(3), types.int64, types.int64, _given(1), _given(2), _given(1), types.int64, types.int64,
-             _given(1, types.int64), types.boolean, _given(3), _WRITTEN)  # fmt: skip
-"""Types of the arguments of a kernel that plays: what a policy is told is read-only."""
+
+def signature(options: str = "float64") -> Any:
+    """Types of the arguments of a kernel that plays: what a policy is told is read-only, its options of any type."""
+    table = _given(1, from_dtype(np.dtype(options)))
+    return (_given(2), _given(3), types.int64, types.int64, _given(1), _given(2), table, types.int64, types.int64,
+            _given(1, types.int64), types.boolean, _given(3), _WRITTEN)  # fmt: skip
+
 
 DRAWING_SIGNATURE = (_given(2), types.int64, types.int64, _given(1), _WRITTEN)
 """Types of the arguments of the kernel that draws rewards ahead."""
@@ -142,13 +146,18 @@ def told_to_nvvm(exact: bool, small: bool) -> Iterator[None]:
 
 
 ALONE = {
-    "float64": _target("gpu alone", SIGNATURE, exact=True, small=True, registers=REGISTERS),
-    "float32": _target("gpu alone in float32", SIGNATURE, exact=False, small=True, registers=REGISTERS),
+    "float64": _target("gpu alone", signature(), exact=True, small=True, registers=REGISTERS),
+    "float32": _target("gpu alone in float32", signature(), exact=False, small=True, registers=REGISTERS),
 }
 TOGETHER = {
-    "float64": _target("gpu together", SIGNATURE, exact=False, small=False, registers=None),
-    "float32": _target("gpu together in float32", SIGNATURE, exact=False, small=False, registers=128),
+    "float64": _target("gpu together", signature(), exact=False, small=False, registers=None),
+    "float32": _target("gpu together in float32", signature(), exact=False, small=False, registers=128),
 }
+TABLES = {
+    options: _target(f"gpu alone, {options} table", signature(options), exact=True, small=True, registers=REGISTERS)
+    for options in ("float32", "uint8", "uint16", "int32", "int64")
+}
+"""Targets for policies whose options are a table of another type than float64; they play in float64."""
 DRAWING = _target("gpu drawing", DRAWING_SIGNATURE, exact=True, small=True, registers=None)
 
 
@@ -189,7 +198,20 @@ def plan(job: Job, precision: str | None = None) -> Plan:
     reads = job.problem.per_pull and (shortcut is None or shortcut.reads(job.problem))
     slots |= {"floats_room": room(floats), "integers_room": room(integers), "arms_room": room(arms)}
     slots |= {"precision": getattr(np, precision), **rewards_of(job.problem, reads)}
-    return Plan(grid.play_threads, slots, ALONE[precision], 1, THREADS, reads)
+    return Plan(grid.play_threads, slots, target_for(job, precision), 1, THREADS, reads)
+
+
+def target_for(job: Job, precision: str) -> bind.Target:
+    """What a kernel with a thread for a job is compiled for: it must know the type of the policy's options."""
+    options = numbers_of(job.policy.options(job.problem.arms, job.problem.dims, job.horizon)).dtype.name
+    if options == "float64":
+        return ALONE[precision]
+    if options not in TABLES:
+        raise BadRequest(
+            f"a policy's table must be of one of the types {', '.join(TABLES)} on a GPU, but that of {job.policy.name!r} "
+            f'is {options}; change it, or use device="cpu".'
+        )
+    return TABLES[options]
 
 
 def single_or_double(job: Job, shortcut: Play | None, asked: str | None) -> str:
