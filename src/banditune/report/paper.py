@@ -50,7 +50,12 @@ def markdown(result: Reproduction) -> str:
     """The whole comparison as one page."""
     reasons = list(dict.fromkeys(reason for cell in result.cells for reason in cell.reasons))
     letters = {reason: ascii_lowercase[place] for place, reason in enumerate(reasons)}
-    parts = ["# The paper's numbers and ours", " ".join(summary(result)), *result.notes]
+    parts = [
+        "# The paper's numbers and ours",
+        " ".join(summary(result)),
+        f"Made by `{command(result)}`.",
+        *result.notes,
+    ]
     parts.append(
         "In every cell: ours ± its standard error (ours by another reading), **the paper's**, the difference in joint "
         "standard errors. `!` is beyond 3 and its written tolerance, `!!` beyond 4; `~` is beyond 3 but covered by the "
@@ -75,6 +80,12 @@ def markdown(result: Reproduction) -> str:
     parts += ["## Written tolerances", "\n".join(f"- ({letter}) {reason}" for reason, letter in letters.items())]
     parts += ["## How far apart", "![Differences in joint standard errors by row](agreement.svg)"]
     return "\n\n".join(parts) + "\n"
+
+
+def command(result: Reproduction) -> str:
+    """The command line that repeats it; `--only` is left to the reader."""
+    tunings = max(result.tunings.values())
+    return f"banditune paper --runs {result.runs} --tunings {tunings} --seed {result.seed} --device {result.device}"
 
 
 def find(result: Reproduction, *place: Any) -> PaperCell:
