@@ -296,7 +296,7 @@ def test_limits_hold_as_often_as_they_say():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((bt.warm_up(), 10), "`Bernoulli` and `Gaussian`, but got 'mixture'"),
+        ((bt.warm_up(), 10), "bernoulli or gaussian for a lower bound, but got 'mixture'"),
         ((bt.Bernoulli(), 0), "`horizon >= 1`"),
         ((bt.Bernoulli(), 10, 1), "`runs >= 2`"),
         ((bt.Bernoulli(), 10, 10, -1), "`seed >= 0`"),

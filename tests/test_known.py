@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -66,16 +67,64 @@ def test_a_comparison_has_a_floor_too():
 
 def test_a_floor_that_is_not_known_is_left_out_or_refused():
     assert bt.tune(bt.UCB1(), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50).floor is None
-    with pytest.raises(bt.BadRequest, match="optimum"):
+    with pytest.raises(bt.BadRequest, match="leave out `floor`"):
         bt.tune(bt.UCB1(), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50, floor=True)
 
 
 def test_a_floor_is_not_computed_unasked_where_it_takes_long(monkeypatch):
-    monkeypatch.setattr(known.bounds, "quick_bound", lambda *_, **__: pytest.fail("too long"))
-    assert known.floor_of(bt.Bernoulli(arms=3), 1_000_000, 0, None) is None
-    assert known.floor_of(bt.Bernoulli(arms=3, prior=[(1, 1), (2, 1), (3, 1)]), 9_000, 0, None) is None
+    monkeypatch.setattr(known.bounds, "sure_bound", lambda *_, **__: pytest.fail("too long"))
     rng = np.random.default_rng(0)
-    assert known.floor_of(bt.Mixture(rng.random((5, 3))), 500, 0, None) is None
+    assert known.floor_of(bt.Bernoulli(arms=3, prior=1 + rng.random((3, 2))), 20_000, None) is None
+    assert known.floor_of(bt.Gaussian(arms=3, noise=1e4), 500, None) is None
+    assert known.floor_of(bt.Mixture(rng.random((5, 3))), 500, None) is None
+    assert known.floor_of(bt.Mixture(((0.6, 0.4),)), 1_000_000, None) is None
+
+
+def test_a_prior_that_no_integral_takes_does_not_end_a_tuning():
+    problem = bt.Bernoulli(arms=2, prior=(0.02, 1))
+    assert bt.tune(bt.UCB1(), problem, horizon=50, budget=50, validate=50).floor is None
+    with pytest.raises(bt.BadRequest, match="shapes"):
+        bt.tune(bt.UCB1(), problem, horizon=50, budget=50, validate=50, floor=True)
+
+
+def test_a_longer_horizon_has_no_lower_floor():
+    far = known.floor_of(bt.Bernoulli(arms=3), 10**7, None)
+    assert far == known.floor_of(bt.Bernoulli(arms=3), 20_000, None)
+    assert far.regret > known.floor_of(bt.Bernoulli(arms=3), 2_000, None).regret
+
+
+def test_the_exact_regret_of_a_problem_that_draws_otherwise_is_refused():
+    @dataclass(frozen=True)
+    class Fixed(bt.Bernoulli):
+        name = "fixed"
+
+        def sample(self, size, rng):
+            return bt.Instances(np.tile([0.9, 0.1], (size, 1)))
+
+    with pytest.raises(bt.BadRequest, match="bernoulli or mixture"):
+        bt.exact_regret(bt.UCB1(), Fixed(2), horizon=5)
+
+
+def test_table_policies_know_the_problems_prior_on_the_command_line(banditune):
+    command = [
+        "exact",
+        "regret",
+        "--problem",
+        "bernoulli",
+        "--arms",
+        "2",
+        "--prior",
+        "1,1;5,1",
+        "--horizon",
+        "30",
+        "--json",
+    ]
+    knowing, other = (
+        json.loads(banditune(*command, "--json", "--policy", policy).stdout)
+        for policy in ("optimal", "optimal:prior=1,1")
+    )
+    assert knowing["regret"][0] == pytest.approx(knowing["floor"]["regret"], abs=1e-9)
+    assert other["regret"][0] > 1.1 * knowing["floor"]["regret"]
 
 
 def test_a_bound_tells_every_kind_and_the_best():

@@ -172,8 +172,7 @@ def tune(
 
     def work(progress: Any) -> Any:
         return study.tune(
-            policy_named(policy),
-            problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
+            *both_named(policy, problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner), horizon=horizon, budget=budget, within=None if within is None else share_of(within),
             confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
             regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=curve or plot is not None,
@@ -214,8 +213,7 @@ def curve(
 
     def work(progress: Any) -> Any:
         return study.curve(
-            policy_named(policy),
-            problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
+            *both_named(policy, problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             None if values is None else parsed(values), horizon=horizon, runs=runs, seed=seed, regret=regret,
             noise=noise, jobs=jobs, shortcut=shortcut, device=device, ledger=ledger, progress=progress,
         )  # fmt: skip
@@ -253,10 +251,12 @@ def compare(
     """Tune several policies and judge them on the same fresh instances."""
     from banditune import study
 
+    made = problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names)
+
     def work(progress: Any) -> Any:
         return study.compare(
-            [policy_named(policy) for policy in policies],
-            problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
+            [policy_named(policy, made) for policy in policies],
+            made,
             tuner_named(tuner),
             horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
             shortcut=shortcut, device=device, floor=floor, ledger=ledger, progress=progress,
@@ -292,7 +292,9 @@ def regret(
     policy: Policy,
     problem: Problem,
     horizon: Horizon,
-    values: Values = None,
+    values: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them theory's.")
+    ] = None,
     arms: Arms = None,
     prior: Prior = None,
     means: Means = None,
@@ -300,15 +302,13 @@ def regret(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """The Bayes regret of a policy on two or three arms that pay 0 or 1, to the last digit."""
+    """The Bayes regret of a policy on a few arms that pay 0 or 1, to the last digit."""
     from banditune import study
     from banditune.shelf import parsed
 
-    made = problem_named(problem, arms=arms, prior=prior, means=means, names=names)
+    played, made = both_named(policy, problem, arms=arms, prior=prior, means=means, names=names)
     wanted = None if values is None else parsed(values)
-    deliver(
-        lambda told: study.exact_regret(policy_named(policy), made, wanted, horizon=horizon), json=json, output=output
-    )
+    deliver(lambda told: study.exact_regret(played, made, wanted, horizon=horizon), json=json, output=output)
 
 
 @exact.command()
@@ -505,12 +505,20 @@ def share_of(text: str) -> float:
         raise BadRequest(f"a share must be a number such as 2% or 0.02, but got {text!r}.") from None
 
 
-def policy_named(name: str) -> Any:
-    """A policy by its name on the shelf, or from a user's file."""
+def policy_named(name: str, problem: Any = None) -> Any:
+    """A policy by its name on the shelf, or from a user's file; one that plays a table knows the problem's prior."""
     from banditune.contracts import Policy as Kind
+    from banditune.exact import suited
     from banditune.shelf import every_policy, pick
 
-    return pick("policy", name, every_policy(), Kind)
+    found = pick("policy", name, every_policy(), Kind)
+    return found if problem is None or ":" in name else suited(found, problem)
+
+
+def both_named(policy: str, problem: str, **options: Any) -> tuple[Any, Any]:
+    """A policy and a problem by their names."""
+    made = problem_named(problem, **options)
+    return policy_named(policy, made), made
 
 
 def problem_named(name: str, **options: Any) -> Any:
@@ -651,7 +659,7 @@ class Bar:
             )
             self.live = Progress(*columns, console=Console(stderr=True), transient=True)
             self.live.start()
-            self.live.add_task("getting ready (a new policy is compiled once)", total=None, runs="")
+            self.live.add_task("getting ready (code and tables are made once)", total=None, runs="")
         if self.total:
             told = self.words(self.done, self.total)
             self.live.update(0, description="playing", completed=self.done, total=self.total, runs=told)
@@ -664,9 +672,6 @@ class Bar:
 
 def main() -> None:
     """Run the command line: 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted."""
-    # Before NumPy is imported: work is spread over threads here, and more of them in every product are in the way.
-    for library in ("OPENBLAS", "MKL", "OMP"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     from banditune.contracts import BadRequest, Fault
 
     if len(sys.argv) == 1:

@@ -24,6 +24,9 @@ from banditune.results import Estimate, student_quantile
 LONGEST = 2000
 """Beyond this horizon, "value", which takes T^2 / 2 steps for a run, is left out."""
 
+FAR = 20_000
+"""A longer horizon has the bounds of this one: no policy loses less in more rounds, because no round pays back a loss."""
+
 WORK = 4e9
 """About this many states are visited for "together": where a run is long there are fewer, but 100 or more."""
 
@@ -39,7 +42,7 @@ class LowerBound(NamedTuple):
 
 def bounds(problem: Any, horizon: int, runs: int = 1000, seed: int = 0) -> dict[str, Estimate]:
     """Every lower bound by name; "one arm" has no error and no runs."""
-    _check(problem, horizon, runs, seed)
+    horizon = _checked(problem, horizon, runs, seed)
     all_bounds = _Bounds(problem, horizon, seed)
     found = {name: Estimate.of(all_bounds.sample(name, range(runs))) for name in all_bounds.names}
     return found | {"one arm": all_bounds.sure}
@@ -52,9 +55,9 @@ def lower_bound(problem: Any, horizon: int, runs: int = 1000, seed: int = 0, lev
     larger of its limit and of "one arm" is taken. "one arm" is never too large, so that this is wrong with probability
     1 - level at most, as far as the central limit theorem holds.
     """
-    _check(problem, horizon, runs, seed)
-    if not 0.5 <= check_number("level", level) < 1:
-        raise BadRequest(f"`0.5 <= level < 1` must hold, but got level={level!r}.")
+    horizon = _checked(problem, horizon, runs, seed)
+    if not 0.5 <= check_number("confidence", level) < 1:
+        raise BadRequest(f"`0.5 <= confidence < 1` must hold (95% is 0.95), but got confidence={level!r}.")
     all_bounds = _Bounds(problem, horizon, seed)
     first = pilot(horizon)
     pilots = {name: Estimate.of(all_bounds.sample(name, range(first))) for name in all_bounds.names}
@@ -71,18 +74,19 @@ def applies(problem: Any) -> bool:
     return type(problem) in (Bernoulli, Gaussian)
 
 
-def quick_bound(problem: Any, horizon: int, seed: int, level: float) -> LowerBound:
-    """A bound without the costly ones: for two arms the best of all, for more "one arm", which is a few percent lower."""
-    if problem.arms == 2 and horizon <= LONGEST:
-        return lower_bound(problem, horizon, seed=seed, level=level)
-    _check(problem, horizon, 2, seed)
-    sure = _Bounds(problem, horizon, seed).sure
+def sure_bound(problem: Any, horizon: int) -> LowerBound:
+    """The bound that needs no samples: 3 to 18% below the best, and there in a second."""
+    horizon = _checked(problem, horizon, 2, 0)
+    sure = _Bounds(problem, horizon, 0).sure
     return LowerBound(sure.mean, "one arm", 1.0, sure)
 
 
 def seconds(problem: Any, horizon: int) -> float:
-    """About how long a quick bound takes: two seconds for a horizon of 10,000 and arms that are alike."""
-    return float(2.0 * len(set(problem.prior)) * (horizon / 10_000) ** 1.5)
+    """About how long the sure bound takes: two seconds for a horizon of 10,000 and arms that are alike."""
+    if isinstance(problem, Gaussian) and not all(0.02 <= sd / problem.noise <= 50 for _, sd in problem.prior):
+        return math.inf
+    each = 0.07 + 2.0 * (min(horizon, FAR) / 10_000) ** 1.5
+    return len(set(problem.prior)) * float(each)
 
 
 def _limit(estimate: Estimate, level: float, runs: int) -> float:
@@ -101,7 +105,7 @@ class _Bounds:
             self.alone = OneArm(problem, horizon)
             self.price, self.power = self.alone.choose()
             value = self.alone.bound(self.price, self.power)
-            self.names += ("together",)
+            self.names += ("together",) if 100 * self.states() <= 10 * WORK else ()
         else:
             value = one_arm_bound_normal(problem, horizon)
         # Regret is never negative.
@@ -114,22 +118,33 @@ class _Bounds:
         assert isinstance(self.problem, Bernoulli)
         return Together(self.problem, self.seed, self.alone, self.price, self.power)
 
+    def states(self) -> float:
+        """About how many states a run of "together" visits."""
+        return float(self.problem.arms * min(self.horizon**2 / 2, 6 * self.horizon**1.5))
+
     def sample(self, name: str, runs: range) -> Floats:
         """The bound of each run."""
         if name == "together":
-            states = self.problem.arms * min(self.horizon**2 / 2, 6 * self.horizon**1.5)
-            return self.together.sample(runs[: max(100, int(WORK / states))])
+            return self.together.sample(runs[: max(100, int(WORK / self.states()))])
         found: Floats = sampled(self.problem, self.horizon, (name,), runs, self.seed)[0]
         return found
 
 
-def _check(problem: Any, horizon: Any, runs: Any, seed: Any) -> None:
-    """Refuse what cannot be bounded, before the work."""
+def _checked(problem: Any, horizon: Any, runs: Any, seed: Any) -> int:
+    """Refuse what cannot be bounded, before the work; returns the horizon that is bounded."""
     if not applies(problem):
         raise BadRequest(
-            f"the problem must be bernoulli or gaussian for a lower bound, but got {getattr(problem, 'name', problem)!r}."
+            f"the problem must be bernoulli or gaussian for a lower bound, but got {getattr(problem, 'name', problem)!r}; "
+            "for a mixture there is its optimum."
         )
     for name, number, least in (("horizon", horizon, 1), ("runs", runs, 2), ("seed", seed, 0)):
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
             raise BadRequest(f"`{name} >= {least}` must hold, as a whole number, but got {name}={number!r}.")
-    check_fits("a block of sampled rewards", lambda steps: bytes_of_paths(problem.arms, steps), horizon)
+    if isinstance(problem, Gaussian) and not all(1e-3 <= sd / problem.noise <= 1e3 for _, sd in problem.prior):
+        raise BadRequest(
+            "the prior's standard deviation must be between 0.001 and 1,000 times the noise for a lower bound, but got "
+            f"prior={problem.prior!r} and noise={problem.noise!r}."
+        )
+    reached = min(int(horizon), FAR)
+    check_fits("a block of sampled rewards", lambda steps: bytes_of_paths(problem.arms, steps), reached)
+    return reached

@@ -36,10 +36,15 @@ LANES = 32
 PRICES = 66 * (LANES - 1) + 1
 """Prices of a table: its indices are then within 5e-5 of the exact ones (measured at horizons up to 1,000)."""
 
+VERSION = 1
+"""Part of a table's name on disk: raised when tables are made in another way."""
+
 SURE = 1e-9
 """A discounted index is computed from an end so far off that this is its error from there."""
 
 MOST_DISCOUNT = 0.999
+MOST_LEFT = 20_000
+"""Beyond these a single index takes longer than half a minute."""
 
 
 def fill_triangle(end, top, a, b, discount, prices, values, times, out):
@@ -122,6 +127,8 @@ def gittins_index(
         (found,) = triangle(end, 1, (a, b), rate, prices)
         step = prices[1] - prices[0]
         low, high = max(low, found - step), min(high, found + 2 * step)
+    if not math.isfinite(found):
+        raise BadRequest(f"shapes of a prior must not be so far apart, but got prior={prior!r}.")
     return float(found)
 
 
@@ -140,9 +147,8 @@ def ending(left: Any, discount: Any) -> tuple[int, float]:
         rate = check_discount(discount)
         return far_end(rate), rate
     left = counted("left", left)
-    if left < 1:
-        raise BadRequest("`left >= 1` must hold, but got left=0.")
-    check_fits("the values of an arm's states", lambda rounds: 16.0 * LANES * rounds, left)
+    if not 1 <= left <= MOST_LEFT:
+        raise BadRequest(f"`1 <= left <= {MOST_LEFT}` must hold, but got left={left}; for more rounds use a discount.")
     return left, 1.0
 
 
@@ -199,7 +205,7 @@ def table_of(prior: tuple[float, float], horizon: int, discount: float | None) -
         table = finite_table(prior, horizon) if discount is None else discounted_table(prior, horizon, discount)
         return np.concatenate([np.ones(1, np.float32), table])
 
-    return kept("gittins", (prior, horizon, discount, PRICES), made, np.float32, 1 + numbers(horizon))
+    return kept("gittins", (VERSION, prior, horizon, discount), made, np.float32, 1 + numbers(horizon))
 
 
 @scalar

@@ -28,29 +28,37 @@ def optimum(problem: Problem, horizon: int) -> Optimum:
     horizon = two_arms.check_horizon(horizon)
     if type(problem) is Mixture:
         reward = mixtures.optimal_reward(problem.means, problem.weights, horizon)
-        return Optimum(reward, horizon * expected_best(problem))
+        return capped(reward, horizon * expected_best(problem))
     if type(problem) is Bernoulli and problem.arms == 2:
         shapes = two_arms.check_shapes(problem.prior)
         known = expected_max(shapes)
-        return Optimum(two_arms.optimal_reward(shapes, horizon), horizon * known)
+        return capped(two_arms.optimal_reward(shapes, horizon), horizon * known)
     raise _refusal(problem)
 
 
-QUICK = 2**26
-"""An optimum whose tables take so many bytes is there in a second or two."""
+KINDS = (Bernoulli, Mixture)
+"""Problems whose optimum may be computed."""
+
+QUICK, FAR = 2**26, 20_000
+"""An optimum whose tables take so many bytes, for such a horizon, is there in a second or two."""
 
 
 def quick_optimum(problem: Problem, horizon: int) -> Optimum | None:
     """The optimum, where it can be computed in a second or two."""
     if type(problem) is Bernoulli and problem.arms == 2:
         return optimum(problem, horizon) if 8 * two_arms.size_of(horizon) <= QUICK else None
-    if type(problem) is Mixture:
+    if type(problem) is Mixture and horizon <= FAR:
         try:
             reward = mixtures.optimal_reward(problem.means, problem.weights, horizon, QUICK)
         except TooLarge:
             return None
-        return Optimum(reward, horizon * expected_best(problem))
+        return capped(reward, horizon * expected_best(problem))
     return None
+
+
+def capped(reward: float, known: float) -> Optimum:
+    """Rounding must not make the best policy better than one that is told the means."""
+    return Optimum(min(reward, known), known)
 
 
 def expected_best(problem: Mixture) -> float:

@@ -71,11 +71,12 @@ class Prior(NamedTuple):
 
 def prior_of(problem: Problem) -> Prior:
     """The prior of a problem whose posterior is known from counts."""
-    if isinstance(problem, Bernoulli):
+    # Exactly these: a subclass may draw its means in another way.
+    if type(problem) is Bernoulli:
         shapes = np.broadcast_to(np.array(problem.prior), (problem.arms, 2))
         best = beliefs.expected_max([(float(a), float(b)) for a, b in shapes])
         return Prior(best, lambda counts: beta_means(shapes, counts), 4 * problem.arms)
-    if isinstance(problem, Mixture):
+    if type(problem) is Mixture:
         likely = np.array(problem.weights) > 0
         weights, means = np.array(problem.weights)[likely], np.array(problem.means)[likely]
         best = float(weights @ means.max(axis=1))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,9 @@ SHARE = 0.8
 RECENT = 2
 recent: dict[tuple[Path | None, str], NDArray[Any]] = {}
 """The last tables of this process: a play asks for its table several times, and there may be no disk to read it from."""
+
+
+_lock = threading.RLock()
 
 
 def check_fits(what: str, bytes_for: Callable[[int], float], horizon: int) -> None:
@@ -57,7 +62,9 @@ def free_memory() -> float:
             found = [float(line.split()[1]) * 1024]
     limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}")[:1] for name in ("max", "current"))
     if limit and used and limit[0].isdigit():
-        found.append(max(0.0, float(limit[0]) - float(used[0])))
+        # Files that were read count as used, but are given up when memory is needed.
+        files = [line.split()[1] for line in _lines("/sys/fs/cgroup/memory.stat") if line.startswith("inactive_file ")]
+        found.append(max(0.0, float(limit[0]) - float(used[0]) + sum(map(float, files))))
     return min(found, default=float(2**32))
 
 
@@ -75,17 +82,18 @@ def kept(name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any
     """
     folder = cache_folder()
     told = json.dumps([name, plain(arguments), np.dtype(dtype).str, size])
-    if (folder, told) not in recent:
-        path = folder and folder / "tables" / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:20]}.npy"
-        table = _read(path, dtype, size)
-        if table is None:
-            table = make()
-            table.setflags(write=False)
-            _write(path, table)
-        while len(recent) >= RECENT:
-            recent.pop(next(iter(recent)))
-        recent[folder, told] = table
-    return recent[folder, told]
+    with _lock:
+        if (folder, told) not in recent:
+            path = folder and folder / "tables" / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:20]}.npy"
+            table = _read(path, dtype, size)
+            if table is None:
+                table = make()
+                table.setflags(write=False)
+                _write(path, table)
+            while len(recent) >= RECENT:
+                recent.pop(next(iter(recent)))
+            recent[folder, told] = table
+        return recent[folder, told]
 
 
 def _read(path: Path | None, dtype: Any, size: int | None) -> NDArray[Any] | None:
@@ -102,7 +110,7 @@ def _write(path: Path | None, table: NDArray[Any]) -> None:
     """Write a table, whole or not at all; a full disk only costs making it again."""
     if path is None:
         return
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(part, "wb") as file:

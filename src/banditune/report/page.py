@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from banditune import __version__
+from banditune.contracts import BadRequest
 from banditune.report.points import Plot
 from banditune.report.story import Part, Story, Table, story
 from banditune.report.svg import classes, draw
@@ -23,8 +24,17 @@ from banditune.results import write_whole
 
 def report(result: Any, path: str | Path) -> str | Path:
     """Write a result as a report: one HTML file, to be read in a browser, on a phone or on paper. Returns the path."""
+    check_html(path)
     write_whole(path, page(story(result)).encode())
     return path
+
+
+def check_html(path: str | Path) -> None:
+    """A file ending that a browser opens."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise BadRequest(
+            f"a report's file must end in .html, but got {str(path)!r}; figures and Markdown have options."
+        )
 
 
 def page(*stories: Story) -> str:

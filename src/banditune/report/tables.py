@@ -199,7 +199,9 @@ def _(result: Curve) -> str:
 
 @text.register
 def _(result: Comparison) -> str:
-    rows: list[Sequence[str]] = [("policy", "tuned to", "regret", "std. error", "behind the best", "as theory has it")]
+    rows: list[Sequence[str]] = [
+        ("policy", "tuned to", "regret", "std. error", "behind the best (95%)", "as theory has it")
+    ]
     for entry in result.entries:
         behind = entry.behind
         lag = f"{number(behind.mean)} ({number(behind.low)} to {number(behind.high)})"
@@ -282,7 +284,7 @@ def lead(result: Comparison) -> str:
     reach = student_quantile(1 - (1 - LEVEL) / pairs, result.validated - 1)
     tied = [entry.policy for entry in result.entries[1:] if entry.behind.mean <= reach * entry.behind.se]
     best = f"{result.best} loses least, {number(result.entries[0].regret.mean)} on average"
-    return f"{best}; {' and '.join(tied)} may be as good." if tied else f"{best}."
+    return f"{best}; {' and '.join(tied)} may be as good (95% sure for all pairs together)." if tied else f"{best}."
 
 
 def cells(estimate: Estimate) -> tuple[str, str, str]:

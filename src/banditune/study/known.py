@@ -20,10 +20,7 @@ from banditune.study.door import (
     whole,
 )
 
-LEVEL = 0.95
-"""How sure a floor is that is a bound."""
-
-SECONDS = 3.0
+SECONDS = 6.0
 """A bound that takes longer is only computed if it is asked for."""
 
 
@@ -51,7 +48,7 @@ def exact_regret(policy: Policy, problem: Problem, values: Any = None, *, horizo
     return ExactRegret(name, frozen(params[:, 0]), frozen(regrets), float(theory_row(job)[0]), setup_of(job), floor)
 
 
-def lower_bound(problem: Problem, *, horizon: int, runs: int = 1000, seed: int = 0, confidence: float = LEVEL) -> Bound:
+def lower_bound(problem: Problem, *, horizon: int, runs: int = 1000, seed: int = 0, confidence: float = 0.95) -> Bound:
     """What no policy can lose less than, on Bernoulli or Gaussian arms, any number of them and any horizon.
 
     There are several kinds of bounds, on `runs` instances or fewer where one is long; `floor` is the best of them, chosen
@@ -71,18 +68,29 @@ def lower_bound(problem: Problem, *, horizon: int, runs: int = 1000, seed: int =
     )
 
 
-def floor_of(problem: Problem, horizon: int, seed: int, wanted: bool | None) -> Floor | None:
+def floor_of(problem: Problem, horizon: int, wanted: bool | None) -> Floor | None:
     """What no policy can go below: the optimum, or a bound. If nothing was said, only where that takes seconds."""
     if wanted is False:
         return None
-    best = optima.quick_optimum(problem, horizon)
-    if best:
-        return exact_floor(best)
-    if bounds.applies(problem) and (wanted or bounds.seconds(problem, horizon) <= SECONDS):
-        found = bounds.quick_bound(problem, horizon, seed, LEVEL)
-        return Floor(found.value, False, found.level, found.name)
+    try:
+        best = optima.quick_optimum(problem, horizon)
+        if best:
+            return exact_floor(best)
+        if bounds.applies(problem) and (wanted or bounds.seconds(problem, horizon) <= SECONDS):
+            found = bounds.sure_bound(problem, horizon)
+            return Floor(found.value, False, found.level, found.name)
+        if wanted and type(problem) in optima.KINDS:
+            return exact_floor(optima.optimum(problem, horizon))
+    except BadRequest:
+        # Nobody asked for it: a prior that the integrals cannot take must not end a tuning.
+        if wanted:
+            raise
+        return None
     if wanted:
-        return exact_floor(optima.optimum(problem, horizon))
+        raise BadRequest(
+            f"a floor is known for bernoulli and gaussian arms and for mixtures, but the problem is {problem.name!r}; "
+            "leave out `floor`."
+        )
     return None
 
 

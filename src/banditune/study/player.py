@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from banditune.contracts import Fault, Floats
 from banditune.engine.run import BLOCK, Job, Part, play, play_each, play_parts, read_only, results_array
@@ -45,13 +47,18 @@ class Player:
     def __init__(self, jobs: int | None, ledger: str | Path | None = None, *, exact: bool = False) -> None:
         self.jobs = jobs
         self.exact = exact
+        self.limit: Any = None
         self.ledger = None if ledger is None else Ledger(ledger)
         self.setups: dict[tuple[int, str | None], tuple[Job, Setup]] = {}
 
     def __enter__(self) -> Player:
+        # The last bits of a product of matrices depend on the number of threads that share it: the answer must not. And
+        # there are threads enough.
+        self.limit = _libraries().limit(limits=1, user_api="blas")
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.limit.restore_original_limits()
         if self.ledger is not None:
             self.ledger.close()
 
@@ -122,6 +129,12 @@ class Player:
             # The job is kept, so that no other one gets its address.
             self.setups[key] = job, Setup.of(canonical(identity(job, kind)), versions)
         return self.setups[key][1]
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> ThreadpoolController:
+    """The libraries that multiply matrices for NumPy."""
+    return ThreadpoolController()
 
 
 def together(

@@ -234,6 +234,7 @@ def tune(
         budget = whole("budget", 1000 if budget is None else budget)
     else:
         budget = whole("max_budget", 100_000 if max_budget is None else max_budget)
+    below = floor_of(problem, job.horizon, floor)  # before the work: it may be refused
     drawn = (GRID + sum(DENSER)) * min(validate or LEAST, CURVE) if curve else 0
     told = _Told(progress, budget, later=2 * (validate or LEAST) + drawn)
     with Player(_jobs(jobs), ledger) as player:
@@ -263,7 +264,7 @@ def tune(
         tuple(warnings_of(among, answer.value, belief, tuned)),
         picture,
         setup_of(job, tuner),
-        floor_of(problem, job.horizon, job.seed, floor),
+        below,
         spread=Spread.of(tuned, first),
         theory_spread=Spread.of(theory, first),
         validate=validate,
@@ -434,6 +435,7 @@ def compare(
         for policy in policies
     ]
     tunable = [len(ranges(job)) == 1 for job in todo]
+    below = floor_of(problem, todo[0].horizon, floor)
     told = _Told(progress, budget * sum(tunable) + 2 * validate * len(todo))
     for job, can in zip(todo, tunable, strict=True):
         if can:
@@ -468,9 +470,7 @@ def compare(
         for name, job, params, can, tuned, theory, spent in found
     )
     setup = setup_of(todo[0], tuner, several=True)
-    return Comparison(
-        entries, entries[0].policy, budget, validate, setup, floor_of(problem, setup.horizon, setup.seed, floor)
-    )
+    return Comparison(entries, entries[0].policy, budget, validate, setup, below)
 
 
 def _distinct(names: list[str]) -> list[str]:
