@@ -35,7 +35,8 @@ def kept(path, setup, rows, runs, first=0, noise=0):
     found = {row: rng.gamma(2, 10 + 30 * sum(row), (runs, setup.steps)).astype(np.float32) for row in rows}
     with Ledger(path) as ledger:
         ledger.keep(
-            Block(Series(setup, np.array(row, float).tobytes(), noise), first, regrets) for row, regrets in found.items()
+            Block(Series(setup, np.array(row, float).tobytes(), noise), first, regrets)
+            for row, regrets in found.items()
         )
     return {row: regrets.astype(float) for row, regrets in found.items()}
 
@@ -47,7 +48,7 @@ def book(tmp_path):
 
 @pytest.fixture
 def full(book):
-    """A ledger with all there may be: a search, fresh runs, several parameters, steps, own noise, none of them, a script."""
+    """A search, fresh runs, no parameter, several with steps and own noise and a script for a name, single runs."""
     kept(book, setup_for(), [(value,) for value in np.linspace(0.1, 1, 12)], 150)
     kept(book, setup_for(), [(0.05,)], 3)
     kept(book, setup_for(), [(0.1,), (1.0,)], 400, first=FIRST)
@@ -215,9 +216,9 @@ def edited(old, new):
         (lambda book: summarised(book).read_bytes().splitlines()[0] + b"\n", "must hold regrets, but there are none"),
         (lambda book: summarised(book).read_bytes()[:-60], "it may have been cut off"),
         (edited(b"search", b"seen"), "instances must be 'search' or 'fresh', but got 'seen'"),
-        (edited(b",150,", b",-1,"), "must have runs"),
+        (edited(b",150,", b",-1,"), "numbers of runs and steps must be 1 or more, but got '-1'"),
         (edited(b",150,", b",many,"), "must be as it was written, but: invalid literal"),
-        (edited(b",150,", b",150,nan"), "numbers must be finite|could not convert"),
+        (edited(b",150,", b",150,9e305,"), "numbers must be finite, but got '9e305'|cut off"),
         (edited(b"0.1,0,search", b"0.1;2,0,search"), "different numbers of parameters"),
         (edited(b"ucb1", b"\xff\xfe"), "cannot be read"),
     ],
@@ -227,6 +228,25 @@ def test_any_other_file_is_a_sentence(full, tmp_path, content, sentence):
     with pytest.raises(bt.BadRequest, match=sentence):
         app(["report", str(tmp_path / "other"), "-o", str(tmp_path / "report.html")], standalone_mode=False)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_summary_with_wrong_letters_is_a_page_or_a_sentence(full, tmp_path):
+    content = summarised(full).read_bytes()
+    rng = np.random.default_rng(0)
+    pages = 0
+    for _ in range(150):
+        wrong = bytearray(content)
+        for place in rng.integers(len(wrong), size=3):
+            wrong[place] = rng.choice(list(b'0123456789e.-;,"\n<\0\xff'))
+        (tmp_path / "wrong.csv").write_bytes(wrong)
+        try:
+            text = page(*map(story, books_in(tmp_path / "wrong.csv")))
+        except bt.BadRequest:
+            continue
+        pages += 1
+        assert EVIL not in text
+        assert json.loads(re.search(r'id="plots">(.*?)</script>', text, re.DOTALL)[1])
+    assert 5 < pages < 145
 
 
 def test_a_description_that_lacks_something_is_a_sentence(book):

@@ -60,6 +60,9 @@ FORMATS = (".csv", ".parquet")
 SINCE = ("versions",)
 """Columns that summaries of the first versions did not have."""
 
+TOO_LARGE = 1e300
+"""No regret and no parameter that can be drawn."""
+
 Names = Callable[[str], tuple[str, ...] | None]
 """The names of a policy's parameters, by its name; None where it is not known."""
 
@@ -323,7 +326,7 @@ def _account(lines: list[dict[str, Any]], names: Names) -> Account:
         number=int(told["setup"]),
         policy=policy,
         problem=str(told["problem"]),
-        horizon=int(told["horizon"]),
+        horizon=_whole(told["horizon"]),
         seed=int(told["seed"]),
         regret=str(told["regret_kind"]),
         noise=str(told["noise_kind"]),
@@ -340,23 +343,31 @@ def _tally(line: dict[str, Any]) -> Tally:
     """A line of a summary as a record."""
     if line["instances"] not in ("search", "fresh"):
         raise ValueError(f"instances must be 'search' or 'fresh', but got {line['instances']!r}")
-    runs, mean, se = int(line["runs"]), _finite(line["mean"]), float(line["se"])
-    if runs < 1 or (runs > 1 and not 0 <= se < math.inf):
-        raise ValueError(f"a mean must have runs and a standard error, but got {line['runs']!r} and {line['se']!r}")
+    runs, mean = _whole(line["runs"]), _finite(line["mean"])
+    se = _finite(line["se"]) if runs > 1 else math.nan
+    if se < 0:
+        raise ValueError(f"a standard error must be 0 or more, but got {line['se']!r}")
     values = [_finite(line[f"q{percent:02d}"]) for percent in QUANTILES] + [_finite(line["max"])]
     levels = [percent / 100 for percent in QUANTILES] + [1.0]
     return Tally(
         tuple(_finite(value) for value in line["params"].split(";") if value),
         int(line["noise"]),
         line["instances"] == "fresh",
-        int(line["step"]),
+        _whole(line["step"]),
         Estimate.told(mean, se, runs),
         Spread(frozen(levels), frozen(values), mean, runs, (), frozen([])),
     )
 
 
+def _whole(value: Any) -> int:
+    number = int(value)
+    if not 1 <= number < 2**63:
+        raise ValueError(f"numbers of runs and steps must be 1 or more, but got {value!r:.60}")
+    return number
+
+
 def _finite(value: Any) -> float:
     number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"numbers must be finite, but got {value!r}")
+    if not abs(number) < TOO_LARGE:
+        raise ValueError(f"numbers must be finite, but got {value!r:.60}")
     return number
