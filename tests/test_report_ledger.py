@@ -80,6 +80,12 @@ def test_an_account_has_the_numbers_of_the_regrets(book):
     assert list(account.to_pandas()["gamma"]) == [tally.params[0] for tally in account.tallies]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 20, 101, 1000])
+def test_quantiles_are_those_of_numpy(size):
+    sample = np.random.default_rng(size).gamma(2, 10, size)
+    assert (accounts._percentiles(np.sort(sample)) == np.percentile(sample, accounts.QUANTILES)).all()
+
+
 def test_a_summary_tells_the_same_as_its_ledger(full):
     assert books_in(summarised(full)) == books_in(full)
     assert [account.parameters for account in books_in(full)] == [

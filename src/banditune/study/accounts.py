@@ -23,6 +23,8 @@ from banditune.study.ledger import Ledger, Series, Setup, Singles
 QUANTILES = (5, 25, 50, 75, 95, 99)
 """Percent."""
 
+LEVELS = np.array(QUANTILES) / 100
+
 TOLD = (
     "setup",
     "policy",
@@ -186,14 +188,24 @@ def _lines(told: dict[str, Any], series: Series, runs: Integers, regrets: Single
 def _numbers(sample: Floats) -> dict[str, Any]:
     """Runs, mean, standard error, quantiles and the largest."""
     runs = len(sample)
-    quantiles = np.percentile(sample, QUANTILES).tolist()
+    ordered = np.sort(sample)
+    quantiles = _percentiles(ordered).tolist()
     return {
         "runs": runs,
         "mean": float(sample.mean()),
         "se": float(sample.std(ddof=1) / math.sqrt(runs)) if runs > 1 else math.nan,
         **{f"q{percent:02d}": value for percent, value in zip(QUANTILES, quantiles, strict=True)},
-        "max": float(sample.max()),
+        "max": float(ordered[-1]),
     }
+
+
+def _percentiles(ordered: Floats) -> Floats:
+    """What `np.percentile` gives for `QUANTILES`, which takes ten times as long on the short samples of a search."""
+    places = (len(ordered) - 1) * LEVELS
+    below = places.astype(np.int64)
+    share = places - below
+    low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
+    return np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
 
 
 def _summary_csv(lines: list[dict[str, Any]]) -> bytes:
