@@ -21,6 +21,7 @@ from banditune.report.markdown import markdown, plain
 from banditune.report.page import page
 from banditune.report.story import floor_figures, floor_words, story
 from banditune.results import (
+    Account,
     Belief,
     Comparison,
     Curve,
@@ -29,6 +30,7 @@ from banditune.results import (
     Floor,
     Setup,
     Spread,
+    Tally,
     TrialResult,
     Tuning,
     Unimodality,
@@ -91,6 +93,18 @@ def a_comparison(first="ts", second="ucb1"):
     return Comparison(entries, first, 500, 1000, replace(setup_for(), policy=None))
 
 
+def an_account(policy="ucb1"):
+    """What a ledger may hold of a setup: a search of many values, few runs of one, two values on fresh instances."""
+    rng = np.random.default_rng(4)
+    sizes = [(value / 10, False, 150) for value in range(10)] + [(0.95, False, 3), (0.2, True, 400), (0.9, True, 400)]
+    tallies = []
+    for value, fresh, runs in sizes:
+        sample = rng.gamma(2, 10 + 30 * value, runs)
+        tallies.append(Tally((value,), 0, fresh, 1000, Estimate.of(sample), Spread.of(sample, FIRST)))
+    words = ("bernoulli(arms=10)", 1000, 0, "expected", "shared", "plain", "cpu", "float64", "banditune 0.1.0")
+    return Account(1, policy, *words, ("gamma",), tuple(tallies))
+
+
 def flat_tuning(level):
     """Every run loses the same: no interval, no tail."""
     same = np.full(50, float(level))
@@ -105,6 +119,7 @@ EVERY = {
     "tuning without curve, belief and spread": notes_tuning,
     "curve": a_curve,
     "comparison": a_comparison,
+    "account of a ledger": an_account,
     "nothing lost": lambda: flat_tuning(0),
     "rewards above the best arm's": lambda: flat_tuning(-3),
     "curve of one value": lambda: replace(a_curve(), values=np.ones(1), mean=np.ones(1), se=np.zeros(1)),
@@ -174,7 +189,12 @@ def test_the_browser_is_told_to_load_nothing_and_to_run_only_the_pages_own_scrip
 
 @pytest.mark.parametrize("name", [EVIL, '"><img src=x onerror=alert(1)>', "</title><b>", "a & b"])
 def test_names_stay_text(name):
-    for result in (a_tuning(name, warnings=(name,)), a_curve(name), a_comparison(name, f"{name} (2)")):
+    for result in (
+        a_tuning(name, warnings=(name,)),
+        a_curve(name),
+        a_comparison(name, f"{name} (2)"),
+        an_account(name),
+    ):
         text = page(story(result))
         assert name not in text or "<" not in name
         assert name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;") in text
@@ -482,7 +502,7 @@ def test_keys_go_from_dot_to_dot(opened):
     assert told[2:] == [told[0], None]
 
 
-@pytest.mark.parametrize("name", ["tuning", "curve", "comparison"])
+@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger"])
 def test_the_script_draws_what_was_drawn_without_it(opened, name, tmp_path):
     result = EVERY[name]()
     browser = opened(result, svg.WIDTH + 40)
@@ -518,7 +538,7 @@ def test_no_other_script_can_run_and_nothing_can_be_fetched(browser, tmp_path):
 
 
 @pytest.mark.parametrize("width", [360, 390])
-@pytest.mark.parametrize("name", ["tuning", "curve", "comparison"])
+@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger"])
 def test_it_can_be_read_on_a_phone(opened, name, width):
     long = "a-policy-of-my-own-with-a-name-that-goes-on-and-on(noise=0.5)"
     browser = opened(a_comparison(EVIL, long) if name == "comparison" else EVERY[name](), width)

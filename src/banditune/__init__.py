@@ -18,7 +18,8 @@ _ROOMS = {
     "sample_scores",
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Reproduction Spread Tuning from_json load",
+    "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Reproduction Spread Tally Tuning "
+    "from_json load",
     "study": "compare curve exact_regret lower_bound optimum simulate tune",
     "paper": "reproduce",
     "report": "plot report text",

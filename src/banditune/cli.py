@@ -113,7 +113,12 @@ Ledger = Annotated[
 Drawn = Annotated[
     bool, typer.Option("--curve", help="Play the regret curve too, on fresh instances; --plot does that by itself.")
 ]
-Result = Annotated[Path, typer.Argument(metavar="RESULT.json", help="A result that -o wrote.")]
+Result = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="A result that -o wrote, a ledger, or what `ledger export --summary` makes of one."
+    ),
+]
 Html = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Write the report as HTML.")]
 Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the figure as .svg, .png and .pdf.")]
 Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")]
@@ -355,14 +360,28 @@ def gittins(
 
 @app.command()
 def report(result: Result, output: Html = None, figures: Figures = None, markdown: Markdown = None) -> None:
-    """A saved result as a report: one HTML file, figures, or Markdown."""
+    """A saved result, or all that a ledger holds, as a report: one HTML file, figures, or Markdown."""
     from banditune.contracts import BadRequest
     from banditune.report import written
 
     if output is None and figures is None and markdown is None:
         raise BadRequest("a report must be told where to go, but got no -o FILE.html, no --figures and no --markdown.")
-    for path in written(result, output, figures, markdown):
+    for path in written(result, output, figures, markdown, books_in):
         typer.echo(f"wrote {path}")
+
+
+def books_in(path: Path) -> list[Any]:
+    """Accounts from a ledger or its summary; parameters have the names that they have on the shelf."""
+    from banditune.shelf import every_policy
+    from banditune.study.accounts import accounts_in
+
+    shelf = every_policy()
+
+    def names(policy: str) -> tuple[str, ...] | None:
+        made = shelf.get(policy)
+        return None if made is None else tuple(parameter.name for parameter in getattr(made, "parameters", ()))
+
+    return list(accounts_in(path, names))
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from banditune.contracts import BadRequest
@@ -12,18 +12,32 @@ from banditune.report.page import page
 from banditune.report.story import story
 from banditune.results import Record, check_writable, load, write_whole
 
-
-def records_from(path: str | Path) -> list[Record]:
-    """The results in a file. JSON holds one; this is the place for files that hold several."""
-    return [load(path)]
+Others = Callable[[Path], Sequence[Record]]
+"""Reads files that are no JSON."""
 
 
-def written(source: Path, output: Path | None, figures: Path | None, tables: Path | None) -> Iterator[Path]:
+def records_from(path: Path, others: Others) -> Sequence[Record]:
+    """The results in a file. JSON, known by its first sign, holds one; `others` may hold several."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(512)
+    except OSError as error:
+        raise BadRequest(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from error
+    return [load(path)] if head.lstrip()[:1] in (b"{", b"[") else others(path)
+
+
+def written(
+    source: Path, output: Path | None, figures: Path | None, tables: Path | None, others: Others
+) -> Iterator[Path]:
     """Write what is wanted of the results in a file; every path that was written."""
     for path in (output, tables):
         if path is not None:
             check_writable(path)
-    records = records_from(source)
+            if path.resolve() == source.resolve():
+                raise BadRequest(
+                    f"a report must go to another file than it comes from, but got {str(path)!r} for both."
+                )
+    records = records_from(source, others)
     stories = [story(record) for record in records]
     if output is not None:
         write_whole(output, page(*stories).encode())

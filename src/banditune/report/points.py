@@ -343,8 +343,8 @@ def spread_plot(spreads: Sequence[tuple[str, Spread]]) -> Plot:
         f"the worst loses {number(float(spread.values[-1]))}."
         for name, spread in drawn
     )
-    least = 0.8 / max(spread.runs for _, spread in drawn)
-    ends = [float(value) for _, spread in drawn for value in spread.values]
+    least = 0.8 * min(share for mark in marks for share in mark.y)
+    ends = [loss for mark in marks for loss in mark.x]
     across = axis("regret of a run", ends, log=min(ends) > 0)
     down = Axis("share of runs that lose so much or more", 0.0, 1.12, least, log=True, percent=True)
     return Plot(about, across, down, tuple(marks), (drawn[0][1].at(0.99), 0.01))

@@ -1,0 +1,340 @@
+"""What a ledger holds of a setup: as text, as a story with its plots, as a figure."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from banditune.report import figures, points
+from banditune.report.points import CURVE, TUNED, Axis, Mark, Plot, axis, percent, told
+from banditune.report.story import Part, Story, Table, reach, story
+from banditune.report.tables import cells, counted, number, settings, table, text
+from banditune.results import Account, Estimate, Spread, Tally
+
+ENOUGH = 100
+"""Runs that a value must have to be called best, unless all have fewer: below, the luckiest value is."""
+
+FEW = 10
+"""Means of fewer runs than that are not drawn, unless all are."""
+
+BEST, LISTED, DRAWN = 10, 200, 500
+"""So many values are shown as the best ones, in the whole table, and in a plot; of more, those with most runs."""
+
+JOINED = 5
+"""From so many values on they are joined by a line: between few values nobody knows the regret."""
+
+KINDS = (("search", False, CURVE), ("fresh", True, TUNED))
+"""Kinds of instances, whether they are fresh, and their colours."""
+
+CHOSEN = (
+    "Values that a search preferred, and the lowest of many means, were chosen by looking at these numbers: they look "
+    "better than they are (the winner's curse), the more so the fewer runs they have. Fresh instances (runs from 2^40 on), "
+    "on which no search looked, are told apart: trust them where there are any."
+)
+
+
+@text.register
+def _(result: Account) -> str:
+    lines = [headline(result), "", answer(result)]
+    for name, fresh, _ in KINDS:
+        ranked = best(result.ended(fresh=fresh))
+        if ranked:
+            shown = best_table(result, ranked)
+            lines += ["", f"lowest means, {name} instances", table([shown.head, *shown.rows], left=())]
+    return "\n".join(
+        [*lines, "", f"{amount(result)}; {result.regret} regret, seed {result.seed}, on the {result.device}"]
+    )
+
+
+@story.register
+def _(result: Account) -> Story:
+    parts = [
+        *(over(result, place) for place in range(len(result.parameters))),
+        *lowest(result),
+        *single_runs(result),
+        *growth(result),
+        *every_value(result),
+        provenance(result),
+    ]
+    return Story(headline(result), answer(result), tuple(to_remember(result)), tuple(parts))
+
+
+@figures.draw.register
+def _(result: Account, axes: Any) -> None:
+    plot = regret_plot(result, 0) if result.parameters else points.spread_plot(spreads(result))
+    colours = {CURVE: figures.BLUE, TUNED: figures.ORANGE}
+    for mark in plot.marks:
+        look = {"color": colours.get(mark.colour, figures.GREY), "label": mark.label or None}
+        if mark.shape == "band":
+            axes.fill_between(mark.x, mark.low, mark.high, alpha=0.2, linewidth=0, **look)
+        elif mark.shape == "line":
+            axes.plot(mark.x, mark.y, linewidth=1.2, **look)
+        else:
+            axes.scatter(mark.x, mark.y, s=[3 * radius**2 for radius in mark.radius], linewidth=0, zorder=3, **look)
+            if mark.low:
+                axes.vlines(mark.x, mark.low, mark.high, linewidth=1.2, color=look["color"])
+    for side, which in (("x", plot.x), ("y", plot.y)):
+        getattr(axes, f"set_{side}label")(which.label)
+        if which.log:
+            getattr(axes, f"set_{side}scale")("log")
+        getattr(axes, f"set_{side}lim")(which.least if which.log else which.low, which.high)
+    axes.legend(frameon=False)
+    axes.set_title(textwrap.fill(headline(result), 90), loc="left", fontsize=10)
+
+
+def headline(result: Account) -> str:
+    """Policy, problem and horizon."""
+    return f"{result.policy} on {result.problem}, horizon {result.horizon:,}"
+
+
+def amount(result: Account) -> str:
+    """33 values, 680 runs: 650 on search instances, 30 on fresh ones."""
+    runs = [sum(tally.regret.runs for tally in result.ended(fresh=fresh)) for _, fresh, _ in KINDS]
+    values = len({tally.params for tally in result.tallies})
+    return (
+        f"{counted(values, 'value')}, {counted(sum(runs), 'run')}: {runs[0]:,} on search instances, {runs[1]:,} on fresh "
+        "ones"
+    )
+
+
+def enough(tallies: Sequence[Tally], wanted: int) -> list[Tally]:
+    """Those with so many runs; where few have, those with half of the most."""
+    most = max((tally.regret.runs for tally in tallies), default=0)
+    return [tally for tally in tallies if tally.regret.runs >= min(wanted, most / 2)]
+
+
+def best(tallies: Sequence[Tally]) -> list[Tally]:
+    """Values with enough runs, the lowest mean first."""
+    return sorted(enough(tallies, ENOUGH), key=lambda tally: tally.regret.mean)
+
+
+def leader(result: Account) -> Tally:
+    """The lowest mean on fresh instances, where there are any."""
+    return (best(result.ended(fresh=True)) or best(result.ended(fresh=False)))[0]
+
+
+def named(result: Account, tally: Tally) -> str:
+    """gamma = 0.22; a policy without parameters is called by its name."""
+    return settings(dict(zip(result.parameters, tally.params, strict=True))) or result.policy
+
+
+def answer(result: Account) -> str:
+    """Which value lost least, on which instances, and among how many."""
+    first = leader(result)
+    among = len(best(result.ended(fresh=first.fresh)))
+    kind = "fresh instances" if first.fresh else "search instances"
+    loses = f"{named(result, first)} loses {interval(first.regret)} on {first.regret.runs:,} {kind}"
+    if among == 1:
+        return f"{loses}."
+    if first.fresh:
+        return f"{loses}, the lowest mean of {among:,} values there."
+    return f"{loses}, the lowest mean of {among:,} values; it was chosen by that, so expect more."
+
+
+def interval(estimate: Estimate) -> str:
+    """40.4 (35.6 to 45.3); a single run has no interval."""
+    return told(estimate) if estimate.runs > 1 else number(estimate.mean)
+
+
+def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
+    """Figures at the top."""
+    first = leader(result)
+    kind = "fresh" if first.fresh else "search"
+    if len(result.parameters) == 1:
+        yield result.parameters[0], number(first.params[0]), f"lowest mean on {kind} instances"
+    yield "regret", number(first.regret.mean), reach(first.regret) if first.regret.runs > 1 else "of a single run"
+    yield (
+        "1 run in 100 loses",
+        number(first.spread.at(0.99)),
+        f"or more; half lose {number(first.spread.at(0.5))} or more",
+    )
+    runs = sum(tally.regret.runs for fresh in (False, True) for tally in result.ended(fresh=fresh))
+    yield "runs in all", f"{runs:,}", f"{len({tally.params for tally in result.tallies}):,} values"
+
+
+def over(result: Account, place: int) -> Part:
+    """Regret over one of the parameters."""
+    name = result.parameters[place]
+    words = [
+        f"{amount(result)}. Bands and bars are 95% intervals of the means, of each value by itself; the larger a dot, the "
+        "more runs.",
+        CHOSEN,
+    ]
+    if place:
+        words = []
+    elif len(result.parameters) > 1:
+        words.append("The other parameters vary from dot to dot.")
+    hidden = sum(len(result.ended(fresh=fresh)) - len(shown(result, fresh)) for _, fresh, _ in KINDS)
+    if hidden and not place:
+        words.append(f"Not drawn: {counted(hidden, 'mean')} of few runs, or beyond the {DRAWN} with most runs.")
+    return Part(f"Regret over {name}", tuple(words), regret_plot(result, place))
+
+
+def shown(result: Account, fresh: bool) -> list[Tally]:
+    """What is drawn: values in order that have not too few runs, and not too many of them."""
+    some = enough(result.ended(fresh=fresh), FEW)
+    most = sorted(some, key=lambda tally: -tally.regret.runs)[:DRAWN]
+    return sorted(most, key=lambda tally: tally.params)
+
+
+def regret_plot(result: Account, place: int) -> Plot:
+    """Means over a parameter, search and fresh instances in colours of their own."""
+    name, first = result.parameters[place], leader(result)
+    groups = [(kind, colour, shown(result, fresh)) for kind, fresh, colour in KINDS]
+    marks = [
+        mark for kind, colour, tallies in groups if tallies for mark in kind_marks(result, place, kind, colour, tallies)
+    ]
+    drawn = [tally for _, _, tallies in groups for tally in tallies]
+    means = [tally.regret.mean for tally in drawn]
+    # Intervals of few runs are no reason to press all others flat.
+    top = max(means) + 0.5 * abs(max(means))
+    heights = [0.0, *means, *(min(ends(tally.regret)[1], top) for tally in drawn)]
+    about = f"Mean regret over {name}: {answer(result)}"
+    x = axis(name, [tally.params[place] for tally in drawn], room=0.02)
+    return Plot(about, x, axis("Bayes regret", heights), tuple(marks), (first.params[place], first.regret.mean))
+
+
+def kind_marks(result: Account, place: int, kind: str, colour: int, tallies: Sequence[Tally]) -> Iterator[Mark]:
+    """A band, a line and dots; dots with intervals where values are few, or more than one mean stands at a place."""
+    x = tuple(tally.params[place] for tally in tallies)
+    y = tuple(tally.regret.mean for tally in tallies)
+    low, high = zip(*(ends(tally.regret) for tally in tallies), strict=True)
+    most = max(tally.regret.runs for tally in tallies)
+    radius = tuple(2 + 3 * math.sqrt(tally.regret.runs / most) for tally in tallies)
+    tips = tuple(
+        f"{kind}: {named(result, tally)} loses {interval(tally.regret)} in {counted(tally.regret.runs, 'run')}"
+        for tally in tallies
+    )
+    label = f"{kind} instances, 95%"
+    if len(result.parameters) == 1 and len(set(x)) == len(x) >= JOINED:
+        yield Mark("band", colour, x=x, low=low, high=high)
+        yield Mark("line", colour, label, x=x, y=y)
+        yield Mark("dots", colour, x=x, y=y, radius=radius, tips=tips)
+    else:
+        yield Mark("dots", colour, label, x, y, low, high, radius, tips)
+
+
+def ends(estimate: Estimate) -> tuple[float, float]:
+    """The interval to draw; a single run has none."""
+    return (estimate.low, estimate.high) if estimate.runs > 1 else (estimate.mean, estimate.mean)
+
+
+def lowest(result: Account) -> Iterator[Part]:
+    """The best values, search and fresh instances apart."""
+    for kind, fresh, _ in reversed(KINDS):
+        ranked = best(result.ended(fresh=fresh))
+        if not ranked:
+            continue
+        runs = [tally.regret.runs for tally in ranked]
+        words = []
+        if len(ranked) < len(result.ended(fresh=fresh)):
+            words.append(
+                f"{counted(len(ranked), 'value')} with {counted(min(runs), 'run')} or more; others are too noisy to be "
+                "ranked."
+            )
+        if not fresh and len(ranked) > 1:
+            words.append("Chosen by looking: the first of them is likely to lose more than it says here.")
+        if max(runs) < ENOUGH:
+            words.append(f"No value has {ENOUGH} runs: all of this is noisy.")
+        yield Part(f"Lowest means on {kind} instances", tuple(words), table=best_table(result, ranked))
+
+
+def best_table(result: Account, ranked: Sequence[Tally]) -> Table:
+    """The first of them in numbers."""
+    return values_table(result, ranked[:BEST])
+
+
+def values_table(result: Account, tallies: Sequence[Tally]) -> Table:
+    """A row for each, with the number of its noise where it has its own."""
+    own = [str(tally.noise) for tally in tallies] if result.noise == "own" else []
+    rows = [
+        (
+            *map(number, tally.params),
+            *own[place : place + 1],
+            f"{tally.regret.runs:,}",
+            *(cells(tally.regret) if tally.regret.runs > 1 else (number(tally.regret.mean), "", "")),
+            number(tally.spread.at(0.5)),
+            number(tally.spread.at(0.99)),
+        )
+        for place, tally in enumerate(tallies)
+    ]
+    head = (*result.parameters, *["noise"] * bool(own), "runs", "regret", "std. error", "95% interval", "median", "99%")
+    return Table(head, tuple(rows), left=0)
+
+
+def spreads(result: Account) -> list[tuple[str, Spread]]:
+    """How single runs lose at the lowest mean of each kind of instances."""
+    found = []
+    for kind, fresh, _ in reversed(KINDS):
+        for tally in best(result.ended(fresh=fresh))[:1]:
+            found.append((f"{kind}: {named(result, tally)}", tally.spread))
+    return found
+
+
+def single_runs(result: Account) -> Iterator[Part]:
+    """Quantiles at the lowest means."""
+    found = spreads(result)
+    levels = found[0][1].levels.tolist()
+    rows = [
+        ("all" if level == 1 else percent(level), *(number(spread.at(level)) for _, spread in found))
+        for level in levels
+    ]
+    rows += [("mean", *(number(spread.mean) for _, spread in found)), ("runs", *(f"{s.runs:,}" for _, s in found))]
+    words = (
+        "At the lowest mean of each kind of instances. The plot shows which share of the runs loses so much or more: to "
+        "the right and up is worse. The table shows what so many of the runs lose at most.",
+    )
+    quantiles = Table(("runs", *(name for name, _ in found)), tuple(rows))
+    yield Part("How single runs lose", words, points.spread_plot(found), quantiles)
+
+
+def growth(result: Account) -> Iterator[Part]:
+    """Regret over steps at the best value, where it was counted more than once."""
+    if len(result.steps) == 1:
+        return
+    first = leader(result)
+    same = [t for t in result.tallies if (t.params, t.noise, t.fresh) == (first.params, first.noise, first.fresh)]
+    line = sorted(same, key=lambda tally: tally.step)
+    x, y = tuple(float(tally.step) for tally in line), tuple(tally.regret.mean for tally in line)
+    low, high = zip(*(ends(tally.regret) for tally in line), strict=True)
+    tips = tuple(f"after {tally.step:,} steps: {interval(tally.regret)}" for tally in line)
+    marks = (
+        Mark("band", CURVE, x=x, low=low, high=high),
+        Mark("line", CURVE, f"{named(result, first)}, 95% band", x=x, y=y),
+        Mark("dots", CURVE, x=x, y=y, radius=(3.0,) * len(x), tips=tips),
+    )
+    about = f"Mean regret over steps: {tips[-1]}."
+    across = Axis("step", 0.0, 1.02 * x[-1], 0.85 * x[0], whole=True)
+    plot = Plot(about, across, axis("Bayes regret", [0.0, *low, *high]), marks, (x[-1], y[-1]))
+    yield Part("Regret as the run goes on", (f"{named(result, first)}, the value of the headline.",), plot)
+
+
+def every_value(result: Account) -> Iterator[Part]:
+    """All means as tables that open by a click, up to a length that can be read."""
+    for kind, fresh, _ in KINDS:
+        tallies = sorted(result.ended(fresh=fresh), key=lambda tally: (tally.params, tally.noise))
+        if len(tallies) < 2:
+            continue
+        words = (f"The first {LISTED} of {len(tallies):,}.",) if len(tallies) > LISTED else ()
+        title = f"All values on {kind} instances"
+        yield Part("", words, table=values_table(result, tallies[:LISTED]), folded=title)
+
+
+def provenance(result: Account) -> Part:
+    """What was played, and by what."""
+    rows = (
+        ("policy", result.policy),
+        ("problem", result.problem),
+        ("horizon", f"{result.horizon:,}"),
+        ("counted after", ", ".join(f"{step:,}" for step in result.steps[:20]) + " steps"),
+        ("regret", result.regret),
+        ("reward noise", result.noise),
+        ("played by", "the plain loop" if result.play == "plain" else result.play),
+        ("device", f"{result.device}, in {result.precision}"),
+        ("seed", str(result.seed)),
+        ("first played with", result.versions or "unknown"),
+        ("setup", f"number {result.number} of its ledger"),
+    )
+    return Part("How this was played", (), None, Table(("", ""), rows, left=2))

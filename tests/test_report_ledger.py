@@ -1,0 +1,269 @@
+"""Reports of ledgers and of their summaries: the same page from both, and a sentence for every other file."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.cli import app, books_in
+from banditune.report import books, points
+from banditune.report.markdown import markdown
+from banditune.report.page import page
+from banditune.report.story import story
+from banditune.study import accounts
+from banditune.study.ledger import Block, Ledger, Series, Setup
+from test_report import EVIL, FIRST, Balance
+
+VERSIONS = {"banditune": "0.1.0", "python": "3.11.7"}
+
+
+def setup_for(policy="ucb1", **changes):
+    told = {"policy": {"name": policy, "noise": 0.5}, "problem": {"name": "bernoulli", "arms": 10}, "horizon": 1000,
+            "seed": 3, "regret": "expected", "noise": "shared", "at": [1000], "play": "plain", "device": "cpu",
+            "precision": "float64"}  # fmt: skip
+    return Setup.of(json.dumps(told | changes), json.dumps(VERSIONS))
+
+
+def kept(path, setup, rows, runs, first=0, noise=0):
+    """Write regrets of rows of parameters; nothing is played. Returns them by row."""
+    rng = np.random.default_rng(len(rows) + runs)
+    found = {row: rng.gamma(2, 10 + 30 * sum(row), (runs, setup.steps)).astype(np.float32) for row in rows}
+    with Ledger(path) as ledger:
+        ledger.keep(
+            Block(Series(setup, np.array(row, float).tobytes(), noise), first, regrets)
+            for row, regrets in found.items()
+        )
+    return {row: regrets.astype(float) for row, regrets in found.items()}
+
+
+@pytest.fixture
+def book(tmp_path):
+    return tmp_path / "study.ledger"
+
+
+@pytest.fixture
+def full(book):
+    """A search, fresh runs, no parameter, several with steps and own noise and a script for a name, single runs."""
+    kept(book, setup_for(), [(value,) for value in np.linspace(0.1, 1, 12)], 150)
+    kept(book, setup_for(), [(0.05,)], 3)
+    kept(book, setup_for(), [(0.1,), (1.0,)], 400, first=FIRST)
+    kept(book, setup_for("greedy"), [(0.0,)], 30)
+    kept(book, setup_for(EVIL, at=[10, 1000], noise="own"), [(0.1, 0.2), (0.3, 0.0)], 120, noise=1)
+    kept(book, setup_for("mine"), [(0.1,), (0.2,)], 1)
+    return book
+
+
+def summarised(book):
+    accounts.exported(book, book.with_name("few.csv"), whole=False)
+    return book.with_name("few.csv")
+
+
+def test_an_account_has_the_numbers_of_the_regrets(book):
+    search = kept(book, setup_for(), [(0.1,), (0.5,)], 150)
+    fresh = kept(book, setup_for(), [(0.5,)], 300, first=FIRST)
+    (account,) = books_in(book)
+    assert (account.policy, account.horizon, account.seed) == ("ucb1(noise=0.5)", 1000, 3)
+    assert account.versions == "banditune 0.1.0, python 3.11.7"
+    assert account.parameters == ("gamma",)
+    for tally in account.tallies:
+        sample = (fresh if tally.fresh else search)[tally.params][:, 0]
+        assert tally.regret == bt.Estimate.of(sample)
+        assert tally.spread.at(0.95) == np.percentile(sample, 95)
+        assert tally.spread.values[-1] == sample.max()
+    assert len(account.tallies) == 3
+    assert bt.from_json(account.to_json()) == account
+    assert list(account.to_pandas()["gamma"]) == [tally.params[0] for tally in account.tallies]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 20, 101, 1000])
+def test_quantiles_are_those_of_numpy(size):
+    sample = np.random.default_rng(size).gamma(2, 10, size)
+    assert (accounts._percentiles(np.sort(sample)) == np.percentile(sample, accounts.QUANTILES)).all()
+
+
+def test_a_summary_tells_the_same_as_its_ledger(full):
+    assert books_in(summarised(full)) == books_in(full)
+    assert [account.parameters for account in books_in(full)] == [
+        ("gamma",),
+        (),
+        ("parameter 1", "parameter 2"),
+        ("parameter",),
+    ]
+
+
+def test_summaries_of_the_first_versions_and_of_a_spreadsheet_can_be_read(full):
+    table = summarised(full)
+    lines = [re.sub(r',versions|,"banditune[^"]*"', "", line) for line in table.read_text().splitlines()]
+    table.write_text("\ufeff" + "\r\n".join(lines) + "\r\n", newline="")
+    assert books_in(table) == [replace(account, versions="") for account in books_in(full)]
+    assert "unknown" in markdown(story(books_in(table)[0]))
+
+
+def test_every_account_becomes_a_page_that_is_whole(full):
+    text = page(*map(story, books_in(full)))
+    tags = Balance()
+    tags.feed(text)
+    tags.close()
+    assert tags.open == []
+    assert tags.scripts == 2
+    assert text.count("<article>") == 4
+    assert EVIL not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert not re.search(r"\bnan\b|\binf\b", text.lower())
+    assert "winner&#x27;s curse" in text
+    for words in ("banditune 0.1.0, python 3.11.7", "the plain loop", "cpu, in float64", "Regret as the run goes on"):
+        assert words in text
+
+
+def test_fresh_instances_come_first_and_few_runs_are_never_best(full):
+    account = books_in(full)[0]
+    told = story(account)
+    assert re.match(r"gamma = 0\.1 loses .* on 400 fresh instances, the lowest mean of 2 values there\.", told.answer)
+    assert [part.title for part in told.parts if part.title] == [
+        "Regret over gamma",
+        "Lowest means on fresh instances",
+        "Lowest means on search instances",
+        "How single runs lose",
+        "How this was played",
+    ]
+    search = told.parts[2]
+    assert len(search.table.rows) == books.BEST
+    assert "0.05" not in [row[0] for row in search.table.rows]
+    assert search.words[0].startswith("12 values with 150 runs or more; others are too noisy")
+    drawn = [mark.shape for mark in told.parts[0].plot.marks]
+    assert drawn == ["band", "line", "dots", "dots"]
+    assert "Not drawn: 1 mean of few runs" in told.parts[0].words[-1]
+    assert told.figures[-1] == ("runs in all", "2,603", "13 values")
+
+
+def test_what_was_chosen_by_looking_is_said(book):
+    kept(book, setup_for(), [(0.1,), (0.9,)], 150)
+    (account,) = books_in(book)
+    assert story(account).answer.endswith("the lowest mean of 2 values; it was chosen by that, so expect more.")
+    assert "likely to lose more" in markdown(story(account))
+
+
+def test_an_account_is_told_as_text(full):
+    text = bt.text(books_in(full)[0])
+    assert text.startswith("ucb1(noise=0.5) on bernoulli(arms=10), horizon 1,000\n\ngamma = 0.1 loses")
+    assert "lowest means, search instances" in text
+    assert text.endswith("1,803 on search instances, 800 on fresh ones; expected regret, seed 3, on the cpu")
+    assert all(bt.text(account) for account in books_in(full))
+
+
+def test_a_policy_without_parameters_has_one_mean(full):
+    told = story(books_in(full)[1])
+    assert re.fullmatch(r"greedy\(noise=0\.5\) loses .* on 30 search instances\.", told.answer)
+    assert [part.title for part in told.parts][:2] == ["Lowest means on search instances", "How single runs lose"]
+    assert "No value has 100 runs" in told.parts[0].words[-1]
+
+
+def test_single_runs_have_no_interval(full):
+    told = story(books_in(full)[3])
+    assert re.match(r"parameter = 0\.\d loses [\d.]+ on 1 search instances", told.answer)
+    assert "nan" not in markdown(told)
+
+
+def test_a_tail_without_single_runs_ends_where_it_is_known(full):
+    plot = points.spread_plot(books.spreads(books_in(full)[0]))
+    assert plot.y.least == pytest.approx(0.008)
+    assert max(plot.marks[0].x) < plot.x.high
+
+
+def test_many_values_stay_a_small_page(book):
+    kept(book, setup_for(), [(place / 3000,) for place in range(3000)], 10)
+    (account,) = books_in(book)
+    assert len(page(story(account))) < 300_000
+    assert "The first 200 of 3,000." in markdown(story(account))
+
+
+def test_the_command_writes_page_tables_and_figures(full, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    summarised(full)
+    for file in ("study.ledger", "few.csv"):
+        app(["report", file, "-o", f"{file}.html", "--markdown", f"{file}.md"], standalone_mode=False)
+    assert capsys.readouterr().out.splitlines()[0] == "wrote study.ledger.html"
+    assert (tmp_path / "study.ledger.html").read_text() == (tmp_path / "few.csv.html").read_text()
+    assert (tmp_path / "study.ledger.md").read_text() == (tmp_path / "few.csv.md").read_text()
+    for account in books_in(full):
+        account.plot(tmp_path / "figure.svg")
+        assert EVIL not in (tmp_path / "figure.svg").read_text()
+    kept(tmp_path / "one.ledger", setup_for(), [(0.1,)], 20)
+    app(["report", "one.ledger", "--figures", "figures"], standalone_mode=False)
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["one.pdf", "one.png", "one.svg"]
+    before = full.read_bytes()
+    with pytest.raises(bt.BadRequest, match="another file than it comes from"):
+        app(["report", "study.ledger", "-o", "study.ledger"], standalone_mode=False)
+    assert full.read_bytes() == before
+
+
+def regrets_table(book):
+    accounts.exported(book, book.with_name("all.csv"))
+    return book.with_name("all.csv").read_bytes()
+
+
+def edited(old, new):
+    return lambda book: summarised(book).read_bytes().replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (lambda book: b"", "a result \\(JSON\\), a ledger, or a summary .* is empty"),
+        (lambda book: b"\x89PNG\r\n", "a result \\(JSON\\), a ledger, or a summary .* begins otherwise"),
+        (lambda book: b'{"kind": "Other"}', "a result must be one of"),
+        (lambda book: b"SQLite format 3\0" + b"\1" * 600, "must be a ledger, but it is no SQLite file|damaged"),
+        (regrets_table, "must be a summary, but it has no column 'policy'; make it with `banditune ledger export"),
+        (lambda book: summarised(book).read_bytes().splitlines()[0] + b"\n", "must hold regrets, but there are none"),
+        (lambda book: summarised(book).read_bytes()[:-60], "it may have been cut off"),
+        (edited(b"search", b"seen"), "instances must be 'search' or 'fresh', but got 'seen'"),
+        (edited(b",150,", b",-1,"), "numbers of runs and steps must be 1 or more, but got '-1'"),
+        (edited(b",150,", b",many,"), "must be as it was written, but: invalid literal"),
+        (edited(b",150,", b",150,9e305,"), "numbers must be finite, but got '9e305'|cut off"),
+        (edited(b"0.1,0,search", b"0.1;2,0,search"), "different numbers of parameters"),
+        (edited(b"ucb1", b"\xff\xfe"), "cannot be read"),
+    ],
+)
+def test_any_other_file_is_a_sentence(full, tmp_path, content, sentence):
+    (tmp_path / "other").write_bytes(content(full))
+    with pytest.raises(bt.BadRequest, match=sentence):
+        app(["report", str(tmp_path / "other"), "-o", str(tmp_path / "report.html")], standalone_mode=False)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_summary_with_wrong_letters_is_a_page_or_a_sentence(full, tmp_path):
+    content = summarised(full).read_bytes()
+    rng = np.random.default_rng(0)
+    pages = 0
+    for _ in range(150):
+        wrong = bytearray(content)
+        for place in rng.integers(len(wrong), size=3):
+            wrong[place] = rng.choice(list(b'0123456789e.-;,"\n<\0\xff'))
+        (tmp_path / "wrong.csv").write_bytes(wrong)
+        try:
+            text = page(*map(story, books_in(tmp_path / "wrong.csv")))
+        except bt.BadRequest:
+            continue
+        pages += 1
+        assert EVIL not in text
+        assert json.loads(re.search(r'id="plots">(.*?)</script>', text, re.DOTALL)[1])
+    assert 5 < pages < 145
+
+
+def test_a_description_that_lacks_something_is_a_sentence(book):
+    kept(book, Setup.of('{"at":[1]}'), [(0.1,)], 3)
+    with pytest.raises(bt.BadRequest, match="must be as it was written, but"):
+        books_in(book)
+
+
+def test_a_ledger_without_regrets_is_a_sentence(book):
+    Ledger(book).close()
+    with pytest.raises(bt.BadRequest, match="must hold regrets, but there are none"):
+        books_in(book)
+    with pytest.raises(bt.BadRequest, match="cannot be read"):
+        books_in(book.with_name("nothing"))
