@@ -712,6 +712,10 @@ def main() -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
+        # A group without a command is no mistake: what it can do is the answer.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(error.format_message())
+            sys.exit(0)
         code = complain(error.format_message(), 2)
     if code == INTERRUPTED:
         complain("interrupted.", INTERRUPTED)
