@@ -11,6 +11,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import banditune as bt
+from banditune.exact import room
 from banditune.exact.beliefs import THETA, expected_max
 from banditune.exact.bounds import bounds, lower_bound
 from banditune.exact.coupled import least_slacks
@@ -300,7 +301,6 @@ def test_limits_hold_as_often_as_they_say():
         ((bt.Bernoulli(), 0), "`horizon >= 1`"),
         ((bt.Bernoulli(), 10, 1), "`runs >= 2`"),
         ((bt.Bernoulli(), 10, 10, -1), "`seed >= 0`"),
-        ((bt.Bernoulli(arms=100), 10**9), "must fit into memory"),
     ],
 )
 def test_what_cannot_be_bounded_is_refused(arguments, told):
@@ -310,5 +310,11 @@ def test_what_cannot_be_bounded_is_refused(arguments, told):
 
 
 def test_levels_are_probabilities():
-    with pytest.raises(bt.BadRequest, match="level < 1"):
+    with pytest.raises(bt.BadRequest, match="confidence < 1"):
         lower_bound(bt.Bernoulli(), 10, level=1.0)
+
+
+def test_samples_that_do_not_fit_are_refused(monkeypatch):
+    monkeypatch.setattr(room, "free_memory", lambda: 1e6)
+    with pytest.raises(bt.BadRequest, match="must fit into memory"):
+        bounds(bt.Bernoulli(arms=100), 10**9)

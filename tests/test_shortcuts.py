@@ -232,7 +232,8 @@ def breaks_off(instance, arm, pull, step, stream):
     return instance.options[0] if pull == 5 else instance.means[arm]
 
 
-@pytest.mark.parametrize("policy", [bt.LinUCB(), pytest.param(bt.LinTS(), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS()])
 def test_a_reward_that_is_not_finite_is_named_by_linear_policies(policy):
     def sample(size, rng):
         return rng.random((size, 6)), NEARLY[:6]

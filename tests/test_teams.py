@@ -30,7 +30,7 @@ def differing(fast, plain):
 
 
 @pytest.mark.parametrize(("problem", "options"), CASES)
-@pytest.mark.parametrize("regret", ["expected", "realised"])
+@pytest.mark.parametrize("regret", ["expected", pytest.param("realised", marks=pytest.mark.slow)])
 def test_linucb_team_of_one_pulls_the_arms_of_the_plain_loop(problem, options, regret):
     """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
     job = Job(bt.LinUCB(**options), problem, 1500, at=AT, seed=3, regret=regret, shortcut=False)

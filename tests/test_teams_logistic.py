@@ -100,7 +100,8 @@ def test_glm_tsl_with_extreme_features():
     assert (abs(apart.mean(axis=1)) <= 4 * apart.std(axis=1) / np.sqrt(200) + 1e-9).all()
 
 
-@pytest.mark.parametrize(("policy", "arms"), [pytest.param(bt.UCBGLM(), 40, marks=pytest.mark.slow), (bt.GLMTSL(), 8)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("policy", "arms"), [(bt.UCBGLM(), 40), (bt.GLMTSL(), 8)])
 def test_32_threads_pull_the_arms_of_one(policy, arms):
     told = Job(policy, bt.Logistic(arms, 3), 40, seed=18, regret="expected", at=tuple(range(1, 41)))
     one = alone(told, policy.team, [[0.3]], range(1))

@@ -13,7 +13,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -198,10 +198,12 @@ class Ledger:
 
     def _kind(self, connection: sqlite3.Connection) -> str:
         """ "ledger" or "empty"; any other file is refused, and not touched."""
-        (mark,), (version,) = (
-            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
-        tables = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+        # In one transaction: else another process may make the ledger between two looks at it.
+        with nullcontext() if connection.in_transaction else looking(connection):
+            (mark,), (version,) = (
+                connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+            )
+            tables = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
         if (mark, version, tables) == (0, 0, {}):
             return "empty"
         if mark != MARK or version < 1:
@@ -371,6 +373,16 @@ class Ledger:
                 blocks += 1
                 regrets += self._checked(told[number][1], *block).size
         return {"setups": len(self.setups()), "series": len(told), "blocks": blocks, "regrets": regrets}
+
+
+@contextmanager
+def looking(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that only reads: all of it sees the same file."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
 
 @contextmanager

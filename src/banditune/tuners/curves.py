@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from banditune.contracts import Floats, Integers, Range
 
@@ -111,6 +112,12 @@ def library_of(among: Range) -> Library:
 
 @lru_cache(maxsize=16)
 def _library(lowest: float) -> Library:
+    # The last bits of a product of matrices depend on the number of threads that share it; they must not.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _made(lowest)
+
+
+def _made(lowest: float) -> Library:
     if lowest:
         fine = np.geomspace(lowest, 1, FINE)
         places = np.unique(np.round(np.linspace(0, FINE - 1, 32)).astype(int))
