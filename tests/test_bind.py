@@ -202,6 +202,7 @@ def test_helpers_are_left_to_their_kernel_and_other_compiled_code_is_not_touched
     assert numba.njit(lambda x: x + 1.0)(2.0) == 3.0
 
 
+@pytest.mark.slow
 def test_kernels_compiled_as_numba_would_give_the_same_numbers(run_python, tmp_path):
     code = """
 import sys

@@ -241,6 +241,7 @@ def test_the_mode_is_found_from_hard_histories(scale):
     assert_mode(features, turn, np.repeat([1.0, 0.0], 3000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "run"), [(2, 104), (3, 175)])
 def test_rounding_does_not_decide_between_arms_while_the_mode_is_zero(seed, run):
     """After a one and a zero from the first arm the mode is exactly 0: all arms tie, and the first of them is pulled."""

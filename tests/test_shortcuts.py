@@ -160,7 +160,14 @@ STRUCTURED = [
 ]
 
 
-@pytest.mark.parametrize(("problem", "options"), [*STRUCTURED, (bt.Linear(features=COPIES), {})])
+@pytest.mark.parametrize(
+    ("problem", "options"),
+    [
+        *STRUCTURED[:-1],
+        pytest.param(*STRUCTURED[-1], marks=pytest.mark.slow),
+        (bt.Linear(features=COPIES), {}),
+    ],
+)
 def test_linucb_among_live_arms_pulls_the_arms_of_the_plain_loop(problem, options):
     """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
     for horizon in (50, 1500):

@@ -52,7 +52,7 @@ def test_small_terms():
 @pytest.mark.parametrize(
     ("problem", "horizon", "runs"),
     [
-        (bt.Bernoulli(arms=10), 200, 1000),
+        pytest.param(bt.Bernoulli(arms=10), 200, 1000, marks=pytest.mark.slow),
         pytest.param(bt.Bernoulli(arms=10), 10_000, 1000, marks=pytest.mark.slow),
         pytest.param(bt.Bernoulli(arms=4, prior=(1, 30)), 2000, 1000, marks=pytest.mark.slow),
         pytest.param(bt.Bernoulli(arms=4, prior=(30, 1)), 2000, 1000, marks=pytest.mark.slow),

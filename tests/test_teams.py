@@ -44,7 +44,8 @@ def test_linucb_team_takes_ties_as_the_plain_loop():
     assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
 
 
-@pytest.mark.parametrize("refresh", [pytest.param(1, marks=pytest.mark.slow), 7])
+@pytest.mark.slow
+@pytest.mark.parametrize("refresh", [1, 7])
 def test_linucb_team_learns_afresh(monkeypatch, refresh):
     """With rounding far below what can be seen here, it makes no difference how often everything is computed afresh."""
     monkeypatch.setattr(team_linear, "REFRESH", refresh)
@@ -53,9 +54,8 @@ def test_linucb_team_learns_afresh(monkeypatch, refresh):
     assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
 
 
-@pytest.mark.parametrize(
-    ("problem", "options"), [*CASES[:2], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[2:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("problem", "options"), CASES)
 def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
     options = {name: value for name, value in options.items() if name != "theory"}
     copies, runs = 6, 250

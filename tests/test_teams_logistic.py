@@ -56,6 +56,7 @@ def test_ucb_glm_with_extreme_features():
     np.testing.assert_allclose(found, play(told, GAMMAS, range(12)))
 
 
+@pytest.mark.slow
 def test_ties_go_to_the_lowest_arm():
     """Arms 1 to 4 are alike, and better than arm 0, so one of them is pulled: the first."""
     features = [[-1.0, 0.0, 0.0], *[[1.0, 0.0, 0.0]] * 4]
