@@ -72,7 +72,7 @@ def test_a_floor_that_is_not_known_is_left_out_or_refused():
 
 
 def test_a_floor_is_not_computed_unasked_where_it_takes_long(monkeypatch):
-    monkeypatch.setattr(known.bounds, "sure_bound", lambda *_, **__: pytest.fail("too long"))
+    monkeypatch.setattr(known, "sure_floor", lambda *_, **__: pytest.fail("too long"))
     rng = np.random.default_rng(0)
     assert known.floor_of(bt.Bernoulli(arms=3, prior=1 + rng.random((3, 2))), 20_000, None) is None
     assert known.floor_of(bt.Gaussian(arms=3, noise=1e4), 500, None) is None

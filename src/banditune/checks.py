@@ -18,13 +18,19 @@ def array_of(value: Any) -> Floats:
         return np.empty(0)
 
 
+def check_whole(name: str, value: Any, least: int) -> int:
+    """A whole number that is not too small."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise BadRequest(f"`{name} >= {least}` must hold, as a whole number, but got {name}={value!r}.")
+    return int(value)
+
+
 def check_arms(arms: Any) -> int:
     """A number of arms: a whole number, 2 or more."""
-    if isinstance(arms, bool) or not isinstance(arms, int | np.integer) or arms < 2:
-        raise BadRequest(f"`arms >= 2` must hold, as a whole number, but got arms={arms!r}.")
-    if arms > 100_000:
+    found = check_whole("arms", arms, 2)
+    if found > 100_000:
         raise BadRequest(f"`arms <= 100000` must hold, but got arms={arms}.")
-    return int(arms)
+    return found
 
 
 def check_dims(dims: Any, least: int = 1) -> int:

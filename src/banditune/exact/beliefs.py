@@ -32,18 +32,23 @@ def weights(a: float, b: float) -> Floats:
     return found
 
 
+def running_sum(values: Floats) -> Floats:
+    """The integral up to each node of what sums over the nodes are the integral of.
+
+    Where the values are a smooth function of the node's number that is zero at both ends, their Fourier series, integrated
+    term by term, is the integral to about fourteen digits; adding them up would only give five.
+    """
+    count = len(values)
+    waves = np.fft.rfft(values)[1:] / (2j * np.pi * np.arange(1, count // 2 + 1) / count)
+    wave = np.fft.irfft(np.concatenate([[0], waves]), count)
+    found: Floats = values.sum() * np.arange(count) / count + wave - wave[0]
+    return found
+
+
 @lru_cache(maxsize=4000)
 def distribution(a: float, b: float) -> Floats:
-    """The distribution function of a Beta(a, b) at the nodes.
-
-    The weights are a smooth function of the node's number that is zero at both ends, so their Fourier series, integrated
-    term by term, is the integral to about fourteen digits; a running sum would only have five.
-    """
-    density = weights(a, b)
-    count = len(density)
-    waves = np.fft.rfft(density)[1:] / (2j * np.pi * np.arange(1, count // 2 + 1) / count)
-    wave = np.fft.irfft(np.concatenate([[0], waves]), count)
-    found: Floats = np.arange(count) / count + wave - wave[0]
+    """The distribution function of a Beta(a, b) at the nodes."""
+    found = running_sum(weights(a, b))
     found.setflags(write=False)
     return found
 

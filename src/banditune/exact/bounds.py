@@ -10,7 +10,7 @@ import math
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from banditune.checks import check_number
+from banditune.checks import check_number, check_whole
 from banditune.contracts import BadRequest, Floats
 from banditune.exact.coupled import Together, pilot
 from banditune.exact.one_arm import OneArm
@@ -42,43 +42,17 @@ class LowerBound(NamedTuple):
 
 def bounds(problem: Any, horizon: int, runs: int = 1000, seed: int = 0) -> dict[str, Estimate]:
     """Every lower bound by name; "one arm" has no error and no runs."""
-    horizon = _checked(problem, horizon, runs, seed)
-    all_bounds = _Bounds(problem, horizon, seed)
-    found = {name: Estimate.of(all_bounds.sample(name, range(runs))) for name in all_bounds.names}
-    return found | {"one arm": all_bounds.sure}
+    return Bounds(problem, horizon, seed).all(runs)
 
 
 def lower_bound(problem: Any, horizon: int, runs: int = 1000, seed: int = 0, level: float = 0.95) -> LowerBound:
-    """The best lower bound, as a one-sided confidence limit.
-
-    Runs of their own say which of the sampled bounds is likely to be the best; only that one is estimated, and then the
-    larger of its limit and of "one arm" is taken. "one arm" is never too large, so that this is wrong with probability
-    1 - level at most, as far as the central limit theorem holds.
-    """
-    horizon = _checked(problem, horizon, runs, seed)
-    if not 0.5 <= check_number("confidence", level) < 1:
-        raise BadRequest(f"`0.5 <= confidence < 1` must hold (95% is 0.95), but got confidence={level!r}.")
-    all_bounds = _Bounds(problem, horizon, seed)
-    first = pilot(horizon)
-    pilots = {name: Estimate.of(all_bounds.sample(name, range(first))) for name in all_bounds.names}
-    name = max(pilots, key=lambda name: _limit(pilots[name], level, runs))
-    estimate = Estimate.of(all_bounds.sample(name, range(first, first + runs)))
-    limit = _limit(estimate, level, estimate.runs)
-    if limit > all_bounds.sure.mean:
-        return LowerBound(limit, name, level, estimate)
-    return LowerBound(all_bounds.sure.mean, "one arm", 1.0, all_bounds.sure)
+    """The best lower bound, as a one-sided confidence limit: see `Bounds.best`."""
+    return Bounds(problem, horizon, seed).best(runs, level)
 
 
 def applies(problem: Any) -> bool:
     """Whether there are bounds for a problem: a subclass may draw its means in another way."""
     return type(problem) in (Bernoulli, Gaussian)
-
-
-def sure_bound(problem: Any, horizon: int) -> LowerBound:
-    """The bound that needs no samples: 3 to 18% below the best, and there in a second."""
-    horizon = _checked(problem, horizon, 2, 0)
-    sure = _Bounds(problem, horizon, 0).sure
-    return LowerBound(sure.mean, "one arm", 1.0, sure)
 
 
 def seconds(problem: Any, horizon: int) -> float:
@@ -94,23 +68,46 @@ def _limit(estimate: Estimate, level: float, runs: int) -> float:
     return estimate.mean - student_quantile(level, runs - 1) * estimate.se * math.sqrt(estimate.runs / runs)
 
 
-class _Bounds:
+class Bounds:
     """The bounds of a problem: the sure one at once, the sampled ones by name."""
 
-    def __init__(self, problem: Bernoulli | Gaussian, horizon: int, seed: int) -> None:
-        self.problem, self.horizon, self.seed = problem, horizon, seed
-        short = problem.arms == 2 and horizon <= LONGEST
+    def __init__(self, problem: Any, horizon: int, seed: int = 0) -> None:
+        self.problem, self.horizon, self.seed = problem, _checked(problem, horizon), check_whole("seed", seed, 0)
+        short = problem.arms == 2 and self.horizon <= LONGEST
         self.names = ("future", "belief", *(("value",) if short else ()))
         if isinstance(problem, Bernoulli):
-            self.alone = OneArm(problem, horizon)
+            self.alone = OneArm(problem, self.horizon)
             self.price, self.power = self.alone.choose()
             value = self.alone.bound(self.price, self.power)
             self.names += ("together",) if 100 * self.states() <= 10 * WORK else ()
         else:
-            value = one_arm_bound_normal(problem, horizon)
+            value = one_arm_bound_normal(problem, self.horizon)
         # Regret is never negative.
         value = max(0.0, value)
-        self.sure = Estimate(value, 0.0, value, value, 0)
+        self.sure = LowerBound(value, "one arm", 1.0, Estimate(value, 0.0, value, value, 0))
+
+    def all(self, runs: int) -> dict[str, Estimate]:
+        """Every bound by name; "one arm" has no error and no runs."""
+        runs = check_whole("runs", runs, 2)
+        found = {name: Estimate.of(self.sample(name, range(runs))) for name in self.names}
+        return found | {self.sure.name: self.sure.estimate}
+
+    def best(self, runs: int, level: float) -> LowerBound:
+        """The best bound, as a one-sided confidence limit.
+
+        Runs of their own say which of the sampled bounds is likely to be the best; only that one is estimated, and then
+        the larger of its limit and of "one arm" is taken. "one arm" is never too large, so that this is wrong with
+        probability 1 - level at most, as far as the central limit theorem holds.
+        """
+        runs = check_whole("runs", runs, 2)
+        if not 0.5 <= check_number("confidence", level) < 1:
+            raise BadRequest(f"`0.5 <= confidence < 1` must hold (95% is 0.95), but got confidence={level!r}.")
+        first = pilot(self.horizon)
+        pilots = {name: Estimate.of(self.sample(name, range(first))) for name in self.names}
+        name = max(pilots, key=lambda name: _limit(pilots[name], level, runs))
+        estimate = Estimate.of(self.sample(name, range(first, first + runs)))
+        limit = _limit(estimate, level, estimate.runs)
+        return LowerBound(limit, name, level, estimate) if limit > self.sure.value else self.sure
 
     @cached_property
     def together(self) -> Together:
@@ -130,21 +127,18 @@ class _Bounds:
         return found
 
 
-def _checked(problem: Any, horizon: Any, runs: Any, seed: Any) -> int:
+def _checked(problem: Any, horizon: Any) -> int:
     """Refuse what cannot be bounded, before the work; returns the horizon that is bounded."""
     if not applies(problem):
         raise BadRequest(
             f"the problem must be bernoulli or gaussian for a lower bound, but got {getattr(problem, 'name', problem)!r}; "
             "for a mixture there is its optimum."
         )
-    for name, number, least in (("horizon", horizon, 1), ("runs", runs, 2), ("seed", seed, 0)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            raise BadRequest(f"`{name} >= {least}` must hold, as a whole number, but got {name}={number!r}.")
     if isinstance(problem, Gaussian) and not all(1e-3 <= sd / problem.noise <= 1e3 for _, sd in problem.prior):
         raise BadRequest(
             "the prior's standard deviation must be between 0.001 and 1,000 times the noise for a lower bound, but got "
             f"prior={problem.prior!r} and noise={problem.noise!r}."
         )
-    reached = min(int(horizon), FAR)
+    reached = min(check_whole("horizon", horizon, 1), FAR)
     check_fits("a block of sampled rewards", lambda steps: bytes_of_paths(problem.arms, steps), reached)
     return reached

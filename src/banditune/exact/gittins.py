@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.checks import array_of, check_number, pairs
+from banditune.checks import array_of, check_number, check_whole, pairs
 from banditune.contracts import BadRequest, Floats, scalar
 from banditune.engine.bind import kernel
 from banditune.engine.run import cores
@@ -118,7 +118,7 @@ def gittins_index(
 ) -> float:
     """The Gittins index of a Bernoulli arm, with so many rounds left or with a discount, to about ten digits."""
     ((a, b),) = pairs(prior, 1, first="a", second="b", first_positive=True)
-    a, b = a + counted("successes", successes), b + counted("failures", failures)
+    a, b = a + check_whole("successes", successes, 0), b + check_whole("failures", failures, 0)
     end, rate = ending(left, discount)
     low, high = a / (a + b), 1.0
     for _ in range(6):
@@ -132,13 +132,6 @@ def gittins_index(
     return float(found)
 
 
-def counted(name: str, value: Any) -> int:
-    """A count."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise BadRequest(f"`{name}` must be a whole number >= 0, but got {name}={value!r}.")
-    return int(value)
-
-
 def ending(left: Any, discount: Any) -> tuple[int, float]:
     """Pulls after which it ends, and the discount (1: there is none)."""
     if (left is None) == (discount is None):
@@ -146,9 +139,9 @@ def ending(left: Any, discount: Any) -> tuple[int, float]:
     if discount is not None:
         rate = check_discount(discount)
         return far_end(rate), rate
-    left = counted("left", left)
-    if not 1 <= left <= MOST_LEFT:
-        raise BadRequest(f"`1 <= left <= {MOST_LEFT}` must hold, but got left={left}; for more rounds use a discount.")
+    left = check_whole("left", left, 1)
+    if left > MOST_LEFT:
+        raise BadRequest(f"`left <= {MOST_LEFT}` must hold, but got left={left}; for more rounds use a discount.")
     return left, 1.0
 
 

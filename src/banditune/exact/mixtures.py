@@ -14,9 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditune.checks import check_whole
 from banditune.contracts import BadRequest, Floats, Integers, Policy, scalar
 from banditune.exact import room
-from banditune.exact.two_arms import TIE, check_horizon
+from banditune.exact.two_arms import TIE
 from banditune.problems import Mixture
 
 SAME = 1e-10
@@ -53,7 +54,7 @@ def optimal_reward(means: Any, weights: Any, horizon: int, free: float | None = 
     Up to rounding: for horizon 10,000 about 1e-9. `free` is the memory that there is for it, if not all that is free.
     """
     value = 0.0
-    for values, _ in backward(layers(Mixture(means, weights), check_horizon(horizon), free)):
+    for values, _ in backward(layers(Mixture(means, weights), check_whole("horizon", horizon, 1), free)):
         value = float(values[0])
     return value
 
@@ -63,7 +64,7 @@ def optimal_machine(means: Any, weights: Any, horizon: int) -> NDArray[np.int32]
 
     Node 0 is the prior; after the last step nothing follows, and a node leads to itself.
     """
-    problem, horizon = Mixture(means, weights), check_horizon(horizon)
+    problem, horizon = Mixture(means, weights), check_whole("horizon", horizon, 1)
 
     def make() -> NDArray[Any]:
         # Each layer is given up for its moves, which are smaller: no more is kept than before.

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from banditune.contracts import Floats, rare, scalar, vector
 from banditune.engine.bind import kernel
-from banditune.exact.beliefs import LOGITS, NODES, STEP, THETA, distribution, weights
+from banditune.exact.beliefs import LOGITS, NODES, STEP, THETA, distribution, running_sum, weights
 from banditune.problems.bernoulli import Bernoulli
 
 TINY = 1e-7
@@ -182,15 +182,6 @@ class _Rivals:
         above = np.ascontiguousarray(self.above[places])
         kernel(stop_best)(self.horizon, a, b, price, power, LOGITS[places], above, *self.scratch, out)
         return out[0], out[1]
-
-
-def running_sum(values: Floats) -> Floats:
-    """The integral up to each node of what sums over the nodes are the integral of, by its Fourier series."""
-    count = len(values)
-    waves = np.fft.rfft(values)[1:] / (2j * np.pi * np.arange(1, count // 2 + 1) / count)
-    wave = np.fft.irfft(np.concatenate([[0], waves]), count)
-    found: Floats = values.sum() * np.arange(count) / count + wave - wave[0]
-    return found
 
 
 def stop_best(horizon, a, b, price, power, logits, above, successes, pays, stops, out):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from banditune.checks import check_whole
 from banditune.contracts import BadRequest, Policy, Problem
 from banditune.exact import mixtures, two_arms
 from banditune.exact.beliefs import expected_max
@@ -23,42 +24,40 @@ class Optimum(NamedTuple):
         return self.known - self.reward
 
 
-def optimum(problem: Problem, horizon: int) -> Optimum:
-    """Expected total reward of the optimal policy, and `horizon` times the expected largest mean."""
-    horizon = two_arms.check_horizon(horizon)
+def optimum(problem: Problem, horizon: int, free: float | None = None) -> Optimum:
+    """Expected total reward of the optimal policy, and `horizon` times the expected largest mean.
+
+    `free` is the memory that there is for it, if not all that is free.
+    """
+    horizon = check_whole("horizon", horizon, 1)
     if type(problem) is Mixture:
-        reward = mixtures.optimal_reward(problem.means, problem.weights, horizon)
-        return capped(reward, horizon * expected_best(problem))
-    if type(problem) is Bernoulli and problem.arms == 2:
+        reward = mixtures.optimal_reward(problem.means, problem.weights, horizon, free)
+        known = horizon * expected_best(problem)
+    elif type(problem) is Bernoulli and problem.arms == 2:
         shapes = two_arms.check_shapes(problem.prior)
-        known = expected_max(shapes)
-        return capped(two_arms.optimal_reward(shapes, horizon), horizon * known)
-    raise _refusal(problem)
+        reward = two_arms.optimal_reward(shapes, horizon, free=free)
+        known = horizon * expected_max(shapes)
+    else:
+        raise _refusal(problem)
+    # Rounding must not make the best policy better than one that is told the means.
+    return Optimum(min(reward, known), known)
 
 
 KINDS = (Bernoulli, Mixture)
-"""Problems whose optimum may be computed."""
+"""Problems that may have an optimum which can be computed; of the first only those with two arms."""
 
 QUICK, FAR = 2**26, 20_000
-"""An optimum whose tables take so many bytes, for such a horizon, is there in a second or two."""
+"""An optimum whose tables fit into so many bytes, for such a horizon, is there in a second or two."""
 
 
 def quick_optimum(problem: Problem, horizon: int) -> Optimum | None:
     """The optimum, where it can be computed in a second or two."""
-    if type(problem) is Bernoulli and problem.arms == 2:
-        return optimum(problem, horizon) if 8 * two_arms.size_of(horizon) <= QUICK else None
-    if type(problem) is Mixture and horizon <= FAR:
-        try:
-            reward = mixtures.optimal_reward(problem.means, problem.weights, horizon, QUICK)
-        except TooLarge:
-            return None
-        return capped(reward, horizon * expected_best(problem))
-    return None
-
-
-def capped(reward: float, known: float) -> Optimum:
-    """Rounding must not make the best policy better than one that is told the means."""
-    return Optimum(min(reward, known), known)
+    if type(problem) not in KINDS or (type(problem) is Bernoulli and problem.arms != 2) or horizon > FAR:
+        return None
+    try:
+        return optimum(problem, horizon, QUICK)
+    except TooLarge:
+        return None
 
 
 def expected_best(problem: Mixture) -> float:

@@ -34,18 +34,21 @@ recent: dict[tuple[Path | None, str], NDArray[Any]] = {}
 _lock = threading.RLock()
 
 
-def check_fits(what: str, bytes_for: Callable[[int], float], horizon: int) -> None:
-    """Refuse a horizon whose tables do not fit, and say which would; `bytes_for` grows with the horizon."""
-    free = SHARE * free_memory()
-    if bytes_for(horizon) <= free:
+def check_fits(what: str, bytes_for: Callable[[int], float], horizon: int, free: float | None = None) -> None:
+    """Refuse a horizon whose tables do not fit, and say which would; `bytes_for` grows with the horizon.
+
+    `free` is the memory that there is for them, if not all that is free.
+    """
+    free = free_memory() if free is None else free
+    if bytes_for(horizon) <= SHARE * free:
         return
     low, high = 0, horizon
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if bytes_for(middle) <= free else (low, middle)
+        low, high = (middle, high) if bytes_for(middle) <= SHARE * free else (low, middle)
     raise TooLarge(
         f"{what} must fit into memory, but at horizon={horizon} it needs {gib(bytes_for(horizon))} of "
-        f"{gib(free_memory())} that are free; the largest horizon that fits is {low}."
+        f"{gib(free)} that are free; the largest horizon that fits is {low}."
     )
 
 

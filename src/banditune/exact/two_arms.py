@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.checks import check_number, pairs
+from banditune.checks import check_number, check_whole, pairs
 from banditune.contracts import BadRequest, scalar
 from banditune.engine.bind import compile_for, kernel
 from banditune.exact.room import check_fits, kept
@@ -114,28 +114,22 @@ def size_of(horizon: int) -> int:
     return horizon * (horizon + 1) * (horizon + 2) // 6
 
 
-def check_horizon(horizon: Any) -> int:
-    """A horizon: a whole number, 1 or more."""
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise BadRequest(f"`horizon >= 1` must hold, as a whole number, but got horizon={horizon!r}.")
-    return int(horizon)
-
-
 def check_shapes(prior: Any) -> tuple[tuple[float, float], ...]:
     """A prior as a pair of shapes for each of the two arms."""
     found = pairs(prior, 2, first="a", second="b", first_positive=True)
     return found * 2 if len(found) == 1 else found
 
 
-def optimal_reward(shapes: Any, horizon: int, discount: float = 1.0) -> float:
+def optimal_reward(shapes: Any, horizon: int, discount: float = 1.0, free: float | None = None) -> float:
     """The largest expected total reward on two independent Bernoulli arms with Beta priors ((a1, b1), (a2, b2)).
 
-    Step t = 0, 1, ... counts discount^t times. Takes horizon^4 / 24 updates of 8 horizon^3 / 6 bytes.
+    Step t = 0, 1, ... counts discount^t times. Takes horizon^4 / 24 updates of 8 horizon^3 / 6 bytes;
+    `free` is the memory that there is for them, if not all that is free.
     """
-    shapes, horizon = check_shapes(shapes), check_horizon(horizon)
+    shapes, horizon = check_shapes(shapes), check_whole("horizon", horizon, 1)
     if not 0 < check_number("discount", discount) <= 1:
         raise BadRequest(f"`0 < discount <= 1` must hold, but got discount={discount!r}.")
-    check_fits("the value of every belief", lambda n: 8 * size_of(n), horizon)
+    check_fits("the value of every belief", lambda n: 8 * size_of(n), horizon, free)
     layer, _ = filled(shapes, horizon, discount, with_thresholds=False)
     return float(layer[0])
 
@@ -145,7 +139,7 @@ def optimal_thresholds(shapes: Any, horizon: int) -> NDArray[np.uint16]:
 
     pulls2 + 1 where it is not pulled; place first_place(pulls1, horizon) + successes1 (horizon - pulls1) + pulls2.
     """
-    shapes, horizon = check_shapes(shapes), check_horizon(horizon)
+    shapes, horizon = check_shapes(shapes), check_whole("horizon", horizon, 1)
 
     def make() -> NDArray[Any]:
         check_fits("the optimal choice for every belief", lambda n: (8 + 2) * size_of(n), horizon)
