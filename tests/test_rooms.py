@@ -26,6 +26,7 @@ BELOW = {
     "engine": {"contracts", "streams"},
     "exact": {"contracts", "streams", "checks", "results", "problems", "policies", "engine"},
     "study": {"contracts", "results", "engine", "tuners", "exact"},
+    "logs": {"contracts", "results", "checks", "problems"},
     "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},
     "shelf": {"contracts", "policies", "problems", "tuners", "exact"},

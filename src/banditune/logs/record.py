@@ -1,0 +1,118 @@
+"""What is known of past campaigns: a cell for each arm of each campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats, Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Logs:
+    """Past campaigns, as sums: what rewards arms paid is known by `pulls`, `total` and `squares` of every cell.
+
+    A cell is an arm in a campaign; cells stand in order of campaign, then arm, numbers into `campaigns` and `arms`.
+    `squares` is the sum of squared deviations from the cell's mean. `features`, where arms have some, has a row per cell.
+    `rewards` says what rewards were: "binary" for 0 and 1, "unit" for [0, 1], or "real".
+    """
+
+    campaigns: tuple[str, ...]
+    arms: tuple[str, ...]
+    campaign: Integers
+    arm: Integers
+    pulls: Integers
+    total: Floats
+    squares: Floats
+    rewards: str
+    features: Floats | None = None
+    feature_names: tuple[str, ...] = ()
+
+    @property
+    def mean(self) -> Floats:
+        """Mean reward of every cell."""
+        return self.total / self.pulls
+
+    @property
+    def lengths(self) -> Integers:
+        """Decisions in each campaign."""
+        return np.bincount(self.campaign, self.pulls, len(self.campaigns)).astype(np.int64)
+
+    @property
+    def widths(self) -> Integers:
+        """Arms in each campaign."""
+        return np.bincount(self.campaign, minlength=len(self.campaigns)).astype(np.int64)
+
+    @property
+    def same_arms(self) -> bool:
+        """Whether every campaign had every arm."""
+        return len(self.pulls) == len(self.campaigns) * len(self.arms)
+
+    def of(self, campaigns: Sequence[int] | Integers) -> Logs:
+        """The logs of some campaigns, in order of their numbers."""
+        chosen = np.unique(np.asarray(campaigns, np.int64))
+        if not len(chosen):
+            raise BadRequest("logs must hold a campaign, but none was asked for.")
+        kept = np.isin(self.campaign, chosen)
+        arms, arm = np.unique(self.arm[kept], return_inverse=True)
+        return Logs(
+            tuple(self.campaigns[number] for number in chosen),
+            tuple(self.arms[number] for number in arms),
+            np.searchsorted(chosen, self.campaign[kept]),
+            arm.astype(np.int64),
+            self.pulls[kept],
+            self.total[kept],
+            self.squares[kept],
+            self.rewards,
+            None if self.features is None else self.features[kept],
+            self.feature_names,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{int(self.pulls.sum()):,} decisions in {len(self.campaigns):,} campaigns with {len(self.arms):,} arms, "
+            f"{self.rewards} rewards"
+        )
+
+
+def logs_of(
+    campaign: Sequence[Any],
+    arm: Sequence[Any],
+    pulls: Any,
+    total: Any,
+    squares: Any = None,
+    *,
+    rewards: str = "binary",
+    features: Any = None,
+    feature_names: Sequence[str] = (),
+) -> Logs:
+    """Logs from a line for each arm of each campaign; `squares` follow from the others where rewards are 0 or 1."""
+    campaigns, first = _numbered(campaign)
+    arms, second = _numbered(arm)
+    order = np.lexsort((second, first))
+    pulls = np.asarray(pulls, np.int64)
+    total = np.asarray(total, np.float64)
+    if squares is None:
+        squares = total - total**2 / pulls if rewards == "binary" else np.full(len(pulls), np.nan)
+    return Logs(
+        campaigns,
+        arms,
+        first[order],
+        second[order],
+        pulls[order],
+        total[order],
+        np.asarray(squares, np.float64)[order],
+        rewards,
+        None if features is None else np.asarray(features, np.float64)[order],
+        tuple(feature_names),
+    )
+
+
+def _numbered(words: Sequence[Any]) -> tuple[tuple[str, ...], Integers]:
+    """Different words in order of their first appearance, and the number of each."""
+    known: dict[str, int] = {}
+    numbers = np.array([known.setdefault(str(word), len(known)) for word in words], np.int64)
+    return tuple(known), numbers
