@@ -21,6 +21,7 @@ _ROOMS = {
     "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Reproduction Spread Tally Tuning "
     "from_json load",
     "study": "compare curve exact_regret lower_bound optimum simulate tune",
+    "logs": "Logs read_logs",
     "paper": "reproduce",
     "report": "plot report text",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ class Logs:
     rewards: str
     features: Floats | None = None
     feature_names: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    """How the logs were read, and what to know about them, in sentences."""
 
     @property
     def mean(self) -> Floats:
@@ -70,6 +72,10 @@ class Logs:
             None if self.features is None else self.features[kept],
             self.feature_names,
         )
+
+    def saying(self, told: Sequence[str]) -> Logs:
+        """The same logs with these sentences."""
+        return replace(self, told=tuple(told))
 
     def __repr__(self) -> str:
         return (

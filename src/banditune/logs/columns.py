@@ -1,0 +1,123 @@
+"""Which column of a table plays which part."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from banditune.contracts import BadRequest
+
+USUAL = {
+    "campaign": "campaign experiment test trial study campaign_id experiment_id test_id trial_id study_id instance site",
+    "arm": "arm action variant treatment item choice option ad headline arm_id action_id variant_id item_id group",
+    "reward": "reward click clicked conversion converted outcome success y value revenue payoff",
+    "pulls": "pulls impressions participants shown views plays n count visitors total",
+    "successes": "successes clicks conversions wins events quitters positives responders",
+    "propensity": "propensity pscore propensity_score action_prob probability prob",
+}
+"""Names by which the parts are often known, the likeliest first."""
+
+NUMBERED = re.compile(r"(x|f|feature|context|dim)[_ .]?\d+$")
+"""Names of features, if nobody says otherwise: x1, feature_2 ..."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are read: a row is a decision with its `reward`, or an arm of a campaign: `pulls`, `successes`."""
+
+    campaign: str
+    arm: str
+    reward: str | None = None
+    pulls: str | None = None
+    successes: str | None = None
+    propensity: str | None = None
+    features: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        """Part and column of everything that holds numbers."""
+        parts = ("reward", "pulls", "successes", "propensity")
+        found = [(part, getattr(self, part)) for part in parts if getattr(self, part) is not None]
+        return (*found, *((f"feature {name}", name) for name in self.features))
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return (self.campaign, self.arm, *(column for _, column in self.numbers))
+
+    def __str__(self) -> str:
+        parts = [
+            ("campaign", self.campaign),
+            ("arm", self.arm),
+            *self.numbers[: len(self.numbers) - len(self.features)],
+        ]
+        told = ", ".join(f"{part} = {column!r}" for part, column in parts)
+        return f"{told}, features = {', '.join(self.features)}" if self.features else told
+
+
+def columns_among(names: Sequence[str], told: Mapping[str, str | Sequence[str] | None]) -> Columns:
+    """Columns by what the user told, else by their usual names."""
+    for name in names:
+        if names.count(name) > 1:
+            raise BadRequest(f"columns must have different names, but two are called {name!r}; rename one.")
+    found = {part: _told(part, told[part], names) for part in USUAL if told.get(part) is not None}
+    features = told.get("features")
+    listed = () if features is None else tuple(features.split(",") if isinstance(features, str) else features)
+    chosen = tuple(_told("features", name, names) for name in listed if str(name).strip())
+    taken = {*found.values(), *chosen}
+    for part in ("campaign", "arm"):
+        if part not in found:
+            found[part] = _guess(part, names, taken)
+            taken.add(found[part])
+    found |= _rewards(names, found, taken)
+    taken |= set(found.values())
+    if "propensity" not in found:
+        seen = _usual("propensity", names, taken)
+        found |= {"propensity": seen} if seen else {}
+    if features is None:
+        chosen = tuple(name for name in names if NUMBERED.match(name.strip().lower()) and name not in taken)
+    return Columns(**found, features=chosen)
+
+
+def _rewards(names: Sequence[str], found: Mapping[str, str], taken: set[str]) -> dict[str, str]:
+    """A reward for each decision, or pulls and successes of each arm."""
+    if "reward" in found:
+        if "pulls" in found or "successes" in found:
+            raise BadRequest("a row is a decision with a reward, or an arm with pulls and successes, but got both.")
+        return {}
+    pulls = found.get("pulls") or _usual("pulls", names, taken)
+    successes = found.get("successes") or _usual("successes", names, taken | ({pulls} if pulls else set()))
+    if pulls and successes:
+        return {"pulls": pulls, "successes": successes}
+    if "pulls" in found or "successes" in found:
+        other = "successes" if "pulls" in found else "pulls"
+        raise BadRequest(f"pulls and successes belong together, but no column holds {other}; name it with --{other}.")
+    return {"reward": _guess("reward", names, taken)}
+
+
+def _told(part: str, name: object, names: Sequence[str]) -> str:
+    """A column that the user named."""
+    word = str(name).strip()
+    if word not in names:
+        near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        raise BadRequest(f"the column for {part} must be one of {', '.join(names)}, but got {word!r}{hint}")
+    return word
+
+
+def _usual(part: str, names: Sequence[str], taken: set[str]) -> str | None:
+    """The column with the likeliest of a part's usual names."""
+    plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
+    return next((plain[usual] for usual in USUAL[part].split() if plain.get(usual) not in (None, *taken)), None)
+
+
+def _guess(part: str, names: Sequence[str], taken: set[str]) -> str:
+    found = _usual(part, names, taken)
+    if found is None:
+        raise BadRequest(
+            f"a column must hold the {part}, but none of {', '.join(names)} has a name that says so; "
+            f"name it with --{part} COLUMN."
+        )
+    return found

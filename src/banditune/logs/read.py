@@ -1,0 +1,79 @@
+"""Reads past logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest
+from banditune.logs.columns import columns_among
+from banditune.logs.record import Logs
+from banditune.logs.rows import Checker
+from banditune.logs.tables import table_of
+from banditune.logs.tally import Tally
+
+
+def read_logs(
+    source: Any,
+    *,
+    campaign: str | None = None,
+    arm: str | None = None,
+    reward: str | None = None,
+    pulls: str | None = None,
+    successes: str | None = None,
+    propensity: str | None = None,
+    features: str | Sequence[str] | None = None,
+    rewards: str | None = None,
+    skip_bad: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Logs:
+    """Past logs from a .csv or .parquet file or a data frame, with a row per decision or per arm of a campaign.
+
+    The first arguments name columns; what is not told is guessed from usual names, and `told` of the logs says what was
+    taken. `rewards` is what rewards are claimed to be: "binary", "unit" or "real"; rows that are not so are bad. Bad rows
+    are refused with line numbers, or left out with `skip_bad`. `progress` is told how many rows were read.
+    """
+    table = table_of(source)
+    told = {"campaign": campaign, "arm": arm, "reward": reward, "pulls": pulls, "successes": successes}
+    columns = columns_among(table.names, {**told, "propensity": propensity, "features": features})
+    checker = Checker(columns, rewards)
+    tally = Tally(columns)
+    for rows in table.blocks(columns, checker):
+        tally.add(rows)
+        if progress:
+            progress(checker.rows)
+    if checker.bad and (not skip_bad or checker.bad == checker.rows):
+        way_out = "look at the columns' names" if skip_bad else "mend them, or leave them out with --skip-bad"
+        raise BadRequest(f"{checker.told()}; {way_out}.")
+    if not checker.rows:
+        raise BadRequest("logs must hold a row, but the table has none.")
+    logs = tally.logs()
+    return logs.saying([f"columns: {columns}", *_left_out(checker), *remarks(logs)])
+
+
+def _left_out(checker: Checker) -> Iterator[str]:
+    if checker.bad:
+        yield f"left out: {checker.told()}"
+
+
+def remarks(logs: Logs) -> Iterator[str]:
+    """What may mislead in logs, and what to do about it."""
+    if len(logs.campaigns) == 1:
+        yield (
+            "there is a single campaign: what differs between campaigns cannot be seen, only between its arms. Take more "
+            "campaigns if there are some, or trust only a prior that is common to all arms."
+        )
+    pulls = np.bincount(logs.arm, logs.pulls, len(logs.arms))
+    once = np.flatnonzero(pulls == 1)
+    if len(once):
+        few = ", ".join(logs.arms[number] for number in once[:5]) + (" ..." if len(once) > 5 else "")
+        yield (
+            f"{len(once)} of {len(logs.arms)} arms were pulled only once ({few}): a common prior makes use of that, a "
+            "prior per arm cannot. If the arm's column numbers decisions, name another with --arm."
+        )
+    alone = np.flatnonzero(logs.widths == 1)
+    if len(alone):
+        few = ", ".join(logs.campaigns[number] for number in alone[:5]) + (" ..." if len(alone) > 5 else "")
+        yield f"{len(alone)} campaigns have a single arm ({few}), in which nothing was to be chosen; they count too."

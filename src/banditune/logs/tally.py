@@ -1,0 +1,146 @@
+"""Adds up rewards by campaign and arm; what it keeps grows with the arms of campaigns, not with their decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats, Integers
+from banditune.logs.columns import Columns
+from banditune.logs.record import Logs
+
+MOST = 5_000_000
+"""Arms of campaigns, at most: more means that the campaign's column numbers decisions."""
+
+
+class Words(NamedTuple):
+    """A column of names: the different ones, and the number of each row's."""
+
+    names: Sequence[str]
+    codes: Integers
+
+
+class Rows(NamedTuple):
+    """Checked rows of a log: names, pulls (1 where a row is a decision), what they paid in all, features, line numbers."""
+
+    campaign: Words
+    arm: Words
+    pulls: Integers | None
+    total: Floats
+    features: Floats
+    lines: Integers
+
+
+class Tally:
+    """Sums of every arm of every campaign."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.campaigns: dict[str, int] = {}
+        self.arms: dict[str, int] = {}
+        self.cells: dict[int, int] = {}
+        self.pulls = np.zeros(0, np.int64)
+        self.mean = np.zeros(0)
+        self.squares = np.zeros(0)
+        self.features = np.zeros((0, len(columns.features)))
+        self.low, self.high, self.binary = np.inf, -np.inf, True
+
+    def add(self, rows: Rows) -> None:
+        """Take rows in."""
+        if not len(rows.total):
+            return
+        campaign, arm = numbered(rows.campaign, self.campaigns), numbered(rows.arm, self.arms)
+        keys, first, place = np.unique(campaign << 32 | arm, return_index=True, return_inverse=True)
+        known = len(self.cells)
+        cell = np.array([self.cells.setdefault(int(key), len(self.cells)) for key in keys])
+        self._grow(len(self.cells))
+        new = cell >= known
+        self.features[cell[new]] = rows.features[first[new]]
+        self._compare(rows, cell[place])
+        if rows.pulls is None:
+            self._add_rewards(rows.total, cell, place)
+        else:
+            self._add_totals(rows.pulls, rows.total, cell, place)
+
+    def _add_rewards(self, reward: Floats, cell: Integers, place: Integers) -> None:
+        """Chan's formula for the squares of two parts: nothing cancels, however large the mean."""
+        self.low, self.high = min(self.low, float(reward.min())), max(self.high, float(reward.max()))
+        self.binary = self.binary and bool(((reward == 0) | (reward == 1)).all())
+        pulls = np.bincount(place)
+        mean = np.bincount(place, reward) / pulls
+        squares = np.bincount(place, (reward - mean[place]) ** 2)
+        before, whole = self.pulls[cell], self.pulls[cell] + pulls
+        apart = mean - self.mean[cell]
+        self.mean[cell] += apart * (pulls / whole)
+        self.squares[cell] += squares + apart**2 * (before * pulls / whole)
+        self.pulls[cell] = whole
+
+    def _add_totals(self, pulls: Integers, successes: Floats, cell: Integers, place: Integers) -> None:
+        before = self.mean[cell] * self.pulls[cell]
+        whole = self.pulls[cell] + np.bincount(place, pulls).astype(np.int64)
+        share = (before + np.bincount(place, successes)) / np.maximum(whole, 1)
+        self.mean[cell], self.pulls[cell] = share, whole
+        self.squares[cell] = whole * share * (1 - share)
+        self.low, self.high = 0.0, 1.0
+
+    def _grow(self, size: int) -> None:
+        if size > MOST:
+            raise BadRequest(
+                f"logs must have {MOST:,} arms of campaigns at most, but the columns {self.columns.campaign!r} and "
+                f"{self.columns.arm!r} have more; does one of them number decisions? Name others with --campaign and --arm."
+            )
+        more = size - len(self.pulls)
+        if more > 0:
+            room = max(more, len(self.pulls))
+            self.pulls = np.concatenate([self.pulls, np.zeros(room, np.int64)])
+            self.mean, self.squares = (np.concatenate([old, np.zeros(room)]) for old in (self.mean, self.squares))
+            self.features = np.concatenate([self.features, np.zeros((room, self.features.shape[1]))])
+
+    def _compare(self, rows: Rows, cell: Integers) -> None:
+        """An arm has the same features throughout a campaign."""
+        changed = np.argwhere(rows.features != self.features[cell])
+        if len(changed):
+            row, feature = map(int, changed[0])
+            arm = rows.arm.names[int(rows.arm.codes[row])]
+            raise BadRequest(
+                f"an arm's features must stay the same within a campaign, but {self.columns.features[feature]!r} of arm "
+                f"{arm!r} changes from {self.features[cell[row], feature]:g} to {rows.features[row, feature]:g} in line "
+                f"{int(rows.lines[row])}. Features that change per decision are contexts, which these problems do not "
+                "have: leave them out with --features '', or make every context a campaign of its own."
+            )
+
+    def logs(self, told: Sequence[str] = ()) -> Logs:
+        """What was added up, without arms that were never pulled."""
+        keys = np.array(list(self.cells), np.int64)
+        order = np.argsort(keys, kind="stable")
+        order = order[self.pulls[order] > 0]
+        if not len(order):
+            raise BadRequest("logs must hold a decision, but there is none; look at the file and its columns.")
+        campaigns, campaign = np.unique(keys[order] >> 32, return_inverse=True)
+        arms, arm = np.unique(keys[order] & 0xFFFFFFFF, return_inverse=True)
+        names, arm_names = list(self.campaigns), list(self.arms)
+        unit = self.low >= 0 and self.high <= 1
+        pulls, mean = self.pulls[order], self.mean[order]
+        # Sums of 0 and 1 are whole; the mean that was kept has lost that.
+        total = np.rint(mean * pulls) if unit and self.binary else mean * pulls
+        return Logs(
+            tuple(names[number] for number in campaigns),
+            tuple(arm_names[number] for number in arms),
+            campaign.astype(np.int64),
+            arm.astype(np.int64),
+            pulls,
+            total,
+            self.squares[order],
+            ("binary" if self.binary else "unit") if unit else "real",
+            self.features[order] if self.columns.features else None,
+            self.columns.features,
+            tuple(told),
+        )
+
+
+def numbered(words: Words, known: dict[str, int]) -> Integers:
+    """The numbers of names among all that are known; new ones get the next."""
+    numbers = np.array([known.setdefault(name, len(known)) for name in words.names], np.int64)
+    return numbers[words.codes]

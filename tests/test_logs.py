@@ -1,0 +1,288 @@
+"""Past logs: what is read is what stands there, and what cannot be read is named."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import string
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from banditune.contracts import BadRequest
+from banditune.logs import Logs, read_logs, tables
+
+pyarrow = pytest.importorskip("pyarrow")
+pandas = pytest.importorskip("pandas")
+
+DECISIONS = """campaign,arm,reward
+spring,red,1
+spring,blue,0
+spring,red,0
+autumn,blue,1
+autumn,red,1
+"""
+TOTALS = """trial,treatment,n,successes
+A,gum,92,37
+A,control,90,24
+B,gum,107,21
+B,control,105,21
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a file: `written(content, name)` gives its path."""
+
+    def write(content, name="logs.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def cells(logs: Logs):
+    """Pulls and totals by the names of campaign and arm."""
+    return {
+        (logs.campaigns[c], logs.arms[a]): (int(n), float(t))
+        for c, a, n, t in zip(logs.campaign, logs.arm, logs.pulls, logs.total, strict=True)
+    }
+
+
+def test_decisions_are_added_up_by_campaign_and_arm(written):
+    logs = read_logs(written(DECISIONS))
+    assert cells(logs) == {
+        ("spring", "red"): (2, 1.0),
+        ("spring", "blue"): (1, 0.0),
+        ("autumn", "red"): (1, 1.0),
+        ("autumn", "blue"): (1, 1.0),
+    }
+    assert logs.rewards == "binary"
+    assert logs.lengths.tolist() == [3, 2]
+    assert logs.same_arms
+    assert logs.told[0] == "columns: campaign = 'campaign', arm = 'arm', reward = 'reward'"
+
+
+def test_pulls_and_successes_are_guessed_and_read(written):
+    logs = read_logs(written(TOTALS))
+    assert cells(logs)["B", "gum"] == (107, 21.0)
+    assert "pulls = 'n', successes = 'successes'" in logs.told[0]
+    assert logs.squares[0] == pytest.approx(92 * (37 / 92) * (55 / 92))
+
+
+def test_all_kinds_of_tables_give_the_same_logs(written, tmp_path):
+    wanted = cells(read_logs(written(DECISIONS)))
+    frame = pandas.read_csv(io.StringIO(DECISIONS))
+    frame.to_parquet(tmp_path / "logs.parquet")
+    sources = [
+        written(DECISIONS.replace(",", "\t"), "logs.tsv"),
+        written(DECISIONS.replace(",", ";"), "semicolons.csv"),
+        written(DECISIONS.replace("\n", "\r\n"), "windows.csv"),
+        written(b"\xef\xbb\xbf" + DECISIONS.encode(), "mark.csv"),
+        written(gzip.compress(DECISIONS.encode()), "logs.csv.gz"),
+        written(DECISIONS.rstrip("\n"), "unended.csv"),
+        written(DECISIONS.replace("\n", "\n\n"), "blank.csv"),
+        written(DECISIONS.replace("red", '"red"').replace("1\n", "True\n").replace("0\n", "false\n"), "quoted.csv"),
+        tmp_path / "logs.parquet",
+        frame,
+        {name: frame[name].tolist() for name in frame},
+        frame.astype({"reward": bool, "arm": "category"}),
+    ]
+    for source in sources:
+        assert cells(read_logs(source)) == wanted, source
+
+
+def test_a_polars_frame_is_read():
+    polars = pytest.importorskip("polars")
+    frame = polars.read_csv(io.StringIO(DECISIONS))
+    assert cells(read_logs(frame))["spring", "red"] == (2, 1.0)
+
+
+def test_squares_of_rewards_far_from_zero_do_not_cancel(written, monkeypatch):
+    monkeypatch.setattr(tables, "BATCH", 7)
+    rng = np.random.default_rng(0)
+    reward = 1e8 + rng.normal(size=100)
+    logs = read_logs({"campaign": ["a"] * 100, "arm": ["x", "y"] * 50, "reward": reward})
+    assert logs.rewards == "real"
+    for arm in range(2):
+        own = reward[arm::2]
+        assert logs.squares[arm] == pytest.approx(((own - own.mean()) ** 2).sum(), rel=1e-6)
+
+
+def test_blocks_do_not_change_what_is_read(written, monkeypatch):
+    rng = np.random.default_rng(1)
+    lines = [f"{rng.integers(5)},{rng.integers(4)},{rng.normal():.3f}" for _ in range(500)]
+    path = written("campaign,arm,reward\n" + "\n".join(lines))
+    whole = read_logs(path)
+    monkeypatch.setattr(tables, "BLOCK", 64)
+    parts = read_logs(path)
+    assert list(cells(parts)) == list(cells(whole))
+    np.testing.assert_allclose(parts.total, whole.total, atol=1e-12)
+    np.testing.assert_allclose(parts.squares, whole.squares, rtol=1e-9)
+
+
+def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written):
+    bad = ["spring,,1", "spring,red", "spring,red,maybe", ",red,1", "spring,red,nan", "spring,red,inf"]
+    path = written(DECISIONS + "\n".join(bad) + "\n" + "autumn,red,0\n")
+    with pytest.raises(BadRequest) as caught:
+        read_logs(path)
+    message = str(caught.value)
+    assert message.startswith("6 of 12 rows cannot be read (line 7: the arm is missing; line 8: it must hold 3 fields")
+    assert "line 9: the reward must be a finite number, but is 'maybe'" in message
+    assert "line 11" in message
+    assert "line 12" not in message
+    assert "and 1 more" in message
+    assert "--skip-bad" in message
+    logs = read_logs(path, skip_bad=True)
+    assert cells(logs)["autumn", "red"] == (2, 1.0)
+    assert any(said.startswith("left out: 6 of 12 rows") for said in logs.told)
+
+
+def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(written):
+    path = written('campaign,arm,reward\n"two\nlines",red,1\nspring,blue,x\n')
+    with pytest.raises(BadRequest, match="line 4: the reward"):
+        read_logs(path)
+    assert ("two\nlines", "red") in cells(read_logs(path, skip_bad=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "sentence"),
+    [
+        ("", {}, "must name the columns"),
+        ("campaign,arm,reward\n", {}, "must hold a row"),
+        ("a,b,c\n1,2,3\n", {}, "a column must hold the campaign"),
+        ("campaign,arm,reward\n1,2,3\n", {"arm": "amr"}, "did you mean 'arm'"),
+        ("campaign,campaign,reward\n1,2,3\n", {}, "two are called 'campaign'"),
+        ("campaign,arm,n,successes\na,b,3,4\n", {}, "0 <= successes <= pulls, but are 4 and 3"),
+        ("campaign,arm,n,successes\na,b,3.5,1\n", {}, "whole numbers"),
+        ("campaign,arm,n,successes\na,b,0,0\n", {}, "must hold a decision"),
+        ("campaign,arm,n,wins\na,b,1,1\n", {"rewards": "real"}, "sums of 0 and 1"),
+        ("campaign,arm,n\na,b,1\n", {"pulls": "n"}, "no column holds successes"),
+        (DECISIONS + "spring,red,0.5\n", {"rewards": "binary"}, "line 7: the reward must be 0 or 1, but is 0.5"),
+        (DECISIONS + "spring,red,2\n", {"rewards": "unit"}, r"must be a number in \[0, 1\], but is 2"),
+        (DECISIONS, {"rewards": "odd"}, "one of binary, unit, real"),
+        ("campaign,arm,reward,propensity\na,b,1,0\n", {}, r"propensity must be in \(0, 1\], but is 0"),
+        ("campaign,arm,reward,x1\na,b,1,0\na,b,1,2\n", {}, "'x1' of arm 'b' changes from 0 to 2 in line 3"),
+        (b"PK\x03\x04" + bytes(range(256)) * 20, {}, "column"),
+    ],
+)
+def test_what_cannot_be_read_gives_a_sentence(written, content, options, sentence):
+    with pytest.raises(BadRequest, match=sentence):
+        read_logs(written(content), **options)
+
+
+def test_sources_that_are_no_tables_are_refused(tmp_path, written):
+    for source in (tmp_path, tmp_path / "none.csv", 5, None, [1, 2], written(b"PAR1nonsense", "x.parquet")):
+        with pytest.raises(BadRequest):
+            read_logs(source)
+    with pytest.raises(BadRequest, match="same length"):
+        read_logs({"campaign": [1, 2], "arm": [1], "reward": [1]})
+
+
+def test_a_truncated_gzip_file_gives_a_sentence(written):
+    data = gzip.compress(DECISIONS.encode() * 1000)
+    with pytest.raises(BadRequest, match="cannot be read"):
+        read_logs(written(data[: len(data) // 2], "logs.csv.gz"))
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(written, monkeypatch):
+    monkeypatch.setattr(tables, "BLOCK", 512)
+    monkeypatch.setattr(tables, "LONGEST", 1024)
+    with pytest.raises(BadRequest, match="longer than"):
+        read_logs(written("campaign,arm,reward\n" + "x" * 5000))
+
+
+def test_features_stand_beside_their_cells(written):
+    logs = read_logs(written("campaign,arm,reward,x1,x2\na,r,1,0.5,1\na,s,0,2,3\nb,r,1,7,1\na,r,0,0.5,1\n"))
+    assert logs.feature_names == ("x1", "x2")
+    assert logs.features.tolist() == [[0.5, 1], [2, 3], [7, 1]]
+    assert read_logs(written("campaign,arm,reward,x1\na,r,1,0\na,r,1,1\n"), features="").features is None
+
+
+def test_what_may_mislead_is_said(written):
+    told = read_logs(written("campaign,arm,reward\na,r,1\na,s,1\na,s,0\n")).told
+    assert any("a single campaign" in said for said in told)
+    assert any("1 of 2 arms were pulled only once (r)" in said for said in told)
+    told = read_logs(written("campaign,arm,reward\na,r,1\na,r,0\nb,r,1\nb,s,0\n")).told
+    assert any("1 campaigns have a single arm (a)" in said for said in told)
+
+
+def test_a_campaign_column_that_numbers_decisions_is_noticed(monkeypatch):
+    monkeypatch.setattr("banditune.logs.tally.MOST", 100)
+    table = {"campaign": list(range(200)), "arm": [0] * 200, "reward": [1] * 200}
+    with pytest.raises(BadRequest, match="number decisions"):
+        read_logs(table)
+
+
+def test_some_campaigns_can_be_taken_alone(written):
+    logs = read_logs(written(TOTALS)).of([1])
+    assert logs.campaigns == ("B",)
+    assert cells(logs) == {("B", "gum"): (107, 21.0), ("B", "control"): (105, 21.0)}
+    with pytest.raises(BadRequest):
+        logs.of([])
+
+
+FIELDS = st.one_of(
+    st.sampled_from(
+        ["a", "b", " a", "", "0", "1", "0.5", "-3", "1e3", "nan", "inf", "true", "False", "NA", "1_0", "é"]
+    ),
+    st.text(string.printable, max_size=4),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(FIELDS, min_size=3, max_size=3), min_size=1, max_size=12), st.integers(20, 200))
+def test_the_fast_way_and_the_slow_way_read_the_same(tmp_path, monkeypatch, rows, block):
+    with (tmp_path / "logs.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["campaign", "arm", "reward"], *rows])
+    monkeypatch.setattr(tables, "BLOCK", block)
+    slow_only = pytest.MonkeyPatch()
+    found = []
+    for fast in (True, False):
+        if not fast:
+            slow_only.setattr(tables, "arrow_reader", lambda *_: _odd)
+        try:
+            found.append(cells(read_logs(tmp_path / "logs.csv", skip_bad=True)))
+        except BadRequest as error:
+            found.append(str(error))
+    slow_only.undo()
+    assert found[0] == found[1]
+    expected = by_hand(rows)
+    if expected:
+        assert {key: (n, pytest.approx(t)) for key, (n, t) in expected.items()} == found[0]
+
+
+def _odd(data):
+    raise tables.Odd
+
+
+def by_hand(rows):
+    """The same sums, as plainly as can be."""
+    sums = defaultdict(lambda: (0, 0.0))
+    for campaign, arm, reward in rows:
+        word = reward.strip().lower()
+        try:
+            value = {"true": 1.0, "false": 0.0}.get(word)
+            value = (math.nan if "_" in word else float(word)) if value is None else value
+        except ValueError:
+            continue
+        if campaign.strip() and arm.strip() and abs(value) < 1e100:
+            pulls, total = sums[campaign.strip(), arm.strip()]
+            sums[campaign.strip(), arm.strip()] = pulls + 1, total + value
+    return dict(sums)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=300), st.sampled_from(["logs.csv", "logs.parquet", "logs.csv.gz"]), st.booleans())
+def test_any_bytes_give_logs_or_a_sentence(tmp_path, data, name, headed):
+    (tmp_path / name).write_bytes((b"campaign,arm,reward\n" if headed else b"") + data)
+    try:
+        assert isinstance(read_logs(tmp_path / name, skip_bad=True), Logs)
+    except BadRequest as error:
+        assert str(error).endswith(".")
