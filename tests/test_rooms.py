@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 
+import numpy as np
 import pytest
 
 import banditune as bt
@@ -100,9 +101,11 @@ def test_unknown_names_are_attribute_errors():
 @pytest.mark.parametrize(
     ("shelf", "kind"), [(every_policy(), Policy), (problems.SHELF, Problem), (tuners.SHELF, Tuner)]
 )
-def test_everything_on_a_shelf_is_made_without_arguments_described_and_explained(shelf, kind):
+def test_everything_on_a_shelf_is_made_described_and_explained(shelf, kind, tmp_path):
+    np.save(tmp_path / "rewards.npy", np.eye(3))
+    needed = {"mixture": [[(0.5, 0.4)]], "reward-table": [tmp_path / "rewards.npy"]}
     for name, make in shelf.items():
-        record = make([(0.5, 0.4)]) if name == "mixture" else make()
+        record = make(*needed.get(name, ()))
         assert isinstance(record, kind)
         assert record.name == name or name == "warm-up"
         assert described(record)["name"] == record.name

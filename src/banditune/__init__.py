@@ -12,7 +12,7 @@ _ROOMS = {
     "contracts": "BadRequest Enough Fault Found Goal Instances Parameter Play Policy Problem Range Setting Trial Tuner "
     "scalar",
     "streams": "bernoulli beta binomial exponential gamma_variate normal uniform",
-    "problems": "Bernoulli BetaRewards Gaussian Linear Logistic Mixture arm_problem warm_up",
+    "problems": "Bernoulli BetaRewards Gaussian Linear Logistic Mixture RewardTable arm_problem warm_up",
     "policies": "GLMTSL UCB1 UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson Greedy "
     "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",

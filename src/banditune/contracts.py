@@ -338,6 +338,8 @@ class Problem:
     names: Any = ()
     rewards: Any = "real"
     """What rewards can be: "binary", "unit" for [0, 1], or "real"."""
+    by_key: ClassVar[bool] = False
+    """Whether an instance is a function of its key, which `reward` knows too, so that `sample_at` makes it."""
 
     reward: Callable[..., Any]
 
@@ -359,6 +361,20 @@ class Problem:
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         """Draw `size` instances."""
         raise BadRequest(f"the problem {type(self).__name__} must define `sample(size, rng)`.")
+
+    def sample_at(self, keys: Integers) -> Instances:
+        """The instances with these keys, a row of two numbers each, where instances are functions of their keys."""
+        raise BadRequest(f"the problem {type(self).__name__} must define `sample_at(keys)`.")
+
+    @property
+    def longest(self) -> int | None:
+        """The longest horizon for which it has rewards, None if there is none."""
+        return None
+
+    @property
+    def only_regret(self) -> str | None:
+        """The one regret that makes sense, whichever is asked for; None where both do."""
+        return None
 
     def options(self) -> Sequence[float]:
         """Fixed numbers that `reward` finds in `instance.options`."""

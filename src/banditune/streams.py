@@ -28,8 +28,9 @@ REWARDS = 0
 UNSEEN = 1
 AGENT = 2
 PSEUDO = 3
+TABLES = 4
 """Kinds of draws, the lowest byte of an address: pulled rewards, the best arm's rewards on steps where it was not
-pulled, the agent's own draws, pseudo-rewards."""
+pulled, the agent's own draws, pseudo-rewards, tables of rewards and their rows."""
 
 
 class Stream(NamedTuple):

@@ -99,7 +99,11 @@ def instances(problem: Problem, seed: int, block: int) -> Instances:
     """Block `block` of the problem's instances."""
     sequence = np.random.SeedSequence(seed, spawn_key=(block & 0xFFFFFFFF, block >> 32))
     try:
-        drawn = problem.sample(BLOCK, np.random.Generator(np.random.Philox(sequence)))
+        drawn = (
+            problem.sample_at(keys_of(seed, block))
+            if problem.by_key
+            else problem.sample(BLOCK, np.random.Generator(np.random.Philox(sequence)))
+        )
         means = read_only(drawn.means)
         features = by_dimension(drawn.features, problem)
     except BadRequest:
@@ -121,6 +125,12 @@ def instances(problem: Problem, seed: int, block: int) -> Instances:
             f"{np.shape(np.array(drawn.features))}."
         )
     return Instances(means, features)
+
+
+def keys_of(seed: int, block: int) -> NDArray[np.int64]:
+    """The keys of a block's instances, a row each."""
+    runs = range(block * BLOCK, (block + 1) * BLOCK)
+    return np.array([loop.instance_key(seed, run) for run in runs], np.int64)  # type: ignore[no-untyped-call]
 
 
 def by_dimension(features: Any, problem: Problem) -> Floats:

@@ -8,6 +8,7 @@ from banditune.problems.beta import BetaRewards
 from banditune.problems.gaussian import Gaussian
 from banditune.problems.linear import Linear, Logistic
 from banditune.problems.own import OwnProblem, arm_problem
+from banditune.problems.table import RewardTable, reward_table
 
 SHELF: dict[str, Callable[..., Problem]] = {
     "bernoulli": Bernoulli,
@@ -16,6 +17,7 @@ SHELF: dict[str, Callable[..., Problem]] = {
     "linear": Linear,
     "logistic": Logistic,
     "mixture": Mixture,
+    "reward-table": reward_table,
     "warm-up": warm_up,
 }
 
@@ -28,6 +30,8 @@ __all__ = [
     "Logistic",
     "Mixture",
     "OwnProblem",
+    "RewardTable",
     "arm_problem",
+    "reward_table",
     "warm_up",
 ]

@@ -67,7 +67,7 @@ def job_of(
         problem,
         horizon,
         whole("seed", seed, 0),
-        one_of("regret", regret, ("expected", "realised")),
+        problem.only_regret or one_of("regret", regret, ("expected", "realised")),
         one_of("noise", noise, ("shared", "own")),
         checkpoints(at, horizon),
         bool(shortcut),
@@ -104,7 +104,13 @@ def problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:
     """A problem and a horizon, checked."""
     if not isinstance(problem, Problem):
         raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {problem!r}.")
-    return problem, whole("horizon", horizon, most=LONGEST)
+    horizon = whole("horizon", horizon, most=LONGEST)
+    if problem.longest is not None and horizon > problem.longest:
+        raise BadRequest(
+            f"`horizon <= {problem.longest}` must hold for the problem {problem.name!r}, which has rewards for "
+            f"so many steps, but got horizon={horizon}; lower it, or let steps draw rows with shuffled=True."
+        )
+    return problem, horizon
 
 
 def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:

@@ -1,0 +1,182 @@
+"""Tables in which the rewards of all arms at all steps are known: nothing is assumed about their distribution."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditune.checks import array_of, check_names
+from banditune.contracts import BadRequest, Floats, Instances, Integers, Problem, scalar, untold
+from banditune.streams import TABLES, philox
+
+HEAD = 3
+"""Numbers before the tables in the options: how many tables, how many rows, whether rows are drawn."""
+
+
+@scalar
+def table_of(tables, key0, key1):
+    """The number of an instance's table, a function of its key."""
+    word, _, _, _ = philox(0, 0, 0, TABLES, key0, key1)
+    return (word * int(tables)) >> 32
+
+
+@scalar
+def table_reward(instance, arm, pull, step, stream):
+    """What the arm pays at this step: the next row of the instance's table, or one drawn for this step and all arms."""
+    tables, rows = instance.options[0], int(instance.options[1])
+    row = int(step)
+    if instance.options[2] > 0.0:
+        word, _, _, _ = philox(row, 1, 0, TABLES + (stream.cursor[3] & ~255), stream.key0, stream.key1)
+        row = (word * rows) >> 32
+    place = (table_of(tables, stream.key0, stream.key1) * rows + row) * len(instance.means) + arm
+    return instance.options[HEAD + place]
+
+
+@dataclass(frozen=True)
+class RewardTable(Problem):
+    """Rewards of all arms at all steps are known: `tables` holds (tables, steps, arms) or a single table (steps, arms).
+
+    An instance is one of the tables, all equally likely, and its best arm the one with the highest sum. Rows are played in
+    their order; with `shuffled`, the usual way where there is a single table, every step draws a row, with replacement.
+    In their order, regret is always the realised one: what is known are rewards, not means.
+    """
+
+    tables: Any = field(repr=False, metadata={"told": False})
+    shuffled: Any = None
+    names: Any = ()
+    arms: int = field(default=0, init=False)
+    rows: int = field(default=0, init=False)
+    digest: str = field(default="", init=False)
+    rewards: str = field(default="real", init=False, metadata={"told": False})
+    _numbers: Any = untold()
+
+    name = "reward-table"
+    by_key = True
+    reward = staticmethod(table_reward)
+
+    def __post_init__(self) -> None:
+        tables = _checked(self.tables)
+        count, rows, arms = tables.shape
+        shuffled = count == 1 if self.shuffled is None else bool(self.shuffled)
+        numbers = np.concatenate([[count, rows, shuffled], tables.ravel()]).astype(np.float64)
+        unit = float(tables.min()) >= 0 and float(tables.max()) <= 1
+        binary = unit and bool((tables % 1 == 0).all())
+        for name, value in (
+            ("tables", None),
+            ("shuffled", shuffled),
+            ("names", check_names(self.names, arms)),
+            ("arms", arms),
+            ("rows", rows),
+            ("digest", hashlib.sha256(numbers.tobytes()).hexdigest()[:16]),
+            ("rewards", "binary" if binary else "unit" if unit else "real"),
+            ("_numbers", numbers),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __hash__(self) -> int:
+        return hash((self.digest, self.names))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RewardTable) and (self.digest, self.names) == (other.digest, other.names)
+
+    @property
+    def longest(self) -> int | None:
+        return None if self.shuffled else self.rows
+
+    @property
+    def only_regret(self) -> str | None:
+        return None if self.shuffled else "realised"
+
+    @property
+    def per_pull(self) -> bool:
+        return False
+
+    def sample_at(self, keys: Integers) -> Instances:
+        means = self._numbers[HEAD:].reshape(-1, self.rows, self.arms).mean(axis=1)
+        return Instances(means[[table_of(len(means), int(key0), int(key1)) for key0, key1 in keys]])
+
+    def options(self) -> Sequence[float]:
+        found: Sequence[float] = self._numbers
+        return found
+
+
+def _checked(tables: Any) -> Floats:
+    """Tables of finite numbers, as (tables, steps, arms)."""
+    found = array_of(tables)
+    found = found[None] if found.ndim == 2 else found
+    if found.ndim != 3 or 0 in found.shape or found.shape[2] < 2:
+        raise BadRequest(
+            "`tables` must hold a number for every step and arm, as (steps, arms) or (tables, steps, arms), two arms or "
+            f"more, but got shape {np.shape(found)}."
+        )
+    if not np.isfinite(found).all():
+        table, row, arm = map(int, np.argwhere(~np.isfinite(found))[0])
+        raise BadRequest(
+            f"rewards must be finite numbers, but arm {arm} has another in row {row} of table {table}. If only the reward "
+            "of the arm that was chosen is known, the table is a log: fit a problem to it."
+        )
+    if found.shape[1] >= 2**31 or len(found) >= 2**31:
+        raise BadRequest(f"tables must have below 2^31 rows, but the shape is {found.shape}.")
+    return found
+
+
+def reward_table(file: Any, shuffled: Any = None, column: Any = None) -> RewardTable:
+    """Rewards of all arms at all steps from a file, a column per arm; `column`, if told, tells tables apart."""
+    path = Path(str(file))
+    if path.suffix == ".npy":
+        try:
+            return RewardTable(np.load(path, allow_pickle=False), _flag(shuffled))
+        except (OSError, ValueError) as error:
+            raise BadRequest(f"{str(path)!r} must be an array in a .npy file, but cannot be read: {error}.") from error
+    names, cells = _read(path)
+    if column is None:
+        return RewardTable(_numbers(path, names, cells), _flag(shuffled), names)
+    if str(column) not in names:
+        raise BadRequest(f"the column of the tables must be one of {', '.join(names)}, but got {column!r}.")
+    place = names.index(str(column))
+    groups: dict[str, list[list[str]]] = {}
+    for row in cells:
+        groups.setdefault(row[place], []).append(row[:place] + row[place + 1 :])
+    if len({len(group) for group in groups.values()}) > 1:
+        sizes = sorted({len(group) for group in groups.values()})
+        raise BadRequest(
+            f"all tables must have as many rows, but in {str(path)!r} they have {sizes[0]} to {sizes[-1]}."
+        )
+    names = names[:place] + names[place + 1 :]
+    return RewardTable([_numbers(path, names, group) for group in groups.values()], _flag(shuffled), names)
+
+
+def _flag(told: Any) -> Any:
+    """True or false, however it was written."""
+    word = str(told).lower()
+    return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(word)
+
+
+def _read(path: Path) -> tuple[list[str], list[list[str]]]:
+    import csv
+
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadRequest(
+            f"a table of rewards must be a .csv or .npy file, but {str(path)!r} cannot be read."
+        ) from error
+    if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
+        raise BadRequest(f"{str(path)!r} must have a line of names and rows of as many numbers.")
+    return [name.strip() for name in rows[0]], rows[1:]
+
+
+def _numbers(path: Path, names: Sequence[str], rows: list[list[str]]) -> Floats:
+    try:
+        return np.array(rows, dtype=np.float64)
+    except ValueError as error:
+        raise BadRequest(
+            f"every cell of {str(path)!r} must be a number, but: {error}. The columns are {', '.join(names)}; name the one "
+            "that tells tables apart with column=NAME."
+        ) from error
