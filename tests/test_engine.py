@@ -99,8 +99,9 @@ ALIKE = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy")
 def in_turn():
     """One problem for every policy, such that every problem comes up, without a mark; the rest marked as slow."""
     tried = dict.fromkeys(SMALL, 0)
-    for policy in POLICIES:
-        problems = [problem for known, problem in PAIRS if known == policy]
+    choices = {policy: [problem for known, problem in PAIRS if known == policy] for policy in POLICIES}
+    # Those that can play few problems choose first.
+    for policy, problems in sorted(choices.items(), key=lambda choice: len(choice[1])):
         rarest = None if policy in ALIKE else min(problems, key=lambda problem: tried[problem])
         for problem in problems:
             usual = problem == rarest
