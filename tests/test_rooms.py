@@ -26,12 +26,12 @@ BELOW = {
     "tuners": {"contracts", "results"},
     "engine": {"contracts", "streams"},
     "exact": {"contracts", "streams", "checks", "results", "problems", "policies", "engine"},
-    "study": {"contracts", "results", "engine", "tuners", "exact"},
+    "study": {"contracts", "results", "problems", "engine", "tuners", "exact"},
     "logs": {"contracts", "results", "checks", "problems"},
     "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},
     "shelf": {"contracts", "policies", "problems", "tuners", "exact"},
-    "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "paper", "report", "shelf"},
+    "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "logs", "paper", "report", "shelf"},
     "__main__": {"cli"},
 }
 

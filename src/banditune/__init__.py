@@ -18,10 +18,10 @@ _ROOMS = {
     "sample_scores",
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Reproduction Spread Tally Tuning "
-    "from_json load",
-    "study": "compare curve exact_regret lower_bound optimum simulate tune",
-    "logs": "Logs read_logs",
+    "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Reproduction Spread Strain "
+    "Stress Tally Tuning from_json load",
+    "study": "compare curve exact_regret lower_bound optimum simulate stress tune",
+    "logs": "Logs Prior read_logs read_prior write_prior",
     "paper": "reproduce",
     "report": "plot report text",
 }

@@ -31,7 +31,10 @@ Policies = Annotated[
     list[str], typer.Option("--policy", metavar="NAME", help=f"A policy, as for tune; give it twice or more; {OWN}.")
 ]
 Problem = Annotated[
-    str, typer.Option(metavar="NAME", help=f"Problem from the shelf, e.g. bernoulli, options as beta:v=8; {OWN}.")
+    str,
+    typer.Option(
+        metavar="NAME", help=f"Problem from the shelf, e.g. bernoulli, options as beta:v=8; FILE.toml; {OWN}."
+    ),
 ]
 Tuner = Annotated[str, typer.Option(metavar="NAME", help="Tuner from the shelf, options as notes:precision=0.05.")]
 Arms = Annotated[int | None, typer.Option(help="Number of arms.")]
@@ -49,6 +52,7 @@ Prior = Annotated[
 Means = Annotated[str | None, typer.Option(metavar="ROWS", help="Mean rewards for the mixture, rows as '.6,.4;.4,.6'.")]
 Names = Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the arms.")]
 Horizon = Annotated[int, typer.Option(help="Steps in a run.")]
+Steps = Annotated[int | None, typer.Option("--horizon", show_default="the problem file's", help="Steps in a run.")]
 Budget = Annotated[int, typer.Option(help="Simulated runs that the search may spend.")]
 Spend = Annotated[
     int | None, typer.Option("--budget", show_default="1000", help="Simulated runs that the search may spend.")
@@ -92,6 +96,9 @@ Floor = Annotated[
     typer.Option(
         "--floor/--no-floor", show_default="where it takes seconds", help="Say what no policy can go below, if known."
     ),
+]
+Stressed = Annotated[
+    bool, typer.Option("--stress", help="Say what the answer loses if another problem comes than was expected.")
 ]
 Left = Annotated[int | None, typer.Option(help="Rounds left.")]
 Discount = Annotated[float | None, typer.Option(help="What a reward is worth a round later, instead of rounds left.")]
@@ -144,7 +151,7 @@ def _root(
 def tune(
     policy: Policy,
     problem: Problem,
-    horizon: Horizon,
+    horizon: Steps = None,
     arms: Arms = None,
     dims: Dims = None,
     features: Features = None,
@@ -166,6 +173,7 @@ def tune(
     device: Device = "cpu",
     curve: Drawn = False,
     floor: Floor = None,
+    stress: Stressed = False,
     ledger: Ledger = None,
     json: Json = False,
     output: Output = None,
@@ -176,12 +184,15 @@ def tune(
     from banditune import study
 
     def work(progress: Any) -> Any:
+        made, steps = expected(
+            problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
+        )
         return study.tune(
-            *both_named(policy, problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
-            tuner_named(tuner), horizon=horizon, budget=budget, within=None if within is None else share_of(within),
+            policy_named(policy, made), made, tuner_named(tuner), horizon=steps,
+            budget=budget, within=None if within is None else share_of(within),
             confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
             regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=curve or plot is not None,
-            floor=floor, ledger=ledger, progress=progress,
+            floor=floor, stress=stress, ledger=ledger, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
@@ -191,7 +202,7 @@ def tune(
 def curve(
     policy: Policy,
     problem: Problem,
-    horizon: Horizon,
+    horizon: Steps = None,
     arms: Arms = None,
     dims: Dims = None,
     features: Features = None,
@@ -217,9 +228,12 @@ def curve(
     from banditune.shelf import parsed
 
     def work(progress: Any) -> Any:
+        made, steps = expected(
+            problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
+        )
         return study.curve(
-            *both_named(policy, problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
-            None if values is None else parsed(values), horizon=horizon, runs=runs, seed=seed, regret=regret,
+            policy_named(policy, made), made, None if values is None else parsed(values), horizon=steps,
+            runs=runs, seed=seed, regret=regret,
             noise=noise, jobs=jobs, shortcut=shortcut, device=device, ledger=ledger, progress=progress,
         )  # fmt: skip
 
@@ -230,7 +244,7 @@ def curve(
 def compare(
     policies: Policies,
     problem: Problem,
-    horizon: Horizon,
+    horizon: Steps = None,
     arms: Arms = None,
     dims: Dims = None,
     features: Features = None,
@@ -256,14 +270,16 @@ def compare(
     """Tune several policies and judge them on the same fresh instances."""
     from banditune import study
 
-    made = problem_named(problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names)
+    made, steps = expected(
+        problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
+    )
 
     def work(progress: Any) -> Any:
         return study.compare(
             [policy_named(policy, made) for policy in policies],
             made,
             tuner_named(tuner),
-            horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
+            horizon=steps, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
             shortcut=shortcut, device=device, floor=floor, ledger=ledger, progress=progress,
         )  # fmt: skip
 
@@ -540,9 +556,23 @@ def both_named(policy: str, problem: str, **options: Any) -> tuple[Any, Any]:
     return policy_named(policy, made), made
 
 
+def expected(name: str, horizon: int | None, **options: Any) -> tuple[Any, int]:
+    """A problem by its name, and the horizon that was told or that stands in the problem's file."""
+    from banditune.contracts import BadRequest
+    from banditune.logs import read_prior
+
+    known = read_prior(name).horizon if horizon is None and name.endswith(".toml") else None
+    steps = known if horizon is None else horizon
+    if steps is None:
+        raise BadRequest("the number of steps in a run must be told; give it as --horizon.")
+    return problem_named(name, **options), steps
+
+
 def problem_named(name: str, **options: Any) -> Any:
     """A problem by its name on the shelf, or from a user's file."""
+    from banditune.contracts import BadRequest
     from banditune.contracts import Problem as Kind
+    from banditune.logs import read_prior
     from banditune.problems import SHELF
     from banditune.shelf import matrix_from, parsed, pick
 
@@ -551,7 +581,12 @@ def problem_named(name: str, **options: Any) -> Any:
     told = {key: parsed(value) if isinstance(value, str) else value for key, value in options.items()}
     if options.get("names"):
         told["names"] = options["names"].split(",")
-    return pick("problem", name, SHELF, Kind, {key: value for key, value in told.items() if value is not None})
+    told = {key: value for key, value in told.items() if value is not None}
+    if not name.endswith(".toml"):
+        return pick("problem", name, SHELF, Kind, told)
+    if told:
+        raise BadRequest(f"a problem from a file takes no --{next(iter(told))}; write it into {name}.")
+    return read_prior(name).problem
 
 
 def tuner_named(name: str) -> Any:

@@ -369,6 +369,69 @@ class Bound(Record):
 
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
+class Strain(Record):
+    """A tuned value where another problem came than was expected, told in `words`.
+
+    `loss` is its `regret` there minus `best_regret`, that of the value tuned for what came, paired; `theory` is theory's.
+    """
+
+    words: str
+    problem: Mapping[str, Any]
+    horizon: int
+    regret: Estimate
+    best: float
+    best_regret: Estimate
+    loss: Estimate
+    theory: Estimate
+
+    @property
+    def share(self) -> float:
+        """The loss as a share of what the best value loses."""
+        return self.loss.mean / max(abs(self.best_regret.mean), 1e-300)
+
+    @property
+    def verdict(self) -> str:
+        """In a word: fragile where it surely loses a quarter more than the best, worse than theory where it surely is."""
+        if self.regret.mean > self.theory.mean and self.loss.low > 0.25 * self.best_regret.mean:
+            return "worse than theory"
+        if self.loss.low > 0.25 * self.best_regret.mean:
+            return "fragile"
+        return "fine" if self.loss.high < 0.25 * self.best_regret.mean else "unclear"
+
+    def __repr__(self) -> str:
+        return f"{self.words}: {self.share:+.0%} of {self.best_regret.mean:.4g} ({self.verdict})"
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Stress(Record):
+    """What a tuned value loses where something else comes than was expected: a `Strain` for each such problem.
+
+    The first strain is the expected problem itself.
+    """
+
+    params: Mapping[str, float]
+    strains: tuple[Strain, ...]
+    budget: int
+    validated: int
+    setup: Setup
+
+    @property
+    def worst(self) -> Strain:
+        """The strain with the largest loss, as a share."""
+        return max(self.strains, key=lambda strain: strain.share)
+
+    def to_pandas(self) -> Any:
+        """A row per strain."""
+        rows: dict[str, Any] = {"words": [strain.words for strain in self.strains]}
+        for name in ("regret", "best_regret", "loss", "theory"):
+            rows[name] = [getattr(strain, name).mean for strain in self.strains]
+        rows |= {"loss_se": [strain.loss.se for strain in self.strains], "share": [s.share for s in self.strains]}
+        return frame(rows | {"verdict": [strain.verdict for strain in self.strains]})
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
 class Tuning(Record):
     """A tuned policy. `regret`, `theory` and `gain` come from fresh instances that the search did not see.
 
@@ -376,7 +439,7 @@ class Tuning(Record):
     `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
     none was wanted; `warnings` are sentences about what may mislead; `floor` is what no policy can go below, where known;
     `spread` and `theory_spread` tell how the regrets of the fresh runs are spread; `validate` is how many such runs were
-    asked for, None if it was left to the verb.
+    asked for, None if it was left to the verb; `stress` tells what is lost if the problem is another one, where asked for.
     """
 
     params: Mapping[str, float]
@@ -398,6 +461,7 @@ class Tuning(Record):
     spread: Spread | None = None
     theory_spread: Spread | None = None
     validate: int | None = None
+    stress: Stress | None = None
 
     def to_pandas(self) -> Any:
         """A row per trial and value."""

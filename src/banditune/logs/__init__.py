@@ -1,6 +1,7 @@
 """Past logs: read them, fit problems to them."""
 
+from banditune.logs.prior import Prior, read_prior, write_prior
 from banditune.logs.read import read_logs
 from banditune.logs.record import Logs, logs_of
 
-__all__ = ["Logs", "logs_of", "read_logs"]
+__all__ = ["Logs", "Prior", "logs_of", "read_logs", "read_prior", "write_prior"]

@@ -32,6 +32,7 @@ def _(result: Tuning) -> str | None:
         "validate": result.validate,
         "curve": result.curve is not None,
         "floor": result.floor is not None,
+        "stress": result.stress is not None,
     }
     return joined("tune", [spec(result.setup.policy)], result.setup, told)
 
@@ -78,6 +79,8 @@ def unusual(setup: Setup) -> dict[str, Any]:
 
 def spec(made: Mapping[str, Any]) -> str | None:
     """A policy, problem or tuner as the command line takes it, ucb1:noise=0.5; None if it cannot be told there."""
+    if "digest" in made:  # made from a file that nobody knows
+        return None
     pieces = []
     for name, value in made.items():
         if name == "name" or value is None or value in ([], ()):

@@ -11,6 +11,7 @@ from banditune.contracts import BadRequest
 from banditune.report import points, repeat
 from banditune.report.points import Plot, percent, told
 from banditune.report.tables import (
+    STRAIN_HEAD,
     below,
     cells,
     headline,
@@ -19,11 +20,25 @@ from banditune.report.tables import (
     policy_words,
     problem_words,
     settings,
+    strain_rows,
+    strain_verdict,
     surely,
     sureness,
     verdict,
 )
-from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Record, Setup, Spread, Tuning, student_quantile
+from banditune.results import (
+    TAIL,
+    Comparison,
+    Curve,
+    Estimate,
+    Floor,
+    Record,
+    Setup,
+    Spread,
+    Stress,
+    Tuning,
+    student_quantile,
+)
 
 SHOWN = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Quantiles that the table shows."""
@@ -82,6 +97,7 @@ def _(result: Tuning) -> Story:
             estimates(result),
         ),
         *(curve_numbers(result.curve) if result.curve else ()),
+        *(stress_parts(result.stress) if result.stress else ()),
         *spread_parts([("tuned", result.spread), ("theory", result.theory_spread)]),
         *again(result),
         Part(
@@ -97,6 +113,30 @@ def _(result: Tuning) -> Story:
     ]
     answer = f"{settings(result.params)} loses {number(result.regret.mean)} on average, {verdict(result)}."
     return Story(headline(result.setup), answer, tuple(tuning_figures(result, floor)), tuple(parts))
+
+
+def stress_parts(stress: Stress) -> Iterator[Part]:
+    """What is lost where something else comes than was expected."""
+    words = strain_verdict(stress)
+    yield Part(
+        "If something else comes",
+        (
+            f"{words[0].upper()}{words[1:]}.",
+            f"Each of these problems was tuned again, with {stress.budget:,} runs; then the value, the one tuned there and "
+            f"theory's were played on the same {stress.validated:,} fresh instances. The loss is a paired difference; "
+            "fragile means that it is surely above a quarter of what the best value loses.",
+        ),
+        table=Table(STRAIN_HEAD, tuple(strain_rows(stress))),
+    )
+
+
+@story.register
+def _(result: Stress) -> Story:
+    words = strain_verdict(result)
+    worst = result.worst
+    figures = (("largest loss", f"{worst.share:+.0%}", worst.words),)
+    parts = (*stress_parts(result), provenance(result, result.setup))
+    return Story(headline(result.setup), f"{words[0].upper()}{words[1:]}.", figures, parts)
 
 
 def known(result: Tuning) -> Iterator[str]:

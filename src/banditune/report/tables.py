@@ -18,6 +18,7 @@ from banditune.results import (
     Optimum,
     Record,
     Setup,
+    Stress,
     Tuning,
     student_quantile,
 )
@@ -55,12 +56,62 @@ def _(result: Tuning) -> str:
             "",
             *below(result.floor),
             *surely(result),
+            *((*strain_lines(result.stress), "") if result.stress else ()),
             *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}, {result.spent:,} of {result.budget:,} runs; "
             f"validation: {result.validated:,} fresh instances, paired; {result.setup.regret} regret, "
             f"seed {result.setup.seed}{place(result.setup)}",
         ]
     )
+
+
+@text.register
+def _(result: Stress) -> str:
+    return "\n".join([headline(result.setup), "", *strain_lines(result)])
+
+
+STRAIN_HEAD = ("what if", "regret", "tuned for that", "its regret", "loss", "std. error", "share", "theory", "")
+
+
+def strain_rows(stress: Stress) -> Iterator[tuple[str, ...]]:
+    """What a tuned value loses where something else comes, a row for each."""
+    for strain in stress.strains:
+        yield (
+            strain.words,
+            number(strain.regret.mean),
+            number(strain.best),
+            number(strain.best_regret.mean),
+            number(strain.loss.mean),
+            number(strain.loss.se),
+            f"{strain.share:+.0%}",
+            number(strain.theory.mean),
+            strain.verdict,
+        )
+
+
+def strain_lines(stress: Stress) -> Iterator[str]:
+    """The same as a table below a sentence."""
+    yield f"{strain_verdict(stress)}:"
+    yield ""
+    yield table([STRAIN_HEAD, *strain_rows(stress)])
+
+
+def strain_verdict(stress: Stress) -> str:
+    """Whether a tuned value holds where something else comes."""
+    broken = [strain for strain in stress.strains if strain.verdict in ("fragile", "worse than theory")]
+    value = settings(stress.params)
+    if not broken:
+        return f"if something else comes than was expected, {value} surely loses a quarter more than the best nowhere"
+    worst = max(broken, key=lambda strain: strain.share)
+    return (
+        f"{value} is fragile in {len(broken)} of {len(stress.strains) - 1} cases in which something else comes than was "
+        f"expected, most with {worst.words}, where it loses {strain_times(worst.share)} the best"
+    )
+
+
+def strain_times(share: float) -> str:
+    """So many times, or so many percent more than."""
+    return f"{1 + share:.1f} times as much as" if share >= 1 else f"{share:.0%} more than"
 
 
 def surely(result: Tuning) -> Iterator[str]:

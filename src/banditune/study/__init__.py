@@ -1,6 +1,7 @@
 """The verbs: ask tuners, call the engine, keep the record."""
 
 from banditune.study.known import exact_regret, lower_bound, optimum
+from banditune.study.trust import stress
 from banditune.study.verbs import compare, curve, simulate, tune
 
-__all__ = ["compare", "curve", "exact_regret", "lower_bound", "optimum", "simulate", "tune"]
+__all__ = ["compare", "curve", "exact_regret", "lower_bound", "optimum", "simulate", "stress", "tune"]

@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from banditune.contracts import (
-    SPEND,
     BadRequest,
-    Enough,
-    Fault,
     Floats,
-    Found,
-    Goal,
     Policy,
     Problem,
     Range,
-    Trial,
     Tuner,
     described,
     label,
 )
 from banditune.engine.run import Job
-from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, TrialResult, Tuning, frozen
+from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
 from banditune.study.player import Player
+from banditune.study.search import FRESH, Progress, Told, goal_of, jobs_of, search, seconds, tuner_of
+from banditune.study.trust import expected_and_others, strained
 from banditune.study.unimodal import check_unimodal
-from banditune.tuners import TwoPart
-
-Progress = Callable[[int, int], None]
-"""Told (runs done, runs in all) as work goes on."""
-
-FRESH = LARGEST
-"""Validation plays instances from this number on; no search gets that far."""
 
 PILOT, LEAST, MOST = 250, 1000, 4000
 """So many instances tell how many validation needs, at least and at most; they are not part of it."""
@@ -48,6 +36,9 @@ KNOWN = {"gain": 0.03, "regret": 0.05}
 
 CURVE = 1000
 """Instances on which the curve of a tuning is drawn, at most."""
+
+STRESSED = 1000
+"""Runs with which each of the problems that may come instead is tuned."""
 
 GRID = 17
 DENSER = (8, 8)
@@ -87,8 +78,8 @@ def simulate(
     )
     params = rows(job, values)
     first, runs = whole("first", first, 0, 2 * LARGEST), whole("runs", runs)
-    told = _Told(progress, len(params) * runs)
-    with Player(_jobs(jobs), ledger, exact=True) as player:
+    told = Told(progress, len(params) * runs)
+    with Player(jobs_of(jobs), ledger, exact=True) as player:
         out = player.play(job, params, range(first, first + runs), progress=told)
     return out[:, :, 0] if at is None else out
 
@@ -119,7 +110,7 @@ def curve(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
     runs = whole("runs", runs, 2)
-    with Player(_jobs(jobs), ledger) as player:
+    with Player(jobs_of(jobs), ledger) as player:
         return _curve(job, values, range(runs), player, progress)
 
 
@@ -134,7 +125,7 @@ def _curve(job: Job, values: Any, runs: range, player: Player, progress: Progres
         table, regrets = _refined(job, among, runs, player, progress)
     else:
         given = np.unique(rows(job, values))
-        told = _Told(progress, len(given) * len(runs))
+        told = Told(progress, len(given) * len(runs))
         table, regrets = given, player.play(job, given[:, None], runs, progress=told)[:, :, 0]
     mean = regrets.mean(axis=1)
     best = int(mean.argmin())
@@ -158,7 +149,7 @@ def _curve(job: Job, values: Any, runs: range, player: Player, progress: Progres
 
 def _refined(job: Job, among: Range, runs: range, player: Player, progress: Progress | None) -> tuple[Floats, Floats]:
     """An even grid, then more values where the curve bends most, at the centre of the intervals there."""
-    told = _Told(progress, (GRID + sum(DENSER)) * len(runs))
+    told = Told(progress, (GRID + sum(DENSER)) * len(runs))
     units = np.linspace(0, 1, GRID)
     regrets: dict[float, Floats] = {}
     for more in (*DENSER, 0):
@@ -210,6 +201,7 @@ def tune(
     device: str = "cpu",
     curve: bool = False,
     floor: bool | None = None,
+    stress: bool = False,
     ledger: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
@@ -220,13 +212,14 @@ def tune(
     `max_time` seconds are spent. Afterwards the answer and theory's value are played on fresh instances, the same for
     both: what is reported was not seen by the search. There are `validate` of them, or as many as it takes to know the gain
     to a few percent. With `curve`, the regret curve is drawn on fresh instances too. The `floor` under all policies is
-    computed where that takes seconds; True asks for it in any case. A `ledger` is a file that keeps every regret as it
-    comes: a tuning that was interrupted goes on from there, to the same result.
+    computed where that takes seconds; True asks for it in any case. With `stress`, the answer is also played where other
+    problems come than this one, each of which is tuned again (see `bt.stress`). A `ledger` is a file that keeps every
+    regret as it comes: a tuning that was interrupted goes on from there, to the same result.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
-    tuner = _tuner(tuner)
+    tuner = tuner_of(tuner)
     among = only_range(job)
     validate = None if validate is None else whole("validate", validate, 2)
     goal = goal_of(tuner, budget, within, confidence, max_budget, max_time)
@@ -236,9 +229,9 @@ def tune(
         budget = whole("max_budget", 100_000 if max_budget is None else max_budget)
     below = floor_of(problem, job.horizon, floor)  # before the work: it may be refused
     drawn = (GRID + sum(DENSER)) * min(validate or LEAST, CURVE) if curve else 0
-    told = _Told(progress, budget, later=2 * (validate or LEAST) + drawn)
-    with Player(_jobs(jobs), ledger) as player:
-        answer, trials = _search(job, tuner, among, budget, player, told, goal, seconds(max_time))
+    told = Told(progress, budget, later=2 * (validate or LEAST) + drawn)
+    with Player(jobs_of(jobs), ledger) as player:
+        answer, trials = search(job, tuner, among, budget, player, told, goal, seconds(max_time))
         told.later = drawn
         first, (tuned, theory) = _validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
         picture = None
@@ -247,6 +240,13 @@ def tune(
             told.later = 0
             told.expect(drawn)
             picture = _curve(job, None, range(FRESH, FRESH + min(len(tuned), CURVE)), player, told.part(drawn))
+        strain = None
+        if stress:
+            asked = expected_and_others(job)
+            runs = validate or LEAST
+            told.later = 0
+            told.expect(len(asked) * (STRESSED + 3 * runs))
+            strain = strained(job, answer.value, asked, tuner, STRESSED, runs, player, told)
     belief = answer.belief
     return Tuning(
         {among.name: answer.value},
@@ -268,85 +268,11 @@ def tune(
         spread=Spread.of(tuned, first),
         theory_spread=Spread.of(theory, first),
         validate=validate,
+        stress=strain,
     )
 
 
-def _search(
-    job: Job,
-    tuner: Tuner,
-    among: Range,
-    budget: int,
-    player: Player,
-    told: _Told,
-    goal: Goal = SPEND,
-    most: float = math.inf,
-) -> tuple[Found, tuple[TrialResult, ...]]:
-    """Run the tuner's generator: every trial plays instances that no trial before it played."""
-    search = tuner.search(among, budget, goal) if tuner.aims else tuner.search(among, budget)  # type: ignore[call-arg]
-    trials: list[TrialResult] = []
-    first = 0
-    began = 0.0
-    try:
-        trial: Trial = next(search)
-        while True:
-            params = np.array(trial.values)[:, None]
-            check_trial(tuner, trial)
-            if isinstance(trial.size, int | np.integer):
-                runs = range(first, first + trial.size)
-                regrets: Any = player.play(job, params, runs, progress=told)[:, :, 0]
-                first += int(trial.size)
-            else:
-                each = player.play_each(job, params, trial.size, first, progress=told)
-                regrets = [row[:, 0] for row in each]
-                first += sum(trial.size)
-            trials.append(TrialResult.of(trial.values, regrets))
-            began = began or time.monotonic()  # compiling does not count
-            if goal.within is not None:
-                told.expect(min(first, budget - first))  # nobody knows: as much again
-            late = time.monotonic() - began > most
-            trial = search.throw(Enough(regrets)) if late else search.send(regrets)
-    except StopIteration as answer:
-        found = answer.value if isinstance(answer.value, Found) else Found(float(answer.value), None)
-        return found, tuple(trials)
-
-
-def seconds(max_time: Any) -> float:
-    """How long a search may take."""
-    if max_time is None:
-        return math.inf
-    if isinstance(max_time, bool) or not isinstance(max_time, int | float) or not max_time > 0:
-        raise BadRequest(f"`max_time > 0` must hold, in seconds, but got max_time={max_time!r}.")
-    return float(max_time)
-
-
-def check_trial(tuner: Tuner, trial: Trial) -> None:
-    """Whether a tuner's question can be answered."""
-    same = isinstance(trial.size, int | np.integer)
-    sizes: Any = [trial.size] * len(trial.values) if same else trial.size
-    if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
-        raise Fault(f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}.")
-
-
-def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget: Any, max_time: Any) -> Goal:
-    """How sure the search must be, and of what."""
-    for name, limit in (("max_time", max_time), ("within", within)):
-        if limit is not None and not tuner.aims:
-            raise BadRequest(f"`{name}` needs a tuner that knows how sure it is, such as TwoPart(), but got {tuner}.")
-    if within is not None and budget is not None:
-        raise BadRequest(
-            "either `budget` or `within` can be wanted, but got both; use `max_budget` to bound the search."
-        )
-    if within is None and max_budget is not None:
-        raise BadRequest("`max_budget` bounds a search that is told `within`, but got none; use `budget`.")
-    for name, share, top in (("within", within, 1.0), ("confidence", confidence, 0.99)):
-        if share is not None and (
-            isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= top
-        ):
-            raise BadRequest(f"`0 < {name} <= {top:g}` must hold (2% is 0.02), but got {name}={share!r}.")
-    return Goal(None if within is None else float(within), float(confidence))
-
-
-def _validated(job: Job, params: Floats, size: int | None, player: Player, told: _Told) -> tuple[int, Floats]:
+def _validated(job: Job, params: Floats, size: int | None, player: Player, told: Told) -> tuple[int, Floats]:
     """Regrets of a value and of theory's on the same fresh instances, (2, instances), and the first instance's number.
 
     With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
@@ -424,7 +350,7 @@ def compare(
     the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together. A
     `ledger` keeps the regrets, as in `tune`.
     """
-    tuner = _tuner(tuner)
+    tuner = tuner_of(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
     if not isinstance(policies, Sequence) or len(policies) < 2:
         raise BadRequest(f"`policies` must be two policies or more, but got {policies!r}.")
@@ -436,18 +362,18 @@ def compare(
     ]
     tunable = [len(ranges(job)) == 1 for job in todo]
     below = floor_of(problem, todo[0].horizon, floor)
-    told = _Told(progress, budget * sum(tunable) + 2 * validate * len(todo))
+    told = Told(progress, budget * sum(tunable) + 2 * validate * len(todo))
     for job, can in zip(todo, tunable, strict=True):
         if can:
             next(tuner.search(only_range(job), budget))  # complaints about the budget come before the work
     fresh = range(FRESH, FRESH + validate)
     names = _distinct([label(job.policy) for job in todo])
     found = []
-    with Player(_jobs(jobs), ledger) as player:
+    with Player(jobs_of(jobs), ledger) as player:
         for place, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
             params, spent = theory_row(job), 0
             if can:
-                answer, trials = _search(job, tuner, only_range(job), budget, player, told)
+                answer, trials = search(job, tuner, only_range(job), budget, player, told)
                 params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
             both = np.array([params, theory_row(job)])
             tuned, theory = player.play(job, both, fresh, first_row=2 * place, progress=told)[:, :, 0]
@@ -479,44 +405,3 @@ def _distinct(names: list[str]) -> list[str]:
         name if names.index(name) == place else f"{name} ({names[: place + 1].count(name)})"
         for place, name in enumerate(names)
     ]
-
-
-def _tuner(tuner: Any) -> Tuner:
-    if tuner is None:
-        return TwoPart()
-    if not isinstance(tuner, Tuner):
-        raise BadRequest(f"`tuner` must be a tuner such as TwoPart(), but got {tuner!r}.")
-    return tuner
-
-
-def _jobs(jobs: Any) -> int | None:
-    return None if jobs is None else whole("jobs", jobs)
-
-
-class _Told:
-    """Adds up finished runs for a progress bar: those that are expected now, and those that come `later`."""
-
-    def __init__(self, progress: Progress | None, total: int, later: int = 0) -> None:
-        self.progress = progress
-        self.done = 0
-        self.later = later
-        self.expect(total)
-
-    def expect(self, runs: int) -> None:
-        """So many runs are next."""
-        self.total = self.done + runs
-
-    def __call__(self, runs: int) -> None:
-        self.done += runs
-        if self.progress:
-            self.progress(min(self.done, self.total), self.total + self.later)
-
-    def part(self, runs: int) -> Progress:
-        """Progress of a piece of the work that is `runs` runs long."""
-        before = self.done
-
-        def told(done: int, total: int) -> None:
-            self.done = before + round(runs * done / total)
-            self(0)
-
-        return told

@@ -1,0 +1,108 @@
+"""Problems beside a problem: what would be expected if the expectation were wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from banditune.checks import as_tuples, columns
+from banditune.contracts import Floats, Problem
+from banditune.problems.bernoulli import Bernoulli, Mixture
+from banditune.problems.beta import BetaRewards
+from banditune.problems.gaussian import Gaussian
+from banditune.problems.linear import Linear, Logistic
+
+HALF, TWICE = 0.5, 2.0
+MOST = 0.95
+"""A spread of means in [0, 1] stays below this share of the largest that their mean allows."""
+
+
+@singledispatch
+def variants(problem: Problem) -> Iterator[tuple[str, Problem]]:
+    """Other problems, in words: means shifted by a standard deviation, their spread halved and doubled, other arms."""
+    yield from ()
+
+
+@variants.register(Bernoulli)
+@variants.register(BetaRewards)
+def _(problem: Bernoulli | BetaRewards) -> Iterator[tuple[str, Problem]]:
+    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+        a, b = columns(problem.prior)
+        mean = a / (a + b)
+        sd = np.sqrt(mean * (1 - mean) / (a + b + 1))
+        moved = np.clip(mean + shift * sd, mean / 10, 1 - (1 - mean) / 10)
+        wanted = np.minimum(sd * spread, MOST * np.sqrt(moved * (1 - moved)))
+        weight = moved * (1 - moved) / wanted**2 - 1
+        return replace(problem, prior=as_tuples(np.stack([moved * weight, (1 - moved) * weight], axis=1)))
+
+    yield from _shifted_and_spread(changed)
+    yield from _other_arms(problem, problem.prior)
+
+
+@variants.register
+def _(problem: Gaussian) -> Iterator[tuple[str, Problem]]:
+    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+        mean, sd = columns(problem.prior)
+        return replace(problem, prior=as_tuples(np.stack([mean + shift * sd, sd * spread], axis=1)))
+
+    yield from _shifted_and_spread(changed)
+    yield from _other_arms(problem, problem.prior)
+    yield from _other_noise(problem)
+
+
+@variants.register(Linear)
+@variants.register(Logistic)
+def _(problem: Linear | Logistic) -> Iterator[tuple[str, Problem]]:
+    # Uniform on [-1, 1] has the variance 1/3.
+    mean, covariance = (0.0, 1 / 3) if problem.prior is None else map(np.array, problem.prior)
+    sd = np.sqrt(covariance if np.ndim(covariance) == 0 else np.diag(covariance))
+
+    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+        return replace(problem, prior=(as_tuples(mean + shift * sd), as_tuples(covariance * spread**2)))
+
+    yield from _shifted_and_spread(changed)
+    if problem.features is None:
+        yield from _other_arms(problem, ((0.0, 1.0),))
+    if isinstance(problem, Linear):
+        yield from _other_noise(problem)
+
+
+@variants.register
+def _(problem: Mixture) -> Iterator[tuple[str, Problem]]:
+    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+        means = moved_means(np.array(problem.means), shift, spread)
+        return replace(problem, means=as_tuples(np.clip(means, 0, 1)))
+
+    yield from _shifted_and_spread(changed)
+
+
+def moved_means(means: Floats, shift: float, spread: float) -> Floats:
+    """Means shifted by so many of their standard deviations, and so many times as far from their centre."""
+    centre, sd = means.mean(), means.std()
+    moved: Floats = centre + shift * sd + spread * (means - centre)
+    return moved
+
+
+def _shifted_and_spread(changed: Callable[..., Problem]) -> Iterator[tuple[str, Problem]]:
+    yield "means lower by a standard deviation", changed(shift=-1.0)
+    yield "means higher by a standard deviation", changed(shift=1.0)
+    yield "means half as far apart", changed(spread=HALF)
+    yield "means twice as far apart", changed(spread=TWICE)
+
+
+def _other_arms(problem: Any, prior: tuple[tuple[float, ...], ...]) -> Iterator[tuple[str, Problem]]:
+    """Half and twice as many arms; where each has its own prior, half of them and all of them twice."""
+    common = len(prior) == 1
+    for words, arms in (("half as many arms", problem.arms // 2), ("twice as many arms", 2 * problem.arms)):
+        if arms >= 2:
+            own = {} if common else {"prior": tuple(prior[arm % problem.arms] for arm in range(arms))}
+            yield f"{words} ({arms})", replace(problem, arms=arms, names=(), **own)
+
+
+def _other_noise(problem: Any) -> Iterator[tuple[str, Problem]]:
+    yield "half the noise", replace(problem, noise=problem.noise * HALF)
+    yield "twice the noise", replace(problem, noise=problem.noise * TWICE)

@@ -1,0 +1,139 @@
+"""Runs a tuner's search: asks it for trials, plays them, tells it the regrets."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import SPEND, BadRequest, Enough, Fault, Found, Goal, Range, Trial, Tuner
+from banditune.engine.run import Job
+from banditune.results import TrialResult
+from banditune.study.door import LARGEST, whole
+from banditune.study.player import Player
+from banditune.tuners import TwoPart
+
+Progress = Callable[[int, int], None]
+"""Told (runs done, runs in all) as work goes on."""
+
+FRESH = LARGEST
+"""Validation plays instances from this number on; no search gets that far."""
+
+
+def search(
+    job: Job,
+    tuner: Tuner,
+    among: Range,
+    budget: int,
+    player: Player,
+    told: Told,
+    goal: Goal = SPEND,
+    most: float = math.inf,
+) -> tuple[Found, tuple[TrialResult, ...]]:
+    """Run the tuner's generator: every trial plays instances that no trial before it played."""
+    asking = tuner.search(among, budget, goal) if tuner.aims else tuner.search(among, budget)  # type: ignore[call-arg]
+    trials: list[TrialResult] = []
+    first = 0
+    began = 0.0
+    try:
+        trial: Trial = next(asking)
+        while True:
+            params = np.array(trial.values)[:, None]
+            check_trial(tuner, trial)
+            if isinstance(trial.size, int | np.integer):
+                runs = range(first, first + trial.size)
+                regrets: Any = player.play(job, params, runs, progress=told)[:, :, 0]
+                first += int(trial.size)
+            else:
+                each = player.play_each(job, params, trial.size, first, progress=told)
+                regrets = [row[:, 0] for row in each]
+                first += sum(trial.size)
+            trials.append(TrialResult.of(trial.values, regrets))
+            began = began or time.monotonic()  # compiling does not count
+            if goal.within is not None:
+                told.expect(min(first, budget - first))  # nobody knows: as much again
+            late = time.monotonic() - began > most
+            trial = asking.throw(Enough(regrets)) if late else asking.send(regrets)
+    except StopIteration as answer:
+        found = answer.value if isinstance(answer.value, Found) else Found(float(answer.value), None)
+        return found, tuple(trials)
+
+
+def seconds(max_time: Any) -> float:
+    """How long a search may take."""
+    if max_time is None:
+        return math.inf
+    if isinstance(max_time, bool) or not isinstance(max_time, int | float) or not max_time > 0:
+        raise BadRequest(f"`max_time > 0` must hold, in seconds, but got max_time={max_time!r}.")
+    return float(max_time)
+
+
+def check_trial(tuner: Tuner, trial: Trial) -> None:
+    """Whether a tuner's question can be answered."""
+    same = isinstance(trial.size, int | np.integer)
+    sizes: Any = [trial.size] * len(trial.values) if same else trial.size
+    if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
+        raise Fault(f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}.")
+
+
+def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget: Any, max_time: Any) -> Goal:
+    """How sure the search must be, and of what."""
+    for name, limit in (("max_time", max_time), ("within", within)):
+        if limit is not None and not tuner.aims:
+            raise BadRequest(f"`{name}` needs a tuner that knows how sure it is, such as TwoPart(), but got {tuner}.")
+    if within is not None and budget is not None:
+        raise BadRequest(
+            "either `budget` or `within` can be wanted, but got both; use `max_budget` to bound the search."
+        )
+    if within is None and max_budget is not None:
+        raise BadRequest("`max_budget` bounds a search that is told `within`, but got none; use `budget`.")
+    for name, share, top in (("within", within, 1.0), ("confidence", confidence, 0.99)):
+        if share is not None and (
+            isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= top
+        ):
+            raise BadRequest(f"`0 < {name} <= {top:g}` must hold (2% is 0.02), but got {name}={share!r}.")
+    return Goal(None if within is None else float(within), float(confidence))
+
+
+def tuner_of(tuner: Any) -> Tuner:
+    if tuner is None:
+        return TwoPart()
+    if not isinstance(tuner, Tuner):
+        raise BadRequest(f"`tuner` must be a tuner such as TwoPart(), but got {tuner!r}.")
+    return tuner
+
+
+def jobs_of(jobs: Any) -> int | None:
+    return None if jobs is None else whole("jobs", jobs)
+
+
+class Told:
+    """Adds up finished runs for a progress bar: those that are expected now, and those that come `later`."""
+
+    def __init__(self, progress: Progress | None, total: int, later: int = 0) -> None:
+        self.progress = progress
+        self.done = 0
+        self.later = later
+        self.expect(total)
+
+    def expect(self, runs: int) -> None:
+        """So many runs are next."""
+        self.total = self.done + runs
+
+    def __call__(self, runs: int) -> None:
+        self.done += runs
+        if self.progress:
+            self.progress(min(self.done, self.total), self.total + self.later)
+
+    def part(self, runs: int) -> Progress:
+        """Progress of a piece of the work that is `runs` runs long."""
+        before = self.done
+
+        def told(done: int, total: int) -> None:
+            self.done = before + round(runs * done / total)
+            self(0)
+
+        return told

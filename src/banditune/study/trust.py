@@ -1,0 +1,101 @@
+"""What a tuned value loses where the problem is another one than was expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Policy, Problem, Tuner, described
+from banditune.engine.run import Job
+from banditune.problems.variants import variants
+from banditune.results import Estimate, Strain, Stress
+from banditune.study.door import job_of, only_range, setup_of, whole
+from banditune.study.player import Player
+from banditune.study.search import FRESH, Progress, Told, jobs_of, search, tuner_of
+
+OTHER_HORIZONS = ((1 / 3, "a third of the horizon"), (3, "three times the horizon"))
+
+
+def stress(
+    policy: Policy,
+    problem: Problem,
+    value: float,
+    *,
+    horizon: int,
+    others: Sequence[tuple[str, Problem]] | None = None,
+    tuner: Tuner | None = None,
+    budget: int = 1000,
+    validate: int = 1000,
+    seed: int = 0,
+    regret: str = "expected",
+    noise: str = "shared",
+    jobs: int | None = None,
+    shortcut: bool = True,
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Stress:
+    """What a parameter value loses where another problem comes: means shifted, spread, more arms, other horizons.
+
+    On each of these problems the policy is tuned again, with the same budget; then the value, the one tuned there and
+    theory's play the same fresh instances. `others` are problems of your own, each with a word for it.
+    """
+    tuner, budget, validate = tuner_of(tuner), whole("budget", budget), whole("validate", validate, 2)
+    job = job_of(
+        policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
+    )
+    asked = expected_and_others(job, others)
+    told = Told(progress, len(asked) * (budget + 3 * validate))
+    with Player(jobs_of(jobs), None) as player:
+        return strained(job, float(value), asked, tuner, budget, validate, player, told)
+
+
+def strained(
+    job: Job,
+    value: float,
+    asked: Sequence[tuple[str, Job]],
+    tuner: Tuner,
+    budget: int,
+    validate: int,
+    player: Player,
+    told: Told,
+) -> Stress:
+    """Tune each of the jobs that may come instead, and play the value, the one tuned there and theory's."""
+    strains = []
+    for words, other in asked:
+        among = only_range(other)
+        found, _ = search(other, tuner, among, budget, player, told)
+        rows = np.array([[among.within(value)], [found.value], [among.theory]])
+        own, best, theory = player.play(other, rows, range(FRESH, FRESH + validate), progress=told)[:, :, 0]
+        lost = Estimate.of(own), found.value, Estimate.of(best), Estimate.of(own - best), Estimate.of(theory)
+        strains.append(Strain(words, described(other.problem), other.horizon, *lost))
+    return Stress({only_range(job).name: value}, tuple(strains), budget, validate, setup_of(job, tuner))
+
+
+def again(job: Job, problem: Problem, horizon: int) -> Job:
+    """The same request with another problem and horizon, checked at the door."""
+    return job_of(
+        job.policy, problem, horizon=horizon, seed=job.seed, regret=job.regret, noise=job.noise, shortcut=job.shortcut,
+        device=job.device,
+    )  # fmt: skip
+
+
+def expected_and_others(job: Job, others: Sequence[tuple[str, Problem]] | None = None) -> list[tuple[str, Job]]:
+    """The expected job, those with problems beside it, and those with other horizons, each in words."""
+    beside: Any = list(variants(job.problem)) if others is None else others
+    pairs = isinstance(beside, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in beside)
+    if not pairs or not all(isinstance(problem, Problem) for _, problem in beside):
+        raise BadRequest(f"`others` must be a list of pairs (words, problem), but got {others!r}.")
+    horizons = [(words, round(job.horizon * factor)) for factor, words in OTHER_HORIZONS]
+    longest = job.problem.longest or math.inf
+    return [
+        ("as expected", job),
+        *((str(words), again(job, problem, job.horizon)) for words, problem in beside),
+        *(
+            (f"{words} ({steps:,})", again(job, job.problem, steps))
+            for words, steps in horizons
+            if job.problem.arms <= steps <= longest
+        ),
+    ]

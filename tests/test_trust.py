@@ -1,0 +1,86 @@
+"""What a tuned value loses where something else comes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.engine.run import instances
+from banditune.problems.variants import variants
+
+
+def moments(problem):
+    """Mean and spread of the means that a problem draws."""
+    means = np.concatenate([instances(problem, 0, block).means.ravel() for block in range(30)])
+    return means.mean(), means.std()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [bt.Bernoulli(arms=4, prior=(20, 60)), bt.BetaRewards(arms=4, prior=(20, 60)), bt.Gaussian(arms=4, prior=(3, 2))],
+)
+def test_variants_shift_and_spread_the_means_as_they_say(problem):
+    found = dict(variants(problem))
+    mean, sd = moments(problem)
+    wanted = {"lower by a": (mean - sd, sd), "higher by a": (mean + sd, sd)}
+    wanted |= {"half as far": (mean, sd / 2), "twice as far": (mean, 2 * sd)}
+    for words, (centre, spread) in wanted.items():
+        (other,) = [made for name, made in found.items() if words in name]
+        assert moments(other) == pytest.approx((centre, spread), rel=0.05, abs=0.02 * sd)
+    assert {made.arms for name, made in found.items() if "as many arms" in name} == {2, 8}
+
+
+def test_per_arm_priors_and_features_keep_their_shape():
+    own = dict(variants(bt.Bernoulli(arms=3, prior=[(1, 2), (3, 4), (5, 6)])))
+    assert own["twice as many arms (6)"].prior[3] == (1.0, 2.0)
+    features = np.array([[1.0, 0.5], [1.0, -0.5]])
+    structured = dict(variants(bt.Logistic(features=features, prior=([-1, 0], np.diag([0.5, 0.1])))))
+    assert not any("arms" in words for words in structured)
+    twice = structured["means twice as far apart"]
+    np.testing.assert_allclose(twice.prior[1], np.diag([2.0, 0.4]))
+    noise = dict(variants(bt.Linear(arms=4, dims=2)))
+    assert noise["twice the noise"].noise == 1.0
+    assert list(variants(bt.RewardTable(np.eye(3)))) == []
+    assert np.all(np.array(dict(variants(bt.Mixture([[0.9, 0.1]])))["means twice as far apart"].means) <= 1)
+
+
+def test_priors_near_the_edge_stay_priors():
+    for prior in ((0.01, 0.01), (0.2, 400), (5000, 2), (1e-3, 5)):
+        for _, other in variants(bt.Bernoulli(arms=2, prior=prior)):
+            assert np.isfinite(instances(other, 0, 0).means).all()
+
+
+def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
+    # Tuned for arms far apart, played on arms close together: greedy was good enough, and is not any more.
+    problem, close = bt.Mixture([[0.9, 0.1], [0.1, 0.9]]), bt.Mixture([[0.55, 0.45], [0.45, 0.55]])
+    found = bt.stress(bt.UCB1(), problem, 0.0, horizon=500, others=[("close arms", close)], budget=200, validate=500)
+    words = [strain.words for strain in found.strains]
+    assert words == ["as expected", "close arms", "a third of the horizon (167)", "three times the horizon (1,500)"]
+    assert found.worst.verdict in ("fragile", "worse than theory")
+    assert "fragile" in repr(found)
+    assert bt.from_json(found.to_json()).strains[1].loss.mean == found.strains[1].loss.mean
+
+
+def test_losses_are_paired_and_agree_with_a_simulation():
+    found = bt.stress(bt.UCB1(), bt.Bernoulli(arms=3), 0.5, horizon=100, others=[], budget=100, validate=300)
+    strain = found.strains[0]
+    rows = bt.simulate(
+        bt.UCB1(), bt.Bernoulli(arms=3), [0.5, strain.best, 1.0], horizon=100, runs=300, first=2**40
+    ).astype(np.float32)
+    assert strain.regret.mean == pytest.approx(rows[0].mean(), rel=1e-6)
+    assert strain.loss.mean == pytest.approx((rows[0] - rows[1]).mean(), rel=1e-4, abs=1e-6)
+    assert strain.theory.mean == pytest.approx(rows[2].mean(), rel=1e-6)
+
+
+def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
+    tuning = bt.tune(bt.UCB1(), bt.Mixture([[0.6, 0.4], [0.4, 0.6]]), horizon=60, budget=60, validate=50, stress=True)
+    assert tuning.stress.params == tuning.params
+    assert "what if" in repr(tuning)
+    path = tmp_path / "report.html"
+    bt.report(tuning, path)
+    assert "If something else comes" in path.read_text()
+    assert "--stress" in path.read_text()
+    for wrong in (5, [("x", 1)], ["x"]):
+        with pytest.raises(bt.BadRequest):
+            bt.stress(bt.UCB1(), bt.Bernoulli(), 0.5, horizon=100, others=wrong)
