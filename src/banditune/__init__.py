@@ -13,15 +13,16 @@ _ROOMS = {
     "scalar",
     "streams": "bernoulli beta binomial exponential gamma_variate normal uniform",
     "problems": "Bernoulli BetaRewards Gaussian Linear Logistic Mixture RewardTable arm_problem warm_up",
-    "policies": "GLMTSL UCB1 UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson Greedy "
-    "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
+    "policies": "GLMTSL UCB1 UCB1Step UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson "
+    "Greedy LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Reproduction Spread Strain "
+    "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Export Floor Optimum Reproduction Spread Strain "
     "Stress Tally Tuning from_json load",
     "study": "compare curve exact_regret lower_bound optimum simulate stress tune",
     "logs": "Logs Prior read_logs read_prior write_prior",
+    "foreign": "Foreign exported foreign",
     "paper": "reproduce",
     "report": "plot report text",
 }

@@ -463,6 +463,13 @@ class Tuning(Record):
     validate: int | None = None
     stress: Stress | None = None
 
+    def export(self, library: str) -> Export:
+        """The equal parameter in another library, "mabwiser" or "river", and what is not the same there."""
+        from banditune import exported
+
+        found: Export = exported(self, library)
+        return found
+
     def to_pandas(self) -> Any:
         """A row per trial and value."""
         rows = [
@@ -473,6 +480,25 @@ class Tuning(Record):
         (parameter,) = self.params
         columns = ["trial", parameter, "mean", "se", "runs"]
         return frame(dict(zip(columns, zip(*rows, strict=True), strict=True)))
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Export(Record):
+    """A tuned policy in another library: `code` makes it there, with `parameter` = `value` (NaN: it has none).
+
+    `same` says whether it is the same rule, `words` what is not the same, or what to mind.
+    """
+
+    library: str
+    code: str
+    parameter: str
+    value: float
+    same: bool
+    words: str
+
+    def __repr__(self) -> str:
+        return f"{self.library}: {self.code}\n{self.words}"
 
 
 @_kept

@@ -11,9 +11,11 @@ from banditune.policies.ridge import best_score, sample_scores
 from banditune.policies.simple import EpsilonGreedy, ExploreThenCommit, Greedy
 from banditune.policies.thompson import Thompson
 from banditune.policies.ucb1 import UCB1
+from banditune.policies.ucb1_step import UCB1Step
 
 SHELF: dict[str, Callable[..., Policy]] = {
     "ucb1": UCB1,
+    "ucb1-step": UCB1Step,
     "ts": Thompson,
     "gaussian-ts": GaussianThompson,
     "epsilon-greedy": EpsilonGreedy,
@@ -47,6 +49,7 @@ __all__ = [
     "LinUCB",
     "OwnPolicy",
     "Thompson",
+    "UCB1Step",
     "arm_policy",
     "best_mean",
     "best_score",
