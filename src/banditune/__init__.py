@@ -17,6 +17,7 @@ _ROOMS = {
     "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
+    "engine.cluster": "Cluster Dask Processes Ray Threads",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
     "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Reproduction Spread Tally Tuning "
     "from_json load",

@@ -76,7 +76,17 @@ Values = Annotated[
 Seed = Annotated[int, typer.Option(help="Same seed, same answer.")]
 Regret = Annotated[str, typer.Option(metavar="expected|realised", help="Which regret to count.")]
 Noise = Annotated[str, typer.Option(metavar="shared|own", help="Reward noise of the parameter values on an instance.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads; all cores unless told.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads or processes; all cores unless told.")]
+Where = Annotated[
+    str,
+    typer.Option(
+        "--cluster", metavar="PLACE", help="Where to play: threads, processes, dask://HOST:8786, ray://HOST:10001, ray."
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="End the work if a piece of it takes longer; child processes play it then."),
+]
 Shortcut = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
 Device = Annotated[str, typer.Option(metavar="cpu|gpu|auto", help="Where to play; auto takes a GPU if there is one.")]
 Wanted = Annotated[
@@ -162,6 +172,8 @@ def tune(
     regret: Regret = "expected",
     noise: Noise = "shared",
     jobs: Jobs = None,
+    cluster: Where = "threads",
+    time_limit: TimeLimit = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
     curve: Drawn = False,
@@ -180,8 +192,8 @@ def tune(
             *both_named(policy, problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             tuner_named(tuner), horizon=horizon, budget=budget, within=None if within is None else share_of(within),
             confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
-            regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=curve or plot is not None,
-            floor=floor, ledger=ledger, progress=progress,
+            regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device,
+            curve=curve or plot is not None, floor=floor, ledger=ledger, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
@@ -204,6 +216,8 @@ def curve(
     regret: Regret = "expected",
     noise: Noise = "shared",
     jobs: Jobs = None,
+    cluster: Where = "threads",
+    time_limit: TimeLimit = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
     ledger: Ledger = None,
@@ -220,7 +234,8 @@ def curve(
         return study.curve(
             *both_named(policy, problem, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names),
             None if values is None else parsed(values), horizon=horizon, runs=runs, seed=seed, regret=regret,
-            noise=noise, jobs=jobs, shortcut=shortcut, device=device, ledger=ledger, progress=progress,
+            noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device,
+            ledger=ledger, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
@@ -244,6 +259,8 @@ def compare(
     regret: Regret = "expected",
     noise: Noise = "shared",
     jobs: Jobs = None,
+    cluster: Where = "threads",
+    time_limit: TimeLimit = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
     floor: Floor = None,
@@ -264,7 +281,8 @@ def compare(
             made,
             tuner_named(tuner),
             horizon=horizon, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
-            shortcut=shortcut, device=device, floor=floor, ledger=ledger, progress=progress,
+            cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device, floor=floor, ledger=ledger,
+            progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
@@ -391,6 +409,7 @@ def paper(
     only: Only = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    cluster: Where = "threads",
     device: Device = "cpu",
     ledger: Ledger = None,
     json: Json = False,
@@ -406,8 +425,9 @@ def paper(
 
     def work(progress: Any) -> Any:
         return reproduce(
-            only=only, runs=runs, tunings=tunings, seed=seed, jobs=jobs, device=device, ledger=ledger, progress=progress
-        )
+            only=only, runs=runs, tunings=tunings, seed=seed, jobs=jobs, cluster=cluster, device=device, ledger=ledger,
+            progress=progress,
+        )  # fmt: skip
 
     def told(done: int, total: int) -> str:
         return f"{minutes(done)} of about {minutes(total)}"

@@ -26,6 +26,7 @@ from banditune.contracts import (
     described,
     label,
 )
+from banditune.engine.cluster import Place, place_for
 from banditune.engine.run import Job
 from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, TrialResult, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
@@ -70,6 +71,8 @@ def simulate(
     at: Sequence[int] | None = None,
     first: int = 0,
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     ledger: str | Path | None = None,
@@ -81,14 +84,19 @@ def simulate(
     played. `at` asks for the regret after certain steps. `noise="own"` gives each value reward noise of its own;
     `shortcut=False` plays step by step; `device` is "cpu", "gpu", or "auto" for a GPU if there is one. A `ledger` is a file
     in which regrets are kept, rounded to float32: what it holds is not played again.
+
+    `cluster` is where to play: "threads" of this process, "processes", "dask://host:8786", "ray://host:10001", or a Dask
+    client; `jobs` is how many threads or processes. With `time_limit`, no piece of the work may take more seconds: child
+    processes play, and are ended.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, at=at, shortcut=shortcut, device=device
     )
+    place = _place(cluster, jobs, time_limit, job.device)
     params = rows(job, values)
     first, runs = whole("first", first, 0, 2 * LARGEST), whole("runs", runs)
     told = _Told(progress, len(params) * runs)
-    with Player(_jobs(jobs), ledger, exact=True) as player:
+    with Player(place, ledger, exact=True) as player:
         out = player.play(job, params, range(first, first + runs), progress=told)
     return out[:, :, 0] if at is None else out
 
@@ -104,6 +112,8 @@ def curve(
     regret: str = "expected",
     noise: str = "shared",
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     ledger: str | Path | None = None,
@@ -119,7 +129,8 @@ def curve(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
     runs = whole("runs", runs, 2)
-    with Player(_jobs(jobs), ledger) as player:
+    place = _place(cluster, jobs, time_limit, job.device)
+    with Player(place, ledger) as player:
         return _curve(job, values, range(runs), player, progress)
 
 
@@ -206,6 +217,8 @@ def tune(
     regret: str = "expected",
     noise: str = "shared",
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     curve: bool = False,
@@ -226,6 +239,7 @@ def tune(
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
+    place = _place(cluster, jobs, time_limit, job.device)
     tuner = _tuner(tuner)
     among = only_range(job)
     validate = None if validate is None else whole("validate", validate, 2)
@@ -237,7 +251,7 @@ def tune(
     below = floor_of(problem, job.horizon, floor)  # before the work: it may be refused
     drawn = (GRID + sum(DENSER)) * min(validate or LEAST, CURVE) if curve else 0
     told = _Told(progress, budget, later=2 * (validate or LEAST) + drawn)
-    with Player(_jobs(jobs), ledger) as player:
+    with Player(place, ledger) as player:
         answer, trials = _search(job, tuner, among, budget, player, told, goal, seconds(max_time))
         told.later = drawn
         first, (tuned, theory) = _validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
@@ -412,6 +426,8 @@ def compare(
     regret: str = "expected",
     noise: str = "shared",
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     floor: bool | None = None,
@@ -434,6 +450,7 @@ def compare(
         )
         for policy in policies
     ]
+    place = _place(cluster, jobs, time_limit, todo[0].device)
     tunable = [len(ranges(job)) == 1 for job in todo]
     below = floor_of(problem, todo[0].horizon, floor)
     told = _Told(progress, budget * sum(tunable) + 2 * validate * len(todo))
@@ -443,14 +460,14 @@ def compare(
     fresh = range(FRESH, FRESH + validate)
     names = _distinct([label(job.policy) for job in todo])
     found = []
-    with Player(_jobs(jobs), ledger) as player:
-        for place, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
+    with Player(place, ledger) as player:
+        for number, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
             params, spent = theory_row(job), 0
             if can:
                 answer, trials = _search(job, tuner, only_range(job), budget, player, told)
                 params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
             both = np.array([params, theory_row(job)])
-            tuned, theory = player.play(job, both, fresh, first_row=2 * place, progress=told)[:, :, 0]
+            tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
             names_of = (r.name for r in ranges(job))
             found.append((name, job, dict(zip(names_of, params.tolist(), strict=False)), can, tuned, theory, spent))
     found.sort(key=lambda item: float(item[4].mean()))
@@ -489,8 +506,9 @@ def _tuner(tuner: Any) -> Tuner:
     return tuner
 
 
-def _jobs(jobs: Any) -> int | None:
-    return None if jobs is None else whole("jobs", jobs)
+def _place(cluster: Any, jobs: Any, time_limit: Any, device: str) -> Place:
+    """Where to play."""
+    return place_for(cluster, None if jobs is None else whole("jobs", jobs), time_limit, device)
 
 
 class _Told:
