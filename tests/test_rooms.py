@@ -27,7 +27,7 @@ BELOW = {
     "engine": {"contracts", "streams"},
     "exact": {"contracts", "streams", "checks", "results", "problems", "policies", "engine"},
     "study": {"contracts", "results", "problems", "engine", "tuners", "exact"},
-    "foreign": {"contracts", "streams", "results", "engine"},
+    "guests": {"contracts", "streams", "results", "engine"},
     "logs": {"contracts", "results", "checks", "problems"},
     "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},

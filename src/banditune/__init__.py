@@ -17,12 +17,13 @@ _ROOMS = {
     "Greedy LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
+    "engine.cluster": "Cluster Dask Processes Ray Threads",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
     "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Export Floor Optimum Reproduction Spread Strain "
     "Stress Tally Tuning from_json load",
     "study": "compare curve exact_regret lower_bound optimum simulate stress tune",
     "logs": "Logs Prior read_logs read_prior write_prior",
-    "foreign": "Foreign exported foreign",
+    "guests": "Foreign exported foreign",
     "paper": "reproduce",
     "report": "plot report text",
 }

@@ -80,7 +80,17 @@ Values = Annotated[
 Seed = Annotated[int, typer.Option(help="Same seed, same answer.")]
 Regret = Annotated[str, typer.Option(metavar="expected|realised", help="Which regret to count.")]
 Noise = Annotated[str, typer.Option(metavar="shared|own", help="Reward noise of the parameter values on an instance.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads; all cores unless told.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads or processes; all cores unless told.")]
+Where = Annotated[
+    str,
+    typer.Option(
+        "--cluster", metavar="PLACE", help="Where to play: threads, processes, dask://HOST:8786, ray://HOST:10001, ray."
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="End the work if a piece of it takes longer; child processes play it then."),
+]
 Shortcut = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
 Device = Annotated[str, typer.Option(metavar="cpu|gpu|auto", help="Where to play; auto takes a GPU if there is one.")]
 Wanted = Annotated[
@@ -169,6 +179,8 @@ def tune(
     regret: Regret = "expected",
     noise: Noise = "shared",
     jobs: Jobs = None,
+    cluster: Where = "threads",
+    time_limit: TimeLimit = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
     curve: Drawn = False,
@@ -191,8 +203,8 @@ def tune(
             policy_named(policy, made), made, tuner_named(tuner), horizon=steps,
             budget=budget, within=None if within is None else share_of(within),
             confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
-            regret=regret, noise=noise, jobs=jobs, shortcut=shortcut, device=device, curve=curve or plot is not None,
-            floor=floor, stress=stress, ledger=ledger, progress=progress,
+            regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device,
+            curve=curve or plot is not None, floor=floor, stress=stress, ledger=ledger, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
@@ -215,6 +227,8 @@ def curve(
     regret: Regret = "expected",
     noise: Noise = "shared",
     jobs: Jobs = None,
+    cluster: Where = "threads",
+    time_limit: TimeLimit = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
     ledger: Ledger = None,
@@ -232,9 +246,9 @@ def curve(
             problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
         )
         return study.curve(
-            policy_named(policy, made), made, None if values is None else parsed(values), horizon=steps,
-            runs=runs, seed=seed, regret=regret,
-            noise=noise, jobs=jobs, shortcut=shortcut, device=device, ledger=ledger, progress=progress,
+            policy_named(policy, made), made, None if values is None else parsed(values), horizon=steps, runs=runs,
+            seed=seed, regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut,
+            device=device, ledger=ledger, progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
@@ -258,6 +272,8 @@ def compare(
     regret: Regret = "expected",
     noise: Noise = "shared",
     jobs: Jobs = None,
+    cluster: Where = "threads",
+    time_limit: TimeLimit = None,
     shortcut: Shortcut = True,
     device: Device = "cpu",
     floor: Floor = None,
@@ -280,7 +296,8 @@ def compare(
             made,
             tuner_named(tuner),
             horizon=steps, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
-            shortcut=shortcut, device=device, floor=floor, ledger=ledger, progress=progress,
+            cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device, floor=floor, ledger=ledger,
+            progress=progress,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
@@ -407,6 +424,7 @@ def paper(
     only: Only = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    cluster: Where = "threads",
     device: Device = "cpu",
     ledger: Ledger = None,
     json: Json = False,
@@ -422,8 +440,9 @@ def paper(
 
     def work(progress: Any) -> Any:
         return reproduce(
-            only=only, runs=runs, tunings=tunings, seed=seed, jobs=jobs, device=device, ledger=ledger, progress=progress
-        )
+            only=only, runs=runs, tunings=tunings, seed=seed, jobs=jobs, cluster=cluster, device=device, ledger=ledger,
+            progress=progress,
+        )  # fmt: skip
 
     def told(done: int, total: int) -> str:
         return f"{minutes(done)} of about {minutes(total)}"

@@ -304,6 +304,8 @@ class Policy:
     pulls_every_arm: ClassVar[bool] = False
     needs_features: ClassVar[bool] = False
     """Whether it knows arms by their features, so that they must have some."""
+    plays_itself: ClassVar[bool] = False
+    """Whether it is Python that no kernel can hold, and `player(job)` gives who plays it."""
     faults: ClassVar[dict[int, str]] = {}
     """What `choose` means by a negative number: why the policy could not go on."""
 
@@ -318,6 +320,10 @@ class Policy:
 
     def check(self, features: Floats, horizon: int) -> None:
         """Refuse features (instances, dims, arms) that the policy cannot work with."""
+
+    def player(self, job: Any) -> Any:
+        """Plays pieces of a job, as `engine.prepared.Prepared` does, for a policy that plays itself."""
+        raise BadRequest(f"the policy {type(self).__name__} must define `player(job)`.")
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float] | NDArray[Any]:
         """Fixed numbers that the scalar functions find in `setting.options`; an array, of any type, is a table."""

@@ -465,9 +465,9 @@ class Tuning(Record):
 
     def export(self, library: str) -> Export:
         """The equal parameter in another library, "mabwiser" or "river", and what is not the same there."""
-        from banditune import exported
+        import banditune
 
-        found: Export = exported(self, library)
+        found: Export = banditune.exported(self, library)
         return found
 
     def to_pandas(self) -> Any:

@@ -1,14 +1,12 @@
-"""Plays jobs on threads of the CPU: instances in, regrets out, the same numbers for any threads and any chunking."""
+"""Plays jobs in pieces: instances in, regrets out, the same numbers for any cluster, any threads and any pieces."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,7 +15,9 @@ from numpy.typing import NDArray
 
 from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Policy, Problem
 from banditune.engine import loop
-from banditune.engine.bind import compile_for, kernel
+from banditune.engine.bind import kernel
+from banditune.engine.memory import check_room
+from banditune.engine.pieces import Cluster, Lost, Piece, Played, Work
 
 BLOCK = 256
 """Instances are drawn in whole blocks of this size; block b is a function of the seed and b alone."""
@@ -26,8 +26,16 @@ STREAM_VERSION = 1
 """Part of every key of a ledger: raised when the same seed draws other instances, rewards or agents' numbers."""
 
 TASK = 1 << 22
-"""Rounds in one task of a thread, fewer where arms have features: short enough for a progress bar, long enough to hide
-its cost."""
+"""Rounds in one piece, fewer where arms have features: short enough for a progress bar, long enough to hide its cost."""
+
+LARGEST_PIECE = 16 * BLOCK
+"""Runs in one piece, at most."""
+
+AHEAD = 4
+"""Pieces in flight for each worker."""
+
+TRIES = 3
+"""A piece that lost its worker so many times is not tried again."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +165,10 @@ def numbers_of(options: Any) -> NDArray[Any]:
     return table
 
 
-def tasks(job: Job, rows: int, runs: range, workers: int) -> Iterator[tuple[int, range]]:
-    """Cut the runs into (block, runs within the block) of about `TASK` rounds, and so that every worker has some."""
-    rounds = TASK // (1 + 2 * job.problem.dims)
-    size = max(1, min(BLOCK, rounds // max(1, rows * job.horizon), -(-len(runs) // workers)))
+def by_block(runs: range) -> Iterator[tuple[int, range]]:
+    """Runs by the blocks of instances that they are in."""
     for block in range(runs.start // BLOCK, -(-runs.stop // BLOCK)):
-        within = range(max(runs.start, block * BLOCK), min(runs.stop, (block + 1) * BLOCK))
-        for first in range(within.start, within.stop, size):
-            yield block, range(first, min(first + size, within.stop))
+        yield block, range(max(runs.start, block * BLOCK), min(runs.stop, (block + 1) * BLOCK))
 
 
 class Part(NamedTuple):
@@ -183,11 +187,13 @@ def play(
     *,
     first_row: int = 0,
     jobs: int | None = None,
+    cluster: Cluster | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Floats:
     """Regrets of every row of `params` on instances `runs`: an array (rows, runs, checkpoints).
 
     With own noise, the rows' noise is numbered from `first_row` on. `progress` is told how many runs were just finished.
+    Without a `cluster`, `jobs` threads play.
     """
     params = read_only(params)
     if job.device == "gpu":
@@ -195,7 +201,8 @@ def play(
 
         return gpu.play(job, params, runs, first_row=first_row, progress=progress)
     out = results_array(len(params), len(runs), len(job.at or (0,)))
-    play_parts(job, [Part(params, first_row, runs, out)], jobs, progress)
+    with somewhere(cluster, jobs) as place:
+        play_parts(job, [Part(params, first_row, runs, out)], place, progress)
     return out
 
 
@@ -206,6 +213,7 @@ def play_each(
     first: int,
     *,
     jobs: int | None = None,
+    cluster: Cluster | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Floats]:
     """Regrets of every row on instances of its own, `sizes[row]` of them, one row's after the other's from `first` on.
@@ -224,85 +232,119 @@ def play_each(
         Part(params[row : row + 1], row, part, results_array(1, len(part), len(job.at or (0,))))
         for row, part in enumerate(ranges)
     ]
-    play_parts(job, parts, jobs, progress)
+    with somewhere(cluster, jobs) as place:
+        play_parts(job, parts, place, progress)
     return [part.out[0] for part in parts]
+
+
+@contextmanager
+def somewhere(cluster: Cluster | None, jobs: int | None) -> Iterator[Cluster]:
+    """A cluster that is there already, or threads for this once."""
+    if cluster is not None:
+        yield cluster
+        return
+    from banditune.engine.cluster import Threads
+
+    with Threads(jobs) as threads:
+        yield threads
 
 
 def play_parts(
     job: Job,
     parts: Sequence[Part],
-    jobs: int | None,
-    progress: Callable[[int], None] | None,
+    cluster: Cluster,
+    progress: Callable[[int], None] | None = None,
     done: Callable[[Part, range], None] | None = None,
 ) -> None:
-    """Play parts of the work on all cores.
+    """Play parts of the work on a cluster: some pieces are in flight, and what was lost is played again.
 
-    `done` is told of regrets that are there, in the calling thread: a part and some of its runs, in order.
+    `done` is told of regrets that are there, in the calling thread: a part and some of its runs, in any order.
     """
-    compiled, floats, integers = kernel_for(job)
-    arms = job.problem.arms
-    at = np.array(job.at or (job.horizon,), np.int64)
-    stop = np.zeros(1, np.int64)
-    problem_options = read_only(job.problem.options())
-    policy_options = numbers_of(job.policy.options(arms, job.problem.dims, job.horizon))
-
-    def arguments(
-        part: Part, means: Floats, features: Floats, first: int, to: Floats, trouble: Floats
-    ) -> tuple[Any, ...]:
-        scratch = (strip(floats), np.zeros(integers, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
-                   np.zeros((3, 4), np.int64))  # fmt: skip
-        first_noise = 1 + part.first_row if job.noise == "own" else 0
-        return (means, features, job.seed, first, problem_options, part.params, policy_options, job.horizon, first_noise,
-                at, job.regret == "realised", *scratch, to, trouble, stop)  # fmt: skip
-
-    @lru_cache(maxsize=4)
-    def drawn(block: int) -> Instances:
-        found = instances(job.problem, job.seed, block)
-        assert found.features is not None
-        job.policy.check(found.features, job.horizon)
-        return found
-
-    def task(part: Part, block: int, within: range) -> Floats:
-        means, features = cut(drawn(block), slice(within.start - block * BLOCK, within.stop - block * BLOCK))
-        trouble = np.zeros(5)
-        results = np.empty((len(part.params), len(within), len(at)))
-        try:
-            compiled(*arguments(part, means, features, within.start, results, trouble))
-        except Exception as error:
-            raise Fault(broken(job, error)) from error
-        part.out[:, within.start - part.runs.start : within.stop - part.runs.start] = results
-        return trouble
-
-    sample = (
-        read_only(np.zeros((1, arms))),
-        read_only(np.zeros((1, job.problem.dims, arms))),
-        0,
-        np.empty((1, 1, 1)),
-        np.empty(5),
-    )
-    compile_for(compiled, arguments(parts[0], *sample), who(job))
-    workers = jobs or cores()
-    pool = ThreadPoolExecutor(min(workers, 256))
-    waiting: deque[tuple[Part, range, Future[Floats]]] = deque()
-
-    def next_finished() -> None:
-        part, within, result = waiting.popleft()
-        finish(job, part, within, result, progress)
-        if done:
-            done(part, within)
-
+    pace = Pace(job, cluster, len(parts))
+    left = pace.pieces(parts)
+    flying: dict[int, Flight] = {}
+    work = cluster.work(job)
     try:
-        for part in parts:
-            for block, within in tasks(job, len(part.params), part.runs, max(1, workers // len(parts))):
-                if len(waiting) >= 4 * workers:
-                    next_finished()
-                waiting.append((part, within, pool.submit(task, part, block, within)))
-        while waiting:
-            next_finished()
+        while True:
+            while len(flying) < AHEAD * cluster.workers and (flight := next(left, None)):
+                flying[flight.ticket] = flight
+                work.submit(flight.ticket, flight.piece)
+            if not flying:
+                break
+            ticket, outcome = work.result()
+            if isinstance(outcome, Lost):
+                flying[ticket] = again(job, flying[ticket], outcome, work)
+                continue
+            part, runs = flying[ticket].part, flying.pop(ticket).piece.runs
+            check_trouble(job, part, runs, outcome.trouble)
+            part.out[:, runs.start - part.runs.start : runs.stop - part.runs.start] = outcome.regrets
+            pace.learn(outcome)
+            if progress:
+                progress(len(runs) * len(part.params))
+            if done:
+                done(part, runs)
     finally:
-        # On an error or Ctrl-C the threads leave their kernels at the next run.
-        stop[0] = 1
-        pool.shutdown(wait=False, cancel_futures=True)
+        # After an error or Ctrl-C nobody wants the rest.
+        work.stop()
+
+
+class Flight(NamedTuple):
+    """A piece of a part in flight, and how often it lost its worker."""
+
+    ticket: int
+    part: Part
+    piece: Piece
+    lost: int = 0
+
+
+def again(job: Job, flight: Flight, lost: Lost, work: Work) -> Flight:
+    """Hand out a lost piece again, unless it may be the reason."""
+    flight = flight._replace(lost=flight.lost + lost.times)
+    runs = flight.piece.runs
+    if flight.lost >= TRIES:
+        raise Fault(
+            f"a worker must live until its piece is done, but runs {runs.start} to {runs.stop - 1} of {who(job)} with "
+            f"parameters {flight.piece.params.tolist()[:3]} lost their worker {flight.lost} times (at last: {lost.why}); "
+            "see whether it has memory enough, and whether these runs end it."
+        )
+    work.submit(flight.ticket, flight.piece)
+    return flight
+
+
+class Pace:
+    """How large pieces should be, learnt from those that came back: the answer does not depend on it."""
+
+    def __init__(self, job: Job, cluster: Cluster, parts: int) -> None:
+        self.job, self.cluster = job, cluster
+        self.share = max(1, cluster.workers // parts)
+        self.rounds = TASK / (1 + 2 * job.problem.dims)
+        self.played = self.took = 0.0
+
+    def pieces(self, parts: Sequence[Part]) -> Iterator[Flight]:
+        """Cut the parts into pieces, so that every worker has some; small ones stay within a block of instances."""
+        ticket = 0
+        for part in parts:
+            first = part.runs.start
+            while first < part.runs.stop:
+                piece = Piece(part.params, part.first_row, range(first, self.stop(part, first)))
+                yield Flight(ticket, part, piece)
+                ticket, first = ticket + 1, piece.runs.stop
+
+    def stop(self, part: Part, first: int) -> int:
+        """Where a piece that begins with run `first` ends."""
+        most = LARGEST_PIECE if self.cluster.seconds else BLOCK
+        fair = -(-len(part.runs) // self.share)
+        size = max(1, min(most, int(self.rounds / max(1, len(part.params) * self.job.horizon)), fair))
+        end = first + size
+        border = end // BLOCK * BLOCK if size >= BLOCK else first // BLOCK * BLOCK + BLOCK
+        return min(end, border, part.runs.stop)
+
+    def learn(self, played: Played) -> None:
+        """Make pieces longer where handing one over takes time."""
+        self.played += played.regrets.shape[0] * played.regrets.shape[1] * self.job.horizon
+        self.took += played.seconds
+        if self.cluster.seconds and self.took:
+            self.rounds = max(self.rounds, self.cluster.seconds * self.played / self.took)
 
 
 def who(job: Job) -> str:
@@ -329,33 +371,25 @@ def cut(block: Instances, part: slice) -> tuple[Floats, Floats]:
     return block.means[part], block.features[part] if len(block.features) > 1 else block.features
 
 
-def finish(
-    job: Job,
-    part: Part,
-    within: range,
-    done: Future[Floats],
-    progress: Callable[[int], None] | None,
-) -> None:
-    """Wait for a task, complain if it had to stop, tell how far we are."""
-    trouble = done.result()
-    params, first_row = part.params, part.first_row
+def check_trouble(job: Job, part: Part, within: range, trouble: Floats) -> None:
+    """Complain if a kernel had to stop."""
     if trouble[0] == loop.BAD_REWARD_SOMEWHERE:
         # The plain loop knows the step; if it does not get there, say what is known.
         row, run = int(trouble[3]), within.start + int(trouble[4])
-        play(replace(job, shortcut=False), params[row : row + 1], range(run, run + 1), first_row=first_row + row)
+        plain = replace(job, shortcut=False)
+        play(plain, part.params[row : row + 1], range(run, run + 1), first_row=part.first_row + row, jobs=1)
     if trouble[0]:
-        raise Fault(complaint(job, params, within, trouble))
-    if progress:
-        progress(len(within) * len(params))
+        raise Fault(complaint(job, part.params, within, trouble))
+
+
+COPIES = 3
+"""A regret is held so many times at the peak: as it was played, rounded, and where it is wanted."""
 
 
 def results_array(*shape: int) -> Floats:
     """Room for the results, or a sentence."""
-    try:
-        return np.empty(shape)
-    except MemoryError as error:
-        size = math.prod(shape) * 8 / 2**30
-        raise BadRequest(f"the regrets would need {size:,.0f} GiB of memory; ask for fewer runs or values.") from error
+    check_room(f"{math.prod(shape):,} regrets", 8.0 * COPIES * math.prod(shape), "ask for fewer runs or values")
+    return np.empty(shape)
 
 
 def broken(job: Job, error: Exception) -> str:

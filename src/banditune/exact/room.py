@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from banditune.contracts import BadRequest, plain
 from banditune.engine.bind import cache_folder
+from banditune.engine.memory import SHARE as SHARE
+from banditune.engine.memory import free_memory as free_memory
+from banditune.engine.memory import gib as gib
 
 
 class TooLarge(BadRequest):
     """A request whose tables do not fit into memory; the message says which horizon would."""
-
-
-SHARE = 0.8
-"""This much of the free memory may be used."""
 
 
 RECENT = 2
@@ -50,32 +49,6 @@ def check_fits(what: str, bytes_for: Callable[[int], float], horizon: int, free:
         f"{what} must fit into memory, but at horizon={horizon} it needs {gib(bytes_for(horizon))} of "
         f"{gib(free)} that are free; the largest horizon that fits is {low}."
     )
-
-
-def gib(size: float) -> str:
-    """Bytes in words."""
-    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 / 10 else f"{size / 2**20:,.1f} MiB"
-
-
-def free_memory() -> float:
-    """Bytes that this process can still have: of the machine, and of its control group where there is one."""
-    found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))] if hasattr(os, "sysconf") else []
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            found = [float(line.split()[1]) * 1024]
-    limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}")[:1] for name in ("max", "current"))
-    if limit and used and limit[0].isdigit():
-        # Files that were read count as used, but are given up when memory is needed.
-        files = [line.split()[1] for line in _lines("/sys/fs/cgroup/memory.stat") if line.startswith("inactive_file ")]
-        found.append(max(0.0, float(limit[0]) - float(used[0]) + sum(map(float, files))))
-    return min(found, default=float(2**32))
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
 
 
 def kept(name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int | None) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import Policy
+from banditune.engine.cluster import place_for
 from banditune.engine.run import Job, cores
 from banditune.exact import Gittins
 from banditune.paper.cells import AFTER_TUNING, FAILURES, Pool, cell, mean_of
@@ -56,6 +57,7 @@ def reproduce(
     tunings: int = 10_000,
     seed: int = 0,
     jobs: int | None = None,
+    cluster: Any = "threads",
     device: str = "cpu",
     ledger: str | Path | None = None,
     progress: Progress | None = None,
@@ -64,7 +66,8 @@ def reproduce(
 
     `only` chooses rows by parts of their names, parted by commas. Each row is played `runs` times at each of the widths
     that a tuner can visit; all tunings draw from these runs. 10,000 runs and tunings are the paper's scale. A `ledger`
-    keeps every run: a study that was interrupted goes on from there.
+    keeps every run: a study that was interrupted goes on from there. Runs are played on the `cluster`, as in `tune`;
+    tunings always here.
     """
     runs, tunings = whole("runs", runs, 2 * FOLDS), whole("tunings", tunings, 10 * FEWER)
     jobs = None if jobs is None else whole("jobs", jobs)
@@ -73,10 +76,11 @@ def reproduce(
     todo = {row.name: checked(row.policy, row, seed, device) for row in rows}
     todo |= {GITTINS: checked(Gittins(), PAPER[0], seed, device)} if GITTINS in names else {}
     counts = {name: tunings // FEWER if name == "two-part" else tunings for name in TUNERS}
+    place = place_for(cluster, jobs, device=next(iter(todo.values())).device)
     ahead = Ahead(costs(rows, todo, runs, counts, jobs), progress)
     cells: list[PaperCell] = []
     curves: list[PaperCurve] = []
-    with Player(jobs, ledger) as player:
+    with Player(place, ledger) as player:
         for row in rows:
             told = ahead.part(f"play {row.name}", len(UNITS) * runs)
             regrets = player.play(todo[row.name], values_of(row)[:, None], range(runs), progress=told)[:, :, 0]

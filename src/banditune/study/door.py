@@ -90,6 +90,8 @@ def job_of(
             f"{policy.name} knows arms by their features, but those of the problem {problem.name!r} have none; use "
             f"{'linear or logistic' if policy.rewards == 'real' else 'logistic'}, or another policy."
         )
+    if policy.plays_itself and device == "gpu":
+        raise BadRequest(f"{policy.name!r} plays in Python, which no GPU can; leave out device='gpu'.")
     ranges(job)
     policy.options(problem.arms, problem.dims, horizon)
     for record, wanted in ((policy, ("view", "start", "choose", "update")), (problem, ("reward",))):
@@ -97,7 +99,7 @@ def job_of(
         missing = [name for name in wanted if not callable(getattr(record, name, None))]
         if missing:
             raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
-    return replace(job, device=device_for(job, device))
+    return job if policy.plays_itself else replace(job, device=device_for(job, device))
 
 
 def problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:

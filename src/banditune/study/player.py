@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from banditune.contracts import Fault, Floats
-from banditune.engine.run import BLOCK, Job, Part, play, play_each, play_parts, read_only, results_array
+from banditune.contracts import BadRequest, Fault, Floats
+from banditune.engine.cluster import Place
+from banditune.engine.pieces import Cluster
+from banditune.engine.prepared import one_blas_thread
+from banditune.engine.run import BLOCK, Job, Part, by_block, play, play_each, play_parts, read_only, results_array
 from banditune.study.door import setup_of
 from banditune.study.identity import canonical, identity, kind_of
 from banditune.study.ledger import Block, Ledger, Series, Setup, Singles
@@ -44,30 +47,34 @@ class Player:
     With `exact` they are not, unless there is a ledger.
     """
 
-    def __init__(self, jobs: int | None, ledger: str | Path | None = None, *, exact: bool = False) -> None:
-        self.jobs = jobs
+    cluster: Cluster
+    ledger: Ledger | None = None
+
+    def __init__(self, place: Place, ledger: str | Path | None = None, *, exact: bool = False) -> None:
+        self.place = place
+        self.book = ledger
         self.exact = exact
-        self.limit: Any = None
-        self.ledger = None if ledger is None else Ledger(ledger)
         self.setups: dict[tuple[int, str | None], tuple[Job, Setup]] = {}
+        self.open = ExitStack()
 
     def __enter__(self) -> Player:
-        # The last bits of a product of matrices depend on the number of threads that share it: the answer must not. And
-        # there are threads enough.
-        self.limit = _libraries().limit(limits=1, user_api="blas")
+        with ExitStack() as stack:
+            if self.book is not None:
+                self.ledger = stack.enter_context(Ledger(self.book))
+            self.cluster = stack.enter_context(self.place())
+            stack.enter_context(one_blas_thread())
+            self.open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.limit.restore_original_limits()
-        if self.ledger is not None:
-            self.ledger.close()
+        self.open.close()
 
     def play(
         self, job: Job, params: Any, runs: range, *, first_row: int = 0, progress: Progress | None = None
     ) -> Floats:
         """Regrets of every row of `params` on instances `runs`, as from `engine.run.play`."""
         if self.ledger is None:
-            found = play(job, params, runs, first_row=first_row, jobs=self.jobs, progress=progress)
+            found = play(job, params, runs, first_row=first_row, cluster=self.cluster, progress=progress)
             return found if self.exact else rounded(job, found)
         params = read_only(params)
         out = results_array(len(params), len(runs), len(job.at or (0,)))
@@ -79,7 +86,7 @@ class Player:
                 part.out[:] = play(job, part.params, part.runs, first_row=part.first_row, progress=progress)
                 writer.done(part, part.runs)
         elif parts:
-            play_parts(job, writer.parts, self.jobs, progress, writer.done)
+            play_parts(job, writer.parts, self.cluster, progress, writer.done)
         return out
 
     def play_each(
@@ -87,7 +94,7 @@ class Player:
     ) -> list[Floats]:
         """Regrets of every row on `sizes[row]` instances of its own, as from `engine.run.play_each`."""
         if self.ledger is None:
-            each = play_each(job, params, sizes, first, jobs=self.jobs, progress=progress)
+            each = play_each(job, params, sizes, first, cluster=self.cluster, progress=progress)
             return [rounded(job, row) for row in each]
         params = read_only(params)
         ranges = [range(a, b) for a, b in pairwise(accumulate(map(int, sizes), initial=first))]
@@ -105,7 +112,7 @@ class Player:
                     progress(len(part.runs))
                 writer.done(part, part.runs)
         elif parts:
-            play_parts(job, writer.parts, self.jobs, progress, writer.done)
+            play_parts(job, writer.parts, self.cluster, progress, writer.done)
         return outs
 
     def _asked(
@@ -123,18 +130,14 @@ class Player:
 
     def _setup(self, job: Job, kind: str | None) -> Setup:
         """The key of a job; found once, because that takes milliseconds."""
+        if job.policy.plays_itself:
+            raise BadRequest(f"a ledger must know the code that made its regrets, but not that of {job.policy.name!r}.")
         key = (id(job), kind)
         if key not in self.setups:
             versions = json.dumps(dict(setup_of(job).versions))
             # The job is kept, so that no other one gets its address.
             self.setups[key] = job, Setup.of(canonical(identity(job, kind)), versions)
         return self.setups[key][1]
-
-
-@lru_cache(maxsize=1)
-def _libraries() -> ThreadpoolController:
-    """The libraries that multiply matrices for NumPy."""
-    return ThreadpoolController()
 
 
 def together(
@@ -155,37 +158,71 @@ def _bounds(asked: Asked) -> list[tuple[int, int]]:
 
 
 class Writer:
-    """Stores regrets as they come, and puts them where they were asked for."""
+    """Stores regrets as they come, in any order, and puts them where they were asked for."""
 
     def __init__(self, ledger: Ledger, job: Job, parts: Sequence[tuple[Part, list[Asked]]]) -> None:
         self.ledger = ledger
         self.job = job
         self.parts = [part for part, _ in parts]
         self.rows = {id(part): rows for part, rows in parts}
-        self.ends = {id(part): part.runs.start for part in self.parts}
         self.left = sum(len(part.runs) for part in self.parts)
+        self.waiting: dict[tuple[int, int], Waiting] = {}
         self.ready: list[Block] = []
         self.last = time.monotonic()
 
     def done(self, part: Part, within: range) -> None:
-        """Regrets of a part are there up to the end of `within`: take them if they end a block or waited long."""
+        """Regrets of a part on some runs are there: take blocks that are complete, or all if they waited long."""
         self.left -= len(within)
+        for block, runs in by_block(within):
+            key = id(part), block
+            waiting = self.waiting.setdefault(key, Waiting(part, len(block_of(part, block))))
+            waiting.runs.append(runs)
+            waiting.missing -= len(runs)
+            if not waiting.missing:
+                self.take(self.waiting.pop(key))
         waited = time.monotonic() - self.last
-        if waited > PATIENCE or within.stop == part.runs.stop or within.stop % BLOCK == 0:
-            self.take(part, within.stop)
+        if waited > PATIENCE:
+            for waiting in self.waiting.values():
+                self.take(waiting)
         if self.ready and (waited > PAUSE or not self.left):
             self.ledger.keep(self.ready)
             self.ready = []
             self.last = time.monotonic()
 
-    def take(self, part: Part, stop: int) -> None:
-        """Make blocks of a part's regrets up to run `stop`."""
-        first, start = self.ends[id(part)], part.runs.start
-        found = singles(self.job, part.out[:, first - start : stop - start])
-        for one, regrets in zip(self.rows[id(part)], found, strict=True):
-            one.out[first - one.runs.start : stop - one.runs.start] = regrets
-            self.ready.append(Block(one.series, first, regrets))
-        self.ends[id(part)] = stop
+    def take(self, waiting: Waiting) -> None:
+        """Make blocks of the regrets that are there."""
+        part = waiting.part
+        for runs in joined(waiting.runs):
+            found = singles(self.job, part.out[:, runs.start - part.runs.start : runs.stop - part.runs.start])
+            for one, regrets in zip(self.rows[id(part)], found, strict=True):
+                one.out[runs.start - one.runs.start : runs.stop - one.runs.start] = regrets
+                self.ready.append(Block(one.series, runs.start, regrets))
+        waiting.runs.clear()
+
+
+@dataclass
+class Waiting:
+    """A part's regrets in a block that is not complete: which runs are there and were not taken, how many are missing."""
+
+    part: Part
+    missing: int
+    runs: list[range] = field(default_factory=list)
+
+
+def block_of(part: Part, block: int) -> range:
+    """The runs of a part that are in a block."""
+    return range(max(part.runs.start, block * BLOCK), min(part.runs.stop, (block + 1) * BLOCK))
+
+
+def joined(runs: Sequence[range]) -> list[range]:
+    """Neighbouring ranges as one."""
+    found: list[range] = []
+    for one in sorted(runs, key=lambda each: each.start):
+        if found and found[-1].stop == one.start:
+            found[-1] = range(found[-1].start, one.stop)
+        else:
+            found.append(one)
+    return found
 
 
 def rounded(job: Job, regrets: Floats) -> Floats:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import SPEND, BadRequest, Enough, Fault, Found, Goal, Range, Trial, Tuner
+from banditune.engine.cluster import Place, place_for
 from banditune.engine.run import Job
 from banditune.results import TrialResult
 from banditune.study.door import LARGEST, whole
@@ -106,8 +107,12 @@ def tuner_of(tuner: Any) -> Tuner:
     return tuner
 
 
-def jobs_of(jobs: Any) -> int | None:
-    return None if jobs is None else whole("jobs", jobs)
+def place_of(cluster: Any, jobs: Any, time_limit: Any, *todo: Job) -> Place:
+    """Where to play; policies that play themselves are Python, which threads could not play side by side."""
+    itself = any(job.policy.plays_itself for job in todo)
+    if itself and isinstance(cluster, str) and cluster == "threads" and jobs != 1:
+        cluster = "processes"
+    return place_for(cluster, None if jobs is None else whole("jobs", jobs), time_limit, todo[0].device)
 
 
 class Told:

@@ -14,7 +14,7 @@ from banditune.problems.variants import variants
 from banditune.results import Estimate, Strain, Stress
 from banditune.study.door import job_of, only_range, setup_of, whole
 from banditune.study.player import Player
-from banditune.study.search import FRESH, Progress, Told, jobs_of, search, tuner_of
+from banditune.study.search import FRESH, Progress, Told, place_of, search, tuner_of
 
 OTHER_HORIZONS = ((1 / 3, "a third of the horizon"), (3, "three times the horizon"))
 
@@ -33,6 +33,8 @@ def stress(
     regret: str = "expected",
     noise: str = "shared",
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     progress: Progress | None = None,
@@ -48,7 +50,7 @@ def stress(
     )
     asked = expected_and_others(job, others)
     told = Told(progress, len(asked) * (budget + 3 * validate))
-    with Player(jobs_of(jobs), None) as player:
+    with Player(place_of(cluster, jobs, time_limit, job), None) as player:
         return strained(job, float(value), asked, tuner, budget, validate, player, told)
 
 

@@ -24,7 +24,7 @@ from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
 from banditune.study.player import Player
-from banditune.study.search import FRESH, Progress, Told, goal_of, jobs_of, search, seconds, tuner_of
+from banditune.study.search import FRESH, Progress, Told, goal_of, place_of, search, seconds, tuner_of
 from banditune.study.trust import expected_and_others, strained
 from banditune.study.unimodal import check_unimodal
 
@@ -61,6 +61,8 @@ def simulate(
     at: Sequence[int] | None = None,
     first: int = 0,
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     ledger: str | Path | None = None,
@@ -72,14 +74,19 @@ def simulate(
     played. `at` asks for the regret after certain steps. `noise="own"` gives each value reward noise of its own;
     `shortcut=False` plays step by step; `device` is "cpu", "gpu", or "auto" for a GPU if there is one. A `ledger` is a file
     in which regrets are kept, rounded to float32: what it holds is not played again.
+
+    `cluster` is where to play: "threads" of this process, "processes", "dask://host:8786", "ray://host:10001", or a Dask
+    client; `jobs` is how many threads or processes. With `time_limit`, no piece of the work may take more seconds: child
+    processes play, and are ended.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, at=at, shortcut=shortcut, device=device
     )
+    place = place_of(cluster, jobs, time_limit, job)
     params = rows(job, values)
     first, runs = whole("first", first, 0, 2 * LARGEST), whole("runs", runs)
     told = Told(progress, len(params) * runs)
-    with Player(jobs_of(jobs), ledger, exact=True) as player:
+    with Player(place, ledger, exact=True) as player:
         out = player.play(job, params, range(first, first + runs), progress=told)
     return out[:, :, 0] if at is None else out
 
@@ -95,6 +102,8 @@ def curve(
     regret: str = "expected",
     noise: str = "shared",
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     ledger: str | Path | None = None,
@@ -110,7 +119,8 @@ def curve(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
     runs = whole("runs", runs, 2)
-    with Player(jobs_of(jobs), ledger) as player:
+    place = place_of(cluster, jobs, time_limit, job)
+    with Player(place, ledger) as player:
         return _curve(job, values, range(runs), player, progress)
 
 
@@ -197,6 +207,8 @@ def tune(
     regret: str = "expected",
     noise: str = "shared",
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     curve: bool = False,
@@ -219,6 +231,7 @@ def tune(
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
+    place = place_of(cluster, jobs, time_limit, job)
     tuner = tuner_of(tuner)
     among = only_range(job)
     validate = None if validate is None else whole("validate", validate, 2)
@@ -230,7 +243,7 @@ def tune(
     below = floor_of(problem, job.horizon, floor)  # before the work: it may be refused
     drawn = (GRID + sum(DENSER)) * min(validate or LEAST, CURVE) if curve else 0
     told = Told(progress, budget, later=2 * (validate or LEAST) + drawn)
-    with Player(jobs_of(jobs), ledger) as player:
+    with Player(place, ledger) as player:
         answer, trials = search(job, tuner, among, budget, player, told, goal, seconds(max_time))
         told.later = drawn
         first, (tuned, theory) = _validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
@@ -338,6 +351,8 @@ def compare(
     regret: str = "expected",
     noise: str = "shared",
     jobs: int | None = None,
+    cluster: Any = "threads",
+    time_limit: float | None = None,
     shortcut: bool = True,
     device: str = "cpu",
     floor: bool | None = None,
@@ -360,6 +375,7 @@ def compare(
         )
         for policy in policies
     ]
+    place = place_of(cluster, jobs, time_limit, *todo)
     tunable = [len(ranges(job)) == 1 for job in todo]
     below = floor_of(problem, todo[0].horizon, floor)
     told = Told(progress, budget * sum(tunable) + 2 * validate * len(todo))
@@ -369,14 +385,14 @@ def compare(
     fresh = range(FRESH, FRESH + validate)
     names = _distinct([label(job.policy) for job in todo])
     found = []
-    with Player(jobs_of(jobs), ledger) as player:
-        for place, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
+    with Player(place, ledger) as player:
+        for number, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
             params, spent = theory_row(job), 0
             if can:
                 answer, trials = search(job, tuner, only_range(job), budget, player, told)
                 params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
             both = np.array([params, theory_row(job)])
-            tuned, theory = player.play(job, both, fresh, first_row=2 * place, progress=told)[:, :, 0]
+            tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
             names_of = (r.name for r in ranges(job))
             found.append((name, job, dict(zip(names_of, params.tolist(), strict=False)), can, tuned, theory, spent))
     found.sort(key=lambda item: float(item[4].mean()))

@@ -11,7 +11,8 @@ SELECT = ("select_arm", "select", "choose", "act", "pull", "get_arm", "recommend
 UPDATE = ("update", "learn", "observe", "tell", "reward", "partial_fit")
 """Names that these methods often have, the likeliest first."""
 
-Select, Update = Callable[[], Any], Callable[[int, float], Any]
+Select = Callable[[], Any]
+Update = Callable[[int, float], Any]
 
 
 def methods_of(made: Any, arms: int, select: str | None, update: str | None) -> tuple[Select, Update]:

@@ -26,7 +26,7 @@ class Foreign(Policy):
     make: Callable[..., Any] = untold()
     select_by: str | None = None
     update_by: str | None = None
-    rewards: str = "real"
+    rewards: str = "real"  # type: ignore[misc]
 
     plays_itself: ClassVar[bool] = True
     view = start = choose = update = staticmethod(_not_scalar)
@@ -36,7 +36,7 @@ class Foreign(Policy):
 
     def player(self, job: Any) -> Any:
         """Plays pieces of a job, run by run, in Python."""
-        from banditune.foreign.play import Table
+        from banditune.guests.play import Table
 
         return Table(job)
 

@@ -38,9 +38,9 @@ def log_of_the_step(horizon: int) -> str:
     share = math.sqrt(math.log(early) / math.log(horizon)) if horizon > 2 else 1.0
     return (
         f"Its width has the logarithm of the step, the tuned one that of the horizon, {horizon:,}: the two are the same at "
-        f"the last step, and before that the other library's is narrower, {share:.0%} at step {early:,}. It explores less at "
-        "first, so this value is a little too small there. For the value that is best there, tune 'ucb1-step', which has "
-        "the same index."
+        f"the last step, and before that the other library's is narrower, {share:.0%} at step {early:,}. It explores less "
+        "at first, so this value is a little too small there. For the value that is best there, tune 'ucb1-step', which "
+        "has the same index."
     )
 
 

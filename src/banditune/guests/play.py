@@ -15,8 +15,8 @@ from banditune.engine import loop
 from banditune.engine.bind import compile_for, kernel
 from banditune.engine.pieces import Piece, Played
 from banditune.engine.run import BLOCK, Job, by_block, instances, read_only, who
-from banditune.foreign.objects import methods_of
-from banditune.foreign.policy import KNOWN
+from banditune.guests.objects import methods_of
+from banditune.guests.policy import KNOWN
 from banditune.streams import REWARDS, UNSEEN, Stream, aim
 
 AHEAD = 32
@@ -30,7 +30,7 @@ def draw_rewards(means, options, key0, key1, cursor, arm, first, step, out):  # 
     instance = Instance(means, options)
     stream = Stream(key0, key1, cursor)
     for place in range(len(out)):
-        aim(stream, arm, first + place)
+        aim(stream, arm, first + place)  # type: ignore[no-untyped-call]
         out[place] = reward(instance, arm, first + place, step, stream)
 
 

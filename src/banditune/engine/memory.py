@@ -1,0 +1,44 @@
+"""How much memory there is, and requests that are refused because they would need more."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from banditune.contracts import BadRequest
+
+SHARE = 0.8
+"""This much of the free memory may be used."""
+
+
+def check_room(what: str, size: float, way_out: str) -> None:
+    """Refuse what needs more memory than is free; asking the system for it would not fail, only using it."""
+    free = free_memory()
+    if size > SHARE * free:
+        raise BadRequest(f"{what} must fit into memory, but need {gib(size)} of {gib(free)} that are free; {way_out}.")
+
+
+def gib(size: float) -> str:
+    """Bytes in words."""
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 / 10 else f"{size / 2**20:,.1f} MiB"
+
+
+def free_memory() -> float:
+    """Bytes that this process can still have: of the machine, and of its control group where there is one."""
+    found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))] if hasattr(os, "sysconf") else []
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            found = [float(line.split()[1]) * 1024]
+    limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}")[:1] for name in ("max", "current"))
+    if limit and used and limit[0].isdigit():
+        # Files that were read count as used, but are given up when memory is needed.
+        files = [line.split()[1] for line in _lines("/sys/fs/cgroup/memory.stat") if line.startswith("inactive_file ")]
+        found.append(max(0.0, float(limit[0]) - float(used[0]) + sum(map(float, files))))
+    return min(found, default=float(2**32))
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,127 @@
+"""A job made ready to play in this process: the compiled kernel, its options, and the last blocks of instances."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from banditune.contracts import Fault, Floats, Instances, Integers
+from banditune.engine.bind import compile_for
+from banditune.engine.pieces import Piece, Played
+from banditune.engine.run import (
+    BLOCK,
+    Job,
+    broken,
+    by_block,
+    cut,
+    instances,
+    kernel_for,
+    numbers_of,
+    read_only,
+    strip,
+    who,
+)
+
+RUNNING = np.zeros(1, np.int64)
+"""A sign that never says stop. (Not read-only: kernels are compiled for signs that can be set.)"""
+
+
+class Prepared:
+    """A job ready to play; many threads may use it at once."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.kernel, self.floats, self.integers = kernel_for(job)
+        self.at = np.array(job.at or (job.horizon,), np.int64)
+        self.problem_options = read_only(job.problem.options())
+        self.policy_options = numbers_of(job.policy.options(job.problem.arms, job.problem.dims, job.horizon))
+        self.drawn = lru_cache(maxsize=4)(self._drawn)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Compile now, so that a complaint names the policy and no thread compiles twice."""
+        arms, dims, width = self.job.problem.arms, self.job.problem.dims, max(1, len(self.job.policy.parameters))
+        sample = Piece(read_only(np.zeros((1, width))), 0, range(1))
+        means, features = read_only(np.zeros((1, arms))), read_only(np.zeros((1, dims, arms)))
+        numbers = np.empty((1, 1, 1)), np.empty(5), np.zeros(1, np.int64)
+        compile_for(self.kernel, self._arguments(sample, means, features, *numbers), who(self.job))
+
+    def _drawn(self, block: int) -> Instances:
+        found = instances(self.job.problem, self.job.seed, block)
+        assert found.features is not None
+        self.job.policy.check(found.features, self.job.horizon)
+        return found
+
+    def play(self, piece: Piece, stop: Integers) -> Played:
+        """Play a piece, block by block, until `stop` is set."""
+        began = time.perf_counter()
+        regrets = np.empty((len(piece.params), len(piece.runs), len(self.at)))
+        trouble = np.zeros(5)
+        for block, within in by_block(piece.runs):
+            means, features = cut(self.drawn(block), slice(within.start - block * BLOCK, within.stop - block * BLOCK))
+            results = np.empty((len(piece.params), len(within), len(self.at)))
+            one = piece._replace(runs=within)
+            try:
+                self.kernel(*self._arguments(one, means, features, results, trouble, stop))
+            except Exception as error:
+                raise Fault(broken(self.job, error)) from error
+            before = within.start - piece.runs.start
+            regrets[:, before : before + len(within)] = results
+            if trouble[0]:
+                trouble[4] += before
+                break
+        return Played(regrets, trouble, time.perf_counter() - began)
+
+    def _arguments(
+        self, piece: Piece, means: Floats, features: Floats, to: Floats, trouble: Floats, stop: NDArray[Any]
+    ) -> tuple[Any, ...]:
+        job, arms = self.job, self.job.problem.arms
+        scratch = (strip(self.floats), np.zeros(self.integers, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
+                   np.zeros((3, 4), np.int64))  # fmt: skip
+        first_noise = 1 + piece.first_row if job.noise == "own" else 0
+        return (means, features, job.seed, piece.runs.start, self.problem_options, piece.params, self.policy_options,
+                job.horizon, first_noise, self.at, job.regret == "realised", *scratch, to, trouble, stop)  # fmt: skip
+
+
+def ready(job: Job) -> Any:
+    """Who plays a job in this process."""
+    return job.policy.player(job) if job.policy.plays_itself else Prepared(job)
+
+
+_held = 0
+_limit: Any = None
+_lock = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold products of matrices to one thread while anybody is inside.
+
+    Their last bits depend on the number of threads that share them: the answer must not. And there are threads enough.
+    """
+    global _held, _limit
+    with _lock:
+        _held += 1
+        if _held == 1:
+            _limit = _libraries().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _held -= 1
+            if not _held:
+                _limit.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> ThreadpoolController:
+    """The libraries that multiply matrices for NumPy."""
+    return ThreadpoolController()

@@ -1,0 +1,305 @@
+"""Real clusters: a Dask scheduler and its workers as processes of their own, and a Ray cluster. Run with `make cluster`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from conftest import ROOT
+from owned import OWN, OWN_PROBLEM
+
+pytestmark = [
+    pytest.mark.cluster,
+    # Both libraries leave sockets and loops to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray", "ignore::DeprecationWarning"),
+]
+
+PROBLEM = bt.Bernoulli(arms=10)
+WORKERS = 4
+LONG = {"horizon": 2000, "runs": 6000, "shortcut": False}
+"""A study of some seconds, in a hundred pieces or more."""
+
+
+@bt.scalar
+def choose_fatal(state, setting, step, params, stream):
+    return 99 if bt.uniform(stream) < 1e-4 else 1
+
+
+FATAL = bt.arm_policy("fatal", choose_fatal)
+
+
+def environment(**more):
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])} | more
+
+
+def until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.05)
+
+
+class DaskProcesses:
+    """A scheduler and workers, each a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = (folder / "log").open("w")
+        self.file = folder / "scheduler.json"
+        self.scheduler = self.start(
+            "scheduler", "--port", "0", "--no-dashboard", "--no-jupyter", "--scheduler-file", self.file
+        )
+        self.workers = []
+        until(self.file.exists)
+        until(lambda: self.file.read_text().strip().endswith("}"))
+        self.address = json.loads(self.file.read_text())["address"].replace("tcp://", "dask://")
+
+    def start(self, *arguments, **more):
+        command = [sys.executable, "-m", "dask", *map(str, arguments)]
+        return subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment(**more))
+
+    def work(self, count=1, **more):
+        begun = [
+            self.start(
+                "worker", "--scheduler-file", self.file, "--nthreads", "1", "--no-nanny", "--no-dashboard", **more
+            )
+            for _ in range(count)
+        ]
+        self.workers += begun
+        return begun
+
+    def kill(self, count):
+        for _ in range(count):
+            worker = self.workers.pop()
+            worker.send_signal(signal.SIGKILL)
+            worker.wait()
+
+    def full(self):
+        """Have all workers there again."""
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        self.work(WORKERS - len(self.workers))
+        with bt.Dask(self.address) as cluster:
+            until(lambda: len(cluster.client.nthreads()) == WORKERS)
+        return self
+
+    def close(self):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+        self.log.close()
+
+
+@pytest.fixture(scope="module")
+def dask_processes(tmp_path_factory):
+    processes = DaskProcesses(tmp_path_factory.mktemp("dask"))
+    yield processes
+    processes.close()
+
+
+class RayNode:
+    """A Ray cluster of one node, which others can join as clients."""
+
+    def __init__(self) -> None:
+        self.command = str(Path(sys.executable).parent / "ray")
+        start = [self.command, "start", "--head", "--port", "0", "--num-cpus", str(WORKERS), "--include-dashboard", "false",
+                 "--ray-client-server-port", "25001", "--disable-usage-stats"]  # fmt: skip
+        done = subprocess.run(start, capture_output=True, text=True, env=environment(), timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        self.address = "ray://127.0.0.1:25001"
+
+    def full(self):
+        return self
+
+    def kill(self, count):
+        """Kill processes that play a piece now."""
+        import psutil
+
+        def busy():
+            return [
+                each
+                for each in psutil.process_iter(["cmdline"])
+                if (each.info["cmdline"] or [""])[0].startswith("ray::play")
+            ]
+
+        until(lambda: len(busy()) >= count)
+        for process in busy()[:count]:
+            process.send_signal(signal.SIGKILL)
+
+    def close(self):
+        subprocess.run([self.command, "stop", "--force"], capture_output=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def ray_node():
+    node = RayNode()
+    yield node
+    node.close()
+
+
+@pytest.fixture(params=["dask", "ray"])
+def cluster(request):
+    return request.getfixturevalue({"dask": "dask_processes", "ray": "ray_node"}[request.param]).full()
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """What one thread finds."""
+    return bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], jobs=1, **LONG)
+
+
+def test_the_same_bits_as_one_thread_for_every_kind_of_policy(cluster):
+    closed_over = 0.5
+
+    @bt.scalar
+    def choose_here(state, setting, step, params, stream):
+        return bt.random_arm(state, stream) if bt.uniform(stream) < closed_over * params[0] else bt.best_mean(state)
+
+    here = bt.arm_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, theory=0.2)])
+    pairs = [(bt.UCB1(), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM), (bt.LinUCB(), bt.Linear(arms=5, dims=3)),
+             (bt.Gittins(), bt.Bernoulli(arms=2))]  # fmt: skip
+    for policy, problem in pairs:
+        usual = {"horizon": 50, "runs": 700, "noise": "own", "regret": "realised", "at": [20, 50]}
+        values = [0.2, 0.7] if policy.parameters else None
+        alone = bt.simulate(policy, problem, values, jobs=1, **usual)
+        together = bt.simulate(policy, problem, values, cluster=cluster.address, **usual)
+        assert alone.tobytes() == together.tobytes(), policy.name
+
+
+def test_two_of_four_workers_are_killed_and_the_result_is_the_same(cluster, reference):
+    killed = []
+
+    def progress(done, total):
+        if not killed and done > total / 4:
+            killed.append(done)
+            cluster.kill(2)
+
+    found = bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], cluster=cluster.address, progress=progress, **LONG)
+    assert killed
+    assert killed[0] < 2 * LONG["runs"]
+    assert found.tobytes() == reference.tobytes()
+
+
+def study(*more):
+    return [sys.executable, "-m", "banditune", "tune", "--policy", "ucb1", "--problem", "bernoulli", "--arms", "10",
+            "--horizon", "3000", "--budget", "6000", "--no-shortcut", "--no-floor", "--json", *map(str, more)]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tuned():
+    done = subprocess.run(study("--jobs", "1"), capture_output=True, text=True, env=environment(), timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_driver_that_was_killed_goes_on_from_its_ledger(cluster, tuned, tmp_path):
+    book = tmp_path / "study.ledger"
+    command = study("--cluster", cluster.address, "--ledger", book)
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    until(lambda: blocks_in(book) >= 4)
+    driver.kill()
+    driver.communicate()
+    kept = blocks_in(book)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == tuned
+    assert kept >= 4
+    assert blocks_in(book) > kept
+
+
+def blocks_in(book):
+    import sqlite3
+
+    if not book.exists():
+        return 0
+    connection = sqlite3.connect(f"file:{book}?mode=ro", uri=True, timeout=30)
+    try:
+        return connection.execute("SELECT count(*) FROM blocks").fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        connection.close()
+
+
+def test_a_bad_arm_is_named_with_run_and_step(cluster):
+    with pytest.raises(bt.Fault, match="chose 99"):
+        bt.simulate(FATAL, PROBLEM, horizon=200, runs=2000, jobs=1)
+    with pytest.raises(bt.Fault, match=r"'fatal' chose 99 at step \d+ of run \d+") as far:
+        bt.simulate(FATAL, PROBLEM, horizon=200, runs=2000, cluster=cluster.address)
+    again = int(str(far.value).split("first=")[1].split(",")[0])
+    with pytest.raises(bt.Fault) as repeated:
+        bt.simulate(FATAL, PROBLEM, horizon=200, runs=1, first=again)
+    assert str(repeated.value) == str(far.value)
+
+
+def test_a_piece_that_ends_its_workers_is_named(cluster):
+    def sample(size, rng):
+        os._exit(3)
+
+    deadly = bt.arm_problem("deadly", sample, PROBLEM.reward, arms=2)
+    with pytest.raises(
+        bt.Fault, match=r"runs \d+ to \d+ of the policy 'ucb1' on the problem 'deadly' .* lost their worker [34] times"
+    ):
+        bt.simulate(bt.UCB1(), deadly, horizon=10, runs=3, cluster=cluster.address)
+
+
+def test_a_dask_worker_with_another_version_is_refused_with_a_sentence(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import banditune\nbanditune.__version__ = '9.9'\n")
+    processes = DaskProcesses(tmp_path)
+    try:
+        processes.work(PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT / "src")]))
+        with pytest.raises(
+            bt.BadRequest, match=rf"process \d+ has banditune 9.9 \(here {bt.__version__}\); install the same"
+        ):
+            bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster=processes.address)
+    finally:
+        processes.close()
+
+
+def test_a_dask_client_and_ray_itself_are_clusters_too(dask_processes, ray_node):
+    alone = bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, jobs=1)
+    from distributed import Client
+
+    with Client(dask_processes.full().address.replace("dask://", "tcp://"), set_as_default=False) as client:
+        assert (bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, cluster=client) == alone).all()
+        assert client.status == "running"
+    import ray
+
+    ray.init(ray_node.address, log_to_driver=False)
+    try:
+        assert (bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, cluster=ray) == alone).all()
+        assert ray.is_initialized()
+        with pytest.raises(bt.BadRequest, match="can be in one Ray cluster"):
+            bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, cluster="ray://elsewhere:10001")
+    finally:
+        ray.shutdown()
+
+
+def test_nobody_answers():
+    with pytest.raises(bt.BadRequest, match=r"a Dask scheduler must answer at dask://127\.0\.0\.1:9, but none does"):
+        bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster="dask://127.0.0.1:9")
+
+
+def test_two_workers_are_nearly_as_fast_as_two_threads(dask_processes):
+    """Pieces of about half a second; see docs/performance.md for the measured shares."""
+    dask_processes.full().kill(2)
+    work = {"horizon": 10_000, "runs": 2000, "shortcut": False}
+    with bt.Threads(2) as threads, bt.Dask(dask_processes.address) as dask:
+        until(lambda: len(dask.client.nthreads()) == 2)
+        seconds = {}
+        for name, place in (("threads", threads), ("dask", dask)) * 3:
+            began = time.monotonic()
+            found = bt.simulate(bt.UCB1(), PROBLEM, [0.2], cluster=place, **work)
+            seconds[name] = min(seconds.get(name, np.inf), time.monotonic() - began)
+            assert np.isfinite(found).all()
+    print(seconds)
+    # A shared machine is noisy: this only catches a loss that is no noise.
+    assert seconds["dask"] < 1.4 * seconds["threads"], seconds

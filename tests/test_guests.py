@@ -1,0 +1,221 @@
+"""Other people's policies: played with the same rewards as ours, and told what to do with a tuned value."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.engine.run import instances
+from conftest import close
+
+ALPHA = bt.Parameter("alpha", 0, 1, theory=1)
+DELTA = bt.Parameter("delta", 0, 1, theory=1)
+PROBLEM = bt.Bernoulli(arms=4)
+
+
+class Mine:
+    """An object as anybody might write it."""
+
+    def __init__(self, arms, epsilon, seed):
+        self.pulls, self.totals = np.zeros(arms), np.zeros(arms)
+        self.epsilon, self.rng = epsilon, random.Random(seed)
+
+    def select(self):
+        if self.rng.random() < self.epsilon:
+            return self.rng.randrange(len(self.pulls))
+        return int(np.argmax(np.where(self.pulls == 0, np.inf, self.totals / np.maximum(self.pulls, 1))))
+
+    def observe(self, arm, reward):
+        self.pulls[arm] += 1
+        self.totals[arm] += reward
+
+
+def mine(arms, epsilon, seed):
+    return Mine(arms, epsilon, seed)
+
+
+EPSILON = bt.foreign(mine, bt.Parameter("epsilon", 0, 1, theory=0.1))
+
+
+def mabwiser_ucb1(alpha, arms, seed):
+    from mabwiser.mab import MAB, LearningPolicy
+
+    return MAB(list(range(arms)), LearningPolicy.UCB1(alpha=alpha), seed=seed)
+
+
+def river_ucb(delta, seed):
+    from river import bandit
+
+    return bandit.UCB(delta=delta, burn_in=1, seed=seed)
+
+
+@pytest.mark.parametrize("regret", ["expected", "realised"])
+def test_mabwiser_and_river_play_as_ours_with_the_same_index_to_the_last_bit(regret):
+    pytest.importorskip("mabwiser")
+    pytest.importorskip("river")
+    usual = {"horizon": 60, "runs": 10, "regret": regret, "at": [20, 60], "jobs": 1}
+    ours = bt.simulate(bt.UCB1Step(), PROBLEM, [0.3, 1.0], **usual)
+    for guest in (bt.foreign(mabwiser_ucb1, ALPHA), bt.foreign(river_ucb, DELTA)):
+        theirs = bt.simulate(guest, PROBLEM, [0.3, 1.0], **usual)
+        # Ties go to another arm in River; without one, all is the same.
+        assert (theirs == ours).mean() > 0.8
+        if guest.name == "mabwiser_ucb1":
+            assert (theirs == ours).all()
+
+
+def test_ucb1_with_the_log_of_the_step_is_played_as_by_hand():
+    means = instances(PROBLEM, 0, 0).means
+    regrets = bt.simulate(bt.UCB1Step(noise=0.25), bt.Mixture(means[:1]), [0.8], horizon=50, runs=1)
+    from banditune.contracts import Instance
+    from banditune.engine.loop import instance_key
+    from banditune.streams import REWARDS, Stream, aim
+
+    key, cursor = instance_key(0, 0), np.array([0, 0, 0, REWARDS])
+    pulls, totals = np.zeros(4, int), np.zeros(4)
+    for step in range(50):
+        width = 0.8 * 0.5 * np.sqrt(2 * math.log(max(step, 1)) / np.maximum(pulls, 1))
+        arm = step if step < 4 else int((totals / pulls + width).argmax())
+        stream = Stream(*key, cursor)
+        aim(stream, arm, int(pulls[arm]))
+        totals[arm] += PROBLEM.reward(Instance(means[0], ()), arm, int(pulls[arm]), step, stream)
+        pulls[arm] += 1
+    assert regrets[0, 0] == pytest.approx((means[0].max() - means[0]) @ pulls)
+
+
+def test_any_object_is_played_in_law_as_ours():
+    theirs = bt.simulate(EPSILON, PROBLEM, [0.2], horizon=100, runs=400, jobs=1)[0]
+    ours = bt.simulate(bt.EpsilonGreedy(), PROBLEM, [0.2], horizon=100, runs=4000)[0]
+    assert close(theirs, float(ours.mean()), ours.std() / math.sqrt(len(ours)))
+
+
+def test_processes_give_the_same_numbers_and_tables_work():
+    one = bt.simulate(EPSILON, PROBLEM, [0.2, 0.5], horizon=30, runs=12, jobs=1, noise="own")
+    two = bt.simulate(EPSILON, PROBLEM, [0.2, 0.5], horizon=30, runs=12, jobs=2, noise="own")
+    assert (one == two).all()
+    table = bt.RewardTable(np.random.default_rng(0).random((3, 40, 4)))
+    greedy = bt.simulate(EPSILON, table, [0.0], horizon=40, runs=10, jobs=1)
+    assert greedy == pytest.approx(bt.simulate(bt.Greedy(), table, horizon=40, runs=10))
+
+
+def test_a_guest_is_tuned_like_any_policy():
+    tuning = bt.tune(EPSILON, PROBLEM, horizon=40, budget=60, validate=20, jobs=1)
+    assert 0 <= tuning.params["epsilon"] <= 1
+    assert tuning.setup.policy["name"] == "mine"
+    assert len(bt.compare([EPSILON, bt.UCB1()], PROBLEM, horizon=20, budget=20, validate=10, jobs=1).entries) == 2
+
+
+class Global:
+    """Draws from generators that the whole process shares."""
+
+    def choose(self):
+        return random.randrange(2) ^ int(np.random.randint(2))
+
+    def learn(self, arm, reward):
+        pass
+
+
+def test_generators_that_a_process_shares_are_seeded_for_every_run_and_given_back():
+    guest = bt.foreign(lambda width: Global(), bt.Parameter("width", 0, 1, theory=1), name="global")
+    random.seed(5)
+    first = bt.simulate(guest, bt.Bernoulli(arms=2), [1], horizon=20, runs=5, jobs=1)
+    left = random.random()
+    random.seed(5)
+    assert (bt.simulate(guest, bt.Bernoulli(arms=2), [1], horizon=20, runs=5, jobs=1, first=0) == first).all()
+    assert random.random() == left
+
+
+def broken(where):
+    """An object that fails in one place."""
+
+    class Broken:
+        def select(self):
+            if where == "select":
+                raise KeyError("lost")
+            return {"arm": 7, "word": "red", "nan": math.nan}.get(where, 0)
+
+        def update(self, arm, reward):
+            if where == "update":
+                raise ValueError("no")
+
+    def make(width):
+        if where == "make":
+            raise RuntimeError("never")
+        return Broken()
+
+    return bt.foreign(make, bt.Parameter("width", 0, 1, theory=1), name="broken")
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        ("make", "cannot be made with {'width': 1.0}: RuntimeError: never"),
+        ("select", r"failed to select \(KeyError: 'lost'\) at step 0 of run 0"),
+        ("update", r"failed to update \(ValueError: no\) at step 0"),
+        ("arm", "from 0 to 3, but the policy 'broken' chose 7 at step 0 of run 0"),
+        ("word", "chose 'red'"),
+        ("nan", "chose nan"),
+    ],
+)
+def test_what_breaks_is_named_with_run_and_step(where, sentence):
+    with pytest.raises(bt.Fault, match=sentence):
+        bt.simulate(broken(where), PROBLEM, [1.0], horizon=5, runs=2, jobs=1)
+
+
+def test_what_cannot_be_a_guest_is_refused(tmp_path):
+    width = bt.Parameter("width", 0, 1, theory=1)
+    for make, parameters in ((5, width), (lambda width, other: 1, width), (lambda: 1, width), (lambda width: 1, "x")):
+        with pytest.raises(bt.BadRequest):
+            bt.foreign(make, parameters)
+    with pytest.raises(bt.BadRequest, match="rewards"):
+        bt.foreign(lambda width: 1, width, rewards="odd")
+    with pytest.raises(bt.BadRequest, match="select_arm or select or choose"):
+        bt.simulate(bt.foreign(lambda width: 1, width), PROBLEM, horizon=3, runs=1, jobs=1)
+    with pytest.raises(bt.BadRequest, match="a method ask, but"):
+        bt.simulate(bt.foreign(mine, EPSILON.parameters, select="ask"), PROBLEM, horizon=3, runs=1, jobs=1)
+    with pytest.raises(bt.BadRequest, match="ledger must know the code"):
+        bt.simulate(EPSILON, PROBLEM, horizon=3, runs=1, jobs=1, ledger=tmp_path / "a.ledger")
+    with pytest.raises(bt.BadRequest, match="no GPU"):
+        bt.simulate(EPSILON, PROBLEM, horizon=3, runs=1, device="gpu")
+
+
+def tuned(policy):
+    return bt.tune(policy, PROBLEM, horizon=100, budget=60, validate=20)
+
+
+def made(export):
+    """The object that an export's code makes."""
+    from mabwiser.mab import MAB, LearningPolicy
+    from river import bandit, proba
+
+    names = {"MAB": MAB, "LearningPolicy": LearningPolicy, "bandit": bandit, "proba": proba, "arms": list(range(4))}
+    return eval(export.code, names)
+
+
+@pytest.mark.parametrize("library", ["mabwiser", "river"])
+def test_exports_make_objects_with_the_equal_parameter(library):
+    pytest.importorskip(library)
+    step = tuned(bt.UCB1Step(noise=0.2))
+    found = step.export(library)
+    assert found.same
+    assert found.value == pytest.approx(0.4 * step.params["gamma"])
+    guest = bt.foreign(lambda width: made(found), bt.Parameter("width", 0, 1, theory=1), name="exported")
+    theirs = bt.simulate(guest, PROBLEM, [1.0], horizon=60, runs=8, jobs=1)
+    ours = bt.simulate(bt.UCB1Step(noise=0.2), PROBLEM, [step.params["gamma"]], horizon=60, runs=8)
+    assert (theirs == ours).mean() >= (1.0 if library == "mabwiser" else 0.5)
+    horizon = tuned(bt.UCB1()).export(library)
+    assert not horizon.same
+    assert "logarithm of the step" in horizon.words
+    assert "the other library's is narrower, 39% at step 2" in horizon.words
+    assert tuned(bt.EpsilonGreedy()).export(library).same
+    assert "no width" in tuned(bt.Thompson()).export(library).words
+    for policy in (bt.UCB1(), bt.EpsilonGreedy(), bt.Thompson()):
+        assert made(tuned(policy).export(library)) is not None
+    assert bt.from_json(found.to_json()).code == found.code
+    with pytest.raises(bt.BadRequest, match="has none like 'gaussian-ts'"):
+        tuned(bt.GaussianThompson()).export(library)
+    with pytest.raises(bt.BadRequest, match="must be one of mabwiser, river"):
+        step.export("vowpal")
