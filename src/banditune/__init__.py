@@ -12,14 +12,15 @@ _ROOMS = {
     "contracts": "BadRequest Enough Fault Found Goal Instances Parameter Play Policy Problem Range Setting Trial Tuner "
     "scalar",
     "streams": "bernoulli beta binomial exponential gamma_variate normal uniform",
-    "problems": "Bernoulli BetaRewards Gaussian Linear Logistic Mixture arm_problem warm_up",
+    "problems": "Bernoulli BetaRewards Campaigns Gaussian Linear Logistic Mixture arm_problem problem_from warm_up",
     "policies": "GLMTSL UCB1 UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson Greedy "
     "LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Floor Optimum Reproduction Spread Tally Tuning "
-    "from_json load",
+    "results": "Account Belief Bound Check Comparison Curve Estimate ExactRegret Fit Fitted Floor Optimum Reproduction "
+    "Spread Tally Tuning from_json load",
+    "logs": "Logs fit logs_of",
     "study": "compare curve exact_regret lower_bound optimum simulate tune",
     "paper": "reproduce",
     "report": "plot report text",
