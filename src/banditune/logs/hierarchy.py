@@ -57,7 +57,8 @@ def told_by(precision: Floats, covariance: Floats) -> Floats:
 class Gauss(NamedTuple):
     """A fitted Gaussian: mean, covariance, covariance of the mean's error, degrees of freedom of each variance.
 
-    `kept` says that the covariance had to be kept from losing a direction.
+    `kept` says that the covariance had to be kept from losing a direction. It is a sum of `basis`, with weights whose
+    errors have the covariance `uncertainty`.
     """
 
     mean: Floats
@@ -66,6 +67,8 @@ class Gauss(NamedTuple):
     degrees: Floats
     posterior: Posterior
     kept: bool
+    basis: Floats
+    uncertainty: Floats
 
 
 def shapes(dims: int, kind: str) -> Floats:
@@ -134,7 +137,7 @@ def ascend(
     variance = np.einsum("akk,ab,bkk->k", basis, error, basis)
     degrees = 2 * np.diag(covariance) ** 2 / np.maximum(variance, 1e-300)
     degrees = np.minimum(degrees, len(known.pull) * len(mean))
-    return Gauss(mean, covariance, known.spread, degrees, posterior, bool(kept) or lost)
+    return Gauss(mean, covariance, known.spread, degrees, posterior, bool(kept) or lost, basis, error)
 
 
 def shrunk(covariance: Floats, change: Floats) -> Floats:
@@ -206,3 +209,32 @@ def estimates(gauss: Gauss, names: Sequence[str], confidence: float) -> tuple[Fi
         low, high = (sd * math.sqrt(degrees / chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
         found.append(Fitted(f"sd[{name}]", sd, low, high))
     return tuple(found)
+
+
+def rescaled(gauss: Gauss, scale: Floats) -> Gauss:
+    """The same Gaussian for features that are so many times as large."""
+    both = np.outer(scale, scale)
+    return gauss._replace(mean=gauss.mean / scale, covariance=gauss.covariance / both, error=gauss.error / both)
+
+
+def correlation(gauss: Gauss, confidence: float) -> Fitted:
+    """The mean correlation of two coordinates; the interval is by the delta method on Fisher's scale."""
+    sizes = np.einsum("akl,akl->a", gauss.basis, gauss.basis)
+    weights = np.einsum("akl,kl->a", gauss.basis, gauss.covariance) / sizes
+
+    def value(weights: Floats) -> float:
+        matrix = np.einsum("a,akl->kl", weights, gauss.basis)
+        sd = np.sqrt(np.diag(matrix))
+        dims = len(sd)
+        return float((matrix / np.outer(sd, sd)).sum() - dims) / (dims * (dims - 1))
+
+    middle = value(weights)
+    step = 1e-4 * float(np.abs(weights).max())
+    slopes = np.array(
+        [(value(weights + step * unit) - value(weights - step * unit)) / (2 * step) for unit in np.eye(len(weights))]
+    )
+    error = math.sqrt(max(float(slopes @ gauss.uncertainty @ slopes), 0.0)) / (1 - middle**2)
+    reach = student_quantile(0.5 + confidence / 2, max(len(gauss.posterior.means) - 1, 1)) * error
+    return Fitted(
+        "correlation", middle, math.tanh(math.atanh(middle) - reach), math.tanh(math.atanh(middle) + reach)
+    )
