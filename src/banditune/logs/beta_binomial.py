@@ -39,9 +39,7 @@ class Counts:
 
     def likelihood(self, a: float, b: float) -> float:
         """The log likelihood of Beta(a, b), less what does not depend on it."""
-        parts = [
-            counts @ log_rise(x, values) for x, (values, counts) in zip((a, b, a + b), self.tables, strict=True)
-        ]
+        parts = [counts @ log_rise(x, values) for x, (values, counts) in zip((a, b, a + b), self.tables, strict=True)]
         return float(parts[0] + parts[1] - parts[2])
 
     def at(self, logit: float, size: float) -> float:
@@ -98,17 +96,20 @@ def beta_prior(successes: Floats, failures: Floats, confidence: float, of: str =
     start = math.log(total / float(failures.sum()))
     logit, size, top = highest(counts, start)
     reach = normal_quantile(0.5 + confidence / 2)
-    limits = {
-        name: _interval(profile, best, top, bounds, reach)
-        for name, (profile, best, bounds) in _profiles(counts, logit, size).items()
-    }
+    profiles = _profiles(counts, logit, size)
+
+    def interval(name: str) -> tuple[float | None, float | None]:
+        profile, best, bounds = profiles[name]
+        return ends(profile, best, top, (0.2, 0.2), bounds, reach)
+
+    limits = {name: interval(name) for name in ("a", "b", "mean", "sd")}
     a, b = shapes(logit, size)
     mean = 1 / (1 + math.exp(-logit))
     spread = math.sqrt(mean * (1 - mean) / (1 + math.exp(size)))
     notes: tuple[str, ...] = ()
     no_spread, no_middle = size >= MOST - 1e-3, size <= LEAST + 1e-3
     if no_spread:
-        narrow = limits["size"][0]
+        narrow, _ = interval("size")
         a, b = shapes(logit, math.log(1e4) if narrow is None else narrow)
         notes = (
             f"{of or 'arms'}: no spread of mean rewards beyond chance, so a + b has no upper end; the problem has as much "
@@ -175,12 +176,6 @@ def _profiles(counts: Counts, logit: float, size: float) -> dict[str, Profile]:
         "sd": (of_sd, log_sd, (0.5 * (-EDGE - MOST), math.log(0.5) - 1e-9)),
         "size": (of_size, size, (LEAST, MOST)),
     }
-
-
-def _interval(
-    profile: Callable[[float], float], best: float, top: float, bounds: tuple[float, float], reach: float
-) -> tuple[float | None, float | None]:
-    return ends(profile, best, top, (0.2, 0.2), bounds, reach)
 
 
 def _exp(limits: tuple[float | None, float | None], low: float = 0.0, high: float = math.inf) -> tuple[float, float]:

@@ -64,7 +64,9 @@ def unit(logs: Logs, wish: Wish) -> Draft:
     pulls = logs.pulls.astype(float)
     v, fitted = concentration_fit(logs.campaign, pulls, logs.mean, logs.squares, wish.confidence)
     if v < 0.01:
-        raise BadRequest("the model 'beta' must have rewards between 0 and 1, but these are all 0 or 1; try model='beta-binomial'.")
+        raise BadRequest(
+            "the model 'beta' must have rewards between 0 and 1, but these are all 0 or 1; try model='beta-binomial'."
+        )
     found, priors = beta_priors(logs, *counted(pulls, logs.mean, v), wish, pulls * (v + 1))
     problem = BetaRewards(arms_of(logs, wish), prior_of(priors, wish), v, names_of(logs, wish))
     return Draft(problem, (*found.estimates, fitted), found.notes, beta_means(logs, priors), "unit", v)
@@ -148,7 +150,9 @@ def campaigns(logs: Logs, wish: Wish) -> Draft:
     told, notes = (*common.estimates, spread), common.notes
     whole = np.flatnonzero(logs.widths >= wish.arms)
     if not len(whole):
-        raise BadRequest(f"`arms` must be at most {logs.widths.max()}, the most that a campaign had, but got {wish.arms}.")
+        raise BadRequest(
+            f"`arms` must be at most {logs.widths.max()}, the most that a campaign had, but got {wish.arms}."
+        )
     if len(whole) < len(logs.campaigns):
         notes = (*notes, f"{len(logs.campaigns) - len(whole)} campaigns with fewer than {wish.arms} arms are left out")
     pairs = np.stack([first, second], axis=1)
@@ -178,7 +182,9 @@ MODELS: dict[str, Callable[[Logs, Wish], Draft]] = {
 def need_binary(logs: Logs, model: str) -> None:
     """Rewards 0 and 1, of which there are some of each."""
     if logs.rewards != "binary":
-        raise BadRequest(f"the model {model!r} must have rewards 0 and 1, but these are {logs.rewards}; try model='auto'.")
+        raise BadRequest(
+            f"the model {model!r} must have rewards 0 and 1, but these are {logs.rewards}; try model='auto'."
+        )
     total, pulls = float(logs.total.sum()), int(logs.pulls.sum())
     if total in (0, pulls):
         raise BadRequest(
@@ -193,14 +199,16 @@ def beta_priors(
     """The common beta distribution, or those of the arms; and a row (a, b) for each arm's name."""
     if len(successes) < 2 or float(trials.max()) < 2:
         raise BadRequest(
-            "logs must hold two arms or more, one of them pulled twice in a campaign, but these do not: a prior is known by "
-            "how arms differ beyond chance; take more logs."
+            "logs must hold two arms or more, one of them pulled twice in a campaign, but these do not: a prior is known "
+            "by how arms differ beyond chance; take more logs."
         )
     common = beta_prior(successes, failures, wish.confidence)
     table = np.tile([common.a, common.b], (len(logs.arms), 1))
     if not wish.per_arm:
         return common, table
-    fitted, notes, without = [], [], []
+    fitted: list[Fitted] = []
+    notes: list[str] = []
+    without: list[str] = []
     for place, name in enumerate(logs.arms):
         mine = logs.arm == place
         good, bad = successes[mine], failures[mine]
@@ -242,8 +250,8 @@ def inside_of(logs: Logs) -> Inside:
     degrees = float(logs.pulls.sum() - len(logs.pulls))
     if degrees < 1 or logs.squares.sum() <= 0:
         raise BadRequest(
-            "some arm must be pulled twice in a campaign and pay different rewards, but none did: such logs do not tell the "
-            "noise; take more logs."
+            "some arm must be pulled twice in a campaign and pay different rewards, but none did: such logs do not tell "
+            "the noise; take more logs."
         )
     return Inside(float(logs.squares.sum()), degrees)
 
@@ -253,7 +261,9 @@ def lonely(names: list[str], what: str) -> list[str]:
     if not names:
         return []
     some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-    return [f"{len(names)} arms ({some}) are in too few campaigns, or always paid the same: they have {what} of all arms"]
+    return [
+        f"{len(names)} arms ({some}) are in too few campaigns, or always paid the same: they have {what} of all arms"
+    ]
 
 
 def arms_of(logs: Logs, wish: Wish) -> int:
@@ -287,7 +297,9 @@ def scaled_features(logs: Logs, model: str) -> tuple[Floats, Floats]:
     scale = np.sqrt((logs.features**2).mean(axis=0))
     empty = np.flatnonzero(scale == 0)
     if len(empty):
-        raise BadRequest(f"features must not be 0 for all arms, but {feature_names(logs)[empty[0]]!r} is; leave it out.")
+        raise BadRequest(
+            f"features must not be 0 for all arms, but {feature_names(logs)[empty[0]]!r} is; leave it out."
+        )
     features = logs.features / scale
     if np.linalg.matrix_rank(features, tol=1e-6 * math.sqrt(len(features))) < features.shape[1]:
         raise BadRequest(
@@ -313,7 +325,10 @@ def kind_of(logs: Logs, dims: int, simple: str) -> tuple[str, tuple[str, ...]]:
         )
     if count >= dims + 2 and (simple == "diagonal" or dims <= MANY):
         return "full", ()
-    words = {"diagonal": "coordinates of theta are taken as independent", "alike": "all arms get one sd and one correlation"}
+    words = {
+        "diagonal": "coordinates of theta are taken as independent",
+        "alike": "all arms get one sd and one correlation",
+    }
     return simple, (f"{count} campaigns are too few for a full covariance of {dims} numbers: {words[simple]}",)
 
 
@@ -338,7 +353,9 @@ def as_prior(gauss: Gauss) -> object:
 
 def kept(gauss: Gauss) -> tuple[str, ...]:
     """A sentence about a covariance that was kept from losing a direction."""
-    words = "in some direction theta does not differ between campaigns beyond chance; the covariance keeps a little spread"
+    words = (
+        "in some direction theta does not differ between campaigns beyond chance; the covariance keeps a little spread"
+    )
     return (f"{words} there, about as much as the logs allow",) if gauss.kept else ()
 
 
@@ -346,7 +363,9 @@ def few(share: float) -> tuple[str, ...]:
     """A sentence about importance sampling that does not work well."""
     if share >= 0.1:
         return ()
-    return (f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less sure than told",)
+    return (
+        f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less sure than told",
+    )
 
 
 def logs_with(logs: Logs, features: Floats) -> Logs:

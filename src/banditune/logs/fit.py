@@ -43,7 +43,10 @@ def fit(
     draft = MODELS[name](logs, Wish(per_arm, wanted, confidence))
     found = predicted(logs, draft, name)
     if horizon is None and lengths.min() < lengths.max():
-        more = (*more, f"campaigns are {lengths.min():,} to {lengths.max():,} decisions long; the horizon is the median")
+        more = (
+            *more,
+            f"campaigns are {lengths.min():,} to {lengths.max():,} decisions long; the horizon is the median",
+        )
     return Fit(
         name,
         described(draft.problem),

@@ -110,7 +110,8 @@ def ascend(
 ) -> Gauss:
     """Fisher scoring until it promises to raise the log likelihood by less than `precision`.
 
-    A step that lowers it, by more than `slack`, is halved, then one of EM is taken. `kept` is the weight of the determinant. Without it, it ends where a direction has lost its spread.
+    A step that lowers it, by more than `slack`, is halved, then one of EM is taken. `kept` is the weight of the
+    determinant. Without it, it ends where a direction has lost its spread.
     """
     posterior = posterior_at(mean, covariance)
     known = terms(posterior, mean, covariance, kept)
@@ -133,7 +134,7 @@ def ascend(
         lost = not kept and bool(values[0] < FLOOR * values.mean())
     information = scoring(known, basis)[1]
     # The mean is estimated too: that costs one campaign.
-    error = np.linalg.pinv(information * (1 - 1 / len(known.pull)), hermitian=True)
+    error: Floats = np.asarray(np.linalg.pinv(information * (1 - 1 / len(known.pull)), hermitian=True), np.float64)
     variance = np.einsum("akk,ab,bkk->k", basis, error, basis)
     degrees = 2 * np.diag(covariance) ** 2 / np.maximum(variance, 1e-300)
     degrees = np.minimum(degrees, len(known.pull) * len(mean))
@@ -173,7 +174,7 @@ def terms(posterior: Posterior, mean: Floats, covariance: Floats, kept: float = 
         # Its slope and curvature are those of a campaign that tells everything and pulls nowhere.
         slope = slope + 0.5 * kept * inverse
         likelihood += 0.5 * kept * float(np.linalg.slogdet(covariance)[1])
-    return Known(pull, told, spread, slope, kept * inverse, likelihood)
+    return Known(pull, told, spread, slope, np.asarray(kept * inverse, np.float64), likelihood)
 
 
 def scoring(known: Known, basis: Floats) -> tuple[Floats, Floats, float]:
@@ -235,6 +236,4 @@ def correlation(gauss: Gauss, confidence: float) -> Fitted:
     )
     error = math.sqrt(max(float(slopes @ gauss.uncertainty @ slopes), 0.0)) / (1 - middle**2)
     reach = student_quantile(0.5 + confidence / 2, max(len(gauss.posterior.means) - 1, 1)) * error
-    return Fitted(
-        "correlation", middle, math.tanh(math.atanh(middle) - reach), math.tanh(math.atanh(middle) + reach)
-    )
+    return Fitted("correlation", middle, math.tanh(math.atanh(middle) - reach), math.tanh(math.atanh(middle) + reach))

@@ -62,7 +62,7 @@ def modes(table: Table, mean: Floats, inverse: Floats, start: Floats) -> tuple[F
     def height(theta: Floats) -> Floats:
         away = theta - mean
         scores = np.einsum("iwd,id->iw", table.features, theta)
-        return log_likelihood(table, scores) - 0.5 * np.einsum("ia,ab,ib->i", away, inverse, away)
+        return np.asarray(log_likelihood(table, scores) - 0.5 * np.einsum("ia,ab,ib->i", away, inverse, away))
 
     now = height(theta)
     for _ in range(50):
@@ -115,7 +115,7 @@ def draws_for(count: int, dims: int) -> Draws:
 
 
 class Sampler:
-    """Posteriors of all campaigns' thetas; every call starts from the modes of the last one, which changes only its time."""
+    """Posteriors of all campaigns' thetas; each call starts from the last one's modes, to save time."""
 
     def __init__(self, table: Table, start: Floats) -> None:
         self.table = table
@@ -125,7 +125,7 @@ class Sampler:
         self.share = 1.0
 
     def __call__(self, mean: Floats, covariance: Floats) -> Posterior:
-        inverse = np.linalg.inv(covariance)
+        inverse = np.asarray(np.linalg.inv(covariance), np.float64)
         theta, curvature = modes(self.table, mean, inverse, self.start)
         self.start = theta
         root = np.linalg.cholesky(np.linalg.inv(curvature))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,10 @@ MEANINGS = {
         "more arms never paid than in the fit: some may be broken, or means have another shape",
         "fewer arms never paid than in the fit: means have another shape",
     ),
-    DISPERSION: ("arms with many pulls differ more than in the fit", "arms with many pulls differ less than in the fit"),
+    DISPERSION: (
+        "arms with many pulls differ more than in the fit",
+        "arms with many pulls differ less than in the fit",
+    ),
     NOISE: (
         "rewards of some arms vary more than those of others, but the fit has one noise for all",
         "rewards of all arms vary more alike than in the fit: they may be rounded or capped",
@@ -107,7 +111,7 @@ def predicted(logs: Logs, draft: Draft, model: str, seed: int = 0) -> Predicted:
         for found in checks
         if found.fails
     ]
-    return Predicted(checks, *map(frozen, (LEVELS, seen, middle, low, high)), tuple(notes))
+    return Predicted(checks, frozen(LEVELS), frozen(seen), frozen(middle), frozen(low), frozen(high), tuple(notes))
 
 
 def check(name: str, observed: float, replayed: Floats) -> Check:
@@ -130,9 +134,7 @@ def chosen(logs: Logs, rng: np.random.Generator) -> tuple[Integers, list[str]]:
     return np.flatnonzero(np.isin(logs.campaign, some)), [note]
 
 
-def replay(
-    rng: np.random.Generator, size: int, logs: Logs, draft: Draft, cells: Integers
-) -> tuple[Floats, Floats]:
+def replay(rng: np.random.Generator, size: int, logs: Logs, draft: Draft, cells: Integers) -> tuple[Floats, Floats]:
     """Cell means and squares of logs that the fit makes."""
     means, pulls = draft.means(rng, size, cells), logs.pulls[cells]
     if draft.rewards == "binary":
@@ -228,7 +230,7 @@ def misfit(features: Floats, campaign: Integers, pulls: Floats) -> Statistic:
     """Weighted squares of cell means around the best linear function of features in each campaign."""
     starts = np.searchsorted(campaign, np.arange(campaign.max() + 2))
     spaces = []
-    for begin, end in zip(starts[:-1], starts[1:], strict=True):
+    for begin, end in pairwise(starts):
         weighted = features[begin:end] * np.sqrt(pulls[begin:end])[:, None]
         left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
         spaces.append(left[:, sizes > 1e-9 * sizes[0]])
@@ -238,6 +240,6 @@ def misfit(features: Floats, campaign: Integers, pulls: Floats) -> Statistic:
         found = (weighted**2).sum(axis=1)
         for begin, end, space in zip(starts[:-1], starts[1:], spaces, strict=True):
             found -= ((weighted[:, begin:end] @ space) ** 2).sum(axis=1)
-        return np.maximum(found, 0.0) / len(pulls)
+        return np.asarray(np.maximum(found, 0.0) / len(pulls))
 
     return statistic

@@ -95,7 +95,7 @@ def crossing(rise: Function, start: float, step: float, end: float, tolerance: f
             break
         new = (inner * at_outer - outer * at_inner) / (at_outer - at_inner)
         at_new = rise(new)
-        if abs(at_new) < 1e-6:
+        if abs(at_new) < 1e-5:
             return new
         if at_new > 0:
             outer, at_outer = new, at_new

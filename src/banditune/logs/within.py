@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +50,10 @@ def beta_posteriors(logs: Logs, confidence: float) -> Posteriors:
     )
     total = 1 / share - 1
     mean = centre[logs.campaign]
-    left = [_share(float(tops.sum() - top), float(bottoms.sum() - bottom)) for top, bottom in zip(tops, bottoms, strict=True)]
+    left = [
+        _share(float(tops.sum() - top), float(bottoms.sum() - bottom))
+        for top, bottom in zip(tops, bottoms, strict=True)
+    ]
     half = _jackknife(np.array(left), confidence)
     unit = math.sqrt(overall * (1 - overall))
     low, high = (math.sqrt(min(max(share + sign * half, 0.0), 1.0)) * unit for sign in (-1, 1))
@@ -72,12 +76,10 @@ def _jackknife(left: Floats, confidence: float) -> float:
 
 
 def normal_posteriors(logs: Logs, noise: float, confidence: float) -> Posteriors:
-    """Normal posteriors around each campaign's centre; the spread by restricted likelihood, every campaign with its own mean."""
+    """Normal posteriors around each campaign's centre; the spread by restricted likelihood, with a mean per campaign."""
     pulls = logs.pulls.astype(float)
     bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
-    groups = [
-        Cells(logs.mean[a:b], pulls[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b - a > 1
-    ]
+    groups = [Cells(logs.mean[a:b], pulls[a:b]) for a, b in pairwise(bounds) if b - a > 1]
 
     def likelihood(sd: float) -> float:
         return sum(cells.restricted(sd, noise) for cells in groups)
@@ -85,7 +87,9 @@ def normal_posteriors(logs: Logs, noise: float, confidence: float) -> Posteriors
     least = math.sqrt(LEAST_SHARE) * noise
     most = 10 * (float(np.std(logs.mean)) + noise)
     sd = math.exp(peak(lambda log: likelihood(math.exp(log)), math.log(noise), 0.5, math.log(least), math.log(most)))
-    low, high = ends(likelihood, sd, likelihood(sd), (0.1 * sd, 0.1 * sd), (0.0, 1e3 * most), normal_quantile(0.5 + confidence / 2))
+    low, high = ends(
+        likelihood, sd, likelihood(sd), (0.1 * sd, 0.1 * sd), (0.0, 1e3 * most), normal_quantile(0.5 + confidence / 2)
+    )
     weights = 1 / (sd**2 + noise**2 / pulls)
     count = len(logs.campaigns)
     centre = np.bincount(logs.campaign, weights * logs.mean, count) / np.bincount(logs.campaign, weights, count)

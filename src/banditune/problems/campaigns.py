@@ -41,7 +41,7 @@ class Campaigns(Problem):
         arms = check_arms(least if self.arms is None else self.arms)
         if arms > least:
             raise BadRequest(
-                f"`arms <= {least}` must hold, the arms of the smallest campaign, but got arms={arms}; leave out such campaigns."
+                f"`arms <= {least}` must hold, the arms of the smallest campaign, but got arms={arms}; drop small ones."
             )
         object.__setattr__(self, "posteriors", rows)
         object.__setattr__(self, "arms", arms)
