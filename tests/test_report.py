@@ -308,7 +308,11 @@ def test_results_from_before_there_were_spreads_can_be_read():
 
 SHELVES = [
     *(("policy", policies.SHELF, make()) for make in policies.SHELF.values()),
-    *(("problem", problems.SHELF, make()) for name, make in problems.SHELF.items() if name != "mixture"),
+    *(
+        ("problem", problems.SHELF, make())
+        for name, make in problems.SHELF.items()
+        if name not in ("mixture", "campaigns")
+    ),
     *(("tuner", tuners.SHELF, make()) for make in tuners.SHELF.values()),
     ("problem", problems.SHELF, bt.Mixture([(0.5, 0.4, 0.25), (0.1, 0.2, 0.3)], weights=(0.75, 0.25))),
     ("problem", problems.SHELF, bt.Bernoulli(arms=2, prior=[(1, 2), (3, 4.5)])),

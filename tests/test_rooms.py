@@ -36,6 +36,9 @@ BELOW = {
     "__main__": {"cli"},
 }
 
+# What must be told to make a thing on a shelf.
+NEEDED = {"mixture": [(0.5, 0.4)], "campaigns": [[(1, 2), (3, 4)]]}
+
 
 def imports(path):
     """The rooms of this package that a file imports from, wherever in the file; '' is the front door."""
@@ -104,9 +107,9 @@ def test_unknown_names_are_attribute_errors():
 )
 def test_everything_on_a_shelf_is_made_described_and_explained(shelf, kind, tmp_path):
     np.save(tmp_path / "rewards.npy", np.eye(3))
-    needed = {"mixture": [[(0.5, 0.4)]], "reward-table": [tmp_path / "rewards.npy"]}
+    needed = NEEDED | {"reward-table": tmp_path / "rewards.npy"}
     for name, make in shelf.items():
-        record = make(*needed.get(name, ()))
+        record = make(needed[name]) if name in needed else make()
         assert isinstance(record, kind)
         assert record.name == name or name == "warm-up"
         assert described(record)["name"] == record.name

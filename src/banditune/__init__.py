@@ -12,17 +12,18 @@ _ROOMS = {
     "contracts": "BadRequest Enough Fault Found Goal Instances Parameter Play Policy Problem Range Setting Trial Tuner "
     "scalar",
     "streams": "bernoulli beta binomial exponential gamma_variate normal uniform",
-    "problems": "Bernoulli BetaRewards Gaussian Linear Logistic Mixture RewardTable arm_problem warm_up",
+    "problems": "Bernoulli BetaRewards Campaigns Gaussian Linear Logistic Mixture RewardTable arm_problem "
+    "problem_from warm_up",
     "policies": "GLMTSL UCB1 UCB1Step UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson "
     "Greedy LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "engine.cluster": "Cluster Dask Processes Ray Threads",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Account Belief Bound Comparison Curve Estimate ExactRegret Export Floor Optimum Reproduction Spread Strain "
-    "Stress Tally Tuning from_json load",
+    "results": "Account Belief Bound Check Comparison Curve Estimate ExactRegret Export Fit Fitted Floor Optimum "
+    "Reproduction Spread Strain Stress Tally Tuning from_json load",
     "study": "compare curve exact_regret lower_bound optimum simulate stress tune",
-    "logs": "Logs Prior read_logs read_prior write_prior",
+    "logs": "Logs Prior fit logs_of read_logs read_prior write_prior",
     "guests": "Foreign exported foreign",
     "paper": "reproduce",
     "report": "plot report text",

@@ -36,6 +36,9 @@ def student_quantile(level: float, degrees: int) -> float:
 KINDS: dict[str, type] = {}
 """Records that can be read back, by name."""
 
+INFINITE = ("-infinity", "infinity")
+"""How open ends of intervals are written."""
+
 Kind = TypeVar("Kind", bound=type)
 
 
@@ -694,6 +697,88 @@ class Account(Record):
         return frame(columns)
 
 
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Fitted(Record):
+    """A number of a fitted prior with its interval; an end may be infinite where the logs do not bound it."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+    def __repr__(self) -> str:
+        return f"{self.name} = {self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Check(Record):
+    """A statistic of the logs beside the same of logs replayed from the fit: 95% of those are from `low` to `high`.
+
+    `above` is the share of replayed logs at or above what was observed: the posterior predictive p-value.
+    """
+
+    statistic: str
+    observed: float
+    low: float
+    high: float
+    above: float
+
+    @property
+    def fails(self) -> bool:
+        """Whether what was observed hardly ever happens in logs of the fit."""
+        return not 0.005 <= self.above <= 0.995
+
+    def __repr__(self) -> str:
+        return f"{self.statistic}: {self.observed:.4g}, replayed {self.low:.4g} to {self.high:.4g} (p {self.above:.3f})"
+
+
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Fit(Record):
+    """A distribution of problem instances fitted to past logs: `made` is what the problem is made with.
+
+    `estimates` have intervals of the wanted `confidence`. `checks` compare the logs with logs replayed from the fit, with
+    the same pulls; so do quantiles of cell means at `levels`: `observed`, and the middle, `low` and `high` (95%) of the
+    replayed ones. `notes` are sentences about what was decided and what may mislead.
+    """
+
+    model: str
+    made: Mapping[str, Any]
+    estimates: tuple[Fitted, ...]
+    campaigns: int
+    decisions: int
+    arms: int
+    horizon: int
+    confidence: float
+    checks: tuple[Check, ...]
+    levels: Floats
+    observed: Floats
+    replayed: Floats
+    low: Floats
+    high: Floats
+    notes: tuple[str, ...]
+
+    @property
+    def problem(self) -> Any:
+        """The fitted problem, ready to be tuned on."""
+        import banditune
+
+        return banditune.problem_from(self.made)
+
+    def __getitem__(self, name: str) -> Fitted:
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        raise BadRequest(f"the fit has {', '.join(e.name for e in self.estimates)}, but got {name!r}.")
+
+    def to_pandas(self) -> Any:
+        """A row per estimate."""
+        names = [f.name for f in fields(Fitted)]
+        return frame({name: [getattr(estimate, name) for estimate in self.estimates] for name in names})
+
+
 def frame(columns: Mapping[str, Any]) -> Any:
     """A pandas data frame."""
     try:
@@ -713,8 +798,10 @@ def encoded(value: Any) -> Any:
         return [encoded(item) for item in value]
     if isinstance(value, np.ndarray):
         return encoded(value.tolist())
-    # JSON has no NaN: the standard error of a single run is null.
-    return None if isinstance(value, float) and math.isnan(value) else plain(value)
+    # JSON has no NaN and no infinity: the standard error of a single run is null, an open end a word.
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else INFINITE[value > 0]
+    return plain(value)
 
 
 def decoded(value: Any) -> Any:
@@ -740,6 +827,8 @@ def decoded(value: Any) -> Any:
             given[f.name] = frozen([math.nan if number is None else number for number in given[f.name]])
         elif f.type == "float" and given[f.name] is None:
             given[f.name] = math.nan
+        elif f.type == "float" and given[f.name] in INFINITE:
+            given[f.name] = math.inf if INFINITE.index(given[f.name]) else -math.inf
     return kind(**given)
 
 
@@ -748,7 +837,7 @@ def _check_type(kind: type, name: str, wanted: str, value: Any) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     good = {
         "int": isinstance(value, int) and not isinstance(value, bool),
-        "float": number or value is None,
+        "float": number or value is None or value in INFINITE,
         "str": isinstance(value, str),
         "bool": isinstance(value, bool),
         "Floats": isinstance(value, tuple) and all(isinstance(item, int | float | None) for item in value),

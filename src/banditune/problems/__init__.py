@@ -1,10 +1,12 @@
 """Distributions of problem instances. To add one: a file here and a line on the shelf."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from banditune.contracts import Problem
+from banditune.contracts import BadRequest, Problem
 from banditune.problems.bernoulli import Bernoulli, Mixture, warm_up
 from banditune.problems.beta import BetaRewards
+from banditune.problems.campaigns import Campaigns
 from banditune.problems.gaussian import Gaussian
 from banditune.problems.linear import Linear, Logistic
 from banditune.problems.own import OwnProblem, arm_problem
@@ -13,6 +15,7 @@ from banditune.problems.table import RewardTable, reward_table
 SHELF: dict[str, Callable[..., Problem]] = {
     "bernoulli": Bernoulli,
     "beta": BetaRewards,
+    "campaigns": Campaigns,
     "gaussian": Gaussian,
     "linear": Linear,
     "logistic": Logistic,
@@ -25,6 +28,7 @@ __all__ = [
     "SHELF",
     "Bernoulli",
     "BetaRewards",
+    "Campaigns",
     "Gaussian",
     "Linear",
     "Logistic",
@@ -32,6 +36,18 @@ __all__ = [
     "OwnProblem",
     "RewardTable",
     "arm_problem",
+    "problem_from",
     "reward_table",
     "warm_up",
 ]
+
+
+def problem_from(made: Mapping[str, Any]) -> Problem:
+    """A problem from its name and options, as results keep them."""
+    options = {key: value for key, value in made.items() if key != "name"}
+    if made.get("name") not in SHELF:
+        raise BadRequest(f"the problem must be one of {', '.join(SHELF)}, but got {made.get('name')!r}.")
+    try:
+        return SHELF[made["name"]](**options)
+    except TypeError as error:
+        raise BadRequest(f"a problem must be made with its own options, but {error}.") from error

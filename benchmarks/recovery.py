@@ -1,0 +1,251 @@
+"""Do fits of past logs find the truth? Coverage of 95% intervals, and what tuning on a fitted prior costs.
+
+python benchmarks/recovery.py coverage                 # 1,000 repetitions of every design, 10 minutes on one core
+python benchmarks/recovery.py coverage linear gaussian  # some of them
+python benchmarks/recovery.py tuning                   # tuned on fitted priors, played on the true one
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import banditune as bt
+from banditune.logs.drafts import MODELS, Wish
+from banditune.logs.record import Logs
+
+REPETITIONS = 1000
+LOW, HIGH = 0.925, 0.975
+
+Truth = dict[str, float]
+Design = tuple[str, Callable[[np.random.Generator], Logs], Truth]
+
+
+def cells(campaigns: int, arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of campaign and arm, in order."""
+    return np.repeat(np.arange(campaigns), arms), np.tile(np.arange(arms), campaigns)
+
+
+def uniform_pulls(rng: np.random.Generator, campaigns: int, arms: int, steps: int) -> np.ndarray:
+    """How often arms are pulled that are chosen at random; none is left out."""
+    return np.maximum(rng.multinomial(steps, np.full(arms, 1 / arms), campaigns), 2).ravel()
+
+
+def thompson(rng: np.random.Generator, means: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pulls and successes of Thompson sampling on every row of means."""
+    pulls, wins = np.zeros(means.shape, np.int64), np.zeros(means.shape, np.int64)
+    rows = np.arange(len(means))
+    for _ in range(steps):
+        arm = rng.beta(1 + wins, 1 + pulls - wins).argmax(axis=1)
+        pulls[rows, arm] += 1
+        wins[rows, arm] += rng.random(len(rows)) < means[rows, arm]
+    return pulls, wins
+
+
+def binary(campaigns: int, pulls: np.ndarray, wins: np.ndarray, features: np.ndarray | None = None) -> Logs:
+    """Logs of 0/1 rewards; arms without a pull are not in them."""
+    campaign, arm = cells(campaigns, pulls.size // campaigns)
+    seen = pulls.ravel() > 0
+    table = None if features is None else features[arm[seen]]
+    return bt.logs_of(campaign[seen], arm[seen], pulls.ravel()[seen], wins.ravel()[seen], features=table)
+
+
+def beta_binomial(rng: np.random.Generator) -> Logs:
+    """50 campaigns of ten arms, 1,000 decisions each, arms chosen at random."""
+    pulls = uniform_pulls(rng, 50, 10, 1000)
+    return binary(50, pulls, rng.binomial(pulls, rng.beta(2, 5, 500)))
+
+
+def beta_binomial_adaptive(rng: np.random.Generator) -> Logs:
+    """The same with arms chosen by Thompson sampling: good arms have most pulls."""
+    return binary(50, *thompson(rng, rng.beta(2, 5, (50, 10)), 1000))
+
+
+def beta_binomial_few(rng: np.random.Generator) -> Logs:
+    """Rare rewards and few pulls: 2 in 100 pay, 200 decisions a campaign."""
+    pulls = uniform_pulls(rng, 100, 5, 200)
+    return binary(100, pulls, rng.binomial(pulls, rng.beta(1, 49, 500)))
+
+
+def real(
+    rng: np.random.Generator, campaigns: int, arms: int, steps: int, means: np.ndarray, noise: float, **more
+) -> Logs:
+    """Logs of rewards with normal noise."""
+    pulls = uniform_pulls(rng, campaigns, arms, steps)
+    campaign, arm = cells(campaigns, arms)
+    total = pulls * means + noise * np.sqrt(pulls) * rng.standard_normal(len(pulls))
+    return bt.logs_of(campaign, arm, pulls, total, noise**2 * rng.chisquare(pulls - 1), rewards="real", **more)
+
+
+def gaussian(rng: np.random.Generator) -> Logs:
+    """50 campaigns of ten arms, 1,000 decisions each."""
+    return real(rng, 50, 10, 1000, rng.normal(1, 0.3, 500), 2.0)
+
+
+def gaussian_few(rng: np.random.Generator) -> Logs:
+    """4 campaigns of five arms, 100 decisions each."""
+    return real(rng, 4, 5, 100, rng.normal(1, 0.5, 20), 1.0)
+
+
+def gaussian_campaigns(rng: np.random.Generator) -> Logs:
+    """Arms of a campaign rise and fall together."""
+    means = rng.normal(1, 1, (50, 1)) + rng.normal(0, 0.3, (50, 10))
+    return real(rng, 50, 10, 1000, means.ravel(), 2.0)
+
+
+X20 = np.random.default_rng(1).uniform(-1, 1, (20, 5))
+X10 = np.random.default_rng(2).uniform(-1, 1, (10, 3))
+MU5, SD5 = np.array([1.0, -0.5, 0.2, 0.0, 0.8]), np.array([0.5, 0.4, 0.3, 0.6, 0.2])
+S5 = np.outer(SD5, SD5) * (0.7 * np.eye(5) + 0.3)
+MU3, SD3 = np.array([1.0, -1.0, 0.3]), np.array([0.8, 0.5, 0.6])
+S3 = np.outer(SD3, SD3) * (0.7 * np.eye(3) + 0.3)
+MU4, SD4 = np.array([-2.5, -2.0, -1.5, -2.0]), np.array([0.5, 0.6, 0.7, 0.5])
+S4 = np.outer(SD4, SD4) * (0.4 * np.eye(4) + 0.6)
+
+
+def linear(rng: np.random.Generator, campaigns: int = 50) -> Logs:
+    """Campaigns of 20 arms with five features, 1,000 decisions each."""
+    theta = rng.multivariate_normal(MU5, S5, campaigns)
+    _, arm = cells(campaigns, 20)
+    return real(rng, campaigns, 20, 1000, (theta @ X20.T).ravel(), 0.5, features=X20[arm])
+
+
+def linear_few(rng: np.random.Generator) -> Logs:
+    """12 campaigns of 60 decisions."""
+    theta = rng.multivariate_normal(MU5, S5, 12)
+    _, arm = cells(12, 20)
+    return real(rng, 12, 20, 60, (theta @ X20.T).ravel(), 0.5, features=X20[arm])
+
+
+def logistic(rng: np.random.Generator) -> Logs:
+    """50 campaigns of ten arms with three features, 500 decisions each."""
+    theta = rng.multivariate_normal(MU3, S3, 50)
+    pulls = uniform_pulls(rng, 50, 10, 500)
+    return binary(50, pulls, rng.binomial(pulls, 1 / (1 + np.exp(-(theta @ X10.T).ravel()))), X10)
+
+
+def correlated(rng: np.random.Generator) -> Logs:
+    """50 campaigns of the same four arms, 800 decisions each."""
+    pulls = uniform_pulls(rng, 50, 4, 800)
+    theta = rng.multivariate_normal(MU4, S4, 50)
+    return binary(50, pulls, rng.binomial(pulls, 1 / (1 + np.exp(-theta.ravel()))))
+
+
+def unit(rng: np.random.Generator) -> Logs:
+    """50 campaigns of ten arms, 300 decisions each, with beta rewards."""
+    pulls = uniform_pulls(rng, 50, 10, 300)
+    campaign, arm = cells(50, 10)
+    means = np.repeat(rng.beta(2, 5, 500), pulls)
+    rewards = rng.beta(4 * means, 4 * (1 - means))
+    starts = np.concatenate([[0], np.cumsum(pulls)[:-1]])
+    total = np.add.reduceat(rewards, starts)
+    squares = np.add.reduceat((rewards - np.repeat(total / pulls, pulls)) ** 2, starts)
+    return bt.logs_of(campaign, arm, pulls, total, squares, rewards="unit")
+
+
+def beta_truth(a: float, b: float) -> Truth:
+    mean = a / (a + b)
+    return {"a": a, "b": b, "mean": mean, "sd": (mean * (1 - mean) / (a + b + 1)) ** 0.5}
+
+
+def gauss_truth(mean: np.ndarray, sd: np.ndarray, **more: float) -> Truth:
+    told = {f"mean[{place}]": float(value) for place, value in enumerate(mean)}
+    return told | {f"sd[{place}]": float(value) for place, value in enumerate(sd)} | more
+
+
+DESIGNS: dict[str, Design] = {
+    "beta-binomial": ("beta-binomial", beta_binomial, beta_truth(2, 5)),
+    "beta-binomial, Thompson": ("beta-binomial", beta_binomial_adaptive, beta_truth(2, 5)),
+    "beta-binomial, rare": ("beta-binomial", beta_binomial_few, beta_truth(1, 49)),
+    "gaussian": ("gaussian", gaussian, {"mean": 1, "sd": 0.3, "noise": 2}),
+    "gaussian, few": ("gaussian", gaussian_few, {"mean": 1, "sd": 0.5, "noise": 1}),
+    "campaigns, real": ("campaigns", gaussian_campaigns, {"sd within campaigns": 0.3}),
+    "linear": ("linear", linear, gauss_truth(MU5, SD5, noise=0.5)),
+    "linear, few": ("linear", linear_few, gauss_truth(MU5, SD5, noise=0.5)),
+    "beta": ("beta", unit, beta_truth(2, 5) | {"v": 4}),
+    "correlated": ("correlated", correlated, gauss_truth(MU4, SD4, correlation=0.6)),
+    "logistic": ("logistic", logistic, gauss_truth(MU3, SD3)),
+}
+
+
+def covered(name: str, repetitions: int, seed: int = 0) -> dict[str, float]:
+    """The share of repetitions in which each 95% interval holds the truth."""
+    model, make, truth = DESIGNS[name]
+    hits = dict.fromkeys(truth, 0)
+    for repetition in range(repetitions):
+        logs = make(np.random.default_rng([seed, repetition]))
+        found = {e.name: e for e in MODELS[model](logs, Wish(False, int(np.median(logs.widths)), 0.95)).estimates}
+        for key, value in truth.items():
+            hits[key] += found[key].low <= value <= found[key].high
+    return {key: count / repetitions for key, count in hits.items()}
+
+
+def coverage(names: list[str]) -> None:
+    """A line of the table for each design."""
+    for name in names or DESIGNS:
+        begun = time.time()
+        shares = covered(name, REPETITIONS)
+        told = ", ".join(f"{key} {100 * share:.1f}" for key, share in shares.items())
+        outside = [key for key, share in shares.items() if not LOW <= share <= HIGH]
+        verdict = f"OUTSIDE: {', '.join(outside)}" if outside else "all within 92.5 to 97.5"
+        print(f"| {name} | {told} | {verdict} | {(time.time() - begun) / REPETITIONS:.3f} s |", flush=True)
+
+
+LINEAR = bt.Linear(prior=(MU5.tolist(), S5.tolist()), features=X20, noise=0.5)
+
+TUNINGS = {
+    "bernoulli, K = 10": ("beta-binomial", beta_binomial, bt.Bernoulli(10, (2, 5)), bt.UCB1()),
+    "bernoulli, K = 10, Thompson's logs": (
+        "beta-binomial",
+        beta_binomial_adaptive,
+        bt.Bernoulli(10, (2, 5)),
+        bt.UCB1(),
+    ),
+    "linear, K = 20, d = 5": ("linear", linear, LINEAR, bt.LinUCB()),
+}
+
+
+def tuning(names: list[str], fits: int = 20, runs: int = 10_000, horizon: int = 1000) -> None:
+    """Tune on priors fitted to 50 campaigns, play on the true prior, beside what was tuned there: same fresh instances."""
+    for name in names or TUNINGS:
+        model, make, problem, policy = TUNINGS[name]
+        values = []
+        for repetition in range(fits):
+            logs = make(np.random.default_rng([1, repetition]))
+            fitted = MODELS[model](logs, Wish(False, problem.arms, 0.95)).problem
+            values += bt.tune(
+                policy, fitted, horizon=horizon, budget=2000, validate=100, seed=repetition
+            ).params.values()
+        (best,) = bt.tune(policy, problem, horizon=horizon, budget=20_000, validate=100, seed=99).params.values()
+        regrets = bt.simulate(policy, problem, [*values, best], horizon=horizon, runs=runs, seed=12345)
+        base = regrets[-1].mean()
+        extra = [paired(row - regrets[-1], base) for row in regrets[:-1]]
+        worst = max(extra)
+        mean, se = paired(np.mean(regrets[:-1], axis=0) - regrets[-1], base)
+        print(
+            f"| {name} | {policy.name} | {best:.3f} | {min(values):.3f} to {max(values):.3f} | {base:.2f} | "
+            f"{100 * mean:+.2f}% +- {100 * se:.2f} | {100 * worst[0]:+.2f}% +- {100 * worst[1]:.2f} |",
+            flush=True,
+        )
+
+
+def paired(more: np.ndarray, base: float) -> tuple[float, float]:
+    """A mean difference and its standard error, as shares of the regret."""
+    return float(more.mean() / base), float(more.std(ddof=1) / len(more) ** 0.5 / base)
+
+
+def main(words: list[str]) -> Iterator[str]:
+    if not words or words[0] not in ("coverage", "tuning"):
+        yield __doc__ or ""
+    elif words[0] == "coverage":
+        coverage(words[1:])
+    else:
+        tuning(words[1:])
+
+
+if __name__ == "__main__":
+    for line in main(sys.argv[1:]):
+        print(line)

@@ -1,0 +1,190 @@
+"""Binary rewards: mean rewards of arms from a beta distribution, so that successes are beta-binomial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.contracts import Floats
+from banditune.logs.search import ends, normal_quantile, peak
+from banditune.results import Fitted
+
+LEAST, MOST = math.log(1e-3), math.log(1e9)
+"""The range of log(a + b): beyond, arms always or never pay, or have no spread at all."""
+
+EDGE = 16.0
+"""The range of a mean's logit: 1e-7 from 0 and 1."""
+
+LARGE = 20.0
+"""From here on Stirling's series is exact to the last digits."""
+
+
+class BetaPrior(NamedTuple):
+    """A fitted beta distribution: its numbers with intervals, and what is to be said about it."""
+
+    a: float
+    b: float
+    estimates: tuple[Fitted, ...]
+    notes: tuple[str, ...]
+
+
+class Counts:
+    """Successes and failures of cells as the three tables that the likelihood needs: each value once, with its number."""
+
+    def __init__(self, successes: Floats, failures: Floats) -> None:
+        self.tables = [np.unique(v, return_counts=True) for v in (successes, failures, successes + failures)]
+
+    def likelihood(self, a: float, b: float) -> float:
+        """The log likelihood of Beta(a, b), less what does not depend on it."""
+        parts = [counts @ log_rise(x, values) for x, (values, counts) in zip((a, b, a + b), self.tables, strict=True)]
+        return float(parts[0] + parts[1] - parts[2])
+
+    def at(self, logit: float, size: float) -> float:
+        """The same, at a mean's logit and log(a + b)."""
+        return self.likelihood(*shapes(logit, size))
+
+
+def shapes(logit: float, size: float) -> tuple[float, float]:
+    """The numbers a and b from the mean's logit and log(a + b)."""
+    total = math.exp(size)
+    return total / (1 + math.exp(-logit)), total / (1 + math.exp(logit))
+
+
+def log_rise(x: float, steps: Floats) -> Floats:
+    """log Gamma(x + steps) - log Gamma(x), without loss of digits where x is large."""
+    if x >= LARGE:
+        ratio = np.log1p(steps / x)
+        return (x - 0.5) * ratio + steps * (math.log(x) + ratio) - steps + _tail(x + steps) - _tail(x)
+    place = x + steps
+    small = place < LARGE
+    found = np.empty(len(steps))
+    found[small] = [math.lgamma(value) for value in place[small].tolist()]
+    big = place[~small]
+    found[~small] = (big - 0.5) * np.log(big) - big + 0.5 * math.log(2 * math.pi) + _tail(big)
+    return found - math.lgamma(x)
+
+
+def _tail(x: Floats | float) -> Floats | float:
+    """What Stirling's series adds to (x - 1/2) log x - x + log(2 pi) / 2."""
+    square = 1 / (x * x)
+    return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x
+
+
+def highest(counts: Counts, start: float) -> tuple[float, float, float]:
+    """The mean's logit and log(a + b) of the highest likelihood, and its log."""
+    known = [start]
+
+    def logit_at(size: float) -> float:
+        known[0] = peak(lambda logit: counts.at(logit, size), known[0], 0.1, -EDGE, EDGE)
+        return known[0]
+
+    size = peak(lambda size: counts.at(logit_at(size), size), math.log(10.0), 1.0, LEAST, MOST)
+    logit = logit_at(size)
+    return logit, size, counts.at(logit, size)
+
+
+def beta_prior(successes: Floats, failures: Floats, confidence: float, of: str = "") -> BetaPrior:
+    """The beta distribution of the highest likelihood, with likelihood intervals; `of` names the arm it is of.
+
+    There must be a success and a failure, and a cell with two pulls: who calls has checked that.
+    """
+    counts = Counts(successes, failures)
+    total = float(successes.sum())
+    start = math.log(total / float(failures.sum()))
+    logit, size, top = highest(counts, start)
+    reach = normal_quantile(0.5 + confidence / 2)
+    profiles = _profiles(counts, logit, size)
+
+    def interval(name: str) -> tuple[float | None, float | None]:
+        profile, best, bounds = profiles[name]
+        return ends(profile, best, top, (0.2, 0.2), bounds, reach)
+
+    limits = {name: interval(name) for name in ("a", "b", "mean", "sd")}
+    a, b = shapes(logit, size)
+    mean = 1 / (1 + math.exp(-logit))
+    spread = math.sqrt(mean * (1 - mean) / (1 + math.exp(size)))
+    notes: tuple[str, ...] = ()
+    no_spread, no_middle = size >= MOST - 1e-3, size <= LEAST + 1e-3
+    if no_spread:
+        narrow, _ = interval("size")
+        a, b = shapes(logit, math.log(1e4) if narrow is None else narrow)
+        notes = (
+            f"{of or 'arms'}: no spread of mean rewards beyond chance, so a + b has no upper end; the problem has as much "
+            f"spread as the logs allow ({100 * confidence:g}% limit)",
+        )
+    elif no_middle:
+        notes = (f"{of or 'arms'}: every arm always or never paid; a + b is as small as can be, see 'mixture'",)
+    value_a, value_b = (math.inf, math.inf) if no_spread else (a, b)
+    known = (
+        ("a", value_a, _exp(limits["a"])),
+        ("b", value_b, _exp(limits["b"])),
+        ("mean", mean, _logistic(limits["mean"])),
+        ("sd", 0.0 if no_spread else spread, _exp(limits["sd"], 0.0, 0.5)),
+    )
+    named = f"[{of}]" if of else ""
+    estimates = tuple(Fitted(name + named, value, low, high) for name, value, (low, high) in known)
+    return BetaPrior(a, b, estimates, notes)
+
+
+Profile = tuple[Callable[[float], float], float, tuple[float, float]]
+
+
+def _profiles(counts: Counts, logit: float, size: float) -> dict[str, Profile]:
+    """For each number of interest: its profile likelihood, its best value and its range, all on a log or logit scale."""
+    log_a, log_b = (math.log(x) for x in shapes(logit, size))
+    mean = 1 / (1 + math.exp(-logit))
+    log_sd = 0.5 * math.log(mean * (1 - mean) / (1 + math.exp(size)))
+    known = {"b": log_b, "a": log_a, "mean": size, "sd": logit, "size": logit}
+
+    def best_over(name: str, likelihood: Callable[[float], float], low: float, high: float) -> float:
+        known[name] = peak(likelihood, known[name], 0.1, low, high, 1e-5)
+        return likelihood(known[name])
+
+    def of_a(log: float) -> float:
+        return best_over("b", lambda other: counts.likelihood(math.exp(log), math.exp(other)), LEAST - EDGE, MOST + 3)
+
+    def of_b(log: float) -> float:
+        return best_over("a", lambda other: counts.likelihood(math.exp(other), math.exp(log)), LEAST - EDGE, MOST + 3)
+
+    def of_mean(place: float) -> float:
+        return best_over("mean", lambda other: counts.at(place, other), LEAST, MOST)
+
+    def of_size(place: float) -> float:
+        return best_over("size", lambda other: counts.at(other, place), -EDGE, EDGE)
+
+    def of_sd(log: float) -> float:
+        variance = math.exp(2 * log)
+        # The mean must leave room for so much spread: mean (1 - mean) > sd^2.
+        room = math.sqrt(max(1 - 4 * variance / (1 - 1e-9), 0.0))
+        edge = math.log((1 + room) / (1 - room)) if room < 1 else EDGE
+
+        def likelihood(other: float) -> float:
+            mean = 1 / (1 + math.exp(-other))
+            total = max(mean * (1 - mean) / variance - 1, math.exp(LEAST))
+            return counts.at(other, math.log(total))
+
+        return best_over("sd", likelihood, -min(edge, EDGE), min(edge, EDGE))
+
+    wide = (LEAST - EDGE, MOST)
+    return {
+        "a": (of_a, log_a, wide),
+        "b": (of_b, log_b, wide),
+        "mean": (of_mean, logit, (-EDGE, EDGE)),
+        "sd": (of_sd, log_sd, (0.5 * (-EDGE - MOST), math.log(0.5) - 1e-9)),
+        "size": (of_size, size, (LEAST, MOST)),
+    }
+
+
+def _exp(limits: tuple[float | None, float | None], low: float = 0.0, high: float = math.inf) -> tuple[float, float]:
+    return tuple(  # type: ignore[return-value]
+        end if place is None else math.exp(place) for place, end in zip(limits, (low, high), strict=True)
+    )
+
+
+def _logistic(limits: tuple[float | None, float | None]) -> tuple[float, float]:
+    return tuple(  # type: ignore[return-value]
+        end if place is None else 1 / (1 + math.exp(-place)) for place, end in zip(limits, (0.0, 1.0), strict=True)
+    )

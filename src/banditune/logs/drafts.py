@@ -1,0 +1,404 @@
+"""Models of past logs, one function each: what they say about the problem, and how they play the logs again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats, Integers, Problem
+from banditune.logs.beta_binomial import BetaPrior, beta_prior
+from banditune.logs.gaussian import Cells, Inside, NormalPriors, normal_priors
+from banditune.logs.hierarchy import Gauss, correlation, estimates, rescaled
+from banditune.logs.linear import linear_fit, sums_of
+from banditune.logs.logistic import chance, logistic_fit, table_of
+from banditune.logs.record import Logs
+from banditune.logs.unit import concentration_fit, counted
+from banditune.logs.within import beta_posteriors, normal_posteriors
+from banditune.problems import Bernoulli, BetaRewards, Campaigns, Gaussian, Linear, Logistic
+from banditune.results import Fitted
+
+MANY = 20
+"""Of more arms than that a full covariance is not looked for."""
+
+Means = Callable[[np.random.Generator, int, Integers], Floats]
+"""Draws mean rewards (size, cells) of some cells, given by number, from the fitted prior."""
+
+
+class Wish(NamedTuple):
+    """What was asked for."""
+
+    per_arm: bool
+    arms: int
+    confidence: float
+
+
+class Draft(NamedTuple):
+    """A fitted problem; `rewards` around drawn means are "binary", "real" with noise `scale`, or "unit" with v `scale`."""
+
+    problem: Problem
+    estimates: tuple[Fitted, ...]
+    notes: tuple[str, ...]
+    means: Means
+    rewards: str
+    scale: float = 1.0
+
+
+def beta_binomial(logs: Logs, wish: Wish) -> Draft:
+    """Mean rewards from a beta distribution, common to all arms or one per arm."""
+    need_binary(logs, "beta-binomial")
+    found, priors = beta_priors(logs, logs.total, logs.pulls - logs.total, wish, logs.pulls)
+    problem = Bernoulli(arms_of(logs, wish), prior_of(priors, wish), names_of(logs, wish))
+    return Draft(problem, found.estimates, found.notes, beta_means(logs, priors), "binary")
+
+
+def unit(logs: Logs, wish: Wish) -> Draft:
+    """Beta rewards around mean rewards from a beta distribution."""
+    if logs.rewards == "real":
+        raise BadRequest("the model 'beta' must have rewards in [0, 1], but these are real; try model='gaussian'.")
+    inside = inside_of(logs)
+    if inside.squares <= 0:
+        raise BadRequest("the model 'beta' must have rewards that differ, but every arm always paid the same.")
+    pulls = logs.pulls.astype(float)
+    v, fitted = concentration_fit(logs.campaign, pulls, logs.mean, logs.squares, wish.confidence)
+    if v < 0.01:
+        raise BadRequest(
+            "the model 'beta' must have rewards between 0 and 1, but these are all 0 or 1; try model='beta-binomial'."
+        )
+    found, priors = beta_priors(logs, *counted(pulls, logs.mean, v), wish, pulls * (v + 1))
+    problem = BetaRewards(arms_of(logs, wish), prior_of(priors, wish), v, names_of(logs, wish))
+    return Draft(problem, (*found.estimates, fitted), found.notes, beta_means(logs, priors), "unit", v)
+
+
+def gaussian(logs: Logs, wish: Wish) -> Draft:
+    """Mean rewards from a normal distribution, common to all arms or one per arm; rewards with normal noise."""
+    found, priors = gaussian_priors(logs, wish)
+    problem = Gaussian(arms_of(logs, wish), prior_of(priors, wish), found.noise, names_of(logs, wish))
+
+    def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
+        return rng.normal(priors[logs.arm[cells], 0], priors[logs.arm[cells], 1], (size, len(cells)))
+
+    return Draft(problem, found.estimates, found.notes, means, "real", found.noise)
+
+
+def linear(logs: Logs, wish: Wish) -> Draft:
+    """Rewards x'theta with noise, theta of every campaign from a Gaussian."""
+    features, scale = scaled_features(logs, "linear")
+    inside_of(logs)
+    kind, notes = kind_of(logs, features.shape[1], "diagonal")
+    names = feature_names(logs)
+    found = linear_fit(sums_of(logs, features), kind, names, wish.confidence)
+    gauss = rescaled(found.gauss, scale)
+    table, prior, more = features_of(logs, wish)
+    arms = None if table is not None else wish.arms
+    problem = Linear(arms, None, as_prior(gauss), table, prior, found.noise)
+    told = (*estimates(gauss, names, wish.confidence), found.estimates[-1])
+    return Draft(problem, told, (*notes, *kept(gauss), *more), scores(logs, gauss), "real", found.noise)
+
+
+def logistic(logs: Logs, wish: Wish) -> Draft:
+    """Rewards 0 or 1 through the logistic function of x'theta, theta of every campaign from a Gaussian."""
+    need_binary(logs, "logistic")
+    features, scale = scaled_features(logs, "logistic")
+    kind, notes = kind_of(logs, features.shape[1], "diagonal")
+    gauss, share = logistic_fit(table_of(logs, features), kind)
+    gauss = rescaled(gauss, scale)
+    table, prior, more = features_of(logs, wish)
+    arms = None if table is not None else wish.arms
+    problem = Logistic(arms, None, as_prior(gauss), table, prior)
+    told = estimates(gauss, feature_names(logs), wish.confidence)
+    return Draft(problem, told, (*notes, *kept(gauss), *few(share), *more), logistic_means(logs, gauss), "binary")
+
+
+def correlated(logs: Logs, wish: Wish) -> Draft:
+    """Logits of the arms' mean rewards are jointly Gaussian: arms of one campaign rise and fall together."""
+    need_binary(logs, "correlated")
+    arms = len(logs.arms)
+    if np.bincount(logs.arm).min() < 3:
+        raise BadRequest(
+            "the model 'correlated' must have arms that come back, each in 3 campaigns or more, but some do not; try "
+            "model='campaigns', or leave these arms out."
+        )
+    check_told(wish, arms, "the arms that come back")
+    kind, notes = kind_of(logs, arms, "alike")
+    unit = np.eye(arms)
+    seen = logs_with(logs, unit[logs.arm])
+    gauss, share = logistic_fit(table_of(seen, unit[logs.arm]), kind)
+    problem = Logistic(None, None, as_prior(gauss), unit, names=logs.arms)
+    told = (*estimates(gauss, logs.arms, wish.confidence), correlation(gauss, wish.confidence))
+    notes = (*notes, *kept(gauss), *few(share), "means and sds are of the logit of an arm's mean reward")
+    return Draft(problem, told, notes, logistic_means(seen, gauss), "binary")
+
+
+def campaigns(logs: Logs, wish: Wish) -> Draft:
+    """Past campaigns drawn again, each arm's mean from its posterior, so that chance does not pass for differences."""
+    binary = logs.rewards == "binary"
+    if logs.widths.max() < 2:
+        raise BadRequest("the model 'campaigns' must have a campaign with two arms or more, but all have one.")
+    common: BetaPrior | NormalPriors
+    if binary:
+        need_binary(logs, "campaigns")
+        common, _ = beta_priors(logs, logs.total, logs.pulls - logs.total, wish, logs.pulls)
+        noise, posteriors = 1.0, beta_posteriors(logs, wish.confidence)
+    else:
+        common, _ = gaussian_priors(logs, wish)
+        noise = common.noise
+        posteriors = normal_posteriors(logs, noise, wish.confidence)
+    first, second, spread = posteriors
+    told, notes = (*common.estimates, spread), common.notes
+    whole = np.flatnonzero(logs.widths >= wish.arms)
+    if not len(whole):
+        raise BadRequest(
+            f"`arms` must be at most {logs.widths.max()}, the most that a campaign had, but got {wish.arms}."
+        )
+    if len(whole) < len(logs.campaigns):
+        notes = (*notes, f"{len(logs.campaigns) - len(whole)} campaigns with fewer than {wish.arms} arms are left out")
+    pairs = np.stack([first, second], axis=1)
+    bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
+    rows = tuple(tuple(map(tuple, pairs[bounds[c] : bounds[c + 1]].tolist())) for c in whole)
+    names = logs.arms if logs.same_arms and wish.arms == len(logs.arms) else ()
+    problem = Campaigns(rows, "binary" if binary else "real", wish.arms, noise, names)
+
+    def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
+        draw = rng.beta if binary else rng.normal
+        return np.asarray(draw(first[cells], second[cells], (size, len(cells))))
+
+    return Draft(problem, told, notes, means, "binary" if binary else "real", noise)
+
+
+MODELS: dict[str, Callable[[Logs, Wish], Draft]] = {
+    "beta-binomial": beta_binomial,
+    "beta": unit,
+    "gaussian": gaussian,
+    "linear": linear,
+    "logistic": logistic,
+    "correlated": correlated,
+    "campaigns": campaigns,
+}
+
+
+def need_binary(logs: Logs, model: str) -> None:
+    """Rewards 0 and 1, of which there are some of each."""
+    if logs.rewards != "binary":
+        raise BadRequest(
+            f"the model {model!r} must have rewards 0 and 1, but these are {logs.rewards}; try model='auto'."
+        )
+    total, pulls = float(logs.total.sum()), int(logs.pulls.sum())
+    if total in (0, pulls):
+        raise BadRequest(
+            f"some rewards must be 0 and some 1, but all {pulls:,} are {total / pulls:g}: such logs do not tell how arms "
+            "differ; take longer logs, or say the prior yourself: Bernoulli(arms, prior=(a, b))."
+        )
+
+
+def beta_priors(
+    logs: Logs, successes: Floats, failures: Floats, wish: Wish, trials: Floats | Integers
+) -> tuple[BetaPrior, Floats]:
+    """The common beta distribution, or those of the arms; and a row (a, b) for each arm's name."""
+    if len(successes) < 2 or float(trials.max()) < 2:
+        raise BadRequest(
+            "logs must hold two arms or more, one of them pulled twice in a campaign, but these do not: a prior is known "
+            "by how arms differ beyond chance; take more logs."
+        )
+    common = beta_prior(successes, failures, wish.confidence)
+    table = np.tile([common.a, common.b], (len(logs.arms), 1))
+    if not wish.per_arm:
+        return common, table
+    fitted: list[Fitted] = []
+    notes: list[str] = []
+    without: list[str] = []
+    for place, name in enumerate(logs.arms):
+        mine = logs.arm == place
+        good, bad = successes[mine], failures[mine]
+        if mine.sum() < 2 or good.sum() <= 0 or bad.sum() <= 0 or float(trials[mine].max()) < 2:
+            without.append(name)
+            continue
+        own = beta_prior(good, bad, wish.confidence, name)
+        table[place] = own.a, own.b
+        fitted += own.estimates
+        notes += own.notes
+    notes += lonely(without, "the beta distribution")
+    return BetaPrior(common.a, common.b, tuple(fitted or common.estimates), tuple(notes)), table
+
+
+def gaussian_priors(logs: Logs, wish: Wish) -> tuple[NormalPriors, Floats]:
+    """The common normal distribution, or those of the arms; and a row (mean, sd) for each arm's name."""
+    inside = inside_of(logs)
+    if len(logs.pulls) < 3:
+        raise BadRequest(f"logs must hold three arms or more for a normal prior, but they hold {len(logs.pulls)}.")
+    pulls = logs.pulls.astype(float)
+    common = normal_priors([Cells(logs.mean, pulls)], inside, wish.confidence, [""])
+    table = np.tile(common.priors[0], (len(logs.arms), 1))
+    if not wish.per_arm:
+        return common, table
+    known = [place for place in range(len(logs.arms)) if (logs.arm == place).sum() >= 3]
+    without = [name for place, name in enumerate(logs.arms) if place not in known]
+    if not known:
+        return common._replace(notes=(*common.notes, *lonely(without, "the normal distribution"))), table
+    groups = [Cells(logs.mean[logs.arm == place], pulls[logs.arm == place]) for place in known]
+    found = normal_priors(groups, inside, wish.confidence, [logs.arms[place] for place in known])
+    table[known] = found.priors
+    return found._replace(notes=(*found.notes, *lonely(without, "the normal distribution"))), table
+
+
+def inside_of(logs: Logs) -> Inside:
+    """What cells say about noise; there must be some."""
+    if not np.isfinite(logs.squares).all():
+        raise BadRequest("logs of real rewards must tell how rewards vary, but `squares` are missing; give them.")
+    degrees = float(logs.pulls.sum() - len(logs.pulls))
+    if degrees < 1 or logs.squares.sum() <= 0:
+        raise BadRequest(
+            "some arm must be pulled twice in a campaign and pay different rewards, but none did: such logs do not tell "
+            "the noise; take more logs."
+        )
+    return Inside(float(logs.squares.sum()), degrees)
+
+
+def lonely(names: list[str], what: str) -> list[str]:
+    """A sentence about arms that cannot have a prior of their own."""
+    if not names:
+        return []
+    some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    return [
+        f"{len(names)} arms ({some}) are in too few campaigns, or always paid the same: they have {what} of all arms"
+    ]
+
+
+def arms_of(logs: Logs, wish: Wish) -> int:
+    """How many arms the problem has: with a prior per arm, all that have a name."""
+    if not wish.per_arm:
+        return wish.arms
+    check_told(wish, len(logs.arms), "one for each name")
+    return len(logs.arms)
+
+
+def check_told(wish: Wish, arms: int, why: str) -> None:
+    """Arms that are told must be those of the logs."""
+    if wish.arms != arms:
+        raise BadRequest(f"`arms` must be {arms}, {why}, but got {wish.arms}; leave it out.")
+
+
+def prior_of(table: Floats, wish: Wish) -> object:
+    """A pair, or a pair per arm."""
+    return table.tolist() if wish.per_arm else table[0].tolist()
+
+
+def names_of(logs: Logs, wish: Wish) -> tuple[str, ...]:
+    """Names of arms, where each has a prior of its own."""
+    return logs.arms if wish.per_arm else ()
+
+
+def scaled_features(logs: Logs, model: str) -> tuple[Floats, Floats]:
+    """Features of the cells with typical size 1, and their true sizes."""
+    if logs.features is None:
+        raise BadRequest(f"the model {model!r} must have features of arms, but the logs have none; name their columns.")
+    scale = np.sqrt((logs.features**2).mean(axis=0))
+    empty = np.flatnonzero(scale == 0)
+    if len(empty):
+        raise BadRequest(
+            f"features must not be 0 for all arms, but {feature_names(logs)[empty[0]]!r} is; leave it out."
+        )
+    features = logs.features / scale
+    if np.linalg.matrix_rank(features, tol=1e-6 * math.sqrt(len(features))) < features.shape[1]:
+        raise BadRequest(
+            "features must not follow from each other, but some is a sum of others; leave one out (an indicator for every "
+            "arm and a constant are such a case)."
+        )
+    return features, scale
+
+
+def feature_names(logs: Logs) -> tuple[str, ...]:
+    """Names of features, or numbers."""
+    dims = 0 if logs.features is None else logs.features.shape[1]
+    return logs.feature_names or tuple(str(place) for place in range(dims))
+
+
+def kind_of(logs: Logs, dims: int, simple: str) -> tuple[str, tuple[str, ...]]:
+    """The kind of covariance that so many campaigns can tell."""
+    count = len(logs.campaigns)
+    if count < 3:
+        raise BadRequest(
+            f"there must be 3 campaigns or more to tell how they differ, but there are {count}; take logs of more, or cut "
+            "long ones into several."
+        )
+    if count >= dims + 2 and (simple == "diagonal" or dims <= MANY):
+        return "full", ()
+    words = {
+        "diagonal": "coordinates of theta are taken as independent",
+        "alike": "all arms get one sd and one correlation",
+    }
+    return simple, (f"{count} campaigns are too few for a full covariance of {dims} numbers: {words[simple]}",)
+
+
+def features_of(logs: Logs, wish: Wish) -> tuple[Floats | None, object, tuple[str, ...]]:
+    """One matrix of features where arms are always the same, else a Gaussian to draw them from; and a sentence."""
+    assert logs.features is not None
+    first = logs.features[: len(logs.arms)]
+    if logs.same_arms and np.array_equal(np.tile(first, (len(logs.campaigns), 1)), logs.features):
+        check_told(wish, len(logs.arms), "the arms whose features are known")
+        return first, None, ()
+    mean, spread = logs.features.mean(axis=0), np.atleast_2d(np.cov(logs.features.T))
+    # A constant feature has no spread, but a covariance needs some.
+    spread = spread + np.diag(1e-6 * (logs.features**2).mean(axis=0))
+    note = "features differ between campaigns: the problem draws them from a Gaussian with their mean and covariance"
+    return None, (mean.tolist(), spread.tolist()), (note,)
+
+
+def as_prior(gauss: Gauss) -> object:
+    """Mean and covariance as problems take them."""
+    return gauss.mean.tolist(), ((gauss.covariance + gauss.covariance.T) / 2).tolist()
+
+
+def kept(gauss: Gauss) -> tuple[str, ...]:
+    """A sentence about a covariance that was kept from losing a direction."""
+    words = (
+        "in some direction theta does not differ between campaigns beyond chance; the covariance keeps a little spread"
+    )
+    return (f"{words} there, about as much as the logs allow",) if gauss.kept else ()
+
+
+def few(share: float) -> tuple[str, ...]:
+    """A sentence about importance sampling that does not work well."""
+    if share >= 0.1:
+        return ()
+    return (
+        f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less sure than told",
+    )
+
+
+def logs_with(logs: Logs, features: Floats) -> Logs:
+    """The same logs with other features."""
+    return Logs(
+        logs.campaigns, logs.arms, logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares, logs.rewards, features
+    )
+
+
+def beta_means(logs: Logs, priors: Floats) -> Means:
+    """Mean rewards from beta distributions, one for each arm's name."""
+
+    def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
+        return rng.beta(priors[logs.arm[cells], 0], priors[logs.arm[cells], 1], (size, len(cells)))
+
+    return means
+
+
+def scores(logs: Logs, gauss: Gauss) -> Means:
+    """Products of features with thetas, one theta for each campaign."""
+    root = np.linalg.cholesky(gauss.covariance)
+    assert logs.features is not None
+    features = logs.features
+
+    def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
+        found, place = np.unique(logs.campaign[cells], return_inverse=True)
+        theta = gauss.mean + rng.standard_normal((size, len(found), len(root))) @ root.T
+        return np.asarray(np.einsum("rcd,cd->rc", theta[:, place], features[cells]))
+
+    return means
+
+
+def logistic_means(logs: Logs, gauss: Gauss) -> Means:
+    """The same through the logistic function."""
+    inner = scores(logs, gauss)
+    return lambda rng, size, cells: chance(inner(rng, size, cells))

@@ -1,0 +1,94 @@
+"""From past logs to a distribution of problem instances."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import numpy as np
+
+from banditune.checks import check_arms, check_number, check_whole
+from banditune.contracts import BadRequest, described
+from banditune.logs.drafts import MODELS, Wish
+from banditune.logs.predictive import predicted
+from banditune.logs.record import Logs
+from banditune.results import Fit
+
+
+def fit(
+    logs: Logs,
+    model: str = "auto",
+    *,
+    per_arm: bool = False,
+    arms: Any = None,
+    horizon: Any = None,
+    confidence: float = 0.95,
+) -> Fit:
+    """Fit a problem to past logs; `fit(...).problem` is ready to be tuned on.
+
+    `per_arm` gives each arm's name a prior of its own where there are no features. `arms` and `horizon` are those of a
+    typical campaign (median) unless told.
+    """
+    if not isinstance(logs, Logs):
+        raise BadRequest(f"`logs` must be past logs (banditune.Logs), but got {type(logs).__name__}; read them first.")
+    confidence = check_number("confidence", confidence, above=0)
+    if not 0.5 <= confidence < 1:
+        raise BadRequest(f"`0.5 <= confidence < 1` must hold, but got confidence={confidence:g}.")
+    name, notes = chosen_model(logs, model)
+    if per_arm and name not in ("beta-binomial", "beta", "gaussian"):
+        raise BadRequest(f"`per_arm` must be left out for the model {name!r}, which tells arms apart in its own way.")
+    wanted, more = arms_wanted(logs, arms, per_arm or name == "correlated")
+    lengths = logs.lengths
+    steps = check_whole("horizon", max(int(np.median(lengths)), 1) if horizon is None else horizon, 1)
+    draft = MODELS[name](logs, Wish(per_arm, wanted, confidence))
+    found = predicted(logs, draft, name)
+    if horizon is None and lengths.min() < lengths.max():
+        more = (
+            *more,
+            f"campaigns are {lengths.min():,} to {lengths.max():,} decisions long; the horizon is the median",
+        )
+    return Fit(
+        name,
+        described(draft.problem),
+        draft.estimates,
+        len(logs.campaigns),
+        int(logs.pulls.sum()),
+        draft.problem.arms,
+        steps,
+        confidence,
+        found.checks,
+        found.levels,
+        found.observed,
+        found.replayed,
+        found.low,
+        found.high,
+        (*notes, *more, *draft.notes, *found.notes),
+    )
+
+
+def chosen_model(logs: Logs, model: str) -> tuple[str, tuple[str, ...]]:
+    """The model's name; "auto" goes by features and rewards."""
+    if model in MODELS:
+        return model, ()
+    if model != "auto":
+        near = difflib.get_close_matches(str(model), MODELS, n=1, cutoff=0.5)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        raise BadRequest(f"`model` must be 'auto' or one of {', '.join(MODELS)}, but got {model!r}{hint}")
+    if logs.features is not None:
+        return ("logistic" if logs.rewards == "binary" else "linear"), ()
+    if logs.rewards == "unit":
+        return "beta", ("rewards are in [0, 1]: beta rewards; model='gaussian' would take them as any numbers",)
+    return ("beta-binomial" if logs.rewards == "binary" else "gaussian"), ()
+
+
+def arms_wanted(logs: Logs, arms: Any, named: bool) -> tuple[int, tuple[str, ...]]:
+    """The number of arms that is told, or of the names, or of a typical campaign; and a sentence where they differ."""
+    if arms is not None:
+        return check_arms(arms), ()
+    widths = logs.widths
+    usual = len(logs.arms) if named else int(np.median(widths))
+    if usual < 2:
+        raise BadRequest("a problem must have two arms or more, but a typical campaign has one; say how many: arms=...")
+    if named or widths.min() == widths.max():
+        return usual, ()
+    return usual, (f"campaigns have {widths.min()} to {widths.max()} arms; the problem has the median, {usual}",)

@@ -1,0 +1,118 @@
+"""Real rewards: mean rewards of arms from a normal distribution, rewards around them with normal noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.contracts import Floats
+from banditune.logs.search import ends, normal_quantile, peak
+from banditune.results import Fitted, student_quantile
+
+
+class Cells(NamedTuple):
+    """Mean rewards of cells that share a prior, and their pulls."""
+
+    mean: Floats
+    pulls: Floats
+
+    def restricted(self, sd: float, noise: float) -> float:
+        """The restricted log likelihood of the cell means, whose common mean is unknown."""
+        _, weight, error = self.common(sd, noise)
+        scale = sd**2 + noise**2 / self.pulls
+        return -0.5 * float(np.log(scale).sum() + math.log(weight) + error)
+
+    def common(self, sd: float, noise: float) -> tuple[float, float, float]:
+        """The weighted mean of the cell means, the sum of weights, and the weighted squares around the mean."""
+        weights = 1 / (sd**2 + noise**2 / self.pulls)
+        weight = float(weights.sum())
+        mean = float(weights @ self.mean) / weight
+        return mean, weight, float(weights @ (self.mean - mean) ** 2)
+
+
+class Inside(NamedTuple):
+    """What the cells say about noise by themselves: squares around their means, and degrees of freedom."""
+
+    squares: float
+    degrees: float
+
+    def likelihood(self, noise: float) -> float:
+        """The log likelihood of the squares."""
+        return -self.degrees * math.log(noise) - self.squares / (2 * noise**2)
+
+    @property
+    def noise(self) -> float:
+        """The noise of the highest likelihood."""
+        return math.sqrt(self.squares / self.degrees)
+
+
+class NormalPriors(NamedTuple):
+    """Fitted normal distributions (mean, sd), one for each group of cells, and the noise that all share."""
+
+    priors: tuple[tuple[float, float], ...]
+    noise: float
+    estimates: tuple[Fitted, ...]
+    notes: tuple[str, ...]
+
+
+def normal_priors(groups: Sequence[Cells], inside: Inside, confidence: float, names: Sequence[str]) -> NormalPriors:
+    """Restricted maximum likelihood; likelihood intervals for standard deviations, Student's t for means.
+
+    With equally many pulls in every cell the t interval is exact. Every group has two cells or more; there are degrees of
+    freedom for the noise: who calls has checked that.
+    """
+    reach = normal_quantile(0.5 + confidence / 2)
+    size = math.log(inside.noise)
+
+    def with_noise(log: float) -> float:
+        noise = math.exp(log)
+        return inside.likelihood(noise) + sum(cells.restricted(best_sd(cells, noise), noise) for cells in groups)
+
+    best = peak(with_noise, size, 0.1, size - 20, size + 20)
+    top, noise = with_noise(best), math.exp(best)
+    low, high = ends(with_noise, best, top, (0.05, 0.05), (best - 20, best + 20), reach)
+    estimates, priors, notes = [], [], []
+    for cells, name in zip(groups, names, strict=True):
+        named = f"[{name}]" if name else ""
+        sd = best_sd(cells, noise)
+        mean, weight, _ = cells.common(sd, noise)
+        most = student_quantile(0.5 + confidence / 2, len(cells.mean) - 1) / math.sqrt(weight)
+        bounds = sd_interval(cells, inside, sd, noise, reach)
+        estimates.append(Fitted(f"mean{named}", mean, mean - most, mean + most))
+        estimates.append(Fitted(f"sd{named}", sd, *bounds))
+        if sd == 0:
+            notes.append(
+                f"{name or 'arms'}: no spread of mean rewards beyond chance, so their sd may be 0; the problem has as much "
+                f"spread as the logs allow ({100 * confidence:g}% limit)"
+            )
+        priors.append((mean, sd or bounds[1]))
+    estimates.append(Fitted("noise", noise, math.exp(low or best), math.exp(high or best)))
+    return NormalPriors(tuple(priors), noise, tuple(estimates), tuple(notes))
+
+
+def best_sd(cells: Cells, noise: float) -> float:
+    """The sd of means of the highest restricted likelihood at this noise; 0 where chance explains all spread."""
+    typical = noise / math.sqrt(float(np.median(cells.pulls)))
+    start = math.sqrt(max(float(np.var(cells.mean, ddof=1)) - typical**2, 0.01 * typical**2))
+    low, high = math.log(1e-4 * typical), math.log(10 * (start + typical))
+    log = peak(lambda log: cells.restricted(math.exp(log), noise), math.log(start), 0.3, low, high)
+    return 0.0 if cells.restricted(0.0, noise) >= cells.restricted(math.exp(log), noise) - 1e-9 else math.exp(log)
+
+
+def sd_interval(cells: Cells, inside: Inside, sd: float, noise: float, reach: float) -> tuple[float, float]:
+    """A likelihood interval for the sd of means; at every sd the noise is the likeliest one."""
+    known = [math.log(noise)]
+
+    def profile(sd: float) -> float:
+        def likelihood(log: float) -> float:
+            return inside.likelihood(math.exp(log)) + cells.restricted(sd, math.exp(log))
+
+        known[0] = peak(likelihood, known[0], 0.02, known[0] - 20, known[0] + 20, 1e-5)
+        return likelihood(known[0])
+
+    step = 0.2 * (sd + noise / math.sqrt(float(np.median(cells.pulls))) / math.sqrt(len(cells.mean)))
+    low, high = ends(profile, sd, profile(sd), (step, step), (0.0, 1e6 * step), reach)
+    return low or 0.0, math.inf if high is None else high

@@ -1,0 +1,239 @@
+"""Vectors theta, one for each campaign, from a common Gaussian: its mean and covariance by restricted likelihood.
+
+The campaigns' data come in through their posterior distributions alone, which the linear and the logistic model
+compute each in its own way. With posterior means e and covariances V under N(mu, S), and Q the inverse of S, the slopes of
+the log likelihood are sums of u = Q (e - mu) for mu and of (u u' - W) / 2 for S, with W = Q - Q V Q; W is also what a
+campaign tells about mu. These formulas hold when a campaign tells nothing about some directions. Integrating mu out
+(restricted likelihood) adds W C W to u u', where C is the inverse of the sum of W.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Floats
+from banditune.logs.search import chi_square_quantile
+from banditune.results import Fitted, student_quantile
+
+ROUNDS = 300
+
+FLOOR = 1e-3
+"""A direction has lost its spread when its variance is this share of the mean variance."""
+
+
+class Posterior(NamedTuple):
+    """Of every campaign's theta: mean, covariance; what the campaign tells, W; the log likelihood of all together.
+
+    W is asked for by itself: from covariances that are known by sampling it may come out negative.
+    """
+
+    means: Floats
+    covariances: Floats
+    told: Floats
+    evidence: float
+
+
+class Known(NamedTuple):
+    """The posterior in the terms of the module's first lines: u, W, C, the slope in S and the restricted likelihood."""
+
+    pull: Floats
+    told: Floats
+    spread: Floats
+    slope: Floats
+    curvature: Floats
+    likelihood: float
+
+
+def told_by(precision: Floats, covariance: Floats) -> Floats:
+    """What campaigns tell about the mean, W, where their data tell about theta with such a precision."""
+    found = precision @ np.linalg.inv(np.eye(len(covariance)) + covariance @ precision)
+    return np.asarray((found + found.transpose(0, 2, 1)) / 2)
+
+
+class Gauss(NamedTuple):
+    """A fitted Gaussian: mean, covariance, covariance of the mean's error, degrees of freedom of each variance.
+
+    `kept` says that the covariance had to be kept from losing a direction. It is a sum of `basis`, with weights whose
+    errors have the covariance `uncertainty`.
+    """
+
+    mean: Floats
+    covariance: Floats
+    error: Floats
+    degrees: Floats
+    posterior: Posterior
+    kept: bool
+    basis: Floats
+    uncertainty: Floats
+
+
+def shapes(dims: int, kind: str) -> Floats:
+    """Matrices whose sums are the covariances looked for: "full", "diagonal", or "alike" (one variance, one covariance)."""
+    if kind == "alike":
+        return np.stack([np.eye(dims), np.ones((dims, dims)) - np.eye(dims)])
+    pairs = [(k, l) for k in range(dims) for l in range(k, dims if kind == "full" else k + 1)]  # noqa: E741
+    found = np.zeros((len(pairs), dims, dims))
+    for place, (k, other) in enumerate(pairs):
+        found[place, k, other] = found[place, other, k] = 1.0
+    return found
+
+
+def climb(
+    posterior_at: Callable[[Floats, Floats], Posterior],
+    mean: Floats,
+    covariance: Floats,
+    basis: Floats,
+    precision: float = 1e-9,
+    slack: float = 1e-6,
+) -> Gauss:
+    """The Gaussian of the highest restricted likelihood.
+
+    Where that would have directions without spread, half the log of the determinant is added to the likelihood, which
+    keeps the covariance proper (Chung and others, 2015): problems take no other, and no spread is a strong claim.
+    """
+    found = ascend(posterior_at, mean, covariance, basis, precision, slack, 0.0)
+    return ascend(posterior_at, mean, covariance, basis, precision, slack, 1.0) if found.kept else found
+
+
+def ascend(
+    posterior_at: Callable[[Floats, Floats], Posterior],
+    mean: Floats,
+    covariance: Floats,
+    basis: Floats,
+    precision: float,
+    slack: float,
+    kept: float,
+) -> Gauss:
+    """Fisher scoring until it promises to raise the log likelihood by less than `precision`.
+
+    A step that lowers it, by more than `slack`, is halved, then one of EM is taken. `kept` is the weight of the
+    determinant. Without it, it ends where a direction has lost its spread.
+    """
+    posterior = posterior_at(mean, covariance)
+    known = terms(posterior, mean, covariance, kept)
+    lost = False
+    for _ in range(ROUNDS):
+        step, _, promised = scoring(known, basis)
+        shift = known.spread @ known.pull.sum(axis=0)
+        if promised + 0.5 * float(shift @ known.pull.sum(axis=0)) < precision or lost:
+            break
+        for part in (1.0, 0.5, 0.25, 0.1, 0.0):
+            # The last resort never lowers the likelihood: a step of EM, part 0.
+            change = step * part if part else em_step(known, covariance, basis)
+            trial, centre = shrunk(covariance, change), mean + (part or 1.0) * shift
+            posterior = posterior_at(centre, trial)
+            found = terms(posterior, centre, trial, kept)
+            if found.likelihood >= known.likelihood - slack:
+                break
+        mean, covariance, known = centre, trial, found
+        values = np.linalg.eigvalsh(covariance)
+        lost = not kept and bool(values[0] < FLOOR * values.mean())
+    information = scoring(known, basis)[1]
+    # The mean is estimated too: that costs one campaign.
+    error: Floats = np.asarray(np.linalg.pinv(information * (1 - 1 / len(known.pull)), hermitian=True), np.float64)
+    variance = np.einsum("akk,ab,bkk->k", basis, error, basis)
+    degrees = 2 * np.diag(covariance) ** 2 / np.maximum(variance, 1e-300)
+    degrees = np.minimum(degrees, len(known.pull) * len(mean))
+    return Gauss(mean, covariance, known.spread, degrees, posterior, bool(kept) or lost, basis, error)
+
+
+def shrunk(covariance: Floats, change: Floats) -> Floats:
+    """The covariance after a change, except that no direction loses more than nine tenths of its variance at once."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    inverse = (vectors / np.sqrt(values)) @ vectors.T
+    ratios, turned = np.linalg.eigh(inverse @ (covariance + change) @ inverse)
+    if ratios[0] >= 0.1:
+        return covariance + change
+    found = root @ (turned * np.maximum(ratios, 0.1)) @ turned.T @ root
+    return np.asarray((found + found.T) / 2)
+
+
+def terms(posterior: Posterior, mean: Floats, covariance: Floats, kept: float = 0.0) -> Known:
+    """What scoring needs, from posteriors."""
+    inverse = np.linalg.inv(covariance)
+    pull = (posterior.means - mean) @ inverse
+    told = posterior.told
+    total = told.sum(axis=0)
+    sign, size = np.linalg.slogdet(total)
+    if sign <= 0 or not math.isfinite(size):
+        raise BadRequest(
+            "the logs must tell something about every feature, but there are features, or sums of them, about which they "
+            "tell nothing; drop features that are constant or that follow from others."
+        )
+    spread = np.linalg.inv(total)
+    around = np.einsum("iab,bc,icd->ad", told, spread, told, optimize=True)
+    lost = inverse @ (len(pull) * covariance - posterior.covariances.sum(axis=0)) @ inverse
+    slope = 0.5 * (pull.T @ pull - lost + around)
+    likelihood = posterior.evidence - 0.5 * float(size)
+    if kept:
+        # Its slope and curvature are those of a campaign that tells everything and pulls nowhere.
+        slope = slope + 0.5 * kept * inverse
+        likelihood += 0.5 * kept * float(np.linalg.slogdet(covariance)[1])
+    return Known(pull, told, spread, slope, np.asarray(kept * inverse, np.float64), likelihood)
+
+
+def scoring(known: Known, basis: Floats) -> tuple[Floats, Floats, float]:
+    """A step of Fisher scoring in the covariance, the information about its parts, and the gain that it promises."""
+    count, dims = known.pull.shape
+    flat = np.concatenate([known.told, known.curvature[None]]).reshape(count + 1, dims * dims)
+    # Sums of W[j, k] W[l, n], in the order k, l, n, j: half its product with two parts is their information.
+    products = (flat.T @ flat).reshape(dims, dims, dims, dims).transpose(1, 2, 3, 0).reshape(dims**2, dims**2)
+    parts = basis.reshape(len(basis), dims**2)
+    information = 0.5 * parts @ products @ parts.T
+    along = parts @ known.slope.ravel()
+    weights = np.linalg.lstsq(information, along, rcond=1e-12)[0]
+    return np.einsum("a,akl->kl", weights, basis), information, 0.5 * float(weights @ along)
+
+
+def em_step(known: Known, covariance: Floats, basis: Floats) -> Floats:
+    """A step of the EM algorithm, brought back to covariances of the wanted kind."""
+    step = (2 / len(known.pull)) * covariance @ known.slope @ covariance
+    sizes = np.einsum("akl,akl->a", basis, basis)
+    return np.asarray(np.einsum("akl,kl,a,amn->mn", basis, step, 1 / sizes, basis))
+
+
+def estimates(gauss: Gauss, names: Sequence[str], confidence: float) -> tuple[Fitted, ...]:
+    """Means with Student's t, standard deviations with a scaled chi-square: right where every theta is well known."""
+    found = []
+    tail = 0.5 + confidence / 2
+    for place, name in enumerate(names):
+        mean, degrees = float(gauss.mean[place]), float(gauss.degrees[place])
+        reach = student_quantile(tail, max(round(degrees), 1)) * math.sqrt(gauss.error[place, place])
+        found.append(Fitted(f"mean[{name}]", mean, mean - reach, mean + reach))
+    for place, name in enumerate(names):
+        sd, degrees = math.sqrt(gauss.covariance[place, place]), float(gauss.degrees[place])
+        low, high = (sd * math.sqrt(degrees / chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
+        found.append(Fitted(f"sd[{name}]", sd, low, high))
+    return tuple(found)
+
+
+def rescaled(gauss: Gauss, scale: Floats) -> Gauss:
+    """The same Gaussian for features that are so many times as large."""
+    both = np.outer(scale, scale)
+    return gauss._replace(mean=gauss.mean / scale, covariance=gauss.covariance / both, error=gauss.error / both)
+
+
+def correlation(gauss: Gauss, confidence: float) -> Fitted:
+    """The mean correlation of two coordinates; the interval is by the delta method on Fisher's scale."""
+    sizes = np.einsum("akl,akl->a", gauss.basis, gauss.basis)
+    weights = np.einsum("akl,kl->a", gauss.basis, gauss.covariance) / sizes
+
+    def value(weights: Floats) -> float:
+        matrix = np.einsum("a,akl->kl", weights, gauss.basis)
+        sd = np.sqrt(np.diag(matrix))
+        dims = len(sd)
+        return float((matrix / np.outer(sd, sd)).sum() - dims) / (dims * (dims - 1))
+
+    middle = value(weights)
+    step = 1e-4 * float(np.abs(weights).max())
+    slopes = np.array(
+        [(value(weights + step * unit) - value(weights - step * unit)) / (2 * step) for unit in np.eye(len(weights))]
+    )
+    error = math.sqrt(max(float(slopes @ gauss.uncertainty @ slopes), 0.0)) / (1 - middle**2)
+    reach = student_quantile(0.5 + confidence / 2, max(len(gauss.posterior.means) - 1, 1)) * error
+    return Fitted("correlation", middle, math.tanh(math.atanh(middle) - reach), math.tanh(math.atanh(middle) + reach))

@@ -1,0 +1,100 @@
+"""Real rewards of arms with features: x'theta plus noise, theta of every campaign from a common Gaussian."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.contracts import Floats
+from banditune.logs.hierarchy import Gauss, Posterior, climb, estimates, shapes, terms, told_by
+from banditune.logs.record import Logs
+from banditune.logs.search import chi_square_quantile
+from banditune.results import Fitted
+
+
+class Sums(NamedTuple):
+    """Sums over each campaign's decisions: of x x', x y and y y, and how many there were."""
+
+    outer: Floats
+    product: Floats
+    square: Floats
+    pulls: Floats
+
+
+class LinearFit(NamedTuple):
+    """The Gaussian of theta, the noise, and what they are known to."""
+
+    gauss: Gauss
+    noise: float
+    estimates: tuple[Fitted, ...]
+
+
+def sums_of(logs: Logs, features: Floats) -> Sums:
+    """The sums of every campaign."""
+    count, dims = len(logs.campaigns), features.shape[1]
+    outer, product, square = np.zeros((count, dims, dims)), np.zeros((count, dims)), np.zeros(count)
+    np.add.at(outer, logs.campaign, logs.pulls[:, None, None] * features[:, :, None] * features[:, None, :])
+    np.add.at(product, logs.campaign, logs.total[:, None] * features)
+    np.add.at(square, logs.campaign, logs.squares + logs.total**2 / logs.pulls)
+    return Sums(outer, product, square, logs.lengths.astype(float))
+
+
+def posterior_of(sums: Sums, noise: float, mean: Floats, covariance: Floats) -> Posterior:
+    """Of every campaign's theta, in closed form; it holds where the sum of x x' is singular."""
+    told = sums.outer / noise**2
+    dims = len(mean)
+    inflated = np.eye(dims) + told @ covariance
+    spread = covariance @ np.linalg.inv(inflated)
+    spread = (spread + spread.transpose(0, 2, 1)) / 2
+    pull = sums.product / noise**2 - told @ mean
+    means = mean + np.einsum("iab,ib->ia", spread, pull)
+    left = sums.square - 2 * sums.product @ mean + np.einsum("iab,a,b->i", sums.outer, mean, mean)
+    misfit = left / noise**2 - np.einsum("ia,iab,ib->i", pull, spread, pull)
+    sizes = np.linalg.slogdet(inflated)[1]
+    evidence = -0.5 * float((sums.pulls * math.log(2 * math.pi * noise**2) + sizes + misfit).sum())
+    return Posterior(means, spread, told_by(told, covariance), evidence)
+
+
+def better_noise(sums: Sums, mean: Floats, covariance: Floats, posterior: Posterior) -> float:
+    """A step of EM for the noise: what is left around the posterior of theta, whose mean is not known either."""
+    inverse = np.linalg.inv(covariance)
+    known = terms(posterior, mean, covariance)
+    shrunk = posterior.covariances @ inverse
+    spread = posterior.covariances + shrunk @ known.spread @ shrunk.transpose(0, 2, 1)
+    theta = posterior.means
+    left = (
+        sums.square - 2 * (sums.product * theta).sum(axis=1) + np.einsum("iab,ia,ib->i", sums.outer, theta, theta)
+    ) + np.einsum("iab,iba->i", sums.outer, spread)
+    return math.sqrt(float(left.sum() / sums.pulls.sum()))
+
+
+def linear_fit(sums: Sums, kind: str, names: tuple[str, ...], confidence: float) -> LinearFit:
+    """Restricted maximum likelihood: scoring for the Gaussian and EM for the noise, in turns until neither moves."""
+    total, dims = sums.outer.sum(axis=0), sums.product.shape[1]
+    mean = np.linalg.lstsq(total, sums.product.sum(axis=0), rcond=1e-10)[0]
+    left = float(sums.square.sum() - mean @ sums.product.sum(axis=0))
+    noise = math.sqrt(max(left / sums.pulls.sum(), 1e-12 * float(sums.square.sum() / sums.pulls.sum())))
+    scale = np.maximum(np.diag(total) / sums.pulls.sum(), 1e-12)
+    covariance = np.diag(0.3 * noise**2 / scale / dims)
+    basis = shapes(dims, kind)
+    for _ in range(100):
+        gauss = climb(lambda m, c, noise=noise: posterior_of(sums, noise, m, c), mean, covariance, basis)  # type: ignore[misc]
+        mean, covariance = gauss.mean, gauss.covariance
+        before, noise = noise, better_noise(sums, mean, covariance, gauss.posterior)
+        if abs(noise / before - 1) < 1e-7:
+            break
+    return LinearFit(gauss, noise, (*estimates(gauss, names, confidence), _noise(sums, gauss, noise, confidence)))
+
+
+def _noise(sums: Sums, gauss: Gauss, noise: float, confidence: float) -> Fitted:
+    """The noise with a scaled chi-square; thetas take degrees of freedom as far as they follow the data."""
+    shrunk = gauss.posterior.covariances @ np.linalg.inv(gauss.covariance)
+    count, dims = gauss.posterior.means.shape
+    degrees = float(sums.pulls.sum() - count * dims + np.einsum("iab,iba->", shrunk, shrunk))
+    tail = 0.5 + confidence / 2
+    low, high = (
+        noise * math.sqrt(degrees / chi_square_quantile(level, max(degrees, 1.0))) for level in (tail, 1 - tail)
+    )
+    return Fitted("noise", noise, low, high)

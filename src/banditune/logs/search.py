@@ -1,0 +1,135 @@
+"""Peaks and crossings of functions of one number, and quantiles: what fits by likelihood need, without SciPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+GOLDEN = (3 - math.sqrt(5)) / 2
+Function = Callable[[float], float]
+
+
+def peak(value: Function, start: float, step: float, low: float, high: float, tolerance: float = 1e-6) -> float:
+    """Where a function with one peak is highest on [low, high]: steps uphill from the start, then Brent's search.
+
+    An end of the range is returned where the function still rises there.
+    """
+    middle = min(max(start, low), high)
+    best = value(middle)
+    left, right = max(middle - step, low), min(middle + step, high)
+    at_left, at_right = value(left), value(right)
+    while at_right > best and right < high:
+        left, middle, best = middle, right, at_right
+        step *= 2
+        right = min(right + step, high)
+        at_right = value(right)
+    while at_left > best and left > low:
+        right, middle, best = middle, left, at_left
+        step *= 2
+        left = max(left - step, low)
+        at_left = value(left)
+    if at_right > best:
+        return right
+    if at_left > best:
+        return left
+    return brent(value, left, middle, right, best, tolerance)
+
+
+def brent(value: Function, left: float, middle: float, right: float, best: float, tolerance: float) -> float:
+    """The peak between two ends, from a point in between: by parabolas, or golden sections where they do not help."""
+    second = third = middle
+    at_second = at_third = best
+    moved = before = right - left
+    for _ in range(100):
+        centre = (left + right) / 2
+        if abs(middle - centre) <= 2 * tolerance - (right - left) / 2:
+            break
+        step = _parabola(middle, best, second, at_second, third, at_third)
+        inside = left < middle + step < right
+        if not inside or abs(step) >= abs(before) / 2:
+            step = GOLDEN * ((right if middle < centre else left) - middle)
+            moved = step
+        before, moved = moved, step
+        new = middle + (step if abs(step) >= tolerance else math.copysign(tolerance, step))
+        at_new = value(new)
+        if at_new >= best:
+            left, right = (middle, right) if new >= middle else (left, middle)
+            third, at_third, second, at_second, middle, best = second, at_second, middle, best, new, at_new
+            continue
+        left, right = (new, right) if new < middle else (left, new)
+        if at_new >= at_second or second == middle:
+            third, at_third, second, at_second = second, at_second, new, at_new
+        elif at_new >= at_third or third in (middle, second):
+            third, at_third = new, at_new
+    return middle
+
+
+def _parabola(x: float, at_x: float, v: float, at_v: float, w: float, at_w: float) -> float:
+    """The step from x to the peak of the parabola through three points; infinite where they lie on a line."""
+    r = (x - v) * (at_x - at_w)
+    q = (x - w) * (at_x - at_v)
+    bottom = 2 * (q - r)
+    return ((x - w) * q - (x - v) * r) / -bottom if bottom else math.inf
+
+
+def crossing(rise: Function, start: float, step: float, end: float, tolerance: float = 1e-4) -> float | None:
+    """Where a function that is negative at the start becomes positive on the way to the end; None if it does not.
+
+    Steps double until it has; then regula falsi (Illinois).
+    """
+    inner, at_inner = start, rise(start)
+    outer = start
+    while True:
+        outer = min(outer + step, end) if end > start else max(outer - step, end)
+        at_outer = rise(outer)
+        if at_outer > 0:
+            break
+        if outer == end:
+            return None
+        inner, at_inner = outer, at_outer
+        step *= 2
+    side = 0
+    for _ in range(60):
+        if abs(outer - inner) <= tolerance * (1e-3 + abs(inner - start)):
+            break
+        new = (inner * at_outer - outer * at_inner) / (at_outer - at_inner)
+        at_new = rise(new)
+        if abs(at_new) < 1e-5:
+            return new
+        if at_new > 0:
+            outer, at_outer = new, at_new
+            at_inner *= 0.5 if side == 1 else 1.0
+            side = 1
+        else:
+            inner, at_inner = new, at_new
+            at_outer *= 0.5 if side == -1 else 1.0
+            side = -1
+    return (inner + outer) / 2
+
+
+def ends(
+    profile: Function, best: float, top: float, steps: tuple[float, float], bounds: tuple[float, float], reach: float
+) -> tuple[float | None, float | None]:
+    """The ends of a likelihood interval: where twice the log likelihood has fallen by `reach` squared below the top.
+
+    On the scale of its root the likelihood is nearly a line, so few steps are needed. None where it never falls so far.
+    """
+
+    def beyond(place: float) -> float:
+        return math.sqrt(max(2 * (top - profile(place)), 0.0)) - reach
+
+    low = crossing(beyond, best, steps[0], bounds[0]) if best > bounds[0] else None
+    high = crossing(beyond, best, steps[1], bounds[1]) if best < bounds[1] else None
+    return low, high
+
+
+def normal_quantile(level: float) -> float:
+    """A quantile of the standard normal distribution."""
+    return NormalDist().inv_cdf(level)
+
+
+def chi_square_quantile(level: float, degrees: float) -> float:
+    """A quantile of the chi-square distribution (Wilson and Hilferty): within 1% from 5 degrees on in the usual range."""
+    part = 2 / (9 * degrees)
+    return float(degrees * max(1 - part + normal_quantile(level) * math.sqrt(part), 1e-3) ** 3)
