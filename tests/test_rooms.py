@@ -28,7 +28,7 @@ BELOW = {
     "exact": {"contracts", "streams", "checks", "results", "problems", "policies", "engine"},
     "study": {"contracts", "results", "problems", "engine", "tuners", "exact"},
     "guests": {"contracts", "streams", "results", "engine"},
-    "logs": {"contracts", "results", "checks", "problems"},
+    "logs": {"contracts", "results", "checks", "problems", "engine", "study"},
     "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},
     "shelf": {"contracts", "policies", "problems", "tuners", "exact"},

@@ -20,10 +20,10 @@ _ROOMS = {
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "engine.cluster": "Cluster Dask Processes Ray Threads",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Account Belief Bound Check Comparison Curve Estimate ExactRegret Export Fit Fitted Floor Optimum "
+    "results": "Account Backtest Belief Bound Check Comparison Curve Estimate ExactRegret Export Fit Fitted Floor Optimum "
     "Reproduction Spread Strain Stress Tally Tuning from_json load",
     "study": "compare curve exact_regret lower_bound optimum simulate stress tune",
-    "logs": "Logs Prior fit logs_of read_logs read_prior write_prior",
+    "logs": "Logs Prior backtest fit logs_of read_logs read_prior write_prior",
     "guests": "Foreign exported foreign",
     "paper": "reproduce",
     "report": "plot report text",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -301,6 +301,141 @@ def compare(
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
+
+
+LogFile = Annotated[Path, typer.Argument(metavar="FILE", help="Past logs: .csv or .parquet.")]
+CampaignColumn = Annotated[str | None, typer.Option("--campaign", metavar="COLUMN", help="Column of the campaigns.")]
+ArmColumn = Annotated[str | None, typer.Option("--arm", metavar="COLUMN", help="Column of the arms.")]
+RewardColumn = Annotated[
+    str | None, typer.Option("--reward", metavar="COLUMN", help="Column of the rewards, where a row is a decision.")
+]
+PullsColumn = Annotated[
+    str | None, typer.Option("--pulls", metavar="COLUMN", help="Column of pulls, where a row is an arm of a campaign.")
+]
+SuccessesColumn = Annotated[
+    str | None, typer.Option("--successes", metavar="COLUMN", help="Column of successes, then.")
+]
+PropensityColumn = Annotated[
+    str | None, typer.Option("--propensity", metavar="COLUMN", help="Column of propensities; checked, not needed.")
+]
+FeatureColumns = Annotated[
+    str | None, typer.Option("--features", metavar="A,B,...", help="Columns of the arms' features; '' for none.")
+]
+Claimed = Annotated[
+    str | None,
+    typer.Option("--rewards", metavar="binary|unit|real", help="What rewards are: rows that are not are bad."),
+]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read.")]
+Model = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="auto, beta-binomial, gaussian, beta, linear, logistic, correlated, or campaigns (drawn again).",
+    ),
+]
+PerArm = Annotated[bool, typer.Option("--per-arm", help="A prior for each arm's name instead of one for all arms.")]
+PriorFile = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE.toml", help="Write the problem as TOML.")
+]
+SavedFit = Annotated[
+    Path | None, typer.Option("--save", metavar="FILE.json", help="Write the fit with its checks, for `report`.")
+]
+LeftOut = Annotated[str, typer.Option("--share", metavar="50%", help="Campaigns to tune on; the others judge.")]
+
+
+@app.command()
+def fit(
+    logs: LogFile,
+    model: Model = "auto",
+    per_arm: PerArm = False,
+    campaign: CampaignColumn = None,
+    arm: ArmColumn = None,
+    reward: RewardColumn = None,
+    pulls: PullsColumn = None,
+    successes: SuccessesColumn = None,
+    propensity: PropensityColumn = None,
+    features: FeatureColumns = None,
+    rewards: Claimed = None,
+    skip_bad: SkipBad = False,
+    arms: Arms = None,
+    horizon: Steps = None,
+    confidence: Confidence = 0.95,
+    json: Json = False,
+    output: PriorFile = None,
+    save: SavedFit = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit what to expect to past logs, as a problem for the other commands."""
+    from banditune import logs as room
+    from banditune.results import check_writable
+
+    if output is not None:
+        check_writable(output)
+
+    def work(progress: Any) -> Any:
+        found = room.read_logs(
+            logs, campaign=campaign, arm=arm, reward=reward, pulls=pulls, successes=successes, propensity=propensity,
+            features=features, rewards=rewards, skip_bad=skip_bad, progress=lambda rows: progress(rows, 0),
+        )  # fmt: skip
+        said.extend(found.told)
+        return room.fit(found, model, per_arm=per_arm, arms=arms, horizon=horizon, confidence=confidence)
+
+    said: list[str] = []
+    result = deliver(work, json=json, output=save, plot=plot, quiet=quiet, told=rows_read, before=said)
+    if output is not None:
+        remarks = (
+            f"{result.model} fitted to {logs.name}: {result.decisions:,} decisions, {result.campaigns} campaigns",
+        )
+        room.write_prior(result.problem, output, result.horizon, (*remarks, *result.notes))
+
+
+@app.command()
+def backtest(
+    logs: LogFile,
+    policy: Policy,
+    model: Model = "auto",
+    per_arm: PerArm = False,
+    share: LeftOut = "50%",
+    campaign: CampaignColumn = None,
+    arm: ArmColumn = None,
+    reward: RewardColumn = None,
+    pulls: PullsColumn = None,
+    successes: SuccessesColumn = None,
+    propensity: PropensityColumn = None,
+    features: FeatureColumns = None,
+    rewards: Claimed = None,
+    skip_bad: SkipBad = False,
+    horizon: Steps = None,
+    tuner: Tuner = "two-part",
+    budget: Budget = 1000,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: Json = False,
+    output: Output = None,
+    quiet: Quiet = False,
+) -> None:
+    """Tune a policy on some past campaigns and judge it on the others."""
+    from banditune import logs as room
+
+    def work(progress: Any) -> Any:
+        found = room.read_logs(
+            logs, campaign=campaign, arm=arm, reward=reward, pulls=pulls, successes=successes, propensity=propensity,
+            features=features, rewards=rewards, skip_bad=skip_bad,
+        )  # fmt: skip
+        said.extend(found.told)
+        return room.backtest(
+            policy_named(policy), found, model, per_arm=per_arm, share=share_of(share), horizon=horizon,
+            tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
+        )  # fmt: skip
+
+    said: list[str] = []
+    deliver(work, json=json, output=output, quiet=quiet, before=said)
+
+
+def rows_read(done: int, total: int) -> str:
+    """How many rows were read."""
+    return f"{done:,} rows"
 
 
 exact = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
@@ -625,8 +760,10 @@ def deliver(
     plot: Path | None = None,
     quiet: bool = False,
     ledger: Path | None = None,
-) -> None:
-    """Do the work with a progress bar, then print and write what came out."""
+    told: Callable[[int, int], str] | None = None,
+    before: Sequence[str] = (),
+) -> Any:
+    """Do the work with a progress bar, then print and write what came out; `before` it what the work said meanwhile."""
     from banditune.results import check_writable
 
     for path in (output, plot):
@@ -637,7 +774,7 @@ def deliver(
         from banditune.report.figures import check_format
 
         check_format(plot)
-    result = attended(work, quiet=quiet, ledger=ledger)
+    result = attended(work, quiet=quiet, ledger=ledger, told=told or in_runs)
     if output is not None:
         result.save(output)
     if json:
@@ -645,9 +782,12 @@ def deliver(
     elif not quiet:
         from banditune.report.tables import text
 
-        typer.echo(text(result))
+        for line in before:
+            typer.echo(line)
+        typer.echo(("\n" if before else "") + text(result))
     if plot is not None:
         result.plot(plot)
+    return result
 
 
 def check_another(path: Path, ledger: Path | None) -> None:
@@ -733,9 +873,10 @@ class Bar:
             self.live = Progress(*columns, console=Console(stderr=True), transient=True)
             self.live.start()
             self.live.add_task("getting ready (code and tables are made once)", total=None, runs="")
-        if self.total:
+        if self.done or self.total:
             told = self.words(self.done, self.total)
-            self.live.update(0, description="playing", completed=self.done, total=self.total, runs=told)
+            doing = "playing" if self.total else "reading"
+            self.live.update(0, description=doing, completed=self.done, total=self.total or None, runs=told)
 
     def close(self) -> None:
         """Take the bar away."""

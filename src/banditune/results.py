@@ -779,6 +779,38 @@ class Fit(Record):
         return frame({name: [getattr(estimate, name) for estimate in self.estimates] for name in names})
 
 
+@_kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Backtest(Record):
+    """A policy tuned on some past campaigns (`fit`, `tuning`) and played on the others, of which there are `campaigns`.
+
+    `regret`, `theory` and `gain` are those of a campaign, `reward`, `theory_reward` and `logged`, what the logs say was
+    paid, those of a decision; all are means over the campaigns that were left out.
+    """
+
+    fit: Fit
+    tuning: Tuning
+    campaigns: int
+    regret: Estimate
+    theory: Estimate
+    gain: Estimate
+    reward: Estimate
+    theory_reward: Estimate
+    logged: Estimate
+
+    @property
+    def setup(self) -> Setup:
+        """How the policy was tuned."""
+        return self.tuning.setup
+
+    def to_pandas(self) -> Any:
+        """A row per number."""
+        names = ("regret", "theory", "gain", "reward", "theory_reward", "logged")
+        found = [getattr(self, name) for name in names]
+        columns = {column: [getattr(one, column) for one in found] for column in ("mean", "se", "low", "high")}
+        return frame({"name": list(names)} | columns)
+
+
 def frame(columns: Mapping[str, Any]) -> Any:
     """A pandas data frame."""
     try:

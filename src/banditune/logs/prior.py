@@ -67,7 +67,7 @@ def toml(value: Any) -> str:
         return quoted(value)
     if isinstance(value, list | tuple):
         nested = any(isinstance(item, list | tuple) for item in value)
-        items = [toml(item) for item in value]
+        items = [toml(item).replace("\n", "\n    ") for item in value]
         return "[\n" + "".join(f"    {item},\n" for item in items) + "]" if nested else f"[{', '.join(items)}]"
     raise BadRequest(f"a problem's options must be numbers, words and lists of them to be written, but got {value!r}.")
 

@@ -11,7 +11,10 @@ from banditune.contracts import BadRequest
 from banditune.report import points, repeat
 from banditune.report.points import Plot, percent, told
 from banditune.report.tables import (
+    BACKTEST_HEAD,
     STRAIN_HEAD,
+    backtest_answer,
+    backtest_rows,
     below,
     cells,
     headline,
@@ -28,6 +31,7 @@ from banditune.report.tables import (
 )
 from banditune.results import (
     TAIL,
+    Backtest,
     Comparison,
     Curve,
     Estimate,
@@ -128,6 +132,22 @@ def stress_parts(stress: Stress) -> Iterator[Part]:
         ),
         table=Table(STRAIN_HEAD, tuple(strain_rows(stress))),
     )
+
+
+@story.register
+def _(result: Backtest) -> Story:
+    words = (
+        f"The problem was fitted to {result.fit.campaigns} campaigns and the policy tuned on it; the {result.campaigns} "
+        "others were then played as their own data have them. Intervals tell what so few campaigns leave open.",
+    )
+    judged = Part("Campaigns that were left out", words, table=Table(BACKTEST_HEAD, tuple(backtest_rows(result))))
+    inner = story(result.tuning)
+    figures = (
+        ("gain on other campaigns", number(result.gain.mean), reach(result.gain)),
+        ("reward a decision", number(result.reward.mean), f"as logged: {number(result.logged.mean)}"),
+        *inner.figures[:1],
+    )
+    return Story(inner.title, f"{backtest_answer(result)}.", figures, (judged, *inner.parts))
 
 
 @story.register

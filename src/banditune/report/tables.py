@@ -9,6 +9,7 @@ from typing import Any
 from banditune.contracts import BadRequest, short
 from banditune.results import (
     LEVEL,
+    Backtest,
     Bound,
     Comparison,
     Curve,
@@ -68,6 +69,46 @@ def _(result: Tuning) -> str:
 @text.register
 def _(result: Stress) -> str:
     return "\n".join([headline(result.setup), "", *strain_lines(result)])
+
+
+@text.register
+def _(result: Backtest) -> str:
+    return "\n".join(
+        [
+            headline(result.setup),
+            "",
+            f"{backtest_answer(result)}.",
+            "",
+            table([BACKTEST_HEAD, *backtest_rows(result)]),
+            "",
+            *(f"note: {note}" for note in result.fit.notes),
+            f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on the {result.campaigns} others; "
+            f"seed {result.setup.seed}",
+        ]
+    )
+
+
+BACKTEST_HEAD = ("on campaigns left out", "mean", "std. error", "95% interval")
+
+
+def backtest_answer(result: Backtest) -> str:
+    """What the tuned policy does on campaigns that it was not tuned on."""
+    sure = "" if result.gain.low > 0 else ", which so few campaigns do not prove"
+    return (
+        f"{settings(result.tuning.params)}, tuned on {result.fit.campaigns} campaigns, loses {number(result.regret.mean)} "
+        f"on each of the {result.campaigns} others ({result.setup.horizon:,} decisions), {number(result.gain.mean)} less "
+        f"than theory{sure}"
+    )
+
+
+def backtest_rows(result: Backtest) -> Iterator[tuple[str, ...]]:
+    """Regrets of a campaign, rewards of a decision."""
+    yield "regret, tuned", *cells(result.regret)
+    yield "regret, theory", *cells(result.theory)
+    yield "gain", *cells(result.gain)
+    yield "reward a decision, tuned", *cells(result.reward)
+    yield "reward a decision, theory", *cells(result.theory_reward)
+    yield "reward a decision, as logged", *cells(result.logged)
 
 
 STRAIN_HEAD = ("what if", "regret", "tuned for that", "its regret", "loss", "std. error", "share", "theory", "")

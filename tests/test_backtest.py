@@ -1,0 +1,107 @@
+"""From logs to a prior on the command line, and policies judged on campaigns that they were not tuned on."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from conftest import ROOT
+
+SMOKING = ROOT / "examples" / "data" / "smoking-cessation-trials.csv"
+
+
+def simulated(campaigns, arms, pulls, prior=(2, 8), seed=0):
+    """Logs of campaigns with means from a beta prior."""
+    rng = np.random.default_rng(seed)
+    means = rng.beta(*prior, (campaigns, arms))
+    wins = rng.binomial(pulls, means)
+    campaign, arm = np.divmod(np.arange(campaigns * arms), arms)
+    return bt.logs_of(campaign, arm, np.full(campaigns * arms, pulls), wins.ravel()), means
+
+
+def test_logs_become_a_prior_on_the_command_line(banditune, tmp_path):
+    done = banditune("fit", str(SMOKING), "-o", "prior.toml", "--save", "fit.json", "--plot", "fit.svg")
+    assert done.returncode == 0, done.stderr
+    assert "columns: campaign = 'campaign', arm = 'arm', pulls = 'pulls', successes = 'successes'" in done.stdout
+    found = bt.read_prior(tmp_path / "prior.toml")
+    logs = bt.read_logs(SMOKING)
+    assert found.problem == bt.fit(logs).problem
+    assert found.horizon == int(np.median(logs.lengths))
+    assert bt.load(tmp_path / "fit.json").model == "beta-binomial"
+    assert (tmp_path / "fit.svg").stat().st_size > 1000
+    assert "# beta-binomial fitted to smoking-cessation-trials.csv" in (tmp_path / "prior.toml").read_text()
+    (tmp_path / "bad.csv").write_text("campaign,arm,reward\na,b,1\na,c,x\n")
+    done = banditune("fit", "bad.csv")
+    assert done.returncode == 2
+    assert "line 3: the reward must be a finite number" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_backtest_on_the_command_line(banditune, tmp_path):
+    done = banditune("backtest", str(SMOKING), "--policy", "ucb1", "--budget", "50", "--share", "50%", "-o", "b.json")
+    assert done.returncode == 0, done.stderr
+    assert "on campaigns left out" in done.stdout
+    done = banditune("report", "b.json", "-o", "b.html")
+    assert done.returncode == 0, done.stderr
+    assert "Campaigns that were left out" in (tmp_path / "b.html").read_text()
+
+
+def test_what_is_left_out_is_judged_by_its_own_data(monkeypatch):
+    monkeypatch.setattr(import_module("banditune.logs.backtest"), "RUNS", 40_000)
+    logs, means = simulated(12, 3, 100_000)
+    found = bt.backtest(bt.UCB1(), logs, horizon=100, budget=100, seed=3)
+    # With so many pulls the means are known: play the true ones.
+    order = np.random.default_rng([3, 12]).permutation(12)[6:]
+    truth = bt.simulate(
+        bt.UCB1(), bt.Mixture(means[np.sort(order)]), [found.tuning.params["gamma"], 1.0], horizon=100, runs=40_000
+    )
+    for estimate, regrets in ((found.regret, truth[0]), (found.theory, truth[1])):
+        se = regrets.std() / np.sqrt(len(regrets))
+        assert abs(estimate.mean - regrets.mean()) < 6 * se
+    assert found.campaigns == 6
+    assert found.gain.mean == pytest.approx(found.theory.mean - found.regret.mean)
+    best = means[order].max(axis=1).mean()
+    assert found.reward.mean == pytest.approx(best - found.regret.mean / 100, abs=2e-3)
+    assert found.logged.mean == pytest.approx(means[order].mean(), abs=2e-3)
+
+
+def test_the_interval_tells_of_campaigns_not_of_runs():
+    # Few campaigns that differ much: no number of runs makes their mean certain.
+    logs, _ = simulated(8, 2, 5000, prior=(1, 1))
+    found = bt.backtest(bt.UCB1(), logs, horizon=200, budget=60)
+    assert found.regret.runs == 4
+    assert found.regret.se > 0.02 * found.regret.mean
+    assert bt.from_json(found.to_json()).gain.mean == found.gain.mean
+
+
+def test_a_backtest_with_features():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(5, 2))
+    rows = {"campaign": [], "arm": [], "reward": [], "x1": [], "x2": []}
+    for campaign in range(12):
+        theta = rng.normal(size=2)
+        for arm in np.tile(np.arange(5), 20):
+            values = (campaign, arm, features[arm] @ theta + 0.3 * rng.normal(), *features[arm])
+            for name, value in zip(rows, values, strict=True):
+                rows[name].append(value)
+    found = bt.backtest(bt.LinUCB(), bt.read_logs(rows), horizon=50, budget=60)
+    assert found.fit.model == "linear"
+    assert found.regret.mean < found.theory.mean
+
+
+def test_too_few_campaigns_are_refused():
+    logs, _ = simulated(3, 2, 50)
+    with pytest.raises(bt.BadRequest, match="four campaigns or more"):
+        bt.backtest(bt.UCB1(), logs)
+    with pytest.raises(bt.BadRequest, match="share"):
+        bt.backtest(bt.UCB1(), simulated(8, 2, 50)[0], share=1)
+
+
+def test_same_seed_same_answer():
+    logs, _ = simulated(8, 2, 50)
+    once, twice = (json.loads(bt.backtest(bt.UCB1(), logs, budget=30, jobs=j).to_json()) for j in (1, 2))
+    assert once == twice
