@@ -17,8 +17,8 @@ __all__ = ["plot", "records_from", "report", "text", "written"]
 class _Room(ModuleType):
     """This room has the name of its verb: once it is imported, `banditune.report` is the room, which does the same."""
 
-    def __call__(self, result: Any, path: str | Path) -> str | Path:
-        return report(result, path)
+    def __call__(self, result: Any, path: str | Path, **cover: Any) -> str | Path:
+        return report(result, path, **cover)
 
 
 sys.modules[__name__].__class__ = _Room

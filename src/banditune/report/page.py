@@ -22,10 +22,30 @@ from banditune.report.svg import classes, draw
 from banditune.results import write_whole
 
 
-def report(result: Any, path: str | Path) -> str | Path:
-    """Write a result as a report: one HTML file, to be read in a browser, on a phone or on paper. Returns the path."""
+def report(
+    result: Any,
+    path: str | Path,
+    *,
+    title: str = "",
+    answer: str = "",
+    words: Sequence[str] = (),
+    figures: Sequence[tuple[str, str, str]] = (),
+) -> str | Path:
+    """Write a result, or a list of them, as a report: one HTML file, for a browser, a phone or paper. Returns the path.
+
+    With an `answer`, a sentence of your own comes first, with a title, paragraphs of words and figures to remember, each
+    as (name, number, words).
+    """
     check_html(path)
-    write_whole(path, page(story(result)).encode())
+    told = [story(one) for one in (result if isinstance(result, list | tuple) else [result])]
+    if not told:
+        raise BadRequest("a report must have a result, but got an empty list.")
+    if answer:
+        parts = (Part("In short", tuple(words)),) if words else ()
+        told.insert(0, Story(title or told[0].title, answer, tuple(figures), parts))
+    elif title or words or figures:
+        raise BadRequest("`title`, `words` and `figures` stand beside an `answer`, but got none; give one.")
+    write_whole(path, page(*told).encode())
     return path
 
 
