@@ -54,8 +54,8 @@ def main() -> None:
         words=(
             f"Judged on {tested.campaigns} past trials that the choice did not see: {quits.mean:.1%} of patients quit, "
             f"against {before.mean:.1%} in these trials as they were run (each +- {quits.se:.1%}, because trials differ).",
-            f"The textbook's width, 1, would be worse: it gives {tested.gain.mean:.1f} patients of {patients} more the "
-            "wrong treatment's odds.",
+            f"The textbook's width, 1, explores too long: in a trial of {patients} patients it costs "
+            f"{tested.gain.mean:.1f} quitters (95%: {tested.gain.low:.1f} to {tested.gain.high:.1f}).",
             f"Other policies: {', '.join(entry.policy for entry in compared.entries[:3])} lose least in simulation; the "
             "differences are below. What happens if the next trial is unlike the past ones stands in the table 'If "
             "something else comes'.",

@@ -1,0 +1,24 @@
+"""The examples run to their end and leave a report."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("name", "report", "answer"),
+    [
+        ("smoking_trials.py", "next-trial.html", "more of 1,000 patients quit"),
+        ("fashion_shop.py", "fashion-shop.html", "clicks (95%:"),
+    ],
+)
+def test_examples_end_in_a_report(tmp_path, name, report, answer):
+    command = [sys.executable, str(ROOT / "examples" / name), "--quick", "-o", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert answer in (tmp_path / "out" / report).read_text()
