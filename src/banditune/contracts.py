@@ -319,8 +319,8 @@ class Policy:
     recall: Any = None
     """`recall(state, setting, pulls, totals)` writes down all that the memory knows: each arm's pulls and their total."""
     resume: Any = None
-    """`resume(state, setting, params, pulls, totals)`, after `start`: the memory after so many pulls. A policy that has both
-    can be deployed (`live`): this is how it is saved and how arms come and go."""
+    """`resume(state, setting, params, pulls, totals)`, after `start`: the memory after so many pulls. A policy that has
+    both can be deployed (`live`): this is how it is saved and how arms come and go."""
 
     def memory(self, arms: int, dims: int) -> int:
         """How many floats the strip must hold."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,29 +33,42 @@ class Arms(Problem):
 
 def stream_of(seed: int, drawn: tuple[int, int]) -> Integers:
     """Key and cursor of the agent's own draws: those of run 0 of a simulation with the same seed."""
-    key0, key1 = instance_key(seed, 0)
+    key0, key1 = instance_key(seed, 0)  # type: ignore[no-untyped-call]
     return np.array([key0, key1, *drawn, 0, AGENT], np.int64)
 
 
-class Agent:
-    """A policy on some arms. `features` is (dims, arms); `draws` is shared with whoever made it."""
+def kernel_of(policy: Policy, dims: int) -> Callable[..., Any]:
+    """The compiled code of a policy, for any number of arms with so many features."""
+    slots: dict[Any, Any] = {name: getattr(policy, name) for name in SLOTS}
+    return kernel(steps.act, slots | dims_of(policy, Arms(1, dims)))
 
-    def __init__(self, policy: Policy, params: Floats, features: Floats, horizon: int, draws: Integers) -> None:
+
+class Agent:
+    """A policy on some arms. `act` is its kernel, `features` is (dims, arms), `draws` is shared with whoever made it."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        act: Callable[..., Any],
+        params: Floats,
+        features: Floats,
+        horizon: int,
+        draws: Integers,
+    ) -> None:
         dims, arms = features.shape
         policy.check(features[None], horizon)
         size = policy.memory(arms, dims)
         if size > MOST_MEMORY:
             raise BadRequest(
-                f"a deployed policy must fit into {MOST_MEMORY / 2**27:g} GiB, but {policy.name} needs {size / 2**27:.1f} for "
-                f"{arms} arms with {dims} features; use fewer."
+                f"a deployed policy must fit into {MOST_MEMORY / 2**27:g} GiB, but {policy.name} needs {size / 2**27:.1f} "
+                f"for {arms} arms with {dims} features; use fewer."
             )
         self.policy, self.horizon = policy, horizon
         self.memory, imagined = strip(size), strip(size)
         self.facts = np.zeros((3, arms))
         options = numbers_of(policy.options(arms, dims, horizon))
         self._shared = (imagined, read_only(features), options, read_only(params), draws, self.facts, horizon)
-        slots: dict[Any, Any] = {name: getattr(policy, name) for name in SLOTS}
-        self._act = kernel(steps.act, slots | dims_of(policy, Arms(arms, dims)))
+        self._act = act
         compile_for(self._act, (steps.CHOOSE, self.memory, *self._shared, 0, 0.0), f"the policy {policy.name!r}")
 
     def _done(self, what: int, place: int, reward: float) -> float:

@@ -119,7 +119,9 @@ def feature_rows(features: Any) -> list[tuple[float, ...]]:
         return []
     table = array_of(features)
     if table.ndim != 2 or 0 in table.shape:
-        raise BadRequest(f"`features` must have a row of numbers for every arm, but got an array of shape {table.shape}.")
+        raise BadRequest(
+            f"`features` must have a row of numbers for every arm, but got an array of shape {table.shape}."
+        )
     return [row_of(row) for row in table]
 
 

@@ -6,8 +6,9 @@ What counts, and when:
   get the same arm. With `pending="mean"` a pull that waits counts as if it had paid its arm's present mean, so that widths
   shrink and requests spread.
 - A policy without a prior cannot judge an arm without rewards, so while an arm waits for its first ones, they count
-  as if they had paid the average of all rewards, or the middle of their range, under either rule.
+  as if they had paid the average of all rewards, under either rule. While no arm has a reward, arms take turns.
 - The step that the policy is told is the number of pulls with a reward and of pulls that wait for one.
+- Such a policy that pulls every arm once also pulls those first that were added, or whose first pulls were dropped.
 - After the horizon it goes on in the same way; a policy whose table ends there pulls the highest posterior mean.
 """
 
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import BadRequest, Floats, Policy
-from banditune.live.agent import Agent, stream_of
+from banditune.live.agent import Agent, kernel_of, stream_of
 from banditune.live.state import (
     LARGEST,
     LONGEST_TEXT,
@@ -54,6 +55,7 @@ class Live:
         self._ends = type(policy).beyond is not Policy.beyond
         self._state = state
         self._params = np.array(check_params(policy, state.params))
+        self._act = kernel_of(policy, len(state.arms[0].features))
         self._draws = stream_of(state.seed, state.drawn)
         self._lock = threading.RLock()
         self._saving = threading.Lock()
@@ -64,7 +66,8 @@ class Live:
         check_arms_of(arms)
         gone = {arm.name: arm for arm in arms if arm.retired}
         here = [arm for arm in arms if not arm.retired]
-        agent = Agent(self._taught(gone), self._params, features_of(here), self._state.horizon, self._draws)
+        features = features_of(here)
+        agent = Agent(self._taught(gone), self._act, self._params, features, self._state.horizon, self._draws)
         agent.resume(np.array([[arm.pulls for arm in here], [arm.total for arm in here]]))
         self._agent = agent
         self._gone = gone
@@ -123,6 +126,8 @@ class Live:
             for place, count in enumerate(self._pulls):
                 if count == 0 and self._waiting[place] == 0:
                     return place
+        if self._unseen == len(self._pulls) and not self._policy.has_prior and any(self._waiting):
+            return self._waiting.index(min(self._waiting))
         if self._ends and self._rounds >= self._state.horizon:
             last = self._agent.policy.beyond(*self._agent.recall())
             if last is not None:
@@ -161,7 +166,7 @@ class Live:
         except TypeError:
             known = False
         if not known:
-            raise BadRequest(f"the arm must be one of {self._told_names()}, but got {arm!r:.60}.")
+            raise BadRequest(f"the arm must be one of {self._known_names()}, but got {arm!r:.60}.")
         try:
             paid = float(reward) if not isinstance(reward, str) else math.nan
         except (TypeError, ValueError, OverflowError):
@@ -202,7 +207,9 @@ class Live:
             place = self._places.get(arm)
             waits = self._gone[arm].waiting if place is None else self._waiting[place]
             if isinstance(pulls, bool) or not isinstance(pulls, int) or not 0 <= pulls <= waits:
-                raise BadRequest(f"`pulls` must be a whole number from 0 to {waits}, what {arm!r} waits for, not {pulls!r}.")
+                raise BadRequest(
+                    f"`pulls` must be a whole number from 0 to {waits}, what {arm!r} waits for, not {pulls!r}."
+                )
             if place is None:
                 self._gone[arm] = replace(self._gone[arm], waiting=waits - pulls)
             else:
@@ -224,16 +231,21 @@ class Live:
         """Never select an arm again; rewards that it waits for may still come."""
         with self._lock:
             if name not in self._places:
-                raise BadRequest(f"the arm must be one of {self._told_names()}, but got {name!r:.60}.")
+                raise BadRequest(f"the arm must be one of {self._known_names()}, but got {name!r:.60}.")
             present = tuple(replace(arm, retired=arm.name == name) for arm in self._present())
             self._settle((*present, *self._gone.values()))
+
+    def arm_called(self, text: str) -> Name:
+        """The arm whose name, written out, is this text."""
+        with self._lock:
+            return next((name for name in (*self._places, *self._gone) if str(name) == text), text)
 
     def _present(self) -> tuple[Arm, ...]:
         pulls, totals = self._agent.recall()
         rows = zip(self._names, pulls.tolist(), totals.tolist(), self._waiting, self._features, strict=True)
         return tuple(Arm(name, pulls, total, waiting, False, row) for name, pulls, total, waiting, row in rows)
 
-    def _told_names(self) -> str:
+    def _known_names(self) -> str:
         names = ", ".join(map(repr, self._names[:10]))
         return f"{names} ..." if len(self._names) > 10 else names
 
@@ -241,13 +253,16 @@ class Live:
     def state(self) -> State:
         """All that it is, as a frozen record.
 
-        Memories are computed afresh from what the record holds, here as after loading it, so both go on alike to the last
+        The memory is computed afresh from what the record holds, here as after loading it, so both go on alike to the last
         bit.
         """
         with self._lock:
-            self._settle((*self._present(), *self._gone.values()))
-            drawn = int(self._draws[2]), int(self._draws[3])
-            return replace(self._state, drawn=drawn, arms=(*self._present(), *self._gone.values()))
+            self._agent.resume(self._agent.recall())
+            return self._told()
+
+    def _told(self) -> State:
+        drawn = int(self._draws[2]), int(self._draws[3])
+        return replace(self._state, drawn=drawn, arms=(*self._present(), *self._gone.values()))
 
     def to_json(self) -> str:
         """The state as one JSON object."""
@@ -279,7 +294,8 @@ class Live:
         return cls.from_json(text, policy)
 
     def __repr__(self) -> str:
-        state = self.state
+        with self._lock:
+            state = self._told()
         params = ", ".join(f"{name} = {value:.4g}" for name, value in state.params.items())
         over = ", beyond which it goes on" if self.beyond_horizon else ""
         head = f"{state.policy['name']} ({params or 'nothing to tune'}), step {self.step} of {state.horizon}{over}"
@@ -319,8 +335,8 @@ def check_deployable(policy: Policy, state: State) -> None:
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")
     if policy.recall is None or policy.resume is None:
         raise BadRequest(
-            f"a policy must define `recall` and `resume` to be deployed, so that rewards can come late and arms can change, but "
-            f"{policy.name} does not; use another, or define them (docs/live.md)."
+            f"a policy must define `recall` and `resume` to be deployed, so that rewards can come late and arms can "
+            f"change, but {policy.name} does not; use another, or define them (docs/live.md)."
         )
     if policy.needs_features and not state.arms[0].features:
         raise BadRequest(f"{policy.name} knows arms by their features, but they have none; pass `features`.")

@@ -74,7 +74,7 @@ def state_from(text: str) -> State:
     try:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"a state must be JSON as `Live.save` writes it, but: {str(error):.200}.") from error
+        raise BadRequest(f"a state must be JSON as `Live.save` writes it, but: {error!s:.200}.") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise BadRequest(f"a state must be a JSON object whose `format` is {FORMAT!r}, but this is {found!r:.80}.")
     if found.get("version") != VERSION or isinstance(found["version"], bool):
@@ -116,8 +116,8 @@ def check_rewards(policy: Policy, arms: tuple[Arm, ...]) -> None:
         within = 0 <= arm.total <= arm.pulls if policy.rewards != "real" else abs(arm.total) <= LARGEST * arm.pulls
         if not within or (policy.rewards == "binary" and arm.total != math.floor(arm.total)):
             raise BadRequest(
-                f"the total of an arm must be one that {arm.pulls:.0f} rewards of {policy.name} can have ({policy.rewards}), "
-                f"but that of {arm.name!r} is {arm.total!r}."
+                f"the total of an arm must be one that {arm.pulls:.0f} rewards of {policy.name} can have "
+                f"({policy.rewards}), but that of {arm.name!r} is {arm.total!r}."
             )
 
 
@@ -150,7 +150,9 @@ def policy_in(state: State, policy: Policy | None, shelf: Mapping[str, Any], tab
     if policy is not None:
         if not isinstance(policy, Policy) or described(policy) != dict(state.policy):
             told = described(policy) if isinstance(policy, Policy) else policy
-            raise BadRequest(f"the policy must be the one of the state, {dict(state.policy)!r:.200}, but got {told!r:.200}.")
+            raise BadRequest(
+                f"the policy must be the one of the state, {dict(state.policy)!r:.200}, but got {told!r:.200}."
+            )
         return policy
     if name in tables or name not in shelf:
         why = "it plays a table" if name in tables else "it is not on the shelf"
@@ -161,7 +163,7 @@ def policy_in(state: State, policy: Policy | None, shelf: Mapping[str, Any], tab
     except BadRequest:
         raise
     except (TypeError, ValueError, OverflowError, RecursionError, MemoryError, np.linalg.LinAlgError) as error:
-        raise BadRequest(f"the options of {name!r} cannot be {options!r:.200}: {str(error):.200}.") from error
+        raise BadRequest(f"the options of {name!r} cannot be {options!r:.200}: {error!s:.200}.") from error
     return made  # type: ignore[no-any-return]
 
 

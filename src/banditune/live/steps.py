@@ -25,27 +25,25 @@ def act(what, memory, imagined, features, options, params, draws, facts, horizon
     memory anew out of them.
 
     To choose by what is imagined, make `imagined` the memory if the pulls that wait had paid; `reward` is then what one is
-    thought to pay while nothing is known. One function for all: it is compiled once. `draws` holds the key and the cursor
-    of the agent's stream.
+    thought to pay while nothing is known. One function for all, in which each of the policy's stands once: it is compiled
+    in a fraction of the time. `draws` holds the key and the cursor of the agent's stream.
     """
     setting = known(Setting(features.shape[1], features.shape[0], horizon, features, options))
     state = view(memory, setting)
-    stream = Stream(draws[0], draws[1], draws[2:])
-    if what == CHOOSE:
-        return float(choose(state, setting, place, params, stream))
-    if what == LEARN:
-        update(state, setting, place, reward, stream)
-        return 0.0
-    if what == RECALL:
+    stream = Stream(int(draws[0]), int(draws[1]), draws[2:])
+    if what in (RECALL, CHOOSE_IMAGINED):
         recall(state, setting, facts[PULLS], facts[TOTALS])
-        return 0.0
     if what == CHOOSE_IMAGINED:
-        recall(state, setting, facts[PULLS], facts[TOTALS])
         add_waiting(facts, reward)
         state = view(imagined, setting)
-    start(state, setting)
-    resume(state, setting, params, facts[PULLS], facts[TOTALS])
-    return float(choose(state, setting, place, params, stream)) if what == CHOOSE_IMAGINED else 0.0
+    if what in (RESUME, CHOOSE_IMAGINED):
+        start(state, setting)
+        resume(state, setting, params, facts[PULLS], facts[TOTALS])
+    if what == LEARN:
+        update(state, setting, place, reward, stream)
+    if what in (CHOOSE, CHOOSE_IMAGINED):
+        return float(choose(state, setting, place, params, stream))
+    return 0.0
 
 
 @scalar

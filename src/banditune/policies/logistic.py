@@ -625,7 +625,7 @@ class LogisticRegression(FeaturePolicy):
             theta = theta + step
             if np.abs(step).max() < 1e-10:
                 break
-        return theta, np.linalg.inv(hessian)
+        return theta, np.linalg.inv(hessian).astype(np.float64)
 
     def check(self, features: Floats, horizon: int) -> None:
         longest = self.longest(features)

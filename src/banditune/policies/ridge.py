@@ -490,7 +490,8 @@ class RidgePolicy(FeaturePolicy):
         return int(ridge_memory(arms, dims))
 
     def posterior(self, turned: Floats, prior_scores: Floats, pulls: Floats, totals: Floats) -> tuple[Floats, Floats]:
-        inverse = np.linalg.inv(self.penalty() * np.eye(turned.shape[1]) + (turned.T * pulls) @ turned)
+        precision = self.penalty() * np.eye(turned.shape[1]) + (turned.T * pulls) @ turned
+        inverse = np.linalg.inv(precision).astype(np.float64)
         return inverse @ turned.T @ (totals - pulls * prior_scores), self.penalty() * inverse
 
     def check(self, features: Floats, horizon: int) -> None:
