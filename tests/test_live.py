@@ -224,8 +224,11 @@ def test_steps_are_pulls_with_a_reward_and_pulls_that_wait():
     live.update(3, 1.0)
     live.update(3, 0.0)  # from elsewhere
     assert live.step == 6
-    live.drop(1, 2 if live.state.arms[1].waiting == 2 else 1)
-    assert live.step < 6
+    live.drop(1)
+    assert live.step == 5
+    live.update(np.int64(2), np.float64(1))
+    with pytest.raises(bt.BadRequest, match="count"):
+        live.select_arms(-1)
     with pytest.raises(bt.BadRequest, match="waits for"):
         live.drop(1, 5)
 

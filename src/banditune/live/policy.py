@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from banditune.checks import check_whole
 from banditune.contracts import BadRequest, Floats, Policy
+from banditune.exact import SHELF as TABLES
 from banditune.live.agent import Agent, kernel_of, stream_of
 from banditune.live.state import (
     LARGEST,
@@ -119,7 +121,7 @@ class Live:
     def select_arms(self, count: int) -> list[Name]:
         """Arms for so many pulls at once."""
         with self._lock:
-            return [self.select_arm() for _ in range(count)]
+            return [self.select_arm() for _ in range(check_whole("count", count, 0))]
 
     def _next(self) -> int:
         if self._unseen and self._policy.pulls_every_arm:
@@ -148,9 +150,8 @@ class Live:
 
         Rewards of retired arms are taken too.
         """
-        paid = self._checked(arm, reward)
         with self._lock:
-            self._learn(arm, paid)
+            self._learn(arm, self._checked(arm, reward))
 
     def update_many(self, rewards: Iterable[tuple[Name, float]]) -> None:
         """Learn many rewards, in order; all are checked before the first is learnt."""
@@ -161,12 +162,7 @@ class Live:
 
     def _checked(self, arm: Any, reward: Any) -> float:
         """A reward of an arm that is known, of the kind that the policy learns from."""
-        try:
-            known = arm in self._places or arm in self._gone
-        except TypeError:
-            known = False
-        if not known:
-            raise BadRequest(f"the arm must be one of {self._known_names()}, but got {arm!r:.60}.")
+        self._check_arm(arm, self._places, self._gone)
         try:
             paid = float(reward) if not isinstance(reward, str) else math.nan
         except (TypeError, ValueError, OverflowError):
@@ -177,6 +173,11 @@ class Live:
             wanted = {"real": f"a number up to {LARGEST:g}", "unit": "a number in [0, 1]", "binary": "0 or 1"}[kind]
             raise BadRequest(f"a reward must be {wanted} for {self._policy.name}, but got {reward!r:.60}.")
         return paid
+
+    def _check_arm(self, arm: Any, *among: Mapping[Name, Any]) -> None:
+        if not isinstance(arm, str | int | np.integer) or not any(arm in some for some in among):
+            names = ", ".join(map(repr, self._names[:10])) + ", ..." * (len(self._names) > 10)
+            raise BadRequest(f"the arm must be one of {names}, but got {arm!r:.60}.")
 
     def _learn(self, arm: Name, paid: float) -> None:
         place = self._places.get(arm)
@@ -203,7 +204,7 @@ class Live:
     def drop(self, arm: Name, pulls: int = 1) -> None:
         """No longer wait for rewards of an arm: these pulls count as if they had not been made."""
         with self._lock:
-            self._checked(arm, 0)
+            self._check_arm(arm, self._places, self._gone)
             place = self._places.get(arm)
             waits = self._gone[arm].waiting if place is None else self._waiting[place]
             if isinstance(pulls, bool) or not isinstance(pulls, int) or not 0 <= pulls <= waits:
@@ -230,8 +231,7 @@ class Live:
     def retire_arm(self, name: Name) -> None:
         """Never select an arm again; rewards that it waits for may still come."""
         with self._lock:
-            if name not in self._places:
-                raise BadRequest(f"the arm must be one of {self._known_names()}, but got {name!r:.60}.")
+            self._check_arm(name, self._places)
             present = tuple(replace(arm, retired=arm.name == name) for arm in self._present())
             self._settle((*present, *self._gone.values()))
 
@@ -244,10 +244,6 @@ class Live:
         pulls, totals = self._agent.recall()
         rows = zip(self._names, pulls.tolist(), totals.tolist(), self._waiting, self._features, strict=True)
         return tuple(Arm(name, pulls, total, waiting, False, row) for name, pulls, total, waiting, row in rows)
-
-    def _known_names(self) -> str:
-        names = ", ".join(map(repr, self._names[:10]))
-        return f"{names} ..." if len(self._names) > 10 else names
 
     @property
     def state(self) -> State:
@@ -276,11 +272,13 @@ class Live:
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> Live:
         """Go on from a state; `policy` is needed if it is your own or plays a table."""
-        from banditune.exact import SHELF
-
         state = state_from(text)
-        made = policy_in(state, policy, every_policy(), SHELF)
-        return cls(made, state)
+        made = policy_in(state, policy, every_policy(), TABLES)
+        try:
+            with np.errstate(all="ignore"):
+                return cls(made, state)
+        except (np.linalg.LinAlgError, OverflowError) as error:
+            raise BadRequest(f"the numbers of a state must be ones that can be worked with, but: {error}.") from error
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None) -> Live:

@@ -105,6 +105,8 @@ def check_arms_of(arms: tuple[Arm, ...]) -> None:
     if not any(not arm.retired for arm in arms):
         raise BadRequest("a deployed policy must have an arm that is not retired, but it has none.")
     check_names([str(arm.name) for arm in arms], len(arms))
+    if sum(int(arm.pulls) + arm.waiting for arm in arms) > MOST_PULLS:
+        raise BadRequest(f"arms must have at most {MOST_PULLS} pulls in all, but they have more.")
     widths = sorted({len(arm.features) for arm in arms})
     if len(widths) > 1:
         raise BadRequest(f"all arms must have as many features, but some have {widths[0]} and some {widths[-1]}.")
@@ -167,11 +169,10 @@ def policy_in(state: State, policy: Policy | None, shelf: Mapping[str, Any], tab
     return made  # type: ignore[no-any-return]
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: Any, most: float = 1e300) -> float:
     """A finite number."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and -1e300 < value < 1e300
-    if not good:
-        raise BadRequest(f"`{name}` of a state must be finite numbers, but got {value!r:.60}.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
+        raise BadRequest(f"`{name}` of a state must be finite numbers up to {most:g}, but got {value!r:.60}.")
     return float(value)
 
 
@@ -205,7 +206,7 @@ def _arm(found: Any) -> Arm:
         number("total", told["total"]),
         whole("waiting", told["waiting"], 0, MOST_PULLS),
         told["retired"],
-        tuple(number("features", value) for value in _list("features", told["features"], MOST_DIMS)),
+        tuple(number("features", value, LARGEST) for value in _list("features", told["features"], MOST_DIMS)),
     )
 
 
