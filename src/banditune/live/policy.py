@@ -70,23 +70,23 @@ class Live:
         here = [arm for arm in arms if not arm.retired]
         features = features_of(here)
         agent = Agent(self._taught(gone), self._act, self._params, features, self._state.horizon, self._draws)
-        agent.resume(np.array([[arm.pulls for arm in here], [arm.total for arm in here]]))
+        agent.resume(np.array([[arm.pulls for arm in here], [arm.total for arm in here]], float))
         self._agent = agent
         self._gone = gone
         self._names = [arm.name for arm in here]
         self._places = {arm.name: place for place, arm in enumerate(here)}
         self._features = [arm.features for arm in here]
-        self._pulls = [int(arm.pulls) for arm in here]
+        self._pulls = [arm.pulls for arm in here]
         self._unseen = self._pulls.count(0)
         self._waiting = [arm.waiting for arm in here]
-        self._rounds = sum(int(arm.pulls) + arm.waiting for arm in arms)
+        self._rounds = sum(arm.pulls + arm.waiting for arm in arms)
 
     def _taught(self, gone: dict[Name, Arm]) -> Policy:
         """The policy with what retired arms taught it about others."""
         known = [arm for arm in gone.values() if arm.pulls]
         if not known:
             return self._policy
-        pulls, totals = np.array([arm.pulls for arm in known]), np.array([arm.total for arm in known])
+        pulls, totals = np.array([arm.pulls for arm in known], float), np.array([arm.total for arm in known])
         return self._policy.after(features_of(known).T, pulls, totals)
 
     @property
@@ -243,7 +243,7 @@ class Live:
     def _present(self) -> tuple[Arm, ...]:
         pulls, totals = self._agent.recall()
         rows = zip(self._names, pulls.tolist(), totals.tolist(), self._waiting, self._features, strict=True)
-        return tuple(Arm(name, pulls, total, waiting, False, row) for name, pulls, total, waiting, row in rows)
+        return tuple(Arm(name, int(pulls), total, waiting, False, row) for name, pulls, total, waiting, row in rows)
 
     @property
     def state(self) -> State:
@@ -299,7 +299,7 @@ class Live:
         head = f"{state.policy['name']} ({params or 'nothing to tune'}), step {self.step} of {state.horizon}{over}"
         width = max(len(str(arm.name)) for arm in state.arms)
         lines = [
-            f"  {str(arm.name).ljust(width)}  pulls {arm.pulls:.0f}, mean {mean_words(arm)}, waiting {arm.waiting}"
+            f"  {str(arm.name).ljust(width)}  pulls {arm.pulls}, mean {mean_words(arm)}, waiting {arm.waiting}"
             + ", retired" * arm.retired
             for arm in state.arms
         ]

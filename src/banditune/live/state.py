@@ -40,7 +40,7 @@ class Arm:
     """What is known about an arm: pulls with a reward and their total, pulls that wait for one, and its features."""
 
     name: Name
-    pulls: float = 0.0
+    pulls: int = 0
     total: float = 0.0
     waiting: int = 0
     retired: bool = False
@@ -105,7 +105,7 @@ def check_arms_of(arms: tuple[Arm, ...]) -> None:
     if not any(not arm.retired for arm in arms):
         raise BadRequest("a deployed policy must have an arm that is not retired, but it has none.")
     check_names([str(arm.name) for arm in arms], len(arms))
-    if sum(int(arm.pulls) + arm.waiting for arm in arms) > MOST_PULLS:
+    if sum(arm.pulls + arm.waiting for arm in arms) > MOST_PULLS:
         raise BadRequest(f"arms must have at most {MOST_PULLS} pulls in all, but they have more.")
     widths = sorted({len(arm.features) for arm in arms})
     if len(widths) > 1:
@@ -118,7 +118,7 @@ def check_rewards(policy: Policy, arms: tuple[Arm, ...]) -> None:
         within = 0 <= arm.total <= arm.pulls if policy.rewards != "real" else abs(arm.total) <= LARGEST * arm.pulls
         if not within or (policy.rewards == "binary" and arm.total != math.floor(arm.total)):
             raise BadRequest(
-                f"the total of an arm must be one that {arm.pulls:.0f} rewards of {policy.name} can have "
+                f"the total of an arm must be one that {arm.pulls} rewards of {policy.name} can have "
                 f"({policy.rewards}), but that of {arm.name!r} is {arm.total!r}."
             )
 
@@ -199,10 +199,9 @@ def _arm(found: Any) -> Arm:
     told = _exactly("an arm", _object("arms", found), tuple(f.name for f in fields(Arm)))
     if not isinstance(told["retired"], bool):
         raise BadRequest(f"`retired` of an arm must be true or false, but is {told['retired']!r:.40}.")
-    pulls = number("pulls", told["pulls"])
     return Arm(
         check_name(told["name"]),
-        float(whole("pulls", int(pulls) if pulls == int(pulls) else told["pulls"], 0, MOST_PULLS)),
+        whole("pulls", told["pulls"], 0, MOST_PULLS),
         number("total", told["total"]),
         whole("waiting", told["waiting"], 0, MOST_PULLS),
         told["retired"],
