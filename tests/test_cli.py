@@ -333,3 +333,19 @@ def test_structured_bandits_are_tuned_from_the_command_line(banditune, tmp_path)
     done = banditune("tune", "--policy", "lints", "--problem", "bernoulli", "--horizon", "100")
     assert done.returncode == 2
     assert "lints knows arms by their features" in done.stderr
+
+
+def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
+    bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10).save(tmp_path / "tuning.json")
+    done = banditune("deploy", "tuning.json", "-o", "state.json", "--names", "red,7")
+    assert done.returncode == 0, done.stderr
+    assert banditune("live", "select", "state.json").stdout == "red\n"
+    assert banditune("live", "update", "state.json", "red", "-1.5").returncode == 0
+    assert banditune("live", "select", "state.json").stdout == "7\n"
+    shown = banditune("live", "show", "state.json").stdout
+    assert "step 2 of 20" in shown
+    assert "red  pulls 1, mean -1.5, waiting 0" in shown
+    refused = banditune("live", "update", "state.json", "blue", "1")
+    assert refused.returncode == 2
+    assert "must be one of 'red', '7'" in refused.stderr
+    assert banditune("live", "show", "tuning.json").returncode == 2

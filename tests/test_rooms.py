@@ -31,8 +31,9 @@ BELOW = {
     "logs": {"contracts", "results", "checks", "problems", "engine", "study"},
     "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},
+    "live": {"contracts", "streams", "checks", "results", "engine", "exact", "shelf", "study"},
     "shelf": {"contracts", "policies", "problems", "tuners", "exact"},
-    "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "logs", "paper", "report", "shelf"},
+    "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "logs", "paper", "report", "live", "shelf"},
     "__main__": {"cli"},
 }
 

@@ -26,6 +26,7 @@ _ROOMS = {
     "logs": "Logs Prior backtest fit logs_of read_logs read_prior write_prior",
     "guests": "Foreign exported foreign",
     "paper": "reproduce",
+    "live": "Live deploy deploy_tuning",
     "report": "plot report text",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}

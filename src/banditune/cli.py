@@ -643,6 +643,90 @@ def show(json: Json = False) -> None:
         typer.echo("")
 
 
+Saved = Annotated[Path, typer.Argument(metavar="FILE", help="A tuning or comparison that -o wrote.")]
+Target = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the state goes.")]
+Deployed = Annotated[Path, typer.Argument(metavar="STATE", help="A state that `deploy` or `Live.save` wrote.")]
+Again = Annotated[
+    str | None, typer.Option("--policy", metavar="NAME", help="The policy again, if it is your own or plays a table.")
+]
+Pending = Annotated[
+    str, typer.Option(metavar="ignore|mean", help="How pulls count whose reward is not there yet: not, or by the mean.")
+]
+
+
+@app.command()
+def deploy(
+    result: Saved,
+    output: Target,
+    policy: Again = None,
+    names: Names = None,
+    features: Features = None,
+    seed: Seed = 0,
+    pending: Pending = "ignore",
+) -> None:
+    """Make the state of a policy at work out of a saved tuning."""
+    from banditune.live import deploy_tuning
+    from banditune.results import check_writable, load
+    from banditune.shelf import matrix_from
+
+    check_writable(output)
+
+    def work(told: Any) -> Any:
+        return deploy_tuning(
+            load(result),
+            policy_named(policy) if policy else None,
+            names=names.split(",") if names else None,
+            features=matrix_from(features) if features else None,
+            seed=seed,
+            pending=pending,
+        )
+
+    made = attended(work, quiet=False)
+    made.save(output)
+    typer.echo(repr(made))
+
+
+at_work = typer.Typer(
+    help="Work with a deployed policy, one process at a time.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(at_work, name="live")
+
+
+@at_work.command()
+def select(state: Deployed, policy: Again = None) -> None:
+    """Select an arm, and print its name."""
+    found = at_work_in(state, policy)
+    arm = found.select_arm()
+    found.save(state)
+    typer.echo(arm)
+
+
+@at_work.command(context_settings={"ignore_unknown_options": True})
+def update(
+    state: Deployed,
+    arm: Annotated[str, typer.Argument(help="The arm's name.")],
+    reward: Annotated[float, typer.Argument(help="What it paid.")],
+    policy: Again = None,
+) -> None:
+    """Learn a reward."""
+    found = at_work_in(state, policy)
+    found.update(found.arm_called(arm), reward)
+    found.save(state)
+
+
+@at_work.command("show")
+def live_show(state: Deployed, policy: Again = None) -> None:
+    """What is known about each arm."""
+    typer.echo(repr(at_work_in(state, policy)))
+
+
+def at_work_in(state: Path, policy: str | None) -> Any:
+    """A deployed policy from its file."""
+    from banditune.live import Live
+
+    return attended(lambda told: Live.load(state, policy_named(policy) if policy else None), quiet=False)
+
+
 books = typer.Typer(help="Look into a ledger.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(books, name="ledger")
 

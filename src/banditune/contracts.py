@@ -308,11 +308,19 @@ class Policy:
     """Whether it is Python that no kernel can hold, and `player(job)` gives who plays it."""
     faults: ClassVar[dict[int, str]] = {}
     """What `choose` means by a negative number: why the policy could not go on."""
+    has_prior: ClassVar[bool] = False
+    """Whether it has a prior, by which it judges arms without rewards; others pull such arms first."""
 
     view: Callable[..., Any]
     start: Callable[..., Any]
     choose: Callable[..., Any]
     update: Callable[..., Any]
+
+    recall: Any = None
+    """`recall(state, setting, pulls, totals)` writes down all that the memory knows: each arm's pulls and their total."""
+    resume: Any = None
+    """`resume(state, setting, params, pulls, totals)`, after `start`: the memory after so many pulls. A policy that has
+    both can be deployed (`live`): this is how it is saved and how arms come and go."""
 
     def memory(self, arms: int, dims: int) -> int:
         """How many floats the strip must hold."""
@@ -328,6 +336,17 @@ class Policy:
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float] | NDArray[Any]:
         """Fixed numbers that the scalar functions find in `setting.options`; an array, of any type, is a table."""
         return ()
+
+    def after(self, features: Floats, pulls: Floats, totals: Floats) -> Policy:
+        """The policy that has learnt from arms (a row of features each) which it will not see again.
+
+        Where arms are known one by one, they teach nothing about others.
+        """
+        return self
+
+    def beyond(self, pulls: Floats, totals: Floats) -> int | None:
+        """The arm to pull after the horizon, where a policy's table ends; None: it goes on as before."""
+        return None
 
 
 class Problem:

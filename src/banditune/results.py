@@ -484,6 +484,15 @@ class Tuning(Record):
         columns = ["trial", parameter, "mean", "se", "runs"]
         return frame(dict(zip(columns, zip(*rows, strict=True), strict=True)))
 
+    def policy(self, policy: Any = None, **told: Any) -> Any:
+        """The tuned policy, ready to work: `select_arm()` and `update(arm, reward)`; see `deploy_tuning`.
+
+        Your own policy must be passed again; `names`, `features`, `seed` and `pending` may be told.
+        """
+        import banditune
+
+        return banditune.deploy_tuning(self, policy, **told)
+
 
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)

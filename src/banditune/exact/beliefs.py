@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from banditune.checks import columns, pairs
 from banditune.contracts import BadRequest, Floats
 
 STEP = 2.0**-8
@@ -65,3 +67,9 @@ def expected_max(shapes: Sequence[tuple[float, float]]) -> float:
 def win_probability(first: tuple[float, float], second: tuple[float, float]) -> float:
     """P(X > Y) for independent X ~ Beta(*first) and Y ~ Beta(*second)."""
     return float(weights(*first) @ distribution(*second))
+
+
+def best_posterior_mean(prior: Any, pulls: Floats, totals: Floats) -> int:
+    """The arm with the highest posterior mean; `prior` is a pair for all arms or one per arm."""
+    a, b = columns(pairs(prior, len(pulls), first="a", second="b", first_positive=True))
+    return int(np.argmax((totals + a) / (pulls + a + b)))

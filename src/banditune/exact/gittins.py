@@ -27,6 +27,7 @@ from banditune.checks import array_of, check_number, check_whole, pairs
 from banditune.contracts import BadRequest, Floats, scalar
 from banditune.engine.bind import kernel
 from banditune.engine.run import cores
+from banditune.exact.beliefs import best_posterior_mean
 from banditune.exact.room import check_fits, kept
 from banditune.policies.arms import TotalsPolicy, successes
 
@@ -254,6 +255,7 @@ class Gittins(TotalsPolicy):
 
     name = "gittins"
     rewards = "binary"
+    has_prior = True
 
     def __post_init__(self) -> None:
         prior = pairs(self.prior, max(1, len(array_of(self.prior))), first="a", second="b", first_positive=True)
@@ -275,3 +277,7 @@ class Gittins(TotalsPolicy):
         return np.concatenate(
             [np.array(chosen, np.float32), *(table_of(prior, horizon, self.discount)[1:] for prior in different)]
         )
+
+    def beyond(self, pulls: Floats, totals: Floats) -> int:
+        """The highest posterior mean: the index where one round is left."""
+        return best_posterior_mean(self.prior, pulls, totals)

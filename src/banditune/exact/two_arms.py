@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditune.checks import check_number, check_whole, pairs
-from banditune.contracts import BadRequest, scalar
+from banditune.contracts import BadRequest, Floats, scalar
 from banditune.engine.bind import compile_for, kernel
+from banditune.exact.beliefs import best_posterior_mean
 from banditune.exact.room import check_fits, kept
 from banditune.policies.arms import TotalsPolicy, successes
 
@@ -190,6 +191,7 @@ class Optimal(TotalsPolicy):
 
     name = "optimal"
     rewards: ClassVar[str] = "binary"
+    has_prior: ClassVar[bool] = True
     choose = staticmethod(choose_optimal)
 
     def __post_init__(self) -> None:
@@ -203,3 +205,7 @@ class Optimal(TotalsPolicy):
                 "means are one of a few vectors."
             )
         return optimal_thresholds(self.prior, horizon)
+
+    def beyond(self, pulls: Floats, totals: Floats) -> int:
+        """The highest posterior mean: the best choice where one round is left."""
+        return best_posterior_mean(self.prior, pulls, totals)

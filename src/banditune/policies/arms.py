@@ -39,6 +39,22 @@ def update_totals(state, setting, arm, reward, stream):
 
 
 @scalar
+def recall_totals(state, setting, pulls, totals):
+    """Write down every arm's pulls and total reward."""
+    for arm in range(setting.arms):
+        pulls[arm] = state.pulls[arm]
+        totals[arm] = state.total[arm]
+
+
+@scalar
+def resume_totals(state, setting, params, pulls, totals):
+    """Know every arm's pulls and total reward."""
+    for arm in range(setting.arms):
+        state.pulls[arm] = pulls[arm]
+        state.total[arm] = totals[arm]
+
+
+@scalar
 def best_mean(state):
     """The arm with the highest mean reward; an arm never pulled comes first, ties go to the lowest number."""
     best = 0
@@ -71,6 +87,8 @@ class TotalsPolicy(Policy):
     view = staticmethod(view_totals)
     start = staticmethod(start_totals)
     update = staticmethod(update_totals)
+    recall = staticmethod(recall_totals)
+    resume = staticmethod(resume_totals)
 
     def memory(self, arms: int, dims: int) -> int:
         return 2 * arms

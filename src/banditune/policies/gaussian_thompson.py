@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from banditune.checks import check_number, check_pair
 from banditune.contracts import BadRequest, Parameter, scalar
@@ -44,6 +44,7 @@ class GaussianThompson(TotalsPolicy):
 
     name = "gaussian-ts"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
+    has_prior: ClassVar[bool] = True
     choose = staticmethod(choose_gaussian_sample)
 
     def __post_init__(self) -> None:

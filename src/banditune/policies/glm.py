@@ -29,6 +29,8 @@ from banditune.policies.logistic import (
     invert_factor,
     logistic_memory,
     multiply,
+    recall_logistic,
+    resume_logistic,
     score_arms,
     settle,
     settled,
@@ -112,6 +114,19 @@ def update_bounds(state, setting, arm, reward, stream):
         renew_widths(state, setting)
     else:
         shrink_widths(state, setting, int(state.logistic.place[arm]))
+
+
+@scalar
+def recall_bounds(state, setting, pulls, totals):
+    """Write down every arm's pulls and total reward."""
+    recall_logistic(state.logistic, setting, pulls, totals)
+
+
+@rare
+def resume_bounds(state, setting, params, pulls, totals):
+    """Know every arm's pulls and total reward."""
+    resume_logistic(state.logistic, setting, params, pulls, totals)
+    renew_widths(state, setting)
 
 
 @scalar
@@ -210,6 +225,8 @@ class UCBGLM(LogisticRegression):
     start = staticmethod(start_bounds)
     choose = staticmethod(choose_glm_bound)
     update = staticmethod(update_bounds)
+    recall = staticmethod(recall_bounds)
+    resume = staticmethod(resume_bounds)
 
     def __post_init__(self) -> None:
         super().__post_init__()

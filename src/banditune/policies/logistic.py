@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from banditune.contracts import BadRequest, Floats, rare, scalar, vector
 from banditune.policies.lanes import (
     LANES,
@@ -564,6 +566,31 @@ def settle(state):
         find_mode(state, 3.0 * state.counts[ERROR], tolerance(state))
 
 
+@scalar
+def recall_logistic(state, setting, pulls, totals):
+    """Write down every arm's pulls and total reward."""
+    for arm in range(setting.arms):
+        pulls[arm] = state.pulls[arm]
+        totals[arm] = state.seen_total[int(state.place[arm])] if state.place[arm] >= 0.0 else 0.0
+
+
+@rare
+def resume_logistic(state, setting, params, pulls, totals):
+    """Know every arm's pulls and total reward, and find the mode by Newton's method."""
+    for arm in range(setting.arms):
+        if pulls[arm] > 0.0:
+            join(state, arm)
+            place = int(state.place[arm])
+            state.pulls[arm] = pulls[arm]
+            state.seen_pulls[place] = pulls[arm]
+            state.seen_total[place] = totals[arm]
+            state.counts[PULLS] += pulls[arm]
+    if state.counts[PLAYED] > 0.0:
+        state.counts[LOST] = 0.0 if climb(state) else 1.0
+        state.counts[ERROR] = tolerance(state)
+        renew_inverse(state)
+
+
 class LogisticRegression(FeaturePolicy):
     """A policy on logistic regression: only `choose` is its own, and it returns NO_MODE where the mode was lost."""
 
@@ -575,9 +602,30 @@ class LogisticRegression(FeaturePolicy):
     view = staticmethod(view_logistic)
     start = staticmethod(start_logistic)
     update = staticmethod(update_logistic)
+    recall = staticmethod(recall_logistic)
+    resume = staticmethod(resume_logistic)
 
     def memory(self, arms: int, dims: int) -> int:
         return int(logistic_memory(arms, dims))
+
+    def posterior(self, turned: Floats, prior_scores: Floats, pulls: Floats, totals: Floats) -> tuple[Floats, Floats]:
+        """Laplace's approximation: the mode, by Newton's method with halved steps, and the inverse of the Hessian there."""
+        theta, eye = np.zeros(turned.shape[1]), np.eye(turned.shape[1])
+
+        def value(at: Floats) -> float:
+            scores = prior_scores + turned @ at
+            return float(totals @ scores - pulls @ np.logaddexp(0, scores) - at @ at / 2)
+
+        for _ in range(STEPS):
+            chances = 1 / (1 + np.exp(-np.clip(prior_scores + turned @ theta, -40, 40)))
+            hessian = eye + (turned.T * (pulls * chances * (1 - chances))) @ turned
+            step = np.linalg.solve(hessian, turned.T @ (totals - pulls * chances) - theta)
+            while value(theta + step) < value(theta) and np.abs(step).max() > 1e-12:
+                step = step / 2
+            theta = theta + step
+            if np.abs(step).max() < 1e-10:
+                break
+        return theta, np.linalg.inv(hessian).astype(np.float64)
 
     def check(self, features: Floats, horizon: int) -> None:
         longest = self.longest(features)

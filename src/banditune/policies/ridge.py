@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from banditune.checks import check_number, gaussian, mean_and_root
 from banditune.contracts import BadRequest, Floats, Policy, rare, scalar, vector
+from banditune.policies.arms import recall_totals
 from banditune.policies.lanes import LANES, add_products, add_rows, blocks, column, dims, padded, wide
 from banditune.streams import normal_pair
 
@@ -355,6 +357,16 @@ def update_ridge(state, setting, arm, reward, stream):
     renew_widths(state)
 
 
+@rare
+def resume_ridge(state, setting, params, pulls, totals):
+    """Know every arm's pulls and total reward."""
+    for arm in range(setting.arms):
+        state.pulls[arm] = pulls[arm]
+        state.total[arm] = totals[arm]
+    refresh_ridge(state, setting)
+    renew_widths(state)
+
+
 @scalar
 def renew_widths(state):
     """The roots of the variances."""
@@ -419,6 +431,7 @@ class FeaturePolicy(Policy):
     """A policy that knows arms by their features, and theta by a Gaussian prior (mean, covariance)."""
 
     needs_features: ClassVar[bool] = True
+    has_prior: ClassVar[bool] = True
     prior: Any = (0, 1)
 
     def __post_init__(self) -> None:
@@ -436,6 +449,18 @@ class FeaturePolicy(Policy):
         mean, root = mean_and_root("prior", self.prior, dims, of=f" of {self.name}")
         return (self.penalty(), *mean, *root.ravel(), *self.own_options(arms, dims, horizon))
 
+    def after(self, features: Floats, pulls: Floats, totals: Floats) -> Policy:
+        """The posterior, given what these arms paid, is the prior of what follows."""
+        mean, root = mean_and_root("prior", self.prior, features.shape[1])
+        turned = features @ root
+        theta, covariance = self.posterior(turned, features @ mean, pulls, totals)
+        covariance = root @ covariance @ root.T
+        return replace(self, prior=(mean + root @ theta, (covariance + covariance.T) / 2))  # type: ignore[type-var]
+
+    def posterior(self, turned: Floats, prior_scores: Floats, pulls: Floats, totals: Floats) -> tuple[Floats, Floats]:
+        """Mean and covariance of theta in the coordinates in which the prior is N(0, I)."""
+        raise BadRequest(f"the policy {type(self).__name__} must define `posterior`.")
+
     def longest(self, features: Floats) -> float:
         """The largest norm of an arm's features, in the coordinates in which the prior is N(0, I)."""
         _, root = mean_and_root("prior", self.prior, features.shape[1])
@@ -449,6 +474,8 @@ class RidgePolicy(FeaturePolicy):
     view = staticmethod(view_ridge)
     start = staticmethod(start_ridge)
     update = staticmethod(update_ridge)
+    recall = staticmethod(recall_totals)
+    resume = staticmethod(resume_ridge)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -461,6 +488,11 @@ class RidgePolicy(FeaturePolicy):
 
     def memory(self, arms: int, dims: int) -> int:
         return int(ridge_memory(arms, dims))
+
+    def posterior(self, turned: Floats, prior_scores: Floats, pulls: Floats, totals: Floats) -> tuple[Floats, Floats]:
+        precision = self.penalty() * np.eye(turned.shape[1]) + (turned.T * pulls) @ turned
+        inverse = np.linalg.inv(precision).astype(np.float64)
+        return inverse @ turned.T @ (totals - pulls * prior_scores), self.penalty() * inverse
 
     def check(self, features: Floats, horizon: int) -> None:
         growth = horizon * (self.longest(features) / self.noise) ** 2

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from banditune.contracts import Floats, Parameter, Policy, scalar
-from banditune.policies.arms import TotalsPolicy, best_mean, random_arm, start_totals, update_totals
+from banditune.policies.arms import (
+    TotalsPolicy,
+    best_mean,
+    random_arm,
+    recall_totals,
+    resume_totals,
+    start_totals,
+    update_totals,
+)
 from banditune.streams import uniform
 
 
@@ -80,6 +88,17 @@ def choose_committed(state, setting, step, params, stream):
     return int(state.committed[0])
 
 
+@scalar
+def resume_exploration(state, setting, params, pulls, totals):
+    """Know every arm's pulls and total reward; only an arm that was committed to has more than `pulls` pulls."""
+    resume_totals(state, setting, params, pulls, totals)
+    most = int(params[0] + 0.5) * 1.0
+    for arm in range(setting.arms):
+        if pulls[arm] > most:
+            state.committed[0] = arm
+            most = pulls[arm]
+
+
 def most_pulls(arms: int, horizon: int) -> float:
     """horizon / arms."""
     return horizon // arms
@@ -103,6 +122,8 @@ class ExploreThenCommit(Policy):
     start = staticmethod(start_exploration)
     choose = staticmethod(choose_committed)
     update = staticmethod(update_totals)
+    recall = staticmethod(recall_totals)
+    resume = staticmethod(resume_exploration)
 
     def memory(self, arms: int, dims: int) -> int:
         return 2 * arms + 1

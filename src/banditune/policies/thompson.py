@@ -61,6 +61,22 @@ def update_success(state, setting, arm, reward, stream):
         state.successes[arm] += 1.0
 
 
+@scalar
+def recall_successes(state, setting, pulls, totals):
+    """Write down every arm's pulls and (pseudo-)successes."""
+    for arm in range(setting.arms):
+        pulls[arm] = state.pulls[arm]
+        totals[arm] = state.successes[arm]
+
+
+@scalar
+def resume_successes(state, setting, params, pulls, totals):
+    """Know every arm's pulls and (pseudo-)successes."""
+    for arm in range(setting.arms):
+        state.pulls[arm] = pulls[arm]
+        state.successes[arm] = totals[arm]
+
+
 LONG = 20_000
 """The horizon up to which a GPU plays in float32, twice the one at which it was compared with float64. Rewards that are
 read one by one must be the same whether they are drawn ahead or not; with them it plays in float64."""
@@ -99,12 +115,15 @@ class Thompson(Policy):
     name = "ts"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     rewards: ClassVar[str] = "unit"
+    has_prior: ClassVar[bool] = True
     plays: ClassVar[tuple[Play, ...]] = (LAZY,)
 
     view = staticmethod(view_successes)
     start = staticmethod(start_successes)
     choose = staticmethod(choose_sample)
     update = staticmethod(update_success)
+    recall = staticmethod(recall_successes)
+    resume = staticmethod(resume_successes)
 
     def __post_init__(self) -> None:
         prior = check_pair("prior", self.prior)

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from banditune.checks import check_number
 from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, Slot, scalar
-from banditune.policies.arms import start_totals
+from banditune.policies.arms import recall_totals, start_totals
 from banditune.streams import LANES, NOWHERE, aim, ones
 
 reward = Slot("reward")
@@ -69,6 +69,16 @@ def update_bound(state, setting, arm, reward, stream):
     state.total[arm] += reward
     state.mean[arm] = state.total[arm] / state.pulls[arm]
     state.width[arm] = width(setting.options[0], state.pulls[arm])
+
+
+@scalar
+def resume_bounds(state, setting, params, pulls, totals):
+    """Know every arm's pulls and total reward, by the operations of `update_bound`."""
+    for arm in range(setting.arms):
+        state.pulls[arm] = pulls[arm]
+        state.total[arm] = totals[arm]
+        state.mean[arm] = totals[arm] / pulls[arm] if pulls[arm] > 0.0 else 0.0
+        state.width[arm] = width(setting.options[0], pulls[arm]) if pulls[arm] > 0.0 else 0.0
 
 
 @scalar
@@ -317,6 +327,8 @@ class UCB1(Policy):
     start = staticmethod(start_totals)
     choose = staticmethod(choose_bound)
     update = staticmethod(update_bound)
+    recall = staticmethod(recall_totals)
+    resume = staticmethod(resume_bounds)
 
     def __post_init__(self) -> None:
         noise = check_number("noise", self.noise)

@@ -1,0 +1,151 @@
+"""Deploys policies: with parameters, or as a tuning found them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from banditune.checks import array_of
+from banditune.contracts import BadRequest, Policy, described
+from banditune.engine.run import Job
+from banditune.live.agent import Arms
+from banditune.live.policy import Live, row_of
+from banditune.live.state import MOST_ARMS, PENDING, Arm, Name, State, check_name
+from banditune.results import Comparison, Tuning
+from banditune.shelf import every_policy
+from banditune.study.door import LONGEST, one_of, rows, whole
+
+
+def deploy(
+    policy: Policy,
+    params: Any = None,
+    *,
+    horizon: int,
+    arms: int | None = None,
+    names: Sequence[Name] | None = None,
+    features: Any = None,
+    seed: int = 0,
+    pending: str = "ignore",
+) -> Live:
+    """Put a policy to work: `names` of the arms, or how many `arms` there are, which are then numbered from 0.
+
+    `params` are numbers, or names with numbers; without them theory's. `features` has a row per arm. `pending` says how
+    pulls count whose reward is not there yet: "ignore", or "mean" (see docs/live.md). Compiles the policy, or loads it from
+    the cache, before it returns.
+    """
+    if not isinstance(policy, Policy):
+        raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")
+    horizon = whole("horizon", horizon, most=LONGEST)
+    table = feature_rows(features)
+    known = names_of(names, arms, table)
+    (row,) = rows(Job(policy, Arms(len(known)), horizon), None if params is None else one_row(params))
+    state = State(
+        described(policy),
+        {parameter.name: float(value) for parameter, value in zip(policy.parameters, row, strict=False)},
+        horizon,
+        whole("seed", seed, 0),
+        one_of("pending", pending, PENDING),
+        (0, 0),
+        tuple(Arm(name, features=row) for name, row in zip(known, table or [()] * len(known), strict=True)),
+    )
+    return Live(policy, state)
+
+
+def deploy_tuning(
+    tuning: Any,
+    policy: Policy | None = None,
+    *,
+    names: Sequence[Name] | None = None,
+    features: Any = None,
+    seed: int = 0,
+    pending: str = "ignore",
+) -> Live:
+    """Put to work what a tuning found, or the best policy of a comparison; your own policy must be passed again.
+
+    Arms have the names and features of the problem, unless told otherwise.
+    """
+    if isinstance(tuning, Comparison):
+        told, params = tuning.entries[0].made, tuning.entries[0].params
+    elif isinstance(tuning, Tuning) and tuning.setup.policy is not None:
+        told, params = tuning.setup.policy, tuning.params
+    else:
+        raise BadRequest(f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.")
+    problem = tuning.setup.problem
+    return deploy(
+        policy_described(told, policy),
+        dict(params),
+        horizon=tuning.setup.horizon,
+        arms=arms_in(problem) if features is None else None,
+        names=names or list(problem.get("names") or ()) or None,
+        features=problem.get("features") if features is None else features,
+        seed=seed,
+        pending=pending,
+    )
+
+
+def policy_described(told: Mapping[str, Any], policy: Policy | None) -> Policy:
+    """The policy that a result describes: passed, or made again from the shelf."""
+    wanted = {key: as_lists(value) for key, value in told.items()}
+    shelf = every_policy()
+    if policy is None:
+        if wanted["name"] not in shelf:
+            raise BadRequest(
+                f"a policy of your own must be passed again, but got none for {wanted['name']!r}: tuning.policy(mine)."
+            )
+        policy = shelf[wanted["name"]](**{key: value for key, value in wanted.items() if key != "name"})
+    if not isinstance(policy, Policy) or described(policy) != wanted:
+        given = described(policy) if isinstance(policy, Policy) else policy
+        raise BadRequest(f"the policy must be the one that was tuned, {wanted!r:.200}, but got {given!r:.200}.")
+    return policy
+
+
+def as_lists(value: Any) -> Any:
+    """Tuples as lists, as JSON has them."""
+    return [as_lists(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def arms_in(problem: Mapping[str, Any]) -> int | None:
+    """How many arms a described problem has."""
+    if "arms" in problem:
+        return int(problem["arms"])
+    return len(problem["means"][0]) if problem.get("means") else None
+
+
+def feature_rows(features: Any) -> list[tuple[float, ...]]:
+    """A row of features per arm; none where there are none."""
+    if features is None:
+        return []
+    table = array_of(features)
+    if table.ndim != 2 or 0 in table.shape:
+        raise BadRequest(
+            f"`features` must have a row of numbers for every arm, but got an array of shape {table.shape}."
+        )
+    return [row_of(row) for row in table]
+
+
+def names_of(names: Any, arms: Any, table: list[Any]) -> list[Name]:
+    """Names of arms: as told, or numbers from 0."""
+    if names is None and arms is None and not table:
+        raise BadRequest("either `arms`, `names` or `features` must be given, so that the policy knows its arms.")
+    if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray | None):
+        raise BadRequest(f"`names` must be a list of names, one per arm, but got {names!r:.80}.")
+    if names is None:
+        found: list[Name] = list(range(whole("arms", len(table) if arms is None else arms, 1, MOST_ARMS)))
+    else:
+        found = [check_name(name) for name in names]
+    if (arms is not None and arms != len(found)) or (table and len(table) != len(found)):
+        told = f"{len(found)} names" if names is not None else f"{len(found)} arms"
+        raise BadRequest(
+            f"names, arms and features must be of the same number, but got {told}, arms={arms!r} and {len(table)} rows of "
+            "features."
+        )
+    return found
+
+
+def one_row(params: Any) -> Any:
+    """Parameters as the one row that they are."""
+    if isinstance(params, Mapping):
+        return dict(params) if params else None
+    return [np.atleast_1d(array_of(params))]

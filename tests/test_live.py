@@ -1,0 +1,417 @@
+"""Policies at work: the simulator's own steps, late rewards, arms that come and go, many threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.contracts import Parameter, Policy
+from banditune.shelf import every_policy
+from conftest import ROOT
+from deployed import DEPLOYABLE, Nature, deployed, problem_for, value_for
+
+
+def played(live, nature, steps):
+    """The arms of so many steps, each rewarded at once."""
+    arms = []
+    for _ in range(steps):
+        arms.append(live.select_arm())
+        live.update(arms[-1], nature.pay(arms[-1]))
+    return arms
+
+
+def simulated_gaps(policy, problem, seed, horizon):
+    """What each step of run 0 lost, by the engine's plain loop."""
+    value = value_for(policy)
+    regrets = bt.simulate(
+        policy, problem, [0.0 if value is None else value], horizon=horizon, runs=1, seed=seed,
+        at=list(range(1, horizon + 1)), shortcut=False,
+    )  # fmt: skip
+    return np.diff(regrets[0, 0], prepend=0.0)
+
+
+def agrees_step_by_step(name, seed, horizon):
+    """Whether live and simulated runs pull the same arms: all gaps of an instance are different."""
+    policy = every_policy()[name]()
+    nature = Nature(problem_for(policy), seed)
+    arms = played(deployed(policy, nature, horizon, seed), nature, horizon)
+    gaps = nature.means.max() - nature.means
+    assert np.diff(np.sort(gaps)).min() > 1e-6
+    return np.allclose(gaps[arms], simulated_gaps(policy, nature.problem, seed, horizon), rtol=0, atol=1e-9)
+
+
+def goes_on_alike(name, seed):
+    """Whether a policy that is saved and loaded goes on as it would have, and as its twin that was not saved."""
+    policy = every_policy()[name]()
+    natures = [Nature(problem_for(policy), seed) for _ in range(2)]
+    live, twin = (deployed(policy, nature, 60, seed) for nature in natures)
+    assert played(live, natures[0], 12) == played(twin, natures[1], 12)
+    again = bt.Live.from_json(live.to_json(), policy)
+    assert again.state == live.state
+    later = deepcopy(natures[0])
+    return played(live, natures[0], 6) == played(twin, natures[1], 6) == played(again, later, 6)
+
+
+def arms_come_and_go(name):
+    """Whether only arms that are there are selected, and a state survives JSON."""
+    policy = every_policy()[name]()
+    nature = Nature(problem_for(policy), 2)
+    live = deployed(policy, nature, 100, 2)
+    played(live, nature, 10)
+    if name == "optimal":  # for two arms only
+        with pytest.raises(bt.BadRequest, match="arms = 2"):
+            live.add_arm("new")
+        return live.arms == (0, 1)
+    live.add_arm("new", () if nature.features is None else nature.features[0] + 0.1)
+    live.retire_arm(0)
+    live.update(0, 1.0)
+    selected = set(live.select_arms(8))
+    assert selected <= set(live.arms)
+    assert 0 not in live.arms
+    return bt.Live.from_json(live.to_json(), policy).state == live.state
+
+
+@pytest.mark.parametrize("name", ["ucb1", "ts"])
+def test_live_and_simulated_runs_agree_step_by_step(name):
+    assert agrees_step_by_step(name, 3, 300)
+    assert goes_on_alike(name, 5)
+    assert arms_come_and_go(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEPLOYABLE)
+def test_live_and_simulated_runs_of_every_policy_agree_step_by_step(name):
+    for seed in (0, 1, 2):
+        assert agrees_step_by_step(name, seed, 200)
+        assert goes_on_alike(name, seed)
+    assert arms_come_and_go(name)
+
+
+def test_every_policy_agrees_with_the_simulator_goes_on_and_changes_arms_in_plain_python(run_python):
+    code = f"""
+import sys
+sys.path[:0] = [{str(ROOT / "src")!r}, {str(ROOT / "tests")!r}]
+from test_live import DEPLOYABLE, agrees_step_by_step, arms_come_and_go, goes_on_alike
+for name in DEPLOYABLE:
+    assert agrees_step_by_step(name, 3, 16), name
+    assert goes_on_alike(name, 3), name
+    assert arms_come_and_go(name), name
+"""
+    done = run_python(code, NUMBA_DISABLE_JIT="1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_compiled_and_plain_decisions_are_the_same(run_python):
+    code = f"""
+import sys
+sys.path[:0] = [{str(ROOT / "src")!r}, {str(ROOT / "tests")!r}]
+from test_live import *
+nature = Nature(bt.Bernoulli(arms=5), 1)
+print(played(deployed(bt.Thompson(), nature, 100, 1), nature, 100))
+"""
+    nature = Nature(bt.Bernoulli(arms=5), 1)
+    arms = played(deployed(bt.Thompson(), nature, 100, 1), nature, 100)
+    assert run_python(code, NUMBA_DISABLE_JIT="1").stdout.strip() == str(arms)
+
+
+def test_what_retired_arms_taught_is_in_the_prior():
+    rng = np.random.default_rng(0)
+    features, pulls, means = rng.normal(size=(6, 3)), rng.integers(1, 9, 6).astype(float), rng.uniform(0, 1, 6)
+    likely = (rng.normal(size=3), np.diag([1.0, 0.5, 0.2]))
+    policy = bt.LinTS(prior=likely, noise=0.7)
+    whole = policy.after(features, pulls, pulls * means)
+    parts = policy.after(features[:2], pulls[:2], (pulls * means)[:2])
+    parts = parts.after(features[2:], pulls[2:], (pulls * means)[2:])
+    assert np.allclose(whole.prior[0], parts.prior[0], atol=1e-12)
+    assert np.allclose(whole.prior[1], parts.prior[1], atol=1e-12)
+    # By hand: precision adds up.
+    precision = np.linalg.inv(likely[1]) + (features.T * pulls) @ features / 0.49
+    moment = np.linalg.solve(likely[1], likely[0]) + features.T @ (pulls * means) / 0.49
+    assert np.allclose(np.linalg.inv(precision), whole.prior[1], atol=1e-12)
+    assert np.allclose(np.linalg.solve(precision, moment), whole.prior[0], atol=1e-12)
+
+
+def test_what_retired_arms_taught_logistic_policies_is_laplaces_approximation():
+    rng = np.random.default_rng(1)
+    features, pulls = 3 * rng.normal(size=(6, 2)), rng.integers(1, 90, 6).astype(float)
+    totals = np.floor(pulls * rng.uniform(0, 1, 6))
+    mean, covariance = np.array([0.5, -1.0]), np.array([[1.0, 0.3], [0.3, 2.0]])
+    found = bt.GLMTSL(prior=(mean, covariance)).after(features, pulls, totals)
+    theta = np.array(found.prior[0])
+    chances = 1 / (1 + np.exp(-features @ theta))
+    slope = features.T @ (totals - pulls * chances) - np.linalg.solve(covariance, theta - mean)
+    hessian = np.linalg.inv(covariance) + (features.T * (pulls * chances * (1 - chances))) @ features
+    assert np.abs(slope).max() < 1e-7
+    assert np.allclose(np.linalg.inv(hessian), found.prior[1], rtol=1e-8)
+
+
+def of(policy=None, value=0.3, arms=4, **told):
+    """A deployed policy, UCB1 unless told otherwise."""
+    return bt.deploy(policy or bt.UCB1(), value, **({"horizon": 1000, "arms": arms} | told))
+
+
+def test_first_pulls_are_spread_over_the_arms_while_no_reward_is_there():
+    for policy in (bt.UCB1(), bt.Greedy(), bt.EpsilonGreedy(), bt.ExploreThenCommit()):
+        live = of(policy, None if policy.name == "greedy" else 0 if policy.name == "epsilon-greedy" else 1, arms=4)
+        assert live.select_arms(8) == [0, 1, 2, 3] * 2
+
+
+def test_an_arm_whose_first_reward_is_lost_neither_starves_nor_gets_everything():
+    for policy in (bt.UCB1(), bt.EpsilonGreedy()):
+        live = of(policy, 0.3, arms=3)
+        rng = np.random.default_rng(0)
+        counts = Counter()
+        for _ in range(600):
+            arm = live.select_arm()
+            counts[arm] += 1
+            if arm != 1:
+                live.update(arm, float(rng.random() < (0.2, 0.0, 0.6)[arm]))
+        assert counts[2] > 300
+        assert counts[1] >= 2
+
+
+def test_a_dropped_first_pull_is_made_again():
+    live = of(arms=3)
+    assert live.select_arms(3) == [0, 1, 2]
+    live.update(0, 1.0)
+    live.update(2, 1.0)
+    live.drop(1)
+    assert live.step == 2
+    assert live.select_arm() == 1
+
+
+def test_pending_pulls_count_when_their_reward_arrives_or_by_their_mean():
+    rewards = [(arm, paid) for arm, mean in enumerate((0.5, 0.6, 0.4)) for paid in (1.0,) * int(10 * mean)]
+    rewards += [(arm, 0.0) for arm, mean in enumerate((0.5, 0.6, 0.4)) for _ in range(10 - int(10 * mean))]
+    ignoring, counting = of(value=0.5, arms=3), of(value=0.5, arms=3, pending="mean")
+    for live in (ignoring, counting):
+        live.update_many(rewards)
+        assert live.step == 30
+    assert set(ignoring.select_arms(30)) == {1}
+    assert set(counting.select_arms(30)) == {0, 1, 2}
+    # By hand: the highest mean + width, where pulls that wait add to the pulls alone.
+    pulls, chosen = np.array([10.0, 10.0, 10.0]), []
+    for _ in range(30):
+        chosen.append(int(np.argmax([0.5, 0.6, 0.4] + 0.5 * np.sqrt(2 * np.log(1000) / pulls))))
+        pulls[chosen[-1]] += 1
+    fresh = of(value=0.5, arms=3, pending="mean")
+    fresh.update_many(rewards)
+    assert fresh.select_arms(30) == chosen
+
+
+def test_rewards_in_any_order_give_the_same_estimates():
+    rewards = [(arm, float(paid)) for arm, paid in np.random.default_rng(0).integers(0, 2, (50, 2))]
+    first, second = of(bt.Thompson(), arms=2), of(bt.Thompson(), arms=2)
+    first.update_many(rewards)
+    for arm, paid in reversed(rewards):
+        second.update(arm, paid)
+    assert first.state == second.state
+    assert first.select_arms(20) == second.select_arms(20)
+
+
+def test_steps_are_pulls_with_a_reward_and_pulls_that_wait():
+    live = of()
+    live.select_arms(5)
+    live.update(0, 1.0)
+    assert live.step == 5
+    live.update(3, 1.0)
+    live.update(3, 0.0)  # from elsewhere
+    assert live.step == 6
+    live.drop(1)
+    assert live.step == 5
+    live.update(np.int64(2), np.float64(1))
+    with pytest.raises(bt.BadRequest, match="count"):
+        live.select_arms(-1)
+    with pytest.raises(bt.BadRequest, match="waits for"):
+        live.drop(1, 5)
+
+
+def test_rewards_that_cannot_be_are_refused_and_nothing_is_changed():
+    for policy, wrong in (
+        (bt.UCB1(), (float("nan"), float("inf"), "1", None, 1e101, [1])),
+        (bt.Thompson(), (-0.1, 1.1, float("nan"))),
+        (bt.Gittins(discount=0.5), (0.5, 2)),
+    ):
+        live = of(policy, None if policy.name == "gittins" else 0.3, arms=2, horizon=5)
+        live.update(0, 1)
+        before = live.to_json()
+        for reward in wrong:
+            with pytest.raises(bt.BadRequest, match="reward must be"):
+                live.update(1, reward)
+            with pytest.raises(bt.BadRequest, match="reward must be"):
+                live.update_many([(0, 1), (1, reward)])
+        for arm in (7, "0", None, [0], 0.5):
+            with pytest.raises(bt.BadRequest, match="must be one of 0, 1"):
+                live.update(arm, 1)
+        assert live.to_json() == before
+
+
+def test_arms_are_added_and_retired():
+    live = of(names=["a", "b", "c"], arms=None, value=0.1)
+    for _ in range(60):
+        arm = live.select_arm()
+        live.update(arm, {"a": 0.9, "b": 0.5, "c": 0.1}[arm])
+    assert live.select_arm() == "a"
+    live.retire_arm("a")
+    assert live.arms == ("b", "c")
+    assert "a" not in live.select_arms(5)
+    step = live.step
+    live.update("a", 0.9)  # it was waiting for this
+    assert live.step == step
+    live.add_arm("d")
+    assert live.select_arm() == "d"  # no rewards: it comes first
+    live.update("d", 1.0)
+    with pytest.raises(bt.BadRequest, match="is or was"):
+        live.add_arm("a")
+    with pytest.raises(bt.BadRequest, match="must be one of"):
+        live.retire_arm("a")
+    live.retire_arm("b")
+    live.retire_arm("c")
+    with pytest.raises(bt.BadRequest, match="not retired"):
+        live.retire_arm("d")
+    assert live.select_arms(3) == ["d"] * 3
+    assert bt.Live.from_json(live.to_json()).state == live.state
+    assert "retired" in repr(live)
+
+
+def test_after_the_horizon_it_goes_on():
+    live = of(horizon=20, arms=2)
+    for _ in range(40):
+        live.update(live.select_arm(), 0.5)
+    assert live.beyond_horizon
+    table = bt.deploy(bt.Gittins(), horizon=20, arms=2)
+    for _ in range(20):
+        assert not table.beyond_horizon
+        arm = table.select_arm()
+        table.update(arm, arm)
+    pulls = {arm.name: (arm.pulls, arm.total) for arm in table.state.arms}
+    means = [(pulls[arm][1] + 1) / (pulls[arm][0] + 2) for arm in (0, 1)]
+    assert table.beyond_horizon
+    assert table.select_arms(30) == [int(np.argmax(means))] * 30
+
+
+@pytest.mark.parametrize("pending", ["ignore", "mean"])
+def test_many_threads_lose_nothing(pending, tmp_path):
+    live = of(bt.Thompson(), pending=pending, horizon=4000)
+    paid = [0] * 4
+
+    def work(number):
+        rng = np.random.default_rng(number)
+        for turn in range(400):
+            arm = live.select_arm()
+            reward = int(rng.random() < (arm + 1) / 5)
+            paid[number] += reward
+            live.update(arm, reward)
+            if turn % 100 == 50:
+                live.save(tmp_path / "state.json")
+                bt.Live.load(tmp_path / "state.json")
+            if turn == 200 and number == 0:
+                live.add_arm(4)
+                live.retire_arm(4)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    arms = live.state.arms
+    assert sum(arm.pulls for arm in arms) == live.step == 1600
+    assert sum(arm.total for arm in arms) == sum(paid)
+    assert sum(arm.waiting for arm in arms) == 0
+
+
+@pytest.mark.parametrize("policy", [bt.UCB1(), bt.Thompson()])
+def test_a_decision_for_ten_arms_takes_less_than_20_microseconds(policy):
+    live = of(policy, 0.22, arms=10, horizon=10_000)
+    for arm in range(10):
+        live.update(arm, 0.5)
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        live.select_arms(200)
+        times.append((time.perf_counter() - start) / 200)
+    assert min(times) < 20e-6
+
+
+def test_a_tuning_gives_its_policy():
+    problem = bt.Bernoulli(arms=3, names=["x", "y", "z"])
+    tuning = bt.tune(bt.UCB1(noise=0.4), problem, horizon=50, budget=20, validate=20)
+    live = bt.from_json(tuning.to_json()).policy(pending="mean")
+    assert live.arms == ("x", "y", "z")
+    assert live.horizon == 50
+    assert live.state.params == tuning.params
+    assert live.state.policy == {"name": "ucb1", "noise": 0.4}
+    assert live.state.pending == "mean"
+    assert tuning.policy(names=[7, 8, 9]).select_arm() == 7
+    with pytest.raises(bt.BadRequest, match="the one that was tuned"):
+        tuning.policy(bt.UCB1())
+    compared = bt.compare([bt.UCB1(), bt.Thompson()], problem, horizon=50, budget=20, validate=20)
+    best = bt.deploy_tuning(compared)
+    assert best.state.params == compared.entries[0].params
+    with pytest.raises(bt.BadRequest, match="tuning or a comparison"):
+        bt.deploy_tuning(compared.entries[0])
+
+
+@bt.scalar
+def choose_rarely(state, setting, step, params, stream):
+    """Epsilon-greedy."""
+    if bt.uniform(stream) < params[0]:
+        return bt.random_arm(state, stream)
+    return bt.best_mean(state)
+
+
+def test_a_policy_of_your_own_is_passed_again(tmp_path):
+    mine = bt.arm_policy("mine", choose_rarely, parameters=Parameter("epsilon", 0, 1, theory=0.1))
+    live = of(mine, 0.5)
+    played(live, Nature(bt.Bernoulli(arms=4), 0), 30)
+    live.save(tmp_path / "mine.json")
+    with pytest.raises(bt.BadRequest, match="passed again"):
+        bt.Live.load(tmp_path / "mine.json")
+    again = bt.Live.load(tmp_path / "mine.json", mine)
+    assert again.select_arms(20) == live.select_arms(20)
+    with pytest.raises(bt.BadRequest, match="the one of the state"):
+        bt.Live.load(tmp_path / "mine.json", bt.UCB1())
+
+
+@dataclass(frozen=True)
+class Forgetful(Policy):
+    """A policy that does not say what it knows."""
+
+    name = "forgetful"
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (lambda: of(Forgetful(), None), "`recall` and `resume`"),
+        (lambda: of(bt.OptimalMixture(), None, arms=2), "`recall` and `resume`"),
+        (lambda: of(bt.UCB1, 0.3), "must be a policy"),
+        (lambda: of(value=2.0), "0 <= gamma <= 1"),
+        (lambda: of(value={"width": 1}), "parameters of ucb1 are gamma"),
+        (lambda: of(arms=0), "arms"),
+        (lambda: of(arms=None), "must be given"),
+        (lambda: of(arms=None, names="abc"), "list of names"),
+        (lambda: of(arms=None, names=["a", "a"]), "different names"),
+        (lambda: of(arms=None, names=["1", 1]), "different names"),
+        (lambda: of(arms=None, names=["a", ""]), "1 to 200"),
+        (lambda: of(arms=3, names=["a", "b"]), "same number"),
+        (lambda: of(horizon=0), "horizon"),
+        (lambda: of(seed=-1), "seed"),
+        (lambda: of(pending="never"), "pending"),
+        (lambda: of(bt.LinUCB()), "pass `features`"),
+        (lambda: of(features=np.eye(4)), "does not know features"),
+        (lambda: of(bt.LinUCB(), arms=None, features=[1, 2]), "row of numbers"),
+        (lambda: of(bt.LinUCB(), arms=None, features=np.full((2, 2), np.nan)), "finite numbers"),
+        (lambda: of(bt.Optimal(), None, arms=3), "arms = 2"),
+    ],
+)
+def test_what_cannot_be_deployed_is_refused_with_a_sentence(request_, said):
+    with pytest.raises(bt.BadRequest, match=said):
+        request_()
