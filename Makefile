@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow gpu benchmark growth pools tuners clean
+.PHONY: demo test slow gpu benchmark growth pools tuners soak clean
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -29,6 +29,11 @@ growth: .venv/tested
 
 pools: .venv/tested
 	$(BIN)/python benchmarks/pools.py
+
+soak: .venv/tested
+	$(BIN)/python benchmarks/soak.py $(MINUTES)
+
+MINUTES ?= 60
 
 tuners: pools
 	$(BIN)/python benchmarks/tuners.py paper

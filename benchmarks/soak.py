@@ -161,15 +161,13 @@ def intervals(soak: Soak, dice: random.Random) -> str:
     truth = bt.simulate(policy, problem, values, horizon=horizon, runs=6000, seed=seed + 1)
     mean, se = truth.mean(axis=1), truth.std(axis=1, ddof=1) / math.sqrt(truth.shape[1])
     place = int(np.searchsorted(values, tuning.params["gamma"]))
-    soak.count(
-        "interval of the regret", tuning.regret.low - 2 * se[place] <= mean[place] <= tuning.regret.high + 2 * se[place]
-    )
+    slack = 2 * se[place]
+    soak.count("interval of the regret", tuning.regret.low - slack <= mean[place] <= tuning.regret.high + slack)
     if belief is not None:
-        best = int(mean.argmin())
-        apart = truth[place] - truth[best]
-        slack = 2 * apart.std(ddof=1) / math.sqrt(len(apart))
-        soak.count("nothing beats it by more", apart.mean() <= belief.gap + slack)
-        soak.count("its own interval", belief.low - 2 * se[place] <= mean[place] <= belief.high + 2 * se[place])
+        apart = truth[place] - truth[int(mean.argmin())]
+        unsure = 2 * apart.std(ddof=1) / math.sqrt(len(apart))
+        soak.count("nothing beats it by more", apart.mean() <= belief.gap + unsure)
+        soak.count("its own interval", belief.low - slack <= mean[place] <= belief.high + slack)
     return f"intervals of {policy.name} on {problem.name}"
 
 
@@ -199,7 +197,7 @@ def deployed(soak: Soak, dice: random.Random) -> str:
         two.update(arm, reward)
         if dice.random() < 0.05:
             two.save(path)
-            two = bt.load_live(path)
+            two = bt.Live.load(path)
     return f"deployed {policy.name}"
 
 

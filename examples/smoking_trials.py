@@ -65,8 +65,8 @@ def main() -> None:
             ("quitters of 1,000", f"{1000 * quits.mean:.0f}", f"as run: {1000 * before.mean:.0f}"),
         ),
     )
-    # live = tuning.policy()
-    # print(f"\nthe first patient gets: {live.select_arm()}")
+    live = tuning.policy()
+    print(f"\nthe first patient gets: {live.select_arm()}")
     print(f"wrote {told.output / 'next-trial.html'} and {told.output / 'next-trial.toml'}")
 
 
