@@ -17,8 +17,8 @@ from banditune.streams import AGENT
 
 SLOTS = ("view", "start", "choose", "update", "recall", "resume")
 
-MOST_MEMORY = 2**26
-"""Numbers in a memory: half a GiB."""
+MOST_MEMORY = 2**25
+"""Numbers in a memory, of which there are two, known and imagined: half a GiB in all."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Agent:
         size = policy.memory(arms, dims)
         if size > MOST_MEMORY:
             raise BadRequest(
-                f"a deployed policy must fit into {MOST_MEMORY / 2**27:g} GiB, but {policy.name} needs {size / 2**27:.1f} "
-                f"for {arms} arms with {dims} features; use fewer."
+                f"the memory of a deployed policy must fit into {MOST_MEMORY / 2**27:g} GiB, but "
+                f"{policy.name} needs {size / 2**27:.1f} for {arms} arms with {dims} features; use fewer."
             )
         self.policy, self.horizon = policy, horizon
         self.memory, imagined = strip(size), strip(size)
