@@ -93,7 +93,7 @@ def any_study(dice: random.Random) -> tuple[Any, Any, int]:
 
 def same_answer(soak: Soak, dice: random.Random) -> str:
     policy, problem, horizon = any_study(dice)
-    tuner, budget = dice.choice(TUNERS)(), dice.choice((44, 100, 250))
+    tuner, budget = dice.choice(TUNERS)(), dice.choice((176, 250, 400))
     usual = {"horizon": horizon, "seed": dice.randint(0, 99), "regret": dice.choice(("expected", "realised"))}
     if len(policy.parameters) != 1:
         runs = dice.randint(2, 400)
@@ -201,7 +201,7 @@ def deployed(soak: Soak, dice: random.Random) -> str:
     return f"deployed {policy.name}"
 
 
-KINDS = {same_answer: 6, killed: 1, intervals: 3, exactly: 1, deployed: 1}
+KINDS = {same_answer: 12, killed: 1, intervals: 6, exactly: 2, deployed: 2}
 
 
 def memory() -> float:
