@@ -55,7 +55,7 @@ def told_by(precision: Floats, covariance: Floats) -> Floats:
 
 
 class Gauss(NamedTuple):
-    """A fitted Gaussian: mean, covariance, covariance of the mean's error, degrees of freedom of each variance.
+    """A fitted Gaussian: mean, covariance, covariance of the mean's error, degrees of freedom of variances and of means.
 
     `kept` says that the covariance had to be kept from losing a direction. It is a sum of `basis`, with weights whose
     errors have the covariance `uncertainty`.
@@ -65,6 +65,7 @@ class Gauss(NamedTuple):
     covariance: Floats
     error: Floats
     degrees: Floats
+    mean_degrees: Floats
     posterior: Posterior
     kept: bool
     basis: Floats
@@ -138,7 +139,25 @@ def ascend(
     variance = np.einsum("akk,ab,bkk->k", basis, error, basis)
     degrees = 2 * np.diag(covariance) ** 2 / np.maximum(variance, 1e-300)
     degrees = np.minimum(degrees, len(known.pull) * len(mean))
-    return Gauss(mean, covariance, known.spread, degrees, posterior, bool(kept) or lost, basis, error)
+    return Gauss(
+        mean,
+        covariance,
+        known.spread,
+        degrees,
+        mean_degrees(known, basis, error),
+        posterior,
+        bool(kept) or lost,
+        basis,
+        error,
+    )
+
+
+def mean_degrees(known: Known, basis: Floats, uncertainty: Floats) -> Floats:
+    """Degrees of freedom of the mean's errors (Satterthwaite): how sure C is, which depends on the covariance."""
+    follow = known.told @ known.spread
+    slopes = np.einsum("abc,ibk,ick->ak", basis, follow, follow, optimize=True)
+    variance = np.einsum("ak,ab,bk->k", slopes, uncertainty, slopes)
+    return np.asarray(2 * np.diag(known.spread) ** 2 / np.maximum(variance, 1e-300))
 
 
 def shrunk(covariance: Floats, change: Floats) -> Floats:
@@ -202,8 +221,8 @@ def estimates(gauss: Gauss, names: Sequence[str], confidence: float) -> tuple[Fi
     found = []
     tail = 0.5 + confidence / 2
     for place, name in enumerate(names):
-        mean, degrees = float(gauss.mean[place]), float(gauss.degrees[place])
-        reach = student_quantile(tail, max(round(degrees), 1)) * math.sqrt(gauss.error[place, place])
+        mean, degrees = float(gauss.mean[place]), float(gauss.mean_degrees[place])
+        reach = student_quantile(tail, round(min(max(degrees, 1), 1e6))) * math.sqrt(gauss.error[place, place])
         found.append(Fitted(f"mean[{name}]", mean, mean - reach, mean + reach))
     for place, name in enumerate(names):
         sd, degrees = math.sqrt(gauss.covariance[place, place]), float(gauss.degrees[place])
