@@ -19,10 +19,10 @@ from banditune.contracts import BadRequest, Floats
 from banditune.logs.search import chi_square_quantile
 from banditune.results import Fitted, student_quantile
 
-ROUNDS = 300
+ROUNDS = 60
 
 FLOOR = 1e-3
-"""A direction has lost its spread when its variance is this share of the mean variance."""
+"""A direction has lost its spread when its variance is this share of what is typical, errors included."""
 
 
 class Posterior(NamedTuple):
@@ -90,12 +90,16 @@ def climb(
     basis: Floats,
     precision: float = 1e-9,
     slack: float = 1e-6,
+    kept: bool = False,
 ) -> Gauss:
     """The Gaussian of the highest restricted likelihood.
 
     Where that would have directions without spread, half the log of the determinant is added to the likelihood, which
-    keeps the covariance proper (Chung and others, 2015): problems take no other, and no spread is a strong claim.
+    keeps the covariance proper (Chung and others, 2015): problems take no other, and no spread is a strong claim. With
+    `kept` it is known that this is needed.
     """
+    if kept:
+        return ascend(posterior_at, mean, covariance, basis, precision, slack, 1.0)
     found = ascend(posterior_at, mean, covariance, basis, precision, slack, 0.0)
     return ascend(posterior_at, mean, covariance, basis, precision, slack, 1.0) if found.kept else found
 
@@ -130,9 +134,13 @@ def ascend(
             found = terms(posterior, centre, trial, kept)
             if found.likelihood >= known.likelihood - slack:
                 break
+        stuck = not part and found.likelihood < known.likelihood + precision
         mean, covariance, known = centre, trial, found
-        values = np.linalg.eigvalsh(covariance)
-        lost = not kept and bool(values[0] < FLOOR * values.mean())
+        # The mean's error, for one campaign: the spread of theta and what a campaign leaves open about it.
+        typical = len(known.pull) * np.diag(known.spread).mean()
+        lost = not kept and bool(np.linalg.eigvalsh(covariance)[0] < FLOOR * typical)
+        if stuck:
+            break
     information = scoring(known, basis)[1]
     # The mean is estimated too: that costs one campaign.
     error: Floats = np.asarray(np.linalg.pinv(information * (1 - 1 / len(known.pull)), hermitian=True), np.float64)
@@ -226,7 +234,9 @@ def estimates(gauss: Gauss, names: Sequence[str], confidence: float) -> tuple[Fi
         found.append(Fitted(f"mean[{name}]", mean, mean - reach, mean + reach))
     for place, name in enumerate(names):
         sd, degrees = math.sqrt(gauss.covariance[place, place]), float(gauss.degrees[place])
-        low, high = (sd * math.sqrt(degrees / chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
+        low, high = 0.0, math.inf
+        if degrees >= 1:  # with less, the logs say next to nothing about this number
+            low, high = (sd * math.sqrt(degrees / chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
         found.append(Fitted(f"sd[{name}]", sd, low, high))
     return tuple(found)
 
@@ -249,7 +259,7 @@ def correlation(gauss: Gauss, confidence: float) -> Fitted:
         return float((matrix / np.outer(sd, sd)).sum() - dims) / (dims * (dims - 1))
 
     middle = value(weights)
-    step = 1e-4 * float(np.abs(weights).max())
+    step = 1e-4 * float(np.diag(gauss.covariance).min())
     slopes = np.array(
         [(value(weights + step * unit) - value(weights - step * unit)) / (2 * step) for unit in np.eye(len(weights))]
     )
