@@ -209,25 +209,31 @@ TUNINGS = {
 
 
 def tuning(names: list[str], fits: int = 20, runs: int = 10_000, horizon: int = 1000) -> None:
-    """Tune on priors fitted to 50 campaigns, play on the true prior, beside what was tuned there: same fresh instances."""
+    """Tune on priors fitted to 50 campaigns and as often on the true one; play all on the same fresh instances of it."""
     for name in names or TUNINGS:
         model, make, problem, policy = TUNINGS[name]
-        values = []
+
+        def tuned(problem: bt.Problem, seed: int, policy: bt.Policy = policy) -> float:
+            (value,) = bt.tune(
+                policy, problem, horizon=horizon, budget=2000, validate=100, seed=seed, jobs=1
+            ).params.values()
+            return value
+
+        on_fits, on_truth = [], []
         for repetition in range(fits):
             logs = make(np.random.default_rng([1, repetition]))
-            fitted = MODELS[model](logs, Wish(False, problem.arms, 0.95)).problem
-            values += bt.tune(
-                policy, fitted, horizon=horizon, budget=2000, validate=100, seed=repetition
-            ).params.values()
-        (best,) = bt.tune(policy, problem, horizon=horizon, budget=20_000, validate=100, seed=99).params.values()
-        regrets = bt.simulate(policy, problem, [*values, best], horizon=horizon, runs=runs, seed=12345)
-        base = regrets[-1].mean()
-        extra = [paired(row - regrets[-1], base) for row in regrets[:-1]]
-        worst = max(extra)
-        mean, se = paired(np.mean(regrets[:-1], axis=0) - regrets[-1], base)
+            on_fits.append(tuned(MODELS[model](logs, Wish(False, problem.arms, 0.95)).problem, repetition))
+            on_truth.append(tuned(problem, repetition))
+        regrets = bt.simulate(
+            policy, problem, [*on_fits, *on_truth], horizon=horizon, runs=runs, seed=12345, first=1_000_000, jobs=1
+        )
+        base = regrets[fits:].mean(axis=0)
+        mean, se = paired(regrets[:fits].mean(axis=0) - base, base.mean())
+        worst, worst_se = max(paired(row - base, base.mean()) for row in regrets[:fits])
         print(
-            f"| {name} | {policy.name} | {best:.3f} | {min(values):.3f} to {max(values):.3f} | {base:.2f} | "
-            f"{100 * mean:+.2f}% +- {100 * se:.2f} | {100 * worst[0]:+.2f}% +- {100 * worst[1]:.2f} |",
+            f"| {name} | {policy.name} | {min(on_truth):.3f} to {max(on_truth):.3f} | {min(on_fits):.3f} to "
+            f"{max(on_fits):.3f} | {base.mean():.2f} | {100 * mean:+.2f}% +- {100 * se:.2f} | "
+            f"{100 * worst:+.2f}% +- {100 * worst_se:.2f} |",
             flush=True,
         )
 

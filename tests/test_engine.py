@@ -22,6 +22,7 @@ from banditune.study.door import job_of
 SMALL = {
     "bernoulli": lambda: bt.Bernoulli(arms=4, prior=(2, 5)),
     "beta": lambda: bt.BetaRewards(arms=4, v=3),
+    "campaigns": lambda: bt.Campaigns([[(2, 5), (3, 3), (1, 9)], [(20, 5), (3, 30), (1, 1)]]),
     "gaussian": lambda: bt.Gaussian(arms=4, prior=(1, 2), noise=0.7),
     "linear": lambda: bt.Linear(arms=5, dims=3, noise=0.4),
     "logistic": lambda: bt.Logistic(arms=5, dims=3),
@@ -52,12 +53,21 @@ PAIRS = [(policy, problem) for policy in POLICIES for problem in SMALL if let_in
 
 def test_the_door_lets_in_what_it_should():
     refused = {policy: [problem for problem in SMALL if (policy, problem) not in PAIRS] for policy in POLICIES}
-    featureless = ["bernoulli", "beta", "gaussian", "mixture", "reward-table", "warm-up"]
+    featureless = ["bernoulli", "beta", "campaigns", "gaussian", "mixture", "reward-table", "warm-up"]
     expected = {policy: [] for policy in POLICIES} | {
         "ts": ["gaussian", "linear"],
         "gittins": ["beta", "gaussian", "linear", "reward-table"],
-        "optimal": ["bernoulli", "beta", "gaussian", "linear", "logistic", "mixture", "reward-table"],
-        "optimal-mixture": ["bernoulli", "beta", "gaussian", "linear", "logistic", "mixture", "reward-table"],
+        "optimal": ["bernoulli", "beta", "campaigns", "gaussian", "linear", "logistic", "mixture", "reward-table"],
+        "optimal-mixture": [
+            "bernoulli",
+            "beta",
+            "campaigns",
+            "gaussian",
+            "linear",
+            "logistic",
+            "mixture",
+            "reward-table",
+        ],
     }
     for policy, made in POLICIES.items():
         if made.needs_features:

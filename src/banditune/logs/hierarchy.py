@@ -19,10 +19,10 @@ from banditune.contracts import BadRequest, Floats
 from banditune.logs.search import chi_square_quantile
 from banditune.results import Fitted, student_quantile
 
-ROUNDS = 300
+ROUNDS = 60
 
 FLOOR = 1e-3
-"""A direction has lost its spread when its variance is this share of the mean variance."""
+"""A direction has lost its spread when its variance is this share of what is typical, errors included."""
 
 
 class Posterior(NamedTuple):
@@ -55,7 +55,7 @@ def told_by(precision: Floats, covariance: Floats) -> Floats:
 
 
 class Gauss(NamedTuple):
-    """A fitted Gaussian: mean, covariance, covariance of the mean's error, degrees of freedom of each variance.
+    """A fitted Gaussian: mean, covariance, covariance of the mean's error, degrees of freedom of variances and of means.
 
     `kept` says that the covariance had to be kept from losing a direction. It is a sum of `basis`, with weights whose
     errors have the covariance `uncertainty`.
@@ -65,6 +65,7 @@ class Gauss(NamedTuple):
     covariance: Floats
     error: Floats
     degrees: Floats
+    mean_degrees: Floats
     posterior: Posterior
     kept: bool
     basis: Floats
@@ -89,12 +90,16 @@ def climb(
     basis: Floats,
     precision: float = 1e-9,
     slack: float = 1e-6,
+    kept: bool = False,
 ) -> Gauss:
     """The Gaussian of the highest restricted likelihood.
 
     Where that would have directions without spread, half the log of the determinant is added to the likelihood, which
-    keeps the covariance proper (Chung and others, 2015): problems take no other, and no spread is a strong claim.
+    keeps the covariance proper (Chung and others, 2015): problems take no other, and no spread is a strong claim. With
+    `kept` it is known that this is needed.
     """
+    if kept:
+        return ascend(posterior_at, mean, covariance, basis, precision, slack, 1.0)
     found = ascend(posterior_at, mean, covariance, basis, precision, slack, 0.0)
     return ascend(posterior_at, mean, covariance, basis, precision, slack, 1.0) if found.kept else found
 
@@ -129,16 +134,38 @@ def ascend(
             found = terms(posterior, centre, trial, kept)
             if found.likelihood >= known.likelihood - slack:
                 break
+        stuck = not part and found.likelihood < known.likelihood + precision
         mean, covariance, known = centre, trial, found
-        values = np.linalg.eigvalsh(covariance)
-        lost = not kept and bool(values[0] < FLOOR * values.mean())
+        # The mean's error, for one campaign: the spread of theta and what a campaign leaves open about it.
+        typical = len(known.pull) * np.diag(known.spread).mean()
+        lost = not kept and bool(np.linalg.eigvalsh(covariance)[0] < FLOOR * typical)
+        if stuck:
+            break
     information = scoring(known, basis)[1]
     # The mean is estimated too: that costs one campaign.
     error: Floats = np.asarray(np.linalg.pinv(information * (1 - 1 / len(known.pull)), hermitian=True), np.float64)
     variance = np.einsum("akk,ab,bkk->k", basis, error, basis)
     degrees = 2 * np.diag(covariance) ** 2 / np.maximum(variance, 1e-300)
     degrees = np.minimum(degrees, len(known.pull) * len(mean))
-    return Gauss(mean, covariance, known.spread, degrees, posterior, bool(kept) or lost, basis, error)
+    return Gauss(
+        mean,
+        covariance,
+        known.spread,
+        degrees,
+        mean_degrees(known, basis, error),
+        posterior,
+        bool(kept) or lost,
+        basis,
+        error,
+    )
+
+
+def mean_degrees(known: Known, basis: Floats, uncertainty: Floats) -> Floats:
+    """Degrees of freedom of the mean's errors (Satterthwaite): how sure C is, which depends on the covariance."""
+    follow = known.told @ known.spread
+    slopes = np.einsum("abc,ibk,ick->ak", basis, follow, follow, optimize=True)
+    variance = np.einsum("ak,ab,bk->k", slopes, uncertainty, slopes)
+    return np.asarray(2 * np.diag(known.spread) ** 2 / np.maximum(variance, 1e-300))
 
 
 def shrunk(covariance: Floats, change: Floats) -> Floats:
@@ -202,12 +229,14 @@ def estimates(gauss: Gauss, names: Sequence[str], confidence: float) -> tuple[Fi
     found = []
     tail = 0.5 + confidence / 2
     for place, name in enumerate(names):
-        mean, degrees = float(gauss.mean[place]), float(gauss.degrees[place])
-        reach = student_quantile(tail, max(round(degrees), 1)) * math.sqrt(gauss.error[place, place])
+        mean, degrees = float(gauss.mean[place]), float(gauss.mean_degrees[place])
+        reach = student_quantile(tail, round(min(max(degrees, 1), 1e6))) * math.sqrt(gauss.error[place, place])
         found.append(Fitted(f"mean[{name}]", mean, mean - reach, mean + reach))
     for place, name in enumerate(names):
         sd, degrees = math.sqrt(gauss.covariance[place, place]), float(gauss.degrees[place])
-        low, high = (sd * math.sqrt(degrees / chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
+        low, high = 0.0, math.inf
+        if degrees >= 1:  # with less, the logs say next to nothing about this number
+            low, high = (sd * math.sqrt(degrees / chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
         found.append(Fitted(f"sd[{name}]", sd, low, high))
     return tuple(found)
 
@@ -230,7 +259,7 @@ def correlation(gauss: Gauss, confidence: float) -> Fitted:
         return float((matrix / np.outer(sd, sd)).sum() - dims) / (dims * (dims - 1))
 
     middle = value(weights)
-    step = 1e-4 * float(np.abs(weights).max())
+    step = 1e-4 * float(np.diag(gauss.covariance).min())
     slopes = np.array(
         [(value(weights + step * unit) - value(weights - step * unit)) / (2 * step) for unit in np.eye(len(weights))]
     )

@@ -79,11 +79,14 @@ def linear_fit(sums: Sums, kind: str, names: tuple[str, ...], confidence: float)
     scale = np.maximum(np.diag(total) / sums.pulls.sum(), 1e-12)
     covariance = np.diag(0.3 * noise**2 / scale / dims)
     basis = shapes(dims, kind)
-    for _ in range(100):
-        gauss = climb(lambda m, c, noise=noise: posterior_of(sums, noise, m, c), mean, covariance, basis)  # type: ignore[misc]
+    kept = False
+    for _ in range(40):
+        known = noise
+        gauss = climb(lambda m, c: posterior_of(sums, known, m, c), mean, covariance, basis, kept=kept)  # noqa: B023
+        kept = gauss.kept
         mean, covariance = gauss.mean, gauss.covariance
         before, noise = noise, better_noise(sums, mean, covariance, gauss.posterior)
-        if abs(noise / before - 1) < 1e-7:
+        if abs(noise / before - 1) < 1e-6:
             break
     return LinearFit(gauss, noise, (*estimates(gauss, names, confidence), _noise(sums, gauss, noise, confidence)))
 

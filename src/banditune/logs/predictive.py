@@ -14,7 +14,7 @@ from banditune.logs.record import Logs
 from banditune.results import Check, frozen
 
 REPLAYS = 999
-CELLS = 10_000
+CELLS = 5000
 """Of more cells than that, so many of whole campaigns are checked."""
 
 CHUNK = 2_000_000

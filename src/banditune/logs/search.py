@@ -130,6 +130,28 @@ def normal_quantile(level: float) -> float:
 
 
 def chi_square_quantile(level: float, degrees: float) -> float:
-    """A quantile of the chi-square distribution (Wilson and Hilferty): within 1% from 5 degrees on in the usual range."""
+    """A quantile of the chi-square distribution: by Wilson and Hilferty, for few degrees with Newton's steps after it."""
     part = 2 / (9 * degrees)
-    return float(degrees * max(1 - part + normal_quantile(level) * math.sqrt(part), 1e-3) ** 3)
+    found = degrees * max(1 - part + normal_quantile(level) * math.sqrt(part), 0.01) ** 3
+    if degrees > 60:
+        return float(found)
+    for _ in range(50):
+        below, density = _chi_square(found, degrees)
+        step = (below - level) / density
+        found = max(found - step, found / 2)
+        if abs(step) < 1e-10 * found:
+            break
+    return float(found)
+
+
+def _chi_square(x: float, degrees: float) -> tuple[float, float]:
+    """The share of the chi-square distribution below x, by its series, and its density."""
+    half, place = degrees / 2, x / 2
+    density = math.exp((half - 1) * math.log(place) - place - math.lgamma(half))
+    term = total = 1 / half
+    count = half
+    while term > 1e-16 * total:
+        count += 1
+        term *= place / count
+        total += term
+    return density * place * total, density / 2

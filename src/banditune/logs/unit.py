@@ -33,7 +33,10 @@ def concentration_fit(
     weight = (pulls - 1) * mean * (1 - mean) / (1 - 1 / ((value + 1) * pulls + 1e-9))
     tops, bottoms = np.bincount(groups, squares), np.bincount(groups, weight)
     # Leaving out a group changes a ratio of sums; of its logarithm, 1 / (v + 1), the jackknife is taken.
-    left = np.log((tops.sum() - tops) / (bottoms.sum() - bottoms))
+    rest, room = tops.sum() - tops, bottoms.sum() - bottoms
+    if (rest <= 1e-12 * tops.sum()).any() or (room <= 1e-12 * bottoms.sum()).any():
+        return value, Fitted("v", value, 0.0, math.inf)  # one group tells all: nobody knows how sure it is
+    left = np.log(rest / room)
     count = len(left)
     error = math.sqrt((count - 1) / count * float(((left - left.mean()) ** 2).sum()))
     reach = student_quantile(0.5 + confidence / 2, count - 1) * error

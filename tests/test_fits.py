@@ -1,0 +1,597 @@
+"""Fits of past logs: against oracles by SciPy and closed forms, at the edges, and on logs whose prior is known."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import banditune as bt
+from banditune.logs import predictive
+from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
+from banditune.logs.drafts import MODELS, Wish
+from banditune.logs.gaussian import Cells, Inside, normal_priors
+from banditune.logs.hierarchy import estimates, shapes
+from banditune.logs.linear import linear_fit, posterior_of, sums_of
+from banditune.logs.logistic import Sampler, logistic_fit, table_of
+from banditune.logs.search import brent, chi_square_quantile, crossing, peak
+from banditune.logs.unit import concentration, counted
+from banditune.results import Fit
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import recovery
+
+CUT = stats.chi2.ppf(0.95, 1)
+
+
+def cells(campaigns, arms):
+    return np.repeat(np.arange(campaigns), arms), np.tile(np.arange(arms), campaigns)
+
+
+def binary_logs(seed=1, campaigns=20, arms=4, steps=40, prior=(2, 5)):
+    rng = np.random.default_rng(seed)
+    campaign, arm = cells(campaigns, arms)
+    pulls = rng.integers(2, steps, campaigns * arms)
+    return bt.logs_of(campaign, arm, pulls, rng.binomial(pulls, rng.beta(*prior, len(pulls))))
+
+
+def real_logs(means, noise=0.5, steps=20, seed=2, **more):
+    rng = np.random.default_rng(seed)
+    campaigns, arms = means.shape
+    campaign, arm = cells(campaigns, arms)
+    pulls = rng.integers(2, steps, means.size)
+    total = pulls * rng.normal(means.ravel(), noise / np.sqrt(pulls))
+    return bt.logs_of(campaign, arm, pulls, total, noise**2 * rng.chisquare(pulls - 1), rewards="real", **more)
+
+
+def together(seed=3, campaigns=40, arms=5):
+    """Arms of a campaign rise and fall together."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(-1, 0.8, (campaigns, 1)) + rng.normal(0, 0.3, (campaigns, arms))
+    campaign, arm = cells(campaigns, arms)
+    pulls = np.full(logits.size, 200)
+    return bt.logs_of(campaign, arm, pulls, rng.binomial(pulls, 1 / (1 + np.exp(-logits.ravel()))))
+
+
+# Searches
+
+
+def test_a_peak_is_found_inside_and_at_the_ends():
+    assert peak(lambda x: -((x - 3.2) ** 2), 0.0, 0.1, -100, 100) == pytest.approx(3.2, abs=1e-5)
+    assert peak(lambda x: -(abs(x - 3.2) ** 1.5), 50.0, 0.1, -100, 100) == pytest.approx(3.2, abs=1e-4)
+    assert peak(lambda x: x, 0.0, 0.1, -1, 1) == 1
+    assert peak(lambda x: -x, 0.0, 0.1, -1, 1) == -1
+    assert brent(math.sin, 0.0, 1.0, 3.0, math.sin(1.0), 1e-7) == pytest.approx(math.pi / 2, abs=1e-6)
+
+
+def test_a_crossing_is_found_or_there_is_none():
+    assert crossing(lambda x: x**3 - 8, 0.0, 0.1, 100.0) == pytest.approx(2, rel=1e-3)
+    assert crossing(lambda x: -1 - x, 0.0, 0.1, -50.0) == pytest.approx(-1, rel=1e-3)
+    assert crossing(lambda x: -1.0, 0.0, 0.1, 5.0) is None
+
+
+@pytest.mark.parametrize("degrees", [1.5, 5, 20, 300])
+def test_chi_square_quantiles_are_close(degrees):
+    for level in (0.025, 0.5, 0.975):
+        assert chi_square_quantile(level, degrees) == pytest.approx(stats.chi2.ppf(level, degrees), rel=2e-3)
+
+
+# Beta-binomial
+
+
+@pytest.mark.parametrize("x", [1e-6, 0.3, 7.0, 25.0, 1e5])
+def test_the_log_of_a_rising_product_is_a_sum_of_logs(x):
+    steps = np.array([0.0, 1.0, 2.0, 17.0, 400.0])
+    expected = [math.fsum(math.log(x + k) for k in range(int(n))) for n in steps]
+    assert log_rise(x, steps) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_the_likelihood_is_that_of_the_beta_binomial_distribution():
+    logs = binary_logs()
+    counts = Counts(logs.total, logs.pulls - logs.total)
+    for a, b in ((0.5, 2.0), (30.0, 70.0)):
+        expected = stats.betabinom.logpmf(logs.total, logs.pulls, a, b).sum()
+        base = stats.betabinom.logpmf(logs.total, logs.pulls, 1, 1).sum()
+        assert counts.likelihood(a, b) - counts.likelihood(1, 1) == pytest.approx(expected - base, abs=1e-8)
+
+
+def test_beta_estimates_and_intervals_are_those_of_scipy():
+    logs = binary_logs()
+
+    def likelihood(a, b):
+        return stats.betabinom.logpmf(logs.total, logs.pulls, a, b).sum()
+
+    best = optimize.minimize(lambda x: -likelihood(*np.exp(x)), (0, 0), method="Nelder-Mead", options={"fatol": 1e-10})
+    found = {e.name: e for e in beta_prior(logs.total, logs.pulls - logs.total, 0.95).estimates}
+    a, b = np.exp(best.x)
+    assert (found["a"].value, found["b"].value) == pytest.approx((a, b), rel=1e-3)
+    assert found["mean"].value == pytest.approx(a / (a + b), rel=1e-3)
+    assert found["sd"].value == pytest.approx(stats.beta.std(a, b), rel=1e-3)
+
+    def profiles(value):
+        """Twice the fall of the likelihood, at its highest under the constraint, for each number of interest."""
+        yield "a", lambda x: likelihood(value, math.exp(x)), math.log(b)
+        yield "b", lambda x: likelihood(math.exp(x), value), math.log(a)
+        yield "mean", lambda x: likelihood(value * math.exp(x), (1 - value) * math.exp(x)), math.log(a + b)
+
+        def with_sd(x):
+            mean = 1 / (1 + math.exp(-x))
+            total = mean * (1 - mean) / value**2 - 1
+            return likelihood(mean * total, (1 - mean) * total) if total > 0 else -1e9
+
+        yield "sd", with_sd, math.log(a / b)
+
+    for name, estimate in found.items():
+        for end in (estimate.low, estimate.high):
+            profile, start = next((f, s) for key, f, s in profiles(end) if key == name)
+            top = -optimize.minimize_scalar(lambda x, f=profile: -f(x), (start, start + 0.1)).fun
+            assert 2 * (-best.fun - top) == pytest.approx(CUT, rel=2e-3), name
+
+
+def test_a_hundred_thousand_cells_are_fitted_in_a_second():
+    import time
+
+    rng = np.random.default_rng(0)
+    pulls = rng.integers(1, 500, 100_000)
+    wins = rng.binomial(pulls, rng.beta(2, 30, len(pulls))).astype(float)
+    begun = time.process_time()
+    found = beta_prior(wins, pulls - wins, 0.95)
+    assert time.process_time() - begun < 3  # a second where nothing else runs
+    assert (found.a, found.b) == pytest.approx((2, 30), rel=0.03)
+
+
+def test_without_spread_beyond_chance_the_upper_end_is_infinite_and_the_problem_has_what_logs_allow():
+    pulls = np.full(12, 50)
+    found = bt.fit(bt.logs_of(*cells(3, 4), pulls, np.full(12, 10)))
+    assert found["a"].value == math.inf
+    assert found["a"].high == math.inf
+    assert found["sd"].value == 0
+    assert found["sd"].low == 0
+    ((a, b),) = found.problem.prior
+    assert 0 < a < b < math.inf
+    assert stats.beta.std(a, b) == pytest.approx(found["sd"].high, rel=0.1)
+    assert any("no spread" in note for note in found.notes)
+    assert bt.from_json(found.to_json()) == found
+
+
+def test_arms_that_always_or_never_pay_are_fitted():
+    found = bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 30), np.tile([30, 0, 0], 4)))
+    assert found["sd"].value == pytest.approx(math.sqrt(2 / 9), rel=0.02)
+
+
+@pytest.mark.parametrize("total", [0, 30])
+def test_logs_that_always_pay_the_same_are_refused_in_words(total):
+    with pytest.raises(bt.BadRequest, match="some rewards must be 0 and some 1"):
+        bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 30), np.full(12, total)))
+
+
+def test_logs_that_cannot_tell_a_prior_are_refused_in_words():
+    with pytest.raises(bt.BadRequest, match="two arms or more"):
+        bt.fit(bt.logs_of([0], [0], [10], [3]), arms=2)
+    with pytest.raises(bt.BadRequest, match="pulled twice"):
+        bt.fit(bt.logs_of(*cells(4, 3), np.ones(12, int), np.tile([1, 0, 0], 4)))
+    with pytest.raises(bt.BadRequest, match="say how many"):
+        bt.fit(bt.logs_of([0, 1], [0, 0], [10, 10], [3, 5]))
+
+
+def test_arms_have_priors_of_their_own_and_lonely_arms_the_common_one():
+    logs = binary_logs(arms=3)
+    lonely = bt.logs_of(
+        [*logs.campaign, 0], [*(f"arm {k}" for k in logs.arm), "new"], [*logs.pulls, 9], [*logs.total, 4]
+    )
+    found = bt.fit(lonely, per_arm=True)
+    assert found.arms == 4
+    assert found.problem.names == ("arm 0", "arm 1", "arm 2", "new")
+    mine = logs.arm == 1
+    own = beta_prior(logs.total[mine], (logs.pulls - logs.total)[mine], 0.95)
+    assert found.problem.prior[1] == pytest.approx((own.a, own.b), rel=1e-6)
+    assert found.problem.prior[3] == pytest.approx(bt.fit(lonely, arms=3).problem.prior[0])
+    assert any("1 arms (new)" in note for note in found.notes)
+
+
+# Gaussian
+
+
+def test_balanced_cells_have_closed_forms():
+    rng = np.random.default_rng(4)
+    means, pulls = rng.normal(2, 0.7, 30) + rng.normal(0, 1.5 / 3, 30), np.full(30, 9.0)
+    squares, degrees = 1.5**2 * 240.0, 240.0
+    found = {e.name: e for e in normal_priors([Cells(means, pulls)], Inside(squares, degrees), 0.95, [""]).estimates}
+    noise2 = squares / degrees
+    between = means.var(ddof=1)
+    assert found["noise"].value == pytest.approx(math.sqrt(noise2), rel=1e-5)
+    assert found["sd"].value == pytest.approx(math.sqrt(between - noise2 / 9), rel=1e-4)
+    reach = stats.t.ppf(0.975, 29) * math.sqrt(between / 30)
+    assert (found["mean"].low, found["mean"].high) == pytest.approx(
+        (means.mean() - reach, means.mean() + reach), rel=1e-4
+    )
+
+
+def test_gaussian_estimates_are_those_of_the_restricted_likelihood_of_all_rewards():
+    rng = np.random.default_rng(5)
+    counts = np.array([2, 3, 5, 8, 2, 4])
+    group = np.repeat(np.arange(6), counts)
+    rewards = rng.normal(1, 1, 6)[group] + rng.normal(0, 0.8, len(group))
+    ones = np.ones(len(group))
+
+    def likelihood(log_sd, log_noise):
+        cover = math.exp(2 * log_noise) * np.eye(len(group)) + math.exp(2 * log_sd) * (group[:, None] == group)
+        inverse = np.linalg.inv(cover)
+        weight = ones @ inverse @ ones
+        away = rewards - (ones @ inverse @ rewards) / weight
+        return -0.5 * (np.linalg.slogdet(cover)[1] + math.log(weight) + away @ inverse @ away)
+
+    best = optimize.minimize(lambda x: -likelihood(*x), (0, 0), method="Nelder-Mead", options={"fatol": 1e-11})
+    mean = np.bincount(group, rewards) / counts
+    squares = float(((rewards - mean[group]) ** 2).sum())
+    made = normal_priors([Cells(mean, counts.astype(float))], Inside(squares, len(group) - 6.0), 0.95, [""])
+    found = {e.name: e for e in made.estimates}
+    assert (found["sd"].value, found["noise"].value) == pytest.approx(np.exp(best.x), rel=1e-3)
+    for end in (found["sd"].low, found["sd"].high):
+        top = -optimize.minimize_scalar(lambda x, s=end: -likelihood(math.log(s), x), (best.x[1], best.x[1] + 0.1)).fun
+        assert 2 * (-best.fun - top) == pytest.approx(CUT, rel=2e-3)
+    for end in (found["noise"].low, found["noise"].high):
+        top = -optimize.minimize_scalar(lambda x, s=end: -likelihood(x, math.log(s)), (best.x[0], best.x[0] + 0.1)).fun
+        assert 2 * (-best.fun - top) == pytest.approx(CUT, rel=2e-3)
+
+
+def test_arms_that_are_all_alike_have_an_sd_of_0_and_a_problem_all_the_same():
+    found = bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), np.full(12, 9.0), rewards="real"))
+    assert found["sd"].value == 0
+    assert found["sd"].low == 0
+    assert found.problem.prior[0][1] == pytest.approx(found["sd"].high)
+    with pytest.raises(bt.BadRequest, match="squares"):
+        bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), rewards="real"))
+
+
+# Linear and logistic
+
+
+def linear_logs(campaigns=12, seed=6):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(6, 2)) * [1.0, 3.0]
+    theta = rng.multivariate_normal([1.0, -0.5], [[0.5, 0.1], [0.1, 0.2]], campaigns)
+    arm = cells(campaigns, 6)[1]
+    return real_logs(theta @ features.T, steps=8, features=features[arm], feature_names=("price", "size"))
+
+
+def test_linear_estimates_are_those_of_the_restricted_likelihood_of_cell_means():
+    logs = linear_logs()
+
+    def likelihood(x):
+        root = np.array([[math.exp(x[0]), 0.0], [x[1], math.exp(x[2])]])
+        noise = math.exp(x[3])
+        total, weight, product = 0.0, np.zeros((2, 2)), np.zeros(2)
+        parts = []
+        for campaign in range(12):
+            mine = logs.campaign == campaign
+            rows, means = logs.features[mine], logs.mean[mine]
+            cover = np.diag(noise**2 / logs.pulls[mine]) + rows @ root @ root.T @ rows.T
+            inverse = np.linalg.inv(cover)
+            weight += rows.T @ inverse @ rows
+            product += rows.T @ inverse @ means
+            total += np.linalg.slogdet(cover)[1]
+            parts.append((rows, means, inverse))
+        mean = np.linalg.solve(weight, product)
+        for rows, means, inverse in parts:
+            away = means - rows @ mean
+            total += away @ inverse @ away
+        degrees = logs.pulls.sum() - len(logs.pulls)
+        total += np.linalg.slogdet(weight)[1] + 2 * degrees * math.log(noise) + logs.squares.sum() / noise**2
+        return total, mean, root @ root.T, noise
+
+    options = {"fatol": 1e-9, "xatol": 1e-6, "maxiter": 4000, "maxfev": 4000}
+    best = optimize.minimize(lambda x: likelihood(x)[0], (0, 0, 0, 0), method="Nelder-Mead", options=options)
+    _, mean, covariance, noise = likelihood(best.x)
+    found = bt.fit(logs)
+    assert found.model == "linear"
+    assert found.problem.prior[0] == pytest.approx(tuple(mean), rel=1e-3)
+    assert np.array(found.problem.prior[1]) == pytest.approx(covariance, rel=2e-3, abs=1e-4)
+    assert found["noise"].value == pytest.approx(noise, rel=1e-4)
+    assert found["sd[size]"].value == pytest.approx(math.sqrt(covariance[1, 1]), rel=1e-3)
+    assert np.array_equal(found.problem.features, logs.features[:6])
+
+
+def test_posteriors_hold_where_a_campaign_saw_one_arm():
+    logs = bt.logs_of([0, 1], [0, 1], [5, 4], [3.0, 2.0], [1.0, 1.0], rewards="real", features=[(1, 2), (0, 1)])
+    mean, covariance = np.array([0.5, 0.1]), np.array([[1.0, 0.3], [0.3, 2.0]])
+    found = posterior_of(sums_of(logs, logs.features), 0.7, mean, covariance)
+    for place in range(2):
+        row = logs.features[place]
+        spread = 0.49 / logs.pulls[place] + row @ covariance @ row
+        gain = covariance @ row / spread
+        assert found.means[place] == pytest.approx(mean + gain * (logs.mean[place] - row @ mean))
+        assert found.covariances[place] == pytest.approx(covariance - np.outer(gain, row @ covariance))
+
+
+def test_few_campaigns_have_a_diagonal_covariance_and_very_few_none():
+    found = bt.fit(linear_logs(3))
+    assert np.array(found.problem.prior[1])[0, 1] == 0
+    assert any("too few for a full covariance" in note for note in found.notes)
+    with pytest.raises(bt.BadRequest, match="3 campaigns or more"):
+        bt.fit(linear_logs(2))
+
+
+def test_features_that_follow_from_each_other_are_refused():
+    logs = linear_logs()
+    twice = bt.logs_of(
+        logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares, rewards="real",
+        features=np.column_stack([logs.features, logs.features.sum(axis=1)]),
+    )  # fmt: skip
+    with pytest.raises(bt.BadRequest, match="follow from each other"):
+        bt.fit(twice)
+    with pytest.raises(bt.BadRequest, match="must have features"):
+        bt.fit(binary_logs(), "logistic")
+
+
+def test_features_that_differ_between_campaigns_are_drawn():
+    rng = np.random.default_rng(7)
+    features = np.column_stack([np.ones(60), rng.normal(2, 0.5, 60)])
+    theta = rng.normal(0.5, 0.4, (12, 2))
+    means = (features * np.repeat(theta, 5, axis=0)).sum(axis=1).reshape(12, 5)
+    found = bt.fit(real_logs(means, features=features))
+    assert found.problem.features is None
+    assert found.problem.feature_prior[0] == pytest.approx((1, features[:, 1].mean()))
+    drawn = found.problem.sample(5000, np.random.default_rng(0)).features
+    assert abs(drawn[..., 1].mean() - features[:, 1].mean()) < 4 * 0.5 / math.sqrt(25_000)
+
+
+def logistic_logs(campaigns=12, seed=8, dims=1):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(4, dims))
+    theta = rng.normal(0.7, 0.6, (campaigns, dims))
+    arm = cells(campaigns, 4)[1]
+    pulls = rng.integers(2, 12, campaigns * 4)
+    wins = rng.binomial(pulls, 1 / (1 + np.exp(-(theta @ features.T).ravel())))
+    return bt.logs_of(cells(campaigns, 4)[0], arm, pulls, wins, features=features[arm])
+
+
+def test_logistic_posteriors_are_those_of_an_integral():
+    logs = logistic_logs()
+    table = table_of(logs, logs.features)
+    mean, covariance = np.array([0.3]), np.array([[0.8]])
+    found = Sampler(table, np.zeros(1))(mean, covariance)
+    grid = np.linspace(-8, 8, 4001)
+    total = 0.0
+    for campaign in range(12):
+        scores = table.features[campaign, :, 0, None] * grid
+        logs_at = (table.successes[campaign, :, None] * scores).sum(0)
+        logs_at -= (table.pulls[campaign, :, None] * np.logaddexp(0, scores)).sum(0)
+        weight = np.exp(logs_at + stats.norm.logpdf(grid, 0.3, math.sqrt(0.8)))
+        mass = np.trapezoid(weight, grid)
+        middle = np.trapezoid(weight * grid, grid) / mass
+        spread = np.trapezoid(weight * (grid - middle) ** 2, grid) / mass
+        total += math.log(mass)
+        # Four standard errors of 512 plain draws; what is nearly normal is known better.
+        assert found.means[campaign, 0] == pytest.approx(middle, abs=4 * math.sqrt(spread / 512))
+        assert found.covariances[campaign, 0, 0] == pytest.approx(spread, rel=4 * math.sqrt(2 / 512))
+    assert found.evidence == pytest.approx(total, abs=0.05)
+
+
+def test_logistic_estimates_are_those_of_the_integrated_likelihood():
+    logs = logistic_logs(campaigns=40)
+    table = table_of(logs, logs.features)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+
+    def likelihood(mean, sd):
+        scores = table.features[:, :, 0, None] * (mean + sd * nodes)
+        found = (table.successes[:, :, None] * scores - table.pulls[:, :, None] * np.logaddexp(0, scores)).sum(axis=1)
+        return np.log(np.exp(found) @ weights).sum()
+
+    def restricted(sd):
+        """The mean is integrated out, too, numerically."""
+        means = np.linspace(-1, 2.5, 141)
+        logs_at = np.array([likelihood(mean, sd) for mean in means])
+        return math.log(np.exp(logs_at - logs_at.max()).sum()) + logs_at.max()
+
+    best = optimize.minimize_scalar(lambda sd: -restricted(sd), bounds=(0.05, 2), method="bounded").x
+    mean = optimize.minimize_scalar(lambda mean: -likelihood(mean, best), bounds=(-1, 2.5), method="bounded").x
+    gauss, share = logistic_fit(table, "full")
+    assert share > 0.5
+    assert math.sqrt(gauss.covariance[0, 0]) == pytest.approx(best, rel=0.01)
+    assert gauss.mean[0] == pytest.approx(mean, abs=0.01)
+
+
+def test_covariances_are_of_the_kind_that_was_asked_for():
+    logs = together(arms=4)
+    table = table_of(logs, np.eye(4)[logs.arm])
+    alike = logistic_fit(table, "alike")[0].covariance
+    assert np.ptp(np.diag(alike)) == pytest.approx(0, abs=1e-12)
+    assert np.ptp(alike[np.triu_indices(4, 1)]) == pytest.approx(0, abs=1e-12)
+    assert [len(shapes(5, kind)) for kind in ("full", "diagonal", "alike")] == [15, 5, 2]
+
+
+def test_a_direction_without_spread_keeps_a_little():
+    rng = np.random.default_rng(9)
+    features = rng.normal(size=(6, 2))
+    theta = np.column_stack([rng.normal(0, 1, 15), np.full(15, 0.5)])
+    logs = real_logs(theta @ features.T, steps=4, features=features[cells(15, 6)[1]])
+    fitted = linear_fit(sums_of(logs, logs.features), "diagonal", ("x", "y"), 0.95)
+    found = {e.name: e for e in estimates(fitted.gauss, ("x", "y"), 0.95)}
+    assert fitted.gauss.kept
+    assert 0 < found["sd[y]"].value < 0.3
+    assert bt.fit(logs).problem.prior[1][1][1] > 0
+
+
+# Rewards in [0, 1]
+
+
+def test_the_concentration_of_beta_rewards_is_found():
+    rng = np.random.default_rng(10)
+    means = rng.beta(2, 3, 4000)
+    rewards = rng.beta(4 * means, 4 * (1 - means), (5, 4000))
+    squares = ((rewards - rewards.mean(axis=0)) ** 2).sum(axis=0)
+    assert concentration(np.full(4000, 5.0), rewards.mean(axis=0), squares) == pytest.approx(4, abs=0.15)
+    wins, losses = counted(np.array([10.0]), np.array([0.123456]), 4.0)
+    assert (wins[0], losses[0]) == pytest.approx((6.173, 43.83))
+
+
+def test_unit_rewards_are_fitted_by_beta_rewards():
+    logs = recovery.unit(np.random.default_rng(11))
+    found = bt.fit(logs)
+    assert found.model == "beta"
+    assert isinstance(found.problem, bt.BetaRewards)
+    assert not any(check.fails for check in found.checks)
+    with pytest.raises(bt.BadRequest, match="beta-binomial"):
+        bt.fit(binary_logs(), "beta")
+
+
+# Campaigns drawn again
+
+
+def test_campaigns_keep_what_arms_have_in_common():
+    logs = together()
+    found = bt.fit(logs, "campaigns")
+    means = found.problem.sample(20_000, np.random.default_rng(0)).means
+    inside = means.std(axis=1, ddof=1)
+    raw = np.array([logs.mean[logs.campaign == c].std(ddof=1) for c in range(40)])
+    # The raw spread within campaigns holds the noise of 200 pulls; the posterior's does not.
+    noise = (logs.mean * (1 - logs.mean) / 200).mean()
+    assert (inside**2).mean() == pytest.approx((raw**2).mean() - noise, rel=0.25)
+    assert means.mean(axis=1).std() == pytest.approx(np.bincount(logs.campaign, logs.mean).std() / 5, rel=0.1)
+    assert not any(check.fails for check in found.checks)
+    independent = bt.fit(logs)
+    assert any("rise and fall together" in note and "campaigns" in note for note in independent.notes)
+
+
+def test_campaigns_with_more_arms_give_some_of_them_in_their_order():
+    rows = [[(1e9 * k, 1e9 * (10 - k)) for k in (1, 2, 3, 4)], [(7e9, 3e9), (8e9, 2e9)]]
+    problem = bt.Campaigns(rows)
+    assert problem.arms == 2
+    means = np.round(problem.sample(4000, np.random.default_rng(0)).means, 2)
+    assert (means[:, 0] < means[:, 1]).all()
+    pairs, counts = np.unique(means[means[:, 0] < 0.5], axis=0, return_counts=True)
+    assert len(pairs) == 6
+    assert stats.chisquare(counts).pvalue > 1e-4
+    assert abs((means[:, 0] == 0.7).mean() - 0.5) < 4 * 0.5 / math.sqrt(4000)
+    real = bt.Campaigns([[(1, 0.1), (2, 0.1)]], rewards="real", noise=0.5)
+    assert bt.simulate(bt.UCB1(noise=0.5), real, [0.3], horizon=30, runs=4).shape == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"posteriors": []}, "a row of pairs"),
+        ({"posteriors": [[(1, 2), (3, -4)]]}, "a > 0 and b > 0"),
+        ({"posteriors": [[(1, 2), (3, 0)]], "rewards": "real"}, "sd > 0"),
+        ({"posteriors": [[(1, 2), (3, 4)]], "rewards": "unit"}, "binary"),
+        ({"posteriors": [[(1, 2), (3, 4)]], "arms": 3}, "arms <= 2"),
+        ({"posteriors": [[(1, 2, 3)]]}, "pairs of finite numbers"),
+    ],
+)
+def test_campaigns_that_cannot_be_are_refused(options, message):
+    with pytest.raises(bt.BadRequest, match=message):
+        bt.Campaigns(**options)
+
+
+# The front
+
+
+@pytest.fixture(scope="module")
+def fits():
+    found = [bt.fit(together(arms=3), model) for model in ("auto", "correlated", "campaigns")]
+    real = real_logs(np.random.default_rng(1).normal(size=(5, 3)))
+    return [*found, bt.fit(real), bt.fit(real, "campaigns"), bt.fit(linear_logs()), bt.fit(logistic_logs())]
+
+
+def test_every_fit_goes_to_json_and_back_and_gives_its_problem(fits, tmp_path):
+    for found in fits:
+        assert bt.from_json(found.to_json()) == found
+        problem = bt.from_json(found.to_json()).problem
+        assert problem == found.problem
+        assert problem.arms == found.arms
+        found.save(tmp_path / "fit.json")
+        assert isinstance(bt.load(tmp_path / "fit.json"), Fit)
+
+
+def test_every_fit_is_told_drawn_and_reported(fits, tmp_path):
+    for found in fits:
+        words = repr(found)
+        assert found.model in words
+        assert "replayed" in words
+        page = found.report(tmp_path / "fit.html")
+        assert found.estimates[0].name in page.read_text()
+    found.plot(tmp_path / "fit.png")
+    assert (tmp_path / "fit.png").stat().st_size > 5000
+
+
+def test_arms_and_horizon_come_from_the_logs_or_are_told():
+    logs = bt.logs_of([0, 0, 0, 1, 1], "abcab", [10, 20, 30, 40, 50], [1, 2, 9, 4, 25])
+    found = bt.fit(logs)
+    assert (found.arms, found.horizon, found.campaigns, found.decisions) == (2, 75, 2, 150)
+    assert any("2 to 3 arms" in note for note in found.notes)
+    assert any("60 to 90 decisions" in note for note in found.notes)
+    told = bt.fit(logs, arms=7, horizon=500)
+    assert (told.problem.arms, told.horizon) == (7, 500)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "beta-binomia"}, "did you mean 'beta-binomial'"),
+        ({"model": "gaussian", "confidence": 1.5}, "confidence < 1"),
+        ({"model": "campaigns", "per_arm": True}, "per_arm"),
+        ({"arms": 1}, "arms >= 2"),
+        ({"horizon": 0}, "horizon >= 1"),
+        ({"model": "correlated", "arms": 9}, "leave it out"),
+        ({"model": "campaigns", "arms": 9}, "the most that a campaign had"),
+    ],
+)
+def test_wishes_that_cannot_be_are_refused(options, message):
+    with pytest.raises(bt.BadRequest, match=message):
+        bt.fit(binary_logs(), **options)
+    with pytest.raises(bt.BadRequest, match="past logs"):
+        bt.fit([1, 2])
+
+
+def test_checks_pass_on_logs_of_the_model_and_fail_on_others():
+    assert not any(check.fails for check in bt.fit(binary_logs(campaigns=30)).checks)
+    failed = {check.statistic for check in bt.fit(together()).checks if check.fails}
+    assert "arms rise and fall together" in failed
+    assert not any(check.fails for check in bt.fit(together(), "correlated").checks)
+    rng = np.random.default_rng(12)
+    ranked = real_logs(np.linspace(0, 2, 6) + rng.normal(0, 0.1, (20, 6)))
+    notes = bt.fit(ranked).notes
+    assert any("same name" in note and "per_arm=True" in note for note in notes)
+    assert not any("same name" in note for note in bt.fit(ranked, per_arm=True).notes)
+    curved = linear_logs()
+    bent = curved.total + curved.pulls * 1.5 * curved.features[:, 0] ** 2
+    unlike = bt.logs_of(
+        curved.campaign, curved.arm, curved.pulls, bent, curved.squares, rewards="real", features=curved.features
+    )
+    assert any("features do not explain" in note for note in bt.fit(unlike).notes)
+
+
+def test_many_cells_are_checked_by_some_campaigns(monkeypatch):
+    monkeypatch.setattr(predictive, "CELLS", 41)
+    assert "checks look at 10 of 20 campaigns, chosen at random" in bt.fit(binary_logs()).notes
+
+
+# Recovery
+
+
+@pytest.mark.parametrize("name", ["beta-binomial, rare", "gaussian, few", "linear", "linear, few"])
+def test_intervals_hold_the_truth_about_as_often_as_they_say(name):
+    repetitions = 15
+    for share in recovery.covered(name, repetitions, seed=3).values():
+        assert share >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / repetitions)
+
+
+def test_it_does_not_matter_who_chose_the_arms():
+    at_random = recovery.beta_binomial(np.random.default_rng(14))
+    by_thompson = recovery.beta_binomial_adaptive(np.random.default_rng(14))
+    assert by_thompson.pulls.max() > 5 * at_random.pulls.max()
+    for logs in (at_random, by_thompson):
+        found = {e.name: e for e in MODELS["beta-binomial"](logs, Wish(False, 10, 0.9999)).estimates}
+        assert all(found[name].low <= value <= found[name].high for name, value in recovery.beta_truth(2, 5).items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(recovery.DESIGNS))
+def test_intervals_hold_the_truth_as_often_as_they_say(name):
+    for share in recovery.covered(name, 300, seed=4).values():
+        assert abs(share - 0.95) <= 4 * math.sqrt(0.95 * 0.05 / 300)
