@@ -415,3 +415,9 @@ class Forgetful(Policy):
 def test_what_cannot_be_deployed_is_refused_with_a_sentence(request_, said):
     with pytest.raises(bt.BadRequest, match=said):
         request_()
+
+
+def test_a_policy_that_knows_arms_by_number_is_deployed_from_a_problem_with_features():
+    problem = bt.Logistic(features=[[1.0, 0.0], [0.0, 1.0]], names=("left", "right"))
+    tuning = bt.tune(bt.UCB1(), problem, horizon=30, budget=20, validate=10)
+    assert tuning.policy().select_arm() == "left"

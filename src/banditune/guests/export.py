@@ -39,8 +39,7 @@ def log_of_the_step(horizon: int) -> str:
     return (
         f"Its width has the logarithm of the step, the tuned one that of the horizon, {horizon:,}: the two are the same at "
         f"the last step, and before that the other library's is narrower, {share:.0%} at step {early:,}. It explores less "
-        "at first, so this value is a little too small there. For the value that is best there, tune 'ucb1-step', which "
-        "has the same index."
+        "at first. For the value that is best there, tune 'ucb1-step', which has the same index."
     )
 
 

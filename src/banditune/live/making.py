@@ -73,13 +73,16 @@ def deploy_tuning(
     else:
         raise BadRequest(f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.")
     problem = tuning.setup.problem
+    found = policy_described(told, policy)
+    if features is None and found.needs_features:
+        features = problem.get("features")
     return deploy(
-        policy_described(told, policy),
+        found,
         dict(params),
         horizon=tuning.setup.horizon,
         arms=arms_in(problem) if features is None else None,
         names=names or list(problem.get("names") or ()) or None,
-        features=problem.get("features") if features is None else features,
+        features=features,
         seed=seed,
         pending=pending,
     )
