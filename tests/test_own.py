@@ -20,6 +20,7 @@ def python_blocks(text: str) -> list[str]:
 
 def test_every_python_example_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     blocks = python_blocks((ROOT / "README.md").read_text())
     assert len(blocks) >= 3
     scope: dict = {}
