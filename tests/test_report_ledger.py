@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.cli import app, books_in
+from banditune.cli import app
+from banditune.cli.look import books_in
 from banditune.report import books, points
 from banditune.report.markdown import markdown
 from banditune.report.page import page

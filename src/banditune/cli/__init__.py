@@ -1,0 +1,50 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import typer
+
+from banditune.cli.app import app
+from banditune.cli.attend import INTERRUPTED, complain, leave
+
+__all__ = ["app", "main"]
+
+for _commands in ("study", "logs", "live", "exact", "look", "paper"):  # in the order of the help
+    import_module(f"banditune.cli.{_commands}")
+
+
+def main() -> None:
+    """Run the command line: 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted."""
+    from banditune.contracts import BadRequest, Fault
+
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        leave(141)
+    except OSError as error:
+        complain(f"the output cannot be written: {error.strerror or error}.", 1)
+        leave(1)
+    except BadRequest as error:
+        code = complain(error, 2)
+    except Fault as error:
+        code = complain(error, 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        # A group without a command is no mistake: what it can do is the answer.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(error.format_message())
+            sys.exit(0)
+        code = complain(error.format_message(), 2)
+    if code == INTERRUPTED:
+        complain("interrupted.", INTERRUPTED)
+        leave(INTERRUPTED)
+    sys.exit(code or 0)

@@ -1,0 +1,157 @@
+"""Work with a progress bar; print and write what came out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+INTERRUPTED = 130
+
+
+def deliver(
+    work: Callable[[Any], Any],
+    *,
+    json: bool,
+    output: Path | None,
+    plot: Path | None = None,
+    quiet: bool = False,
+    ledger: Path | None = None,
+    told: Callable[[int, int], str] | None = None,
+    before: Sequence[str] = (),
+) -> Any:
+    """Do the work with a progress bar, then print and write what came out; `before` it what the work said meanwhile."""
+    from banditune.results import check_writable
+
+    for path in (output, plot):
+        if path is not None:
+            check_writable(path)
+            check_another(path, ledger)
+    if plot is not None:
+        from banditune.report.figures import check_format
+
+        check_format(plot)
+    result = attended(work, quiet=quiet, ledger=ledger, told=told or in_runs)
+    if output is not None:
+        result.save(output)
+    if json:
+        typer.echo(result.to_json())
+    elif not quiet:
+        from banditune.report.tables import text
+
+        for line in before:
+            typer.echo(line)
+        typer.echo(("\n" if before else "") + text(result))
+    if plot is not None:
+        result.plot(plot)
+    return result
+
+
+def check_another(path: Path, ledger: Path | None) -> None:
+    """A result must not be written over the ledger that it comes from."""
+    from banditune.contracts import BadRequest
+
+    if ledger is not None and path.resolve() == ledger.resolve():
+        raise BadRequest(f"the result must go to another file than the ledger, but got {str(path)!r} for both.")
+
+
+def in_runs(done: int, total: int) -> str:
+    """Progress, told in runs."""
+    return f"{done:,} of {total:,} runs"
+
+
+def attended(
+    work: Callable[[Any], Any],
+    *,
+    quiet: bool,
+    told: Callable[[int, int], str] = in_runs,
+    ledger: Path | None = None,
+) -> Any:
+    """Work in a second thread, so that this one can show progress and hear Ctrl-C even while code is compiled."""
+    import threading
+
+    outcome: dict[str, Any] = {}
+    bar = Bar(shown=not quiet and sys.stderr.isatty(), words=told)
+
+    def run() -> None:
+        try:
+            outcome["result"] = work(bar.told)
+        except BaseException as error:
+            outcome["error"] = error
+
+    worker = threading.Thread(target=run, daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(0.1)
+            bar.refresh()
+    except KeyboardInterrupt:
+        if ledger is None:
+            raise
+        bar.close()
+        kept = f"what was played is in {ledger}, and the same command goes on from there"
+        leave(complain(f"interrupted; {kept}.", INTERRUPTED))
+    finally:
+        bar.close()
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["result"]
+
+
+class Bar:
+    """A progress bar that appears only if the work takes more than a second."""
+
+    def __init__(self, *, shown: bool, words: Callable[[int, int], str] = in_runs) -> None:
+        self.shown, self.words = shown, words
+        self.done = 0
+        self.total = 0
+        self.waited = 0
+        self.live: Any = None
+
+    def told(self, done: int, total: int) -> None:
+        """Called from the working threads."""
+        self.done, self.total = done, total
+
+    def refresh(self) -> None:
+        """Called ten times a second."""
+        self.waited += 1
+        if not self.shown or self.waited < 8:
+            return
+        if self.live is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[runs]}"),
+                TimeRemainingColumn(),
+            )
+            self.live = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.live.start()
+            self.live.add_task("getting ready (code and tables are made once)", total=None, runs="")
+        if self.done or self.total:
+            told = self.words(self.done, self.total)
+            doing = "playing" if self.total else "reading"
+            self.live.update(0, description=doing, completed=self.done, total=self.total or None, runs=told)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.live is not None:
+            self.live.stop()
+
+
+def complain(error: object, code: int) -> int:
+    """One line on stderr."""
+    print(f"banditune: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+def leave(code: int) -> None:
+    """Leave at once, whatever threads are still doing."""
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,114 @@
+"""What is computed rather than simulated."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from banditune.cli.app import app
+from banditune.cli.attend import attended, deliver
+from banditune.cli.options import (
+    Arms,
+    Discount,
+    Horizon,
+    Json,
+    Left,
+    Means,
+    Names,
+    Output,
+    Policy,
+    Prior,
+    Problem,
+    Seed,
+)
+from banditune.cli.words import both_named, problem_named
+
+exact = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
+
+
+app.add_typer(exact, name="exact")
+
+
+@exact.command()
+def optimum(
+    problem: Problem,
+    horizon: Horizon,
+    arms: Arms = None,
+    prior: Prior = None,
+    means: Means = None,
+    names: Names = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """The best that any policy can do: two Bernoulli arms, or a mixture of a few instances."""
+    from banditune import study
+
+    made = problem_named(problem, arms=arms, prior=prior, means=means, names=names)
+    deliver(lambda told: study.optimum(made, horizon=horizon), json=json, output=output)
+
+
+@exact.command()
+def regret(
+    policy: Policy,
+    problem: Problem,
+    horizon: Horizon,
+    values: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them theory's.")
+    ] = None,
+    arms: Arms = None,
+    prior: Prior = None,
+    means: Means = None,
+    names: Names = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """The Bayes regret of a policy on a few arms that pay 0 or 1, to the last digit."""
+    from banditune import study
+    from banditune.shelf import parsed
+
+    played, made = both_named(policy, problem, arms=arms, prior=prior, means=means, names=names)
+    wanted = None if values is None else parsed(values)
+    deliver(lambda told: study.exact_regret(played, made, wanted, horizon=horizon), json=json, output=output)
+
+
+@exact.command()
+def bound(
+    problem: Problem,
+    horizon: Horizon,
+    arms: Arms = None,
+    prior: Prior = None,
+    names: Names = None,
+    runs: Annotated[int, typer.Option(help="Instances on which sampled bounds are computed.")] = 1000,
+    seed: Seed = 0,
+    confidence: Annotated[float, typer.Option(help="How sure the bound must be.")] = 0.95,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """What no policy can lose less than: Bernoulli or Gaussian arms, any number of them, any horizon."""
+    from banditune import study
+
+    made = problem_named(problem, arms=arms, prior=prior, names=names)
+
+    def work(told: Any) -> Any:
+        return study.lower_bound(made, horizon=horizon, runs=runs, seed=seed, confidence=confidence)
+
+    deliver(work, json=json, output=output)
+
+
+@exact.command()
+def gittins(
+    successes: Annotated[int, typer.Option(help="Pulls of the arm that paid 1.")] = 0,
+    failures: Annotated[int, typer.Option(help="Pulls of the arm that paid 0.")] = 0,
+    left: Left = None,
+    discount: Discount = None,
+    prior: Annotated[str, typer.Option(metavar="A,B", help="Beta prior of the mean reward.")] = "1,1",
+) -> None:
+    """The Gittins index of a Bernoulli arm: the price of a pull at which it just breaks even."""
+    from banditune.exact import gittins_index
+    from banditune.shelf import parsed
+
+    def work(told: Any) -> float:
+        return gittins_index(successes, failures, left=left, discount=discount, prior=parsed(prior))
+
+    typer.echo(f"{attended(work, quiet=False):.8f}")

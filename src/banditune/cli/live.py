@@ -1,0 +1,88 @@
+"""A policy at work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from banditune.cli.app import app
+from banditune.cli.attend import attended
+from banditune.cli.options import Again, Deployed, Features, Names, Pending, Saved, Seed, Target
+from banditune.cli.words import policy_named
+
+
+@app.command()
+def deploy(
+    result: Saved,
+    output: Target,
+    policy: Again = None,
+    names: Names = None,
+    features: Features = None,
+    seed: Seed = 0,
+    pending: Pending = "ignore",
+) -> None:
+    """Make the state of a policy at work out of a saved tuning."""
+    from banditune.live import deploy_tuning
+    from banditune.results import check_writable, load
+    from banditune.shelf import matrix_from
+
+    check_writable(output)
+
+    def work(told: Any) -> Any:
+        return deploy_tuning(
+            load(result),
+            policy_named(policy) if policy else None,
+            names=names.split(",") if names else None,
+            features=matrix_from(features) if features else None,
+            seed=seed,
+            pending=pending,
+        )
+
+    made = attended(work, quiet=False)
+    made.save(output)
+    typer.echo(repr(made))
+
+
+at_work = typer.Typer(
+    help="Work with a deployed policy, one process at a time.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+app.add_typer(at_work, name="live")
+
+
+@at_work.command()
+def select(state: Deployed, policy: Again = None) -> None:
+    """Select an arm, and print its name."""
+    found = at_work_in(state, policy)
+    arm = found.select_arm()
+    found.save(state)
+    typer.echo(arm)
+
+
+@at_work.command(context_settings={"ignore_unknown_options": True})
+def update(
+    state: Deployed,
+    arm: Annotated[str, typer.Argument(help="The arm's name.")],
+    reward: Annotated[float, typer.Argument(help="What it paid.")],
+    policy: Again = None,
+) -> None:
+    """Learn a reward."""
+    found = at_work_in(state, policy)
+    found.update(found.arm_called(arm), reward)
+    found.save(state)
+
+
+@at_work.command("show")
+def live_show(state: Deployed, policy: Again = None) -> None:
+    """What is known about each arm."""
+    typer.echo(repr(at_work_in(state, policy)))
+
+
+def at_work_in(state: Path, policy: str | None) -> Any:
+    """A deployed policy from its file."""
+    from banditune.live import Live
+
+    return attended(lambda told: Live.load(state, policy_named(policy) if policy else None), quiet=False)

@@ -1,0 +1,133 @@
+"""From past logs to what to expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from banditune.cli.app import app
+from banditune.cli.attend import deliver
+from banditune.cli.options import (
+    ArmColumn,
+    Arms,
+    Budget,
+    CampaignColumn,
+    Claimed,
+    Confidence,
+    FeatureColumns,
+    Jobs,
+    Json,
+    LeftOut,
+    LogFile,
+    Model,
+    Output,
+    PerArm,
+    Plot,
+    Policy,
+    PriorFile,
+    PropensityColumn,
+    PullsColumn,
+    Quiet,
+    RewardColumn,
+    SavedFit,
+    Seed,
+    SkipBad,
+    Steps,
+    SuccessesColumn,
+    Tuner,
+)
+from banditune.cli.words import policy_named, share_of, tuner_named
+
+
+@app.command()
+def fit(
+    logs: LogFile,
+    model: Model = "auto",
+    per_arm: PerArm = False,
+    campaign: CampaignColumn = None,
+    arm: ArmColumn = None,
+    reward: RewardColumn = None,
+    pulls: PullsColumn = None,
+    successes: SuccessesColumn = None,
+    propensity: PropensityColumn = None,
+    features: FeatureColumns = None,
+    rewards: Claimed = None,
+    skip_bad: SkipBad = False,
+    arms: Arms = None,
+    horizon: Steps = None,
+    confidence: Confidence = 0.95,
+    json: Json = False,
+    output: PriorFile = None,
+    save: SavedFit = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit what to expect to past logs, as a problem for the other commands."""
+    from banditune import logs as room
+    from banditune.results import check_writable
+
+    if output is not None:
+        check_writable(output)
+
+    def work(progress: Any) -> Any:
+        found = room.read_logs(
+            logs, campaign=campaign, arm=arm, reward=reward, pulls=pulls, successes=successes, propensity=propensity,
+            features=features, rewards=rewards, skip_bad=skip_bad, progress=lambda rows: progress(rows, 0),
+        )  # fmt: skip
+        said.extend(found.told)
+        return room.fit(found, model, per_arm=per_arm, arms=arms, horizon=horizon, confidence=confidence)
+
+    said: list[str] = []
+    result = deliver(work, json=json, output=save, plot=plot, quiet=quiet, told=rows_read, before=said)
+    if output is not None:
+        remarks = (
+            f"{result.model} fitted to {logs.name}: {result.decisions:,} decisions, {result.campaigns} campaigns",
+        )
+        room.write_prior(result.problem, output, result.horizon, (*remarks, *result.notes))
+
+
+@app.command()
+def backtest(
+    logs: LogFile,
+    policy: Policy,
+    model: Model = "auto",
+    per_arm: PerArm = False,
+    share: LeftOut = "50%",
+    campaign: CampaignColumn = None,
+    arm: ArmColumn = None,
+    reward: RewardColumn = None,
+    pulls: PullsColumn = None,
+    successes: SuccessesColumn = None,
+    propensity: PropensityColumn = None,
+    features: FeatureColumns = None,
+    rewards: Claimed = None,
+    skip_bad: SkipBad = False,
+    horizon: Steps = None,
+    tuner: Tuner = "two-part",
+    budget: Budget = 1000,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: Json = False,
+    output: Output = None,
+    quiet: Quiet = False,
+) -> None:
+    """Tune a policy on some past campaigns and judge it on the others."""
+    from banditune import logs as room
+
+    def work(progress: Any) -> Any:
+        found = room.read_logs(
+            logs, campaign=campaign, arm=arm, reward=reward, pulls=pulls, successes=successes, propensity=propensity,
+            features=features, rewards=rewards, skip_bad=skip_bad,
+        )  # fmt: skip
+        said.extend(found.told)
+        return room.backtest(
+            policy_named(policy), found, model, per_arm=per_arm, share=share_of(share), horizon=horizon,
+            tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
+        )  # fmt: skip
+
+    said: list[str] = []
+    deliver(work, json=json, output=output, quiet=quiet, before=said)
+
+
+def rows_read(done: int, total: int) -> str:
+    """How many rows were read."""
+    return f"{done:,} rows"

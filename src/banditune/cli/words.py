@@ -1,0 +1,73 @@
+"""Names and numbers on the command line become records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def share_of(text: str) -> float:
+    """2% or 0.02, as a number."""
+    from banditune.contracts import BadRequest
+
+    try:
+        return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise BadRequest(f"a share must be a number such as 2% or 0.02, but got {text!r}.") from None
+
+
+def policy_named(name: str, problem: Any = None) -> Any:
+    """A policy by its name on the shelf, or from a user's file; one that plays a table knows the problem's prior."""
+    from banditune.contracts import Policy as Kind
+    from banditune.exact import suited
+    from banditune.shelf import every_policy, pick
+
+    found = pick("policy", name, every_policy(), Kind)
+    return found if problem is None or ":" in name else suited(found, problem)
+
+
+def both_named(policy: str, problem: str, **options: Any) -> tuple[Any, Any]:
+    """A policy and a problem by their names."""
+    made = problem_named(problem, **options)
+    return policy_named(policy, made), made
+
+
+def expected(name: str, horizon: int | None, **options: Any) -> tuple[Any, int]:
+    """A problem by its name, and the horizon that was told or that stands in the problem's file."""
+    from banditune.contracts import BadRequest
+    from banditune.logs import read_prior
+
+    known = read_prior(name).horizon if horizon is None and name.endswith(".toml") else None
+    steps = known if horizon is None else horizon
+    if steps is None:
+        raise BadRequest("the number of steps in a run must be told; give it as --horizon.")
+    return problem_named(name, **options), steps
+
+
+def problem_named(name: str, **options: Any) -> Any:
+    """A problem by its name on the shelf, or from a user's file."""
+    from banditune.contracts import BadRequest
+    from banditune.contracts import Problem as Kind
+    from banditune.logs import read_prior
+    from banditune.problems import SHELF
+    from banditune.shelf import matrix_from, parsed, pick
+
+    if options.get("features"):
+        options["features"] = matrix_from(options["features"])
+    told = {key: parsed(value) if isinstance(value, str) else value for key, value in options.items()}
+    if options.get("names"):
+        told["names"] = options["names"].split(",")
+    told = {key: value for key, value in told.items() if value is not None}
+    if not name.endswith(".toml"):
+        return pick("problem", name, SHELF, Kind, told)
+    if told:
+        raise BadRequest(f"a problem from a file takes no --{next(iter(told))}; write it into {name}.")
+    return read_prior(name).problem
+
+
+def tuner_named(name: str) -> Any:
+    """A tuner by its name on the shelf, or from a user's file."""
+    from banditune.contracts import Tuner as Kind
+    from banditune.shelf import pick
+    from banditune.tuners import SHELF
+
+    return pick("tuner", name, SHELF, Kind)
