@@ -28,8 +28,8 @@ STREAM_VERSION = 1
 TASK = 1 << 22
 """Rounds in one piece, fewer where arms have features: short enough for a progress bar, long enough to hide its cost."""
 
-LARGEST_PIECE = 16 * BLOCK
-"""Runs in one piece, at most."""
+LARGEST_PIECE = 1 << 17
+"""Regrets in one piece, at most: a megabyte."""
 
 AHEAD = 4
 """Pieces in flight for each worker."""
@@ -332,7 +332,7 @@ class Pace:
 
     def stop(self, part: Part, first: int) -> int:
         """Where a piece that begins with run `first` ends."""
-        most = LARGEST_PIECE if self.cluster.seconds else BLOCK
+        most = max(BLOCK, LARGEST_PIECE // len(part.params) // part.out.shape[2]) if self.cluster.seconds else BLOCK
         fair = -(-len(part.runs) // self.share)
         size = max(1, min(most, int(self.rounds / max(1, len(part.params) * self.job.horizon)), fair))
         end = first + size
