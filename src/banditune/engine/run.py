@@ -228,6 +228,7 @@ def play_each(
             progress(sum(sizes))
         return [whole[row, part.start - first : part.stop - first] for row, part in enumerate(ranges)]
     params = read_only(params)
+    check_regrets(sum(sizes) * len(job.at or (0,)))
     parts = [
         Part(params[row : row + 1], row, part, results_array(1, len(part), len(job.at or (0,))))
         for row, part in enumerate(ranges)
@@ -386,9 +387,14 @@ COPIES = 3
 """A regret is held so many times at the peak: as it was played, rounded, and where it is wanted."""
 
 
+def check_regrets(count: int) -> None:
+    """Refuse more regrets than fit into memory."""
+    check_room(f"{count:,} regrets", 8.0 * COPIES * count, "ask for fewer runs or values")
+
+
 def results_array(*shape: int) -> Floats:
     """Room for the results, or a sentence."""
-    check_room(f"{math.prod(shape):,} regrets", 8.0 * COPIES * math.prod(shape), "ask for fewer runs or values")
+    check_regrets(math.prod(shape))
     return np.empty(shape)
 
 
