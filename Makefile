@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow gpu benchmark growth pools tuners soak clean
+.PHONY: demo test slow gpu benchmark growth pools tuners soak clean cluster audit
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -20,6 +20,13 @@ slow: .venv/tested
 
 gpu: .venv/tested
 	$(BIN)/python -m pytest -m gpu -rs --durations=10
+
+cluster: .venv/clustered
+	$(BIN)/python -m pytest -m cluster --durations=5
+
+audit: .venv/clustered
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --skip-editable
 
 benchmark: .venv/tested
 	$(BIN)/python benchmarks/throughput.py
@@ -48,6 +55,10 @@ tuners: pools
 .venv/tested: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
 	@touch .venv/installed $@
+
+.venv/clustered: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[cluster-test]"
+	@touch .venv/installed .venv/tested $@
 
 clean:
 	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

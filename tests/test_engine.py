@@ -415,7 +415,7 @@ def test_a_fault_can_be_repeated_from_what_it_says():
 
 
 def test_more_memory_than_there_is_is_refused_in_a_sentence():
-    with pytest.raises(bt.BadRequest, match="GiB of memory"):
+    with pytest.raises(bt.BadRequest, match="regrets must fit into memory"):
         bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), horizon=20, runs=2**40 - 1)
 
 

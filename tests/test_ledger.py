@@ -21,6 +21,7 @@ import pytest
 import banditune as bt
 from banditune import cli
 from banditune.contracts import Instances
+from banditune.engine.cluster import place_for
 from banditune.engine.run import BLOCK
 from banditune.study import accounts, identity, player
 from banditune.study.door import job_of
@@ -801,6 +802,6 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
 
 def test_a_job_keeps_its_key_within_a_study(book):
     job = job_of(bt.UCB1(), PROBLEM, horizon=100)
-    with player.Player(1, book) as one:
+    with player.Player(place_for(), book) as one:
         assert one._setup(job, None) is one._setup(job, None)
         assert one._setup(replace(job, seed=1), None) != one._setup(job, None)

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple, Self
 
 from banditune.contracts import Floats
 
+SHORTEST = 0.5
+"""Seconds that a piece should take at least where it travels."""
+
 PATIENCE = 60.0
 """Seconds to wait for workers before a complaint."""
 
@@ -57,13 +60,18 @@ class Work(ABC):
 class Cluster(ABC):
     """Somewhere to play: opened once, used for many jobs, closed."""
 
-    seconds: float = 0.5
-    """About how long a piece should take; 0 where handing one over costs nothing."""
+    rate: float = 200.0
+    """Pieces a second that can be handed out with ease."""
 
     @property
     @abstractmethod
     def workers(self) -> int:
         """Pieces that are played at once; it may change."""
+
+    @property
+    def seconds(self) -> float:
+        """About how long a piece should take; 0 where handing one over costs nothing."""
+        return max(SHORTEST, self.workers / self.rate)
 
     @abstractmethod
     def work(self, job: Any) -> Work:

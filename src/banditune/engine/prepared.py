@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from banditune.contracts import Fault, Floats, Instances, Integers
+from banditune.contracts import Fault, Floats, Instances, Integers, Problem
 from banditune.engine.bind import compile_for
+from banditune.engine.memory import SHARE, check_room, free_memory
 from banditune.engine.pieces import Piece, Played
 from banditune.engine.run import (
     BLOCK,
@@ -40,6 +41,7 @@ class Prepared:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.kernel, self.floats, self.integers = kernel_for(job)
+        check_instances(job.problem)
         self.at = np.array(job.at or (job.horizon,), np.int64)
         self.problem_options = read_only(job.problem.options())
         self.policy_options = numbers_of(job.policy.options(job.problem.arms, job.problem.dims, job.horizon))
@@ -94,6 +96,24 @@ class Prepared:
 def ready(job: Job) -> Any:
     """Who plays a job in this process."""
     return job.policy.player(job) if job.policy.plays_itself else Prepared(job)
+
+
+def check_instances(problem: Problem) -> None:
+    """Refuse instances of which a block does not fit into memory: as they are drawn, as they are played, and in between."""
+    large = 3 * 8.0 * BLOCK * problem.arms * (1 + problem.dims)
+    if large <= SHARE * free_memory():
+        return
+    given = getattr(problem, "features", None) is not None
+    size = 3 * 8.0 * BLOCK * problem.arms if given or _alike(problem) else large
+    check_room(f"{BLOCK} instances of the problem {problem.name!r}", size, "use fewer arms or features")
+
+
+def _alike(problem: Problem) -> bool:
+    """Whether all instances share their features; not looked at where two instances would take long."""
+    if problem.arms * problem.dims > 1e6:
+        return False
+    features = problem.sample(2, np.random.default_rng(0)).features
+    return features is None or np.ndim(features) == 2 or len(features) == 1
 
 
 _held = 0

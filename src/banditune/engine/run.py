@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ STREAM_VERSION = 1
 TASK = 1 << 22
 """Rounds in one piece, fewer where arms have features: short enough for a progress bar, long enough to hide its cost."""
 
-LARGEST_PIECE = 16 * BLOCK
-"""Runs in one piece, at most."""
+LARGEST_PIECE = 1 << 17
+"""Regrets in one piece, at most: a megabyte."""
 
 AHEAD = 4
 """Pieces in flight for each worker."""
@@ -228,6 +228,7 @@ def play_each(
             progress(sum(sizes))
         return [whole[row, part.start - first : part.stop - first] for row, part in enumerate(ranges)]
     params = read_only(params)
+    check_regrets(sum(sizes) * len(job.at or (0,)))
     parts = [
         Part(params[row : row + 1], row, part, results_array(1, len(part), len(job.at or (0,))))
         for row, part in enumerate(ranges)
@@ -263,26 +264,33 @@ def play_parts(
     pace = Pace(job, cluster, len(parts))
     left = pace.pieces(parts)
     flying: dict[int, Flight] = {}
+    troubles: dict[int, tuple[Flight, Floats]] = {}
     work = cluster.work(job)
     try:
         while True:
-            while len(flying) < AHEAD * cluster.workers and (flight := next(left, None)):
+            while not troubles and len(flying) < AHEAD * cluster.workers and (flight := next(left, None)):
                 flying[flight.ticket] = flight
                 work.submit(flight.ticket, flight.piece)
-            if not flying:
+            # Of several troubles the first in order is told, whichever was met first.
+            if not flying or (troubles and min(flying) > min(troubles)):
                 break
             ticket, outcome = work.result()
             if isinstance(outcome, Lost):
                 flying[ticket] = again(job, flying[ticket], outcome, work)
                 continue
-            part, runs = flying[ticket].part, flying.pop(ticket).piece.runs
-            check_trouble(job, part, runs, outcome.trouble)
+            flight = flying.pop(ticket)
+            if outcome.trouble[0]:
+                troubles[ticket] = flight, outcome.trouble
+                continue
+            part, runs = flight.part, flight.piece.runs
             part.out[:, runs.start - part.runs.start : runs.stop - part.runs.start] = outcome.regrets
             pace.learn(outcome)
             if progress:
                 progress(len(runs) * len(part.params))
             if done:
                 done(part, runs)
+        if troubles:
+            complain(job, *troubles[min(troubles)])
     finally:
         # After an error or Ctrl-C nobody wants the rest.
         work.stop()
@@ -332,7 +340,7 @@ class Pace:
 
     def stop(self, part: Part, first: int) -> int:
         """Where a piece that begins with run `first` ends."""
-        most = LARGEST_PIECE if self.cluster.seconds else BLOCK
+        most = max(BLOCK, LARGEST_PIECE // len(part.params) // part.out.shape[2]) if self.cluster.seconds else BLOCK
         fair = -(-len(part.runs) // self.share)
         size = max(1, min(most, int(self.rounds / max(1, len(part.params) * self.job.horizon)), fair))
         end = first + size
@@ -371,24 +379,29 @@ def cut(block: Instances, part: slice) -> tuple[Floats, Floats]:
     return block.means[part], block.features[part] if len(block.features) > 1 else block.features
 
 
-def check_trouble(job: Job, part: Part, within: range, trouble: Floats) -> None:
-    """Complain if a kernel had to stop."""
+def complain(job: Job, flight: Flight, trouble: Floats) -> NoReturn:
+    """Say why a kernel had to stop."""
+    part, within = flight.part, flight.piece.runs
     if trouble[0] == loop.BAD_REWARD_SOMEWHERE:
         # The plain loop knows the step; if it does not get there, say what is known.
         row, run = int(trouble[3]), within.start + int(trouble[4])
         plain = replace(job, shortcut=False)
         play(plain, part.params[row : row + 1], range(run, run + 1), first_row=part.first_row + row, jobs=1)
-    if trouble[0]:
-        raise Fault(complaint(job, part.params, within, trouble))
+    raise Fault(complaint(job, part.params, within, trouble))
 
 
 COPIES = 3
 """A regret is held so many times at the peak: as it was played, rounded, and where it is wanted."""
 
 
+def check_regrets(count: int) -> None:
+    """Refuse more regrets than fit into memory."""
+    check_room(f"{count:,} regrets", 8.0 * COPIES * count, "ask for fewer runs or values")
+
+
 def results_array(*shape: int) -> Floats:
     """Room for the results, or a sentence."""
-    check_room(f"{math.prod(shape):,} regrets", 8.0 * COPIES * math.prod(shape), "ask for fewer runs or values")
+    check_regrets(math.prod(shape))
     return np.empty(shape)
 
 

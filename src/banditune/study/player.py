@@ -17,7 +17,18 @@ from banditune.contracts import BadRequest, Fault, Floats
 from banditune.engine.cluster import Place
 from banditune.engine.pieces import Cluster
 from banditune.engine.prepared import one_blas_thread
-from banditune.engine.run import BLOCK, Job, Part, by_block, play, play_each, play_parts, read_only, results_array
+from banditune.engine.run import (
+    BLOCK,
+    Job,
+    Part,
+    by_block,
+    check_regrets,
+    play,
+    play_each,
+    play_parts,
+    read_only,
+    results_array,
+)
 from banditune.study.door import setup_of
 from banditune.study.identity import canonical, identity, kind_of
 from banditune.study.ledger import Block, Ledger, Series, Setup, Singles
@@ -97,6 +108,7 @@ class Player:
             each = play_each(job, params, sizes, first, cluster=self.cluster, progress=progress)
             return [rounded(job, row) for row in each]
         params = read_only(params)
+        check_regrets(int(sum(sizes)) * len(job.at or (0,)))
         ranges = [range(a, b) for a, b in pairwise(accumulate(map(int, sizes), initial=first))]
         outs = [results_array(len(runs), len(job.at or (0,))) for runs in ranges]
         asked = [self._asked(job, params, row, 0, runs, outs[row], progress) for row, runs in enumerate(ranges)]

@@ -19,7 +19,7 @@ from banditune.contracts import (
     described,
     label,
 )
-from banditune.engine.run import Job
+from banditune.engine.run import Job, check_regrets
 from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
@@ -238,6 +238,7 @@ def tune(
     goal = goal_of(tuner, budget, within, confidence, max_budget, max_time)
     if goal.within is None:
         budget = whole("budget", 1000 if budget is None else budget)
+        check_regrets(budget)
     else:
         budget = whole("max_budget", 100_000 if max_budget is None else max_budget)
     below = floor_of(problem, job.horizon, floor)  # before the work: it may be refused
@@ -367,6 +368,7 @@ def compare(
     """
     tuner = tuner_of(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
+    check_regrets(budget)
     if not isinstance(policies, Sequence) or len(policies) < 2:
         raise BadRequest(f"`policies` must be two policies or more, but got {policies!r}.")
     todo = [

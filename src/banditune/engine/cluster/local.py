@@ -81,7 +81,9 @@ class Pool(Cluster):
 class Threads(Pool):
     """Threads of this process; all cores unless told. Kernels run without Python's lock."""
 
-    seconds = 0.0
+    @property
+    def seconds(self) -> float:
+        return 0.0
 
     def __init__(self, workers: int | None = None) -> None:
         super().__init__(workers)

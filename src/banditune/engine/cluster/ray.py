@@ -21,6 +21,8 @@ class Ray(Cluster):
     new one on this machine.
     """
 
+    rate = 100.0
+
     def __init__(self, address: str = "ray") -> None:
         missing("ray", "ray")
         import ray

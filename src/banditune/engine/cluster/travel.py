@@ -57,19 +57,15 @@ def entrance() -> Callable[..., Any]:
     def enter(wanted: Any, recipe: Any, piece: Any) -> Any:
         import os
         import platform
-        from importlib.metadata import PackageNotFoundError, version
+        from importlib import import_module
 
         def found(package: str) -> str:
             try:
-                return version(package)
-            except PackageNotFoundError:
+                return str(import_module(package).__version__)
+            except ImportError:
                 return "none"
 
-        try:
-            from banditune import __version__ as own
-        except ImportError:
-            own = "none"
-        versions = {"banditune": own, "numpy": found("numpy"), "numba": found("numba")}
+        versions = {package: found(package) for package in ("banditune", "numpy", "numba")}
         versions["python"] = ".".join(platform.python_version_tuple()[:2])
         name = f"{platform.node()}, process {os.getpid()}"
         if wanted is None or versions != wanted:

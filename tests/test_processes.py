@@ -1,0 +1,442 @@
+"""Child processes, what travels to them, and what happens when something breaks."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.engine import memory, run
+from banditune.engine.cluster import travel
+from banditune.engine.pieces import Cluster, Lost, Played, Work
+from banditune.engine.prepared import Prepared
+from banditune.study import accounts
+from banditune.study.door import job_of
+from conftest import ROOT
+from owned import OWN, OWN_PROBLEM
+
+PROBLEM = bt.Bernoulli(arms=3)
+SHORT = {"horizon": 50, "runs": 700}
+
+
+@pytest.fixture(scope="module")
+def two():
+    with bt.Processes(2) as cluster:
+        yield cluster
+
+
+@bt.scalar
+def choose_nan(state, setting, step, params, stream):
+    return math.nan if step == 7 else 0
+
+
+@bt.scalar
+def choose_endless(state, setting, step, params, stream):
+    while step > 3:
+        step = step + 1
+    return 0
+
+
+# What travels
+
+
+def test_children_play_the_same_bits_as_one_thread(two):
+    closed_over = 0.5
+
+    @bt.scalar
+    def choose_here(state, setting, step, params, stream):
+        return bt.random_arm(state, stream) if bt.uniform(stream) < closed_over * params[0] else bt.best_mean(state)
+
+    here = bt.arm_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, theory=0.2)])
+    for policy, problem in ((bt.UCB1(), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM)):
+        usual = SHORT | {"noise": "own", "regret": "realised", "at": [20, 50]}
+        alone = bt.simulate(policy, problem, [0.2, 0.7], jobs=1, **usual)
+        assert alone.tobytes() == bt.simulate(policy, problem, [0.2, 0.7], cluster=two, **usual).tobytes()
+
+
+def test_a_tuning_is_the_same_with_a_ledger_on_any_place(two, tmp_path):
+    usual = {"horizon": 100, "budget": 300, "validate": 300, "floor": False}
+    alone = bt.tune(bt.UCB1(), PROBLEM, jobs=1, **usual).to_json()
+    assert bt.tune(bt.UCB1(), PROBLEM, cluster=two, ledger=tmp_path / "book", **usual).to_json() == alone
+    assert bt.tune(bt.UCB1(), PROBLEM, jobs=2, ledger=tmp_path / "book", **usual).to_json() == alone
+
+
+def test_a_script_needs_no_guard_and_its_own_functions_travel(run_python):
+    code = """
+import banditune as bt
+
+@bt.scalar
+def choose(state, setting, step, params, stream):
+    return bt.random_arm(state, stream) if bt.uniform(stream) < params[0] else bt.best_mean(state)
+
+print("once")
+mine = bt.arm_policy("mine", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
+first, second = (bt.simulate(mine, bt.Bernoulli(arms=3), horizon=50, runs=300, cluster=name, jobs=2)
+                 for name in ("threads", "processes"))
+print((first == second).all())
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["once", "True"]
+
+
+def test_a_policy_from_a_file_travels_and_binds_to_the_same_code(tmp_path):
+    from banditune.shelf import from_file
+
+    (tmp_path / "helper.py").write_text("import banditune as bt\n\n\n@bt.scalar\ndef lowest(state):\n    return 0\n")
+    (tmp_path / "own_file.py").write_text(
+        "import banditune as bt\nfrom helper import lowest\n\n\n@bt.scalar\n"
+        "def choose(state, setting, step, params, stream):\n    return lowest(state)\n\n\n"
+        "policy = bt.arm_policy('filed', choose)\n"
+    )
+    job = job_of(from_file("policy", f"{tmp_path}/own_file.py:policy", bt.Policy, {}), PROBLEM, horizon=10)
+    recipe = travel.recipe_of(job)
+    code = (
+        "import pickle, sys\nfrom banditune.engine.cluster.travel import code_of\n"
+        "print(code_of(pickle.loads(bytes.fromhex(sys.stdin.read()))))"
+    )
+    # In another folder, where the user's files are not.
+    done = subprocess.run([sys.executable, "-c", code], input=recipe.job.hex(), capture_output=True, text=True, cwd="/")
+    assert done.stdout.strip() == recipe.code, done.stderr
+
+
+def test_a_job_is_small_and_made_ready_once(monkeypatch):
+    job = job_of(bt.Gittins(), PROBLEM, horizon=30)
+    recipe = travel.recipe_of(job)
+    assert len(recipe.job) < 2000  # the table is not in it
+    made = []
+    monkeypatch.setattr("banditune.engine.prepared.Prepared", lambda job: made.append(job) or Prepared(job))
+    for first in (0, 5, 10):
+        travel.answer(recipe, ([[0.0]], 0, range(first, first + 5)))
+    assert len(made) == 1
+
+
+def test_what_cannot_travel_is_a_sentence():
+    lock = threading.Lock()
+
+    def sample(size, rng):
+        return lock
+
+    stuck = bt.arm_problem("stuck", sample, PROBLEM.reward, arms=2)
+    with pytest.raises(
+        bt.BadRequest, match=r"'stuck' must be able to travel to other processes, but it cannot be packed"
+    ):
+        travel.recipe_of(job_of(bt.UCB1(), stuck, horizon=10))
+
+
+@pytest.mark.parametrize("part", ["banditune", "numpy", "numba", "python"])
+def test_a_worker_with_other_versions_is_refused_with_a_sentence(part):
+    name, versions = travel.card()
+    travel.check_versions((name, versions))
+    with pytest.raises(bt.BadRequest, match=rf"process \d+ has {part} 0.0 \(here [\d.]+\); install the same versions"):
+        travel.check_versions((name, versions | {part: "0.0"}))
+
+
+def test_a_worker_with_other_code_is_refused_with_a_sentence():
+    recipe = travel.recipe_of(job_of(bt.UCB1(), PROBLEM, horizon=10))
+    answered = travel.answer(recipe._replace(digest="another", code="other"), ([[1.0]], 0, range(5)))
+    with pytest.raises(bt.BadRequest, match="every worker must have the same code as this process"):
+        travel.raised(answered)
+
+
+# The contract, on a cluster that loses things
+
+
+class Unreliable(Cluster):
+    """Gives back results in a bad order, and loses every third piece `times` times."""
+
+    def __init__(self, times):
+        self.times = times
+        self.most = 0
+
+    @property
+    def workers(self):
+        return 3
+
+    def work(self, job):
+        return UnreliableWork(self, Prepared(job))
+
+    def close(self):
+        pass
+
+
+class UnreliableWork(Work):
+    def __init__(self, cluster, ready):
+        self.cluster, self.ready = cluster, ready
+        self.flying, self.lost = {}, {}
+
+    def submit(self, ticket, piece):
+        assert ticket not in self.flying
+        self.flying[ticket] = piece
+        self.cluster.most = max(self.cluster.most, len(self.flying))
+
+    def result(self):
+        ticket = max(self.flying, key=lambda ticket: hash((ticket, 5)))
+        piece = self.flying.pop(ticket)
+        if ticket % 3 == 0 and self.lost.get(ticket, 0) < self.cluster.times:
+            self.lost[ticket] = self.lost.get(ticket, 0) + 1
+            return ticket, Lost("it was unplugged")
+        return ticket, self.ready.play(piece, np.zeros(1, np.int64))
+
+    def stop(self):
+        self.flying = {}
+
+
+def test_lost_pieces_are_played_again_in_any_order_with_few_in_flight(monkeypatch, tmp_path):
+    monkeypatch.setattr(run, "TASK", 5000)
+    alone = bt.simulate(bt.UCB1(), PROBLEM, [0.2, 0.7], jobs=1, **SHORT)
+    cluster = Unreliable(2)
+    assert (bt.simulate(bt.UCB1(), PROBLEM, [0.2, 0.7], cluster=cluster, **SHORT) == alone).all()
+    assert cluster.most == run.AHEAD * 3
+    book = tmp_path / "book"
+    kept = bt.simulate(bt.UCB1(), PROBLEM, [0.2, 0.7], cluster=cluster, ledger=book, **SHORT)
+    assert (kept == alone.astype(np.float32)).all()
+    # Every regret was written once, although blocks were complete in another order.
+    assert accounts.verified(book)["regrets"] == alone.size
+
+
+def test_a_piece_that_was_lost_three_times_is_named(monkeypatch):
+    monkeypatch.setattr(run, "TASK", 5000)
+    with pytest.raises(
+        bt.Fault, match=r"runs \d+ to \d+ of the policy 'ucb1' .* 3 times \(at last: it was unplugged\)"
+    ):
+        bt.simulate(bt.UCB1(), PROBLEM, 0.2, cluster=Unreliable(3), **SHORT)
+
+
+def test_pieces_become_longer_where_they_travel():
+    job = job_of(bt.UCB1(), PROBLEM, horizon=1000)
+    params = run.read_only([[1.0]])
+    part = run.Part(params, 0, range(100_000), np.empty((1, 100_000, 1)))
+    cluster = Unreliable(0)
+    pace = run.Pace(job, cluster, 1)
+    assert pace.stop(part, 10) == 4096  # TASK is 4194 runs: up to the end of a block
+    pace.learn(Played(np.empty((1, 4000, 1)), np.zeros(5), 0.1))
+    assert pace.stop(part, 4096) == 4096 + 19_968  # half a second is 20,000 runs
+    assert pace.stop(part, 99_990) == 100_000
+    with bt.Threads(2) as threads:
+        assert run.Pace(job, threads, 1).stop(part, 10) == 256
+
+
+# What breaks
+
+
+def test_a_killed_child_is_replaced(monkeypatch):
+    monkeypatch.setattr(run, "TASK", 200_000)
+    work = {"horizon": 2000, "runs": 3000, "shortcut": False}
+    alone = bt.simulate(bt.UCB1(), PROBLEM, jobs=1, **work)
+    with bt.Processes(2) as cluster:
+        killed = []
+
+        def progress(done, total):
+            if not killed and done > total / 5:
+                killed.extend(child.process.pid for child in cluster.children)
+                for pid in killed:
+                    os.kill(pid, signal.SIGKILL)
+
+        assert (bt.simulate(bt.UCB1(), PROBLEM, cluster=cluster, progress=progress, **work) == alone).all()
+        assert len(killed) == 2
+        assert not {child.process.pid for child in cluster.children} & set(killed)
+
+
+def test_runs_that_end_their_process_are_named(two):
+    def sample(size, rng):
+        os._exit(3)
+
+    deadly = bt.arm_problem("deadly", sample, PROBLEM.reward, arms=2)
+    with pytest.raises(bt.Fault, match=r"'deadly' .* lost their worker 3 times \(at last: it ended with code 3\)"):
+        bt.simulate(bt.UCB1(), deadly, horizon=10, runs=1, cluster=two)
+    assert np.isfinite(bt.simulate(bt.UCB1(), PROBLEM, cluster=two, **SHORT)).all()
+
+
+def test_a_bad_arm_and_a_bad_reward_are_named_with_run_and_step(two):
+    with pytest.raises(bt.Fault, match=r"the policy 'nan' chose nan at step 7 of run \d+ "):
+        bt.simulate(bt.arm_policy("nan", choose_nan), PROBLEM, horizon=10, runs=300, cluster=two)
+
+    @bt.scalar
+    def reward_nan(instance, arm, pull, step, stream):
+        return math.nan if pull == 2 else 1.0
+
+    unpaid = bt.arm_problem("unpaid", lambda size, rng: rng.random((size, 2)), reward_nan, arms=2)
+    with pytest.raises(bt.Fault, match=r"'unpaid' paid another for arm 0 at step \d+ of run \d+ "):
+        bt.simulate(bt.UCB1(), unpaid, horizon=20, runs=300, cluster=two)
+
+
+def test_a_policy_that_never_returns_is_ended_at_the_time_limit():
+    began = time.monotonic()
+    endless = bt.arm_policy("endless", choose_endless)
+    with pytest.raises(
+        bt.Fault, match=r"at most 0.5 s, the time limit, but runs \d+ to \d+ of the policy 'endless' on"
+    ):
+        bt.simulate(endless, PROBLEM, horizon=10, runs=10, time_limit=0.5, jobs=1)
+    assert time.monotonic() - began < 60
+
+
+def test_children_end_with_their_driver(tmp_path):
+    code = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+import banditune as bt
+from test_processes import PROBLEM, choose_endless
+with bt.Processes(1) as cluster:
+    bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=10, cluster=cluster)
+    print(*(child.process.pid for child in cluster.children), flush=True)
+    bt.simulate(bt.arm_policy("endless", choose_endless), PROBLEM, horizon=10, runs=10, cluster=cluster)
+"""
+    driver = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    child = int(driver.stdout.readline())
+    time.sleep(0.5)
+    driver.kill()
+    driver.wait()
+    driver.stdout.close()
+    end = time.monotonic() + 20
+    while alive(child):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_a_full_disk_is_a_sentence_and_the_ledger_goes_on_later(tmp_path, run_python):
+    book = tmp_path / "book"
+    code = f"""
+import resource, sys
+import banditune as bt
+
+if sys.argv[1:]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+try:
+    bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=60_000, jobs=1, ledger={str(book)!r})
+except bt.BadRequest as error:
+    print(error)
+"""
+    done = run_python(code, "200000")
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written or read here" in done.stdout
+    kept = accounts.verified(book)["regrets"]
+    assert 0 <= kept < 60_000
+    done = run_python(code)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert accounts.verified(book)["regrets"] == 60_000
+    whole = bt.simulate(bt.UCB1(), PROBLEM, 0.3, horizon=100, runs=60_000)
+    assert (
+        bt.simulate(bt.UCB1(), PROBLEM, 0.3, horizon=100, runs=60_000, ledger=book) == whole.astype(np.float32)
+    ).all()
+
+
+def test_a_cache_that_cannot_be_written_only_costs_time(run_python):
+    code = """
+import banditune as bt
+usual = {"horizon": 20, "runs": 3, "shortcut": False}
+print(bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), cluster="processes", jobs=1, **usual)[0].tolist())
+"""
+    alone = bt.simulate(bt.UCB1(), PROBLEM, horizon=20, runs=3, shortcut=False)[0].tolist()
+    done = run_python(code, BANDITUNE_CACHE="/proc/nowhere")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(alone)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: bt.simulate(bt.UCB1(), PROBLEM, [0.1] * 1000, horizon=10, runs=10**9),
+        lambda: bt.curve(bt.UCB1(), PROBLEM, horizon=10, runs=10**11),
+        lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=10, budget=10**12),
+        lambda: bt.tune(bt.UCB1(), PROBLEM, bt.Uniform(), horizon=10, budget=10**12),
+        lambda: bt.simulate(bt.LinUCB(), bt.Linear(arms=100_000, dims=1000), horizon=10, runs=2),
+    ],
+)
+def test_a_request_too_large_for_memory_is_refused_before_it_starts(ask):
+    began = time.process_time()
+    with pytest.raises(bt.BadRequest, match=r"must fit into memory, but need [\d,.]+ GiB of [\d,.]+ GiB that are free"):
+        ask()
+    assert time.process_time() - began < 20
+
+
+def test_features_that_all_instances_share_are_counted_once(monkeypatch):
+    features = 1.0 + np.eye(50, 40)
+    problem = bt.Linear(arms=50, dims=40, features=features)
+    monkeypatch.setattr("banditune.engine.prepared.free_memory", lambda: 2e6)
+    monkeypatch.setattr(memory, "free_memory", lambda: 2e6)
+    assert np.isfinite(bt.simulate(bt.LinUCB(), problem, horizon=60, runs=2)).all()
+    with pytest.raises(bt.BadRequest, match="256 instances of the problem 'linear' must fit"):
+        bt.simulate(bt.LinUCB(), bt.Linear(arms=50, dims=40), horizon=60, runs=2)
+
+
+# The door
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"cluster": "moon"}, "`cluster` must be 'threads', 'processes', .* but got 'moon'"),
+        ({"cluster": 3}, "`cluster` must be 'threads', 'processes', .* but got 3"),
+        ({"cluster": "dask://h:1", "jobs": 2}, "`jobs` counts threads or processes of this machine"),
+        ({"cluster": "dask://h:1", "time_limit": 2}, "a time limit needs child processes"),
+        ({"time_limit": 0}, "`time_limit > 0` must hold, in seconds, but got time_limit=0"),
+        ({"time_limit": "2"}, "`time_limit > 0` must hold"),
+    ],
+)
+def test_the_door_refuses_with_a_sentence(options, sentence):
+    with pytest.raises(bt.BadRequest, match=sentence):
+        bt.simulate(bt.UCB1(), PROBLEM, **SHORT, **options)
+
+
+def test_a_gpu_and_a_cluster_are_refused():
+    from banditune.engine.cluster import place_for
+
+    for options in ({"wanted": "processes"}, {"time_limit": 2}):
+        with pytest.raises(bt.BadRequest, match="a GPU plays in this process, but got device='gpu' and"):
+            place_for(**options, device="gpu")
+
+
+def test_a_missing_library_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(travel.importlib.util, "find_spec", lambda name: None)
+    for name in ("dask", "ray"):
+        with pytest.raises(bt.BadRequest, match=rf"needs `pip install 'banditune\[{name}\]'`"):
+            bt.simulate(bt.UCB1(), PROBLEM, **SHORT, cluster=f"{name}://host:1")
+
+
+def test_the_command_line_plays_in_processes(banditune):
+    command = ["curve", "--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "50", "--runs", "100",
+               "--values", "0.2,1", "--json"]  # fmt: skip
+    alone, together = (
+        banditune(*command),
+        banditune(*command, "--cluster", "processes", "--time-limit", "60", "--jobs", "2"),
+    )
+    assert (together.returncode, together.stderr) == (0, "")
+    assert together.stdout == alone.stdout
+    assert banditune(*command, "--cluster", "moon").returncode == 2
+
+
+# Security
+
+
+def test_only_what_travels_is_pickled():
+    """Files, ledgers and states are never unpickled: no other module imports pickle, and arrays are read without it."""
+    for path in (ROOT / "src").rglob("*.py"):
+        text = path.read_text()
+        names = {
+            alias.name.partition(".")[0]
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in (node.names if isinstance(node, ast.Import) else [ast.alias(node.module or "")])
+        }
+        if path.parent.name != "cluster":
+            assert not names & {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}, path
+        assert text.count("np.load(") == text.count("allow_pickle=False") - text.count("np.save("), path
