@@ -311,7 +311,7 @@ SHELVES = [
     *(
         ("problem", problems.SHELF, make())
         for name, make in problems.SHELF.items()
-        if name not in ("mixture", "campaigns")
+        if name not in ("mixture", "campaigns", "reward-table")
     ),
     *(("tuner", tuners.SHELF, make()) for make in tuners.SHELF.values()),
     ("problem", problems.SHELF, bt.Mixture([(0.5, 0.4, 0.25), (0.1, 0.2, 0.3)], weights=(0.75, 0.25))),
