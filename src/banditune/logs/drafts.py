@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -124,7 +125,7 @@ def correlated(logs: Logs, wish: Wish) -> Draft:
     check_told(wish, arms, "the arms that come back")
     kind, notes = kind_of(logs, arms, "alike")
     unit = np.eye(arms)
-    seen = logs_with(logs, unit[logs.arm])
+    seen = replace(logs, features=unit[logs.arm], feature_names=())
     gauss, share = logistic_fit(table_of(seen, unit[logs.arm]), kind)
     problem = Logistic(None, None, as_prior(gauss), unit, names=logs.arms)
     told = (*estimates(gauss, logs.arms, wish.confidence), correlation(gauss, wish.confidence))
@@ -365,13 +366,6 @@ def few(share: float) -> tuple[str, ...]:
         return ()
     return (
         f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less sure than told",
-    )
-
-
-def logs_with(logs: Logs, features: Floats) -> Logs:
-    """The same logs with other features."""
-    return Logs(
-        logs.campaigns, logs.arms, logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares, logs.rewards, features
     )
 
 

@@ -22,7 +22,7 @@ from banditune.results import Fitted, student_quantile
 ROUNDS = 60
 
 FLOOR = 1e-3
-"""A direction has lost its spread when its variance is this share of what is typical, errors included."""
+"""A direction has lost its spread when its variance is this share of the mean variance."""
 
 
 class Posterior(NamedTuple):
@@ -136,9 +136,7 @@ def ascend(
                 break
         stuck = not part and found.likelihood < known.likelihood + precision
         mean, covariance, known = centre, trial, found
-        # The mean's error, for one campaign: the spread of theta and what a campaign leaves open about it.
-        typical = len(known.pull) * np.diag(known.spread).mean()
-        lost = not kept and bool(np.linalg.eigvalsh(covariance)[0] < FLOOR * typical)
+        lost = not kept and without_spread(covariance, known)
         if stuck:
             break
     information = scoring(known, basis)[1]
@@ -158,6 +156,13 @@ def ascend(
         basis,
         error,
     )
+
+
+def without_spread(covariance: Floats, known: Known) -> bool:
+    """Whether a direction has lost its spread beside the others, or all have beside what campaigns leave open."""
+    values = np.linalg.eigvalsh(covariance)
+    open_still = len(known.pull) * float(np.diag(known.spread).mean())
+    return bool(values[0] < FLOOR * values.mean() or values.mean() < FLOOR * open_still)
 
 
 def mean_degrees(known: Known, basis: Floats, uncertainty: Floats) -> Floats:

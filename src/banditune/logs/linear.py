@@ -81,11 +81,12 @@ def linear_fit(sums: Sums, kind: str, names: tuple[str, ...], confidence: float)
     basis = shapes(dims, kind)
     kept = False
     for _ in range(40):
-        known = noise
-        gauss = climb(lambda m, c: posterior_of(sums, known, m, c), mean, covariance, basis, kept=kept)  # noqa: B023
-        kept = gauss.kept
+        before = noise
+        gauss = climb(lambda m, c: posterior_of(sums, before, m, c), mean, covariance, basis, kept=kept)  # noqa: B023
         mean, covariance = gauss.mean, gauss.covariance
-        before, noise = noise, better_noise(sums, mean, covariance, gauss.posterior)
+        noise = better_noise(sums, mean, covariance, gauss.posterior)
+        # With the first noise, which is too large, a direction may seem lost that is not.
+        kept = gauss.kept and abs(noise / before - 1) < 0.01
         if abs(noise / before - 1) < 1e-6:
             break
     return LinearFit(gauss, noise, (*estimates(gauss, names, confidence), _noise(sums, gauss, noise, confidence)))
@@ -95,9 +96,7 @@ def _noise(sums: Sums, gauss: Gauss, noise: float, confidence: float) -> Fitted:
     """The noise with a scaled chi-square; thetas take degrees of freedom as far as they follow the data."""
     shrunk = gauss.posterior.covariances @ np.linalg.inv(gauss.covariance)
     count, dims = gauss.posterior.means.shape
-    degrees = float(sums.pulls.sum() - count * dims + np.einsum("iab,iba->", shrunk, shrunk))
+    degrees = max(float(sums.pulls.sum() - count * dims + np.einsum("iab,iba->", shrunk, shrunk)), 1.0)
     tail = 0.5 + confidence / 2
-    low, high = (
-        noise * math.sqrt(degrees / chi_square_quantile(level, max(degrees, 1.0))) for level in (tail, 1 - tail)
-    )
+    low, high = (noise * math.sqrt(degrees / chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
     return Fitted("noise", noise, low, high)
