@@ -339,6 +339,7 @@ except bt.BadRequest as error:
     ).all()
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_only_costs_time(run_python):
     code = """
 import banditune as bt
