@@ -125,6 +125,11 @@ open(told["out"], "w").write(done.to_json())
 """
 
 
+def hears_interrupts() -> None:
+    """What a shell starts in the background does not hear Ctrl-C, and neither do its children, unless told."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def killed(soak: Soak, dice: random.Random) -> str:
     """Kill a study at random moments; it must end as one that nobody disturbed."""
     told = {"policy": dice.choice(list(ONE)), "arms": dice.choice((3, 10)), "horizon": dice.choice((2000, 5000)),
@@ -135,7 +140,9 @@ def killed(soak: Soak, dice: random.Random) -> str:
     request = json.dumps(told | {"ledger": str(ledger), "out": str(out)})
     kills = 0
     while not out.exists():
-        child = subprocess.Popen([sys.executable, "-c", CHILD, request], stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, request], stderr=subprocess.DEVNULL, preexec_fn=hears_interrupts
+        )
         try:
             # Later kills wait longer, so that it comes to an end.
             child.wait(dice.uniform(0.3, 1.5 + kills / 2))
