@@ -14,6 +14,9 @@ CHOSEN_ON = (
     Row("50 arms ucb1", bt.UCB1(), bt.Bernoulli(arms=50), 2000),
     Row("short ts", bt.Thompson(), bt.Bernoulli(arms=10), 200),
     Row("epsilon-greedy", bt.EpsilonGreedy(), bt.Bernoulli(arms=10), 2000),
+    Row("2 arms ucb1 3000", bt.UCB1(), bt.Bernoulli(arms=2), 3000),
+    Row("2 arms ucb1 10000", bt.UCB1(), bt.Bernoulli(arms=2), HORIZON),
+    Row("2 arms ucb1 30000", bt.UCB1(), bt.Bernoulli(arms=2), 30_000),
 )
 """Problems beyond the paper's on which choices may be made."""
 

@@ -38,6 +38,9 @@ DECAYS = (1.0, 1.4, 2.0)
 REACHES = (0.01, 2.4, 1.2154)
 """From, to, and the factor between neighbours. With those above 1 failures are common at every width."""
 
+FAR, FAR_PRIOR = 0.6, 0.1
+"""Curves whose failures reach further than this weigh so much before the first run; the others weigh 1."""
+
 HEIGHTS = np.geomspace(0.02, 100, 26)
 """What failures cost at width 0, in units of what is lost at the largest width."""
 
@@ -49,6 +52,11 @@ POWER = 1.2
 
 PSEUDO = 16.0
 """Squared units of one failure that is taken for granted: the variance is sane before the first one is seen."""
+
+SPREADS, SMALL = 1.35, 0.1
+"""Which runs above `patience` times the level are good all the same: they are no further above it than `SPREADS` times
+`patience` standard deviations of good runs, and small: below this share of what failures cost.
+"""
 
 CURVE_ERROR = 0.03
 """How far the mean of good runs may be from every curve, as a share."""
@@ -78,6 +86,7 @@ class Library(NamedTuple):
     good_fine: Floats
     prior: Floats
     bad: Floats
+    bad_prior: Floats
     bad_seen: Floats
     bad_unseen: Floats
     bad_fine: Floats
@@ -132,14 +141,14 @@ def _made(lowest: float) -> Library:
     reach_from = min(REACHES[0], 0.4 * fine[0] if lowest else REACHES[0])
     reaches = np.geomspace(reach_from, REACHES[1], 1 + round(math.log(REACHES[1] / reach_from) / math.log(REACHES[2])))
     good, prior = good_curves(fine)
-    bad = bad_curves(fine, reaches)
+    bad, bad_prior = bad_curves(fine, reaches)
     x = np.log(fine + bend)
     covariance = DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x) / SMOOTHNESS) ** 2)
     between = covariance[np.ix_(places, places)]
     few = bad[:, places]
     return Library(
         fine, places, points, start, good[:, places], good[:, places] ** 2, good, prior,
-        few, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad,
+        few, bad_prior, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad,
         between, covariance[:, places], root_of(between), root_of(covariance),
     )  # fmt: skip
 
@@ -161,10 +170,15 @@ def good_curves(g: Floats) -> tuple[Floats, Floats]:
     return np.array(plain + dips), np.log(prior)
 
 
-def bad_curves(g: Floats, reaches: Floats) -> Floats:
-    """Curves of what failures cost on average, in units of the good runs' loss at the largest width."""
-    curves = [height * np.exp(-((g / reach) ** decay)) for decay, reach, height in product(DECAYS, reaches, HEIGHTS)]
-    return np.maximum(curves, FAINT)
+def bad_curves(g: Floats, reaches: Floats) -> tuple[Floats, Floats]:
+    """Curves of what failures cost on average, and the logarithms of their prior weights.
+
+    In units of the good runs' loss at the largest width.
+    """
+    which = list(product(DECAYS, reaches, HEIGHTS))
+    curves = [height * np.exp(-((g / reach) ** decay)) for decay, reach, height in which]
+    prior = [FAR_PRIOR if reach > FAR else 1.0 for _, reach, _ in which]
+    return np.maximum(curves, FAINT), np.log(prior)
 
 
 def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
@@ -175,9 +189,10 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     lost = regrets / scale
     patience = max(3.0, 1 + 0.5 * math.log(lost.shape[1]))
     level = np.sqrt(library.points) * np.ones((len(lost), 1))  # generous
+    dispersion = np.zeros((len(lost), 1))
     for _ in range(PASSES):
         at_level = np.take_along_axis(level, at, 1)
-        is_good = lost <= patience * at_level
+        is_good = lost <= good_up_to(lost, at_level, dispersion, patience)
         count = by_point(is_good)
         mean = by_point(np.where(is_good, lost, 0)) / np.maximum(count, 1)
         # Their variance is taken proportional to their mean; a tenth of a run is taken for granted.
@@ -187,7 +202,8 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
         level = np.maximum((weight * height) @ library.good, LEAST)
     unit = (weight * height) @ library.good[:, -1:]
     at_level = np.take_along_axis(level, at, 1)
-    excess = np.where(lost > patience * at_level, (lost - at_level) / unit, 0)
+    is_good = lost <= good_up_to(lost, at_level, dispersion, patience)
+    excess = np.where(is_good, 0, (lost - at_level) / unit)
     bad_weight, bad_level, bad_dispersion = weigh_bad(
         library, runs, by_point(excess), (excess**2).sum(1, keepdims=True)
     )
@@ -201,6 +217,20 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
         by_point(regrets) / np.maximum(runs, 1),
         scale**2 * np.maximum(expected, own_variance(by_point, runs, lost)),
     )  # fmt: skip
+
+
+def good_up_to(lost: Floats, level: Floats, dispersion: Floats, patience: float) -> Floats:
+    """What each run may lose and still be good: a few times the level of good runs.
+
+    Where good runs scatter more than that, as on two arms that are nearly alike, the tail of good runs is no failure: it
+    does not vanish as failures do, and a curve through both is right nowhere. So a run may also be a few standard
+    deviations above the level while that is little against the size of failure in which most is lost.
+    """
+    usual = patience * level
+    far = np.where(lost > usual, lost - level, 0)
+    cost = (far**2).sum(axis=1, keepdims=True) / np.maximum(far.sum(axis=1, keepdims=True), FAINT)
+    scattered = level + SPREADS * patience * np.sqrt(dispersion * level)
+    return np.asarray(np.maximum(usual, np.minimum(SMALL * cost, scattered)), np.float64)
 
 
 def own_variance(by_point: Any, runs: Floats, lost: Floats) -> Floats:
@@ -255,7 +285,7 @@ def weigh_bad(library: Library, runs: Floats, excess: Floats, squares: Floats) -
     level = np.maximum.accumulate((excess / np.maximum(runs, 1))[:, ::-1], axis=1)[:, ::-1] + 0.02
     for _ in range(PASSES):
         dispersion = (squares + PSEUDO) / ((runs * level**POWER).sum(axis=1, keepdims=True) + 1)
-        weight = softmax(likelihood / dispersion)
+        weight = softmax(likelihood / dispersion + library.bad_prior)
         level = weight @ library.bad
     return weight, level, dispersion
 
