@@ -53,7 +53,7 @@ POWER = 1.2
 PSEUDO = 16.0
 """Squared units of one failure that is taken for granted: the variance is sane before the first one is seen."""
 
-SPREADS, SMALL = 1.35, 0.1
+SPREADS, SMALL = 1.35, 0.06
 """Which runs above `patience` times the level are good all the same: they are no further above it than `SPREADS` times
 `patience` standard deviations of good runs, and small: below this share of what failures cost.
 """
