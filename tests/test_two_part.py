@@ -303,3 +303,58 @@ def test_a_log_scale_is_searched():
     best = 1000 * LIBRARY.fine[truth(LIBRARY.fine).argmin()]
     assert best / 1.5 < found.value < 1.5 * best
     assert found.value == round(found.value)
+
+
+TWO_ARMS = {
+    36: 19.2, 38: 16.9, 40: 14.66, 42: 13.12, 44: 12.06, 46: 11.68, 48: 11.72, 50: 11.73, 52: 12.28, 54: 12.85, 56: 13.44,
+    58: 14.16, 64: 16.6, 78: 23.02, 92: 30.2, 106: 37.96, 120: 46.23, 134: 54.98, 148: 64.2, 162: 73.76,
+}  # fmt: skip
+"""What UCB1 loses on two uniform arms in 30,000 rounds at width k / 162: 55,000 runs each; standard errors are 2.5% of the
+mean at 44 to 46, and smaller above."""
+
+
+def test_what_is_said_holds_where_good_runs_scatter_far():
+    """The tail of good runs on two arms was once taken for failures: ten statements of sixteen were wrong."""
+    widths, means = np.array(list(TWO_ARMS)) / 162, list(TWO_ARMS.values())
+    over, gaps = [], []
+    for seed in range(16):
+        found = bt.tune(
+            bt.UCB1(),
+            bt.Bernoulli(arms=2),
+            bt.TwoPart(),
+            horizon=30_000,
+            budget=1000,
+            validate=2,
+            seed=seed,
+            floor=False,
+        )
+        assert found.params["gamma"] >= widths[0]
+        over.append(np.interp(found.params["gamma"], widths, means) - min(means))
+        gaps.append(found.belief.gap)
+    # Of sixteen 95% statements 0.8 are wrong, with a standard deviation of 0.87; with the tail as failures `over` was 3.6.
+    assert np.greater(over, gaps).sum() <= 4
+    assert np.mean(over) < 2
+
+
+def test_a_tail_is_good_where_failures_are_dear_and_scatter_is_large():
+    level = np.ones((1, 4))
+    patience = 4.0
+
+    def limit(lost, dispersion):
+        limits = curves.good_up_to(np.array([lost]), level, np.full((1, 1), dispersion), patience)
+        assert (limits == limits[0, 0]).all()
+        return limits[0, 0]
+
+    scattered = 1 + curves.SPREADS * patience
+    assert limit([1.0, 1.0, 1.0, 1001.0], 1.0) == pytest.approx(scattered)
+    assert limit([1.0, 1.0, 1.0, 1001.0], 0.1) == patience
+    assert limit([1.0, 1.0, 1.0, 101.0], 1.0) == pytest.approx(curves.SMALL * 100)
+    assert limit([1.0, 1.0, 1.0, 21.0], 1.0) == patience
+    assert limit([1.0, 1.0, 1.0, 1.0], 1.0) == patience
+
+
+def test_failures_that_reach_far_weigh_less_before_the_first_run():
+    _, prior = curves.bad_curves(LIBRARY.fine, np.array([0.1, 0.5, 0.7]))
+    by_reach = prior.reshape(len(curves.DECAYS), 3, len(curves.HEIGHTS))
+    assert (by_reach[:, :2] == 0).all()
+    assert np.exp(by_reach[:, 2]) == pytest.approx(curves.FAR_PRIOR)

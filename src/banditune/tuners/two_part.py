@@ -43,7 +43,9 @@ SHARES = (0.02, 0.05, 0.1, 0.2)
 """A flat region is within the smallest of these of the lowest regret that can be said."""
 
 FLAT_DOUBT = 0.5
-"""A flat region is told only where there seems to be one, so it may be wrong on this share of the curves on which others may."""
+"""A flat region is told only where there seems to be one; so it may be wrong on this share of the curves on which other
+statements may.
+"""
 
 
 Booleans = NDArray[np.bool_]
@@ -118,8 +120,8 @@ def gap_of(seen: View, level: float) -> float:
 def flat_region(seen: View, level: float) -> tuple[int, int, float] | None:
     """The widest stretch around the answer where every width is within a share of the lowest regret, and the share.
 
-    "Every" is meant together: all of it is within that share on more than `level` of the curves (`FLAT_DOUBT`). None if that
-    can be said of the answer alone, or not even of that.
+    "Every" is meant together: all of it is within that share on more than `level` of the curves, see `FLAT_DOUBT`. None if
+    that can be said of the answer alone, or not even of that.
     """
     level = 1 - FLAT_DOUBT * (1 - level)
     lowest = seen.curves.min(axis=1, keepdims=True)
