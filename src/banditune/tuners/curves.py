@@ -1,9 +1,9 @@
 """The two prices of a width: curves for runs that go well and for runs that go wrong, and their fit to simulated regrets.
 
 A run either goes well (a regret that grows with the width: the price of exploring) or goes wrong (a large regret, ever
-rarer as the width grows: the price of not exploring). Where good runs scatter a lot, their tail still counts as good. Two libraries of curves say what both prices may look like; `fit`
-weighs all curves by how well they explain the runs so far. What no curve of the first library explains, a smooth
-deviation does, which is learnt where there are many runs.
+rarer as the width grows: the price of not exploring). Where good runs scatter a lot, their tail still counts as good. Two
+libraries of curves say what both prices may look like; `fit` weighs all curves by how well they explain the runs so far.
+What no curve of the first library explains, a smooth deviation does, which is learnt where there are many runs.
 
 All functions work on many searches at a time: the first axis of an array is the search, a single one has length 1.
 """
