@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -14,7 +15,7 @@ from banditune.paper import published as numbers
 from banditune.paper import rows, study, tunings
 from banditune.paper.cells import TENTHS, Pool, cell
 from banditune.paper.pools import UNITS, source_of
-from banditune.paper.published import Place, published, tolerance_of
+from banditune.paper.published import Place, known_about, published, tolerance_of
 from banditune.report.paper import draw_curves, markdown, write_folder
 from banditune.study import player
 from banditune.tuners import NoTeS, SequentialHalving, TwoPart, Uniform
@@ -61,6 +62,19 @@ def test_every_written_tolerance_touches_a_number_and_says_why():
         assert any(line["reason"] in tolerance_of(place, value).reasons for place, value in published().items())
         assert line["unit"] in ("%", "points")
         assert line["reason"].endswith(".")
+
+
+def test_what_is_known_of_a_cell_is_about_published_numbers_and_changes_no_mark():
+    lines = list(numbers.lines("known.csv"))
+    for line in lines:
+        assert any(line["known"] in known_about(place) for place in published())
+        assert line["known"].endswith(".")
+        assert line["known"].split(":")[0] in ("Explained", "Explained in part", "Not explained")
+    place = next(place for place in published() if known_about(place))
+    far = cell(place, (1e6, 0.1), spread=1.0)
+    assert far.mark == "!!"
+    assert far.known == known_about(place)
+    assert known_about(Place("theory", "bernoulli ts")) == ""
 
 
 def test_schedules_are_the_papers():
@@ -113,6 +127,51 @@ def test_two_part_in_lock_step_answers_in_law_as_one_by_one():
     together = steep(UNITS[tunings.two_part(50)(pool, 250, rng)[0]])
     alone = steep(np.array([tunings.answer_of(TwoPart(), pool, 50, rng) for _ in range(80)]))
     assert abs(together.mean() - alone.mean()) < 4 * math.hypot(together.std() / 250**0.5, alone.std() / 80**0.5)
+
+
+@pytest.mark.parametrize(
+    ("together", "apart"),
+    [
+        (tunings.on_grid([(4, 1)]), tunings.on_grid([(4, 1)], shared=False)),
+        (tunings.ternary([2, 3, 4, 5]), tunings.ternary([2, 3, 4, 5], shared=False)),
+    ],
+)
+def test_on_shared_instances_only_the_values_count(together, apart):
+    """Where all values of an instance lose its share, ranks never change on one instance; on several they do."""
+    luck = np.random.default_rng(0).gamma(0.1, 10, 2000)
+    pool = source_of("luck", UNIT, UNITS, steep(UNITS)[:, None] * luck)
+    answers = [search(pool, 300, np.random.default_rng(1))[0] for search in (together, apart)]
+    assert len(set(answers[0].tolist())) == 1
+    assert len(set(answers[1].tolist())) > 3
+
+
+def test_failures_span_all_readings_of_the_tuner():
+    noise = 0.01 * np.random.default_rng(0).standard_normal((len(UNITS), 400))
+    pool = Pool("steep", UNIT, steep(UNITS)[:, None] + noise)
+    ends = [np.bincount([at], minlength=len(UNITS)) * 100.0 for at in (pool.best, len(UNITS) - 1)]
+    found, other = (tunings.Tuned(end, np.zeros((len(UNITS), 400))) for end in ends)
+    place = Place("failures", "somewhere ucb1", "uniform", 200)
+    assert (pool.failures(place, found).low, pool.failures(place, found).high) == (0.0, 0.0)
+    both = pool.failures(place, found, [other])
+    assert (both.ours, both.low, both.high) == (0.0, 0.0, 100.0)
+    after = pool.after(place, found, [found, other])
+    assert math.isnan(after.other)
+    assert after.high == pool.means[-1]
+
+
+def test_a_page_tells_why_cells_differ(tiny):
+    one, two = tiny.published[:2]
+    cells = (
+        dataclasses.replace(one, beyond=5.0, known="Explained: by the moon."),
+        dataclasses.replace(two, beyond=-3.5, known=""),
+        *(dataclasses.replace(cell, beyond=0.0) for cell in tiny.cells if cell not in (one, two)),
+    )
+    page = markdown(dataclasses.replace(tiny, cells=cells))
+    assert page.count("by the moon") == 1
+    assert "Nothing is known" in page
+    assert "by the moon" in repr(dataclasses.replace(tiny, cells=cells))
+    calm = tuple(dataclasses.replace(cell, beyond=0.0) for cell in tiny.cells)
+    assert "Cells that differ" not in markdown(dataclasses.replace(tiny, cells=calm))
 
 
 def test_without_runs_halving_keeps_values_by_lot():

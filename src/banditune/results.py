@@ -566,7 +566,8 @@ class PaperCell(Record):
 
     `se` holds all that is uncertain about ours, `paper_se` about the paper's. `other` is ours by another reading, where the
     paper leaves open what it did; all readings together span `low` to `high`. `apart` is the difference in joint standard
-    errors, `beyond` what is left of it when the written tolerance, whose `reasons` stand beside it, is taken off.
+    errors, `beyond` what is left of it when the written tolerance, whose `reasons` stand beside it, is taken off. `known`
+    is what was found out about why the two differ.
     """
 
     table: str
@@ -583,6 +584,7 @@ class PaperCell(Record):
     apart: float
     beyond: float
     reasons: tuple[str, ...]
+    known: str = ""
 
     @property
     def mark(self) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from banditune.contracts import Floats, Integers, Range
 from banditune.paper.pools import FOLDS, UNITS, fold_means, smoothed
-from banditune.paper.published import FRESH_RUNS, LAST_DIGIT, Place, published, tolerance_of
+from banditune.paper.published import FRESH_RUNS, LAST_DIGIT, Place, known_about, published, tolerance_of
 from banditune.paper.tunings import EPSILON, Tuned
 from banditune.results import PaperCell, PaperCurve, frozen
 
@@ -32,7 +33,8 @@ def cell(
 
     All readings of ours together span from the lowest to the highest: those two unless told.
     """
-    low, high = span or (min(ours[0], other), max(ours[0], other)) if not math.isnan(other) else (ours[0], ours[0])
+    both = [ours[0]] if math.isnan(other) else [ours[0], other]
+    low, high = span or (min(both), max(both))
     paper = published().get(place, math.nan)
     if math.isnan(paper):
         return PaperCell(*place, *ours, other, low, high, *(math.nan,) * 4, ())
@@ -42,8 +44,9 @@ def cell(
     nearest = min(max(paper, low), high) if tolerance.readings else ours[0]
     left = math.copysign(max(0.0, abs(nearest - paper) - tolerance.allows), nearest - paper)
     return PaperCell(
-        *place, *ours, other, low, high, paper, paper_se, (ours[0] - paper) / joint, left / joint, tolerance.reasons
-    )
+        *place, *ours, other, low, high, paper, paper_se, (ours[0] - paper) / joint, left / joint, tolerance.reasons,
+        known_about(place),
+    )  # fmt: skip
 
 
 class Pool:
@@ -86,21 +89,24 @@ class Pool:
         parts = np.array_split(self.regrets, FOLDS, axis=1)
         return np.concatenate([part[place] for part, place in zip(parts, places, strict=True)])
 
-    def after(self, place: Place, found: Tuned, otherwise: Tuned | None) -> PaperCell:
+    def after(self, place: Place, found: Tuned, otherwise: Sequence[Tuned]) -> PaperCell:
         """What tuned widths lose; the paper's error is that of a run at a tuned width."""
         ours = (found.mean(self.means), found.error(self.means, self.regrets))
-        differs = otherwise is not None and not np.array_equal(otherwise.answers, found.answers)
-        other = otherwise.mean(self.means) if otherwise and differs else math.nan
+        means = [ours[0], *(reading.mean(self.means) for reading in otherwise)]
+        differs = otherwise and not np.array_equal(otherwise[0].answers, found.answers)
         spread = math.sqrt(found.spread(self.means) ** 2 + found.mean(self.variance))
-        return cell(place, ours, other=other, spread=spread)
+        span = (min(means), max(means))
+        return cell(place, ours, other=means[1] if differs else math.nan, span=span, spread=spread)
 
-    def failures(self, place: Place, found: Tuned) -> PaperCell:
+    def failures(self, place: Place, found: Tuned, otherwise: Sequence[Tuned] = ()) -> PaperCell:
         """How often a tuned width is further than epsilon from the best one, in %.
 
-        The other reading is with the best of tenths; all readings, with any width that may have been taken for the best.
+        The other reading is with the best of tenths; all readings, with any width that may have been taken for the best,
+        and with all readings of the tuner.
         """
         far = 100.0 * (np.abs(np.subtract.outer(UNITS, UNITS)) > EPSILON + 1e-9)
-        shares = [found.mean(far[best]) for best in (self.best, self.best_of_tenths, *self.maybe_best)]
+        bests = (self.best, self.best_of_tenths, *self.maybe_best)
+        shares = [reading.mean(far[best]) for reading in (found, *otherwise) for best in bests]
         # Where none fails, one tuning could have been otherwise.
         ours = (shares[0], max(found.error(far[self.best]), 100 / found.tunings))
         percent = min(max(shares[0], published().get(place, 0.0)), 50.0)

@@ -5,6 +5,8 @@ appendix, which contain those of its text, and the regret of the Gittins index, 
 
 `tolerances.csv` holds written tolerances: which cells (* stands for any), how much they allow, as a share of the paper's
 number in % or in the cell's own units, whether any of our readings may be the paper's, and why.
+
+`known.csv` holds what was found out about cells that differ at the paper's scale; it changes no mark.
 """
 
 from __future__ import annotations
@@ -56,14 +58,25 @@ def published() -> dict[Place, float]:
 def tolerance_of(place: Place, value: float) -> Tolerance:
     """All written tolerances of a cell together: the largest counts, all reasons are told."""
     allows, readings, reasons = 0.0, False, []
-    for line in lines("tolerances.csv"):
+    for line in lines_about(place, "tolerances.csv"):
+        size = float(line["allows"])
+        allows = max(allows, size * value / 100 if line["unit"] == "%" else size)
+        readings = readings or line["readings"] == "any"
+        reasons.append(line["reason"])
+    return Tolerance(allows, readings, tuple(reasons))
+
+
+def known_about(place: Place) -> str:
+    """Why a cell differs, as far as that was found out; "" where nothing is known."""
+    return " ".join(line["known"] for line in lines_about(place, "known.csv"))
+
+
+def lines_about(place: Place, name: str) -> Iterator[dict[str, str]]:
+    """The lines of a table whose patterns fit a cell."""
+    for line in lines(name):
         names = (line["table"], line["row"], line["tuner"], line["budget"])
         if all(fnmatchcase(str(part), pattern) for part, pattern in zip(place, names, strict=True)):
-            size = float(line["allows"])
-            allows = max(allows, size * value / 100 if line["unit"] == "%" else size)
-            readings = readings or line["readings"] == "any"
-            reasons.append(line["reason"])
-    return Tolerance(allows, readings, tuple(reasons))
+            yield line
 
 
 def lines(name: str) -> Iterator[dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,8 @@ NOTES = (
     "tenth of the budget for each of the 11 values 0, 0.1, ..., 1, which is a tenth over it (in brackets: within it). "
     "Halving on the same values; with 50 runs every value gets one at least, which is 55 in all (in brackets: none in the "
     "first iteration, six values are kept by lot). The paper prints these cells although its caption says they cannot be "
-    "made.",
+    "made. Uniform and Halving play their values on the same instances; where they would be played on instances of their "
+    "own, the reading counts in the tolerances.",
     "Best: the width is chosen on nine tenths of the runs and judged on the last, ten times (in brackets: among tenths). "
     "Failures: answers further than 0.1 from the best width, the lowest point of a smooth curve (in brackets: from the "
     "best of tenths).",
@@ -112,12 +113,11 @@ def tuned_cells(
 
     def task(tuner: str, budget: int) -> list[PaperCell]:
         found, *otherwise = (
-            tuned(shelf[tuner](budget), source, counts[tuner], rng_for(seed, row.name, tuner, budget))
-            for shelf in (TUNERS, OTHERWISE)
-            if tuner in shelf
+            tuned(make(budget), source, counts[tuner], rng_for(seed, row.name, tuner, budget))
+            for make in (TUNERS[tuner], *OTHERWISE.get(tuner, ()))
         )
         told(thinking(counts)[tuner, budget])
-        return list(about(pool, tuner, budget, found, *otherwise))
+        return list(about(pool, tuner, budget, found, otherwise))
 
     budgets = sorted({*AFTER_TUNING, *FAILURES})
     with ThreadPoolExecutor(jobs or cores()) as threads:
@@ -125,12 +125,12 @@ def tuned_cells(
         yield from sorted((cell for part in found for cell in part), key=lambda cell: cell.table != "regret")
 
 
-def about(pool: Pool, tuner: str, budget: int, found: Tuned, otherwise: Tuned | None = None) -> Iterator[PaperCell]:
+def about(pool: Pool, tuner: str, budget: int, found: Tuned, otherwise: Sequence[Tuned]) -> Iterator[PaperCell]:
     """What the paper's tables tell of a tuner with a budget."""
     if budget in AFTER_TUNING:
         yield pool.after(Place("regret", pool.row, tuner, budget), found, otherwise)
     if budget in FAILURES:
-        yield pool.failures(Place("failures", pool.row, tuner, budget), found)
+        yield pool.failures(Place("failures", pool.row, tuner, budget), found, otherwise)
 
 
 def notes_on(runs: int, counts: dict[str, int]) -> Iterator[str]:

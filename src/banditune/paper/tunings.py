@@ -67,18 +67,24 @@ def notes_rounded_up(budget: int) -> Lockstep:
     return ternary([math.ceil(budget * weight / sum(weights) / 2) for weight in weights])
 
 
-def ternary(sizes: Sequence[int]) -> Lockstep:
-    """Ternary search: both values of an iteration are played on the same instances, each with noise of its own."""
+def ternary(sizes: Sequence[int], *, shared: bool = True) -> Lockstep:
+    """Ternary search: both values of an iteration are played on the same instances, each with noise of its own.
+
+    Without `shared`, which is not what the paper prints, each is played on instances of its own.
+    """
 
     def search(source: Source, tunings: int, rng: np.random.Generator) -> Answers:
         low, high, drawn = np.zeros(tunings), np.ones(tunings), []
         for pairs in sizes:
             a = 2 / 3 * low + 1 / 3 * high
             b = 1 / 3 * low + 2 / 3 * high
-            columns = rng.integers(source.instances, size=(tunings, pairs))
-            mean_a, mean_b = (source.draw(source.places(at)[:, None], columns, rng).mean(axis=1) for at in (a, b))
+            columns = rng.integers(source.instances, size=(1 if shared else 2, tunings, pairs))
+            mean_a, mean_b = (
+                source.draw(source.places(at)[:, None], instances, rng).mean(axis=1)
+                for at, instances in ((a, columns[0]), (b, columns[-1]))
+            )
             low, high = np.where(mean_a >= mean_b, a, low), np.where(mean_a >= mean_b, high, b)
-            drawn.append(columns)
+            drawn += list(columns)
         return source.places((low + high) / 2), np.hstack(drawn)
 
     return search
@@ -94,11 +100,21 @@ def uniform_within_budget(budget: int) -> Lockstep:
     return on_grid([(budget // POINTS, 1)])
 
 
-def halving(budget: int) -> Lockstep:
+def uniform_apart(budget: int) -> Lockstep:
+    """Uniform as in the paper, each value on instances of its own."""
+    return on_grid([(round(EPSILON * budget), 1)], shared=False)
+
+
+def halving(budget: int, *, shared: bool = True) -> Lockstep:
     """Sequential Halving; with a small budget over it: every value gets a run at least."""
     kept = [*halving_points(POINTS)[1:], 1]
     runs = [max(1, size) for size in halving_runs(budget, POINTS)]
-    return on_grid(list(zip(runs, kept, strict=True)))
+    return on_grid(list(zip(runs, kept, strict=True)), shared=shared)
+
+
+def halving_apart(budget: int) -> Lockstep:
+    """Sequential Halving, each value on instances of its own."""
+    return halving(budget, shared=False)
 
 
 def halving_by_lot(budget: int) -> Lockstep:
@@ -107,21 +123,24 @@ def halving_by_lot(budget: int) -> Lockstep:
     return on_grid(list(zip(halving_runs(budget, POINTS), kept, strict=True)))
 
 
-def on_grid(schedule: Sequence[tuple[int, int]]) -> Lockstep:
-    """In each step, so many runs of every value that is left, then the best so many are kept; without runs, by lot."""
+def on_grid(schedule: Sequence[tuple[int, int]], *, shared: bool = True) -> Lockstep:
+    """In each step, so many runs of every value that is left, then the best so many are kept; without runs, by lot.
+
+    Runs of a step are on the same instances for all values, or on instances of each value's own.
+    """
 
     def search(source: Source, tunings: int, rng: np.random.Generator) -> Answers:
         left = np.tile(source.places(np.linspace(0, 1, POINTS)), (tunings, 1))
         drawn = []
         for size, kept in schedule:
-            columns = rng.integers(source.instances, size=(tunings, size))
+            columns = rng.integers(source.instances, size=(tunings, 1 if shared else left.shape[1], size))
             if size:
-                means = source.draw(left[:, :, None], columns[:, None], rng).mean(axis=2)
+                means = source.draw(left[:, :, None], columns, rng).mean(axis=2)
             else:
                 means = rng.random(left.shape)
             best = np.sort(np.argsort(means, axis=1, kind="stable")[:, :kept], axis=1)
             left = np.take_along_axis(left, best, 1)
-            drawn.append(columns)
+            drawn.append(columns.reshape(tunings, -1))
         return left[:, 0], np.hstack(drawn)
 
     return search
@@ -165,12 +184,12 @@ TUNERS: dict[str, Callable[[int], Lockstep]] = {
 }
 """The paper's three tuners, and ours."""
 
-OTHERWISE: dict[str, Callable[[int], Lockstep]] = {
-    "notes": notes_rounded_up,
-    "uniform": uniform_within_budget,
-    "halving": halving_by_lot,
+OTHERWISE: dict[str, tuple[Callable[[int], Lockstep], ...]] = {
+    "notes": (notes_rounded_up,),
+    "uniform": (uniform_within_budget, uniform_apart),
+    "halving": (halving_by_lot, halving_apart),
 }
-"""Other readings of what the paper leaves open."""
+"""Other readings of what the paper leaves open; the first one is shown beside ours."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from banditune.report.figures import BLUE, GREY, ORANGE, empty, plain, plot, sav
 from banditune.report.tables import table, text
 from banditune.results import PaperCell, Reproduction, write_whole
 
+UNKNOWN = "Nothing is known: at 10,000 runs a width this cell does not differ, or it was not looked into."
+"""Of a cell that differs without a line in `paper/known.csv`."""
+
 TABLES = {"regret": "Regret after tuning", "failures": "Failures to find a width within 0.1 of the best, in %"}
 
 
@@ -29,7 +32,9 @@ def _(result: Reproduction) -> str:
         )
         for cell in marked
     ]  # fmt: skip
-    return "\n".join([*summary(result), *(["", table(rows, left=(0, 1, 2, 9))] if marked else [])])
+    known = list(dict.fromkeys(cell.known for cell in marked if cell.known))
+    told = ["", table(rows, left=(0, 1, 2, 9)), *(f"\n{why}" for why in known)] if marked else []
+    return "\n".join([*summary(result), *told])
 
 
 def summary(result: Reproduction) -> Iterator[str]:
@@ -77,9 +82,28 @@ def markdown(result: Reproduction) -> str:
             for curve in result.curves
             for tuner in result.tunings
         ])]  # fmt: skip
+    parts += differences(result)
     parts += ["## Written tolerances", "\n".join(f"- ({letter}) {reason}" for reason, letter in letters.items())]
     parts += ["## How far apart", "![Differences in joint standard errors by row](agreement.svg)"]
     return "\n\n".join(parts) + "\n"
+
+
+def differences(result: Reproduction) -> Iterator[str]:
+    """The cells that differ, those with one explanation together."""
+    marked = [cell for cell in result.published if cell.mark in ("!", "!!")]
+    if not marked:
+        return
+    yield "## Cells that differ, and why"
+    yield lines(("cells", "why"), [
+        ("; ".join(brief(cell) for cell in marked if cell.known == why), why or UNKNOWN)
+        for why in dict.fromkeys(cell.known for cell in marked)
+    ])  # fmt: skip
+
+
+def brief(cell: PaperCell) -> str:
+    """A cell in a few words: which, ours, the paper's."""
+    which = " ".join(str(part) for part in (cell.table, cell.row, cell.tuner, cell.budget) if part)
+    return f"{which}: {figure_of(cell.ours)} ± {cell.se:.2g}, paper {cell.paper:.1f} `{cell.mark}`"
 
 
 def command(result: Reproduction) -> str:
