@@ -441,3 +441,22 @@ def test_only_what_travels_is_pickled():
         if path.parent.name != "cluster":
             assert not names & {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}, path
         assert text.count("np.load(") == text.count("allow_pickle=False") - text.count("np.save("), path
+
+
+def test_installed_packages_stay_at_home_wherever_they_stand(run_python, tmp_path):
+    place = tmp_path / "elsewhere"
+    known = place / "parcel-1.0.dist-info"
+    known.mkdir(parents=True)
+    (place / "parcel.py").write_text("")
+    (place / "mine.py").write_text("")
+    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: parcel\nVersion: 1.0\n")
+    (known / "top_level.txt").write_text("parcel\n")
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import mine, parcel
+from banditune.engine.cluster.travel import _own
+print(_own(mine), _own(parcel))
+"""
+    done = run_python(code, str(place))
+    assert done.stdout.split() == ["True", "False"], done.stderr

@@ -144,7 +144,16 @@ def _own(module: Any) -> bool:
     top = module.__name__.partition(".")[0]
     if top in ("banditune", "__main__") or sys.modules.get(module.__name__) is not module:
         return False
-    return not file.startswith(_homes())
+    # Installed packages may stand anywhere on the path, not only where this Python puts them.
+    return not file.startswith(_homes()) and top not in _installed()
+
+
+@lru_cache(maxsize=1)
+def _installed() -> frozenset[str]:
+    """The names of all installed packages' modules."""
+    from importlib.metadata import packages_distributions
+
+    return frozenset(packages_distributions())
 
 
 @lru_cache(maxsize=1)
