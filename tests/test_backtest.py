@@ -78,6 +78,7 @@ def test_the_interval_tells_of_campaigns_not_of_runs():
     assert bt.from_json(found.to_json()).gain.mean == found.gain.mean
 
 
+@pytest.mark.slow
 def test_a_backtest_with_features():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(5, 2))

@@ -267,6 +267,7 @@ def test_gaussian_bounds_are_below_what_good_policies_lose(problem):
     assert 0.15 * lost < best.value < lost
 
 
+@pytest.mark.slow
 def test_bernoulli_bounds_are_below_what_good_policies_lose():
     problem = bt.Bernoulli(arms=10)
     lost = bt.simulate(bt.Thompson(), problem, [0.4], horizon=200, runs=20000).mean()

@@ -322,6 +322,7 @@ def test_a_file_that_holds_no_features_is_refused_in_a_sentence(name, tmp_path):
         matrix_from(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_structured_bandits_are_tuned_from_the_command_line(banditune, tmp_path):
     np.save(tmp_path / "arms.npy", np.random.default_rng(0).normal(size=(8, 3)))
     done = banditune(

@@ -102,7 +102,7 @@ def plain_python(job: Job, params: np.ndarray, runs: int) -> np.ndarray:
     return out
 
 
-ALIKE = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy")
+ALIKE = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy", "lin-epsilon-greedy", "lints")
 """Policies on the estimates of another one, which is tried."""
 
 

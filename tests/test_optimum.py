@@ -260,6 +260,7 @@ def two_means(size, rng):
     return rng.random((size, 2))
 
 
+@pytest.mark.slow
 def test_rewards_other_than_0_and_1_never_lead_outside_the_tables():
     uneven = bt.arm_problem("uneven", two_means, any_reward, arms=2, rewards="binary")
     for policy in (

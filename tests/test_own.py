@@ -60,6 +60,7 @@ def test_a_problem_of_ones_own():
     assert np.isfinite(regrets).all()
 
 
+@pytest.mark.slow
 def test_a_problem_of_ones_own_with_features():
     """Clicks decay with the position: one feature matrix for all instances, means that no linear model has."""
     table = np.random.default_rng(0).normal(size=(6, 3))

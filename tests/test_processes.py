@@ -369,6 +369,7 @@ def test_a_request_too_large_for_memory_is_refused_before_it_starts(ask):
     assert time.process_time() - began < 20
 
 
+@pytest.mark.slow
 def test_features_that_all_instances_share_are_counted_once(monkeypatch):
     features = 1.0 + np.eye(50, 40)
     problem = bt.Linear(arms=50, dims=40, features=features)

@@ -216,7 +216,7 @@ def assert_mode(features, pulled, paid):
 
 
 @pytest.mark.parametrize("paid_by", HISTORIES)
-@pytest.mark.parametrize("rounds", [1, 30, 2500])
+@pytest.mark.parametrize("rounds", [1, 30, pytest.param(2500, marks=pytest.mark.slow)])
 def test_glm_tsl_draws_with_the_inverse_hessian_of_numpy(rounds, paid_by):
     """Scores of unit vectors move by the columns of a root of H^-1."""
     features, pulled, rng = data(12, 3, rounds, 9)
@@ -227,7 +227,7 @@ def test_glm_tsl_draws_with_the_inverse_hessian_of_numpy(rounds, paid_by):
     assert np.allclose(columns[:3] @ columns[:3].T, np.linalg.inv(hessian), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("scale", [pytest.param(1e-3, marks=pytest.mark.slow), 1.0, 30.0])
 def test_the_mode_is_found_from_hard_histories(scale):
     """Separable data, one arm pulled 10,000 times, and a turn of fortune after thousands of pulls."""
     features, pulled, rng = data(12, 3, 400, 3)
@@ -301,6 +301,7 @@ def test_linear_thompson_draws_have_the_mean_and_covariance_of_the_posterior():
     assert_gaussian(draws, inverse @ x.T @ paid, 0.64 * inverse)
 
 
+@pytest.mark.slow
 def test_glm_tsl_draws_have_the_mode_and_the_inverse_hessian():
     features, pulled, rng = data(12, 3, 60, 5)
     paid = (rng.random(60) < 0.7).astype(float)
@@ -319,7 +320,7 @@ def relative(found, exact):
 
 
 @pytest.mark.parametrize("near", [0.0, 1e-6])
-@pytest.mark.parametrize("dimensions", [1, 3, 64])
+@pytest.mark.parametrize("dimensions", [1, 3, pytest.param(64, marks=pytest.mark.slow)])
 def test_rounding_does_not_pile_up_in_ridge_regression(dimensions, near):
     """Fresh factorisations in float64 differ by less than 1e-6 after 100,000 rounds, on nearly collinear features too."""
     features, pulled, rng = data(40, dimensions, ROUNDS, 6, near=near)

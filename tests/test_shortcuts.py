@@ -194,6 +194,7 @@ def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
             assert stats.ks_2samp(fast[:, place], slow[:, place], method="asymp").pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_lazy_linear_thompson_at_gamma_0_is_greedy():
     problem = bt.Linear(arms=30, dims=3)
     greedy = bt.simulate(bt.LinGreedy(), problem, horizon=300, runs=200)

@@ -62,7 +62,10 @@ def test_many_arms_are_pulled_as_in_the_reference(name):
     assert_follows_the_reference(name, PROBLEMS[name](arms=20, dims=3))
 
 
-@pytest.mark.parametrize(("name", "dims"), [("lin_ucb", 3), ("lin_ts", 4), ("ucb_glm", 3), ("glm_tsl", 3)])
+@pytest.mark.parametrize(
+    ("name", "dims"),
+    [("lin_ucb", 3), pytest.param("lin_ts", 4, marks=pytest.mark.slow), ("ucb_glm", 3), ("glm_tsl", 3)],
+)
 def test_fewer_arms_than_features_are_pulled_as_in_the_reference(name, dims):
     assert_follows_the_reference(name, PROBLEMS[name](arms=2, dims=dims))
 
@@ -391,14 +394,19 @@ def test_a_kappa_that_is_no_positive_number_is_refused(kappa):
 
 @pytest.mark.parametrize(
     ("name", "scale"),
-    [("lin_ucb", 1e6), pytest.param("lin_ts", 1e6, marks=pytest.mark.slow), ("ucb_glm", 1e4), ("glm_tsl", 1e4)],
+    [
+        ("lin_ucb", 1e6),
+        pytest.param("lin_ts", 1e6, marks=pytest.mark.slow),
+        pytest.param("ucb_glm", 1e4, marks=pytest.mark.slow),
+        ("glm_tsl", 1e4),
+    ],
 )
 def test_features_too_large_for_float64_are_refused(name, scale):
     problem = PROBLEMS[name](features=scale * TABLE)
     assert "rescale the features or the prior" in refusal(bt.simulate, POLICIES[name](), problem, horizon=10_000)
 
 
-@pytest.mark.parametrize("name", ["ucb_glm", "glm_tsl"])
+@pytest.mark.parametrize("name", [pytest.param("ucb_glm", marks=pytest.mark.slow), "glm_tsl"])
 def test_the_mode_is_found_under_a_vague_prior(name):
     """Chances are 0 or 1 almost everywhere; a surprise moves the mode far."""
     policy = POLICIES[name](prior=(0, 1e4))

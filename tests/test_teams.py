@@ -38,6 +38,7 @@ def test_linucb_team_of_one_pulls_the_arms_of_the_plain_loop(problem, options, r
     assert differing(team, play(job, GAMMAS, range(60))) <= 1
 
 
+@pytest.mark.slow
 def test_linucb_team_takes_ties_as_the_plain_loop():
     features = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 2, axis=0)
     job = Job(bt.LinUCB(), bt.Linear(features=features), 700, at=(1, 7, 200, 700), shortcut=False)
@@ -71,6 +72,7 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
         assert stats.ks_2samp(fast.ravel(), slow.ravel(), method="asymp").pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_lints_team_at_gamma_0_is_the_plain_loop():
     job = Job(bt.LinTS(), bt.Linear(arms=40, dims=3), 1500, at=AT, shortcut=False)
     assert differing(alone(job, bt.LinTS.team, [[0.0]], range(60)), play(job, [[0.0]], range(60))) <= 1
