@@ -250,8 +250,8 @@ def on_a_terminal(arguments, seconds):
 
 
 def test_a_progress_bar_is_shown_on_a_terminal_only():
-    arguments = ["tune", "--policy", "ts", "--problem", "bernoulli", "--horizon", "10000", "--budget", "100000"]
-    assert " of 102,000 runs" in on_a_terminal([*arguments, "--no-shortcut"], 20)
+    arguments = ["tune", "--policy", "ucb1", "--problem", "bernoulli", "--horizon", "10000", "--budget", "100000"]
+    assert " of 102,000 runs" in on_a_terminal([*arguments, "--no-shortcut"], 40)
     done = subprocess.run(
         [sys.executable, "-m", "banditune", *TUNE, "--budget", "3000"], capture_output=True, text=True, timeout=100
     )
