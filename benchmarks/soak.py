@@ -121,7 +121,7 @@ problem = bt.Bernoulli(arms=told["arms"])
 policy = bt.UCB1() if told["policy"] == "ucb1" else bt.Thompson()
 done = bt.tune(policy, problem, horizon=told["horizon"], budget=told["budget"], validate=told["validate"],
                seed=told["seed"], ledger=told["ledger"], jobs=2)
-open(told["out"], "w").write(done.to_json())
+done.save(told["out"])
 """
 
 

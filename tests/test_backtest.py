@@ -92,6 +92,7 @@ def test_a_backtest_with_features():
     found = bt.backtest(bt.LinUCB(), bt.read_logs(rows), horizon=50, budget=60)
     assert found.fit.model == "linear"
     assert found.regret.mean < found.theory.mean
+    assert found.regret.se > 0
 
 
 def test_too_few_campaigns_are_refused():
@@ -106,3 +107,18 @@ def test_same_seed_same_answer():
     logs, _ = simulated(8, 2, 50)
     once, twice = (json.loads(bt.backtest(bt.UCB1(), logs, budget=30, jobs=j).to_json()) for j in (1, 2))
     assert once == twice
+
+
+def test_all_campaigns_with_a_choice_judge_whatever_their_size():
+    campaign = np.concatenate([np.repeat(np.arange(8), 2), np.repeat(np.arange(8, 14), 6), [14]])
+    arm = np.concatenate([np.tile(np.arange(2), 8), np.tile(np.arange(6), 6), [0]])
+    wins = np.random.default_rng(0).binomial(200, 0.3, len(arm))
+    found = bt.backtest(bt.UCB1(), bt.logs_of(campaign, arm, np.full(len(arm), 200), wins), horizon=50, budget=30)
+    assert found.regret.runs == found.campaigns == found.logged.runs
+
+
+def test_a_policy_that_cannot_play_what_was_left_out_is_refused_before_the_work():
+    rng = np.random.default_rng(0)
+    table = {"campaign": np.repeat(np.arange(6), 40), "arm": np.tile([0, 1], 120), "reward": rng.random(240)}
+    with pytest.raises(bt.BadRequest, match="any real number"):
+        bt.backtest(bt.Thompson(), bt.read_logs(table), "beta")

@@ -291,6 +291,7 @@ def test_nobody_answers():
         bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster="dask://127.0.0.1:9")
 
 
+@pytest.mark.slow
 def test_workers_are_busy_most_of_the_time(dask_processes):
     """With pieces of about half a second; docs/performance.md tells how near two workers come to two threads."""
     dask_processes.full().kill(2)

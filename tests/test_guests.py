@@ -128,6 +128,15 @@ def test_generators_that_a_process_shares_are_seeded_for_every_run_and_given_bac
     assert random.random() == left
 
 
+def test_threads_play_guests_one_at_a_time_to_the_same_end():
+    guest = bt.foreign(lambda width: Global(), bt.Parameter("width", 0, 1, theory=1), name="global")
+    alone, four = (
+        bt.simulate(guest, bt.Bernoulli(arms=2), [1], horizon=30, runs=40, **where)
+        for where in ({"jobs": 1}, {"cluster": bt.Threads(4)})
+    )
+    assert (alone == four).all()
+
+
 def broken(where):
     """An object that fails in one place."""
 
@@ -209,7 +218,7 @@ def test_exports_make_objects_with_the_equal_parameter(library):
     horizon = tuned(bt.UCB1()).export(library)
     assert not horizon.same
     assert "logarithm of the step" in horizon.words
-    assert "the other library's is narrower, 39% at step 2" in horizon.words
+    assert "the other library's is narrower, 39% of it at step 2" in horizon.words
     assert tuned(bt.EpsilonGreedy()).export(library).same
     assert "no width" in tuned(bt.Thompson()).export(library).words
     for policy in (bt.UCB1(), bt.EpsilonGreedy(), bt.Thompson()):

@@ -127,6 +127,17 @@ def test_blocks_do_not_change_what_is_read(written, monkeypatch):
     np.testing.assert_allclose(parts.squares, whole.squares, rtol=1e-9)
 
 
+def test_a_last_line_without_an_end_is_read_whichever_way(written, monkeypatch):
+    path = written(DECISIONS + "winter,red,1")
+    assert cells(read_logs(path))["winter", "red"] == (1, 1.0)
+    odd = written(DECISIONS + "x,,1\nwinter,red,1", "odd.csv")
+    assert cells(read_logs(odd, skip_bad=True))["winter", "red"] == (1, 1.0)
+    monkeypatch.setattr(tables, "arrow_reader", lambda *_: _odd)
+    for block in (16, 1 << 20):
+        monkeypatch.setattr(tables, "BLOCK", block)
+        assert cells(read_logs(path))["winter", "red"] == (1, 1.0)
+
+
 def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written):
     bad = ["spring,,1", "spring,red", "spring,red,maybe", ",red,1", "spring,red,nan", "spring,red,inf"]
     path = written(DECISIONS + "\n".join(bad) + "\n" + "autumn,red,0\n")

@@ -118,3 +118,13 @@ def test_tables_come_from_files(banditune, tmp_path):
     done = banditune("curve", "--policy", "ucb1", "--problem", "reward-table:file=none.csv", "--horizon", "100")
     assert done.returncode == 2
     assert "cannot be read" in done.stderr
+
+
+def test_a_table_without_names_is_refused(tmp_path):
+    from banditune.problems import problem_from, reward_table
+
+    (tmp_path / "bare.csv").write_text("0.5,0.25\n1,0\n")
+    with pytest.raises(bt.BadRequest, match="must name the arms"):
+        reward_table(tmp_path / "bare.csv")
+    with pytest.raises(bt.BadRequest, match="must be one of bernoulli"):
+        problem_from({"name": "reward-table", "file": str(tmp_path / "bare.csv")})

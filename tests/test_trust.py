@@ -37,7 +37,7 @@ def test_per_arm_priors_and_features_keep_their_shape():
     features = np.array([[1.0, 0.5], [1.0, -0.5]])
     structured = dict(variants(bt.Logistic(features=features, prior=([-1, 0], np.diag([0.5, 0.1])))))
     assert not any("arms" in words for words in structured)
-    twice = structured["means twice as far apart"]
+    twice = structured["theta's parts twice as far apart"]
     np.testing.assert_allclose(twice.prior[1], np.diag([2.0, 0.4]))
     noise = dict(variants(bt.Linear(arms=4, dims=2)))
     assert noise["twice the noise"].noise == 1.0
@@ -81,6 +81,9 @@ def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
     bt.report(tuning, path)
     assert "If something else comes" in path.read_text()
     assert "--stress" in path.read_text()
+    for value in (float("nan"), "x", 99):
+        with pytest.raises(bt.BadRequest):
+            bt.stress(bt.UCB1(), bt.Bernoulli(), value, horizon=100)
     for wrong in (5, [("x", 1)], ["x"]):
         with pytest.raises(bt.BadRequest):
             bt.stress(bt.UCB1(), bt.Bernoulli(), 0.5, horizon=100, others=wrong)

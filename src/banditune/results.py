@@ -394,7 +394,7 @@ class Strain(Record):
 
     @property
     def verdict(self) -> str:
-        """In a word: fragile where it surely loses a quarter more than the best, worse than theory where it surely is."""
+        """In a word: fragile where it surely loses a quarter more than the best, and then perhaps more than theory too."""
         if self.regret.mean > self.theory.mean and self.loss.low > 0.25 * self.best_regret.mean:
             return "worse than theory"
         if self.loss.low > 0.25 * self.best_regret.mean:
@@ -422,7 +422,12 @@ class Stress(Record):
     @property
     def worst(self) -> Strain:
         """The strain with the largest loss, as a share."""
-        return max(self.strains, key=lambda strain: strain.share)
+        return max(self.others, key=lambda strain: strain.share)
+
+    @property
+    def others(self) -> tuple[Strain, ...]:
+        """The strains of what was not expected."""
+        return self.strains[1:]
 
     def to_pandas(self) -> Any:
         """A row per strain."""

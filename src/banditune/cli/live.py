@@ -24,11 +24,16 @@ def deploy(
     pending: Pending = "ignore",
 ) -> None:
     """Make the state of a policy at work out of a saved tuning."""
+    from banditune.contracts import BadRequest
     from banditune.live import deploy_tuning
     from banditune.results import check_writable, load
     from banditune.shelf import matrix_from
 
     check_writable(output)
+    if output.exists():
+        raise BadRequest(
+            f"a new state must not take the place of one at work, but {str(output)!r} exists; move it away."
+        )
 
     def work(told: Any) -> Any:
         return deploy_tuning(

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from banditune.contracts import BadRequest
+import numpy as np
+
+from banditune.contracts import BadRequest, short
 from banditune.results import Export, Tuning
 
 Entry = Callable[[Mapping[str, Any], float, int], tuple[str, str, float, bool, str]]
@@ -38,8 +40,8 @@ def log_of_the_step(horizon: int) -> str:
     share = math.sqrt(math.log(early) / math.log(horizon)) if horizon > 2 else 1.0
     return (
         f"Its width has the logarithm of the step, the tuned one that of the horizon, {horizon:,}: the two are the same at "
-        f"the last step, and before that the other library's is narrower, {share:.0%} at step {early:,}. It explores less "
-        "at first. For the value that is best there, tune 'ucb1-step', which has the same index."
+        f"the last step, and before that the other library's is narrower, {share:.0%} of it at step {early:,}. It explores "
+        "less at first. For the value that is best there, tune 'ucb1-step', which has the same index."
     )
 
 
@@ -83,7 +85,10 @@ def no_width(code: str) -> Entry:
     """Thompson sampling as it is elsewhere: with nothing to tune."""
 
     def told(made: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
-        same = value == 1.0
+        prior = [list(map(float, pair)) for pair in np.atleast_2d(np.array(made.get("prior", (1, 1)), float))]
+        same = value == 1.0 and prior == [[1.0, 1.0]]
+        if prior != [[1.0, 1.0]]:
+            return code, "", math.nan, False, f"It starts from Beta(1, 1), not from {short(prior)}, and has no width."
         words = (
             "The same rule."
             if same

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import random
+import threading
 import time
 from typing import Any
 
@@ -23,6 +24,8 @@ AHEAD = 32
 """Rewards of an arm that are drawn at once."""
 
 reward = Slot("reward")
+
+ONE_AT_A_TIME = threading.Lock()
 
 
 def draw_rewards(means, options, key0, key1, cursor, arm, first, step, out):  # type: ignore[no-untyped-def]
@@ -158,11 +161,13 @@ class Table:
 def seeded(key: tuple[int, int], noise: int) -> Any:
     """A seed for a run; while it is played, the generators that whole processes share start from it too."""
     seed = (key[0] ^ (noise * 0x9E3779B9)) & 0x7FFFFFFF
-    before, numpy_before = random.getstate(), np.random.get_state()
-    random.seed(seed)
-    np.random.seed(seed)
-    try:
-        yield seed
-    finally:
-        random.setstate(before)
-        np.random.set_state(numpy_before)
+    # One run at a time: what threads share they would draw from in any order, and Python gains nothing from them.
+    with ONE_AT_A_TIME:
+        before, numpy_before = random.getstate(), np.random.get_state()
+        random.seed(seed)
+        np.random.seed(seed)
+        try:
+            yield seed
+        finally:
+            random.setstate(before)
+            np.random.set_state(numpy_before)

@@ -22,7 +22,7 @@ class Foreign(Policy):
     """An object with methods that select an arm and take a reward, made anew for every run; see `foreign`."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...] = untold(())
     make: Callable[..., Any] = untold()
     select_by: str | None = None
     update_by: str | None = None

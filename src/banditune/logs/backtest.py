@@ -16,6 +16,7 @@ from banditune.logs.record import Logs
 from banditune.problems import Campaigns
 from banditune.results import Backtest, Estimate
 from banditune.study import simulate, tune
+from banditune.study.door import job_of
 
 RUNS, LEAST = 4000, 20
 """Runs on all held-out campaigns together, and on each at least."""
@@ -39,7 +40,7 @@ def backtest(
 
     A campaign that was left out is played as its own data have it: arms' means are drawn from what these say (where arms
     have features, from the problem fitted to all that were left out). What is reported are means over these campaigns,
-    with the uncertainty that so few of them leave.
+    with the uncertainty that so few of them leave (with features: over instances of the problem fitted to them).
     """
     share = check_number("share", share, above=0)
     if not isinstance(logs, Logs) or len(logs.campaigns) < 4 or not share < 1:
@@ -50,16 +51,23 @@ def backtest(
     order = np.random.default_rng([check_whole("seed", seed, 0), len(logs.campaigns)]).permutation(len(logs.campaigns))
     known = min(max(2, round(share * len(order))), len(order) - 2)
     found = fit(logs.of(order[:known]), model, per_arm=per_arm, horizon=horizon)
+    left = with_a_choice(logs.of(order[known:]))
+    problems = others(left, found.model)
+    job_of(policy, problems[0], horizon=found.horizon)  # complaints come before the work
     tuning = tune(
         policy, found.problem, tuner, horizon=found.horizon, budget=budget, seed=seed, jobs=jobs, floor=False,
         progress=progress,
     )  # fmt: skip
-    left = logs.of(order[known:])
     rows = [list(params.values()) for params in (tuning.params, tuning.theory_params)]
-    regrets, best = np.transpose(
-        [played(policy, problem, rows, found.horizon, runs, seed, jobs) for problem, runs in others(left, found.model)],
-        (1, 2, 0),
-    )
+    runs = max(LEAST, math.ceil(RUNS / len(problems)))
+    # Every campaign is played with instances and noise of its own: what they shared, no spread among them would show.
+    each = [
+        played(policy, problem, rows, found.horizon, range(number * runs, (number + 1) * runs), seed, jobs)
+        for number, problem in enumerate(problems)
+    ]
+    # With a problem for each campaign, what is certain is limited by how many there are.
+    both = [np.mean(part, axis=-1, keepdims=True) if len(problems) > 1 else part for one in each for part in one]
+    regrets, best = np.concatenate(both[::2], axis=1), np.concatenate(both[1::2], axis=1)
     rewards = best - regrets / found.horizon
     paid = np.bincount(left.campaign, left.total, len(left.campaigns)) / left.lengths
     return Backtest(
@@ -71,21 +79,28 @@ def backtest(
     )
 
 
-def others(logs: Logs, model: str) -> list[tuple[Problem, int]]:
-    """A problem for each campaign that was left out, and how many runs to play on it."""
-    runs = max(LEAST, math.ceil(RUNS / len(logs.campaigns)))
+def with_a_choice(logs: Logs) -> Logs:
+    """Campaigns in which there was something to choose."""
+    some = np.flatnonzero(logs.widths >= 2)
+    if len(some) < 2:
+        raise BadRequest("two campaigns with two arms or more must be left out to judge by, but there are not so many.")
+    return logs.of(some)
+
+
+def others(logs: Logs, model: str) -> list[Problem]:
+    """A problem for each campaign that was left out; where arms have features, one that is fitted to all of them."""
     if logs.features is not None:
-        problem = fit(logs, model).problem
-        return [(problem, runs)] * len(logs.campaigns)
-    again = fit(logs, "campaigns").problem
-    return [(Campaigns([row], again.rewards, noise=again.noise), runs) for row in again.posteriors]
+        return [fit(logs, model).problem]
+    again = fit(logs, "campaigns", arms=2).problem
+    return [Campaigns([row], again.rewards, noise=again.noise) for row in again.posteriors]
 
 
 def played(
-    policy: Policy, problem: Problem, rows: Any, horizon: int, runs: int, seed: int, jobs: int | None
+    policy: Policy, problem: Problem, rows: Any, horizon: int, runs: range, seed: int, jobs: int | None
 ) -> tuple[Floats, Floats]:
-    """Mean regrets of rows of parameters on a problem, and the mean of its best arm, as often."""
-    regrets = simulate(policy, problem, rows, horizon=horizon, runs=runs, seed=seed, jobs=jobs)
-    means = np.concatenate([instances(problem, seed, block).means for block in range(-(-runs // BLOCK))])
-    best = means[:runs].max(axis=1).mean()
-    return regrets.mean(axis=1), np.full(len(rows), best)
+    """Regrets (rows, runs) of rows of parameters on a problem, and the best arms' means of the same instances (1, runs)."""
+    regrets = simulate(policy, problem, rows, horizon=horizon, runs=len(runs), first=runs.start, seed=seed, jobs=jobs)
+    blocks = range(runs.start // BLOCK, -(-runs.stop // BLOCK))
+    means = np.concatenate([instances(problem, seed, block).means for block in blocks])
+    before = runs.start - blocks.start * BLOCK
+    return regrets, means[None, before : before + len(runs)].max(axis=2)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from banditune.checks import check_whole
 from banditune.contracts import BadRequest, Problem, described
-from banditune.problems import SHELF
+from banditune.problems import FROM_FILES, SHELF, problem_from
 from banditune.results import write_whole
 
 VERSION = 1
@@ -120,17 +120,9 @@ def prior_of(told: Mapping[str, Any]) -> Prior:
     if odd or missing:
         what = f"{odd[0]!r} cannot be read" if odd else f"{missing[0]!r} is missing"
         raise BadRequest(f"the problem {name!r} takes {', '.join(wanted)}, but {what}.")
-    try:
-        problem = SHELF[name](**options)
-    except BadRequest:
-        raise
-    except (TypeError, ValueError, OverflowError, MemoryError) as error:
-        raise BadRequest(f"the problem {name!r} cannot be made of these options: {error}.") from error
-    return Prior(problem, None if horizon is None else check_whole("horizon", horizon, 1))
-
-
-FROM_FILES = {"reward-table"}
-"""Problems that are made from a file: another file must not name it."""
+    return Prior(
+        problem_from({"name": name, **options}), None if horizon is None else check_whole("horizon", horizon, 1)
+    )
 
 
 def _plain(value: Any) -> bool:

@@ -80,9 +80,9 @@ class Text:
                     # Where lines are empty or fields hold several, a little off; it is only told of features that change.
                     rows = len(next(iter(numbers.values())))
                     yield checker.quick(words, numbers, np.arange(line, line + rows))
-                    line += data.count(b"\n")
+                    line += count_lines(data)
                 except Odd:
-                    reader = Counted(chain(io.BytesIO(data), lines_of(file, self.path)), data.count(b"\n"))
+                    reader = Counted(chain(io.BytesIO(data), lines_of(file, self.path)), count_lines(data))
                     yield checker.slow(self._cells(reader, line))
                     line += reader.taken
 
@@ -109,7 +109,7 @@ class Counted:
 
     def __init__(self, lines: Iterator[bytes], block: int) -> None:
         self.lines = lines
-        self.block = max(1, block)
+        self.block = block
         self.taken = 0
 
     @property
@@ -135,6 +135,11 @@ def opened(path: Path) -> Iterator[Any]:
             yield gzip.GzipFile(fileobj=file) if zipped else file
     except (OSError, EOFError, zlib.error) as error:
         raise BadRequest(f"{str(path)!r} cannot be read to its end: {error}.") from error
+
+
+def count_lines(data: bytes) -> int:
+    """Lines in a block; the last one of a file may have no end."""
+    return data.count(b"\n") + (not data.endswith(b"\n"))
 
 
 def text(line: bytes) -> str:

@@ -90,13 +90,20 @@ def choose_committed(state, setting, step, params, stream):
 
 @scalar
 def resume_exploration(state, setting, params, pulls, totals):
-    """Know every arm's pulls and total reward; only an arm that was committed to has more than `pulls` pulls."""
+    """Know every arm's pulls and total reward; an arm with more than `pulls` pulls was committed to, if all have so many.
+
+    Before that, an arm may have more because its rewards came early, or from elsewhere.
+    """
     resume_totals(state, setting, params, pulls, totals)
     most = int(params[0] + 0.5) * 1.0
+    least = pulls[0]
     for arm in range(setting.arms):
-        if pulls[arm] > most:
-            state.committed[0] = arm
-            most = pulls[arm]
+        least = min(least, pulls[arm])
+    if least >= most:
+        for arm in range(setting.arms):
+            if pulls[arm] > most:
+                state.committed[0] = arm
+                most = pulls[arm]
 
 
 def most_pulls(arms: int, horizon: int) -> float:

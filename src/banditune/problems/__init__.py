@@ -42,12 +42,20 @@ __all__ = [
 ]
 
 
+FROM_FILES = {"reward-table"}
+"""Problems that are made from a file: what a file holds must not name another one to be opened."""
+
+
 def problem_from(made: Mapping[str, Any]) -> Problem:
     """A problem from its name and options, as results keep them."""
     options = {key: value for key, value in made.items() if key != "name"}
-    if made.get("name") not in SHELF:
-        raise BadRequest(f"the problem must be one of {', '.join(SHELF)}, but got {made.get('name')!r}.")
+    name = made.get("name")
+    known = [each for each in SHELF if each not in FROM_FILES]
+    if not isinstance(name, str) or name not in known:
+        raise BadRequest(f"the problem must be one of {', '.join(known)}, but got {name!r}.")
     try:
-        return SHELF[made["name"]](**options)
-    except TypeError as error:
+        return SHELF[name](**options)
+    except BadRequest:
+        raise
+    except (TypeError, ValueError, OverflowError, MemoryError) as error:
         raise BadRequest(f"a problem must be made with its own options, but {error}.") from error

@@ -169,7 +169,20 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
         ) from error
     if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
         raise BadRequest(f"{str(path)!r} must have a line of names and rows of as many numbers.")
-    return [name.strip() for name in rows[0]], rows[1:]
+    names = [name.strip() for name in rows[0]]
+    if all(_is_number(name) for name in names):
+        raise BadRequest(
+            f"the first line of {str(path)!r} must name the arms, but it holds numbers; add a line of names."
+        )
+    return names, rows[1:]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _numbers(path: Path, names: Sequence[str], rows: list[list[str]]) -> Floats:

@@ -64,7 +64,7 @@ def _(problem: Linear | Logistic) -> Iterator[tuple[str, Problem]]:
     def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
         return replace(problem, prior=(as_tuples(mean + shift * sd), as_tuples(covariance * spread**2)))
 
-    yield from _shifted_and_spread(changed)
+    yield from _shifted_and_spread(changed, what="theta's parts")
     if problem.features is None:
         yield from _other_arms(problem, ((0.0, 1.0),))
     if isinstance(problem, Linear):
@@ -74,24 +74,25 @@ def _(problem: Linear | Logistic) -> Iterator[tuple[str, Problem]]:
 @variants.register
 def _(problem: Mixture) -> Iterator[tuple[str, Problem]]:
     def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
-        means = moved_means(np.array(problem.means), shift, spread)
+        means = moved_means(np.array(problem.means), np.array(problem.weights), shift, spread)
         return replace(problem, means=as_tuples(np.clip(means, 0, 1)))
 
     yield from _shifted_and_spread(changed)
 
 
-def moved_means(means: Floats, shift: float, spread: float) -> Floats:
+def moved_means(means: Floats, weights: Floats, shift: float, spread: float) -> Floats:
     """Means shifted by so many of their standard deviations, and so many times as far from their centre."""
-    centre, sd = means.mean(), means.std()
+    centre = weights @ means.mean(axis=1)
+    sd = np.sqrt(weights @ ((means - centre) ** 2).mean(axis=1))
     moved: Floats = centre + shift * sd + spread * (means - centre)
     return moved
 
 
-def _shifted_and_spread(changed: Callable[..., Problem]) -> Iterator[tuple[str, Problem]]:
-    yield "means lower by a standard deviation", changed(shift=-1.0)
-    yield "means higher by a standard deviation", changed(shift=1.0)
-    yield "means half as far apart", changed(spread=HALF)
-    yield "means twice as far apart", changed(spread=TWICE)
+def _shifted_and_spread(changed: Callable[..., Problem], what: str = "means") -> Iterator[tuple[str, Problem]]:
+    yield f"{what} lower by a standard deviation", changed(shift=-1.0)
+    yield f"{what} higher by a standard deviation", changed(shift=1.0)
+    yield f"{what} half as far apart", changed(spread=HALF)
+    yield f"{what} twice as far apart", changed(spread=TWICE)
 
 
 def _other_arms(problem: Any, prior: tuple[tuple[float, ...], ...]) -> Iterator[tuple[str, Problem]]:

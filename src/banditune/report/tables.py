@@ -30,7 +30,8 @@ def text(result: Any) -> str:
     """A result as plain text."""
     if not isinstance(result, Record):
         raise BadRequest(f"a result of one of the verbs can be told, but got {type(result).__name__}.")
-    return repr(result)
+    own = type(result).__repr__
+    return str(own(result)) if own is not Record.__repr__ else f"a {type(result).__name__}"
 
 
 @text.register
@@ -93,10 +94,11 @@ BACKTEST_HEAD = ("on campaigns left out", "mean", "std. error", "95% interval")
 
 def backtest_answer(result: Backtest) -> str:
     """What the tuned policy does on campaigns that it was not tuned on."""
-    sure = "" if result.gain.low > 0 else ", which so few campaigns do not prove"
+    sure = "" if result.gain.low > 0 or result.gain.high < 0 else ", which so few campaigns do not prove"
+    change = f"{number(abs(result.gain.mean))} {'less' if result.gain.mean >= 0 else 'MORE'}"
     return (
         f"{settings(result.tuning.params)}, tuned on {result.fit.campaigns} campaigns, loses {number(result.regret.mean)} "
-        f"on each of the {result.campaigns} others ({result.setup.horizon:,} decisions), {number(result.gain.mean)} less "
+        f"on each of the {result.campaigns} others ({result.setup.horizon:,} decisions), {change} "
         f"than theory{sure}"
     )
 
@@ -139,13 +141,15 @@ def strain_lines(stress: Stress) -> Iterator[str]:
 
 def strain_verdict(stress: Stress) -> str:
     """Whether a tuned value holds where something else comes."""
-    broken = [strain for strain in stress.strains if strain.verdict in ("fragile", "worse than theory")]
+    broken = [strain for strain in stress.others if strain.verdict in ("fragile", "worse than theory")]
     value = settings(stress.params)
     if not broken:
-        return f"if something else comes than was expected, {value} surely loses a quarter more than the best nowhere"
+        unclear = sum(strain.verdict == "unclear" for strain in stress.others)
+        more = f" ({counted(unclear, 'case')} unclear)" if unclear else ""
+        return f"{value} holds in the {len(stress.others)} cases in which something else comes than was expected{more}"
     worst = max(broken, key=lambda strain: strain.share)
     return (
-        f"{value} is fragile in {len(broken)} of {len(stress.strains) - 1} cases in which something else comes than was "
+        f"{value} is fragile in {len(broken)} of {len(stress.others)} cases in which something else comes than was "
         f"expected, most with {worst.words}, where it loses {strain_times(worst.share)} the best"
     )
 

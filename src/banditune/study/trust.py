@@ -12,7 +12,7 @@ from banditune.contracts import BadRequest, Policy, Problem, Tuner, described
 from banditune.engine.run import Job
 from banditune.problems.variants import variants
 from banditune.results import Estimate, Strain, Stress
-from banditune.study.door import job_of, only_range, setup_of, whole
+from banditune.study.door import job_of, only_range, rows, setup_of, whole
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Progress, Told, place_of, search, tuner_of
 
@@ -50,6 +50,7 @@ def stress(
     )
     asked = expected_and_others(job, others)
     told = Told(progress, len(asked) * (budget + 3 * validate))
+    ((value,),) = rows(job, value)
     with Player(place_of(cluster, jobs, time_limit, job), None) as player:
         return strained(job, float(value), asked, tuner, budget, validate, player, told)
 
@@ -69,8 +70,8 @@ def strained(
     for words, other in asked:
         among = only_range(other)
         found, _ = search(other, tuner, among, budget, player, told)
-        rows = np.array([[among.within(value)], [found.value], [among.theory]])
-        own, best, theory = player.play(other, rows, range(FRESH, FRESH + validate), progress=told)[:, :, 0]
+        three = np.array([[among.within(value)], [found.value], [among.theory]])
+        own, best, theory = player.play(other, three, range(FRESH, FRESH + validate), progress=told)[:, :, 0]
         lost = Estimate.of(own), found.value, Estimate.of(best), Estimate.of(own - best), Estimate.of(theory)
         strains.append(Strain(words, described(other.problem), other.horizon, *lost))
     return Stress({only_range(job).name: value}, tuple(strains), budget, validate, setup_of(job, tuner))

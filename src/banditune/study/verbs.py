@@ -275,7 +275,7 @@ def tune(
         belief,
         goal.within,
         None if goal.within is None or belief is None else belief.keeps(goal.within),
-        tuple(warnings_of(among, answer.value, belief, tuned)),
+        tuple(warnings_of(among, answer.value, belief, tuned, theory)),
         picture,
         setup_of(job, tuner),
         below,
@@ -310,8 +310,16 @@ def needed(sample: Floats, share: float) -> int:
     return MOST if spread >= math.sqrt(MOST) * share * mean else math.ceil((spread / (share * mean)) ** 2)
 
 
-def warnings_of(among: Range, value: float, belief: Belief | None, sample: Floats) -> Iterator[str]:
+def warnings_of(
+    among: Range, value: float, belief: Belief | None, sample: Floats, theory: Floats | None = None
+) -> Iterator[str]:
     """What may mislead, as sentences."""
+    if theory is not None and (worse := Estimate.of(sample - theory)).low > 0:
+        yield (
+            f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}: "
+            "the search, and what it says of itself, cannot be trusted here. Look at the whole curve (`curve`); see "
+            "whether the policy knows the problem's noise (such as ucb1:noise=...), and try another tuner, such as notes."
+        )
     for end, name, unit in ((among.low, "lower", 0.01), (among.high, "upper", 0.99)):
         if abs(value - end) <= abs(among.at(unit) - end):
             yield (
