@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow gpu benchmark growth pools tuners soak clean cluster audit
+.PHONY: demo test slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -16,13 +16,16 @@ test: .venv/tested
 	$(BIN)/python -m pytest -n 2
 
 slow: .venv/tested
-	$(BIN)/python -m pytest -m slow --durations=0
+	$(BIN)/python -m pytest -m "slow and not cluster" --durations=0
 
 gpu: .venv/tested
 	$(BIN)/python -m pytest -m gpu -rs --durations=10
 
 cluster: .venv/clustered
-	$(BIN)/python -m pytest -m cluster --durations=5
+	$(BIN)/python -m pytest -m "cluster and not slow" --durations=5
+
+cluster-slow: .venv/clustered
+	$(BIN)/python -m pytest -m "cluster and slow" --durations=5
 
 audit: .venv/clustered
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
