@@ -153,7 +153,7 @@ def killed(soak: Soak, dice: random.Random) -> str:
         expect(kills < 60, "a study did not end after 60 kills")
     usual = {key: told[key] for key in ("horizon", "budget", "validate", "seed")}
     calm = bt.tune(ONE[told["policy"]](), bt.Bernoulli(arms=told["arms"]), **usual)
-    expect(out.read_text() == calm.to_json(), f"{told} ended differently after {kills} kills")
+    expect(bt.load(out).to_json() == calm.to_json(), f"{told} ended differently after {kills} kills")
     soak.seen["kills"] += kills
     return f"{kills} kills of {told['policy']}"
 
