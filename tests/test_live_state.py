@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -216,3 +217,35 @@ def test_no_code_named_in_a_state_is_run_and_nothing_is_unpickled():
     for path in (ROOT / "src" / "banditune" / "live").glob("*.py"):
         used = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
         assert not used & {"pickle", "eval", "exec", "compile", "__import__", "marshal", "shelve", "importlib"}, path
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("policy", {}),
+        ("policy", {"name": ["ucb1"]}),
+        ("policy", {"name": "ucb1", "width": 3}),
+        ("policy", {"name": "ucb1", "noise": "x"}),
+        ("problem", {"name": "bernoulli", "arms": "x"}),
+        ("problem", {"name": "bernoulli", "arms": 3, "names": 5}),
+        ("problem", {"name": "mixture", "means": [3]}),
+        ("problem", {"name": "mixture", "means": "abc"}),
+    ],
+)
+def test_a_saved_tuning_with_nonsense_in_it_is_not_deployed(where, what):
+    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=20, budget=20, validate=5)
+    told = json.loads(tuning.to_json())
+    told["setup"][where] = what
+    with pytest.raises(bt.BadRequest):
+        bt.from_json(json.dumps(told)).policy()
+
+
+def test_what_could_not_be_loaded_is_not_deployed():
+    with pytest.raises(bt.BadRequest, match="at most"):
+        bt.deploy(bt.LinUCB(), 0.5, horizon=100, features=np.ones((2, 1500)))
+    live = bt.deploy(bt.UCB1(), 0.5, horizon=100, arms=2)
+    with pytest.raises(bt.BadRequest, match="the arm must be one of"):
+        live.update(True, 1)
+    assert bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=20, validate=5).policy(
+        names=np.array(["a", "b"])
+    ).arms == ("a", "b")

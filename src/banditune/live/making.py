@@ -12,7 +12,7 @@ from banditune.contracts import BadRequest, Policy, described
 from banditune.engine.run import Job
 from banditune.live.agent import Arms
 from banditune.live.policy import Live, row_of
-from banditune.live.state import MOST_ARMS, PENDING, Arm, Name, State, check_name
+from banditune.live.state import MOST_ARMS, PENDING, Arm, Name, State, check_arms_of, check_name, policy_told
 from banditune.results import Comparison, Tuning
 from banditune.shelf import every_policy
 from banditune.study.door import LONGEST, one_of, rows, whole
@@ -50,6 +50,7 @@ def deploy(
         (0, 0),
         tuple(Arm(name, features=row) for name, row in zip(known, table or [()] * len(known), strict=True)),
     )
+    check_arms_of(state.arms)
     return Live(policy, state)
 
 
@@ -73,7 +74,7 @@ def deploy_tuning(
     else:
         raise BadRequest(f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.")
     problem = tuning.setup.problem
-    found = policy_described(told, policy)
+    found = policy_told(told, policy, every_policy(), of="that was tuned", call="tuning.policy(mine)")
     if features is None and found.needs_features:
         features = problem.get("features")
     return deploy(
@@ -81,39 +82,19 @@ def deploy_tuning(
         dict(params),
         horizon=tuning.setup.horizon,
         arms=arms_in(problem) if features is None else None,
-        names=names or list(problem.get("names") or ()) or None,
+        names=problem.get("names") or None if names is None else names,
         features=features,
         seed=seed,
         pending=pending,
     )
 
 
-def policy_described(told: Mapping[str, Any], policy: Policy | None) -> Policy:
-    """The policy that a result describes: passed, or made again from the shelf."""
-    wanted = {key: as_lists(value) for key, value in told.items()}
-    shelf = every_policy()
-    if policy is None:
-        if wanted["name"] not in shelf:
-            raise BadRequest(
-                f"a policy of your own must be passed again, but got none for {wanted['name']!r}: tuning.policy(mine)."
-            )
-        policy = shelf[wanted["name"]](**{key: value for key, value in wanted.items() if key != "name"})
-    if not isinstance(policy, Policy) or described(policy) != wanted:
-        given = described(policy) if isinstance(policy, Policy) else policy
-        raise BadRequest(f"the policy must be the one that was tuned, {wanted!r:.200}, but got {given!r:.200}.")
-    return policy
-
-
-def as_lists(value: Any) -> Any:
-    """Tuples as lists, as JSON has them."""
-    return [as_lists(item) for item in value] if isinstance(value, tuple | list) else value
-
-
 def arms_in(problem: Mapping[str, Any]) -> int | None:
     """How many arms a described problem has."""
     if "arms" in problem:
-        return int(problem["arms"])
-    return len(problem["means"][0]) if problem.get("means") else None
+        return whole("arms", problem["arms"], 1, MOST_ARMS)
+    means = array_of(problem.get("means"))
+    return means.shape[1] if means.ndim == 2 else None
 
 
 def feature_rows(features: Any) -> list[tuple[float, ...]]:

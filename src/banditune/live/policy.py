@@ -175,7 +175,11 @@ class Live:
         return paid
 
     def _check_arm(self, arm: Any, *among: Mapping[Name, Any]) -> None:
-        if not isinstance(arm, str | int | np.integer) or not any(arm in some for some in among):
+        if (
+            isinstance(arm, bool)
+            or not isinstance(arm, str | int | np.integer)
+            or not any(arm in some for some in among)
+        ):
             names = ", ".join(map(repr, self._names[:10])) + ", ..." * (len(self._names) > 10)
             raise BadRequest(f"the arm must be one of {names}, but got {arm!r:.60}.")
 

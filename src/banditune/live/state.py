@@ -101,7 +101,11 @@ def state_from(text: str) -> State:
 
 
 def check_arms_of(arms: tuple[Arm, ...]) -> None:
-    """Arms that can be told apart, with as many features each, at least one of them not retired."""
+    """Arms that can be told apart, with as many features each, at least one of them not retired; no more than are read."""
+    if len(arms) > MOST_ARMS or any(len(arm.features) > MOST_DIMS for arm in arms):
+        raise BadRequest(
+            f"a deployed policy must have at most {MOST_ARMS} arms with {MOST_DIMS} features, but has more."
+        )
     if not any(not arm.retired for arm in arms):
         raise BadRequest("a deployed policy must have an arm that is not retired, but it has none.")
     check_names([str(arm.name) for arm in arms], len(arms))
@@ -144,29 +148,41 @@ def _fixed(parameter: Parameter, end: str, otherwise: float) -> float:
 
 
 def policy_in(state: State, policy: Policy | None, shelf: Mapping[str, Any], tables: Any) -> Policy:
-    """The policy of a state: the one passed, if it is the one described, or one from the shelf.
+    """The policy of a state.
 
     Policies that play a table must be passed, because a state must not decide how long a table takes to make.
     """
     name = state.policy["name"]
+    if policy is None and name in tables:
+        raise BadRequest(f"the policy {name!r:.60} plays a table and must be passed again: Live.load(path, policy).")
+    return policy_told(state.policy, policy, shelf, of="of the state", call="Live.load(path, policy)")
+
+
+def policy_told(
+    told: Mapping[str, Any], policy: Policy | None, shelf: Mapping[str, Any], *, of: str, call: str
+) -> Policy:
+    """The policy that a file describes: the one passed, if it is that one, or one made again from the shelf."""
+    wanted = {key: as_lists(value) for key, value in told.items()}
+    name = wanted.pop("name", None)
     if policy is not None:
-        if not isinstance(policy, Policy) or described(policy) != dict(state.policy):
-            told = described(policy) if isinstance(policy, Policy) else policy
-            raise BadRequest(
-                f"the policy must be the one of the state, {dict(state.policy)!r:.200}, but got {told!r:.200}."
-            )
+        given = described(policy) if isinstance(policy, Policy) else policy
+        if given != {"name": name, **wanted}:
+            raise BadRequest(f"the policy must be the one {of}, {dict(told)!r:.200}, but got {given!r:.200}.")
         return policy
-    if name in tables or name not in shelf:
-        why = "it plays a table" if name in tables else "it is not on the shelf"
-        raise BadRequest(f"the policy {name!r:.60} must be passed again, because {why}: Live.load(path, policy).")
-    options = {key: value for key, value in state.policy.items() if key != "name"}
+    if not isinstance(name, str) or name not in shelf:
+        raise BadRequest(f"a policy of your own must be passed again, but got none for {name!r:.60}: {call}.")
     try:
-        made = shelf[name](**options)
+        made = shelf[name](**wanted)
     except BadRequest:
         raise
     except (TypeError, ValueError, OverflowError, RecursionError, MemoryError, np.linalg.LinAlgError) as error:
-        raise BadRequest(f"the options of {name!r} cannot be {options!r:.200}: {error!s:.200}.") from error
+        raise BadRequest(f"the options of {name!r} cannot be {wanted!r:.200}: {error!s:.200}.") from error
     return made  # type: ignore[no-any-return]
+
+
+def as_lists(value: Any) -> Any:
+    """Tuples as lists, as JSON has them."""
+    return [as_lists(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def number(name: str, value: Any, most: float = 1e300) -> float:
