@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from banditune.contracts import BadRequest
-from banditune.logs import Logs, read_logs, tables
+from banditune.logs import Logs, logs_of, read_logs, tables
 
 pyarrow = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -297,3 +297,32 @@ def test_any_bytes_give_logs_or_a_sentence(tmp_path, data, name, headed):
         assert isinstance(read_logs(tmp_path / name, skip_bad=True), Logs)
     except BadRequest as error:
         assert str(error).endswith(".")
+
+
+def test_a_few_rewards_that_are_neither_0_nor_1_are_mentioned():
+    reward = [0, 1] * 200 + [2]
+    told = read_logs({"campaign": [0] * 401, "arm": [0, 1] * 200 + [0], "reward": reward}).told
+    assert any(said.startswith("1 of 401 rewards are neither 0 nor 1, so all are taken as real") for said in told)
+
+
+def test_missing_cells_of_pandas_are_missing():
+    frame = pandas.DataFrame({"campaign": ["a", pandas.NA], "arm": ["x", "y"], "reward": [1, 0]})
+    with pytest.raises(BadRequest, match="line 2: the campaign is missing"):
+        read_logs(frame)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "sentence"),
+    [
+        ((["a"], ["x"], [0], [0]), {}, "1 or more"),
+        ((["a"], ["x"], [1.5], [0]), {}, "whole number"),
+        ((["a"], ["x"], [2], [3]), {}, "0 <= total <= pulls"),
+        ((["a"], ["x"], [2], [np.nan]), {}, "finite total"),
+        ((["a", "a"], ["x", "x"], [1, 1], [1, 1]), {}, "add them up"),
+        ((["a"], ["x", "y"], [1], [1]), {}, "same length"),
+        ((["a"], ["x"], [1], [1]), {"rewards": "foo"}, "binary, unit or real"),
+    ],
+)
+def test_sums_that_cannot_be_are_refused(columns, options, sentence):
+    with pytest.raises(BadRequest, match=sentence):
+        logs_of(*columns, **options)

@@ -159,8 +159,7 @@ def campaigns(logs: Logs, wish: Wish) -> Draft:
     pairs = np.stack([first, second], axis=1)
     bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
     rows = tuple(tuple(map(tuple, pairs[bounds[c] : bounds[c + 1]].tolist())) for c in whole)
-    names = logs.arms if logs.same_arms and wish.arms == len(logs.arms) else ()
-    problem = Campaigns(rows, "binary" if binary else "real", wish.arms, noise, names)
+    problem = Campaigns(rows, "binary" if binary else "real", wish.arms, noise, names_of(logs, wish))
 
     def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
         draw = rng.beta if binary else rng.normal
@@ -287,8 +286,8 @@ def prior_of(table: Floats, wish: Wish) -> object:
 
 
 def names_of(logs: Logs, wish: Wish) -> tuple[str, ...]:
-    """Names of arms, where each has a prior of its own."""
-    return logs.arms if wish.per_arm else ()
+    """Names of arms, where each has a prior of its own or all campaigns had the same."""
+    return logs.arms if wish.per_arm or (logs.same_arms and wish.arms == len(logs.arms)) else ()
 
 
 def scaled_features(logs: Logs, model: str) -> tuple[Floats, Floats]:

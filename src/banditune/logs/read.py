@@ -50,7 +50,20 @@ def read_logs(
     if not checker.rows:
         raise BadRequest("logs must hold a row, but the table has none.")
     logs = tally.logs()
-    return logs.saying([f"columns: {columns}", *_left_out(checker), *remarks(logs)])
+    return logs.saying([f"columns: {columns}", *_left_out(checker), *_stray(logs, tally.others), *remarks(logs)])
+
+
+STRAY = 0.01
+"""A share of rewards that are neither 0 nor 1 below which they look like mistakes."""
+
+
+def _stray(logs: Logs, others: int) -> Iterator[str]:
+    decisions = int(logs.pulls.sum())
+    if 0 < others < STRAY * decisions:
+        yield (
+            f"{others:,} of {decisions:,} rewards are neither 0 nor 1, so all are taken as {logs.rewards}; if these are "
+            "mistakes, claim --rewards binary and leave them out with --skip-bad."
+        )
 
 
 def _left_out(checker: Checker) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import array_of
 from banditune.contracts import BadRequest, Floats, Integers
 
 
@@ -96,11 +97,24 @@ def logs_of(
     feature_names: Sequence[str] = (),
 ) -> Logs:
     """Logs from a line for each arm of each campaign; `squares` follow from the others where rewards are 0 or 1."""
+    if rewards not in ("binary", "unit", "real"):
+        raise BadRequest(f"`rewards` must be binary, unit or real, but got {rewards!r}.")
+    pulls, total = array_of(pulls), array_of(total)
+    columns = [campaign, arm, pulls, total, *(() if squares is None else (squares,))]
+    if len({len(column) for column in columns}) > 1 or not len(pulls):
+        raise BadRequest(f"columns must be of the same length, but got lengths {[len(column) for column in columns]}.")
+    if not (np.isfinite(total).all() and (pulls >= 1).all() and (pulls % 1 == 0).all()):
+        raise BadRequest(
+            "every row must have a whole number of pulls, 1 or more, and a finite total; leave others out."
+        )
+    if rewards != "real" and ((total < 0) | (total > pulls)).any():
+        raise BadRequest(f"`0 <= total <= pulls` must hold for {rewards} rewards, but it does not in every row.")
+    pulls = pulls.astype(np.int64)
     campaigns, first = _numbered(campaign)
     arms, second = _numbered(arm)
+    if len(set(zip(first.tolist(), second.tolist(), strict=True))) < len(first):
+        raise BadRequest("every arm of a campaign must have one row, but some have several; add them up.")
     order = np.lexsort((second, first))
-    pulls = np.asarray(pulls, np.int64)
-    total = np.asarray(total, np.float64)
     if squares is None:
         squares = total - total**2 / pulls if rewards == "binary" else np.full(len(pulls), np.nan)
     return Logs(

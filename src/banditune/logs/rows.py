@@ -143,14 +143,22 @@ class Checker:
 
 def name_of(value: Any) -> str:
     """A name, without spaces around it; empty where there is none."""
-    return "" if value is None or value != value else str(value).strip()
+    return "" if missing(value) else str(value).strip()
+
+
+def missing(value: Any) -> bool:
+    """Whether a cell holds nothing: None, NaN, or what pandas has for it, which is not even unequal to itself."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
 
 
 def number_of(value: Any) -> float | None:
     """A number, or true or false as 1 and 0; None where it is neither."""
     if isinstance(value, bool | np.bool_ | numbers.Real):
         return float(value)
-    if value is None:
+    if missing(value):
         return None
     word = str(value).strip().lower()
     if word in ("true", "false"):

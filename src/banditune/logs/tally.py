@@ -45,7 +45,7 @@ class Tally:
         self.mean = np.zeros(0)
         self.squares = np.zeros(0)
         self.features = np.zeros((0, len(columns.features)))
-        self.low, self.high, self.binary = np.inf, -np.inf, True
+        self.low, self.high, self.others = np.inf, -np.inf, 0
 
     def add(self, rows: Rows) -> None:
         """Take rows in."""
@@ -67,7 +67,7 @@ class Tally:
     def _add_rewards(self, reward: Floats, cell: Integers, place: Integers) -> None:
         """Chan's formula for the squares of two parts: nothing cancels, however large the mean."""
         self.low, self.high = min(self.low, float(reward.min())), max(self.high, float(reward.max()))
-        self.binary = self.binary and bool(((reward == 0) | (reward == 1)).all())
+        self.others += int(((reward != 0) & (reward != 1)).sum())
         pulls = np.bincount(place)
         mean = np.bincount(place, reward) / pulls
         squares = np.bincount(place, (reward - mean[place]) ** 2)
@@ -124,7 +124,7 @@ class Tally:
         unit = self.low >= 0 and self.high <= 1
         pulls, mean = self.pulls[order], self.mean[order]
         # Sums of 0 and 1 are whole; the mean that was kept has lost that.
-        total = np.rint(mean * pulls) if unit and self.binary else mean * pulls
+        total = mean * pulls if self.others else np.rint(mean * pulls)
         return Logs(
             tuple(names[number] for number in campaigns),
             tuple(arm_names[number] for number in arms),
@@ -133,7 +133,7 @@ class Tally:
             pulls,
             total,
             self.squares[order],
-            ("binary" if self.binary else "unit") if unit else "real",
+            ("unit" if self.others else "binary") if unit else "real",
             self.features[order] if self.columns.features else None,
             self.columns.features,
             tuple(told),
