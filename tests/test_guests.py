@@ -228,3 +228,17 @@ def test_exports_make_objects_with_the_equal_parameter(library):
         tuned(bt.GaussianThompson()).export(library)
     with pytest.raises(bt.BadRequest, match="must be one of mabwiser, river"):
         step.export("vowpal")
+
+
+def test_a_saved_tuning_is_exported_on_the_command_line(banditune, tmp_path):
+    tuned(bt.UCB1Step()).save(tmp_path / "tuned.json")
+    done = banditune("export", "tuned.json", "--to", "river")
+    assert done.stdout.startswith("river: bandit.UCB(delta="), done.stderr
+    assert banditune("export", "tuned.json", "--to", "vowpal").returncode == 2
+
+
+@pytest.mark.parametrize("workers", [0, -1, "x", True])
+def test_numbers_of_workers_that_cannot_be_are_refused(workers):
+    for cluster in (bt.Threads, bt.Processes):
+        with pytest.raises(bt.BadRequest, match="workers >= 1"):
+            cluster(workers)

@@ -9,7 +9,7 @@ import typer
 
 from banditune.cli.app import app
 from banditune.cli.attend import attended
-from banditune.cli.options import Again, Deployed, Features, Names, Pending, Saved, Seed, Target
+from banditune.cli.options import Again, Deployed, Features, Library, Names, Pending, Saved, Seed, Target
 from banditune.cli.words import policy_named
 
 
@@ -48,6 +48,18 @@ def deploy(
     made = attended(work, quiet=False)
     made.save(output)
     typer.echo(repr(made))
+
+
+@app.command()
+def export(result: Saved, to: Library) -> None:
+    """The equal parameter of a tuned policy in another library, and what is not the same there."""
+    from banditune.contracts import BadRequest
+    from banditune.results import Tuning, load
+
+    tuning = load(result)
+    if not isinstance(tuning, Tuning):
+        raise BadRequest(f"a tuning must be exported, but {str(result)!r} holds a {type(tuning).__name__}.")
+    typer.echo(repr(tuning.export(to)))
 
 
 at_work = typer.Typer(

@@ -11,8 +11,9 @@ from banditune.cli.options import (
     Arms,
     Budget,
     CampaignColumn,
+    CampaignSteps,
+    Certainty,
     Claimed,
-    Confidence,
     FeatureColumns,
     Jobs,
     Json,
@@ -31,7 +32,6 @@ from banditune.cli.options import (
     SavedFit,
     Seed,
     SkipBad,
-    Steps,
     SuccessesColumn,
     Tuner,
 )
@@ -53,8 +53,8 @@ def fit(
     rewards: Claimed = None,
     skip_bad: SkipBad = False,
     arms: Arms = None,
-    horizon: Steps = None,
-    confidence: Confidence = 0.95,
+    horizon: CampaignSteps = None,
+    confidence: Certainty = 0.95,
     json: Json = False,
     output: PriorFile = None,
     save: SavedFit = None,
@@ -63,10 +63,13 @@ def fit(
 ) -> None:
     """Fit what to expect to past logs, as a problem for the other commands."""
     from banditune import logs as room
+    from banditune.contracts import BadRequest
     from banditune.results import check_writable
 
-    if output is not None:
-        check_writable(output)
+    for path in filter(None, (output, save, plot)):
+        check_writable(path)
+        if path.resolve() == logs.resolve():
+            raise BadRequest(f"what is written must go to another file than the logs, but got {str(path)!r} for both.")
 
     def work(progress: Any) -> Any:
         found = room.read_logs(
@@ -101,7 +104,7 @@ def backtest(
     features: FeatureColumns = None,
     rewards: Claimed = None,
     skip_bad: SkipBad = False,
-    horizon: Steps = None,
+    horizon: CampaignSteps = None,
     tuner: Tuner = "two-part",
     budget: Budget = 1000,
     seed: Seed = 0,

@@ -289,6 +289,11 @@ SavedFit = Annotated[
 ]
 
 
+CampaignSteps = Annotated[
+    int | None, typer.Option("--horizon", show_default="the median campaign's", help="Decisions in a campaign to come.")
+]
+Certainty = Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")]
+Library = Annotated[str, typer.Option("--to", metavar="mabwiser|river", help="The other library.")]
 LeftOut = Annotated[str, typer.Option("--share", metavar="50%", help="Campaigns to tune on; the others judge.")]
 
 

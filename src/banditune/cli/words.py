@@ -34,20 +34,24 @@ def both_named(policy: str, problem: str, **options: Any) -> tuple[Any, Any]:
 def expected(name: str, horizon: int | None, **options: Any) -> tuple[Any, int]:
     """A problem by its name, and the horizon that was told or that stands in the problem's file."""
     from banditune.contracts import BadRequest
-    from banditune.logs import read_prior
 
-    known = read_prior(name).horizon if horizon is None and name.endswith(".toml") else None
-    steps = known if horizon is None else horizon
+    found = prior_named(name, **options)
+    steps = found.horizon if horizon is None else horizon
     if steps is None:
         raise BadRequest("the number of steps in a run must be told; give it as --horizon.")
-    return problem_named(name, **options), steps
+    return found.problem, steps
 
 
 def problem_named(name: str, **options: Any) -> Any:
     """A problem by its name on the shelf, or from a user's file."""
+    return prior_named(name, **options).problem
+
+
+def prior_named(name: str, **options: Any) -> Any:
+    """The same, with the horizon that stands in a problem's file."""
     from banditune.contracts import BadRequest
     from banditune.contracts import Problem as Kind
-    from banditune.logs import read_prior
+    from banditune.logs import Prior, read_prior
     from banditune.problems import SHELF
     from banditune.shelf import matrix_from, parsed, pick
 
@@ -58,10 +62,10 @@ def problem_named(name: str, **options: Any) -> Any:
         told["names"] = options["names"].split(",")
     told = {key: value for key, value in told.items() if value is not None}
     if not name.endswith(".toml"):
-        return pick("problem", name, SHELF, Kind, told)
+        return Prior(pick("problem", name, SHELF, Kind, told))
     if told:
         raise BadRequest(f"a problem from a file takes no --{next(iter(told))}; write it into {name}.")
-    return read_prior(name).problem
+    return read_prior(name)
 
 
 def tuner_named(name: str) -> Any:

@@ -40,8 +40,8 @@ def draw_rewards(means, options, key0, key1, cursor, arm, first, step, out):  # 
 class Rewards:
     """The rewards of one run, by their addresses; drawn ahead where that is allowed."""
 
-    def __init__(self, table: Table, means: Floats, key: tuple[int, int], kind: int) -> None:
-        self.table, self.means, self.key = table, means, key
+    def __init__(self, player: GuestPlayer, means: Floats, key: tuple[int, int], kind: int) -> None:
+        self.player, self.means, self.key = player, means, key
         self.cursor = np.array([0, 0, 0, kind], np.int64)
         self.drawn: dict[int, tuple[int, list[float]]] = {}
 
@@ -49,16 +49,16 @@ class Rewards:
         """The reward of a pull."""
         first, known = self.drawn.get(arm, (0, []))
         if not first <= pull < first + len(known):
-            out = np.empty(AHEAD if self.table.per_pull else 1)
-            self.table.draw(self.means, self.table.options, *self.key, self.cursor, arm, pull, step, out)
+            out = np.empty(AHEAD if self.player.per_pull else 1)
+            self.player.draw(self.means, self.player.options, *self.key, self.cursor, arm, pull, step, out)
             first, known = pull, out.tolist()
-            if self.table.per_pull:
+            if self.player.per_pull:
                 self.drawn[arm] = first, known
         return known[pull - first]
 
 
-class Table:
-    """A foreign policy and a problem, ready to play. (Objects meet rewards here, as players do at a table.)"""
+class GuestPlayer:
+    """Plays a foreign policy on a problem, run by run."""
 
     def __init__(self, job: Job) -> None:
         self.job = job

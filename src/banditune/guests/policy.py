@@ -36,9 +36,9 @@ class Foreign(Policy):
 
     def player(self, job: Any) -> Any:
         """Plays pieces of a job, run by run, in Python."""
-        from banditune.guests.play import Table
+        from banditune.guests.play import GuestPlayer
 
-        return Table(job)
+        return GuestPlayer(job)
 
 
 def foreign(

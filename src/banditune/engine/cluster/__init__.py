@@ -54,6 +54,6 @@ def place_for(wanted: Any = "threads", jobs: int | None = None, time_limit: Any 
 def _limit(seconds: Any) -> float | None:
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
         raise BadRequest(f"`time_limit > 0` must hold, in seconds, but got time_limit={seconds!r}.")
     return float(seconds)

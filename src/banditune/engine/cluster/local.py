@@ -64,6 +64,8 @@ class Pool(Cluster):
     """Threads that take care of pieces."""
 
     def __init__(self, workers: int | None = None) -> None:
+        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+            raise BadRequest(f"`workers >= 1` must hold, as a whole number, but got workers={workers!r}.")
         self.size = min(workers or cores(), MOST)
         self.pool = ThreadPoolExecutor(self.size)
 

@@ -102,7 +102,8 @@ def recipe_of(job: Any) -> Recipe:
     from banditune.engine.run import who
 
     try:
-        with _by_value(cloudpickle):
+        # What is packed as code is the whole process's business: two studies at once must not undo each other's.
+        with _packing, _by_value(cloudpickle):
             payload: bytes = cloudpickle.dumps(job, protocol=5)
     except Exception as error:
         raise BadRequest(
@@ -165,6 +166,7 @@ def _homes() -> tuple[str, ...]:
 
 _ready: OrderedDict[str, Any] = OrderedDict()
 _lock = threading.Lock()
+_packing = threading.Lock()
 
 
 def packed(piece: Piece) -> Any:
