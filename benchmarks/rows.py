@@ -5,7 +5,7 @@ from __future__ import annotations
 import banditune as bt
 from banditune.paper.rows import HORIZON, PAPER, Row
 
-__all__ = ["CHOSEN_ON", "HELD_OUT", "PAPER", "TWO_ARMS", "Row"]
+__all__ = ["CHOSEN_ON", "HELD_OUT", "NOISY", "PAPER", "TWO_ARMS", "Row"]
 
 TWO_ARMS = (
     Row("2 arms ucb1 3000", bt.UCB1(), bt.Bernoulli(arms=2), 3000),
@@ -13,6 +13,13 @@ TWO_ARMS = (
     Row("2 arms ucb1 30000", bt.UCB1(), bt.Bernoulli(arms=2), 30_000),
 )
 """Problems on which good runs scatter far above their mean: what is said there was once wrong in most tunings."""
+
+NOISY = (
+    Row("noise 5 ucb1", bt.UCB1(), bt.Gaussian(arms=4, noise=5), 200),
+    Row("noise 10 ucb1", bt.UCB1(), bt.Gaussian(arms=4, noise=10), 200),
+)
+"""Rewards far noisier than the policy takes them to be: every width is too small, the largest one is best, and runs scatter
+as much as they lose."""
 
 CHOSEN_ON = (
     Row("gaussian-ts", bt.GaussianThompson(), bt.Gaussian(arms=10), 1000),
@@ -22,6 +29,7 @@ CHOSEN_ON = (
     Row("short ts", bt.Thompson(), bt.Bernoulli(arms=10), 200),
     Row("epsilon-greedy", bt.EpsilonGreedy(), bt.Bernoulli(arms=10), 2000),
     *TWO_ARMS,
+    *NOISY,
 )
 """Problems beyond the paper's on which choices may be made."""
 

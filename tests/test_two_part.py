@@ -153,9 +153,11 @@ def test_drawn_curves_have_the_mean_and_the_covariance_of_dense_algebra():
     good = found.height[0, one] * LIBRARY.good_fine[one]
     deviation = (drawn - found.unit[0] * LIBRARY.bad_fine[0]) / good - 1
     system = LIBRARY.covariance + np.diag(found.noise[0])
-    mean = LIBRARY.covariance_fine @ np.linalg.solve(system, found.residual[0])
-    prior = LIBRARY.root_fine @ LIBRARY.root_fine.T
-    covariance = prior - LIBRARY.covariance_fine @ np.linalg.solve(system, LIBRARY.covariance_fine.T)
+    x = np.log(LIBRARY.fine + curves.BEND)
+    prior = curves.DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x) / curves.SMOOTHNESS) ** 2)
+    seen = prior[:, LIBRARY.places]
+    mean = seen @ np.linalg.solve(system, found.residual[0])
+    covariance = prior - seen @ np.linalg.solve(system, seen.T)
     se = np.sqrt(np.diag(covariance) / 4000)
     assert (np.abs(deviation.mean(axis=0) - mean) < 5 * se).all()  # 162 points: 4 would be exceeded by chance
     variance = deviation.var(axis=0, ddof=1) / np.diag(covariance)
@@ -340,8 +342,10 @@ def test_a_tail_is_good_where_failures_are_dear_and_scatter_is_large():
     level = np.ones((1, 4))
     patience = 4.0
 
-    def limit(lost, dispersion):
-        limits = curves.good_up_to(np.array([lost]), level, np.full((1, 1), dispersion), patience)
+    def limit(lost, dispersion, luck=0.0):
+        limits = curves.good_up_to(
+            np.array([lost]), level, np.full((1, 1), dispersion), np.full((1, 1), luck), patience
+        )
         assert (limits == limits[0, 0]).all()
         return limits[0, 0]
 
@@ -351,6 +355,16 @@ def test_a_tail_is_good_where_failures_are_dear_and_scatter_is_large():
     assert limit([1.0, 1.0, 1.0, 101.0], 1.0) == pytest.approx(curves.SMALL * 100)
     assert limit([1.0, 1.0, 1.0, 21.0], 1.0) == patience
     assert limit([1.0, 1.0, 1.0, 1.0], 1.0) == patience
+    assert limit([1.0, 1.0, 1.0, 1.0], 1.0, luck=5.0) == 1 + 5 * patience
+
+
+def test_regrets_below_zero_tell_what_luck_makes():
+    rng = np.random.default_rng(0)
+    lost = rng.normal(0, 7, (2, 4000))
+    lost[1] = np.abs(lost[1])
+    luck = curves.luck_of(lost)[:, 0]
+    assert luck[0] == pytest.approx(7, rel=4 / np.sqrt(2 * 2000))
+    assert luck[1] == 0
 
 
 def test_failures_that_reach_far_weigh_less_before_the_first_run():
@@ -358,3 +372,16 @@ def test_failures_that_reach_far_weigh_less_before_the_first_run():
     by_reach = prior.reshape(len(curves.DECAYS), 3, len(curves.HEIGHTS))
     assert (by_reach[:, :2] == 0).all()
     assert np.exp(by_reach[:, 2]) == pytest.approx(curves.FAR_PRIOR)
+
+
+def test_the_answer_is_true_where_rewards_are_noisier_than_the_policy_takes_them_to_be():
+    """Runs that were no longer good in one step and not yet bad in the next were once lost: of ten intervals none held."""
+    problem = bt.Gaussian(arms=4, noise=10)
+    found = [
+        bt.tune(bt.UCB1(), problem, bt.TwoPart(), horizon=200, budget=3000, validate=2, seed=seed, floor=False)
+        for seed in range(10)
+    ]
+    widths = [tuning.params["gamma"] for tuning in found]
+    truth = bt.simulate(bt.UCB1(), problem, widths, horizon=200, runs=20_000, seed=99).mean(axis=1)
+    held = [tuning.belief.low <= mean <= tuning.belief.high for tuning, mean in zip(found, truth, strict=True)]
+    assert sum(held) >= 7

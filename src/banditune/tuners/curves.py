@@ -91,15 +91,14 @@ class Library(NamedTuple):
     bad_unseen: Floats
     bad_fine: Floats
     covariance: Floats
-    covariance_fine: Floats
     root: Floats
-    root_fine: Floats
+    between: Floats
 
 
 class Fit(NamedTuple):
     """What is believed after some runs: weights of all curves, heights and their standard deviations, the unit of failures.
 
-    `residual` and `noise` are the good runs' mean over the curves' less 1, and its variance, at every point.
+    `residual` and `noise` are the mean of ordinary parts over the curves' less 1, and its variance, at every point.
     """
 
     weight: Floats
@@ -143,20 +142,15 @@ def _made(lowest: float) -> Library:
     good, prior = good_curves(fine)
     bad, bad_prior = bad_curves(fine, reaches)
     x = np.log(fine + bend)
-    covariance = DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x) / SMOOTHNESS) ** 2)
-    between = covariance[np.ix_(places, places)]
+    everywhere = DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x[places]) / SMOOTHNESS) ** 2)
+    # A little more on the diagonal: without it the matrix of so smooth a deviation has no inverse in double precision.
+    covariance = everywhere[places] + 1e-9 * DEVIATION**2 * np.eye(len(places))
     few = bad[:, places]
     return Library(
         fine, places, points, start, good[:, places], good[:, places] ** 2, good, prior,
         few, bad_prior, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad,
-        between, covariance[:, places], root_of(between), root_of(covariance),
+        covariance, np.linalg.cholesky(covariance), np.linalg.solve(covariance, everywhere.T),
     )  # fmt: skip
-
-
-def root_of(covariance: Floats) -> Floats:
-    """A matrix that, times its transpose, is the covariance: what normal numbers are multiplied with."""
-    root = np.linalg.cholesky(covariance + 1e-9 * DEVIATION**2 * np.eye(len(covariance)))
-    return np.asarray(root, np.float64)
 
 
 def good_curves(g: Floats) -> tuple[Floats, Floats]:
@@ -190,9 +184,10 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     patience = max(3.0, 1 + 0.5 * math.log(lost.shape[1]))
     level = np.sqrt(library.points) * np.ones((len(lost), 1))  # generous
     dispersion = np.zeros((len(lost), 1))
+    luck = luck_of(lost)
     for _ in range(PASSES):
         at_level = np.take_along_axis(level, at, 1)
-        is_good = lost <= good_up_to(lost, at_level, dispersion, patience)
+        is_good = lost <= good_up_to(lost, at_level, dispersion, luck, patience)
         count = by_point(is_good)
         mean = by_point(np.where(is_good, lost, 0)) / np.maximum(count, 1)
         # Their variance is taken proportional to their mean; a tenth of a run is taken for granted.
@@ -202,7 +197,10 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
         level = np.maximum((weight * height) @ library.good, LEAST)
     unit = (weight * height) @ library.good[:, -1:]
     at_level = np.take_along_axis(level, at, 1)
-    is_good = lost <= good_up_to(lost, at_level, dispersion, patience)
+    is_good = lost <= good_up_to(lost, at_level, dispersion, luck, patience)
+    # A run is its ordinary part, for a failure the level, and its excess: split once, they add up to what was lost.
+    some, count = np.maximum(runs, 1), by_point(is_good)
+    ordinary = by_point(np.where(is_good, lost, at_level)) / some
     excess = np.where(is_good, 0, (lost - at_level) / unit)
     bad_weight, bad_level, bad_dispersion = weigh_bad(
         library, runs, by_point(excess), (excess**2).sum(1, keepdims=True)
@@ -211,22 +209,29 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     expected = dispersion * level + bad_dispersion * unit**2 * bad_level**POWER
     return Fit(
         weight, height * scale, spread * scale, bad_weight, unit * scale,
-        np.where(count > 0, mean / level - 1, 0),
-        np.where(count > 0, dispersion / np.maximum(count, 1) / level, UNKNOWN),
+        np.where(count > 0, ordinary / level - 1, 0),
+        np.where(count > 0, dispersion * count / some**2 / level, UNKNOWN),
         runs,
-        by_point(regrets) / np.maximum(runs, 1),
+        by_point(regrets) / some,
         scale**2 * np.maximum(expected, own_variance(by_point, runs, lost)),
     )  # fmt: skip
 
 
-def good_up_to(lost: Floats, level: Floats, dispersion: Floats, patience: float) -> Floats:
+def luck_of(lost: Floats) -> Floats:
+    """How much luck alone makes of a run: realised regrets below 0 are nothing but luck, expected ones have none."""
+    below = np.minimum(lost, 0)
+    count = (below < 0).sum(axis=1, keepdims=True)
+    return np.asarray(np.sqrt((below**2).sum(axis=1, keepdims=True) / np.maximum(count, 1)), np.float64)
+
+
+def good_up_to(lost: Floats, level: Floats, dispersion: Floats, luck: Floats, patience: float) -> Floats:
     """What each run may lose and still be good: a few times the level of good runs.
 
     Where good runs scatter more than that, as on two arms that are nearly alike, the tail of good runs is no failure: it
     does not vanish as failures do, and a curve through both is right nowhere. So a run may also be a few standard
     deviations above the level while that is little against the size of failure in which most is lost.
     """
-    usual = patience * level
+    usual = np.maximum(patience * level, level + patience * luck)
     far = np.where(lost > usual, lost - level, 0)
     cost = (far**2).sum(axis=1, keepdims=True) / np.maximum(far.sum(axis=1, keepdims=True), FAINT)
     scattered = level + SPREADS * patience * np.sqrt(dispersion * level)
@@ -254,7 +259,10 @@ def _summed(at: Integers, points: int) -> Any:
 def scale_of(library: Library, at: Integers, regrets: Floats) -> Floats:
     """About what good runs lose at the largest width: half of the runs at the largest one that was tried lose less."""
     largest = at.max(axis=1, keepdims=True)
-    middle = np.nanmedian(np.where(at == largest, regrets, np.nan), axis=1, keepdims=True)
+    there = at == largest
+    count = there.sum(axis=1, keepdims=True)
+    ranked = np.sort(np.where(there, regrets, np.inf), axis=1)
+    middle = np.take_along_axis(ranked, np.hstack([(count - 1) // 2, count // 2]), 1).mean(axis=1, keepdims=True)
     usual = np.where(middle > 0, middle, np.abs(regrets).mean(axis=1, keepdims=True))
     scale: Floats = np.where(usual > 0, usual, 1) / np.sqrt(library.points[largest])
     return scale
@@ -298,34 +306,36 @@ def softmax(log_weights: Floats) -> Floats:
 
 def mean_curve(library: Library, found: Fit) -> Floats:
     """The expected regret at every fine point."""
-    gain = np.linalg.solve(_system(library, found), found.residual[:, :, None])[:, :, 0]
+    deviation = deviation_from(library, found, found.residual[:, None])[:, 0] @ library.between
     good: Floats = (found.weight * found.height) @ library.good_fine
     bad: Floats = found.unit * (found.bad_weight @ library.bad_fine)
-    return np.asarray(good * (1 + gain @ library.covariance_fine.T) + bad, np.float64)
+    return np.asarray(good * (1 + deviation) + bad, np.float64)
 
 
 def drawn_curves(library: Library, found: Fit, count: int, rng: np.random.Generator, fine: bool = True) -> Floats:
     """Curves drawn from what is believed, (searches, count, points).
 
-    The deviation is drawn by Matheron's rule: a draw from its prior, corrected by what the runs say about the draw.
+    The deviation is drawn by Matheron's rule: a draw from its prior, corrected by what the runs say about the draw. It is
+    so smooth that its values between the points follow from those at the points.
     """
     good, bad = (library.good_fine, library.bad_fine) if fine else (library.good, library.bad)
     which = picked(found.weight, count, rng)
     height = np.take_along_axis(found.height, which, 1)
     height = height + np.take_along_axis(found.spread, which, 1) * rng.standard_normal(height.shape)
-    root = library.root_fine if fine else library.root
-    prior = rng.standard_normal((*which.shape, len(root))) @ root.T
-    seen = prior[:, :, library.places] if fine else prior
-    surprise = found.residual[:, None] - seen - np.sqrt(found.noise)[:, None] * rng.standard_normal(seen.shape)
-    gain = np.swapaxes(np.linalg.solve(_system(library, found), np.swapaxes(surprise, 1, 2)), 1, 2)
-    deviation = prior + gain @ (library.covariance_fine.T if fine else library.covariance)
+    prior = rng.standard_normal((*which.shape, len(library.points))) @ library.root.T
+    seen = prior + np.sqrt(found.noise)[:, None] * rng.standard_normal(prior.shape)
+    deviation = prior + deviation_from(library, found, found.residual[:, None] - seen)
+    if fine:
+        deviation = deviation @ library.between
     failures = found.unit[:, :, None] * bad[picked(found.bad_weight, count, rng)]
     return height[:, :, None] * good[which] * (1 + deviation) + failures
 
 
-def _system(library: Library, found: Fit) -> Floats:
-    """The covariance of the residuals."""
-    return library.covariance + found.noise[:, :, None] * np.eye(len(library.points))
+def deviation_from(library: Library, found: Fit, residuals: Floats) -> Floats:
+    """The deviation at the points that is expected where residuals, (searches, any number, points), are seen."""
+    system = library.covariance + found.noise[:, :, None] * np.eye(len(library.points))
+    gain = np.linalg.solve(system, np.swapaxes(residuals, 1, 2))
+    return np.asarray(np.swapaxes(library.covariance @ gain, 1, 2), np.float64)
 
 
 def picked(weights: Floats, count: int, rng: np.random.Generator) -> Integers:
