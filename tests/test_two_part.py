@@ -355,7 +355,7 @@ def test_a_tail_is_good_where_failures_are_dear_and_scatter_is_large():
     assert limit([1.0, 1.0, 1.0, 101.0], 1.0) == pytest.approx(curves.SMALL * 100)
     assert limit([1.0, 1.0, 1.0, 21.0], 1.0) == patience
     assert limit([1.0, 1.0, 1.0, 1.0], 1.0) == patience
-    assert limit([1.0, 1.0, 1.0, 1.0], 1.0, luck=5.0) == 1 + 5 * patience
+    assert limit([1.0, 1.0, 1.0, 1.0], 1.0, luck=5.0) == 1 + 5 * curves.LUCK
 
 
 def test_regrets_below_zero_tell_what_luck_makes():

@@ -58,6 +58,9 @@ SPREADS, SMALL = 1.35, 0.06
 `patience` standard deviations of good runs, and small: below this share of what failures cost.
 """
 
+LUCK = 2.0
+"""A run is good whose regret is no further above the level than so many standard deviations of luck alone."""
+
 CURVE_ERROR = 0.03
 """How far the mean of good runs may be from every curve, as a share."""
 
@@ -231,7 +234,7 @@ def good_up_to(lost: Floats, level: Floats, dispersion: Floats, luck: Floats, pa
     does not vanish as failures do, and a curve through both is right nowhere. So a run may also be a few standard
     deviations above the level while that is little against the size of failure in which most is lost.
     """
-    usual = np.maximum(patience * level, level + patience * luck)
+    usual = np.maximum(patience * level, level + LUCK * luck)
     far = np.where(lost > usual, lost - level, 0)
     cost = (far**2).sum(axis=1, keepdims=True) / np.maximum(far.sum(axis=1, keepdims=True), FAINT)
     scattered = level + SPREADS * patience * np.sqrt(dispersion * level)
