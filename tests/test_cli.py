@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.cli.speech import spoken, spoken_result
 from banditune.shelf import matrix_from
 
 SMALL = ["--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "100"]
@@ -143,10 +144,10 @@ WRONG = [
     (["tune", *SMALL[:-1], "0"], "whole number >= 1"),
     (["tune", *SMALL[:-1], "x"], "--horizon"),
     ([*TUNE, "--budget", "7"], "`budget >= 10` must hold"),
-    ([*TUNE, "--budget", "-1"], "`budget`"),
-    ([*TUNE, "--validate", "0"], "`validate`"),
-    ([*TUNE, "--seed", "-1"], "`seed`"),
-    ([*TUNE, "--jobs", "0"], "`jobs`"),
+    ([*TUNE, "--budget", "-1"], "--budget must be"),
+    ([*TUNE, "--validate", "0"], "--validate must be"),
+    ([*TUNE, "--seed", "-1"], "--seed must be"),
+    ([*TUNE, "--jobs", "0"], "--jobs must be"),
     ([*TUNE, "--arms", "1"], "`arms >= 2`"),
     ([*TUNE, "--prior", "1,-2"], "must hold for the prior"),
     ([*TUNE, "--prior", "nan,1"], "must hold for the prior"),
@@ -161,7 +162,7 @@ WRONG = [
     (["tune", "--policy", "greedy", *SMALL[2:]], "exactly one parameter"),
     (["curve", *SMALL, "--values", "0.1,2"], "`0 <= gamma <= 1` must hold"),
     (["curve", *SMALL, "--values", "0.1,nan"], "gamma=nan"),
-    (["curve", *SMALL, "--runs", "1"], "`runs`"),
+    (["curve", *SMALL, "--runs", "1"], "--runs must be"),
     ([*MIXTURE, "0.5,1.5;.1,.2"], "probabilities in [0, 1]"),
     (MIXTURE[:-1], "needs means"),
     ([*TUNE, "--means", ".5,.5"], "takes arms, prior, names, but got 'means'"),
@@ -174,6 +175,8 @@ WRONG = [
     (["tune"], "Missing option"),
     (["tuna"], "tuna"),
     ([*TUNE, "--colour"], "--colour"),
+    ([*TUNE, "--max-time", "-1"], "--max-time"),
+    ([*TUNE, "--device", "gpu", "--cluster", "processes"], "--device gpu"),
 ]
 
 
@@ -186,6 +189,42 @@ def test_mistakes_get_one_sentence_and_exit_code_2(banditune, tmp_path, argument
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_sentences_name_options_instead_of_arguments():
+    told = {
+        "`max_time` must be > 0, but got max_time=-1.": "--max-time must be > 0, but got --max-time -1.",
+        "try model='correlated' or per_arm=True.": "try --model correlated or --per-arm.",
+        "leave it out with features=''; or shortcut=False": "leave it out with --features ''; or --no-shortcut",
+        "`budget >= 8` must hold for NoTeS(precision=0.1, budget=5)": None,
+        "ucb1:noise=5 on the command line, UCB1(noise=5) in Python": None,
+        "of your own, `gain`, gain=3": None,
+    }
+    for sentence, wanted in told.items():
+        assert spoken(sentence) == (wanted or sentence)
+
+
+def test_settings_of_a_result_stay_as_they_are():
+    text = "ucb1(noise=0.5) on b(arms=3), noise=5\nwarning: try noise=5\nended by `max_budget`"
+    assert spoken_result(text) == "ucb1(noise=0.5) on b(arms=3), noise=5\nwarning: try --noise 5\nended by --max-budget"
+
+
+def test_silence_hides_no_warnings(banditune, tmp_path):
+    noisy = [*TUNE[:4], "gaussian:noise=5", *TUNE[5:]]
+    said = banditune(*noisy)
+    assert "warning: ucb1 takes rewards" in said.stdout
+    assert said.stderr == ""
+    quiet = banditune(*noisy, "-q", "-o", "out.json")
+    assert quiet.returncode == 0, quiet.stderr
+    assert quiet.stdout == ""
+    assert "Tell it: ucb1:noise=5 on the command line" in quiet.stderr
+    found = bt.load(tmp_path / "out.json")
+    lines = quiet.stderr.splitlines()
+    assert len(lines) == len(found.warnings)
+    assert all(line.startswith("banditune: warning: ") for line in lines)
+    printed = banditune(*noisy, "--json")
+    assert bt.from_json(printed.stdout) == found
+    assert printed.stderr == quiet.stderr
 
 
 def test_a_file_with_a_slip_is_one_sentence(banditune, tmp_path):

@@ -149,7 +149,7 @@ def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written)
     assert "line 11" in message
     assert "line 12" not in message
     assert "and 1 more" in message
-    assert "--skip-bad" in message
+    assert "skip_bad=True" in message
     logs = read_logs(path, skip_bad=True)
     assert cells(logs)["autumn", "red"] == (2, 1.0)
     assert any(said.startswith("left out: 6 of 12 rows") for said in logs.told)

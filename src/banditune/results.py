@@ -540,7 +540,10 @@ class Entry(Record):
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Record):
-    """Policies tuned one by one, then validated on the same fresh instances, best first."""
+    """Policies tuned one by one, then validated on the same fresh instances, best first.
+
+    `warnings` are sentences about what may mislead.
+    """
 
     entries: tuple[Entry, ...]
     best: str
@@ -548,6 +551,7 @@ class Comparison(Record):
     validated: int
     setup: Setup
     floor: Floor | None = None
+    warnings: tuple[str, ...] = ()
 
     def to_pandas(self) -> Any:
         """A row per policy."""
@@ -777,6 +781,11 @@ class Fit(Record):
     notes: tuple[str, ...]
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may mislead: the notes."""
+        return self.notes
+
+    @property
     def problem(self) -> Any:
         """The fitted problem, ready to be tuned on."""
         import banditune
@@ -818,6 +827,11 @@ class Backtest(Record):
     def setup(self) -> Setup:
         """How the policy was tuned."""
         return self.tuning.setup
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may mislead in the fit and in the tuning."""
+        return (*self.fit.notes, *self.tuning.warnings)
 
     def to_pandas(self) -> Any:
         """A row per number."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,11 @@ class RewardTable(Problem):
     @property
     def per_pull(self) -> bool:
         return False
+
+    @property
+    def noise(self) -> float:  # type: ignore[override]
+        """The standard deviation of an arm's rewards within a table, over all arms and tables."""
+        return math.sqrt(self._numbers[HEAD:].reshape(-1, self.rows, self.arms).var(axis=1).mean())
 
     def sample_at(self, keys: Integers) -> Instances:
         means = self._numbers[HEAD:].reshape(-1, self.rows, self.arms).mean(axis=1)

@@ -298,6 +298,7 @@ def _(result: Comparison) -> Story:
         *floor_words(floor),
     )
     parts = (
+        *warned(result.warnings),
         Part("Policies", words, points.comparison_plot(result, floor), table),
         *spread_parts([(entry.policy, entry.spread) for entry in result.entries]),
         provenance(result, result.setup),

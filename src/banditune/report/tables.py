@@ -83,6 +83,7 @@ def _(result: Backtest) -> str:
             table([BACKTEST_HEAD, *backtest_rows(result)]),
             "",
             *(f"note: {note}" for note in result.fit.notes),
+            *(f"warning: {warning}" for warning in result.tuning.warnings),
             f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on the {result.campaigns} others; "
             f"seed {result.setup.seed}",
         ]
@@ -320,6 +321,7 @@ def _(result: Comparison) -> str:
             table(rows, left=(0, 1)),
             "",
             *below(result.floor),
+            *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
             f"instances, the same for all; seed {result.setup.seed}{place(result.setup)}",
         ]
