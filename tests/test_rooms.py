@@ -32,7 +32,7 @@ BELOW = {
     "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},
     "live": {"contracts", "streams", "checks", "results", "engine", "exact", "shelf", "study"},
-    "shelf": {"contracts", "policies", "problems", "tuners", "exact"},
+    "shelf": {"contracts", "checks", "policies", "problems", "tuners", "exact"},
     "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "logs", "paper", "report", "live", "shelf"},
     "__main__": {"cli"},
 }

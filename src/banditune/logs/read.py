@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import in_utf8
 from banditune.contracts import BadRequest
 from banditune.logs.columns import columns_among
 from banditune.logs.record import Logs
@@ -46,6 +47,7 @@ def read_logs(
             progress(checker.rows)
     if checker.bad and (not skip_bad or checker.bad == checker.rows):
         way_out = "look at the columns' names" if skip_bad else "mend them, or leave them out with skip_bad=True"
+        way_out = in_utf8() if checker.garbled else way_out
         raise BadRequest(f"{checker.told()}; {way_out}.")
     if not checker.rows:
         raise BadRequest("logs must hold a row, but the table has none.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import array_of, check_names
+from banditune.checks import array_of, check_names, utf8
 from banditune.contracts import BadRequest, Floats, Instances, Integers, Problem, scalar, untold
 from banditune.streams import TABLES, philox
 
@@ -167,9 +168,8 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
     import csv
 
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = [row for row in csv.reader(io.StringIO(utf8(path.read_bytes(), path), newline="")) if row]
+    except (OSError, csv.Error) as error:
         raise BadRequest(
             f"a table of rewards must be a .csv or .npy file, but {str(path)!r} cannot be read."
         ) from error
