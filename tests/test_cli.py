@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pty
@@ -15,7 +17,9 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.cli import app
 from banditune.cli.speech import spoken, spoken_result
+from banditune.live.state import Arm, State
 from banditune.shelf import matrix_from
 
 SMALL = ["--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "100"]
@@ -380,7 +384,10 @@ def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
     done = banditune("deploy", "tuning.json", "-o", "state.json", "--names", "red,7")
     assert done.returncode == 0, done.stderr
     assert banditune("live", "select", "state.json").stdout == "red\n"
-    assert banditune("live", "update", "state.json", "red", "-1.5").returncode == 0
+    update = banditune("live", "update", "state.json", "red", "-1.5")
+    assert (update.returncode, update.stdout) == (0, "")
+    assert update.stderr.startswith("banditune: warning: 'red' paid -1.5, but ucb1 was tuned for rewards in [0, 1]")
+    assert update.stderr.count("\n") == 1
     assert banditune("live", "select", "state.json").stdout == "7\n"
     shown = banditune("live", "show", "state.json").stdout
     assert "step 2 of 20" in shown
@@ -389,3 +396,43 @@ def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
     assert refused.returncode == 2
     assert "must be one of 'red', '7'" in refused.stderr
     assert banditune("live", "show", "tuning.json").returncode == 2
+
+
+def live(state, *arguments):
+    """What `banditune live` prints, in this process."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        app(["live", arguments[0], str(state), *arguments[1:]], standalone_mode=False)
+    return printed.getvalue()
+
+
+def test_arms_come_and_go_from_the_shell(tmp_path):
+    state = tmp_path / "state.json"
+    bt.deploy(bt.UCB1(), 0.2, horizon=20, arms=2).save(state)
+    assert live(state, "select") == "0\n"
+    assert live(state, "drop", "0") == ""
+    assert live(state, "add", "2") == ""
+    assert live(state, "retire", "0") == ""
+    assert live(state, "update", "0", "1") == ""
+    for arguments, said in (
+        (("drop", "0", "--pulls", "2"), "must be a whole number from 0 to 0, what 0 waits for"),
+        (("add", "2"), "must be new"),
+        (("add", "3", "--features", "1,2"), "as many features"),
+        (("retire", "pink"), "must be one of 1, 2"),
+        (("retire", "0"), "must be one of 1, 2"),
+    ):
+        with pytest.raises(bt.BadRequest, match=said):
+            live(state, *arguments)
+    found = bt.Live.load(state)
+    assert found.arms == (1, 2)
+    assert found.step == 1
+    assert "2  pulls 0" in live(state, "show")
+
+
+def test_an_arm_with_features_is_added_from_the_shell(banditune, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # a linear policy takes long to compile
+    arms = Arm("a", features=(1.0, 0.0)), Arm("b", features=(0.0, 1.0))
+    state = State({"name": "lin-greedy", "prior": (0, 1), "noise": 0.5}, {}, 20, 0, "ignore", (0, 0), arms)
+    (tmp_path / "state.json").write_text(state.to_json())
+    done = banditune("live", "add", "state.json", "c", "--features", "-1,0.5")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "state.json").read_text())["arms"][-1]["features"] == [-1.0, 0.5]

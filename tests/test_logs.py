@@ -161,7 +161,7 @@ def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, mon
         monkeypatch.setattr(tables, "arrow_reader", lambda *_: _odd)
     path = tmp_path / "latin.csv"
     path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("latin1"))
-    with pytest.raises(BadRequest, match="line 3: the arm is not UTF-8 text, 'caf.'.*iconv -f latin1 -t utf-8"):
+    with pytest.raises(BadRequest, match=r"line 3: the arm is not UTF-8 text, 'caf.'.*iconv -f latin1 -t utf-8"):
         read_logs(path)
     logs = read_logs(path, skip_bad=True)
     assert logs.arms == ("tea",)
