@@ -115,9 +115,7 @@ def drop(
 def add(
     state: Deployed,
     name: Annotated[str, typer.Argument(help="The new arm's name.")],
-    features: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Its features, where arms have some.")
-    ] = None,
+    features: Annotated[str | None, typer.Option(metavar="A,B,...", help="Its features, where arms have some.")] = None,
     policy: Again = None,
 ) -> None:
     """Add an arm that has no rewards yet."""
@@ -131,9 +129,7 @@ def add(
 
 
 @at_work.command()
-def retire(
-    state: Deployed, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: Again = None
-) -> None:
+def retire(state: Deployed, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: Again = None) -> None:
     """Never select an arm again; rewards that it waits for are still taken."""
     found = at_work_in(state, policy)
     found.retire_arm(found.arm_called(arm))
