@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -396,6 +397,34 @@ def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
     assert refused.returncode == 2
     assert "must be one of 'red', '7'" in refused.stderr
     assert banditune("live", "show", "tuning.json").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "tune --policy ucb1 --problem few.toml --budget 20 --validate 20 --no-shortcut --curve",
+        "compare --policy ucb1 --policy ucb1:noise=1 --problem few.toml --budget 20 --validate 20",
+        "backtest logs.csv --policy ucb1 --budget 20 --model campaigns --arm colour --seed 3",
+    ],
+)
+def test_a_result_from_files_knows_the_command_that_gives_it_again(told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bt.write_prior(bt.Campaigns([[(1, 2), (2, 1)], [(3, 4), (4, 5)]]), "few.toml", 20)
+    rows = [f"{campaign},{colour},20,{5 + campaign % 3}" for campaign in range(6) for colour in ("red", "blue")]
+    (tmp_path / "logs.csv").write_text("\n".join(["campaign,colour,pulls,successes", *rows]))
+    app([*told.split(), "-q", "-o", "first.json", "--jobs", "1"], standalone_mode=False)
+    first = bt.load("first.json")
+    assert first.setup.command.split()[:2] == ["banditune", told.split()[0]]
+    assert sorted(first.setup.command.split()[1:]) == sorted(told.split())
+    app([*shlex.split(first.setup.command)[1:], "-q", "-o", "again.json"], standalone_mode=False)
+    assert bt.load("again.json") == first
+    app(["report", "first.json", "--markdown", "first.md"], standalone_mode=False)
+    assert first.setup.command in (tmp_path / "first.md").read_text()
+
+
+def test_a_result_that_tells_all_by_itself_keeps_no_command(tmp_path):
+    app([*TUNE, "-q", "-o", str(tmp_path / "out.json")], standalone_mode=False)
+    assert bt.load(tmp_path / "out.json").setup.command is None
 
 
 def live(state, *arguments):

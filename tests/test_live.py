@@ -406,7 +406,7 @@ def make_fixed(delta):
 def test_a_guest_that_is_deployed_is_told_where_to_work():
     guest = bt.foreign(make_fixed, bt.Parameter("delta", 0, 1, theory=1), name="river", select="pull", update="update")
     with pytest.raises(
-        bt.BadRequest, match="make it there with delta=0.25, or tune and deploy a policy from the shelf"
+        bt.BadRequest, match=r"make it there with delta=0.25, or tune and deploy a policy from the shelf"
     ):
         bt.deploy(guest, {"delta": 0.25}, horizon=10, arms=2)
     tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10)

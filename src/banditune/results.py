@@ -112,7 +112,7 @@ class Estimate(Record):
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Setup(Record):
-    """Everything that is needed to repeat a result."""
+    """Everything that is needed to repeat a result; `command` is how it was asked for, where that named files."""
 
     policy: Mapping[str, Any] | None
     problem: Mapping[str, Any]
@@ -124,6 +124,7 @@ class Setup(Record):
     versions: Mapping[str, str]
     tuner: Mapping[str, Any] | None = None
     device: str = "cpu"
+    command: str | None = None
 
     @property
     def tuner_name(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from banditune.cli.speech import spoken, spoken_result
+from banditune.cli.typed import as_typed
 
 INTERRUPTED = 130
 
@@ -26,10 +27,12 @@ def deliver(
     told: Callable[[int, int], str] | None = None,
     before: Sequence[str] = (),
     remarks: Sequence[str] = (),
+    context: typer.Context | None = None,
 ) -> Any:
     """Do the work with a progress bar, then print and write what came out.
 
-    `before` it come words of the work, then its `remarks`, which are said in any case, as warnings are.
+    `before` it come words of the work, then its `remarks`, which are said in any case, as warnings are. By its `context` a
+    result knows how it was asked for.
     """
     from banditune.results import check_writable
 
@@ -42,6 +45,8 @@ def deliver(
 
         check_format(plot)
     result = attended(work, quiet=quiet, ledger=ledger, told=told or in_runs)
+    if context is not None:
+        result = as_typed(result, context)
     if output is not None:
         result.save(output)
     if json:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
+
 from banditune.cli.app import app
 from banditune.cli.attend import deliver
 from banditune.cli.options import (
@@ -91,6 +93,7 @@ def fit(
 
 @app.command()
 def backtest(
+    context: typer.Context,
     logs: LogFile,
     policy: Policy,
     model: Model = "auto",
@@ -131,7 +134,7 @@ def backtest(
 
     said: list[str] = []
     remarks: list[str] = []
-    deliver(work, json=json, output=output, quiet=quiet, before=said, remarks=remarks)
+    deliver(work, json=json, output=output, quiet=quiet, before=said, remarks=remarks, context=context)
 
 
 def rows_read(done: int, total: int) -> str:

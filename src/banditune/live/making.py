@@ -103,8 +103,8 @@ def not_ours(name: Any, params: Mapping[str, Any]) -> BadRequest:
     told = ", ".join(f"{key}={value!r:.40}" for key, value in params.items())
     return BadRequest(
         f"a policy of this library must be deployed, but {name!r:.60} is an object of another one, which selects arms and "
-        f"takes rewards by itself: make it there{f' with {told}' if told else ''}, or tune and deploy a policy from the shelf, "
-        "such as ucb1-step, the rule of most."
+        f"takes rewards by itself: make it there{f' with {told}' if told else ''}, or tune and deploy a policy from the "
+        "shelf, such as ucb1-step, the rule of most."
     )
 
 

@@ -183,9 +183,9 @@ class Live:
         if not self._warned:
             self._warned = True
             warnings.warn(
-                f"{arm!r} paid {paid:g}, but {self._policy.name} was tuned for rewards in [0, 1] and explores too little or "
-                "too much for others: scale rewards to [0, 1], or tune on a problem that pays such rewards. It is learnt "
-                "all the same, and this is said once.",
+                f"{arm!r} paid {paid:g}, but {self._policy.name} was tuned for rewards in [0, 1] and explores too little "
+                "or too much for others: scale rewards to [0, 1], or tune on a problem that pays such rewards. It is "
+                "learnt all the same, and this is said once.",
                 stacklevel=4,
             )
 

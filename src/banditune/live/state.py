@@ -88,8 +88,8 @@ def state_from(text: str) -> State:
         raise BadRequest(f"a state must be a JSON object whose `format` is {FORMAT!r}, but this is {found!r:.80}.")
     if found.get("version") not in (1, VERSION) or isinstance(found["version"], bool):
         raise BadRequest(
-            f"the version of a state must be 1 or {VERSION}, but it is {found.get('version')!r:.40}; a newer banditune may have "
-            "written it."
+            f"the version of a state must be 1 or {VERSION}, but it is {found.get('version')!r:.40}; a newer banditune may "
+            "have written it."
         )
     if found["version"] == 1:
         found = {"rewards": "real"} | found

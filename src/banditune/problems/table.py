@@ -99,7 +99,7 @@ class RewardTable(Problem):
         return False
 
     @property
-    def noise(self) -> float:  # type: ignore[override]
+    def noise(self) -> float:
         """The standard deviation of an arm's rewards within a table, over all arms and tables."""
         return math.sqrt(self._numbers[HEAD:].reshape(-1, self.rows, self.arms).var(axis=1).mean())
 

@@ -19,6 +19,7 @@ from banditune.results import (
     Optimum,
     Record,
     Setup,
+    Strain,
     Stress,
     Tuning,
     student_quantile,
@@ -127,10 +128,17 @@ def strain_rows(stress: Stress) -> Iterator[tuple[str, ...]]:
             number(strain.best_regret.mean),
             number(strain.loss.mean),
             number(strain.loss.se),
-            f"{strain.share:+.0%}",
+            strain_share(strain),
             number(strain.theory.mean),
             strain.verdict,
         )
+
+
+def strain_share(strain: Strain) -> str:
+    """The loss as a share. Below 0 it is chance, or the value tuned for that case is not the best there."""
+    if strain.loss.mean >= 0:
+        return f"{strain.share:+.0%}"
+    return "within error" if strain.loss.high >= 0 else "none"
 
 
 def strain_lines(stress: Stress) -> Iterator[str]:

@@ -21,8 +21,8 @@ def noise_warnings(policy: Policy, problem: Problem) -> Iterator[str]:
     far = "much" if assumed < true else "little"
     yield (
         f"{policy.name} takes rewards to have a standard deviation of {assumed:.4g} around their means (noise), but those "
-        f"of {problem.name} have {true:.4g}: it trusts them too {far}, and so does theory's value, with which it is compared. "
-        f"{way_out(policy, true)}"
+        f"of {problem.name} have {true:.4g}: it trusts them too {far}, and so does theory's value, with which it is "
+        f"compared. {way_out(policy, true)}"
     )
 
 
