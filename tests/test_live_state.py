@@ -116,6 +116,7 @@ def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
         (("rewards",), ["real"], "rewards"),
         (("version",), True, "version"),
         (("format",), "pickle", "format"),
+        (("kind",), "Tuning", "this is a Tuning; make a state out of a tuning with `banditune deploy`"),
         (("policy",), {"name": "os.system", "prior": "rm"}, "passed again"),
         (("policy", "name"), "gittins", "plays a table"),
         (("policy", "prior"), [1, -1], "prior of ts"),

@@ -30,7 +30,7 @@ def utf8(data: bytes, path: Any) -> str:
 def in_utf8(data: bytes = b"") -> str:
     """How a file in another encoding becomes one in UTF-8: UTF-16 says what it is, all else is most often Latin-1."""
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
-    return f"write it in UTF-8, for example by: iconv -f {encoding} -t utf-8 FILE > NEW"
+    return f"write the file in UTF-8, for example by: iconv -f {encoding} -t utf-8 FILE > NEW"
 
 
 def check_whole(name: str, value: Any, least: int) -> int:

@@ -84,6 +84,11 @@ def state_from(text: str) -> State:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"a state must be JSON as `Live.save` writes it, but: {error!s:.200}.") from error
+    if isinstance(found, dict) and isinstance(found.get("kind"), str):
+        raise BadRequest(
+            f"a state of a deployed policy must be given, but this is a {found['kind']:.40}; make a state out of a tuning "
+            "with `banditune deploy`, or tuning.policy()."
+        )
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise BadRequest(f"a state must be a JSON object whose `format` is {FORMAT!r}, but this is {found!r:.80}.")
     if found.get("version") not in (1, VERSION) or isinstance(found["version"], bool):
