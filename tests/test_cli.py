@@ -214,22 +214,26 @@ def test_settings_of_a_result_stay_as_they_are():
     assert spoken_result(text) == "ucb1(noise=0.5) on b(arms=3), noise=5\nwarning: try --noise 5\nended by --max-budget"
 
 
-def test_silence_hides_no_warnings(banditune, tmp_path):
+def test_silence_hides_no_warnings(tmp_path, capsys):
     noisy = [*TUNE[:4], "gaussian:noise=5", *TUNE[5:]]
-    said = banditune(*noisy)
-    assert "warning: ucb1 takes rewards" in said.stdout
-    assert said.stderr == ""
-    quiet = banditune(*noisy, "-q", "-o", "out.json")
-    assert quiet.returncode == 0, quiet.stderr
-    assert quiet.stdout == ""
-    assert "Tell it: ucb1:noise=5 on the command line" in quiet.stderr
+
+    def printed(*arguments):
+        app([*noisy, *arguments], standalone_mode=False)
+        return capsys.readouterr()
+
+    said = printed()
+    assert "warning: ucb1 takes rewards" in said.out
+    assert said.err == ""
+    quiet = printed("-q", "-o", str(tmp_path / "out.json"))
+    assert quiet.out == ""
+    assert "Tell it: ucb1:noise=5 on the command line" in quiet.err
     found = bt.load(tmp_path / "out.json")
-    lines = quiet.stderr.splitlines()
+    lines = quiet.err.splitlines()
     assert len(lines) == len(found.warnings)
     assert all(line.startswith("banditune: warning: ") for line in lines)
-    printed = banditune(*noisy, "--json")
-    assert bt.from_json(printed.stdout) == found
-    assert printed.stderr == quiet.stderr
+    told = printed("--json")
+    assert bt.from_json(told.out) == found
+    assert told.err == quiet.err
 
 
 def test_a_file_with_a_slip_is_one_sentence(banditune, tmp_path):
@@ -347,7 +351,7 @@ BAD = {
     "nothing.csv": (b"", "has none"),
     "only_names.csv": (b"a,b\n", "has none"),
     "index.csv": (b",a\n0,1\n1,2\n", "looks like an index"),
-    "picture.csv": (b"\xff\xfe\x00", "cannot be read"),
+    "picture.csv": (b"\xff\xfe\x00", "must be UTF-8 text"),
     "not_one.npy": (b"1,2\n3,4\n", "is not one"),
 }
 
