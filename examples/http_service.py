@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
+import sys
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -32,10 +35,15 @@ class Service(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], path: str) -> None:
-        super().__init__(address, Handler)
         self.live = bt.Live.load(path)
+        super().__init__(address, Handler)
         self.path = path
         self.changed = threading.Event()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no error of the service."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     def save(self) -> None:
         """Write the state, if it has changed since it was written last."""
@@ -53,11 +61,20 @@ class Service(ThreadingHTTPServer):
                 print(error, flush=True)
 
 
+class Refused(Exception):
+    """A request that is no HTTP as it is spoken here: a code and a sentence."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
 class Handler(BaseHTTPRequestHandler):
     """POST /select, POST /update, GET /state."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    timeout = 60
     server: Service
 
     def do_GET(self) -> None:
@@ -70,13 +87,17 @@ class Handler(BaseHTTPRequestHandler):
         try:
             told = self.told()
             if self.path == "/select":
-                self.answer(200, {"arm": self.server.live.select_arm()})
+                arm = self.server.live.select_arm()
+                self.server.changed.set()
+                self.answer(200, {"arm": arm})
             elif self.path == "/update":
                 self.server.live.update(told.get("arm"), told.get("reward"))
+                self.server.changed.set()
                 self.answer(200, {})
             else:
                 self.answer(404, {"error": "there is GET /state, POST /select and POST /update"})
-            self.server.changed.set()
+        except Refused as error:
+            self.answer(error.code, {"error": str(error)})
         except bt.BadRequest as error:
             self.answer(400, {"error": str(error)})
         except bt.Fault as error:
@@ -84,16 +105,58 @@ class Handler(BaseHTTPRequestHandler):
 
     def told(self) -> dict[str, Any]:
         """The JSON object of a request; nothing is an empty one."""
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > LONGEST:
-            self.close_connection = True
-            raise bt.BadRequest(f"a request must say its length, at most {LONGEST} bytes, but got {length!r:.40}.")
         try:
-            found = json.loads(self.rfile.read(int(length)) or "{}")
+            found = json.loads(self.body() or b"{}")
         except (ValueError, RecursionError) as error:
-            raise bt.BadRequest("a request must be a JSON object.") from error
+            raise bt.BadRequest(f"a request must be a JSON object, but: {error!s:.80}.") from error
         if not isinstance(found, dict):
             raise bt.BadRequest(f"a request must be a JSON object, but got {found!r:.40}.")
+        return found
+
+    def body(self) -> bytes:
+        """The bytes of a request, whose length is told, or which comes in chunks; after a bad one the connection ends."""
+        close, self.close_connection = self.close_connection, True
+        coding, length = self.headers.get("Transfer-Encoding"), self.headers.get("Content-Length")
+        if coding is not None and (coding.strip().lower() != "chunked" or length is not None):
+            raise Refused(501, f"a body may be chunked and nothing else, but got {coding!r:.40}; send Content-Length.")
+        if coding is None:
+            found = self.read(self.whole(length or "0", 10))
+        else:
+            found = b"".join(self.chunks())
+        self.close_connection = close
+        return found
+
+    def chunks(self) -> Iterator[bytes]:
+        """The pieces of a chunked body, all together as long as a body may be."""
+        room = LONGEST
+        while size := self.whole(self.line().partition(b";")[0].decode("latin1").strip(), 16, room):
+            room -= size
+            yield self.read(size)
+            if self.line():
+                raise Refused(400, "a chunk must end where it says, but it goes on.")
+        while self.line():
+            pass  # what comes after the last chunk is of no use here
+
+    def whole(self, text: str, base: int, most: int = LONGEST) -> int:
+        """A length, as long as a body may be."""
+        if not text or not set(text.lower()) <= set("0123456789abcdef"[:base]):
+            raise Refused(400, f"a length must be a whole number, but got {text!r:.40}.")
+        if len(text) > 20 or int(text, base) > most:
+            raise Refused(413, f"a request must have at most {LONGEST} bytes, but it has more.")
+        return int(text, base)
+
+    def line(self) -> bytes:
+        """A line between chunks."""
+        found = self.rfile.readline(1000)
+        if not found.endswith(b"\n"):
+            raise Refused(400, "a chunked body must be lines and chunks, but it ends or a line is too long.")
+        return found.rstrip(b"\r\n")
+
+    def read(self, size: int) -> bytes:
+        """So many bytes."""
+        found = self.rfile.read(size)
+        if len(found) < size:
+            raise Refused(400, f"a body must have the {size} bytes that it says, but it ends after {len(found)}.")
         return found
 
     def answer(self, code: int, found: Any) -> None:
@@ -102,6 +165,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
@@ -116,7 +181,13 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000, help="0 for any that is free")
     parser.add_argument("--every", type=float, default=1.0, help="seconds between savings")
     told = parser.parse_args()
-    service = Service(("127.0.0.1", told.port), told.state)
+    try:
+        service = Service(("127.0.0.1", told.port), told.state)
+    except bt.BadRequest as error:
+        there = os.path.exists(told.state)
+        sys.exit(str(error) if there else f"{error} Make one with: banditune deploy TUNING.json -o {told.state}")
+    except (OSError, OverflowError) as error:
+        sys.exit(f"port {told.port} cannot be listened on: {error}; choose another with --port, or 0 for any.")
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     signal.signal(signal.SIGINT, lambda *_: stopped.set())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pty
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +18,9 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.cli import app
+from banditune.cli.speech import spoken, spoken_result
+from banditune.live.state import Arm, State
 from banditune.shelf import matrix_from
 
 SMALL = ["--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "100"]
@@ -143,10 +149,10 @@ WRONG = [
     (["tune", *SMALL[:-1], "0"], "whole number >= 1"),
     (["tune", *SMALL[:-1], "x"], "--horizon"),
     ([*TUNE, "--budget", "7"], "`budget >= 10` must hold"),
-    ([*TUNE, "--budget", "-1"], "`budget`"),
-    ([*TUNE, "--validate", "0"], "`validate`"),
-    ([*TUNE, "--seed", "-1"], "`seed`"),
-    ([*TUNE, "--jobs", "0"], "`jobs`"),
+    ([*TUNE, "--budget", "-1"], "--budget must be"),
+    ([*TUNE, "--validate", "0"], "--validate must be"),
+    ([*TUNE, "--seed", "-1"], "--seed must be"),
+    ([*TUNE, "--jobs", "0"], "--jobs must be"),
     ([*TUNE, "--arms", "1"], "`arms >= 2`"),
     ([*TUNE, "--prior", "1,-2"], "must hold for the prior"),
     ([*TUNE, "--prior", "nan,1"], "must hold for the prior"),
@@ -161,7 +167,7 @@ WRONG = [
     (["tune", "--policy", "greedy", *SMALL[2:]], "exactly one parameter"),
     (["curve", *SMALL, "--values", "0.1,2"], "`0 <= gamma <= 1` must hold"),
     (["curve", *SMALL, "--values", "0.1,nan"], "gamma=nan"),
-    (["curve", *SMALL, "--runs", "1"], "`runs`"),
+    (["curve", *SMALL, "--runs", "1"], "--runs must be"),
     ([*MIXTURE, "0.5,1.5;.1,.2"], "probabilities in [0, 1]"),
     (MIXTURE[:-1], "needs means"),
     ([*TUNE, "--means", ".5,.5"], "takes arms, prior, names, but got 'means'"),
@@ -174,6 +180,8 @@ WRONG = [
     (["tune"], "Missing option"),
     (["tuna"], "tuna"),
     ([*TUNE, "--colour"], "--colour"),
+    ([*TUNE, "--max-time", "-1"], "--max-time"),
+    ([*TUNE, "--device", "gpu", "--cluster", "processes"], "--device gpu"),
 ]
 
 
@@ -186,6 +194,46 @@ def test_mistakes_get_one_sentence_and_exit_code_2(banditune, tmp_path, argument
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_sentences_name_options_instead_of_arguments():
+    told = {
+        "`max_time` must be > 0, but got max_time=-1.": "--max-time must be > 0, but got --max-time -1.",
+        "try model='correlated' or per_arm=True.": "try --model correlated or --per-arm.",
+        "leave it out with features=''; or shortcut=False": "leave it out with --features ''; or --no-shortcut",
+        "`budget >= 8` must hold for NoTeS(precision=0.1, budget=5)": None,
+        "ucb1:noise=5 on the command line, UCB1(noise=5) in Python": None,
+        "of your own, `gain`, gain=3": None,
+    }
+    for sentence, wanted in told.items():
+        assert spoken(sentence) == (wanted or sentence)
+
+
+def test_settings_of_a_result_stay_as_they_are():
+    text = "ucb1(noise=0.5) on b(arms=3), noise=5\nwarning: try noise=5\nended by `max_budget`"
+    assert spoken_result(text) == "ucb1(noise=0.5) on b(arms=3), noise=5\nwarning: try --noise 5\nended by --max-budget"
+
+
+def test_silence_hides_no_warnings(tmp_path, capsys):
+    noisy = [*TUNE[:4], "gaussian:noise=5", *TUNE[5:]]
+
+    def printed(*arguments):
+        app([*noisy, *arguments], standalone_mode=False)
+        return capsys.readouterr()
+
+    said = printed()
+    assert "warning: ucb1 takes rewards" in said.out
+    assert said.err == ""
+    quiet = printed("-q", "-o", str(tmp_path / "out.json"))
+    assert quiet.out == ""
+    assert "Tell it: ucb1:noise=5 on the command line" in quiet.err
+    found = bt.load(tmp_path / "out.json")
+    lines = quiet.err.splitlines()
+    assert len(lines) == len(found.warnings)
+    assert all(line.startswith("banditune: warning: ") for line in lines)
+    told = printed("--json")
+    assert bt.from_json(told.out) == found
+    assert told.err == quiet.err
 
 
 def test_a_file_with_a_slip_is_one_sentence(banditune, tmp_path):
@@ -303,7 +351,7 @@ BAD = {
     "nothing.csv": (b"", "has none"),
     "only_names.csv": (b"a,b\n", "has none"),
     "index.csv": (b",a\n0,1\n1,2\n", "looks like an index"),
-    "picture.csv": (b"\xff\xfe\x00", "cannot be read"),
+    "picture.csv": (b"\xff\xfe\x00", "must be UTF-8 text"),
     "not_one.npy": (b"1,2\n3,4\n", "is not one"),
 }
 
@@ -341,7 +389,10 @@ def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
     done = banditune("deploy", "tuning.json", "-o", "state.json", "--names", "red,7")
     assert done.returncode == 0, done.stderr
     assert banditune("live", "select", "state.json").stdout == "red\n"
-    assert banditune("live", "update", "state.json", "red", "-1.5").returncode == 0
+    update = banditune("live", "update", "state.json", "red", "-1.5")
+    assert (update.returncode, update.stdout) == (0, "")
+    assert update.stderr.startswith("banditune: warning: 'red' paid -1.5, but ucb1 was tuned for rewards in [0, 1]")
+    assert update.stderr.count("\n") == 1
     assert banditune("live", "select", "state.json").stdout == "7\n"
     shown = banditune("live", "show", "state.json").stdout
     assert "step 2 of 20" in shown
@@ -350,3 +401,71 @@ def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
     assert refused.returncode == 2
     assert "must be one of 'red', '7'" in refused.stderr
     assert banditune("live", "show", "tuning.json").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "tune --policy ucb1 --problem few.toml --budget 20 --validate 20 --no-shortcut --curve",
+        "compare --policy ucb1 --policy ucb1:noise=1 --problem few.toml --budget 20 --validate 20",
+        "backtest logs.csv --policy ucb1 --budget 20 --model campaigns --arm colour --seed 3",
+    ],
+)
+def test_a_result_from_files_knows_the_command_that_gives_it_again(told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bt.write_prior(bt.Campaigns([[(1, 2), (2, 1)], [(3, 4), (4, 5)]]), "few.toml", 20)
+    rows = [f"{campaign},{colour},20,{5 + campaign % 3}" for campaign in range(6) for colour in ("red", "blue")]
+    (tmp_path / "logs.csv").write_text("\n".join(["campaign,colour,pulls,successes", *rows]))
+    app([*told.split(), "-q", "-o", "first.json", "--jobs", "1"], standalone_mode=False)
+    first = bt.load("first.json")
+    assert first.setup.command.split()[:2] == ["banditune", told.split()[0]]
+    assert sorted(first.setup.command.split()[1:]) == sorted(told.split())
+    app([*shlex.split(first.setup.command)[1:], "-q", "-o", "again.json"], standalone_mode=False)
+    assert bt.load("again.json") == first
+    app(["report", "first.json", "--markdown", "first.md"], standalone_mode=False)
+    assert first.setup.command in (tmp_path / "first.md").read_text()
+
+
+def test_a_result_that_tells_all_by_itself_keeps_no_command(tmp_path):
+    app([*TUNE, "-q", "-o", str(tmp_path / "out.json")], standalone_mode=False)
+    assert bt.load(tmp_path / "out.json").setup.command is None
+
+
+def live(state, *arguments):
+    """What `banditune live` prints, in this process."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        app(["live", arguments[0], str(state), *arguments[1:]], standalone_mode=False)
+    return printed.getvalue()
+
+
+def test_arms_come_and_go_from_the_shell(tmp_path):
+    state = tmp_path / "state.json"
+    bt.deploy(bt.UCB1(), 0.2, horizon=20, arms=2).save(state)
+    assert live(state, "select") == "0\n"
+    assert live(state, "drop", "0") == ""
+    assert live(state, "add", "2") == ""
+    assert live(state, "retire", "0") == ""
+    assert live(state, "update", "0", "1") == ""
+    for arguments, said in (
+        (("drop", "0", "--pulls", "2"), "must be a whole number from 0 to 0, what 0 waits for"),
+        (("add", "2"), "must be new"),
+        (("add", "3", "--features", "1,2"), "as many features"),
+        (("retire", "pink"), "must be one of 1, 2"),
+        (("retire", "0"), "must be one of 1, 2"),
+    ):
+        with pytest.raises(bt.BadRequest, match=said):
+            live(state, *arguments)
+    found = bt.Live.load(state)
+    assert found.arms == (1, 2)
+    assert found.step == 1
+    assert "2  pulls 0" in live(state, "show")
+
+
+def test_an_arm_with_features_is_added_from_the_shell(banditune, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # a linear policy takes long to compile
+    arms = Arm("a", features=(1.0, 0.0)), Arm("b", features=(0.0, 1.0))
+    state = State({"name": "lin-greedy", "prior": (0, 1), "noise": 0.5}, {}, 20, 0, "ignore", (0, 0), arms)
+    (tmp_path / "state.json").write_text(state.to_json())
+    done = banditune("live", "add", "state.json", "c", "--features", "-1,0.5")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "state.json").read_text())["arms"][-1]["features"] == [-1.0, 0.5]

@@ -6,6 +6,7 @@ import http.client
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +16,9 @@ import pytest
 
 import banditune as bt
 from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "examples"))
+import http_service
 
 
 @pytest.fixture
@@ -98,3 +102,90 @@ def test_a_killed_service_goes_on_from_its_saved_state(serve, tmp_path):
     process.terminate()
     assert process.wait(timeout=20) == 0
     assert bt.Live.load(path).step == 320
+
+
+def sent(port, content):
+    """The status and the JSON answer to these very bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(content)
+        client.shutdown(socket.SHUT_WR)
+        answer = http.client.HTTPResponse(client)
+        answer.begin()
+        return answer.status, json.loads(answer.read())
+
+
+def post(body, *headers, path="/update"):
+    """A request as bytes."""
+    return "\r\n".join((f"POST {path} HTTP/1.1", "Host: x", *headers, "", body)).encode()
+
+
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    """A service in this process."""
+    path = tmp_path_factory.mktemp("service") / "state.json"
+    bt.deploy(bt.UCB1(), 0.5, horizon=100, names=["a", "b"]).save(path)
+    service = http_service.Service(("127.0.0.1", 0), str(path))
+    threading.Thread(target=service.serve_forever, daemon=True).start()
+    yield service.server_address[1]
+    service.shutdown()
+    service.server_close()
+
+
+def test_bodies_may_come_in_chunks(port):
+    told = '{"arm": "a", "reward": 1}'
+    body = f"5;name=value\r\n{told[:5]}\r\n{len(told) - 5:X}\r\n{told[5:]}\r\n0\r\nAfter: all\r\n\r\n"
+    assert sent(port, post(body, CHUNKED)) == (200, {})
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for _ in range(2):  # the connection is still in step
+        connection.request("POST", "/update", iter([told[:9].encode(), told[9:].encode()]), encode_chunked=True,
+                           headers={"Transfer-Encoding": "chunked"})  # fmt: skip
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())) == (200, {})
+    assert asked(connection, "GET", "/state")[1]["arms"][0]["pulls"] == 3
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (post("{", "Content-Length: 1"), 400, "must be a JSON object, but: "),
+        (post("[" * 50_000, "Content-Length: 50000"), 400, "must be a JSON object"),
+        (post("\xff", "Content-Length: 1"), 400, "must be a JSON object"),
+        (post("", "Content-Length: -1"), 400, "must be a whole number"),
+        (post("", "Content-Length: 99999999"), 413, "at most 65536 bytes"),
+        (post("{}", "Content-Length: 9"), 400, "ends after 2"),
+        (post("{}", "Transfer-Encoding: gzip"), 501, "chunked and nothing else"),
+        (post("{}", CHUNKED, "Content-Length: 2"), 501, "chunked and nothing else"),
+        (post("zz\r\n{}", CHUNKED), 400, "must be a whole number"),
+        (post("2\r\n{}x\r\n0\r\n\r\n", CHUNKED), 400, "end where it says"),
+        (post("2\r\n{}\r\n", CHUNKED), 400, "it ends"),
+        (post("8000\r\n" + "x" * 0x8000 + "\r\n8001\r\n", CHUNKED), 413, "at most 65536 bytes"),
+        (post("1" * 2000, CHUNKED), 400, "too long"),
+        (post('{"reward": 1}', "Content-Length: 13"), 400, "must be one of 'a', 'b', but got None"),
+        (post("", path="/"), 404, "there is GET /state"),
+    ],
+)
+def test_requests_that_are_wrong_get_a_code_and_a_sentence(port, content, code, said):
+    status, found = sent(port, content)
+    assert status == code
+    assert said in found["error"]
+    assert sent(port, post("", path="/select"))[0] == 200
+
+
+def test_a_missing_state_and_a_taken_port_are_sentences(port, tmp_path):
+    state = tmp_path / "state.json"
+
+    def failed(*arguments):
+        command = [sys.executable, str(ROOT / "examples" / "http_service.py"), str(state), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1
+        return done.stderr
+
+    assert "Make one with: banditune deploy TUNING.json -o " in failed()
+    bt.deploy(bt.UCB1(), 0.5, horizon=100, names=["a", "b"]).save(state)
+    assert f"port {port} cannot be listened on: " in failed("--port", str(port))
+    assert "choose another with --port" in failed("--port", "99999")

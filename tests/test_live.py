@@ -6,13 +6,13 @@ import threading
 import time
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Parameter, Policy
+from banditune.contracts import Parameter, Policy, described
 from banditune.shelf import every_policy
 from conftest import ROOT
 from deployed import DEPLOYABLE, Nature, deployed, problem_for, value_for
@@ -358,6 +358,62 @@ def test_a_tuning_gives_its_policy():
     assert best.state.params == compared.entries[0].params
     with pytest.raises(bt.BadRequest, match="tuning or a comparison"):
         bt.deploy_tuning(compared.entries[0])
+
+
+@pytest.mark.parametrize("problem", [bt.Bernoulli(arms=2), bt.BetaRewards(arms=2), bt.warm_up()])
+def test_rewards_that_it_was_not_tuned_for_raise_a_warning_once_and_are_learnt(problem, tmp_path):
+    live = bt.tune(bt.UCB1(), problem, horizon=50, budget=20, validate=20).policy()
+    live.update(0, 0.5)
+    with pytest.warns(UserWarning, match=r"0 paid 5, but ucb1 was tuned for rewards in \[0, 1\].*scale rewards"):
+        live.update(0, 5)
+    live.update_many([(1, -3), (1, 4)])
+    assert [arm.total for arm in live.state.arms] == [5.5, 1.0]
+    live.save(tmp_path / "state.json")
+    with pytest.warns(UserWarning, match="1 paid -1"):
+        bt.Live.load(tmp_path / "state.json").update(1, -1)
+
+
+def test_warnings_that_are_errors_change_nothing():
+    live = bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2, rewards="unit")
+    with pytest.raises(UserWarning):
+        live.update(0, 5)
+    assert live.step == 0
+
+
+def test_any_reward_is_expected_where_any_was_tuned_for():
+    live = bt.tune(bt.UCB1(noise=1), bt.Gaussian(arms=2), horizon=50, budget=20, validate=20).policy()
+    assert live.state.rewards == "real"
+    live.update(0, 5e9)
+    bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2).update(0, 7)
+    with pytest.raises(bt.BadRequest, match="`rewards` must be one of"):
+        bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2, rewards="euros")
+
+
+class Fixed:
+    """An object of another library."""
+
+    def pull(self, arms):
+        return 0
+
+    def update(self, arm, reward):
+        """Learn nothing."""
+
+
+def make_fixed(delta):
+    return Fixed()
+
+
+def test_a_guest_that_is_deployed_is_told_where_to_work():
+    guest = bt.foreign(make_fixed, bt.Parameter("delta", 0, 1, theory=1), name="river", select="pull", update="update")
+    with pytest.raises(
+        bt.BadRequest, match=r"make it there with delta=0.25, or tune and deploy a policy from the shelf"
+    ):
+        bt.deploy(guest, {"delta": 0.25}, horizon=10, arms=2)
+    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10)
+    tuned = replace(tuning, setup=replace(tuning.setup, policy=described(guest)))
+    for call in (tuned.policy, lambda: tuned.policy(guest)):
+        with pytest.raises(bt.BadRequest, match=r"'river' is an object of another one.*make it there with gamma=0\."):
+            call()
 
 
 @bt.scalar

@@ -111,9 +111,12 @@ def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (("version",), 2, "version of a state must be 1"),
+        (("version",), 3, "version of a state must be 1 or 2"),
+        (("rewards",), "eval", "rewards"),
+        (("rewards",), ["real"], "rewards"),
         (("version",), True, "version"),
         (("format",), "pickle", "format"),
+        (("kind",), "Tuning", "this is a Tuning; make a state out of a tuning with `banditune deploy`"),
         (("policy",), {"name": "os.system", "prior": "rm"}, "passed again"),
         (("policy", "name"), "gittins", "plays a table"),
         (("policy", "prior"), [1, -1], "prior of ts"),
@@ -187,6 +190,16 @@ def test_a_state_goes_to_json_and_back_without_loss():
     assert isinstance(state, State)
     assert json.loads(state.to_json()) == VALID
     assert state_from(state.to_json()) == state
+
+
+def test_states_that_do_not_say_for_which_rewards_they_were_tuned_are_read():
+    told = json.loads(bt.deploy(bt.UCB1(), 0.2, horizon=10, arms=2).to_json())
+    del told["rewards"]
+    with pytest.raises(bt.BadRequest, match="must hold the fields"):
+        bt.Live.from_json(json.dumps(told))
+    live = bt.Live.from_json(json.dumps(told | {"version": 1}))
+    live.update(0, 5.0)
+    assert json.loads(live.to_json())["version"] == 2
 
 
 def test_a_save_that_fails_leaves_the_old_state(tmp_path, monkeypatch):

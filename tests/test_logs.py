@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from banditune.contracts import BadRequest
-from banditune.logs import Logs, logs_of, read_logs, tables
+from banditune.logs import Logs, logs_of, read_logs, read_prior, tables
 
 pyarrow = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -149,10 +149,52 @@ def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written)
     assert "line 11" in message
     assert "line 12" not in message
     assert "and 1 more" in message
-    assert "--skip-bad" in message
+    assert "skip_bad=True" in message
     logs = read_logs(path, skip_bad=True)
     assert cells(logs)["autumn", "red"] == (2, 1.0)
     assert any(said.startswith("left out: 6 of 12 rows") for said in logs.told)
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, monkeypatch, arrow):
+    if not arrow:
+        monkeypatch.setattr(tables, "arrow_reader", lambda *_: _odd)
+    path = tmp_path / "latin.csv"
+    path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("latin1"))
+    with pytest.raises(BadRequest, match=r"line 3: the arm is not UTF-8 text, 'caf.'.*iconv -f latin1 -t utf-8"):
+        read_logs(path)
+    logs = read_logs(path, skip_bad=True)
+    assert logs.arms == ("tea",)
+    assert any("line 3: the arm is not UTF-8" in said for said in logs.told)
+    path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("utf-8-sig"))
+    assert set(read_logs(path).arms) == {"tea", "café"}
+
+
+@pytest.mark.parametrize(("encoding", "told"), [("latin1", "latin1"), ("utf-16", "utf-16")])
+def test_names_of_columns_that_are_not_utf8_too(tmp_path, encoding, told):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("campaign,arm,reward,größe\nspring,tea,1,2\n".encode(encoding))
+    with pytest.raises(BadRequest, match=f"must be UTF-8 text, but line 1 is not; .*iconv -f {told}"):
+        read_logs(path)
+
+
+def test_bytes_that_are_no_text_in_columns_that_nobody_reads_do_not_matter(tmp_path):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("campaign,arm,reward,comment\nspring,tea,1,é\nspring,milk,,é\n".encode("latin1"))
+    assert read_logs(path, skip_bad=True).arms == ("tea",)
+
+
+def test_other_files_that_are_not_utf8_are_named_too(tmp_path):
+    from banditune.problems import reward_table
+    from banditune.shelf import matrix_from
+
+    path = tmp_path / "latin.csv"
+    path.write_bytes("thé,café\n1,2\n3,4\n".encode("latin1"))
+    toml = tmp_path / "latin.toml"
+    toml.write_bytes('banditune = 1\n[problem]\nname = "bernoulli"\nnames = ["é", "e"]\n'.encode("latin1"))
+    for read, file, line in ((reward_table, path, 1), (matrix_from, path, 1), (read_prior, toml, 4)):
+        with pytest.raises(BadRequest, match=f"UTF-8 text, but line {line} is not; .*iconv"):
+            read(file)
 
 
 def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(written):

@@ -31,8 +31,8 @@ BELOW = {
     "logs": {"contracts", "results", "checks", "problems", "engine", "study"},
     "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
     "report": {"contracts", "results"},
-    "live": {"contracts", "streams", "checks", "results", "engine", "exact", "shelf", "study"},
-    "shelf": {"contracts", "policies", "problems", "tuners", "exact"},
+    "live": {"contracts", "streams", "checks", "results", "problems", "engine", "exact", "shelf", "study"},
+    "shelf": {"contracts", "checks", "policies", "problems", "tuners", "exact"},
     "cli": {"contracts", "results", "problems", "tuners", "exact", "study", "logs", "paper", "report", "live", "shelf"},
     "__main__": {"cli"},
 }

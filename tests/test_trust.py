@@ -8,6 +8,8 @@ import pytest
 import banditune as bt
 from banditune.engine.run import instances
 from banditune.problems.variants import variants
+from banditune.report.tables import strain_share
+from banditune.results import Estimate, Strain
 
 
 def moments(problem):
@@ -87,3 +89,11 @@ def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
     for wrong in (5, [("x", 1)], ["x"]):
         with pytest.raises(bt.BadRequest):
             bt.stress(bt.UCB1(), bt.Bernoulli(), 0.5, horizon=100, others=wrong)
+
+
+def test_a_loss_below_zero_is_within_error_or_none_at_all():
+    told = {0.5: "+10%", -0.1: "within error", -3.0: "none"}
+    for mean, words in told.items():
+        loss = Estimate.told(mean, 0.2, 1000)
+        five = Estimate.told(5.0, 0.1, 1000)
+        assert strain_share(Strain("so", {"name": "bernoulli"}, 10, five, 0.2, five, loss, five)) == words

@@ -18,6 +18,21 @@ def array_of(value: Any) -> Floats:
         return np.empty(0)
 
 
+def utf8(data: bytes, path: Any) -> str:
+    """Text out of a file's bytes; what is no UTF-8 is named by its line."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadRequest(f"{str(path)!r} must be UTF-8 text, but line {line} is not; {in_utf8(data)}.") from error
+
+
+def in_utf8(data: bytes = b"") -> str:
+    """How a file in another encoding becomes one in UTF-8: UTF-16 says what it is, all else is most often Latin-1."""
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
+    return f"write the file in UTF-8, for example by: iconv -f {encoding} -t utf-8 FILE > NEW"
+
+
 def check_whole(name: str, value: Any, least: int) -> int:
     """A whole number that is not too small."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

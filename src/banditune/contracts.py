@@ -363,6 +363,8 @@ class Problem:
     names: Any = ()
     rewards: Any = "real"
     """What rewards can be: "binary", "unit" for [0, 1], or "real"."""
+    noise: Any = None
+    """The standard deviation of a reward around its arm's mean, where it is one number and known."""
     by_key: ClassVar[bool] = False
     """Whether an instance is a function of its key, which `reward` knows too, so that `sample_at` makes it."""
 

@@ -112,7 +112,7 @@ class Estimate(Record):
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Setup(Record):
-    """Everything that is needed to repeat a result."""
+    """Everything that is needed to repeat a result; `command` is how it was asked for, where that named files."""
 
     policy: Mapping[str, Any] | None
     problem: Mapping[str, Any]
@@ -124,6 +124,7 @@ class Setup(Record):
     versions: Mapping[str, str]
     tuner: Mapping[str, Any] | None = None
     device: str = "cpu"
+    command: str | None = None
 
     @property
     def tuner_name(self) -> str:
@@ -540,7 +541,10 @@ class Entry(Record):
 @_kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Record):
-    """Policies tuned one by one, then validated on the same fresh instances, best first."""
+    """Policies tuned one by one, then validated on the same fresh instances, best first.
+
+    `warnings` are sentences about what may mislead.
+    """
 
     entries: tuple[Entry, ...]
     best: str
@@ -548,6 +552,7 @@ class Comparison(Record):
     validated: int
     setup: Setup
     floor: Floor | None = None
+    warnings: tuple[str, ...] = ()
 
     def to_pandas(self) -> Any:
         """A row per policy."""
@@ -777,6 +782,11 @@ class Fit(Record):
     notes: tuple[str, ...]
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may mislead: the notes."""
+        return self.notes
+
+    @property
     def problem(self) -> Any:
         """The fitted problem, ready to be tuned on."""
         import banditune
@@ -818,6 +828,11 @@ class Backtest(Record):
     def setup(self) -> Setup:
         """How the policy was tuned."""
         return self.tuning.setup
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may mislead in the fit and in the tuning."""
+        return (*self.fit.notes, *self.tuning.warnings)
 
     def to_pandas(self) -> Any:
         """A row per number."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import utf8
 from banditune.contracts import BadRequest, Floats, Parameter
 
 
@@ -86,8 +87,8 @@ def matrix_from(path: Path) -> Floats:
         except (OSError, ValueError) as error:
             raise BadRequest(f"`features` must be a matrix in a .npy file, but {str(path)!r} is not one.") from error
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = utf8(path.read_bytes(), path).splitlines()
+    except OSError as error:
         raise BadRequest(f"`features` must be a .csv or .npy file, but {str(path)!r} cannot be read.") from error
     rows = [(number, row) for number, row in enumerate(csv.reader(lines, delimiter=delimiter_of(lines)), 1) if row]
     names = rows[0][1] if rows and not any(isinstance(parsed(cell), int | float) for cell in rows[0][1]) else []

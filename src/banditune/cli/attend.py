@@ -10,6 +10,9 @@ from typing import Any
 
 import typer
 
+from banditune.cli.speech import spoken, spoken_result
+from banditune.cli.typed import as_typed
+
 INTERRUPTED = 130
 
 
@@ -23,8 +26,14 @@ def deliver(
     ledger: Path | None = None,
     told: Callable[[int, int], str] | None = None,
     before: Sequence[str] = (),
+    remarks: Sequence[str] = (),
+    context: typer.Context | None = None,
 ) -> Any:
-    """Do the work with a progress bar, then print and write what came out; `before` it what the work said meanwhile."""
+    """Do the work with a progress bar, then print and write what came out.
+
+    `before` it come words of the work, then its `remarks`, which are said in any case, as warnings are. By its `context` a
+    result knows how it was asked for.
+    """
     from banditune.results import check_writable
 
     for path in (output, plot):
@@ -36,6 +45,8 @@ def deliver(
 
         check_format(plot)
     result = attended(work, quiet=quiet, ledger=ledger, told=told or in_runs)
+    if context is not None:
+        result = as_typed(result, context)
     if output is not None:
         result.save(output)
     if json:
@@ -43,9 +54,13 @@ def deliver(
     elif not quiet:
         from banditune.report.tables import text
 
-        for line in before:
-            typer.echo(line)
-        typer.echo(("\n" if before else "") + text(result))
+        for line in (*before, *remarks):
+            typer.echo(spoken(line))
+        typer.echo(("\n" if before or remarks else "") + spoken_result(text(result)))
+    if quiet or json:
+        # Whoever asks for silence, or hands the result to a program, still has to learn what may mislead.
+        for line in (*remarks, *getattr(result, "warnings", ())):
+            complain(f"warning: {line}")
     if plot is not None:
         result.plot(plot)
     return result
@@ -145,9 +160,9 @@ class Bar:
             self.live.stop()
 
 
-def complain(error: object, code: int) -> int:
-    """One line on stderr."""
-    print(f"banditune: {' '.join(str(error).split())}", file=sys.stderr)
+def complain(error: object, code: int = 0) -> int:
+    """One line on stderr, in the words of the command line."""
+    print(f"banditune: {spoken(' '.join(str(error).split()))}", file=sys.stderr)
     return code
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from banditune.cli.app import app
-from banditune.cli.attend import attended
+from banditune.cli.attend import attended, complain
 from banditune.cli.options import Again, Deployed, Features, Library, Names, Pending, Saved, Seed, Target
 from banditune.cli.words import policy_named
 
@@ -87,8 +87,52 @@ def update(
     policy: Again = None,
 ) -> None:
     """Learn a reward."""
+    import warnings
+
     found = at_work_in(state, policy)
-    found.update(found.arm_called(arm), reward)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found.update(found.arm_called(arm), reward)
+    found.save(state)
+    for warning in said:
+        complain(f"warning: {warning.message}")
+
+
+@at_work.command()
+def drop(
+    state: Deployed,
+    arm: Annotated[str, typer.Argument(help="The arm's name.")],
+    pulls: Annotated[int, typer.Option(help="So many of its pulls.")] = 1,
+    policy: Again = None,
+) -> None:
+    """No longer wait for rewards of an arm: its pulls count as if they had not been made."""
+    found = at_work_in(state, policy)
+    found.drop(found.arm_called(arm), pulls)
+    found.save(state)
+
+
+@at_work.command()
+def add(
+    state: Deployed,
+    name: Annotated[str, typer.Argument(help="The new arm's name.")],
+    features: Annotated[str | None, typer.Option(metavar="A,B,...", help="Its features, where arms have some.")] = None,
+    policy: Again = None,
+) -> None:
+    """Add an arm that has no rewards yet."""
+    from banditune.shelf import parsed
+
+    found = at_work_in(state, policy)
+    row = parsed(features) if features else []
+    numbered = all(isinstance(arm, int) for arm in found.arms) and name.isdecimal()
+    found.add_arm(int(name) if numbered else name, row if isinstance(row, list) else [row])
+    found.save(state)
+
+
+@at_work.command()
+def retire(state: Deployed, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: Again = None) -> None:
+    """Never select an arm again; rewards that it waits for are still taken."""
+    found = at_work_in(state, policy)
+    found.retire_arm(found.arm_called(arm))
     found.save(state)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
+
 from banditune.cli.app import app
 from banditune.cli.attend import deliver
 from banditune.cli.options import (
@@ -35,6 +37,7 @@ from banditune.cli.options import (
     SuccessesColumn,
     Tuner,
 )
+from banditune.cli.speech import spoken
 from banditune.cli.words import policy_named, share_of, tuner_named
 
 
@@ -76,20 +79,21 @@ def fit(
             logs, campaign=campaign, arm=arm, reward=reward, pulls=pulls, successes=successes, propensity=propensity,
             features=features, rewards=rewards, skip_bad=skip_bad, progress=lambda rows: progress(rows, 0),
         )  # fmt: skip
-        said.extend(found.told)
+        said.append(found.told[0])
+        remarks.extend(found.told[1:])
         return room.fit(found, model, per_arm=per_arm, arms=arms, horizon=horizon, confidence=confidence)
 
     said: list[str] = []
-    result = deliver(work, json=json, output=save, plot=plot, quiet=quiet, told=rows_read, before=said)
+    remarks: list[str] = []
+    result = deliver(work, json=json, output=save, plot=plot, quiet=quiet, told=rows_read, before=said, remarks=remarks)
     if output is not None:
-        remarks = (
-            f"{result.model} fitted to {logs.name}: {result.decisions:,} decisions, {result.campaigns} campaigns",
-        )
-        room.write_prior(result.problem, output, result.horizon, (*remarks, *result.notes))
+        title = f"{result.model} fitted to {logs.name}: {result.decisions:,} decisions, {result.campaigns} campaigns"
+        room.write_prior(result.problem, output, result.horizon, (title, *map(spoken, result.notes)))
 
 
 @app.command()
 def backtest(
+    context: typer.Context,
     logs: LogFile,
     policy: Policy,
     model: Model = "auto",
@@ -121,14 +125,16 @@ def backtest(
             logs, campaign=campaign, arm=arm, reward=reward, pulls=pulls, successes=successes, propensity=propensity,
             features=features, rewards=rewards, skip_bad=skip_bad,
         )  # fmt: skip
-        said.extend(found.told)
+        said.append(found.told[0])
+        remarks.extend(found.told[1:])
         return room.backtest(
             policy_named(policy), found, model, per_arm=per_arm, share=share_of(share), horizon=horizon,
             tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
         )  # fmt: skip
 
     said: list[str] = []
-    deliver(work, json=json, output=output, quiet=quiet, before=said)
+    remarks: list[str] = []
+    deliver(work, json=json, output=output, quiet=quiet, before=said, remarks=remarks, context=context)
 
 
 def rows_read(done: int, total: int) -> str:

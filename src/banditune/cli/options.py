@@ -221,7 +221,7 @@ Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the 
 Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")]
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress, only warnings.")]
 
 
 LogFile = Annotated[Path, typer.Argument(metavar="FILE", help="Past logs: .csv or .parquet.")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
+
 from banditune.cli.app import app
 from banditune.cli.attend import deliver
 from banditune.cli.options import (
@@ -50,6 +52,7 @@ from banditune.cli.words import expected, policy_named, share_of, tuner_named
 
 @app.command()
 def tune(
+    context: typer.Context,
     policy: Policy,
     problem: Problem,
     horizon: Steps = None,
@@ -98,11 +101,12 @@ def tune(
             curve=curve or plot is not None, floor=floor, stress=stress, ledger=ledger, progress=progress,
         )  # fmt: skip
 
-    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger, context=context)
 
 
 @app.command()
 def curve(
+    context: typer.Context,
     policy: Policy,
     problem: Problem,
     horizon: Steps = None,
@@ -142,11 +146,12 @@ def curve(
             device=device, ledger=ledger, progress=progress,
         )  # fmt: skip
 
-    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger, context=context)
 
 
 @app.command()
 def compare(
+    context: typer.Context,
     policies: Policies,
     problem: Problem,
     horizon: Steps = None,
@@ -191,4 +196,4 @@ def compare(
             progress=progress,
         )  # fmt: skip
 
-    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger)
+    deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger, context=context)

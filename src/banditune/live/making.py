@@ -12,7 +12,8 @@ from banditune.contracts import BadRequest, Policy, described
 from banditune.engine.run import Job
 from banditune.live.agent import Arms
 from banditune.live.policy import Live, row_of
-from banditune.live.state import MOST_ARMS, PENDING, Arm, Name, State, check_arms_of, check_name, policy_told
+from banditune.live.state import MOST_ARMS, PENDING, REWARDS, Arm, Name, State, check_arms_of, check_name, policy_told
+from banditune.problems import rewards_in
 from banditune.results import Comparison, Tuning
 from banditune.shelf import every_policy
 from banditune.study.door import LONGEST, one_of, rows, whole
@@ -28,15 +29,19 @@ def deploy(
     features: Any = None,
     seed: int = 0,
     pending: str = "ignore",
+    rewards: str = "real",
 ) -> Live:
     """Put a policy to work: `names` of the arms, or how many `arms` there are, which are then numbered from 0.
 
     `params` are numbers, or names with numbers; without them theory's. `features` has a row per arm. `pending` says how
-    pulls count whose reward is not there yet: "ignore", or "mean" (see docs/live.md). Compiles the policy, or loads it from
-    the cache, before it returns.
+    pulls count whose reward is not there yet: "ignore", or "mean" (see docs/live.md). `rewards` are those that the
+    parameters are for, "binary", "unit" for [0, 1], or "real": others raise a warning, once. Compiles the policy, or loads
+    it from the cache, before it returns.
     """
     if not isinstance(policy, Policy):
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")
+    if policy.plays_itself:
+        raise not_ours(policy.name, params if isinstance(params, Mapping) else {})
     horizon = whole("horizon", horizon, most=LONGEST)
     table = feature_rows(features)
     known = names_of(names, arms, table)
@@ -49,6 +54,7 @@ def deploy(
         one_of("pending", pending, PENDING),
         (0, 0),
         tuple(Arm(name, features=row) for name, row in zip(known, table or [()] * len(known), strict=True)),
+        one_of("rewards", rewards, REWARDS),
     )
     check_arms_of(state.arms)
     return Live(policy, state)
@@ -74,6 +80,8 @@ def deploy_tuning(
     else:
         raise BadRequest(f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.")
     problem = tuning.setup.problem
+    if "select_by" in told:  # what a guest is told by; see `bt.foreign`
+        raise not_ours(told["name"], params)
     found = policy_told(told, policy, every_policy(), of="that was tuned", call="tuning.policy(mine)")
     if features is None and found.needs_features:
         features = problem.get("features")
@@ -86,6 +94,17 @@ def deploy_tuning(
         features=features,
         seed=seed,
         pending=pending,
+        rewards=rewards_in(problem),
+    )
+
+
+def not_ours(name: Any, params: Mapping[str, Any]) -> BadRequest:
+    """Why a guest is not deployed, and what to do instead."""
+    told = ", ".join(f"{key}={value!r:.40}" for key, value in params.items())
+    return BadRequest(
+        f"a policy of this library must be deployed, but {name!r:.60} is an object of another one, which selects arms and "
+        f"takes rewards by itself: make it there{f' with {told}' if told else ''}, or tune and deploy a policy from the "
+        "shelf, such as ucb1-step, the rule of most."
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import threading
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,7 @@ class Live:
         self._draws = stream_of(state.seed, state.drawn)
         self._lock = threading.RLock()
         self._saving = threading.Lock()
+        self._warned = False
         self._settle(state.arms)
 
     def _settle(self, arms: tuple[Arm, ...]) -> None:
@@ -172,7 +174,20 @@ class Live:
         if not good or (kind == "binary" and paid not in (0, 1)):
             wanted = {"real": f"a number up to {LARGEST:g}", "unit": "a number in [0, 1]", "binary": "0 or 1"}[kind]
             raise BadRequest(f"a reward must be {wanted} for {self._policy.name}, but got {reward!r:.60}.")
+        if self._state.rewards != "real" and not 0 <= paid <= 1:
+            self._warn(arm, paid)
         return paid
+
+    def _warn(self, arm: Name, paid: float) -> None:
+        """Say once that rewards are not those it was tuned for; it goes on, because a service should not stop for that."""
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{arm!r} paid {paid:g}, but {self._policy.name} was tuned for rewards in [0, 1] and explores too little "
+                "or too much for others: scale rewards to [0, 1], or tune on a problem that pays such rewards. It is "
+                "learnt all the same, and this is said once.",
+                stacklevel=4,
+            )
 
     def _check_arm(self, arm: Any, *among: Mapping[Name, Any]) -> None:
         if (

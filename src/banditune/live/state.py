@@ -19,7 +19,9 @@ from banditune.checks import check_names
 from banditune.contracts import BadRequest, Parameter, Policy, described, plain
 
 FORMAT = "banditune live state"
-VERSION = 1
+VERSION = 2
+"""States of version 1, which do not say for which rewards they were tuned, are read too."""
+
 LONGEST_TEXT = 2**26
 """Bytes of a state that is read."""
 
@@ -31,6 +33,9 @@ LARGEST = 1e100
 
 PENDING = ("ignore", "mean")
 """How pulls count whose reward is not there yet."""
+
+REWARDS = ("real", "unit", "binary")
+"""For which rewards a policy was tuned."""
 
 Name = str | int
 
@@ -49,7 +54,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class State:
-    """All that a deployed policy is, but for the code of the policy. `drawn` says how far its random numbers are."""
+    """All that a deployed policy is, but for the code of the policy. `drawn` says how far its random numbers are.
+
+    `rewards` are those that the parameters were tuned for: "binary", "unit" for [0, 1], or "real" for any.
+    """
 
     policy: Mapping[str, Any]
     params: Mapping[str, float]
@@ -58,6 +66,7 @@ class State:
     pending: str
     drawn: tuple[int, int]
     arms: tuple[Arm, ...]
+    rewards: str = "real"
 
     def to_json(self) -> str:
         """One JSON object; numbers keep every bit."""
@@ -75,17 +84,26 @@ def state_from(text: str) -> State:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"a state must be JSON as `Live.save` writes it, but: {error!s:.200}.") from error
+    if isinstance(found, dict) and isinstance(found.get("kind"), str):
+        raise BadRequest(
+            f"a state of a deployed policy must be given, but this is a {found['kind']:.40}; make a state out of a tuning "
+            "with `banditune deploy`, or tuning.policy()."
+        )
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise BadRequest(f"a state must be a JSON object whose `format` is {FORMAT!r}, but this is {found!r:.80}.")
-    if found.get("version") != VERSION or isinstance(found["version"], bool):
+    if found.get("version") not in (1, VERSION) or isinstance(found["version"], bool):
         raise BadRequest(
-            f"the version of a state must be {VERSION}, but it is {found.get('version')!r:.40}; a newer banditune may have "
-            "written it."
+            f"the version of a state must be 1 or {VERSION}, but it is {found.get('version')!r:.40}; a newer banditune may "
+            "have written it."
         )
+    if found["version"] == 1:
+        found = {"rewards": "real"} | found
     told = _exactly("a state", found, ("format", "version", *(f.name for f in fields(State))))
     pending = told["pending"]
     if pending not in PENDING:
         raise BadRequest(f"`pending` of a state must be one of {PENDING}, but is {pending!r:.40}.")
+    if told["rewards"] not in REWARDS:
+        raise BadRequest(f"`rewards` of a state must be one of {REWARDS}, but is {told['rewards']!r:.40}.")
     arms = _list("arms", told["arms"], MOST_ARMS)
     state = State(
         _policy(told["policy"]),
@@ -95,6 +113,7 @@ def state_from(text: str) -> State:
         pending,
         _drawn(told["drawn"]),
         tuple(_arm(arm) for arm in arms),
+        told["rewards"],
     )
     check_arms_of(state.arms)
     return state

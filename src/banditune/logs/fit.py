@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_arms, check_number, check_whole
-from banditune.contracts import BadRequest, described
+from banditune.contracts import BadRequest, Problem, described
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.predictive import predicted
 from banditune.logs.record import Logs
@@ -62,8 +62,17 @@ def fit(
         found.replayed,
         found.low,
         found.high,
-        (*notes, *more, *draft.notes, *found.notes),
+        (*notes, *more, *draft.notes, *found.notes, *noise_to_tell(draft.problem)),
     )
+
+
+def noise_to_tell(problem: Problem) -> tuple[str, ...]:
+    """The noise of real rewards, which policies have as an option of their own and do not take from the problem."""
+    if problem.rewards != "real":
+        return ()
+    policies = ("linucb", "lints") if problem.dims else ("ucb1", "gaussian-ts")
+    told = " or ".join(f"{policy}:noise={problem.noise:.4g}" for policy in policies)
+    return (f"rewards have a noise of {problem.noise:.4g}, which the policy must be told too: {told}",)
 
 
 def chosen_model(logs: Logs, model: str) -> tuple[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from banditune.checks import check_whole
+from banditune.checks import check_whole, utf8
 from banditune.contracts import BadRequest, Problem, described
 from banditune.problems import FROM_FILES, SHELF, problem_from
 from banditune.results import write_whole
@@ -88,8 +88,8 @@ def read_prior(path: str | Path) -> Prior:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise BadRequest(f"a problem file must be below {LARGEST >> 20} MiB, but {str(path)!r} is larger.")
-        return prior_of(tomllib.loads(data.decode()))
-    except (OSError, UnicodeDecodeError) as error:
+        return prior_of(tomllib.loads(utf8(data, path)))
+    except OSError as error:
         raise BadRequest(f"the problem file {str(path)!r} cannot be read: {error}.") from error
     except (tomllib.TOMLDecodeError, RecursionError, ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, BadRequest):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import in_utf8
 from banditune.contracts import BadRequest
 from banditune.logs.columns import columns_among
 from banditune.logs.record import Logs
@@ -45,7 +46,8 @@ def read_logs(
         if progress:
             progress(checker.rows)
     if checker.bad and (not skip_bad or checker.bad == checker.rows):
-        way_out = "look at the columns' names" if skip_bad else "mend them, or leave them out with --skip-bad"
+        way_out = "look at the columns' names" if skip_bad else "mend them, or leave them out with skip_bad=True"
+        way_out = in_utf8() if checker.garbled else way_out
         raise BadRequest(f"{checker.told()}; {way_out}.")
     if not checker.rows:
         raise BadRequest("logs must hold a row, but the table has none.")
@@ -62,7 +64,7 @@ def _stray(logs: Logs, others: int) -> Iterator[str]:
     if 0 < others < STRAY * decisions:
         yield (
             f"{others:,} of {decisions:,} rewards are neither 0 nor 1, so all are taken as {logs.rewards}; if these are "
-            "mistakes, claim --rewards binary and leave them out with --skip-bad."
+            "mistakes, claim rewards='binary' and leave them out with skip_bad=True."
         )
 
 
@@ -84,7 +86,7 @@ def remarks(logs: Logs) -> Iterator[str]:
         few = ", ".join(logs.arms[number] for number in once[:5]) + (" ..." if len(once) > 5 else "")
         yield (
             f"{len(once)} of {len(logs.arms)} arms were pulled only once ({few}): a common prior makes use of that, a "
-            "prior per arm cannot. If the arm's column numbers decisions, name another with --arm."
+            "prior per arm cannot. If the arm's column numbers decisions, name another with `arm`."
         )
     alone = np.flatnonzero(logs.widths == 1)
     if len(alone):

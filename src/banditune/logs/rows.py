@@ -44,6 +44,7 @@ class Checker:
         self.rows = 0
         self.bad = 0
         self.shown: list[Bad] = []
+        self.garbled = False
 
     def quick(self, words: Mapping[str, Words], columns: Mapping[str, Floats], lines: Integers) -> Rows:
         """Rows out of whole columns; `Odd` if one of them might be bad."""
@@ -114,6 +115,9 @@ class Checker:
         for part, name in zip(("campaign", "arm"), names, strict=True):
             if not name:
                 return f"the {part} is missing"
+            if not is_text(name):
+                self.garbled = True
+                return f"the {part} is not UTF-8 text, {name[:40].encode(errors='replace').decode()!r}"
         found = {}
         for part, column in self.columns.numbers:
             value = number_of(cells[column])
@@ -144,6 +148,15 @@ class Checker:
 def name_of(value: Any) -> str:
     """A name, without spaces around it; empty where there is none."""
     return "" if missing(value) else str(value).strip()
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can be written; what was read from bytes that are no text cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def missing(value: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from banditune.checks import utf8
 from banditune.contracts import BadRequest, Floats, Integers
 from banditune.logs.columns import Columns
 from banditune.logs.rows import Checker, Odd, name_of, number_of, words_of
@@ -60,7 +61,7 @@ class Text:
     def __init__(self, path: Path) -> None:
         self.path = path
         with opened(path) as file:
-            first = text(next(lines_of(file, path), b"")).rstrip("\r\n")
+            first = utf8(next(lines_of(file, path), b""), path).replace("\x00", "\ufffd").rstrip("\r\n")
         self.delimiter = next((mark for mark in (",", "\t", ";", "|") if mark in first), ",")
         try:
             self.names = [name.strip() for name in next(csv.reader([first], delimiter=self.delimiter), [])]
@@ -143,8 +144,8 @@ def count_lines(data: bytes) -> int:
 
 
 def text(line: bytes) -> str:
-    """A line as text; bytes that are not UTF-8 become marks that show."""
-    return line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\x00", "\ufffd")
+    """A line as text; bytes that are not UTF-8 become marks that no text has, so that they are known as such."""
+    return line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").replace("\x00", "\ufffd")
 
 
 def lines_of(file: Any, path: Path) -> Iterator[bytes]:

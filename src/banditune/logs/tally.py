@@ -89,7 +89,7 @@ class Tally:
         if size > MOST:
             raise BadRequest(
                 f"logs must have {MOST:,} arms of campaigns at most, but the columns {self.columns.campaign!r} and "
-                f"{self.columns.arm!r} have more; does one of them number decisions? Name others with --campaign and --arm."
+                f"{self.columns.arm!r} have more; does one of them number decisions? Name others with `campaign` and `arm`."
             )
         more = size - len(self.pulls)
         if more > 0:
@@ -108,7 +108,7 @@ class Tally:
                 f"an arm's features must stay the same within a campaign, but {self.columns.features[feature]!r} of arm "
                 f"{arm!r} changes from {self.features[cell[row], feature]:g} to {rows.features[row, feature]:g} in line "
                 f"{int(rows.lines[row])}. Features that change per decision are contexts, which these problems do not "
-                "have: leave them out with --features '', or make every context a campaign of its own."
+                "have: leave them out with features='', or make every context a campaign of its own."
             )
 
     def logs(self, told: Sequence[str] = ()) -> Logs:

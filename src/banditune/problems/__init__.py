@@ -38,12 +38,19 @@ __all__ = [
     "arm_problem",
     "problem_from",
     "reward_table",
+    "rewards_in",
     "warm_up",
 ]
 
 
 FROM_FILES = {"reward-table"}
 """Problems that are made from a file: what a file holds must not name another one to be opened."""
+
+
+def rewards_in(made: Mapping[str, Any]) -> str:
+    """What rewards of a described problem can be; "real", which is any, where nobody knows."""
+    told = made.get("rewards", getattr(SHELF.get(str(made.get("name"))), "rewards", None))
+    return told if told in ("binary", "unit") else "real"
 
 
 def problem_from(made: Mapping[str, Any]) -> Problem:

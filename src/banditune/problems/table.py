@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import array_of, check_names
+from banditune.checks import array_of, check_names, utf8
 from banditune.contracts import BadRequest, Floats, Instances, Integers, Problem, scalar, untold
 from banditune.streams import TABLES, philox
 
@@ -96,6 +98,11 @@ class RewardTable(Problem):
     def per_pull(self) -> bool:
         return False
 
+    @property
+    def noise(self) -> float:
+        """The standard deviation of an arm's rewards within a table, over all arms and tables."""
+        return math.sqrt(self._numbers[HEAD:].reshape(-1, self.rows, self.arms).var(axis=1).mean())
+
     def sample_at(self, keys: Integers) -> Instances:
         means = self._numbers[HEAD:].reshape(-1, self.rows, self.arms).mean(axis=1)
         return Instances(means[[table_of(len(means), int(key0), int(key1)) for key0, key1 in keys]])
@@ -161,9 +168,8 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
     import csv
 
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = [row for row in csv.reader(io.StringIO(utf8(path.read_bytes(), path), newline="")) if row]
+    except (OSError, csv.Error) as error:
         raise BadRequest(
             f"a table of rewards must be a .csv or .npy file, but {str(path)!r} cannot be read."
         ) from error

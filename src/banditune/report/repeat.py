@@ -13,13 +13,19 @@ USUAL = {"seed": 0, "regret": "expected", "noise": "shared", "device": "cpu"}
 """Settings that need not be told."""
 
 
-@singledispatch
 def command(result: Record) -> str | None:
     """The command line that gives this result again; None if something in it was made in Python and cannot be told."""
+    setup = getattr(result, "setup", None)
+    return setup.command if setup is not None and setup.command else composed(result)
+
+
+@singledispatch
+def composed(result: Record) -> str | None:
+    """A command line made from what a result knows."""
     return None
 
 
-@command.register
+@composed.register
 def _(result: Tuning) -> str | None:
     assert result.setup.policy is not None
     assert result.setup.tuner is not None
@@ -37,14 +43,14 @@ def _(result: Tuning) -> str | None:
     return joined("tune", [spec(result.setup.policy)], result.setup, told)
 
 
-@command.register
+@composed.register
 def _(result: Curve) -> str | None:
     assert result.setup.policy is not None
     values = None if result.refined else ",".join(repr(value) for value in result.values.tolist())
     return joined("curve", [spec(result.setup.policy)], result.setup, {"values": values, "runs": result.runs})
 
 
-@command.register
+@composed.register
 def _(result: Comparison) -> str | None:
     assert result.setup.tuner is not None
     # Best first is not the order in which they were given, but that changes nothing unless each has noise of its own.

@@ -24,6 +24,7 @@ from banditune.report.tables import (
     problem_words,
     settings,
     strain_rows,
+    strain_share,
     strain_verdict,
     surely,
     sureness,
@@ -154,7 +155,7 @@ def _(result: Backtest) -> Story:
 def _(result: Stress) -> Story:
     words = strain_verdict(result)
     worst = result.worst
-    figures = (("largest loss", f"{worst.share:+.0%}", worst.words),)
+    figures = (("largest loss", strain_share(worst), worst.words),)
     parts = (*stress_parts(result), provenance(result, result.setup))
     return Story(headline(result.setup), f"{words[0].upper()}{words[1:]}.", figures, parts)
 
@@ -298,6 +299,7 @@ def _(result: Comparison) -> Story:
         *floor_words(floor),
     )
     parts = (
+        *warned(result.warnings),
         Part("Policies", words, points.comparison_plot(result, floor), table),
         *spread_parts([(entry.policy, entry.spread) for entry in result.entries]),
         provenance(result, result.setup),
@@ -326,7 +328,9 @@ def provenance(result: Record, setup: Setup) -> Part:
         *(setup.versions.items()),
     ]
     line = repeat.command(result)
-    if line is None:
+    if setup.command is not None:
+        words = "The same again, as it was typed, as long as the files that it names hold what they held then:"
+    elif line is None:
         words = "No command line can tell all of this; it is repeated from Python, with these settings:"
     else:
         words = "The same again (a policy or problem of your own is given as FILE.py:NAME):"

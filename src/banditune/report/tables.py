@@ -19,6 +19,7 @@ from banditune.results import (
     Optimum,
     Record,
     Setup,
+    Strain,
     Stress,
     Tuning,
     student_quantile,
@@ -83,6 +84,7 @@ def _(result: Backtest) -> str:
             table([BACKTEST_HEAD, *backtest_rows(result)]),
             "",
             *(f"note: {note}" for note in result.fit.notes),
+            *(f"warning: {warning}" for warning in result.tuning.warnings),
             f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on the {result.campaigns} others; "
             f"seed {result.setup.seed}",
         ]
@@ -126,10 +128,17 @@ def strain_rows(stress: Stress) -> Iterator[tuple[str, ...]]:
             number(strain.best_regret.mean),
             number(strain.loss.mean),
             number(strain.loss.se),
-            f"{strain.share:+.0%}",
+            strain_share(strain),
             number(strain.theory.mean),
             strain.verdict,
         )
+
+
+def strain_share(strain: Strain) -> str:
+    """The loss as a share. Below 0 it is chance, or the value tuned for that case is not the best there."""
+    if strain.loss.mean >= 0:
+        return f"{strain.share:+.0%}"
+    return "within error" if strain.loss.high >= 0 else "none"
 
 
 def strain_lines(stress: Stress) -> Iterator[str]:
@@ -320,6 +329,7 @@ def _(result: Comparison) -> str:
             table(rows, left=(0, 1)),
             "",
             *below(result.floor),
+            *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
             f"instances, the same for all; seed {result.setup.seed}{place(result.setup)}",
         ]

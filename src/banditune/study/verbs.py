@@ -23,6 +23,7 @@ from banditune.engine.run import Job, check_regrets
 from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
+from banditune.study.noise import noise_warnings
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Progress, Told, goal_of, place_of, search, seconds, tuner_of
 from banditune.study.trust import expected_and_others, strained
@@ -275,7 +276,10 @@ def tune(
         belief,
         goal.within,
         None if goal.within is None or belief is None else belief.keeps(goal.within),
-        tuple(warnings_of(among, answer.value, belief, tuned, theory)),
+        (
+            *noise_warnings(job.policy, job.problem),
+            *warnings_of(among, answer.value, belief, tuned, theory),
+        ),
         picture,
         setup_of(job, tuner),
         below,
@@ -422,7 +426,8 @@ def compare(
         for name, job, params, can, tuned, theory, spent in found
     )
     setup = setup_of(todo[0], tuner, several=True)
-    return Comparison(entries, entries[0].policy, budget, validate, setup, below)
+    warnings = tuple(warning for job in todo for warning in noise_warnings(job.policy, job.problem))
+    return Comparison(entries, entries[0].policy, budget, validate, setup, below, warnings)
 
 
 def _distinct(names: list[str]) -> list[str]:

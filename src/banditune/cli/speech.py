@@ -1,0 +1,70 @@
+"""Sentences of the library, which name Python's arguments, in the words of the command line.
+
+The library says `max_time` and model='campaigns'; whoever typed a command reads --max-time and --model campaigns. What is
+written as a call, UCB1(noise=5), or as an option of a policy, ucb1:noise=5, is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import lru_cache
+from typing import Any
+
+PHRASES = {"tuning.policy(mine)": "--policy FILE.py:NAME", "Live.load(path, policy)": "--policy NAME"}
+"""Calls that a command makes when it is told an option."""
+
+PIECES = re.compile(
+    r"(?P<call>[\w.]+\((?:[^()]|\([^()]*\))*\))"
+    r"|`(?P<name>[a-z_]+)`"
+    r"|(?<![\w:.,(`])(?P<argument>[a-z_]+)=(?P<value>'[^']*'|\"[^\"]*\"|True|False|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w(])"
+)
+NAMES = re.compile(r"`(?P<name>[a-z_]+)`")
+QUOTES = "'\""
+ADVICE = ("note: ", "warning: ", "left out: ")
+
+
+def spoken(sentence: str) -> str:
+    """A sentence with options in place of arguments."""
+    return PIECES.sub(_piece, sentence)
+
+
+def spoken_result(text: str) -> str:
+    """The same for a result as text: of its numbers and settings only the names in backticks are sentences."""
+    lines = text.split("\n")
+    return "\n".join(spoken(line) if line.startswith(ADVICE) else NAMES.sub(_piece, line) for line in lines)
+
+
+def _piece(found: re.Match[str]) -> str:
+    parts = found.groupdict()
+    if parts.get("call"):
+        return PHRASES.get(parts["call"], parts["call"])
+    argument = parts["name"] or parts["argument"]
+    option = options().get(argument)
+    if option is None:
+        return found[0]
+    flag, opposite = option
+    if parts["name"] or parts["value"] == "True":
+        return flag
+    if parts["value"] == "False":
+        return opposite or found[0]
+    return f"{flag} {shlex.quote(parts['value'].strip(QUOTES))}"
+
+
+@lru_cache(maxsize=1)
+def options() -> dict[str, tuple[str, str | None]]:
+    """Every argument that is an option of some command: how it is typed, and how its opposite is."""
+    import typer
+
+    from banditune.cli.app import app
+
+    return dict(_options(typer.main.get_command(app)))
+
+
+def _options(command: Any) -> Any:
+    for parameter in command.params:
+        flags = [flag for flag in parameter.opts if flag.startswith("--")]
+        if flags:
+            yield parameter.name, (flags[0], next(iter(parameter.secondary_opts), None))
+    for inner in getattr(command, "commands", {}).values():
+        yield from _options(inner)

@@ -1,0 +1,62 @@
+"""A command as it was typed, for results that nobody can tell otherwise: problems in files, columns of logs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+ELSEWHERE = ("output", "save", "json", "quiet", "plot", "ledger", "jobs", "cluster", "time_limit")
+"""Where it was played and what became of the result; neither changes the result."""
+
+
+def as_typed(result: Any, context: typer.Context) -> Any:
+    """The result with the command that gave it, where that names a file which the result does not hold."""
+    from banditune.results import Backtest
+
+    told = {parameter.name: context.params[parameter.name] for parameter in parameters(context)}
+    if not any(names_file(value) for name, value in told.items() if name not in ELSEWHERE):
+        return result
+    words = ["banditune", str(context.info_name)]
+    words += [word for parameter in parameters(context) for word in words_of(parameter, told[parameter.name])]
+    words += ["--curve"] if told.get("plot") and "curve" in context.params and not told.get("curve") else []
+    command = shlex.join(words)
+    if isinstance(result, Backtest):
+        return replace(result, tuning=replace(result.tuning, setup=replace(result.setup, command=command)))
+    return replace(result, setup=replace(result.setup, command=command))
+
+
+def parameters(context: typer.Context) -> Iterator[Any]:
+    """What was typed, not what is usual."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE":
+            yield parameter
+
+
+def names_file(value: Any) -> bool:
+    """Whether a value is a file, or a policy or a problem that comes from one."""
+    if isinstance(value, list | tuple):
+        return any(map(names_file, value))
+    text = str(value)
+    return isinstance(value, Path) or text.endswith((".toml", ".py")) or ".py:" in text or "file=" in text
+
+
+def words_of(parameter: Any, value: Any) -> Iterator[str]:
+    """An option or argument as it is typed."""
+    if parameter.name in ELSEWHERE:
+        return
+    flag = next((flag for flag in parameter.opts if flag.startswith("--")), None)
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if flag is None:
+            yield str(one)
+        elif one is True:
+            yield flag
+        elif one is False:
+            yield parameter.secondary_opts[0]
+        else:
+            yield from (flag, str(one))
