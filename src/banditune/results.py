@@ -356,7 +356,7 @@ class ExactRegret(Record):
 class Bound(Record):
     """Lower bounds on the Bayes regret of every policy, one for each `kind`, with standard errors (0: computed).
 
-    `floor` is the best of them, at its lower confidence limit.
+    `floor` is the best of them, at its lower confidence limit; `confidence` is how sure a sampled one had to be.
     """
 
     kinds: tuple[str, ...]
@@ -365,6 +365,7 @@ class Bound(Record):
     runs: tuple[int, ...]
     floor: Floor
     setup: Setup
+    confidence: float | None = None
 
     def to_pandas(self) -> Any:
         """A row per kind of bound."""
