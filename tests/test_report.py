@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -23,11 +24,14 @@ from banditune.report.story import floor_figures, floor_words, story
 from banditune.results import (
     Account,
     Belief,
+    Bound,
     Comparison,
     Curve,
     Entry,
     Estimate,
+    ExactRegret,
     Floor,
+    Optimum,
     Setup,
     Spread,
     Tally,
@@ -105,6 +109,29 @@ def an_account(policy="ucb1"):
     return Account(1, policy, *words, ("gamma",), tuple(tallies))
 
 
+def computed_setup(policy=None):
+    told = {"name": policy} if policy else None
+    return replace(setup_for(), policy=told, problem=described(bt.Bernoulli(arms=2)), tuner=None, horizon=60)
+
+
+def an_optimum():
+    return Optimum(37.5, 40.0, 2.5, computed_setup())
+
+
+def exact_regrets(policy="ucb1", values=(1.0, 0.0, 0.1, 0.2, 0.3, 0.6), **changes):
+    values = np.array(values)
+    floor = Floor(2.5, True, 1.0, "dynamic programming")
+    made = ExactRegret("gamma", values, 2.6 + 5 * (values - 0.2) ** 2, 1.0, computed_setup(policy), floor)
+    return replace(made, **changes)
+
+
+def a_bound(**changes):
+    floor = Floor(4.5, False, 0.95, "together")
+    kinds = ("belief", "together", "one arm")
+    means, errors = np.array([2.4, 4.53, 3.9]), np.array([0.15, 0.02, 0.0])
+    return replace(Bound(kinds, means, errors, (1000, 200, 0), floor, computed_setup(), 0.95), **changes)
+
+
 def flat_tuning(level):
     """Every run loses the same: no interval, no tail."""
     same = np.full(50, float(level))
@@ -120,6 +147,10 @@ EVERY = {
     "curve": a_curve,
     "comparison": a_comparison,
     "account of a ledger": an_account,
+    "exact regrets": exact_regrets,
+    "exact regret of one value": lambda: exact_regrets(values=(0.5,), floor=None),
+    "exact regret without a parameter": lambda: exact_regrets("gittins", (0.0,), parameter="value", theory=0.0),
+    "bound": a_bound,
     "nothing lost": lambda: flat_tuning(0),
     "rewards above the best arm's": lambda: flat_tuning(-3),
     "curve of one value": lambda: replace(a_curve(), values=np.ones(1), mean=np.ones(1), se=np.zeros(1)),
@@ -194,6 +225,8 @@ def test_names_stay_text(name):
         a_curve(name),
         a_comparison(name, f"{name} (2)"),
         an_account(name),
+        exact_regrets(name),
+        exact_regrets(name, (0.0,), parameter="value", theory=0.0),
     ):
         text = page(story(result))
         assert name not in text or "<" not in name
@@ -371,6 +404,83 @@ def test_the_floor_is_told_and_drawn_where_it_is_known():
     assert repeat.command(a_tuning(floor=floor)).endswith("--curve --floor")
 
 
+def test_exact_regrets_are_told_beside_theory_and_the_best_policy():
+    told = story(exact_regrets())
+    assert told.answer == (
+        "gamma = 0.2 loses 2.6 on average, the least of 6 values, 0.1 (4.0%) more than the best that any policy can do; "
+        "theory's gamma = 1 loses 5.8."
+    )
+    assert told.figures[0] == ("gamma", "0.2", "theory: 1")
+    (part, _) = told.parts
+    assert part.table.rows[0] == ("1", "5.8", "3.3", "theory")
+    line = next(mark for mark in part.plot.marks if mark.shape == "line")
+    assert line.x == (0.0, 0.1, 0.2, 0.3, 0.6, 1.0)
+    few = story(exact_regrets(values=(0.2, 0.3)))
+    assert "theory's" not in few.answer
+    assert not any(mark.shape == "line" for mark in few.parts[0].plot.marks)
+
+
+def test_a_policy_without_parameters_is_called_by_its_name():
+    made = exact_regrets("gittins", (0.0, 1.0), parameter="value", theory=0.0, regret=np.array([2.5, 2.5]) - 1e-14)
+    assert story(made).answer == "gittins loses 2.5 on average, which is the best that any policy can do."
+    assert not any(mark.shape == "rule" for mark in story(made).parts[0].plot.marks)
+    assert "theory" not in page(story(made)).split("<footer>")[0]
+
+
+def test_an_optimum_has_a_table_and_no_figure(banditune, tmp_path):
+    an_optimum().save(tmp_path / "optimum.json")
+    done = banditune("report", "optimum.json", "-o", "r.html")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "r.html").read_text()
+    assert "The best policy loses 2.5 on average: it earns 37.5 of the 40 of one who knows the best arm." in text
+    assert ">0.04166667<" in text
+    assert 'class="plot"' not in text
+    tags = Balance()
+    tags.feed(text)
+    assert tags.open == []
+    done = banditune("report", "optimum.json", "-o", "other.html", "--figures", "figures")
+    assert done.returncode == 2
+    assert "but got Optimum" in done.stderr
+    assert not (tmp_path / "other.html").exists()
+
+
+@pytest.mark.parametrize("make", [exact_regrets, a_bound, an_account])
+def test_plots_of_the_page_are_drawn_as_figures_too(make, tmp_path):
+    result = make()
+    drawn = bt.plot(result).axes[0]
+    legend = {words.get_text() for words in drawn.get_legend().get_texts()}
+    assert {mark.label for mark in story(result).parts[0].plot.marks if mark.label} == legend
+    bt.plot(result, tmp_path / "figure.svg")
+    assert "<svg" in (tmp_path / "figure.svg").read_text()
+
+
+def test_a_bound_says_which_one_and_how_sure():
+    told = story(a_bound())
+    assert told.answer == "No policy can lose less than 4.5 on average (95% sure)."
+    assert "'together', which was chosen on instances of their own" in told.parts[0].words[1]
+    assert [row[2:] for row in told.parts[0].table.rows][1:] == [("4.53", "0.02", "200"), ("3.9", "computed", "")]
+    sure = story(a_bound(floor=Floor(3.9, False, 1.0, "one arm")))
+    assert "which is computed" in sure.parts[0].words[1]
+    assert sure.parts[1].code.endswith("--runs 1000 --confidence 0.95")
+    assert repeat.command(a_bound(confidence=None)).endswith("--confidence 0.95")
+    assert repeat.command(a_bound(confidence=None, floor=Floor(3.9, False, 1.0, "one arm"))) is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bt.optimum(bt.Mixture([(0.5, 0.25), (0.25, 0.5)], weights=(0.25, 0.75)), horizon=10),
+        lambda: bt.exact_regret(bt.UCB1(), bt.Bernoulli(arms=2), [0.3, 1.0], horizon=10),
+        lambda: bt.lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50, seed=1, confidence=0.9),
+    ],
+)
+def test_the_command_line_computes_the_very_result_again(banditune, make):
+    result = make()
+    done = banditune(*shlex.split(repeat.command(result))[1:], "--json")
+    assert done.returncode == 0, done.stderr
+    assert bt.from_json(done.stdout) == result
+
+
 def test_markdown_has_the_tables_and_names_stay_text():
     text = markdown(story(a_comparison(EVIL, "a|b")))
     assert "| policy | tuned to | regret |" in text
@@ -506,7 +616,7 @@ def test_keys_go_from_dot_to_dot(opened):
     assert told[2:] == [told[0], None]
 
 
-@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger"])
+@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger", "exact regrets", "bound"])
 def test_the_script_draws_what_was_drawn_without_it(opened, name, tmp_path):
     result = EVERY[name]()
     browser = opened(result, svg.WIDTH + 40)
@@ -542,7 +652,7 @@ def test_no_other_script_can_run_and_nothing_can_be_fetched(browser, tmp_path):
 
 
 @pytest.mark.parametrize("width", [360, 390])
-@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger"])
+@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger", "exact regrets", "bound"])
 def test_it_can_be_read_on_a_phone(opened, name, width):
     long = "a-policy-of-my-own-with-a-name-that-goes-on-and-on(noise=0.5)"
     browser = opened(a_comparison(EVIL, long) if name == "comparison" else EVERY[name](), width)

@@ -9,14 +9,12 @@ import typer
 from banditune.cli.app import app
 from banditune.cli.attend import deliver
 from banditune.cli.options import (
-    ArmColumn,
+    GUESSED,
     Arms,
     Budget,
-    CampaignColumn,
     CampaignSteps,
     Certainty,
-    Claimed,
-    FeatureColumns,
+    Columns,
     Jobs,
     Json,
     LeftOut,
@@ -27,34 +25,23 @@ from banditune.cli.options import (
     Plot,
     Policy,
     PriorFile,
-    PropensityColumn,
-    PullsColumn,
     Quiet,
-    RewardColumn,
     SavedFit,
     Seed,
-    SkipBad,
-    SuccessesColumn,
     Tuner,
+    reading,
 )
 from banditune.cli.speech import spoken
 from banditune.cli.words import policy_named, share_of, tuner_named
 
 
 @app.command()
+@reading
 def fit(
     logs: LogFile,
     model: Model = "auto",
     per_arm: PerArm = False,
-    campaign: CampaignColumn = None,
-    arm: ArmColumn = None,
-    reward: RewardColumn = None,
-    pulls: PullsColumn = None,
-    successes: SuccessesColumn = None,
-    propensity: PropensityColumn = None,
-    features: FeatureColumns = None,
-    rewards: Claimed = None,
-    skip_bad: SkipBad = False,
+    columns: Columns = GUESSED,
     arms: Arms = None,
     horizon: CampaignSteps = None,
     confidence: Certainty = 0.95,
@@ -75,10 +62,7 @@ def fit(
             raise BadRequest(f"what is written must go to another file than the logs, but got {str(path)!r} for both.")
 
     def work(progress: Any) -> Any:
-        found = room.read_logs(
-            logs, campaign=campaign, arm=arm, reward=reward, pulls=pulls, successes=successes, propensity=propensity,
-            features=features, rewards=rewards, skip_bad=skip_bad, progress=lambda rows: progress(rows, 0),
-        )  # fmt: skip
+        found = room.read_logs(logs, **vars(columns), progress=lambda rows: progress(rows, 0))
         said.append(found.told[0])
         remarks.extend(found.told[1:])
         return room.fit(found, model, per_arm=per_arm, arms=arms, horizon=horizon, confidence=confidence)
@@ -92,6 +76,7 @@ def fit(
 
 
 @app.command()
+@reading
 def backtest(
     context: typer.Context,
     logs: LogFile,
@@ -99,15 +84,7 @@ def backtest(
     model: Model = "auto",
     per_arm: PerArm = False,
     share: LeftOut = "50%",
-    campaign: CampaignColumn = None,
-    arm: ArmColumn = None,
-    reward: RewardColumn = None,
-    pulls: PullsColumn = None,
-    successes: SuccessesColumn = None,
-    propensity: PropensityColumn = None,
-    features: FeatureColumns = None,
-    rewards: Claimed = None,
-    skip_bad: SkipBad = False,
+    columns: Columns = GUESSED,
     horizon: CampaignSteps = None,
     tuner: Tuner = "two-part",
     budget: Budget = 1000,
@@ -121,10 +98,7 @@ def backtest(
     from banditune import logs as room
 
     def work(progress: Any) -> Any:
-        found = room.read_logs(
-            logs, campaign=campaign, arm=arm, reward=reward, pulls=pulls, successes=successes, propensity=propensity,
-            features=features, rewards=rewards, skip_bad=skip_bad,
-        )  # fmt: skip
+        found = room.read_logs(logs, **vars(columns))
         said.append(found.told[0])
         remarks.extend(found.told[1:])
         return room.backtest(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -265,6 +269,42 @@ Claimed = Annotated[
 
 
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read.")]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How logs are read: what `read_logs` takes, each an option."""
+
+    campaign: CampaignColumn = None
+    arm: ArmColumn = None
+    reward: RewardColumn = None
+    pulls: PullsColumn = None
+    successes: SuccessesColumn = None
+    propensity: PropensityColumn = None
+    features: FeatureColumns = None
+    rewards: Claimed = None
+    skip_bad: SkipBad = False
+
+
+GUESSED = Columns()
+"""No column was named."""
+
+
+def reading(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes `columns`, with an option for each of them in its place."""
+    names = [field.name for field in fields(Columns)]
+
+    @wraps(command)
+    def told(**given: Any) -> None:
+        command(columns=Columns(**{name: given.pop(name) for name in names}), **given)
+
+    own = signature(command, eval_str=True).parameters
+    options = signature(Columns, eval_str=True).parameters
+    spread = [one for name, found in own.items() for one in (options.values() if name == "columns" else [found])]
+    # Typer looks at both.
+    told.__signature__ = Signature(spread)  # type: ignore[attr-defined]
+    told.__annotations__ = {one.name: one.annotation for one in spread}
+    return told
 
 
 Model = Annotated[

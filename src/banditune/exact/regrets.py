@@ -24,7 +24,7 @@ from banditune.exact import beliefs, room
 from banditune.exact.layers import Full, Layer
 from banditune.policies.arms import start_totals, update_totals, view_totals
 from banditune.policies.simple import choose_epsilon_greedy
-from banditune.policies.thompson import choose_sample, start_successes, update_success, view_successes
+from banditune.policies.thompson import choose_sample, update_success
 from banditune.problems.bernoulli import Bernoulli, Mixture
 from banditune.streams import AGENT, LOW32, Stream
 
@@ -340,7 +340,7 @@ def integrands(gamma: float, options: Floats, counts: Integers) -> tuple[Floats,
 
 DRAWING: Mapping[tuple[Callable[..., Any], ...], Drawing] = MappingProxyType(
     {
-        (view_successes, start_successes, choose_sample, update_success): Drawing(
+        (view_totals, start_totals, choose_sample, update_success): Drawing(
             lambda params: params[0] >= 1e-9,
             thompson_chances,  # as in `choose_sample`
         ),

@@ -4,34 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from banditune.checks import check_pair
-from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, scalar
+from banditune.contracts import BadRequest, Parameter, Play, scalar
+from banditune.policies.arms import TotalsPolicy
 from banditune.policies.lazy import advance_lazy, words_from_rewards
 from banditune.policies.lazy_single import SINGLE
 from banditune.streams import beta, uniform
-
-
-class Successes(NamedTuple):
-    """Pulls and (pseudo-)successes of every arm."""
-
-    pulls: Floats
-    successes: Floats
-
-
-@scalar
-def view_successes(memory, setting):
-    """Two strips of one float per arm."""
-    return Successes(memory[: setting.arms], memory[setting.arms : 2 * setting.arms])
-
-
-@scalar
-def start_successes(state, setting):
-    """Forget everything."""
-    for arm in range(setting.arms):
-        state.pulls[arm] = 0.0
-        state.successes[arm] = 0.0
 
 
 @scalar
@@ -41,8 +21,8 @@ def choose_sample(state, setting, step, params, stream):
     best = 0
     highest = -1.0
     for arm in range(setting.arms):
-        a = state.successes[arm] + setting.options[0]
-        b = state.pulls[arm] - state.successes[arm] + setting.options[1]
+        a = state.total[arm] + setting.options[0]
+        b = state.pulls[arm] - state.total[arm] + setting.options[1]
         if gamma < 1e-9:
             value = a / (a + b)
         else:
@@ -55,26 +35,13 @@ def choose_sample(state, setting, step, params, stream):
 
 @scalar
 def update_success(state, setting, arm, reward, stream):
-    """A reward between 0 and 1 counts as a success with that probability (the paper's pseudo-reward)."""
+    """A reward between 0 and 1 counts as a success with that probability (the paper's pseudo-reward).
+
+    So an arm's total is the number of its successes.
+    """
     state.pulls[arm] += 1.0
     if reward >= 1.0 or (reward > 0.0 and uniform(stream) < reward):
-        state.successes[arm] += 1.0
-
-
-@scalar
-def recall_successes(state, setting, pulls, totals):
-    """Write down every arm's pulls and (pseudo-)successes."""
-    for arm in range(setting.arms):
-        pulls[arm] = state.pulls[arm]
-        totals[arm] = state.successes[arm]
-
-
-@scalar
-def resume_successes(state, setting, params, pulls, totals):
-    """Know every arm's pulls and (pseudo-)successes."""
-    for arm in range(setting.arms):
-        state.pulls[arm] = pulls[arm]
-        state.successes[arm] = totals[arm]
+        state.total[arm] += 1.0
 
 
 LONG = 20_000
@@ -104,7 +71,7 @@ LAZY = Play(
 
 
 @dataclass(frozen=True)
-class Thompson(Policy):
+class Thompson(TotalsPolicy):
     """Highest draw from the Beta posteriors, whose standard deviation is scaled by about gamma.
 
     Rewards in (0, 1) update it through Bernoulli pseudo-rewards. `prior` is the posterior before the first pull.
@@ -118,12 +85,8 @@ class Thompson(Policy):
     has_prior: ClassVar[bool] = True
     plays: ClassVar[tuple[Play, ...]] = (LAZY,)
 
-    view = staticmethod(view_successes)
-    start = staticmethod(start_successes)
     choose = staticmethod(choose_sample)
     update = staticmethod(update_success)
-    recall = staticmethod(recall_successes)
-    resume = staticmethod(resume_successes)
 
     def __post_init__(self) -> None:
         prior = check_pair("prior", self.prior)
@@ -132,9 +95,6 @@ class Thompson(Policy):
                 f"`a >= 0.1` and `b >= 0.1` must hold for the prior of ts (draws would be 0 or 1), but got {self.prior!r}."
             )
         object.__setattr__(self, "prior", prior)
-
-    def memory(self, arms: int, dims: int) -> int:
-        return 2 * arms
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return self.prior  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from banditune.report import books, fits, paper  # noqa: F401, their records can be told and drawn
+from banditune.report import books, computed, fits, paper  # noqa: F401, their records can be told and drawn
 from banditune.report.figures import plot
 from banditune.report.files import records_from, written
 from banditune.report.page import report

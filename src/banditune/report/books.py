@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -64,24 +63,7 @@ def _(result: Account) -> Story:
 @figures.draw.register
 def _(result: Account, axes: Any) -> None:
     plot = regret_plot(result, 0) if result.parameters else points.spread_plot(spreads(result))
-    colours = {CURVE: figures.BLUE, TUNED: figures.ORANGE}
-    for mark in plot.marks:
-        look = {"color": colours.get(mark.colour, figures.GREY), "label": mark.label or None}
-        if mark.shape == "band":
-            axes.fill_between(mark.x, mark.low, mark.high, alpha=0.2, linewidth=0, **look)
-        elif mark.shape == "line":
-            axes.plot(mark.x, mark.y, linewidth=1.2, **look)
-        else:
-            axes.scatter(mark.x, mark.y, s=[3 * radius**2 for radius in mark.radius], linewidth=0, zorder=3, **look)
-            if mark.low:
-                axes.vlines(mark.x, mark.low, mark.high, linewidth=1.2, color=look["color"])
-    for side, which in (("x", plot.x), ("y", plot.y)):
-        getattr(axes, f"set_{side}label")(which.label)
-        if which.log:
-            getattr(axes, f"set_{side}scale")("log")
-        getattr(axes, f"set_{side}lim")(which.least if which.log else which.low, which.high)
-    axes.legend(frameon=False)
-    axes.set_title(textwrap.fill(headline(result), 90), loc="left", fontsize=10)
+    figures.draw_plot(plot, axes, headline(result))
 
 
 def headline(result: Account) -> str:

@@ -7,7 +7,7 @@ import textwrap
 import warnings
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,14 @@ from banditune.contracts import BadRequest
 from banditune.report.tables import headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
 
+if TYPE_CHECKING:
+    from banditune.report.points import Mark, Plot
+
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
+
+COLOURS = {0: "black", 1: ORANGE, 2: BLUE, 3: "#009e73"}
+"""Those of the page's palette (`page.css`); others are grey."""
 
 
 def plot(result: Any, path: str | Path | None = None) -> Any:
@@ -69,7 +75,16 @@ def check_format(path: str | Path) -> None:
 @singledispatch
 def draw(result: Any, axes: Any) -> None:
     """Draw a result on axes."""
-    raise BadRequest(f"a curve, a tuning or a comparison can be drawn, but got {type(result).__name__}.")
+    raise BadRequest(
+        "a curve, a tuning or a comparison can be drawn, and so can a fit, a ledger, exact regrets and a bound, but got "
+        f"{type(result).__name__}; its numbers are in the report."
+    )
+
+
+def check_drawable(result: Any) -> None:
+    """Complain before anything is written about a result that has no figure."""
+    if draw.dispatch(type(result)) is draw.dispatch(object):
+        draw(result, None)
 
 
 @draw.register
@@ -173,6 +188,43 @@ def draw_curve(curve: Curve, axes: Any) -> None:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
         axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def draw_plot(plot: Plot, axes: Any, title: str) -> None:
+    """Draw a plot of a report's page, mark by mark."""
+    for mark in plot.marks:
+        draw_mark(mark, axes)
+    for side, which in (("x", plot.x), ("y", plot.y)):
+        getattr(axes, f"set_{side}label")(which.label)
+        if which.log:
+            getattr(axes, f"set_{side}scale")("log")
+        getattr(axes, f"set_{side}lim")(which.least if which.log else which.low, which.high)
+    if plot.y.names:
+        axes.set_yticks(range(len(plot.y.names)), plot.y.names)
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
+    axes.legend(frameon=False)
+    axes.set_title(textwrap.fill(title, 90), loc="left", fontsize=10)
+
+
+def draw_mark(mark: Mark, axes: Any) -> None:
+    """One mark, in the colours of figures."""
+    look = {"color": COLOURS.get(mark.colour, GREY), "label": mark.label or None}
+    if mark.shape == "band":
+        axes.fill_between(mark.x, mark.low, mark.high, alpha=0.2, linewidth=0, **look)
+    elif mark.shape == "line":
+        axes.plot(mark.x, mark.y, linewidth=1.2, **look)
+    elif mark.shape == "level":
+        axes.axhline(*mark.y, linewidth=0.8, linestyle="--", **look)
+    elif mark.shape == "rule":
+        axes.axvline(*mark.x, linewidth=0.8, linestyle="--", **look)
+    else:
+        axes.scatter(mark.x, mark.y, s=[3 * radius**2 for radius in mark.radius], linewidth=0, zorder=3, **look)
+        if mark.low and mark.along == "y":
+            axes.vlines(mark.x, mark.low, mark.high, linewidth=1.2, color=look["color"])
+        elif mark.low:
+            axes.hlines(mark.y, mark.low, mark.high, linewidth=1.2, color=look["color"])
 
 
 def reach(estimate: Estimate) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from banditune.contracts import BadRequest
-from banditune.report.figures import plot
+from banditune.report.figures import check_drawable, plot
 from banditune.report.markdown import markdown
 from banditune.report.page import page
 from banditune.report.story import story
@@ -39,6 +39,9 @@ def written(
                 )
     records = records_from(source, others)
     stories = [story(record) for record in records]
+    if figures is not None:
+        for record in records:
+            check_drawable(record)
     if output is not None:
         write_whole(output, page(*stories).encode())
         yield output

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from banditune.results import Comparison, Curve, Record, Setup, Tuning
+from banditune.results import Bound, Comparison, Curve, ExactRegret, Optimum, Record, Setup, Tuning
 
 USUAL = {"seed": 0, "regret": "expected", "noise": "shared", "device": "cpu"}
 """Settings that need not be told."""
@@ -61,9 +61,30 @@ def _(result: Comparison) -> str | None:
     return joined("compare", [spec(entry.made) for entry in result.entries], result.setup, told)
 
 
+@composed.register
+def _(result: Optimum) -> str | None:
+    return joined("exact optimum", [], result.setup, {})
+
+
+@composed.register
+def _(result: ExactRegret) -> str | None:
+    assert result.setup.policy is not None
+    values = ",".join(repr(value) for value in result.values.tolist())
+    return joined("exact regret", [spec(result.setup.policy)], result.setup, {"values": values})
+
+
+@composed.register
+def _(result: Bound) -> str | None:
+    # Where a computed bound is the best, an older result does not say how sure a sampled one had to be to beat it.
+    confidence = result.floor.level if result.confidence is None else result.confidence
+    if confidence == 1:
+        return None
+    return joined("exact bound", [], result.setup, {"runs": max(result.runs), "confidence": confidence})
+
+
 def joined(verb: str, policies: Sequence[str | None], setup: Setup, told: dict[str, Any]) -> str | None:
     """A whole command line, quoted for a shell."""
-    words: list[str | None] = ["banditune", verb]
+    words: list[str | None] = ["banditune", *verb.split()]
     for policy in policies:
         words += ["--policy", policy]
     words += ["--problem", spec(setup.problem), "--horizon", str(setup.horizon)]

@@ -83,7 +83,10 @@ class Story:
 @singledispatch
 def story(result: Any) -> Story:
     """What there is to tell about a result."""
-    raise BadRequest(f"a tuning, a curve or a comparison can be reported, but got {type(result).__name__}.")
+    raise BadRequest(
+        "a tuning, a curve or a comparison can be reported, and so can a backtest, a fit, a ledger and what was computed, "
+        f"but got {type(result).__name__}."
+    )
 
 
 @story.register
@@ -314,18 +317,24 @@ def _(result: Comparison) -> Story:
 
 
 def provenance(result: Record, setup: Setup) -> Part:
-    """Everything that is needed to get the result again."""
+    """Everything that is needed to play the result again."""
     rows = [
-        *([("policy", policy_words(setup.policy))] if setup.policy else []),
-        ("problem", problem_words(setup.problem)),
-        ("horizon", f"{setup.horizon:,}"),
         *([("tuner", policy_words(setup.tuner))] if setup.tuner else []),
         ("regret", setup.regret),
         ("reward noise", setup.noise),
         ("shortcuts", "yes" if setup.shortcut else "no"),
         ("device", setup.device),
         ("seed", str(setup.seed)),
-        *(setup.versions.items()),
+    ]
+    return repeated(result, setup, rows)
+
+
+def repeated(result: Record, setup: Setup, rows: Sequence[tuple[str, str]]) -> Part:
+    """How to get a result again: what it is about, the `rows` that are its own, versions, and the command line."""
+    about = [
+        *([("policy", policy_words(setup.policy))] if setup.policy else []),
+        ("problem", problem_words(setup.problem)),
+        ("horizon", f"{setup.horizon:,}"),
     ]
     line = repeat.command(result)
     if setup.command is not None:
@@ -334,4 +343,5 @@ def provenance(result: Record, setup: Setup) -> Part:
         words = "No command line can tell all of this; it is repeated from Python, with these settings:"
     else:
         words = "The same again (a policy or problem of your own is given as FILE.py:NAME):"
-    return Part("How to repeat this", (words,), None, Table(("", ""), tuple(rows), left=2), line or "")
+    table = Table(("", ""), (*about, *rows, *setup.versions.items()), left=2)
+    return Part("How to repeat this", (words,), None, table, line or "")

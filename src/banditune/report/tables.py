@@ -10,13 +10,10 @@ from banditune.contracts import BadRequest, short
 from banditune.results import (
     LEVEL,
     Backtest,
-    Bound,
     Comparison,
     Curve,
     Estimate,
-    ExactRegret,
     Floor,
-    Optimum,
     Record,
     Setup,
     Strain,
@@ -336,52 +333,9 @@ def _(result: Comparison) -> str:
     )
 
 
-@text.register
-def _(result: Optimum) -> str:
-    return "\n".join(
-        [
-            headline(result.setup),
-            "",
-            f"The best policy loses {number(result.regret)} on average: it earns {digits(result.reward)} of the "
-            f"{digits(result.known)} of one who knows the best arm (exact).",
-        ]
-    )
-
-
-@text.register
-def _(result: ExactRegret) -> str:
-    rows: list[Sequence[str]] = [(result.parameter, "regret")]
-    for value, regret in zip(result.values, result.regret, strict=True):
-        rows.append((number(value), digits(regret) + ("  <- theory" if value == result.theory else "")))
-    return "\n".join([headline(result.setup), "", table(rows, left=(1,)), "", *below(result.floor)]).rstrip()
-
-
-@text.register
-def _(result: Bound) -> str:
-    rows: list[Sequence[str]] = [("bound", "regret", "std. error", "instances")]
-    for kind, mean, se, runs in zip(result.kinds, result.mean, result.se, result.runs, strict=True):
-        rows.append((kind, number(mean), number(se), f"{runs:,}") if runs else (kind, number(mean), "computed", ""))
-    return "\n".join(
-        [
-            headline(result.setup),
-            "",
-            f"No policy can lose less than {number(result.floor.regret)} on average ({sureness(result.floor)}).",
-            "",
-            table(rows),
-            "",
-            f"seed {result.setup.seed}",
-        ]
-    )
-
-
 def sureness(floor: Floor) -> str:
     """How sure a bound is."""
     return "computed" if floor.level == 1 else f"{100 * floor.level:g}% sure"
-
-
-def digits(value: float) -> str:
-    """A number that was computed, with seven digits."""
-    return f"{value:.7g}"
 
 
 def lead(result: Comparison) -> str:

@@ -65,6 +65,7 @@ def lower_bound(problem: Problem, *, horizon: int, runs: int = 1000, seed: int =
         tuple(estimate.runs for estimate in found.values()),
         Floor(best.value, False, best.level, best.name),
         setup_without_policy(problem, horizon, seed),
+        float(confidence),
     )
 
 

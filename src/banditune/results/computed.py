@@ -1,0 +1,79 @@
+"""What is computed rather than simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from banditune.contracts import Floats
+from banditune.results.record import Record, frame, kept
+from banditune.results.setup import Setup
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Floor(Record):
+    """A Bayes regret that no policy can go below: the optimum itself (`exact`), or a bound that holds with probability
+    `level` (1 where it is computed, not sampled). `how` it is known: "dynamic programming", or the kind of bound.
+    """
+
+    regret: float
+    exact: bool
+    level: float
+    how: str
+
+    def __repr__(self) -> str:
+        sure = "exact" if self.exact else "computed" if self.level == 1 else f"{100 * self.level:g}% sure"
+        return f"no policy loses less than {self.regret:.4g} ({sure}, {self.how})"
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Optimum(Record):
+    """The best that any policy can do: its expected total `reward` and Bayes `regret`, computed, not simulated.
+
+    `known` is the reward of one who knows the best arm.
+    """
+
+    reward: float
+    known: float
+    regret: float
+    setup: Setup
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class ExactRegret(Record):
+    """The Bayes regret of a policy at parameter values, computed, not simulated; `floor` is the optimum, where known."""
+
+    parameter: str
+    values: Floats
+    regret: Floats
+    theory: float
+    setup: Setup
+    floor: Floor | None = None
+
+    def to_pandas(self) -> Any:
+        """A row per value."""
+        return frame({self.parameter: self.values, "regret": self.regret})
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Bound(Record):
+    """Lower bounds on the Bayes regret of every policy, one for each `kind`, with standard errors (0: computed).
+
+    `floor` is the best of them, at its lower confidence limit; `confidence` is how sure a sampled one had to be.
+    """
+
+    kinds: tuple[str, ...]
+    mean: Floats
+    se: Floats
+    runs: tuple[int, ...]
+    floor: Floor
+    setup: Setup
+    confidence: float | None = None
+
+    def to_pandas(self) -> Any:
+        """A row per kind of bound."""
+        return frame({"kind": list(self.kinds), "mean": self.mean, "se": self.se})

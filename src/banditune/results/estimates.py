@@ -1,0 +1,198 @@
+"""Means and quantiles of runs, and how sure they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from banditune.contracts import Floats
+from banditune.results.record import Record, frozen, kept
+
+LEVEL = 0.95
+TAIL = 0.5 + LEVEL / 2
+
+
+def student_quantile(level: float, degrees: int) -> float:
+    """A quantile of Student's t: in closed form for 1 and 2 degrees, else by its expansion (Abramowitz, Stegun 26.7.5)."""
+    if degrees <= 1:
+        return math.tan(math.pi * (level - 0.5))
+    if degrees == 2:
+        return (2 * level - 1) * math.sqrt(2 / (4 * level * (1 - level)))
+    z = NormalDist().inv_cdf(level)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / degrees + second / degrees**2 + third / degrees**3
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Estimate(Record):
+    """A mean with its standard error and 95% interval (Student's t: as far as the central limit theorem holds)."""
+
+    mean: float
+    se: float
+    low: float
+    high: float
+    runs: int
+
+    @classmethod
+    def of(cls, sample: Floats) -> Estimate:
+        """The mean of a sample, one number per run."""
+        se = float(np.std(sample, ddof=1) / math.sqrt(len(sample))) if len(sample) > 1 else math.nan
+        return cls.told(float(np.mean(sample)), se, len(sample))
+
+    @classmethod
+    def told(cls, mean: float, se: float, runs: int) -> Estimate:
+        """The interval of a mean of so many runs whose standard error is known."""
+        reach = student_quantile(TAIL, runs - 1) * se
+        return cls(mean, se, mean - reach, mean + reach, runs)
+
+    def __repr__(self) -> str:
+        return f"{self.mean:.4g} +- {self.se:.2g} (95%: {self.low:.4g} to {self.high:.4g}, {self.runs} runs)"
+
+
+QUANTILES = (
+    0,
+    0.01,
+    0.02,
+    0.05,
+    *(place / 10 for place in range(1, 10)),
+    0.25,
+    0.75,
+    0.95,
+    0.98,
+    0.99,
+    0.995,
+    0.999,
+    1,
+)
+"""Levels of the quantiles that a result keeps: more of them at the ends."""
+
+
+WORST = 10
+"""So many of the runs that lost most are kept by number."""
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Spread(Record):
+    """How the regrets of single runs are spread, which their mean does not show.
+
+    `values` are the quantiles at `levels`, each the regret of a run: the lowest that a share `level` of the runs does not
+    exceed. `worst` are the numbers of the runs that lost most, `losses` their regrets, worst first;
+    `simulate(..., first=number, runs=1)` plays such a run again.
+    """
+
+    levels: Floats
+    values: Floats
+    mean: float
+    runs: int
+    worst: tuple[int, ...]
+    losses: Floats
+
+    @classmethod
+    def of(cls, sample: Floats, first: int) -> Spread:
+        """Of regrets of runs that are numbered from `first` on; of equal ones, the first run is the worst."""
+        worst = np.argsort(-sample, kind="stable")[:WORST]
+        levels = sorted(QUANTILES)
+        values = np.quantile(sample, levels, method="inverted_cdf")
+        return cls(
+            frozen(levels),
+            frozen(values),
+            float(np.mean(sample)),
+            len(sample),
+            tuple(first + int(place) for place in worst),
+            frozen(sample[worst]),
+        )
+
+    def at(self, level: float) -> float:
+        """The quantile at one of the levels."""
+        return float(self.values[self.levels.tolist().index(level)])
+
+    def __repr__(self) -> str:
+        return f"mean {self.mean:.4g}, median {self.at(0.5):.4g}, 99% {self.at(0.99):.4g}, worst {self.values[-1]:.4g}"
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Unimodality(Record):
+    """A test of "the curve falls, then rises": rejected where a value in between is surely above both sides.
+
+    `alarm` bounds the probability to reject a unimodal curve. `peak` names the three values where it was rejected.
+    """
+
+    rejected: bool
+    statistic: float
+    critical: float
+    alarm: float
+    peak: tuple[float, ...]
+
+    def __repr__(self) -> str:
+        if not self.rejected:
+            return f"no sign against one dip (statistic {self.statistic:.2f}, critical {self.critical:.2f})"
+        left, top, right = self.peak
+        return (
+            f"more than one dip: {top:.4g} is above both {left:.4g} and {right:.4g} (false alarms <= {self.alarm:.0%})"
+        )
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Belief(Record):
+    """What a search knows about its answer. Each statement holds with probability `level`, as far as its curves fit.
+
+    The answer loses `mean` (`low` to `high`) on average; the best value is between `best_low` and `best_high`; nothing
+    beats the answer by more than `gap`; `flat` holds two values and a share: every value between them is within that share
+    of the lowest regret (it is empty where that cannot be said). `peak` names three values of which the middle one is
+    surely the worst, if the curve has more than one dip; with a `misfit`, runs are surely off the curves, and nothing of
+    this is to be trusted.
+    """
+
+    mean: float
+    low: float
+    high: float
+    best_low: float
+    best_high: float
+    gap: float
+    flat: tuple[float, ...]
+    peak: tuple[float, ...]
+    misfit: bool
+    level: float
+
+    def keeps(self, within: float) -> bool:
+        """Whether nothing is better than the answer by more than this share of its regret, and the runs speak for that."""
+        return not self.misfit and self.gap <= within * abs(self.mean)
+
+    def __repr__(self) -> str:
+        return f"{self.mean:.4g} ({100 * self.level:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class TrialResult(Record):
+    """What a tuner asked and what it was told."""
+
+    values: Floats
+    mean: Floats
+    se: Floats
+    runs: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[float], regrets: Sequence[Floats]) -> TrialResult:
+        """The means of each value's regrets; a single run has no standard error."""
+        se = [np.std(row, ddof=1) / math.sqrt(len(row)) if len(row) > 1 else math.nan for row in regrets]
+        return cls(frozen(values), frozen([row.mean() for row in regrets]), frozen(se), tuple(map(len, regrets)))
+
+    @property
+    def spent(self) -> int:
+        """Runs played: all values together."""
+        return sum(self.runs)
+
+    def __repr__(self) -> str:
+        rows = zip(self.values, self.mean, self.runs, strict=True)
+        return ", ".join(f"{value:.4g}: {mean:.4g} ({runs})" for value, mean, runs in rows)

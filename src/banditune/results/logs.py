@@ -1,0 +1,137 @@
+"""What past logs tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from banditune.contracts import BadRequest, Floats
+from banditune.results.estimates import Estimate
+from banditune.results.record import Record, frame, kept
+from banditune.results.setup import Setup
+from banditune.results.tunings import Tuning
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Fitted(Record):
+    """A number of a fitted prior with its interval; an end may be infinite where the logs do not bound it."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+    def __repr__(self) -> str:
+        return f"{self.name} = {self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Check(Record):
+    """A statistic of the logs beside the same of logs replayed from the fit: 95% of those are from `low` to `high`.
+
+    `above` is the share of replayed logs at or above what was observed: the posterior predictive p-value.
+    """
+
+    statistic: str
+    observed: float
+    low: float
+    high: float
+    above: float
+
+    @property
+    def fails(self) -> bool:
+        """Whether what was observed hardly ever happens in logs of the fit."""
+        return not 0.005 <= self.above <= 0.995
+
+    def __repr__(self) -> str:
+        return f"{self.statistic}: {self.observed:.4g}, replayed {self.low:.4g} to {self.high:.4g} (p {self.above:.3f})"
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Fit(Record):
+    """A distribution of problem instances fitted to past logs: `made` is what the problem is made with.
+
+    `estimates` have intervals of the wanted `confidence`. `checks` compare the logs with logs replayed from the fit, with
+    the same pulls; so do quantiles of cell means at `levels`: `observed`, and the middle, `low` and `high` (95%) of the
+    replayed ones. `notes` are sentences about what was decided and what may mislead.
+    """
+
+    model: str
+    made: Mapping[str, Any]
+    estimates: tuple[Fitted, ...]
+    campaigns: int
+    decisions: int
+    arms: int
+    horizon: int
+    confidence: float
+    checks: tuple[Check, ...]
+    levels: Floats
+    observed: Floats
+    replayed: Floats
+    low: Floats
+    high: Floats
+    notes: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may mislead: the notes."""
+        return self.notes
+
+    @property
+    def problem(self) -> Any:
+        """The fitted problem, ready to be tuned on."""
+        import banditune
+
+        return banditune.problem_from(self.made)
+
+    def __getitem__(self, name: str) -> Fitted:
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        raise BadRequest(f"the fit has {', '.join(e.name for e in self.estimates)}, but got {name!r}.")
+
+    def to_pandas(self) -> Any:
+        """A row per estimate."""
+        names = [f.name for f in fields(Fitted)]
+        return frame({name: [getattr(estimate, name) for estimate in self.estimates] for name in names})
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Backtest(Record):
+    """A policy tuned on some past campaigns (`fit`, `tuning`) and played on the others, of which there are `campaigns`.
+
+    `regret`, `theory` and `gain` are those of a campaign, `reward`, `theory_reward` and `logged`, what the logs say was
+    paid, those of a decision; all are means over the campaigns that were left out.
+    """
+
+    fit: Fit
+    tuning: Tuning
+    campaigns: int
+    regret: Estimate
+    theory: Estimate
+    gain: Estimate
+    reward: Estimate
+    theory_reward: Estimate
+    logged: Estimate
+
+    @property
+    def setup(self) -> Setup:
+        """How the policy was tuned."""
+        return self.tuning.setup
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may mislead in the fit and in the tuning."""
+        return (*self.fit.notes, *self.tuning.warnings)
+
+    def to_pandas(self) -> Any:
+        """A row per number."""
+        names = ("regret", "theory", "gain", "reward", "theory_reward", "logged")
+        found = [getattr(self, name) for name in names]
+        columns = {column: [getattr(one, column) for one in found] for column in ("mean", "se", "low", "high")}
+        return frame({"name": list(names)} | columns)

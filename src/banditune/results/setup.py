@@ -1,0 +1,36 @@
+"""What is needed to repeat a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from banditune.results.record import Record, kept
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
+class Setup(Record):
+    """Everything that is needed to repeat a result; `command` is how it was asked for, where that named files."""
+
+    policy: Mapping[str, Any] | None
+    problem: Mapping[str, Any]
+    horizon: int
+    seed: int
+    regret: str
+    noise: str
+    shortcut: bool
+    versions: Mapping[str, str]
+    tuner: Mapping[str, Any] | None = None
+    device: str = "cpu"
+    command: str | None = None
+
+    @property
+    def tuner_name(self) -> str:
+        """The tuner's name, if there was one."""
+        return str(self.tuner["name"]) if self.tuner else "none"
+
+    def __repr__(self) -> str:
+        name = self.policy["name"] if self.policy else "several policies"
+        return f"{name} on {self.problem['name']}, horizon {self.horizon}, seed {self.seed}"
