@@ -25,7 +25,23 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import recovery
 
-CUT = stats.chi2.ppf(0.95, 1)
+
+def spread_cut(degrees, cells):
+    """The fall of twice the log likelihood at the ends of a 95% interval for the spread of normal cells, by SciPy."""
+
+    def covered(cut):
+        def fall(square):
+            return square - cells - cells * math.log(square / cells) - cut
+
+        low, high = optimize.brentq(fall, 1e-100, cells), optimize.brentq(fall, cells, 100 * cells + 100)
+        return stats.chi2.cdf(high, degrees) - stats.chi2.cdf(low, degrees)
+
+    return optimize.brentq(lambda cut: covered(cut) - 0.95, 0.1, 50)
+
+
+def mean_cut(cells):
+    """The same for the mean."""
+    return cells * math.log1p(stats.t.ppf(0.975, cells - 1) ** 2 / (cells - 1))
 
 
 def cells(campaigns, arms):
@@ -129,7 +145,8 @@ def test_beta_estimates_and_intervals_are_those_of_scipy():
         for end in (estimate.low, estimate.high):
             profile, start = next((f, s) for key, f, s in profiles(end) if key == name)
             top = -optimize.minimize_scalar(lambda x, f=profile: -f(x), (start, start + 0.1)).fun
-            assert 2 * (-best.fun - top) == pytest.approx(CUT, rel=2e-3), name
+            cut = mean_cut(80) if name == "mean" else spread_cut(79, 80)
+            assert 2 * (-best.fun - top) == pytest.approx(cut, rel=2e-3), name
 
 
 def test_a_hundred_thousand_cells_are_fitted_in_a_second():
@@ -233,10 +250,10 @@ def test_gaussian_estimates_are_those_of_the_restricted_likelihood_of_all_reward
     assert (found["sd"].value, found["noise"].value) == pytest.approx(np.exp(best.x), rel=1e-3)
     for end in (found["sd"].low, found["sd"].high):
         top = -optimize.minimize_scalar(lambda x, s=end: -likelihood(math.log(s), x), (best.x[1], best.x[1] + 0.1)).fun
-        assert 2 * (-best.fun - top) == pytest.approx(CUT, rel=2e-3)
+        assert 2 * (-best.fun - top) == pytest.approx(spread_cut(5, 5), rel=2e-3)
     for end in (found["noise"].low, found["noise"].high):
         top = -optimize.minimize_scalar(lambda x, s=end: -likelihood(x, math.log(s)), (best.x[0], best.x[0] + 0.1)).fun
-        assert 2 * (-best.fun - top) == pytest.approx(CUT, rel=2e-3)
+        assert 2 * (-best.fun - top) == pytest.approx(stats.chi2.ppf(0.95, 1), rel=2e-3)
 
 
 def test_arms_that_are_all_alike_have_an_sd_of_0_and_a_problem_all_the_same():

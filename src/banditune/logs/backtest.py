@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from banditune.contracts import BadRequest, Floats, Policy, Problem, Tuner
 from banditune.engine.run import BLOCK, instances
 from banditune.logs.fit import fit
 from banditune.logs.record import Logs
-from banditune.problems import Campaigns
 from banditune.results import Backtest, Estimate
 from banditune.study import simulate, tune
 from banditune.study.door import job_of
@@ -92,7 +92,7 @@ def others(logs: Logs, model: str) -> list[Problem]:
     if logs.features is not None:
         return [fit(logs, model).problem]
     again = fit(logs, "campaigns", arms=2).problem
-    return [Campaigns([row], again.rewards, noise=again.noise) for row in again.posteriors]
+    return [replace(again, posteriors=(row,), arms=None) for row in again.posteriors]
 
 
 def played(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from banditune.contracts import Floats
-from banditune.logs.search import ends, normal_quantile, peak
+from banditune.logs.search import NO_SPREAD, ends, mean_reach, peak, spread_reach
 from banditune.results import Fitted
 
 LEAST, MOST = math.log(1e-3), math.log(1e9)
@@ -20,6 +20,9 @@ EDGE = 16.0
 
 LARGE = 20.0
 """From here on Stirling's series is exact to the last digits."""
+
+SHIFT = 12
+"""Steps up from 0 to where it is exact to twelve digits."""
 
 
 class BetaPrior(NamedTuple):
@@ -67,6 +70,21 @@ def log_rise(x: float, steps: Floats) -> Floats:
     return found - math.lgamma(x)
 
 
+def stirling_rise(x: Floats, steps: Floats) -> Floats:
+    """The same for arrays of x, element by element, to twelve digits."""
+    small = float(x.min()) < LARGE
+    base = x + SHIFT if small else x
+    ratio = np.log1p(steps / base)
+    found = (base - 0.5) * ratio + steps * (np.log(base) + ratio - 1) + _tail(base + steps) - _tail(base)
+    if not small:
+        return np.asarray(found)
+    # A rise from x is the rise from x + SHIFT, times the first factors, through the last ones.
+    product = np.ones(np.broadcast_shapes(x.shape, steps.shape))
+    for step in range(SHIFT):
+        product *= (x + step) / (x + steps + step)
+    return np.asarray(found + np.log(product))
+
+
 def _tail(x: Floats | float) -> Floats | float:
     """What Stirling's series adds to (x - 1/2) log x - x + log(2 pi) / 2."""
     square = 1 / (x * x)
@@ -89,25 +107,28 @@ def highest(counts: Counts, start: float) -> tuple[float, float, float]:
 def beta_prior(successes: Floats, failures: Floats, confidence: float, of: str = "") -> BetaPrior:
     """The beta distribution of the highest likelihood, with likelihood intervals; `of` names the arm it is of.
 
+    Intervals reach as far as is right for so few normal cells that are known without noise: for few cells much farther.
     There must be a success and a failure, and a cell with two pulls: who calls has checked that.
     """
     counts = Counts(successes, failures)
     total = float(successes.sum())
     start = math.log(total / float(failures.sum()))
     logit, size, top = highest(counts, start)
-    reach = normal_quantile(0.5 + confidence / 2)
+    cells = len(successes)
+    wide, reach = mean_reach(confidence, cells), spread_reach(confidence, cells - 1, cells)
     profiles = _profiles(counts, logit, size)
 
     def interval(name: str) -> tuple[float | None, float | None]:
         profile, best, bounds = profiles[name]
-        return ends(profile, best, top, (0.2, 0.2), bounds, reach)
+        return ends(profile, best, top, (0.2, 0.2), bounds, wide if name == "mean" else reach)
 
     limits = {name: interval(name) for name in ("a", "b", "mean", "sd")}
     a, b = shapes(logit, size)
     mean = 1 / (1 + math.exp(-logit))
     spread = math.sqrt(mean * (1 - mean) / (1 + math.exp(size)))
     notes: tuple[str, ...] = ()
-    no_spread, no_middle = size >= MOST - 1e-3, size <= LEAST + 1e-3
+    no_spread = 2 * (top - counts.at(start, MOST)) <= NO_SPREAD
+    no_middle = size <= LEAST + 1e-3
     if no_spread:
         narrow, _ = interval("size")
         a, b = shapes(logit, math.log(1e4) if narrow is None else narrow)

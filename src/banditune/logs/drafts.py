@@ -17,12 +17,15 @@ from banditune.logs.linear import linear_fit, sums_of
 from banditune.logs.logistic import chance, logistic_fit, table_of
 from banditune.logs.record import Logs
 from banditune.logs.unit import concentration_fit, counted
-from banditune.logs.within import beta_posteriors, normal_posteriors
+from banditune.logs.within import Posteriors, beta_posteriors, normal_posteriors
 from banditune.problems import Bernoulli, BetaRewards, Campaigns, Gaussian, Linear, Logistic
 from banditune.results import Fitted
 
 MANY = 20
 """Of more arms than that a full covariance is not looked for."""
+
+LEAST_V = 0.01
+"""Rewards in [0, 1] with a smaller v are 0 and 1 but for a few."""
 
 Means = Callable[[np.random.Generator, int, Integers], Floats]
 """Draws mean rewards (size, cells) of some cells, given by number, from the fitted prior."""
@@ -37,14 +40,20 @@ class Wish(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A fitted problem; `rewards` around drawn means are "binary", "real" with noise `scale`, or "unit" with v `scale`."""
+    """A fitted problem; `rewards` around drawn means are "binary", "real" with noise `scale`, or "unit" with v `scale`.
+
+    `means` draws what replayed logs have, `known` what arms have given their own data. `around` is what arms have around
+    their own campaign before their data, of a model that does not say how campaigns differ.
+    """
 
     problem: Problem
     estimates: tuple[Fitted, ...]
     notes: tuple[str, ...]
     means: Means
+    known: Means
     rewards: str
     scale: float = 1.0
+    around: Means | None = None
 
 
 def beta_binomial(logs: Logs, wish: Wish) -> Draft:
@@ -52,36 +61,39 @@ def beta_binomial(logs: Logs, wish: Wish) -> Draft:
     need_binary(logs, "beta-binomial")
     found, priors = beta_priors(logs, logs.total, logs.pulls - logs.total, wish, logs.pulls)
     problem = Bernoulli(arms_of(logs, wish), prior_of(priors, wish), names_of(logs, wish))
-    return Draft(problem, found.estimates, found.notes, beta_means(logs, priors), "binary")
+    given = np.stack([logs.total, logs.pulls - logs.total], axis=1)
+    before = priors[logs.arm]
+    return Draft(problem, found.estimates, found.notes, beta_means(before), beta_means(before + given), "binary")
 
 
 def unit(logs: Logs, wish: Wish) -> Draft:
     """Beta rewards around mean rewards from a beta distribution."""
     if logs.rewards == "real":
         raise BadRequest("the model 'beta' must have rewards in [0, 1], but these are real; try model='gaussian'.")
-    inside = inside_of(logs)
-    if inside.squares <= 0:
-        raise BadRequest("the model 'beta' must have rewards that differ, but every arm always paid the same.")
+    inside_of(logs)
     pulls = logs.pulls.astype(float)
     v, fitted = concentration_fit(logs.campaign, pulls, logs.mean, logs.squares, wish.confidence)
-    if v < 0.01:
+    if v < LEAST_V:
         raise BadRequest(
             "the model 'beta' must have rewards between 0 and 1, but these are all 0 or 1; try model='beta-binomial'."
         )
-    found, priors = beta_priors(logs, *counted(pulls, logs.mean, v), wish, pulls * (v + 1))
+    given = counted(pulls, logs.mean, v)
+    found, priors = beta_priors(logs, *given, wish, pulls * (v + 1))
+    before = priors[logs.arm]
+    drawn = beta_means(before), beta_means(before + np.stack(given, axis=1))
     problem = BetaRewards(arms_of(logs, wish), prior_of(priors, wish), v, names_of(logs, wish))
-    return Draft(problem, (*found.estimates, fitted), found.notes, beta_means(logs, priors), "unit", v)
+    return Draft(problem, (*found.estimates, fitted), found.notes, *drawn, "unit", v)
 
 
 def gaussian(logs: Logs, wish: Wish) -> Draft:
     """Mean rewards from a normal distribution, common to all arms or one per arm; rewards with normal noise."""
     found, priors = gaussian_priors(logs, wish)
     problem = Gaussian(arms_of(logs, wish), prior_of(priors, wish), found.noise, names_of(logs, wish))
-
-    def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
-        return rng.normal(priors[logs.arm[cells], 0], priors[logs.arm[cells], 1], (size, len(cells)))
-
-    return Draft(problem, found.estimates, found.notes, means, "real", found.noise)
+    before = priors[logs.arm]
+    weight = 1 / before[:, 1] ** 2 + logs.pulls / found.noise**2
+    mean = (before[:, 0] / before[:, 1] ** 2 + logs.total / found.noise**2) / weight
+    drawn = normal_means(before), normal_means(np.stack([mean, 1 / np.sqrt(weight)], axis=1))
+    return Draft(problem, found.estimates, found.notes, *drawn, "real", found.noise)
 
 
 def linear(logs: Logs, wish: Wish) -> Draft:
@@ -96,7 +108,7 @@ def linear(logs: Logs, wish: Wish) -> Draft:
     arms = None if table is not None else wish.arms
     problem = Linear(arms, None, as_prior(gauss), table, prior, found.noise)
     told = (*estimates(gauss, names, wish.confidence), found.estimates[-1])
-    return Draft(problem, told, (*notes, *kept(gauss), *more), scores(logs, gauss), "real", found.noise)
+    return Draft(problem, told, (*notes, *kept(gauss), *more), *scores(logs, gauss), "real", found.noise)
 
 
 def logistic(logs: Logs, wish: Wish) -> Draft:
@@ -110,7 +122,7 @@ def logistic(logs: Logs, wish: Wish) -> Draft:
     arms = None if table is not None else wish.arms
     problem = Logistic(arms, None, as_prior(gauss), table, prior)
     told = estimates(gauss, feature_names(logs), wish.confidence)
-    return Draft(problem, told, (*notes, *kept(gauss), *few(share), *more), logistic_means(logs, gauss), "binary")
+    return Draft(problem, told, (*notes, *kept(gauss), *few(share), *more), *logistic_means(logs, gauss), "binary")
 
 
 def correlated(logs: Logs, wish: Wish) -> Draft:
@@ -130,42 +142,49 @@ def correlated(logs: Logs, wish: Wish) -> Draft:
     problem = Logistic(None, None, as_prior(gauss), unit, names=logs.arms)
     told = (*estimates(gauss, logs.arms, wish.confidence), correlation(gauss, wish.confidence))
     notes = (*notes, *kept(gauss), *few(share), "means and sds are of the logit of an arm's mean reward")
-    return Draft(problem, told, notes, logistic_means(seen, gauss), "binary")
+    return Draft(problem, told, notes, *logistic_means(seen, gauss), "binary")
 
 
 def campaigns(logs: Logs, wish: Wish) -> Draft:
     """Past campaigns drawn again, each arm's mean from its posterior, so that chance does not pass for differences."""
-    binary = logs.rewards == "binary"
     if logs.widths.max() < 2:
         raise BadRequest("the model 'campaigns' must have a campaign with two arms or more, but all have one.")
-    common: BetaPrior | NormalPriors
-    if binary:
-        need_binary(logs, "campaigns")
-        common, _ = beta_priors(logs, logs.total, logs.pulls - logs.total, wish, logs.pulls)
-        noise, posteriors = 1.0, beta_posteriors(logs, wish.confidence)
-    else:
-        common, _ = gaussian_priors(logs, wish)
-        noise = common.noise
-        posteriors = normal_posteriors(logs, noise, wish.confidence)
-    first, second, spread = posteriors
-    told, notes = (*common.estimates, spread), common.notes
     whole = np.flatnonzero(logs.widths >= wish.arms)
     if not len(whole):
         raise BadRequest(
             f"`arms` must be at most {logs.widths.max()}, the most that a campaign had, but got {wish.arms}."
         )
+    estimates, notes, found, scale = posteriors_of(logs, wish)
     if len(whole) < len(logs.campaigns):
         notes = (*notes, f"{len(logs.campaigns) - len(whole)} campaigns with fewer than {wish.arms} arms are left out")
-    pairs = np.stack([first, second], axis=1)
     bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
-    rows = tuple(tuple(map(tuple, pairs[bounds[c] : bounds[c + 1]].tolist())) for c in whole)
-    problem = Campaigns(rows, "binary" if binary else "real", wish.arms, noise, names_of(logs, wish))
+    rows = tuple(tuple(map(tuple, found.after[bounds[c] : bounds[c + 1]].tolist())) for c in whole)
+    how = {"real": {"noise": scale}, "unit": {"v": scale}, "binary": {}}[logs.rewards]
+    problem = Campaigns(rows, logs.rewards, wish.arms, names=names_of(logs, wish), **how)
+    drawn = normal_means if logs.rewards == "real" else beta_means
+    after = drawn(found.after)
+    told = (*estimates, found.spread)
+    return Draft(problem, told, (*notes, *found.notes), after, after, logs.rewards, scale, drawn(found.before))
 
-    def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
-        draw = rng.beta if binary else rng.normal
-        return np.asarray(draw(first[cells], second[cells], (size, len(cells))))
 
-    return Draft(problem, told, notes, means, "binary" if binary else "real", noise)
+def posteriors_of(logs: Logs, wish: Wish) -> tuple[tuple[Fitted, ...], tuple[str, ...], Posteriors, float]:
+    """Estimates and notes of the prior of all arms, posteriors of cells, and the noise, or v of rewards in [0, 1]."""
+    pulls = logs.pulls.astype(float)
+    if logs.rewards == "real":
+        normal, _ = gaussian_priors(logs, wish)
+        return normal.estimates, normal.notes, normal_posteriors(logs, normal.noise, wish.confidence), normal.noise
+    estimates: tuple[Fitted, ...] = ()
+    if logs.rewards == "binary":
+        need_binary(logs, "campaigns")
+        v, trials, given = 1.0, pulls, (logs.total, pulls - logs.total)
+    else:
+        inside_of(logs)
+        v, fitted = concentration_fit(logs.campaign, pulls, logs.mean, logs.squares, wish.confidence)
+        estimates, v = (fitted,), max(v, LEAST_V)
+        trials, given = pulls * (v + 1), counted(pulls, logs.mean, v)
+    common, _ = beta_priors(logs, *given, wish, trials)
+    found = beta_posteriors(logs.campaign, *given, wish.confidence)
+    return (*common.estimates, *estimates), common.notes, found, v
 
 
 MODELS: dict[str, Callable[[Logs, Wish], Draft]] = {
@@ -368,30 +387,47 @@ def few(share: float) -> tuple[str, ...]:
     )
 
 
-def beta_means(logs: Logs, priors: Floats) -> Means:
-    """Mean rewards from beta distributions, one for each arm's name."""
-
-    def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
-        return rng.beta(priors[logs.arm[cells], 0], priors[logs.arm[cells], 1], (size, len(cells)))
-
-    return means
+def beta_means(pairs: Floats) -> Means:
+    """Mean rewards from beta distributions, one for each cell."""
+    return lambda rng, size, cells: rng.beta(pairs[cells, 0], pairs[cells, 1], (size, len(cells)))
 
 
-def scores(logs: Logs, gauss: Gauss) -> Means:
-    """Products of features with thetas, one theta for each campaign."""
-    root = np.linalg.cholesky(gauss.covariance)
+def normal_means(pairs: Floats) -> Means:
+    """Mean rewards from normal distributions, one for each cell."""
+    return lambda rng, size, cells: rng.normal(pairs[cells, 0], pairs[cells, 1], (size, len(cells)))
+
+
+def scores(logs: Logs, gauss: Gauss) -> tuple[Means, Means]:
+    """Products of features with thetas, one theta for each campaign: from the prior, and given the campaign's data."""
     assert logs.features is not None
     features = logs.features
 
-    def means(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
-        found, place = np.unique(logs.campaign[cells], return_inverse=True)
-        theta = gauss.mean + rng.standard_normal((size, len(found), len(root))) @ root.T
-        return np.asarray(np.einsum("rcd,cd->rc", theta[:, place], features[cells]))
+    def drawn(means: Floats, covariances: Floats) -> Means:
+        roots = np.linalg.cholesky(covariances)
 
-    return means
+        def scores(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
+            found, place = np.unique(logs.campaign[cells], return_inverse=True)
+            made = np.empty((size, len(cells)))
+            # Thetas of all cells at once would be as many times larger as they have parts.
+            piece = max(size // features.shape[1], 1)
+            for first in range(0, size, piece):
+                rows = min(piece, size - first)
+                normal = rng.standard_normal((rows, len(found), features.shape[1]))
+                theta = means[found] + np.einsum("cab,rcb->rca", roots[found], normal)
+                made[first : first + rows] = np.einsum("rcd,cd->rc", theta[:, place], features[cells])
+            return made
+
+        return scores
+
+    count = len(logs.campaigns)
+    prior = np.tile(gauss.mean, (count, 1)), np.tile(gauss.covariance, (count, 1, 1))
+    return drawn(*prior), drawn(gauss.posterior.means, gauss.posterior.covariances)
 
 
-def logistic_means(logs: Logs, gauss: Gauss) -> Means:
+def logistic_means(logs: Logs, gauss: Gauss) -> tuple[Means, Means]:
     """The same through the logistic function."""
-    inner = scores(logs, gauss)
-    return lambda rng, size, cells: chance(inner(rng, size, cells))
+    prior, known = scores(logs, gauss)
+    return (
+        lambda rng, size, cells: chance(prior(rng, size, cells)),
+        lambda rng, size, cells: chance(known(rng, size, cells)),
+    )

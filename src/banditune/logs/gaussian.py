@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from banditune.contracts import Floats
-from banditune.logs.search import ends, normal_quantile, peak
+from banditune.logs.search import NO_SPREAD, ends, normal_quantile, peak, spread_reach
 from banditune.results import Fitted, student_quantile
 
 
@@ -61,6 +61,7 @@ class NormalPriors(NamedTuple):
 def normal_priors(groups: Sequence[Cells], inside: Inside, confidence: float, names: Sequence[str]) -> NormalPriors:
     """Restricted maximum likelihood; likelihood intervals for standard deviations, Student's t for means.
 
+    Intervals for the spread reach farther where there are few cells, as is right for cells known without noise.
     With equally many pulls in every cell the t interval is exact. Every group has two cells or more; there are degrees of
     freedom for the noise: who calls has checked that.
     """
@@ -77,10 +78,13 @@ def normal_priors(groups: Sequence[Cells], inside: Inside, confidence: float, na
     estimates, priors, notes = [], [], []
     for cells, name in zip(groups, names, strict=True):
         named = f"[{name}]" if name else ""
+        degrees = len(cells.mean) - 1
         sd = best_sd(cells, noise)
+        if 2 * (cells.restricted(sd, noise) - cells.restricted(0.0, noise)) <= NO_SPREAD:
+            sd = 0.0
         mean, weight, _ = cells.common(sd, noise)
-        most = student_quantile(0.5 + confidence / 2, len(cells.mean) - 1) / math.sqrt(weight)
-        bounds = sd_interval(cells, inside, sd, noise, reach)
+        most = student_quantile(0.5 + confidence / 2, degrees) / math.sqrt(weight)
+        bounds = sd_interval(cells, inside, sd, noise, spread_reach(confidence, degrees, degrees))
         estimates.append(Fitted(f"mean{named}", mean, mean - most, mean + most))
         estimates.append(Fitted(f"sd{named}", sd, *bounds))
         if sd == 0:

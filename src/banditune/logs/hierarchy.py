@@ -249,7 +249,10 @@ def estimates(gauss: Gauss, names: Sequence[str], confidence: float) -> tuple[Fi
 def rescaled(gauss: Gauss, scale: Floats) -> Gauss:
     """The same Gaussian for features that are so many times as large."""
     both = np.outer(scale, scale)
-    return gauss._replace(mean=gauss.mean / scale, covariance=gauss.covariance / both, error=gauss.error / both)
+    known = gauss.posterior
+    posterior = Posterior(known.means / scale, known.covariances / both, known.told * both, known.evidence)
+    covariance, error = gauss.covariance / both, gauss.error / both
+    return gauss._replace(mean=gauss.mean / scale, covariance=covariance, error=error, posterior=posterior)
 
 
 def correlation(gauss: Gauss, confidence: float) -> Fitted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,6 +26,12 @@ LEVELS = np.array([0.005, 0.01, 0.02, *np.arange(1, 20) / 20, 0.98, 0.99, 0.995]
 SPREAD, LEAD, TOGETHER = "spread of arms' means", "lead of the best arm", "arms rise and fall together"
 NAMES, ZEROS, DISPERSION = "arms keep their rank", "share of arms without a success", "spread weighted by pulls"
 NOISE, MISFIT = "noise differs between arms", "what features do not explain"
+
+BY_REWARDS = {NOISE, MISFIT}
+"""Checks of rewards, not of means, that hold where a policy chose the arms."""
+
+CLEARLY = 2.576
+"""Pulls follow rewards where they do so by as many standard errors: of others, 1 in 100 seem to."""
 
 MEANINGS = {
     SPREAD: ("arms differ more than in the fit", "arms differ less than in the fit"),
@@ -88,50 +95,130 @@ Statistic = Callable[[Floats, Floats], Floats]
 """A number for each row of cell means and of squares."""
 
 
+Draw = Callable[[int], tuple[Floats, Floats]]
+"""So many rows of cell means and of squares."""
+
+
 def predicted(logs: Logs, draft: Draft, model: str, seed: int = 0) -> Predicted:
-    """Replay the logs and compare."""
+    """Replay the logs and compare; where a policy chose the arms, compare means that are drawn, not those of rewards."""
     rng = np.random.default_rng([seed, 20_207])
     cells, notes = chosen(logs, rng)
     statistics = dict(statistics_of(logs, cells, draft))
-    means, squares = logs.mean[None, cells], logs.squares[None, cells]
-    observed = {name: float(statistic(means, squares)[0]) for name, statistic in statistics.items()}
-    replayed: dict[str, list[Floats]] = {name: [] for name in statistics}
-    quantiles = []
-    step = max(CHUNK // len(cells), 1)
-    for first in range(0, REPLAYS, step):
-        means, squares = replay(rng, min(step, REPLAYS - first), logs, draft, cells)
-        for name, statistic in statistics.items():
-            replayed[name].append(statistic(means, squares))
-        quantiles.append(np.quantile(means, LEVELS, axis=1).T)
-    checks = tuple(check(name, observed[name], np.concatenate(replayed[name])) for name in statistics)
-    low, middle, high = np.quantile(np.concatenate(quantiles), (0.025, 0.5, 0.975), axis=0)
-    seen = np.quantile(logs.mean[cells], LEVELS)
+
+    def seen(size: int) -> tuple[Floats, Floats]:
+        return logs.mean[None, cells], logs.squares[None, cells]
+
+    def replayed(size: int) -> tuple[Floats, Floats]:
+        return replay(rng, size, logs, draft, cells)
+
+    left_out: set[str] = set()
+    if chosen_by_policy(logs):
+        whole, drawn = means_compared(rng, draft, cells)
+        left_out = set(statistics) - whole - BY_REWARDS
+        inner = {name: statistics.pop(name) for name in list(statistics) if name in whole}
+        checks, bands = compared(inner, *drawn, len(cells))
+        statistics = {name: statistic for name, statistic in statistics.items() if name in BY_REWARDS}
+        if statistics:
+            checks += compared(statistics, seen, replayed, len(cells))[0]
+        notes.append(policy_note(left_out))
+    else:
+        checks, bands = compared(statistics, seen, replayed, len(cells))
     notes += [
         MEANINGS[found.statistic][found.above > 0.5] + advice(found.statistic, model, logs)
         for found in checks
         if found.fails
     ]
-    return Predicted(checks, frozen(LEVELS), frozen(seen), frozen(middle), frozen(low), frozen(high), tuple(notes))
+    return Predicted(checks, frozen(LEVELS), *map(frozen, bands), tuple(notes))
 
 
-def check(name: str, observed: float, replayed: Floats) -> Check:
-    """The place of what was observed among the replays; ties count half, so that a constant statistic never fails."""
+def compared(
+    statistics: dict[str, Statistic], seen: Draw, made: Draw, cells: int
+) -> tuple[tuple[Check, ...], tuple[Floats, ...]]:
+    """Checks, and quantiles of cell means: those seen, and the middle, 2.5% and 97.5% of those made."""
+    found: tuple[dict[str, list[Floats]], ...] = tuple({name: [] for name in statistics} for _ in range(2))
+    quantiles: tuple[list[Floats], ...] = ([], [])
+    step = max(CHUNK // cells, 1)
+    for first in range(0, REPLAYS, step):
+        for draw, values, levels in zip((seen, made), found, quantiles, strict=True):
+            if first and len(levels[0]) < min(step, REPLAYS):
+                continue  # what was seen is one row, and known
+            means, squares = draw(min(step, REPLAYS - first))
+            for name, statistic in statistics.items():
+                values[name].append(statistic(means, squares))
+            levels.append(np.quantile(means, LEVELS, axis=1).T)
+    checks = tuple(check(name, *(np.concatenate(values[name]) for values in found)) for name in statistics)
+    low, middle, high = np.quantile(np.concatenate(quantiles[1]), (0.025, 0.5, 0.975), axis=0)
+    return checks, (np.concatenate(quantiles[0]).mean(axis=0), middle, low, high)
+
+
+def check(name: str, observed: Floats, replayed: Floats) -> Check:
+    """The place of what was observed, the average over its rows, among the replays; a tie counts half, so that what is
+    constant never fails."""
     low, high = np.quantile(replayed, (0.025, 0.975))
-    slack = 1e-9 * (abs(observed) + float(np.abs(replayed).max()))
-    beyond = float((replayed > observed + slack).sum())
-    ties = float((np.abs(replayed - observed) <= slack).sum())
-    above = (beyond + 0.5 * ties + 0.5) / (len(replayed) + 1)
-    return Check(name, observed, float(low), float(high), above)
+    slack = 1e-9 * float(np.abs(observed).max() + np.abs(replayed).max())
+    order = np.sort(replayed)
+    beyond = len(order) - np.searchsorted(order, observed + slack, "right")
+    least = len(order) - np.searchsorted(order, observed - slack, "left")
+    above = float((0.5 * (beyond + least) + 0.5).mean() / (len(order) + 1))
+    return Check(name, float(np.median(observed)), float(low), float(high), above)
+
+
+def chosen_by_policy(logs: Logs) -> bool:
+    """Whether arms that paid more, or less, were clearly pulled more often than others of their campaign."""
+    count = len(logs.campaigns)
+
+    def inside(values: Floats) -> Floats:
+        return np.asarray(values - (np.bincount(logs.campaign, values, count) / logs.widths)[logs.campaign])
+
+    often, paid = inside(np.log(logs.pulls)), inside(logs.mean)
+    product, first, second = (np.bincount(logs.campaign, v, count) for v in (often * paid, often**2, paid**2))
+    # What pulls that were dealt to the arms at random would have.
+    variance = float((first * second / np.maximum(logs.widths - 1, 1)).sum())
+    return variance > 1e-24 and abs(float(product.sum())) > CLEARLY * math.sqrt(variance)
+
+
+def means_compared(rng: np.random.Generator, draft: Draft, cells: Integers) -> tuple[set[str], tuple[Draw, Draw]]:
+    """Statistics to compare, draws of means given the logs, and draws of means from the fit.
+
+    How arms were chosen does not matter to what logs say about means, as long as it depended on the logs. So if the fit is
+    right, means drawn given the logs are means of the fit, all together, whatever the policy; means of rewards are not.
+    """
+
+    def known(size: int) -> tuple[Floats, Floats]:
+        means = draft.known(rng, size, cells)
+        return means, means
+
+    def fresh(size: int) -> tuple[Floats, Floats]:
+        means = (draft.around or draft.means)(rng, size, cells)
+        return means, means
+
+    # Campaigns that are only drawn again have no distribution; the lead is a matter inside them.
+    whole = {LEAD} if draft.around else {SPREAD, LEAD, TOGETHER, NAMES}
+    return whole, (known, fresh)
+
+
+def policy_note(left_out: set[str]) -> str:
+    """A sentence on checks where a policy chose the arms."""
+    words = ", ".join(f"'{name}'" for name in sorted(left_out))
+    more = f"; not checked, as it would mean nothing: {words}" if left_out else ""
+    return (
+        "arms were pulled the more often the better (or worse) they paid: checks look at means that are likely given the "
+        f"logs, not at means of rewards{more}"
+    )
 
 
 def chosen(logs: Logs, rng: np.random.Generator) -> tuple[Integers, list[str]]:
-    """The cells to check: all, or those of some campaigns."""
+    """The cells to check: all, or those of some campaigns; of a campaign that has too many by itself, some arms."""
     if len(logs.pulls) <= CELLS:
         return np.arange(len(logs.pulls)), []
     order = rng.permutation(len(logs.campaigns))
     some = order[: max(int(np.searchsorted(np.cumsum(logs.widths[order]), CELLS)), 1)]
     note = f"checks look at {len(some):,} of {len(logs.campaigns):,} campaigns, chosen at random"
-    return np.flatnonzero(np.isin(logs.campaign, some)), [note]
+    cells = np.flatnonzero(np.isin(logs.campaign, some))
+    if len(cells) <= CELLS:
+        return cells, [note]
+    note = f"checks look at {CELLS:,} of the {len(cells):,} arms of one campaign, chosen at random"
+    return np.sort(rng.choice(cells, CELLS, replace=False)), [note]
 
 
 def replay(rng: np.random.Generator, size: int, logs: Logs, draft: Draft, cells: Integers) -> tuple[Floats, Floats]:
@@ -176,15 +263,19 @@ def statistics_of(logs: Logs, cells: Integers, draft: Draft) -> Iterator[tuple[s
 
 
 def lead(campaign: Integers, widths: Integers) -> Statistic:
-    """The best arm's mean less the second best, averaged over campaigns with two arms or more."""
-    first = np.concatenate([[0], np.cumsum(widths)[:-1]])
-    place = np.arange(len(campaign)) - first[campaign]
+    """The best arm's mean less the second best, averaged over campaigns with two arms or more.
+
+    A table of campaigns by arms would be as wide as the widest of them; cells in a row need no more room than they take.
+    """
+    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    several = widths > 1
 
     def statistic(means: Floats, squares: Floats) -> Floats:
-        table = np.full((len(means), len(widths), int(widths.max())), -np.inf)
-        table[:, campaign, place] = means
-        best = np.partition(table[:, widths > 1], (-2, -1), axis=2)[:, :, -2:]
-        return np.asarray((best[:, :, 1] - best[:, :, 0]).mean(axis=1))
+        best = np.maximum.reduceat(means, starts, axis=1)
+        is_best = means == best[:, campaign]
+        others = np.maximum.reduceat(np.where(is_best, -np.inf, means), starts, axis=1)
+        alone = np.add.reduceat(is_best, starts, axis=1, dtype=np.int64) == 1
+        return np.asarray(np.where(alone, best - others, 0.0)[:, several].mean(axis=1))
 
     return statistic
 

@@ -11,15 +11,19 @@ import numpy as np
 from banditune.checks import array_of, check_arms, check_names, check_number
 from banditune.contracts import BadRequest, Instances, Problem
 from banditune.problems.bernoulli import bernoulli_reward
+from banditune.problems.beta import beta_reward
 from banditune.problems.gaussian import gaussian_reward
+
+REWARDS = {"binary": bernoulli_reward, "unit": beta_reward, "real": gaussian_reward}
 
 
 @dataclass(frozen=True)
 class Campaigns(Problem):
     """An instance is a past campaign: its arms' mean rewards are drawn from what its data say about them.
 
-    `posteriors` has for each campaign a pair for each arm: (a, b) of a beta distribution where `rewards` are "binary",
-    (mean, sd) of a normal one where they are "real"; then rewards have this `noise`. Of a campaign with more than `arms`
+    `posteriors` has for each campaign a pair for each arm: (a, b) of a beta distribution where `rewards` are "binary" or
+    "unit", in [0, 1] as `BetaRewards` pays them with this `v`; (mean, sd) of a normal one where they are "real", with this
+    `noise`. Of a campaign with more than `arms`
     arms so many are chosen at random, in their order; `arms` is the smallest number there is unless told.
     """
 
@@ -28,12 +32,15 @@ class Campaigns(Problem):
     arms: Any = None
     noise: float = 1.0
     names: Any = ()
+    v: float = 4.0
 
     name = "campaigns"
 
     def __post_init__(self) -> None:
-        if self.rewards not in ("binary", "real"):
-            raise BadRequest(f'`rewards` must be "binary" (0 or 1) or "real", but got {self.rewards!r}.')
+        if self.rewards not in REWARDS:
+            raise BadRequest(
+                f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {self.rewards!r}.'
+            )
         if not isinstance(self.posteriors, list | tuple | np.ndarray) or not len(self.posteriors):
             raise BadRequest("`posteriors` must hold a row of pairs for every campaign, but it holds none.")
         rows = tuple(self._row(place, row) for place, row in enumerate(self.posteriors))
@@ -46,12 +53,13 @@ class Campaigns(Problem):
         object.__setattr__(self, "posteriors", rows)
         object.__setattr__(self, "arms", arms)
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
+        object.__setattr__(self, "v", check_number("v", self.v, above=0))
         object.__setattr__(self, "names", check_names(self.names, arms))
 
     @property
     def reward(self) -> Callable[..., Any]:  # type: ignore[override]
         """The scalar function that draws a reward."""
-        return bernoulli_reward if self.rewards == "binary" else gaussian_reward
+        return REWARDS[self.rewards]
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         widths = np.array([len(row) for row in self.posteriors])
@@ -66,18 +74,18 @@ class Campaigns(Problem):
             order = rng.random((size, table.shape[1])) + (np.arange(table.shape[1]) >= widths[chosen, None])
             places = np.sort(np.argsort(order, axis=1)[:, : self.arms], axis=1)
             pairs = table[chosen[:, None], places]
-        draw = rng.beta if self.rewards == "binary" else rng.normal
+        draw = rng.normal if self.rewards == "real" else rng.beta
         return Instances(draw(pairs[..., 0], pairs[..., 1]))
 
     def options(self) -> Sequence[float]:
-        return () if self.rewards == "binary" else (self.noise,)
+        return {"binary": (), "unit": (self.v,), "real": (self.noise,)}[self.rewards]
 
     def _row(self, place: int, row: Any) -> tuple[tuple[float, float], ...]:
         table = array_of(row)
         if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
             raise BadRequest(f"`posteriors` must hold pairs of finite numbers, but campaign {place} has {row!r:.60}.")
-        positive = table if self.rewards == "binary" else table[:, 1:]
+        positive = table[:, 1:] if self.rewards == "real" else table
         if (positive <= 0).any():
-            what = "a > 0 and b > 0" if self.rewards == "binary" else "sd > 0"
+            what = "sd > 0" if self.rewards == "real" else "a > 0 and b > 0"
             raise BadRequest(f"`{what}` must hold for every arm, but campaign {place} has {positive.min():g}.")
         return tuple((float(first), float(second)) for first, second in table)

@@ -1,0 +1,137 @@
+"""Binary rewards of campaigns: means of arms are beta around their campaign's centre, and the centres are integrated out.
+
+All campaigns share the `size` a + b of these beta distributions, so that arms of campaigns that pay m have the variance
+m (1 - m) / (size + 1). What is said about the size is not blurred by what campaigns have in common, nor lowered by
+fitting a centre to each of them: given the size, every centre is weighed by how well it explains its campaign.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.contracts import Floats, Integers
+from banditune.logs.beta_binomial import LEAST, MOST, stirling_rise
+from banditune.logs.search import NO_SPREAD, ends, peak, spread_reach
+
+NODES = 40
+"""Places on a campaign's line of centres: evenly spaced in the logit, where such integrals converge fastest."""
+
+PIECE = 1_000_000
+"""So many numbers, nodes of cells, are worked on at once."""
+
+CELLS = 20_000
+"""Of more cells than that, so many of whole campaigns tell the size: they tell it to a hundredth or better."""
+
+WORTH = 0.5
+"""What is known of a centre beforehand: as much as half a success (or failure, if those are rarer) tells."""
+
+
+class Cells(NamedTuple):
+    """Successes and failures of cells that stand in order of their campaign, and the mean of all."""
+
+    campaign: Integers
+    successes: Floats
+    failures: Floats
+    overall: float
+
+    @property
+    def count(self) -> int:
+        """How many campaigns there are."""
+        return int(self.campaign[-1]) + 1
+
+    def some(self, campaigns: Integers) -> Cells:
+        """The cells of some campaigns."""
+        kept = np.isin(self.campaign, campaigns)
+        number = np.unique(self.campaign[kept], return_inverse=True)[1]
+        return Cells(number, self.successes[kept], self.failures[kept], self.overall)
+
+
+class Size(NamedTuple):
+    """The logarithm of a + b with the ends of its interval (None: there is none), and how many campaigns told it.
+
+    It is infinite where arms of a campaign do not differ beyond chance.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    campaigns: int
+
+
+def size_of(cells: Cells, confidence: float) -> Size:
+    """The size of the highest likelihood, and its likelihood interval."""
+    told = subset(cells)
+
+    def likelihood(size: float) -> float:
+        return evidence(told, size)[0]
+
+    best = peak(likelihood, math.log(30.0), 1.0, LEAST, MOST, 1e-3)
+    top = likelihood(best)
+    degrees = len(told.campaign) - told.count
+    reach = spread_reach(confidence, degrees, degrees)
+    low, high = ends(likelihood, best, top, (0.3, 0.3), (LEAST, MOST), reach)
+    alike = 2 * (top - likelihood(MOST)) <= NO_SPREAD
+    return Size(math.inf if alike else best, low, None if alike else high, told.count)
+
+
+def subset(cells: Cells) -> Cells:
+    """All cells, or those of campaigns chosen at random, always the same."""
+    if len(cells.campaign) <= CELLS:
+        return cells
+    order = np.random.default_rng(20_211).permutation(cells.count)
+    widths = np.bincount(cells.campaign)[order]
+    return cells.some(order[: max(int(np.searchsorted(np.cumsum(widths), CELLS)), 1)])
+
+
+def evidence(cells: Cells, size: float) -> tuple[float, Floats]:
+    """The log likelihood of a size, less what does not depend on it, and the mean of each centre given the cells."""
+    bounds = np.searchsorted(cells.campaign, np.arange(cells.count + 1))
+    pieces = np.unique([0, *np.flatnonzero(np.diff(bounds * NODES // PIECE)), cells.count])
+    total, centres = 0.0, []
+    for first, last in pairwise(pieces):
+        mine = slice(bounds[first], bounds[last])
+        part = Cells(cells.campaign[mine] - first, cells.successes[mine], cells.failures[mine], cells.overall)
+        found, centre = _evidence(part, size)
+        total += found
+        centres.append(centre)
+    return total, np.concatenate(centres)
+
+
+def _evidence(cells: Cells, size: float) -> tuple[float, Floats]:
+    amount = math.exp(size)
+    before = WORTH / min(cells.overall, 1 - cells.overall)
+    a, b = before * cells.overall, before * (1 - cells.overall)
+    logits, step = nodes(cells, amount, a, b)
+    good, bad = 1 / (1 + np.exp(-logits)), 1 / (1 + np.exp(logits))
+    heights = a * np.log(good) + b * np.log(bad)
+    for share, counts in ((good, cells.successes), (bad, cells.failures)):
+        some = counts > 0
+        mine = cells.campaign[some]
+        np.add.at(heights, mine, stirling_rise(amount * share[mine], counts[some][:, None]))
+    top = heights.max(axis=1)
+    weights = np.exp(heights - top[:, None])
+    mass = weights.sum(axis=1)
+    common = stirling_rise(np.array(amount), cells.successes + cells.failures)
+    total = float((top + np.log(mass * step)).sum() - common.sum())
+    return total, np.asarray((weights * good).sum(axis=1) / mass)
+
+
+def nodes(cells: Cells, amount: float, a: float, b: float) -> tuple[Floats, Floats]:
+    """Logits (campaigns, nodes) that cover each centre's posterior, and their distance.
+
+    A pull tells the less about the centre the more pulls its arm had. With w successes' worth known, the tail falls as
+    exp(-w x) beside the curve's middle.
+    """
+    pulls = cells.successes + cells.failures
+    weight = (amount + 1) / (amount + pulls)
+    known_a = a + np.bincount(cells.campaign, weight * cells.successes)
+    known_b = b + np.bincount(cells.campaign, weight * cells.failures)
+    middle = np.log(known_a / known_b)
+    wide = 7 * np.sqrt(1 / known_a + 1 / known_b)
+    low, high = middle - np.maximum(wide, 18 / known_a), middle + np.maximum(wide, 18 / known_b)
+    step = (high - low) / (NODES - 1)
+    return low[:, None] + step[:, None] * np.arange(NODES), step
