@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.logs.backtest import others
 from conftest import ROOT
 
 SMOKING = ROOT / "examples" / "data" / "smoking-cessation-trials.csv"
@@ -118,7 +119,28 @@ def test_all_campaigns_with_a_choice_judge_whatever_their_size():
 
 
 def test_a_policy_that_cannot_play_what_was_left_out_is_refused_before_the_work():
-    rng = np.random.default_rng(0)
-    table = {"campaign": np.repeat(np.arange(6), 40), "arm": np.tile([0, 1], 120), "reward": rng.random(240)}
+    logs = bt.logs_of(
+        np.repeat(np.arange(6), 2), np.tile([0, 1], 6), np.full(12, 20), np.linspace(-9, 9, 12), np.full(12, 9.0),
+        rewards="real",
+    )  # fmt: skip
     with pytest.raises(bt.BadRequest, match="any real number"):
-        bt.backtest(bt.Thompson(), bt.read_logs(table), "beta")
+        bt.backtest(bt.Thompson(), logs)
+
+
+def test_rewards_in_the_unit_interval_are_judged_on_such_rewards():
+    rng = np.random.default_rng(4)
+    campaign, arm = np.divmod(np.arange(24), 3)
+    means = rng.beta(3, 4, 24)
+    rewards = rng.beta(4 * means, 4 * (1 - means), (4000, 24))
+    squares = ((rewards - rewards.mean(axis=0)) ** 2).sum(axis=0)
+    logs = bt.logs_of(campaign, arm, np.full(24, 4000), rewards.sum(axis=0), squares, rewards="unit")
+    left = others(logs, "beta")
+    assert [problem.rewards for problem in left] == ["unit"] * 8
+    # What was left out pays as it did: the spread of rewards around means that are known by 4,000 pulls.
+    assert left[0].v == pytest.approx(4, abs=4 * 5 * np.sqrt(2 / 96_000))
+    assert left[0].sample(1, rng).means[0] == pytest.approx(means[:3], abs=4 * 0.25 / np.sqrt(4000))
+    found = bt.backtest(bt.Thompson(), logs, horizon=100, budget=60)
+    order = np.random.default_rng([0, 8]).permutation(8)[4:]
+    best = means.reshape(8, 3)[order].max(axis=1).mean()
+    assert found.reward.mean == pytest.approx(best - found.regret.mean / 100, abs=0.01)
+    assert 0 < found.regret.mean < 100 * best

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
 import banditune as bt
-from banditune.logs import predictive
+from banditune.logs import centres, predictive
 from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.gaussian import Cells, Inside, normal_priors
 from banditune.logs.hierarchy import estimates, shapes
 from banditune.logs.linear import linear_fit, posterior_of, sums_of
 from banditune.logs.logistic import Sampler, logistic_fit, table_of
-from banditune.logs.search import brent, chi_square_quantile, crossing, peak
+from banditune.logs.search import brent, chi_square_quantile, crossing, mean_reach, peak, spread_reach
 from banditune.logs.unit import concentration, counted
 from banditune.results import Fit
 from conftest import ROOT
@@ -475,6 +476,119 @@ def test_campaigns_keep_what_arms_have_in_common():
     assert any("rise and fall together" in note and "campaigns" in note for note in independent.notes)
 
 
+def rare_logs(seed=21, campaigns=30, arms=3, pulls=4000, rate=0.001, size=8000):
+    """Campaigns that pay about 1 in 1,000, with arms that differ by a third of that (size 8,000) or not at all (None)."""
+    rng = np.random.default_rng(seed)
+    campaign, arm = cells(campaigns, arms)
+    centre = rng.gamma(4, rate / 4, campaigns)[campaign]
+    means = centre if size is None else rng.beta(size * centre, size * (1 - centre))
+    counts = np.maximum(rng.poisson(pulls, len(campaign)), 2)
+    return bt.logs_of(campaign, arm, counts, rng.binomial(counts, means))
+
+
+def centre_oracle(logs, size):
+    """By SciPy's beta-binomial distribution and quadrature: the log likelihood of a size, and the centres' means."""
+    overall = logs.total.sum() / logs.pulls.sum()
+    worth = 0.5 / min(overall, 1 - overall)
+    total, centres = 0.0, []
+    for campaign in range(len(logs.campaigns)):
+        mine = logs.campaign == campaign
+        wins, pulls = logs.total[mine], logs.pulls[mine]
+
+        def height(logit, wins=wins, pulls=pulls):
+            good, bad = 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(logit))
+            prior = worth * (overall * np.log(good) + (1 - overall) * np.log(bad))
+            return prior + stats.betabinom.logpmf(wins[:, None], pulls[:, None], size * good, size * bad).sum(axis=0)
+
+        grid = np.linspace(-60, 20, 40_001)
+        heights = height(grid)
+        weights = np.exp(heights - heights.max())
+        total += heights.max() + math.log(np.trapezoid(weights, grid))
+        centres.append(np.average(1 / (1 + np.exp(-grid)), weights=weights))
+    return total, np.array(centres)
+
+
+@pytest.mark.parametrize("logs", [rare_logs(campaigns=5, pulls=600), binary_logs(campaigns=4)])
+def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs):
+    counts = logs.total, (logs.pulls - logs.total).astype(float)
+    mine = centres.Cells(logs.campaign, *counts, float(logs.total.sum() / logs.pulls.sum()))
+    sizes = (2.0, 40.0, 8000.0)
+    found = [centres.evidence(mine, math.log(size)) for size in sizes]
+    expected = [centre_oracle(logs, size) for size in sizes]
+    for place in (1, 2):
+        rise = expected[place][0] - expected[0][0]
+        assert found[place][0] - found[0][0] == pytest.approx(rise, abs=2e-3)
+    for (_, mean), (_, exact) in zip(found, expected, strict=True):
+        assert mean == pytest.approx(exact, rel=5e-3)
+
+
+def test_pieces_of_campaigns_add_up(monkeypatch):
+    logs = binary_logs()
+    mine = centres.Cells(logs.campaign, logs.total, logs.pulls - logs.total, 0.3)
+    whole = centres.evidence(mine, 3.0)
+    monkeypatch.setattr(centres, "PIECE", 300)
+    parts = centres.evidence(mine, 3.0)
+    assert parts[0] == pytest.approx(whole[0])
+    assert np.allclose(parts[1], whole[1])
+    monkeypatch.setattr(centres, "CELLS", 41)
+    assert any("told by 10 of them" in note for note in bt.fit(logs, "campaigns").notes)
+
+
+def test_rare_rewards_have_a_spread_within_campaigns_and_an_interval():
+    found = bt.fit(rare_logs(), "campaigns")["sd within campaigns"]
+    truth = math.sqrt(0.001 / 8001)
+    assert found.low < truth < found.high
+    assert 0.5 * truth < found.value < 2 * truth
+    # Half of the old floor, a hundredth of the largest possible standard deviation.
+    none = bt.fit(rare_logs(size=None), "campaigns")["sd within campaigns"]
+    assert none.low == 0
+    assert none.value <= none.high < 0.01 * math.sqrt(0.001)
+    assert none.high > 0
+
+
+def test_arms_of_campaigns_without_spread_differ_as_much_as_logs_allow():
+    logs = bt.logs_of(*cells(6, 3), np.full(18, 1000), np.repeat([3, 5, 8, 2, 4, 6], 3))
+    found = bt.fit(logs, "campaigns")
+    spread = found["sd within campaigns"]
+    assert (spread.value, spread.low) == (0, 0)
+    assert any("do not differ beyond chance" in note for note in found.notes)
+    ((a, b), *_), *_ = found.problem.posteriors
+    size = 14 / 3 * 0.001 * (1 - 14 / 3 * 0.001) / spread.high**2 - 1
+    assert a + b == pytest.approx(size + 1000, rel=1e-3)
+    real = bt.logs_of(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), np.full(12, 9.0), rewards="real")
+    spread = bt.fit(real, "campaigns")["sd within campaigns"]
+    assert (spread.value, spread.low) == (0, 0)
+    assert 0.01 < spread.high < 1
+
+
+def test_a_campaign_that_never_paid_is_not_taken_to_pay_nothing():
+    logs = bt.logs_of(*cells(4, 2), np.full(8, 500), [0, 0, 3, 2, 1, 4, 2, 2])
+    first = bt.fit(logs, "campaigns").problem.posteriors[0][0]
+    mean = first[0] / sum(first)
+    assert 14 / 4000 / 20 < mean < 14 / 4000 / 2
+
+
+def test_a_spread_that_chance_explains_is_told_as_none():
+    rng = np.random.default_rng(0)
+    small = 0
+    for _ in range(16):
+        pulls = rng.integers(20, 60, 12)
+        wins = rng.binomial(pulls, 0.3)
+        found = {e.name: e for e in beta_prior(wins.astype(float), (pulls - wins).astype(float), 0.95).estimates}
+        spread = found["sd"]
+        assert spread.value == 0 or spread.value > 0.15 * spread.high
+        assert (spread.value == 0) == (found["a"].value == math.inf)
+        small += spread.value == 0
+    assert 0 < small < 16
+
+
+def test_reaches_for_few_cells_are_those_of_scipy():
+    for degrees, count in ((1, 2), (2, 3), (3, 4), (5, 5), (150, 151)):
+        assert spread_reach(0.95, degrees, count) ** 2 == pytest.approx(spread_cut(degrees, count), rel=1e-4)
+    for count in (2, 3, 4, 30):
+        assert mean_reach(0.95, count) ** 2 == pytest.approx(mean_cut(count), rel=0.02)
+
+
 def test_campaigns_with_more_arms_give_some_of_them_in_their_order():
     rows = [[(1e9 * k, 1e9 * (10 - k)) for k in (1, 2, 3, 4)], [(7e9, 3e9), (8e9, 2e9)]]
     problem = bt.Campaigns(rows)
@@ -495,7 +609,8 @@ def test_campaigns_with_more_arms_give_some_of_them_in_their_order():
         ({"posteriors": []}, "a row of pairs"),
         ({"posteriors": [[(1, 2), (3, -4)]]}, "a > 0 and b > 0"),
         ({"posteriors": [[(1, 2), (3, 0)]], "rewards": "real"}, "sd > 0"),
-        ({"posteriors": [[(1, 2), (3, 4)]], "rewards": "unit"}, "binary"),
+        ({"posteriors": [[(1, 2), (3, 4)]], "rewards": "whole"}, "binary"),
+        ({"posteriors": [[(1, 2), (3, 4)]], "rewards": "unit", "v": 0}, "v > 0"),
         ({"posteriors": [[(1, 2), (3, 4)]], "arms": 3}, "arms <= 2"),
         ({"posteriors": [[(1, 2, 3)]]}, "pairs of finite numbers"),
     ],
@@ -586,6 +701,75 @@ def test_checks_pass_on_logs_of_the_model_and_fail_on_others():
 def test_many_cells_are_checked_by_some_campaigns(monkeypatch):
     monkeypatch.setattr(predictive, "CELLS", 41)
     assert "checks look at 10 of 20 campaigns, chosen at random" in bt.fit(binary_logs()).notes
+
+
+def test_the_lead_is_that_of_sorted_campaigns():
+    rng = np.random.default_rng(13)
+    widths = np.array([3, 1, 2, 5])
+    campaign = np.repeat(np.arange(4), widths)
+    means = rng.integers(0, 4, (50, 11)) / 4  # many ties
+    pieces = np.split(means, np.cumsum(widths)[:-1], axis=1)
+    leads = [np.diff(np.sort(piece, axis=1)[:, -2:], axis=1)[:, 0] for piece in pieces if piece.shape[1] > 1]
+    found = predictive.lead(campaign, widths)(means, means)
+    assert found == pytest.approx(np.mean(leads, axis=0), abs=1e-12)
+
+
+def test_memory_of_checks_does_not_grow_with_the_widest_campaign():
+    campaign = np.concatenate([np.zeros(2000, int), np.repeat(np.arange(1, 1501), 2)])
+    arm = np.concatenate([np.arange(2000), np.tile([0, 1], 1500)])
+    pulls = np.concatenate([np.full(2000, 500), np.full(3000, 20)])
+    logs = bt.logs_of(campaign, arm, pulls, np.random.default_rng(0).binomial(pulls, 0.2))
+    draft = MODELS["beta-binomial"](logs, Wish(False, 2, 0.95))
+    tracemalloc.start()
+    predictive.predicted(logs, draft, "beta-binomial")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # 400 replays of 5,000 cells are 16 MB, of which some are held at once; a table of campaigns by arms had 9.6 GB.
+    assert peak < 250e6
+
+
+def test_of_a_campaign_with_too_many_arms_some_are_checked(monkeypatch):
+    monkeypatch.setattr(predictive, "CELLS", 30)
+    rng = np.random.default_rng(0)
+    logs = bt.logs_of(np.zeros(70, int), np.arange(70), np.full(70, 50), rng.binomial(50, rng.beta(2, 5, 70)))
+    assert "checks look at 30 of the 70 arms of one campaign, chosen at random" in bt.fit(logs).notes
+
+
+def thompson_logs(seed, means):
+    return recovery.binary(len(means), *recovery.thompson(np.random.default_rng(seed), means, 300))
+
+
+def test_checks_hold_where_a_policy_chose_the_arms():
+    for seed in range(4):
+        rng = np.random.default_rng([20, seed])
+        logs = thompson_logs(seed, rng.beta(2, 5, (25, 6)))
+        assert predictive.chosen_by_policy(logs)
+        found = bt.fit(logs)
+        assert not any(check.fails for check in found.checks)
+        (note,) = (note for note in found.notes if "pulled the more often" in note)
+        assert "'share of arms without a success', 'spread weighted by pulls'" in note
+        assert [check.statistic for check in bt.fit(logs, "campaigns").checks] == ["lead of the best arm"]
+    assert not predictive.chosen_by_policy(binary_logs())
+    assert not predictive.chosen_by_policy(together())
+
+
+def test_checks_still_fail_on_a_wrong_fit_where_a_policy_chose_the_arms():
+    rng = np.random.default_rng(21)
+    logits = rng.normal(-1, 0.8, (25, 1)) + rng.normal(0, 0.3, (25, 6))
+    found = bt.fit(thompson_logs(22, 1 / (1 + np.exp(-logits))))
+    assert "arms rise and fall together" in {check.statistic for check in found.checks if check.fails}
+
+
+def test_means_drawn_given_the_logs_are_means_of_the_prior_whoever_chose_the_arms():
+    # Averaged over logs, posteriors are the prior: exactly what the checks of a policy's logs rely on.
+    above = []
+    for seed in range(60):
+        rng = np.random.default_rng([23, seed])
+        logs = recovery.binary(10, *recovery.thompson(rng, rng.beta(2, 5, (10, 4)), 60))
+        known = rng.beta(2 + logs.total, 5 + logs.pulls - logs.total, (200, len(logs.total)))
+        fresh = rng.beta(2, 5, (200, len(logs.total)))
+        above.append(predictive.check("", known.std(axis=1), fresh.std(axis=1)).above)
+    assert abs(np.mean(above) - 0.5) < 4 * np.std(above) / math.sqrt(60)
 
 
 # Recovery

@@ -17,7 +17,7 @@ from banditune.contracts import Floats, Integers
 from banditune.logs.beta_binomial import LEAST, MOST, stirling_rise
 from banditune.logs.search import NO_SPREAD, ends, peak, spread_reach
 
-NODES = 40
+NODES = 48
 """Places on a campaign's line of centres: evenly spaced in the logit, where such integrals converge fastest."""
 
 PIECE = 1_000_000
@@ -123,13 +123,15 @@ def _evidence(cells: Cells, size: float) -> tuple[float, Floats]:
 def nodes(cells: Cells, amount: float, a: float, b: float) -> tuple[Floats, Floats]:
     """Logits (campaigns, nodes) that cover each centre's posterior, and their distance.
 
-    A pull tells the less about the centre the more pulls its arm had. With w successes' worth known, the tail falls as
-    exp(-w x) beside the curve's middle.
+    A pull tells the less about the centre the more pulls its arm had, but an arm tells as much as one pull. With w
+    successes' worth known, the tail falls as exp(-w x) beside the curve's middle.
     """
     pulls = cells.successes + cells.failures
     weight = (amount + 1) / (amount + pulls)
-    known_a = a + np.bincount(cells.campaign, weight * cells.successes)
-    known_b = b + np.bincount(cells.campaign, weight * cells.failures)
+    known_a, known_b = (
+        worth + np.bincount(cells.campaign, np.maximum(weight * counts, counts > 0))
+        for worth, counts in ((a, cells.successes), (b, cells.failures))
+    )
     middle = np.log(known_a / known_b)
     wide = 7 * np.sqrt(1 / known_a + 1 / known_b)
     low, high = middle - np.maximum(wide, 18 / known_a), middle + np.maximum(wide, 18 / known_b)

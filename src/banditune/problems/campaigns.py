@@ -63,17 +63,15 @@ class Campaigns(Problem):
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         widths = np.array([len(row) for row in self.posteriors])
-        table = np.ones((len(widths), widths.max(), 2))
-        for place, row in enumerate(self.posteriors):
-            table[place, : len(row)] = row
+        starts = np.cumsum(widths) - widths
         chosen = rng.integers(len(widths), size=size)
-        if (widths == self.arms).all():
-            pairs = table[chosen]
-        else:
+        places = np.arange(self.arms)[None]
+        if not (widths == self.arms).all():
             # Places without an arm come last in a random order; then the arms' own order.
-            order = rng.random((size, table.shape[1])) + (np.arange(table.shape[1]) >= widths[chosen, None])
+            most = int(widths.max())
+            order = rng.random((size, most)) + (np.arange(most) >= widths[chosen, None])
             places = np.sort(np.argsort(order, axis=1)[:, : self.arms], axis=1)
-            pairs = table[chosen[:, None], places]
+        pairs = np.array([pair for row in self.posteriors for pair in row])[starts[chosen, None] + places]
         draw = rng.normal if self.rewards == "real" else rng.beta
         return Instances(draw(pairs[..., 0], pairs[..., 1]))
 
