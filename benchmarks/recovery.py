@@ -96,6 +96,46 @@ def gaussian_campaigns(rng: np.random.Generator) -> Logs:
     return real(rng, 50, 10, 1000, means.ravel(), 2.0)
 
 
+def within(rng: np.random.Generator, centres: np.ndarray, arms: int, size: float, pulls: int) -> Logs:
+    """Binary rewards; arms are beta around their campaign's centre."""
+    middle = np.repeat(centres, arms)
+    counts = np.maximum(rng.poisson(pulls, len(middle)), 2)
+    return binary(len(centres), counts, rng.binomial(counts, rng.beta(size * middle, size * (1 - middle))))
+
+
+def campaigns_binary(rng: np.random.Generator) -> Logs:
+    """50 campaigns of five arms, 500 decisions each."""
+    return within(rng, rng.beta(6, 14, 50), 5, 50, 100)
+
+
+def campaigns_ten(rng: np.random.Generator) -> Logs:
+    """10 campaigns of two arms, 400 decisions each."""
+    return within(rng, rng.beta(6, 14, 10), 2, 30, 200)
+
+
+def campaigns_rare(rng: np.random.Generator) -> Logs:
+    """50 campaigns of three arms, 12,000 decisions each; 1 in 1,000 pays, and arms differ by a third of that."""
+    return within(rng, rng.gamma(4, 0.001 / 4, 50), 3, 8000, 4000)
+
+
+def one_arm(campaigns: int) -> Callable[[np.random.Generator], Logs]:
+    """An arm in so few campaigns, 100 pulls in each: what `per_arm` has of it."""
+
+    def logs(rng: np.random.Generator) -> Logs:
+        pulls = np.full(campaigns, 100)
+        wins = np.zeros(campaigns, np.int64)
+        while not 0 < wins.sum() < pulls.sum():
+            wins = rng.binomial(pulls, rng.beta(2, 5, campaigns))
+        return binary(campaigns, pulls, wins)
+
+    return logs
+
+
+def one_real_arm(campaigns: int) -> Callable[[np.random.Generator], Logs]:
+    """The same with normal rewards."""
+    return lambda rng: real(rng, campaigns, 1, 100, rng.normal(1, 0.5, campaigns), 1.0)
+
+
 X20 = np.random.default_rng(1).uniform(-1, 1, (20, 5))
 X10 = np.random.default_rng(2).uniform(-1, 1, (10, 3))
 MU5, SD5 = np.array([1.0, -0.5, 0.2, 0.0, 0.8]), np.array([0.5, 0.4, 0.3, 0.6, 0.2])
@@ -151,6 +191,10 @@ def beta_truth(a: float, b: float) -> Truth:
     return {"a": a, "b": b, "mean": mean, "sd": (mean * (1 - mean) / (a + b + 1)) ** 0.5}
 
 
+def within_truth(mean: float, size: float) -> Truth:
+    return {"sd within campaigns": (mean * (1 - mean) / (size + 1)) ** 0.5}
+
+
 def gauss_truth(mean: np.ndarray, sd: np.ndarray, **more: float) -> Truth:
     told = {f"mean[{place}]": float(value) for place, value in enumerate(mean)}
     return told | {f"sd[{place}]": float(value) for place, value in enumerate(sd)} | more
@@ -163,6 +207,14 @@ DESIGNS: dict[str, Design] = {
     "gaussian": ("gaussian", gaussian, {"mean": 1, "sd": 0.3, "noise": 2}),
     "gaussian, few": ("gaussian", gaussian_few, {"mean": 1, "sd": 0.5, "noise": 1}),
     "campaigns, real": ("campaigns", gaussian_campaigns, {"sd within campaigns": 0.3}),
+    "campaigns": ("campaigns", campaigns_binary, within_truth(0.3, 50)),
+    "campaigns, ten of two arms": ("campaigns", campaigns_ten, within_truth(0.3, 30)),
+    "campaigns, rare": ("campaigns", campaigns_rare, within_truth(0.001, 8000)),
+    "one arm in 2 campaigns": ("beta-binomial", one_arm(2), beta_truth(2, 5)),
+    "one arm in 3 campaigns": ("beta-binomial", one_arm(3), beta_truth(2, 5)),
+    "one arm in 4 campaigns": ("beta-binomial", one_arm(4), beta_truth(2, 5)),
+    "one real arm in 3 campaigns": ("gaussian", one_real_arm(3), {"mean": 1, "sd": 0.5}),
+    "one real arm in 4 campaigns": ("gaussian", one_real_arm(4), {"mean": 1, "sd": 0.5}),
     "linear": ("linear", linear, gauss_truth(MU5, SD5, noise=0.5)),
     "linear, few": ("linear", linear_few, gauss_truth(MU5, SD5, noise=0.5)),
     "beta": ("beta", unit, beta_truth(2, 5) | {"v": 4}),
@@ -177,7 +229,9 @@ def covered(name: str, repetitions: int, seed: int = 0) -> dict[str, float]:
     hits = dict.fromkeys(truth, 0)
     for repetition in range(repetitions):
         logs = make(np.random.default_rng([seed, repetition]))
-        found = {e.name: e for e in MODELS[model](logs, Wish(False, int(np.median(logs.widths)), 0.95)).estimates}
+        found = {
+            e.name: e for e in MODELS[model](logs, Wish(False, max(int(np.median(logs.widths)), 2), 0.95)).estimates
+        }
         for key, value in truth.items():
             hits[key] += found[key].low <= value <= found[key].high
     return {key: count / repetitions for key, count in hits.items()}

@@ -39,7 +39,7 @@ class Cells(NamedTuple):
     overall: float
 
     @property
-    def count(self) -> int:
+    def campaigns(self) -> int:
         """How many campaigns there are."""
         return int(self.campaign[-1]) + 1
 
@@ -71,26 +71,26 @@ def size_of(cells: Cells, confidence: float) -> Size:
 
     best = peak(likelihood, math.log(30.0), 1.0, LEAST, MOST, 1e-3)
     top = likelihood(best)
-    degrees = len(told.campaign) - told.count
+    degrees = len(told.campaign) - told.campaigns
     reach = spread_reach(confidence, degrees, degrees)
     low, high = ends(likelihood, best, top, (0.3, 0.3), (LEAST, MOST), reach)
     alike = 2 * (top - likelihood(MOST)) <= NO_SPREAD
-    return Size(math.inf if alike else best, low, None if alike else high, told.count)
+    return Size(math.inf if alike else best, low, None if alike else high, told.campaigns)
 
 
 def subset(cells: Cells) -> Cells:
     """All cells, or those of campaigns chosen at random, always the same."""
     if len(cells.campaign) <= CELLS:
         return cells
-    order = np.random.default_rng(20_211).permutation(cells.count)
+    order = np.random.default_rng(20_211).permutation(cells.campaigns)
     widths = np.bincount(cells.campaign)[order]
     return cells.some(order[: max(int(np.searchsorted(np.cumsum(widths), CELLS)), 1)])
 
 
 def evidence(cells: Cells, size: float) -> tuple[float, Floats]:
     """The log likelihood of a size, less what does not depend on it, and the mean of each centre given the cells."""
-    bounds = np.searchsorted(cells.campaign, np.arange(cells.count + 1))
-    pieces = np.unique([0, *np.flatnonzero(np.diff(bounds * NODES // PIECE)), cells.count])
+    bounds = np.searchsorted(cells.campaign, np.arange(cells.campaigns + 1))
+    pieces = np.unique([0, *np.flatnonzero(np.diff(bounds * NODES // PIECE)), cells.campaigns])
     total, centres = 0.0, []
     for first, last in pairwise(pieces):
         mine = slice(bounds[first], bounds[last])

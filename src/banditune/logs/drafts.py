@@ -24,6 +24,9 @@ from banditune.results import Fitted
 MANY = 20
 """Of more arms than that a full covariance is not looked for."""
 
+FEW = 5
+"""Of arms in fewer campaigns than that a note says how little is known."""
+
 LEAST_V = 0.01
 """Rewards in [0, 1] with a smaller v are 0 and 1 but for a few."""
 
@@ -238,7 +241,7 @@ def beta_priors(
         table[place] = own.a, own.b
         fitted += own.estimates
         notes += own.notes
-    notes += lonely(without, "the beta distribution")
+    notes += lonely(without, "the beta distribution") + sparse(logs)
     return BetaPrior(common.a, common.b, tuple(fitted or common.estimates), tuple(notes)), table
 
 
@@ -259,7 +262,8 @@ def gaussian_priors(logs: Logs, wish: Wish) -> tuple[NormalPriors, Floats]:
     groups = [Cells(logs.mean[logs.arm == place], pulls[logs.arm == place]) for place in known]
     found = normal_priors(groups, inside, wish.confidence, [logs.arms[place] for place in known])
     table[known] = found.priors
-    return found._replace(notes=(*found.notes, *lonely(without, "the normal distribution"))), table
+    more = lonely(without, "the normal distribution") + sparse(logs)
+    return found._replace(notes=(*found.notes, *more)), table
 
 
 def inside_of(logs: Logs) -> Inside:
@@ -282,6 +286,18 @@ def lonely(names: list[str], what: str) -> list[str]:
     some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
     return [
         f"{len(names)} arms ({some}) are in too few campaigns, or always paid the same: they have {what} of all arms"
+    ]
+
+
+def sparse(logs: Logs) -> list[str]:
+    """A sentence about arms whose own prior hardly anything is known of."""
+    often = np.bincount(logs.arm)
+    few = int(((often > 1) & (often < FEW)).sum())
+    if not few:
+        return []
+    return [
+        f"{few:,} arms are in fewer than {FEW} campaigns: intervals are as wide as they must be, and two campaigns tell next "
+        "to nothing about an arm's own prior; without per_arm all arms tell one prior together"
     ]
 
 

@@ -27,7 +27,7 @@ SPREAD, LEAD, TOGETHER = "spread of arms' means", "lead of the best arm", "arms 
 NAMES, ZEROS, DISPERSION = "arms keep their rank", "share of arms without a success", "spread weighted by pulls"
 NOISE, MISFIT = "noise differs between arms", "what features do not explain"
 
-BY_REWARDS = {NOISE, MISFIT}
+BY_REWARDS = {NOISE}
 """Checks of rewards, not of means, that hold where a policy chose the arms."""
 
 CLEARLY = 2.576
@@ -111,16 +111,13 @@ def predicted(logs: Logs, draft: Draft, model: str, seed: int = 0) -> Predicted:
     def replayed(size: int) -> tuple[Floats, Floats]:
         return replay(rng, size, logs, draft, cells)
 
-    left_out: set[str] = set()
     if chosen_by_policy(logs):
         whole, drawn = means_compared(rng, draft, cells)
-        left_out = set(statistics) - whole - BY_REWARDS
-        inner = {name: statistics.pop(name) for name in list(statistics) if name in whole}
-        checks, bands = compared(inner, *drawn, len(cells))
-        statistics = {name: statistic for name, statistic in statistics.items() if name in BY_REWARDS}
-        if statistics:
-            checks += compared(statistics, seen, replayed, len(cells))[0]
-        notes.append(policy_note(left_out))
+        checks, bands = compared(only(statistics, whole), *drawn, len(cells))
+        by_rewards = only(statistics, BY_REWARDS)
+        if by_rewards:
+            checks += compared(by_rewards, seen, replayed, len(cells))[0]
+        notes.append(policy_note(set(statistics) - whole - BY_REWARDS))
     else:
         checks, bands = compared(statistics, seen, replayed, len(cells))
     notes += [
@@ -128,7 +125,13 @@ def predicted(logs: Logs, draft: Draft, model: str, seed: int = 0) -> Predicted:
         for found in checks
         if found.fails
     ]
-    return Predicted(checks, frozen(LEVELS), *map(frozen, bands), tuple(notes))
+    observed, middle, low, high = map(frozen, bands)
+    return Predicted(checks, frozen(LEVELS), observed, middle, low, high, tuple(notes))
+
+
+def only(statistics: dict[str, Statistic], names: set[str]) -> dict[str, Statistic]:
+    """Some of the statistics."""
+    return {name: statistic for name, statistic in statistics.items() if name in names}
 
 
 def compared(

@@ -51,7 +51,7 @@ def beta_posteriors(campaign: Integers, successes: Floats, failures: Floats, con
         NAME, 0.0 if size.value == math.inf else sd(size.value), 0.0 if size.high is None else sd(size.high), most
     )
     notes = alike(confidence) if size.value == math.inf else ()
-    if size.campaigns < cells.count:
+    if size.campaigns < cells.campaigns:
         notes = (*notes, f"the spread within campaigns is told by {size.campaigns:,} of them, chosen at random")
     before = total * np.stack([centre, 1 - centre], axis=1)
     return Posteriors(before, before + np.stack([successes, failures], axis=1), spread, notes)
@@ -77,8 +77,8 @@ def normal_posteriors(logs: Logs, noise: float, confidence: float) -> Posteriors
     # The best-known arm's error is the smallest spread that could ever be seen.
     least = 1e-3 * noise / math.sqrt(float(pulls.max()))
     most = 10 * (float(np.std(logs.mean)) + noise)
-    low, high = math.log(least), math.log(most)
-    best = math.exp(peak(lambda log: likelihood(math.exp(log)), math.log(noise), 0.5, low, high))
+    span = math.log(least), math.log(most)
+    best = math.exp(peak(lambda log: likelihood(math.exp(log)), math.log(noise), 0.5, *span))
     same = 2 * (likelihood(best) - likelihood(0.0)) <= NO_SPREAD
     sd = 0.0 if same else best
     degrees = int(sum(len(cells.mean) - 1 for cells in groups))

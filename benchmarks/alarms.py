@@ -1,0 +1,137 @@
+"""How often do checks of a fit alarm on logs that a policy wrote? Of the right model hardly ever; of a wrong one often.
+
+python benchmarks/alarms.py 200                # logs of every design, ten minutes on one core
+python benchmarks/alarms.py 200 linear         # of one of them
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+from recovery import binary, cells, thompson, uniform_pulls
+
+import banditune as bt
+from banditune.logs.drafts import MODELS, Wish
+from banditune.logs.predictive import predicted
+from banditune.logs.record import Logs
+
+CAMPAIGNS, ARMS, STEPS = 25, 6, 300
+FEATURES = np.random.default_rng(5).uniform(-1, 1, (ARMS, 2))
+COVARIANCE = np.array([[0.3, 0.05], [0.05, 0.2]])
+
+Rng = np.random.Generator
+
+
+def real(pulls: np.ndarray, total: np.ndarray, squares: np.ndarray, features: np.ndarray | None = None) -> Logs:
+    """Logs of real rewards, from sums of rewards and of their squares."""
+    campaign, arm = cells(CAMPAIGNS, ARMS)
+    seen = pulls.ravel() > 0
+    pulls, total, squares = (table.ravel()[seen] for table in (pulls, total, squares))
+    around = np.maximum(squares - total**2 / pulls, 0)
+    table = None if features is None else features[arm[seen]]
+    return bt.logs_of(campaign[seen], arm[seen], pulls, total, around, rewards="real", features=table)
+
+
+def played(rng: Rng, means: np.ndarray, noise: float, index: Callable, learn: Callable) -> tuple[np.ndarray, ...]:
+    """Pulls, sums and sums of squares where the arm of the highest index is pulled; the policy learns from every reward."""
+    sums = tuple(np.zeros(means.shape) for _ in range(3))
+    rows = np.arange(len(means))
+    for _ in range(STEPS):
+        arm = index(*sums).argmax(axis=1)
+        reward = means[rows, arm] + noise * rng.standard_normal(len(rows))
+        learn(arm, reward)
+        for table, value in zip(sums, (1, reward, reward**2), strict=True):
+            table[rows, arm] += value
+    return sums
+
+
+def gaussian(rng: Rng) -> Logs:
+    """Gaussian Thompson sampling."""
+    means = rng.normal(1, 0.5, (CAMPAIGNS, ARMS))
+
+    def index(pulls: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        return total / (pulls + 1) + rng.standard_normal(pulls.shape) / np.sqrt(pulls + 1)
+
+    return real(*played(rng, means, 1.0, index, lambda arm, reward: None))
+
+
+def linear(rng: Rng) -> Logs:
+    """Linear Thompson sampling."""
+    noise = 0.5
+    means = rng.multivariate_normal([0.5, -0.2], COVARIANCE, CAMPAIGNS) @ FEATURES.T
+    precision, product = np.tile(np.eye(2), (CAMPAIGNS, 1, 1)), np.zeros((CAMPAIGNS, 2))
+
+    def index(*_: np.ndarray) -> np.ndarray:
+        inverse = np.linalg.inv(precision)
+        away = noise * np.einsum("cab,cb->ca", np.linalg.cholesky(inverse), rng.standard_normal(product.shape))
+        return (np.einsum("cab,cb->ca", inverse, product) + away) @ FEATURES.T
+
+    def learn(arm: np.ndarray, reward: np.ndarray) -> None:
+        nonlocal precision, product
+        rows = FEATURES[arm]
+        precision = precision + rows[:, :, None] * rows[:, None, :]
+        product = product + rows * reward[:, None]
+
+    return real(*played(rng, means, noise, index, learn), FEATURES)
+
+
+def chance(scores: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-scores))
+
+
+def beta(rng: Rng) -> Logs:
+    """Bernoulli Thompson sampling."""
+    return binary(CAMPAIGNS, *thompson(rng, rng.beta(2, 5, (CAMPAIGNS, ARMS)), STEPS))
+
+
+def logistic(rng: Rng) -> Logs:
+    """The same where arms have features."""
+    theta = rng.multivariate_normal([0.5, -0.2], 3 * COVARIANCE, CAMPAIGNS)
+    return binary(CAMPAIGNS, *thompson(rng, chance(theta @ FEATURES.T), STEPS), FEATURES)
+
+
+def together(rng: Rng) -> Logs:
+    """The same where arms of a campaign rise and fall together."""
+    logits = rng.normal(-1, 0.8, (CAMPAIGNS, 1)) + rng.normal(0, 0.5, (CAMPAIGNS, ARMS))
+    return binary(CAMPAIGNS, *thompson(rng, chance(logits), STEPS))
+
+
+def at_random(rng: Rng) -> Logs:
+    """Arms chosen at random."""
+    pulls = uniform_pulls(rng, CAMPAIGNS, ARMS, STEPS)
+    return binary(CAMPAIGNS, pulls, rng.binomial(pulls, rng.beta(2, 5, CAMPAIGNS * ARMS)))
+
+
+DESIGNS: dict[str, tuple[str, Callable[[Rng], Logs]]] = {
+    "beta-binomial": ("beta-binomial", beta),
+    "gaussian": ("gaussian", gaussian),
+    "linear": ("linear", linear),
+    "campaigns": ("campaigns", together),
+    "logistic": ("logistic", logistic),
+    "correlated": ("correlated", together),
+    "beta-binomial, at random": ("beta-binomial", at_random),
+    "beta-binomial, WRONG: arms rise and fall together": ("beta-binomial", together),
+}
+
+
+def alarms(name: str, repetitions: int) -> str:
+    """In how many of the logs any check failed, and which."""
+    model, make = DESIGNS[name]
+    fails: Counter[str] = Counter()
+    some = 0
+    for repetition in range(repetitions):
+        logs = make(np.random.default_rng([9, repetition]))
+        arms = len(logs.arms) if model == "correlated" else int(np.median(logs.widths))
+        checks = predicted(logs, MODELS[model](logs, Wish(False, arms, 0.95)), model, repetition).checks
+        some += any(check.fails for check in checks)
+        fails.update({check.statistic: int(check.fails) for check in checks})
+    told = ", ".join(f"{statistic} {count}" for statistic, count in fails.items())
+    return f"| {name} | {some} of {repetitions} | {told} |"
+
+
+if __name__ == "__main__":
+    for design in sys.argv[2:] or DESIGNS:
+        print(alarms(design, int(sys.argv[1])), flush=True)
