@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 import banditune as bt
-from banditune.logs import centres, predictive
+from banditune.logs import centres, measures, predictive
 from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.gaussian import Cells, Inside, normal_priors
@@ -710,7 +710,7 @@ def test_the_lead_is_that_of_sorted_campaigns():
     means = rng.integers(0, 4, (50, 11)) / 4  # many ties
     pieces = np.split(means, np.cumsum(widths)[:-1], axis=1)
     leads = [np.diff(np.sort(piece, axis=1)[:, -2:], axis=1)[:, 0] for piece in pieces if piece.shape[1] > 1]
-    found = predictive.lead(campaign, widths)(means, means)
+    found = measures.lead(campaign, widths)(means, means)
     assert found == pytest.approx(np.mean(leads, axis=0), abs=1e-12)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from banditune.contracts import BadRequest, Floats, Integers, Problem
 from banditune.logs.beta_binomial import BetaPrior, beta_prior
+from banditune.logs.draws import Means, beta_means, logistic_means, normal_means, scores
 from banditune.logs.gaussian import Cells, Inside, NormalPriors, normal_priors
 from banditune.logs.hierarchy import Gauss, correlation, estimates, rescaled
 from banditune.logs.linear import linear_fit, sums_of
-from banditune.logs.logistic import chance, logistic_fit, table_of
+from banditune.logs.logistic import logistic_fit, table_of
 from banditune.logs.record import Logs
 from banditune.logs.unit import concentration_fit, counted
 from banditune.logs.within import Posteriors, beta_posteriors, normal_posteriors
@@ -29,9 +30,6 @@ FEW = 5
 
 LEAST_V = 0.01
 """Rewards in [0, 1] with a smaller v are 0 and 1 but for a few."""
-
-Means = Callable[[np.random.Generator, int, Integers], Floats]
-"""Draws mean rewards (size, cells) of some cells, given by number, from the fitted prior."""
 
 
 class Wish(NamedTuple):
@@ -296,8 +294,8 @@ def sparse(logs: Logs) -> list[str]:
     if not few:
         return []
     return [
-        f"{few:,} arms are in fewer than {FEW} campaigns: intervals are as wide as they must be, and two campaigns tell next "
-        "to nothing about an arm's own prior; without per_arm all arms tell one prior together"
+        f"{few:,} arms are in fewer than {FEW} campaigns: intervals are as wide as they must be, and two campaigns tell "
+        "next to nothing about an arm's own prior; without per_arm all arms tell one prior together"
     ]
 
 
@@ -400,50 +398,4 @@ def few(share: float) -> tuple[str, ...]:
         return ()
     return (
         f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less sure than told",
-    )
-
-
-def beta_means(pairs: Floats) -> Means:
-    """Mean rewards from beta distributions, one for each cell."""
-    return lambda rng, size, cells: rng.beta(pairs[cells, 0], pairs[cells, 1], (size, len(cells)))
-
-
-def normal_means(pairs: Floats) -> Means:
-    """Mean rewards from normal distributions, one for each cell."""
-    return lambda rng, size, cells: rng.normal(pairs[cells, 0], pairs[cells, 1], (size, len(cells)))
-
-
-def scores(logs: Logs, gauss: Gauss) -> tuple[Means, Means]:
-    """Products of features with thetas, one theta for each campaign: from the prior, and given the campaign's data."""
-    assert logs.features is not None
-    features = logs.features
-
-    def drawn(means: Floats, covariances: Floats) -> Means:
-        roots = np.linalg.cholesky(covariances)
-
-        def scores(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
-            found, place = np.unique(logs.campaign[cells], return_inverse=True)
-            made = np.empty((size, len(cells)))
-            # Thetas of all cells at once would be as many times larger as they have parts.
-            piece = max(size // features.shape[1], 1)
-            for first in range(0, size, piece):
-                rows = min(piece, size - first)
-                normal = rng.standard_normal((rows, len(found), features.shape[1]))
-                theta = means[found] + np.einsum("cab,rcb->rca", roots[found], normal)
-                made[first : first + rows] = np.einsum("rcd,cd->rc", theta[:, place], features[cells])
-            return made
-
-        return scores
-
-    count = len(logs.campaigns)
-    prior = np.tile(gauss.mean, (count, 1)), np.tile(gauss.covariance, (count, 1, 1))
-    return drawn(*prior), drawn(gauss.posterior.means, gauss.posterior.covariances)
-
-
-def logistic_means(logs: Logs, gauss: Gauss) -> tuple[Means, Means]:
-    """The same through the logistic function."""
-    prior, known = scores(logs, gauss)
-    return (
-        lambda rng, size, cells: chance(prior(rng, size, cells)),
-        lambda rng, size, cells: chance(known(rng, size, cells)),
     )

@@ -1,0 +1,118 @@
+"""What is looked at in logs and in replayed logs: the statistics that matter to a bandit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from banditune.contracts import Floats, Integers
+from banditune.logs.record import Logs
+
+SPREAD, LEAD, TOGETHER = "spread of arms' means", "lead of the best arm", "arms rise and fall together"
+NAMES, ZEROS, DISPERSION = "arms keep their rank", "share of arms without a success", "spread weighted by pulls"
+NOISE, MISFIT = "noise differs between arms", "what features do not explain"
+
+Statistic = Callable[[Floats, Floats], Floats]
+"""A number for each row of cell means and of squares."""
+
+
+def statistics_of(logs: Logs, cells: Integers, rewards: str) -> Iterator[tuple[str, Statistic]]:
+    """The statistics that matter to a bandit, as far as these logs have them."""
+    pulls = logs.pulls[cells].astype(float)
+    campaign = np.unique(logs.campaign[cells], return_inverse=True)[1]
+    arm = logs.arm[cells]
+    yield SPREAD, lambda means, squares: means.std(axis=1)
+    widths = np.bincount(campaign)
+    if widths.max() > 1:
+        yield LEAD, lead(campaign, widths)
+        if len(widths) > 2:
+            yield TOGETHER, together(campaign, arm, logs.same_arms)
+    often = np.bincount(arm, minlength=len(logs.arms))
+    if (often > 1).sum() > 1:
+        yield NAMES, ranks(arm, often)
+    if rewards == "binary":
+        yield ZEROS, lambda means, squares: (means == 0).mean(axis=1)
+    share = pulls / pulls.sum()
+    yield DISPERSION, lambda means, squares: np.sqrt(np.maximum(means**2 @ share - (means @ share) ** 2, 0.0))
+    twice = pulls > 1
+    if rewards == "real" and twice.sum() > 1:
+        degrees = pulls[twice] - 1
+        yield NOISE, lambda means, squares: np.sqrt(squares[:, twice] / degrees).std(axis=1)
+    if logs.features is not None and (widths > logs.features.shape[1]).any():
+        yield MISFIT, misfit(logs.features[cells], campaign, pulls)
+
+
+def lead(campaign: Integers, widths: Integers) -> Statistic:
+    """The best arm's mean less the second best, averaged over campaigns with two arms or more.
+
+    A table of campaigns by arms would be as wide as the widest of them; cells in a row need no more room than they take.
+    """
+    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    several = widths > 1
+
+    def statistic(means: Floats, squares: Floats) -> Floats:
+        best = np.maximum.reduceat(means, starts, axis=1)
+        is_best = means == best[:, campaign]
+        others = np.maximum.reduceat(np.where(is_best, -np.inf, means), starts, axis=1)
+        alone = np.add.reduceat(is_best, starts, axis=1, dtype=np.int64) == 1
+        return np.asarray(np.where(alone, best - others, 0.0)[:, several].mean(axis=1))
+
+    return statistic
+
+
+def together(campaign: Integers, arm: Integers, same_arms: bool) -> Statistic:
+    """The correlation of two arms' means in a campaign; where arms come back, around each arm's own mean."""
+    widths = np.bincount(campaign)
+    pairs = float((widths * (widths - 1)).sum())
+    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    order = np.argsort(arm, kind="stable")
+    often = np.bincount(arm)
+    often = often[often > 0]
+    ends = np.concatenate([[0], np.cumsum(often)[:-1]])
+    number = np.unique(arm, return_inverse=True)[1]
+
+    def statistic(means: Floats, squares: Floats) -> Floats:
+        if same_arms:
+            centre = (np.add.reduceat(means[:, order], ends, axis=1) / often)[:, number]
+        else:
+            centre = means.mean(axis=1, keepdims=True)
+        away = means - centre
+        total = (away**2).sum(axis=1)
+        products = (np.add.reduceat(away, starts, axis=1) ** 2).sum(axis=1) - total
+        return np.asarray((products / pairs) / np.maximum(total / means.shape[1], 1e-300))
+
+    return statistic
+
+
+def ranks(arm: Integers, often: Integers) -> Statistic:
+    """The spread of arms' averages over campaigns, of arms that come back."""
+    order = np.argsort(arm, kind="stable")
+    present = often[often > 0]
+    starts = np.concatenate([[0], np.cumsum(present)[:-1]])
+
+    def statistic(means: Floats, squares: Floats) -> Floats:
+        averages = np.add.reduceat(means[:, order], starts, axis=1) / present
+        return np.asarray(averages[:, present > 1].std(axis=1))
+
+    return statistic
+
+
+def misfit(features: Floats, campaign: Integers, pulls: Floats) -> Statistic:
+    """Weighted squares of cell means around the best linear function of features in each campaign."""
+    starts = np.searchsorted(campaign, np.arange(campaign.max() + 2))
+    spaces = []
+    for begin, end in pairwise(starts):
+        weighted = features[begin:end] * np.sqrt(pulls[begin:end])[:, None]
+        left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
+        spaces.append(left[:, sizes > 1e-9 * sizes[0]])
+
+    def statistic(means: Floats, squares: Floats) -> Floats:
+        weighted = means * np.sqrt(pulls)
+        found = (weighted**2).sum(axis=1)
+        for begin, end, space in zip(starts[:-1], starts[1:], spaces, strict=True):
+            found -= ((weighted[:, begin:end] @ space) ** 2).sum(axis=1)
+        return np.asarray(np.maximum(found, 0.0) / len(pulls))
+
+    return statistic
