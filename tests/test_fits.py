@@ -486,10 +486,9 @@ def rare_logs(seed=21, campaigns=30, arms=3, pulls=4000, rate=0.001, size=8000):
     return bt.logs_of(campaign, arm, counts, rng.binomial(counts, means))
 
 
-def centre_oracle(logs, size):
+def centre_oracle(logs, size, worth):
     """By SciPy's beta-binomial distribution and quadrature: the log likelihood of a size, and the centres' means."""
     overall = logs.total.sum() / logs.pulls.sum()
-    worth = 0.5 / min(overall, 1 - overall)
     total, centres = 0.0, []
     for campaign in range(len(logs.campaigns)):
         mine = logs.campaign == campaign
@@ -497,7 +496,7 @@ def centre_oracle(logs, size):
 
         def height(logit, wins=wins, pulls=pulls):
             good, bad = 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(logit))
-            prior = worth * (overall * np.log(good) + (1 - overall) * np.log(bad))
+            prior = stats.beta.logpdf(good, worth * overall, worth * (1 - overall)) + np.log(good * bad)
             return prior + stats.betabinom.logpmf(wins[:, None], pulls[:, None], size * good, size * bad).sum(axis=0)
 
         grid = np.linspace(-60, 20, 40_001)
@@ -510,12 +509,11 @@ def centre_oracle(logs, size):
 
 @pytest.mark.parametrize("logs", [rare_logs(campaigns=5, pulls=600), binary_logs(campaigns=4)])
 def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs):
-    counts = logs.total, (logs.pulls - logs.total).astype(float)
-    mine = centres.Cells(logs.campaign, *counts, float(logs.total.sum() / logs.pulls.sum()))
-    sizes = (2.0, 40.0, 8000.0)
-    found = [centres.evidence(mine, math.log(size)) for size in sizes]
-    expected = [centre_oracle(logs, size) for size in sizes]
-    for place in (1, 2):
+    mine = centres.cells_of(logs.campaign, logs.total, (logs.pulls - logs.total).astype(float))
+    places = [(2.0, mine.worth), (40.0, mine.worth / 5), (8000.0, mine.worth), (8000.0, 3000.0)]
+    found = [centres.evidence(mine._replace(worth=worth), math.log(size)) for size, worth in places]
+    expected = [centre_oracle(logs, *place) for place in places]
+    for place in range(1, 4):
         rise = expected[place][0] - expected[0][0]
         assert found[place][0] - found[0][0] == pytest.approx(rise, abs=2e-3)
     for (_, mean), (_, exact) in zip(found, expected, strict=True):
@@ -524,7 +522,7 @@ def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs
 
 def test_pieces_of_campaigns_add_up(monkeypatch):
     logs = binary_logs()
-    mine = centres.Cells(logs.campaign, logs.total, logs.pulls - logs.total, 0.3)
+    mine = centres.cells_of(logs.campaign, logs.total, logs.pulls - logs.total)
     whole = centres.evidence(mine, 3.0)
     monkeypatch.setattr(centres, "PIECE", 300)
     parts = centres.evidence(mine, 3.0)

@@ -23,20 +23,30 @@ NODES = 48
 PIECE = 1_000_000
 """So many numbers, nodes of cells, are worked on at once."""
 
-CELLS = 20_000
-"""Of more cells than that, so many of whole campaigns tell the size: they tell it to a hundredth or better."""
+CELLS = 10_000
+"""Of more cells than that, so many of whole campaigns tell the size."""
 
-WORTH = 0.5
-"""What is known of a centre beforehand: as much as half a success (or failure, if those are rarer) tells."""
+WEAK = 0.5
+"""What is known of a centre where campaigns are few: as much as half a success (or failure, if those are rarer) tells."""
+
+FEW = 5
+"""Of fewer campaigns than that nobody can say how much they differ."""
+
+ALIKE = 1e7
+"""Centres with a prior of so many pulls are all the same."""
 
 
 class Cells(NamedTuple):
-    """Successes and failures of cells that stand in order of their campaign, and the mean of all."""
+    """Successes and failures of cells that stand in order of their campaign, the mean of all, and the centres' prior.
+
+    Centres are beta around the mean of all, with a + b = `worth`.
+    """
 
     campaign: Integers
     successes: Floats
     failures: Floats
     overall: float
+    worth: float
 
     @property
     def campaigns(self) -> int:
@@ -47,35 +57,58 @@ class Cells(NamedTuple):
         """The cells of some campaigns."""
         kept = np.isin(self.campaign, campaigns)
         number = np.unique(self.campaign[kept], return_inverse=True)[1]
-        return Cells(number, self.successes[kept], self.failures[kept], self.overall)
+        return Cells(number, self.successes[kept], self.failures[kept], self.overall, self.worth)
+
+
+def cells_of(campaign: Integers, successes: Floats, failures: Floats) -> Cells:
+    """Cells with a weak prior for their centres."""
+    overall = float(successes.sum() / (successes + failures).sum())
+    return Cells(campaign, successes, failures, overall, WEAK / min(overall, 1 - overall))
 
 
 class Size(NamedTuple):
-    """The logarithm of a + b with the ends of its interval (None: there is none), and how many campaigns told it.
+    """The logarithm of a + b with the ends of its interval (None: there is none), infinite where arms do not differ.
 
-    It is infinite where arms of a campaign do not differ beyond chance.
+    And what it was found with: the worth of the centres' prior, and how many campaigns told it.
     """
 
     value: float
     low: float | None
     high: float | None
+    worth: float
     campaigns: int
 
 
 def size_of(cells: Cells, confidence: float) -> Size:
-    """The size of the highest likelihood, and its likelihood interval."""
+    """The size of the highest likelihood, and its likelihood interval; the centres' prior is fitted, too."""
     told = subset(cells)
-
-    def likelihood(size: float) -> float:
-        return evidence(told, size)[0]
-
-    best = peak(likelihood, math.log(30.0), 1.0, LEAST, MOST, 1e-3)
-    top = likelihood(best)
+    best = best_size(told, math.log(30.0))
+    if told.campaigns >= FEW:
+        for _ in range(2):
+            told = told._replace(worth=best_worth(told, best))
+            best = best_size(told, best)
+    top = evidence(told, best)[0]
     degrees = len(told.campaign) - told.campaigns
     reach = spread_reach(confidence, degrees, degrees)
-    low, high = ends(likelihood, best, top, (0.3, 0.3), (LEAST, MOST), reach)
-    alike = 2 * (top - likelihood(MOST)) <= NO_SPREAD
-    return Size(math.inf if alike else best, low, None if alike else high, told.campaigns)
+    low, high = ends(lambda size: evidence(told, size)[0], best, top, (0.3, 0.3), (LEAST, MOST), reach)
+    alike = 2 * (top - evidence(told, MOST)[0]) <= NO_SPREAD
+    return Size(math.inf if alike else best, low, None if alike else high, told.worth, told.campaigns)
+
+
+def best_size(cells: Cells, start: float) -> float:
+    """The likeliest logarithm of a + b of arms around their centre."""
+    return peak(lambda size: evidence(cells, size)[0], start, 0.5, LEAST, MOST, 1e-3)
+
+
+def best_worth(cells: Cells, size: float) -> float:
+    """The likeliest a + b of centres around the mean of all."""
+
+    def likelihood(log: float) -> float:
+        return evidence(cells._replace(worth=math.exp(log)), size)[0]
+
+    # A twentieth of a success is nothing; less of it would only stretch the line of centres.
+    least = 0.1 * WEAK / min(cells.overall, 1 - cells.overall)
+    return math.exp(peak(likelihood, math.log(cells.worth), 0.5, math.log(least), math.log(ALIKE), 1e-2))
 
 
 def subset(cells: Cells) -> Cells:
@@ -88,13 +121,15 @@ def subset(cells: Cells) -> Cells:
 
 
 def evidence(cells: Cells, size: float) -> tuple[float, Floats]:
-    """The log likelihood of a size, less what does not depend on it, and the mean of each centre given the cells."""
+    """The log likelihood of a size and worth, less what depends on neither, and the mean of each centre given the cells."""
     bounds = np.searchsorted(cells.campaign, np.arange(cells.campaigns + 1))
     pieces = np.unique([0, *np.flatnonzero(np.diff(bounds * NODES // PIECE)), cells.campaigns])
     total, centres = 0.0, []
     for first, last in pairwise(pieces):
         mine = slice(bounds[first], bounds[last])
-        part = Cells(cells.campaign[mine] - first, cells.successes[mine], cells.failures[mine], cells.overall)
+        part = Cells(
+            cells.campaign[mine] - first, cells.successes[mine], cells.failures[mine], cells.overall, cells.worth
+        )
         found, centre = _evidence(part, size)
         total += found
         centres.append(centre)
@@ -103,8 +138,7 @@ def evidence(cells: Cells, size: float) -> tuple[float, Floats]:
 
 def _evidence(cells: Cells, size: float) -> tuple[float, Floats]:
     amount = math.exp(size)
-    before = WORTH / min(cells.overall, 1 - cells.overall)
-    a, b = before * cells.overall, before * (1 - cells.overall)
+    a, b = cells.worth * cells.overall, cells.worth * (1 - cells.overall)
     logits, step = nodes(cells, amount, a, b)
     good, bad = 1 / (1 + np.exp(-logits)), 1 / (1 + np.exp(logits))
     heights = a * np.log(good) + b * np.log(bad)
@@ -116,7 +150,8 @@ def _evidence(cells: Cells, size: float) -> tuple[float, Floats]:
     weights = np.exp(heights - top[:, None])
     mass = weights.sum(axis=1)
     common = stirling_rise(np.array(amount), cells.successes + cells.failures)
-    total = float((top + np.log(mass * step)).sum() - common.sum())
+    prior = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    total = float((prior + top + np.log(mass * step)).sum() - common.sum())
     return total, np.asarray((weights * good).sum(axis=1) / mass)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from banditune.contracts import Floats, Integers
-from banditune.logs.centres import Cells, evidence, size_of
+from banditune.logs.centres import cells_of, evidence, size_of
 from banditune.logs.gaussian import Cells as NormalCells
 from banditune.logs.record import Logs
 from banditune.logs.search import NO_SPREAD, ends, peak, spread_reach
@@ -35,12 +35,11 @@ def beta_posteriors(campaign: Integers, successes: Floats, failures: Floats, con
 
     The spread is that of arms in a campaign that pays as all do on average.
     """
-    overall = float(successes.sum() / (successes + failures).sum())
-    cells = Cells(campaign, successes, failures, overall)
-    size = size_of(cells, confidence)
+    cells = cells_of(campaign, successes, failures)
+    size, overall = size_of(cells, confidence), cells.overall
     # Without spread beyond chance there is as much as the logs allow; without an upper end of that, any.
     used = size.value if math.isfinite(size.value) else (0.0 if size.low is None else size.low)
-    centre = evidence(cells, used)[1][campaign]
+    centre = evidence(cells._replace(worth=size.worth), used)[1][campaign]
     total = math.exp(used)
 
     def sd(log: float) -> float:
