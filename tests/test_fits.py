@@ -499,7 +499,7 @@ def centre_oracle(logs, size, worth):
             prior = stats.beta.logpdf(good, worth * overall, worth * (1 - overall)) + np.log(good * bad)
             return prior + stats.betabinom.logpmf(wins[:, None], pulls[:, None], size * good, size * bad).sum(axis=0)
 
-        grid = np.linspace(-60, 20, 40_001)
+        grid = np.linspace(-200, 20, 60_001)
         heights = height(grid)
         weights = np.exp(heights - heights.max())
         total += heights.max() + math.log(np.trapezoid(weights, grid))
@@ -515,9 +515,9 @@ def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs
     expected = [centre_oracle(logs, *place) for place in places]
     for place in range(1, 4):
         rise = expected[place][0] - expected[0][0]
-        assert found[place][0] - found[0][0] == pytest.approx(rise, abs=2e-3)
+        assert found[place][0] - found[0][0] == pytest.approx(rise, abs=1e-3)
     for (_, mean), (_, exact) in zip(found, expected, strict=True):
-        assert mean == pytest.approx(exact, rel=5e-3)
+        assert mean == pytest.approx(exact, rel=1e-3)
 
 
 def test_pieces_of_campaigns_add_up(monkeypatch):

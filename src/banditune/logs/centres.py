@@ -17,8 +17,11 @@ from banditune.contracts import Floats, Integers
 from banditune.logs.beta_binomial import LEAST, MOST, stirling_rise
 from banditune.logs.search import NO_SPREAD, ends, peak, spread_reach
 
-NODES = 48
+NODES = 36
 """Places on a campaign's line of centres: evenly spaced in the logit, where such integrals converge fastest."""
+
+WIDE = 7.0
+"""They lie within so many standard deviations."""
 
 PIECE = 1_000_000
 """So many numbers, nodes of cells, are worked on at once."""
@@ -106,7 +109,7 @@ def best_worth(cells: Cells, size: float) -> float:
     def likelihood(log: float) -> float:
         return evidence(cells._replace(worth=math.exp(log)), size)[0]
 
-    # A twentieth of a success is nothing; less of it would only stretch the line of centres.
+    # A twentieth of a success is nothing.
     least = 0.1 * WEAK / min(cells.overall, 1 - cells.overall)
     return math.exp(peak(likelihood, math.log(cells.worth), 0.5, math.log(least), math.log(ALIKE), 1e-2))
 
@@ -148,6 +151,10 @@ def _evidence(cells: Cells, size: float) -> tuple[float, Floats]:
         np.add.at(heights, mine, stirling_rise(amount * share[mine], counts[some][:, None]))
     top = heights.max(axis=1)
     weights = np.exp(heights - top[:, None])
+    for end, worth, counts in ((0, a, cells.successes), (-1, b, cells.failures)):
+        # Beyond the last node the curve falls exponentially, with one more rate for each arm that is not at the edge.
+        rate = worth + np.bincount(cells.campaign, counts > 0)
+        weights[:, end] *= 0.5 + 1 / (rate * step)
     mass = weights.sum(axis=1)
     common = stirling_rise(np.array(amount), cells.successes + cells.failures)
     prior = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
@@ -156,19 +163,16 @@ def _evidence(cells: Cells, size: float) -> tuple[float, Floats]:
 
 
 def nodes(cells: Cells, amount: float, a: float, b: float) -> tuple[Floats, Floats]:
-    """Logits (campaigns, nodes) that cover each centre's posterior, and their distance.
+    """Logits (campaigns, nodes) that cover each centre's posterior but for its tails, and their distance.
 
-    A pull tells the less about the centre the more pulls its arm had, but an arm tells as much as one pull. With w
-    successes' worth known, the tail falls as exp(-w x) beside the curve's middle.
+    A pull tells the less about the centre the more pulls its arm had, but an arm tells as much as one pull.
     """
-    pulls = cells.successes + cells.failures
-    weight = (amount + 1) / (amount + pulls)
+    weight = (amount + 1) / (amount + cells.successes + cells.failures)
     known_a, known_b = (
         worth + np.bincount(cells.campaign, np.maximum(weight * counts, counts > 0))
         for worth, counts in ((a, cells.successes), (b, cells.failures))
     )
-    middle = np.log(known_a / known_b)
-    wide = 7 * np.sqrt(1 / known_a + 1 / known_b)
-    low, high = middle - np.maximum(wide, 18 / known_a), middle + np.maximum(wide, 18 / known_b)
-    step = (high - low) / (NODES - 1)
+    half = WIDE * np.sqrt(1 / known_a + 1 / known_b)
+    step = 2 * half / (NODES - 1)
+    low = np.log(known_a / known_b) - half
     return low[:, None] + step[:, None] * np.arange(NODES), step
