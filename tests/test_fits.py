@@ -517,7 +517,7 @@ def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs
         rise = expected[place][0] - expected[0][0]
         assert found[place][0] - found[0][0] == pytest.approx(rise, abs=1e-3)
     for (_, mean), (_, exact) in zip(found, expected, strict=True):
-        assert mean == pytest.approx(exact, rel=1e-3)
+        assert mean == pytest.approx(exact, rel=5e-3)
 
 
 def test_pieces_of_campaigns_add_up(monkeypatch):
