@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from banditune.contracts import Floats, Integers
-from banditune.logs.centres import cells_of, evidence, size_of
+from banditune.logs.centres import Cells, cells_of, evidence, size_of
 from banditune.logs.gaussian import Cells as NormalCells
 from banditune.logs.record import Logs
 from banditune.logs.search import NO_SPREAD, ends, peak, spread_reach
-from banditune.results import Fitted
+from banditune.results import Fitted, student_quantile
 
 NAME = "sd within campaigns"
 
@@ -45,15 +45,28 @@ def beta_posteriors(campaign: Integers, successes: Floats, failures: Floats, con
     def sd(log: float) -> float:
         return math.sqrt(overall * (1 - overall) / (1 + math.exp(log)))
 
-    most = sd(-math.inf) if size.low is None else sd(size.low)
-    spread = Fitted(
-        NAME, 0.0 if size.value == math.inf else sd(size.value), 0.0 if size.high is None else sd(size.high), most
-    )
+    value = 0.0 if size.value == math.inf else sd(size.value)
+    low = 0.0 if size.high is None else sd(size.high)
+    high = sd(-math.inf if size.low is None else size.low)
+    # The mean at which it is told is not known exactly either.
+    extra = student_quantile(0.5 + confidence / 2, max(cells.campaigns - 1, 1)) * blur(cells)
+    if low > 0:
+        low = value * math.exp(-math.hypot(math.log(value / low), extra))
+        high = min(value * math.exp(math.hypot(math.log(high / value), extra)), 0.5)
+    spread = Fitted(NAME, value, low, high)
     notes = alike(confidence) if size.value == math.inf else ()
     if size.campaigns < cells.campaigns:
         notes = (*notes, f"the spread within campaigns is told by {size.campaigns:,} of them, chosen at random")
     before = total * np.stack([centre, 1 - centre], axis=1)
     return Posteriors(before, before + np.stack([successes, failures], axis=1), spread, notes)
+
+
+def blur(cells: Cells) -> float:
+    """The standard error that the mean of all campaigns brings to the logarithm of sqrt(mean (1 - mean))."""
+    pulls = np.bincount(cells.campaign, cells.successes + cells.failures)
+    away = np.bincount(cells.campaign, cells.successes) - pulls * cells.overall
+    error = math.sqrt(float((away**2).sum()) * len(pulls) / max(len(pulls) - 1, 1)) / float(pulls.sum())
+    return abs(1 - 2 * cells.overall) / (2 * cells.overall * (1 - cells.overall)) * error
 
 
 def alike(confidence: float) -> tuple[str, ...]:
