@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from banditune.contracts import BadRequest, Fault
 from banditune.engine.cluster.travel import card, check_versions, entrance, missing, packed, raised, recipe_of
-from banditune.engine.pieces import PATIENCE, Cluster, Lost, Piece, Played, Work
+from banditune.engine.pieces import PATIENCE, Cluster, Lost, Piece, Played, Work, end_with
 from banditune.engine.run import Job
 
 FRESH = 1.0
@@ -29,14 +29,17 @@ class Dask(Cluster):
         self.own = isinstance(where, str)
         self.client = _connected(where) if self.own else where
         self.counted, self.count = 0.0, 0
-        _check_pythons(self.client)
-        self._wait_for_workers()
+        try:
+            _check_pythons(self.client)
+            self._wait_for_workers()
+        except BaseException as error:
+            end_with(self.close, type(error))
+            raise
 
     def _wait_for_workers(self) -> None:
         end = time.monotonic() + PATIENCE
         while not self.workers:
             if time.monotonic() > end:
-                self.close()
                 raise BadRequest(
                     f"a Dask cluster must have workers, but none came to {self.client.scheduler.address} in "
                     f"{PATIENCE:.0f} s; start some with `dask worker {self.client.scheduler.address}`."

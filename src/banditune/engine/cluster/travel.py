@@ -196,7 +196,10 @@ def prepared(recipe: Recipe) -> Any:
 
     with _lock:
         if recipe.digest not in _ready:
-            job = pickle.loads(recipe.job)
+            try:
+                job = pickle.loads(recipe.job)
+            except Exception as error:
+                raise BadRequest(_not_there(recipe, error)) from error
             if code_of(job) != recipe.code:
                 raise BadRequest(
                     f"every worker must have the same code as this process, but {card().name} has another for "
@@ -207,6 +210,15 @@ def prepared(recipe: Recipe) -> Any:
         while len(_ready) > HELD:
             _ready.popitem(last=False)
         return _ready[recipe.digest]
+
+
+def _not_there(recipe: Recipe, error: Exception) -> str:
+    """Why a job cannot be unpacked here."""
+    lacks = f"module {error.name!r}" if isinstance(error, ModuleNotFoundError) else f"all of it ({error})"
+    return (
+        f"every worker must have the packages that {recipe.who} uses, but {card().name} does not have {lacks}; install the "
+        "same packages there, or keep the code in files of your own, which travel."
+    )
 
 
 def failed(error: Exception) -> Failed:
