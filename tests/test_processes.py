@@ -281,7 +281,9 @@ def test_a_killed_child_is_replaced(monkeypatch):
 
 def test_a_child_that_cannot_start_is_a_sentence(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(bt.Fault, match=r"must start, but the system refused it \(No such file or directory\); use fewer"):
+    with pytest.raises(
+        bt.Fault, match=r"must start, but the system refused it \(No such file or directory\); use fewer"
+    ):
         bt.simulate(bt.UCB1(), PROBLEM, cluster="processes", jobs=1, **SHORT)
 
 
