@@ -233,8 +233,8 @@ class Ledger:
         """What is written to a file that was taken away is lost, and SQLite does not mind."""
         if self._file() != self.file:
             raise BadRequest(
-                f"the ledger {str(self.path)!r} must stay where it is while a study writes to it, but it was removed, moved "
-                "or replaced; put it back if it was moved, and start the study again."
+                f"the ledger {str(self.path)!r} must stay where it is while a study writes to it, but it was removed, "
+                "moved or replaced; put it back if it was moved, and start the study again."
             )
 
     @contextmanager

@@ -15,6 +15,9 @@ from banditune.engine.run import Job
 FRESH = 1.0
 """Seconds for which a count of cores is good."""
 
+SHORT = 200
+"""Letters of an error of Ray's that are told."""
+
 
 class Ray(Cluster):
     """A Ray cluster, by its address (`ray://host:10001`); `ray` is the one this process is connected to, or is on, or a
@@ -97,9 +100,9 @@ class RayWork(Work):
         try:
             outcome = raised(self.ray.get(reference))
         except gone as error:
-            return Lost(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+            return Lost(f"{type(error).__name__}: {_short(error)}")
         except errors.RayError as error:
-            raise Fault(f"a Ray worker failed: {' '.join(str(error).split())}.") from error
+            raise Fault(f"a Ray worker failed: {_short(error)}.") from error
         if not isinstance(outcome, Played):
             check_versions(outcome)
         return outcome  # type: ignore[no-any-return]
@@ -119,6 +122,14 @@ def _caller() -> Any:
     return play
 
 
+def _short(error: Exception) -> str:
+    """What an error says, in a line; some of Ray's are tracebacks, whose last line says what happened."""
+    told = str(error).strip()
+    if '  File "' in told:
+        told = told.splitlines()[-1]
+    return " ".join(told.split())[:SHORT]
+
+
 def _connect(ray: Any, address: str) -> None:
     """Join a cluster; `ray` alone finds one on this machine or starts one."""
     quiet = {"log_to_driver": False, "logging_level": "error"}
@@ -130,8 +141,13 @@ def _connect(ray: Any, address: str) -> None:
             ray.init("auto", **quiet)
         except ConnectionError:
             ray.init(include_dashboard=False, **quiet)
+    except ConnectionAbortedError as error:
+        raise BadRequest(
+            f"Ray's client server must start a server for this process, but at {address} it failed ({_short(error)}); try "
+            "again, or start the head with GRPC_ENABLE_FORK_SUPPORT=0, without which that happens now and then."
+        ) from error
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise BadRequest(
-            f"a Ray cluster must answer at {address}, but none does ({' '.join(str(error).split())[:200]}); start one with "
+            f"a Ray cluster must answer at {address}, but none does ({_short(error)}); start one with "
             "`ray start --head --ray-client-server-port 10001`."
         ) from error
