@@ -33,6 +33,8 @@ WORKERS = 4
 LONG = {"horizon": 2000, "runs": 6000, "shortcut": False}
 """A study of some seconds, in a hundred pieces or more."""
 
+ENDLESS = LONG | {"runs": 1_000_000}
+
 
 @bt.scalar
 def choose_fatal(state, setting, step, params, stream):
@@ -304,15 +306,54 @@ def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch
     assert "Traceback" not in str(told.value)
 
 
+def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
+    from distributed import Client
+
+    processes = DaskProcesses(tmp_path)
+    processes.work(1)
+    try:
+        client = Client(processes.address.replace("dask://", "tcp://"), timeout=2, set_as_default=False)
+        usual = ENDLESS | {"progress": ender(processes.scheduler)}
+        with client, pytest.raises(bt.Fault, match=r"the Dask cluster must stay until .* with a ledger it goes on"):
+            bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], cluster=client, **usual)
+    finally:
+        processes.close()
+
+
+@pytest.mark.slow
+def test_a_ray_head_that_goes_away_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "1")
+    node = RayNode(tmp_path)
+    try:
+        until(lambda: answers(node.port))
+        with pytest.raises(
+            bt.Fault, match=r"the Ray cluster must stay until the work is done, but .* with a ledger it"
+        ):
+            bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], cluster=node.client, progress=ender(node.head), **ENDLESS)
+    finally:
+        node.close()
+
+
+def ender(process):
+    """A progress that ends a process once."""
+
+    def progress(done, total):
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+    return progress
+
+
 def test_a_dask_client_is_closed_when_a_worker_is_refused(dask_processes, monkeypatch):
     import distributed
 
-    made = []
+    address, made = dask_processes.full().address, []
     client = distributed.Client
     monkeypatch.setattr(distributed, "Client", lambda *told, **more: made.append(client(*told, **more)) or made[-1])
     monkeypatch.setattr("platform.python_version_tuple", lambda: ("2", "7", "18"))
     with pytest.raises(bt.BadRequest, match=r"has python \d\.\d+ \(here 2\.7\); install the same versions"):
-        bt.Dask(dask_processes.address)
+        bt.Dask(address)
     assert [each.status for each in made] == ["closed"]
 
 

@@ -13,7 +13,17 @@ from typing import Any
 from uuid import uuid4
 
 from banditune.contracts import BadRequest, Fault
-from banditune.engine.cluster.travel import card, check_versions, entrance, missing, packed, raised, recipe_of
+from banditune.engine.cluster.travel import (
+    card,
+    check_versions,
+    entrance,
+    gone,
+    missing,
+    packed,
+    raised,
+    recipe_of,
+    staying,
+)
 from banditune.engine.pieces import PATIENCE, Cluster, Lost, Piece, Played, Work, end_with
 from banditune.engine.run import Job
 
@@ -49,7 +59,8 @@ class Dask(Cluster):
     @property
     def workers(self) -> int:
         if time.monotonic() - self.counted > FRESH:
-            self.count = sum(self.client.nthreads().values())
+            with staying("Dask"):
+                self.count = sum(self.client.nthreads().values())
             self.counted = time.monotonic() if self.count else 0.0
         return self.count
 
@@ -71,7 +82,8 @@ class DaskWork(Work):
         recipe = recipe_of(job)
         kit = cloudpickle.dumps(partial(entrance(), card().versions, tuple(recipe)))
         # A task, not scattered data: the scheduler can make it again when the worker that holds it dies.
-        self.kit = self.client.submit(pickle.loads, kit, key=f"banditune-job-{recipe.digest[:20]}-{uuid4().hex}")
+        with staying("Dask"):
+            self.kit = self.client.submit(pickle.loads, kit, key=f"banditune-job-{recipe.digest[:20]}-{uuid4().hex}")
         self.name = f"banditune-{uuid4().hex}"
         self.sent = 0
         self.tickets: dict[Any, int] = {}
@@ -80,12 +92,10 @@ class DaskWork(Work):
 
     def submit(self, ticket: int, piece: Piece) -> None:
         self.sent += 1
-        try:
+        with staying("Dask"):
             future = self.client.submit(
                 operator.call, self.kit, packed(piece), key=f"{self.name}-{self.sent}", pure=False
             )
-        except Exception as error:
-            raise Fault(self._gone(f"{type(error).__name__}: {error}")) from error
         self.tickets[future] = ticket
         future.add_done_callback(self.ended.put)
 
@@ -102,10 +112,10 @@ class DaskWork(Work):
                 return self.ended.get(timeout=1.0)
             except Empty:
                 if self.client.status != "running":
-                    raise Fault(self._gone(f"the client is {self.client.status}")) from None
+                    raise gone("Dask", f"the client is {self.client.status}") from None
                 alone = None if self.cluster.workers else alone or time.monotonic()
                 if alone and time.monotonic() - alone > PATIENCE:
-                    raise Fault(self._gone("all workers are gone")) from None
+                    raise gone("Dask", "all workers are gone") from None
 
     def _others(self) -> list[Any]:
         """All other futures that have ended: one question to the scheduler fetches them all."""
@@ -116,7 +126,9 @@ class DaskWork(Work):
 
     def _take(self, futures: list[Any]) -> None:
         fine = [future for future in futures if future.status == "finished"]
-        for future, outcome in zip(fine, self.client.gather(fine), strict=True):
+        with staying("Dask"):
+            found = self.client.gather(fine)
+        for future, outcome in zip(fine, found, strict=True):
             if not isinstance(raised(outcome), Played):
                 check_versions(outcome)
             self.ready.append((self.tickets.pop(future), outcome))
@@ -135,12 +147,6 @@ class DaskWork(Work):
             # The scheduler has tried as often as it is allowed to.
             return Lost(f"the worker {error.last_worker.address} died", 1 + error.allowed_failures)
         raise Fault(f"a Dask worker failed: {type(error).__name__}: {error}.")
-
-    def _gone(self, why: str) -> str:
-        return (
-            f"the Dask cluster must stay until the work is done, but {why}; start it and the study again: with a ledger it "
-            "goes on where it was."
-        )
 
     def stop(self) -> None:
         futures = [*self.tickets, self.kit]

@@ -23,6 +23,9 @@ from banditune.engine.pieces import Piece, Played
 HELD = 4
 """Jobs that a worker keeps ready."""
 
+SHORT = 200
+"""Letters that are told of an error of a cluster's library."""
+
 
 class Recipe(NamedTuple):
     """A job as bytes, by their digest; `code` is the digest of all scalar code that the sender bound for it."""
@@ -233,6 +236,31 @@ def raised(outcome: Any) -> Any:
     if isinstance(outcome, Failed):
         raise (BadRequest if outcome.request else Fault)(outcome.told)
     return outcome
+
+
+def short(error: Exception) -> str:
+    """What an error says, in a line; some of Ray's are tracebacks, whose last line says what happened."""
+    told = str(error).strip()
+    if '  File "' in told:
+        told = told.splitlines()[-1]
+    return " ".join(told.split())[:SHORT]
+
+
+def gone(kind: str, why: object) -> Fault:
+    """A cluster went away."""
+    return Fault(
+        f"the {kind} cluster must stay until the work is done, but {why}; start it and the study again: with a ledger it "
+        "goes on where it was."
+    )
+
+
+@contextmanager
+def staying(kind: str) -> Iterator[None]:
+    """For questions to a cluster: whatever its library raises when nobody answers becomes a sentence."""
+    try:
+        yield
+    except Exception as error:
+        raise gone(kind, f"{type(error).__name__}: {short(error)}") from error
 
 
 def missing(extra: str, module: str) -> None:
