@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit
+.PHONY: demo test slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -30,6 +30,18 @@ cluster-slow: .venv/clustered
 audit: .venv/clustered
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
 	$(BIN)/pip-audit --skip-editable
+
+# The lowest versions that pyproject.toml allows, in an environment of their own, and tests of all that uses them.
+lowest: .lowest/installed
+	BANDITUNE_CACHE=$(CURDIR)/.lowest/cache .lowest/bin/python -m pytest tests/test_rooms.py tests/test_streams.py \
+	    tests/test_bind.py tests/test_guests.py tests/test_logs.py tests/test_live_state.py tests/test_report_ledger.py
+	BANDITUNE_CACHE=$(CURDIR)/.lowest/cache .lowest/bin/python -m pytest -m "cluster and not slow"
+
+.lowest/installed: pyproject.toml tests/lowest.txt
+	$(PYTHON) -m venv --clear .lowest
+	.lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/lowest.txt \
+	    --editable ".[cluster-test]"
+	@touch $@
 
 benchmark: .venv/tested
 	$(BIN)/python benchmarks/throughput.py
@@ -64,4 +76,4 @@ tuners: pools
 	@touch .venv/installed .venv/tested $@
 
 clean:
-	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .lowest demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -47,6 +48,17 @@ def banditune(tmp_path):
         )
 
     return run
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """A problem from a package that no other process has."""
+    import banditune as bt
+
+    module = ModuleType("elsewhere")
+    exec("def sample(size, rng):\n    return rng.random((size, 2))", module.__dict__)
+    monkeypatch.setitem(sys.modules, "elsewhere", module)
+    return bt.arm_problem("elsewhere", module.sample, bt.Bernoulli(arms=2).reward, arms=2)
 
 
 ROOT = Path(__file__).parent.parent

@@ -48,6 +48,18 @@ def test_a_policy_in_a_script_caches_and_an_edited_helper_misses(run_python, tmp
     assert run("step") == ["5.0", "1", "0"]
 
 
+def test_versions_of_numba_keep_kernels_apart(run_python, tmp_path):
+    def run(version=""):
+        other = f"import numba; numba.__version__ = {version!r}\n" if version else ""
+        done = run_python(other + SCRIPT.format(body="step"), BANDITUNE_CACHE=str(tmp_path / "cache"))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    assert run() == ["5.0", "0", "1"]
+    assert run("0.0.1") == ["5.0", "0", "1"]
+    assert run() == ["5.0", "1", "0"]
+
+
 @pytest.mark.parametrize("folder", ["/proc/nowhere", "/dev/null/cache"])
 def test_a_cache_folder_that_cannot_be_written_only_costs_time(run_python, folder):
     done = run_python(SCRIPT.format(body="step"), BANDITUNE_CACHE=folder)

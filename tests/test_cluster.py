@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -30,6 +33,8 @@ WORKERS = 4
 LONG = {"horizon": 2000, "runs": 6000, "shortcut": False}
 """A study of some seconds, in a hundred pieces or more."""
 
+ENDLESS = LONG | {"runs": 1_000_000}
+
 
 @bt.scalar
 def choose_fatal(state, setting, step, params, stream):
@@ -52,6 +57,8 @@ def until(condition, seconds=60):
 
 class DaskProcesses:
     """A scheduler and workers, each a process."""
+
+    kind = "dask"
 
     def __init__(self, folder: Path) -> None:
         self.log = (folder / "log").open("w")
@@ -107,16 +114,27 @@ def dask_processes(tmp_path_factory):
 
 
 class RayNode:
-    """A Ray cluster of one node, which others can join as clients."""
+    """A Ray cluster of one node, which others can join as clients; apart from all others on this machine."""
 
-    def __init__(self) -> None:
-        self.command = str(Path(sys.executable).parent / "ray")
-        start = [self.command, "start", "--head", "--port", "0", "--num-cpus", str(WORKERS), "--include-dashboard", "false",
-                 "--ray-client-server-port", "25001", "--disable-usage-stats"]  # fmt: skip
-        done = subprocess.run(start, capture_output=True, text=True, env=environment(), timeout=120)
-        assert done.returncode == 0, done.stdout + done.stderr
+    kind = "ray"
+
+    def __init__(self, folder: Path) -> None:
+        self.log = (folder / "log").open("w")
+        # A short name: sockets lie in it, and their paths have a limit.
+        self.home = tempfile.mkdtemp(prefix="ray")
+        port = free_port()
+        start = [Path(sys.executable).parent / "ray", "start", "--head", "--block", "--port", "0", "--num-cpus", WORKERS,
+                 "--include-dashboard", "false", "--ray-client-server-port", port, "--disable-usage-stats",
+                 "--temp-dir", self.home]  # fmt: skip
+        # Ray's client server forks while gRPC's threads run. With gRPC's fork handlers the new server often dies.
+        alive = environment(GRPC_ENABLE_FORK_SUPPORT="0")
+        self.head = subprocess.Popen([*map(str, start)], stdout=self.log, stderr=self.log, env=alive)
+        found = Path(self.home, "ray_current_cluster")
+        until(lambda: self.head.poll() is not None or (found.exists() and found.read_text()), 120)
+        assert self.head.poll() is None, (folder / "log").read_text()
         # Its client server takes long to let a driver in; one test goes through it.
-        self.address, self.client = "ray", "ray://127.0.0.1:25001"
+        self.address, self.client, self.port = "ray", f"ray://127.0.0.1:{port}", port
+        self.place = found.read_text().strip()
 
     def full(self):
         return self
@@ -137,13 +155,30 @@ class RayNode:
             process.send_signal(signal.SIGKILL)
 
     def close(self):
-        subprocess.run([self.command, "stop", "--force"], capture_output=True, timeout=60)
+        """End this node and no other: `ray stop` ends all that it finds."""
+        self.head.terminate()
+        self.head.wait(60)
+        self.log.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def free_port():
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return door.getsockname()[1]
+
+
+def answers(port):
+    with socket.socket() as door:
+        return door.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")
-def ray_node():
-    node = RayNode()
-    yield node
+def ray_node(tmp_path_factory):
+    node = RayNode(tmp_path_factory.mktemp("ray"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("RAY_ADDRESS", node.place)  # where `ray` is, for this process and its children
+        yield node
     node.close()
 
 
@@ -254,6 +289,74 @@ def test_a_piece_that_ends_its_workers_is_named(cluster):
         bt.simulate(bt.UCB1(), deadly, horizon=10, runs=3, cluster=cluster.address)
 
 
+def test_a_worker_without_a_package_of_the_users_is_a_sentence(cluster, elsewhere):
+    with pytest.raises(
+        bt.BadRequest, match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep"
+    ):
+        bt.simulate(bt.UCB1(), elsewhere, horizon=10, runs=3, cluster=cluster.address)
+
+
+def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch):
+    def enter(wanted, recipe, piece):
+        raise ZeroDivisionError("by chance")
+
+    monkeypatch.setattr(f"banditune.engine.cluster.{cluster.kind}.entrance", lambda: enter)
+    with pytest.raises(bt.Fault, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\.") as told:
+        bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster=cluster.address)
+    assert "Traceback" not in str(told.value)
+
+
+def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
+    from distributed import Client
+
+    processes = DaskProcesses(tmp_path)
+    processes.work(1)
+    try:
+        client = Client(processes.address.replace("dask://", "tcp://"), timeout=2, set_as_default=False)
+        usual = ENDLESS | {"progress": ender(processes.scheduler)}
+        with client, pytest.raises(bt.Fault, match=r"the Dask cluster must stay until .* with a ledger it goes on"):
+            bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], cluster=client, **usual)
+    finally:
+        processes.close()
+
+
+@pytest.mark.slow
+def test_a_ray_head_that_goes_away_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "1")
+    node = RayNode(tmp_path)
+    try:
+        until(lambda: answers(node.port))
+        with pytest.raises(
+            bt.Fault, match=r"the Ray cluster must stay until the work is done, but .* with a ledger it"
+        ):
+            bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], cluster=node.client, progress=ender(node.head), **ENDLESS)
+    finally:
+        node.close()
+
+
+def ender(process):
+    """A progress that ends a process once."""
+
+    def progress(done, total):
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+    return progress
+
+
+def test_a_dask_client_is_closed_when_a_worker_is_refused(dask_processes, monkeypatch):
+    import distributed
+
+    address, made = dask_processes.full().address, []
+    client = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda *told, **more: made.append(client(*told, **more)) or made[-1])
+    monkeypatch.setattr("platform.python_version_tuple", lambda: ("2", "7", "18"))
+    with pytest.raises(bt.BadRequest, match=r"has python \d\.\d+ \(here 2\.7\); install the same versions"):
+        bt.Dask(address)
+    assert [each.status for each in made] == ["closed"]
+
+
 def test_a_dask_worker_with_another_version_is_refused_with_a_sentence(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import banditune\nbanditune.__version__ = '9.9'\n")
     processes = DaskProcesses(tmp_path)
@@ -276,11 +379,11 @@ def test_a_dask_client_is_a_cluster_too(dask_processes):
         assert client.status == "running"
 
 
-@pytest.mark.slow  # Ray's client server needs up to a minute to start, and now and then gives up where little else can run
 def test_ray_itself_is_a_cluster_too(ray_node):
     alone = bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, jobs=1)
     import ray
 
+    until(lambda: answers(ray_node.port))
     ray.init(ray_node.client, log_to_driver=False)
     try:
         assert (bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, cluster=ray) == alone).all()

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -694,6 +695,85 @@ except bt.BadRequest as error:
     accounts.verified(book)
 
 
+TAKE = {
+    "removed": shutil.rmtree,
+    "moved": lambda folder: folder.rename(folder.with_name("new")),
+    "replaced": lambda folder: (folder / "other").replace(folder / "study.ledger"),
+}
+
+
+@pytest.mark.parametrize("take", TAKE.values(), ids=TAKE)
+def test_a_ledger_that_is_taken_away_ends_the_study(tmp_path, monkeypatch, take):
+    monkeypatch.setattr(player, "PAUSE", 0.0)
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "other").write_text("")
+    taken = []
+
+    def progress(done, total):
+        if not taken and done > total / 3:
+            taken.append(take(folder))
+
+    with pytest.raises(
+        bt.BadRequest, match="must stay where it is while a study writes to it, but it was removed, moved"
+    ):
+        bt.simulate(
+            bt.UCB1(), PROBLEM, 0.3, horizon=100, runs=5000, jobs=1, ledger=folder / "study.ledger", progress=progress
+        )
+    assert taken
+
+
+def test_a_program_may_go_to_another_folder_while_its_ledger_is_open(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Ledger("book") as ledger:
+        monkeypatch.chdir("/")
+        ledger.keep([])
+
+
+# On a disk of its own, which can be full and grow
+
+
+ON_A_SMALL_DISK = """
+import json, os, subprocess, sys
+import banditune as bt
+from banditune.study import accounts
+
+def study(ledger=None):
+    return bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), bt.Uniform(), horizon=50, budget=200_000, validate=20_000, jobs=1,
+                   floor=False, ledger=ledger).to_json()
+
+book = os.path.join(sys.argv[1], "book")
+try:
+    study(book)
+except bt.BadRequest as error:
+    told = str(error)
+room = os.statvfs(sys.argv[1])
+kept = accounts.verified(book)["regrets"]  # also while the disk is full
+subprocess.run(["mount", "-o", "remount,size=8m", sys.argv[1]], check=True)
+print(json.dumps({"told": told, "free": room.f_bavail * room.f_frsize, "kept": kept, "same": study(book) == study(),
+                  "all": accounts.verified(book)["regrets"]}))
+"""
+
+
+def test_a_disk_that_is_full_keeps_a_good_ledger_and_the_study_goes_on_when_there_is_room(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = f'unshare --mount sh -c \'mount -t tmpfs -o size=400k none {disk} && exec "$0" "$@"\''
+    if subprocess.run(f"{mount} true", shell=True, capture_output=True).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    script = tmp_path / "script.py"
+    script.write_text(ON_A_SMALL_DISK)
+    done = subprocess.run(
+        f"{mount} {sys.executable} {script} {disk}", shell=True, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert "cannot be written or read here: database or disk is full" in told["told"]
+    assert told["free"] < 65536
+    assert 0 < told["kept"] < told["all"]
+    assert told["same"]
+
+
 # Reading it
 
 
@@ -785,7 +865,10 @@ def test_the_command_line_keeps_shows_checks_and_exports(banditune, tmp_path, mo
         ledger("export", "my study.ledger", "-o", "all.txt")
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize(
+    ("sign", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
+)
+def test_ctrl_c_and_the_end_of_a_jobs_time_say_how_to_go_on(tmp_path, sign, code, word):
     book = tmp_path / "study.ledger"
     command = [sys.executable, "-m", "banditune", "tune", "--policy", "ucb1", "--problem", "bernoulli", "--horizon"]
     command += ["20000", "--budget", "3000", "--no-shortcut", "--jobs", "1", "--ledger", str(book)]
@@ -793,10 +876,10 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     end = time.monotonic() + 60
     while not stored(book) and time.monotonic() < end:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sign)
     _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert f"interrupted; what was played is in {book}, and the same command goes on from there." in errors
+    assert process.returncode == code
+    assert f"{word}; what was played is in {book}, and the same command goes on from there." in errors
     assert accounts.verified(book)["regrets"] > 0
 
 

@@ -21,6 +21,7 @@ from banditune.engine.pieces import Cluster, Lost, Played, Work
 from banditune.engine.prepared import Prepared
 from banditune.study import accounts
 from banditune.study.door import job_of
+from banditune.study.player import Player
 from conftest import ROOT
 from owned import OWN, OWN_PROBLEM
 
@@ -148,6 +149,13 @@ def test_a_worker_with_other_code_is_refused_with_a_sentence():
         travel.raised(answered)
 
 
+def test_a_worker_without_a_package_of_the_users_is_a_sentence(two, elsewhere):
+    with pytest.raises(
+        bt.BadRequest, match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep"
+    ):
+        bt.simulate(bt.UCB1(), elsewhere, horizon=10, runs=3, cluster=two)
+
+
 # The contract, on a cluster that loses things
 
 
@@ -212,6 +220,30 @@ def test_a_piece_that_was_lost_three_times_is_named(monkeypatch):
         bt.simulate(bt.UCB1(), PROBLEM, 0.2, cluster=Unreliable(3), **SHORT)
 
 
+class Torn(UnreliableWork):
+    """Cannot even be given up."""
+
+    def stop(self):
+        raise OSError("the connection is gone")
+
+
+class TornPlace(Unreliable):
+    def work(self, job):
+        return Torn(self, Prepared(job))
+
+    def close(self):
+        raise OSError("nobody answers")
+
+
+def test_what_went_wrong_first_is_told_whatever_giving_up_meets():
+    with pytest.raises(bt.Fault, match="the policy 'nan' chose nan"), TornPlace(0) as cluster:
+        bt.simulate(bt.arm_policy("nan", choose_nan), PROBLEM, cluster=cluster, **SHORT)
+    with pytest.raises(bt.Fault, match="the policy 'nan' chose nan"), Player(lambda: TornPlace(0)) as player:
+        player.play(job_of(bt.arm_policy("nan", choose_nan), PROBLEM, horizon=50), [[]], range(9))
+    with pytest.raises(OSError, match="the connection is gone"):  # an error of its own is not swallowed
+        bt.simulate(bt.UCB1(), PROBLEM, cluster=TornPlace(0), **SHORT)
+
+
 def test_pieces_become_longer_where_they_travel():
     job = job_of(bt.UCB1(), PROBLEM, horizon=1000)
     params = run.read_only([[1.0]])
@@ -245,6 +277,26 @@ def test_a_killed_child_is_replaced(monkeypatch):
         assert (bt.simulate(bt.UCB1(), PROBLEM, cluster=cluster, progress=progress, **work) == alone).all()
         assert len(killed) == 2
         assert not {child.process.pid for child in cluster.children} & set(killed)
+
+
+def test_a_child_that_cannot_start_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(
+        bt.Fault, match=r"must start, but the system refused it \(No such file or directory\); use fewer"
+    ):
+        bt.simulate(bt.UCB1(), PROBLEM, cluster="processes", jobs=1, **SHORT)
+
+
+def test_a_child_with_other_versions_is_refused_and_ended(monkeypatch):
+    begun = []
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *told, **more: begun.append(start(*told, **more)) or begun[-1])
+    ours = travel.card()
+    other = travel.Card(ours.name, ours.versions | {"numpy": "0.0"})
+    monkeypatch.setattr(travel, "card", lambda: other)
+    with pytest.raises(bt.BadRequest, match=r"has numpy [\d.]+ \(here 0.0\)"):
+        bt.simulate(bt.UCB1(), PROBLEM, cluster="processes", jobs=1, **SHORT)
+    assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
 
 def test_runs_that_end_their_process_are_named(two):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import tomllib
 
 import numpy as np
 import pytest
@@ -128,3 +129,31 @@ def test_every_parameter_has_bounds_around_theorys_value(name):
             assert found.low <= found.theory <= found.high
             assert found.at(0.0) == found.low
             assert found.at(1.0) == pytest.approx(found.high)
+
+
+def test_no_wall_clock_is_read():
+    """It can be set back while a study runs; `monotonic` and `perf_counter` cannot."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                assert "datetime" not in names, path
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "time":
+                assert node.attr in ("monotonic", "perf_counter", "process_time", "sleep"), path
+
+
+def test_the_lowest_versions_that_are_allowed_are_those_that_are_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *(each for some in project["optional-dependencies"].values() for each in some)]
+    bounds = dict(each.split(">=") for each in asked if not each.startswith("banditune["))
+    lines = (ROOT / "tests" / "lowest.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    for name, bound in bounds.items():
+        plain = name.partition("[")[0]
+        assert numbers(tested.get(plain, "0")) == numbers(bound), plain
+
+
+def numbers(version):
+    """A version as three numbers."""
+    found = [int(part) for part in version.split(".")]
+    return [*found, 0, 0][:3]

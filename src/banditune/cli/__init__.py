@@ -8,7 +8,7 @@ from importlib import import_module
 import typer
 
 from banditune.cli.app import app
-from banditune.cli.attend import INTERRUPTED, complain, leave
+from banditune.cli.attend import ENDED, INTERRUPTED, Ended, complain, leave, listen
 
 __all__ = ["app", "main"]
 
@@ -17,16 +17,22 @@ for _commands in ("study", "logs", "live", "exact", "look", "paper"):  # in the 
 
 
 def main() -> None:
-    """Run the command line: 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted."""
+    """Run the command line.
+
+    It ends with 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted, 143 SIGTERM.
+    """
     from banditune.contracts import BadRequest, Fault
 
     if len(sys.argv) == 1:
         sys.argv.append("--help")
+    listen()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except Ended:
+        leave(complain("ended by SIGTERM.", ENDED))
     except BrokenPipeError:
         leave(141)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,20 @@ from banditune.cli.speech import spoken, spoken_result
 from banditune.cli.typed import as_typed
 
 INTERRUPTED = 130
+ENDED = 143
+
+
+class Ended(BaseException):
+    """SIGTERM came, as from a cluster whose time for this job is over."""
+
+
+def listen() -> None:
+    """From now on SIGTERM ends a command as Ctrl-C does: with a sentence."""
+
+    def heard(*_: object) -> None:
+        raise Ended
+
+    signal.signal(signal.SIGTERM, heard)
 
 
 def deliver(
@@ -104,12 +119,13 @@ def attended(
         while worker.is_alive():
             worker.join(0.1)
             bar.refresh()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Ended) as sign:
         if ledger is None:
             raise
         bar.close()
         kept = f"what was played is in {ledger}, and the same command goes on from there"
-        leave(complain(f"interrupted; {kept}.", INTERRUPTED))
+        word, code = ("ended by SIGTERM", ENDED) if isinstance(sign, Ended) else ("interrupted", INTERRUPTED)
+        leave(complain(f"{word}; {kept}.", code))
     finally:
         bar.close()
     if "error" in outcome:

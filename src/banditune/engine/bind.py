@@ -103,7 +103,9 @@ def _compiled(function: Callable[..., Any], slots: Slots, outside: bool, target:
     config: Any = numba.config
     binder = _Binder(slots, lambda copy, original: target.helper(copy, original, outside))
     copy, _ = binder.bind(function, compile_it=False)
-    copy.__qualname__ += "_checked" * outside + target.mark
+    # Versions of Numba must not share a name: each writes the index first, and if the disk is full then, it leads to
+    # another's code.
+    copy.__qualname__ += "_checked" * outside + target.mark + "_numba_" + numba.__version__.replace(".", "_")
     folder = cache_folder()
     before = config.CACHE_DIR
     if folder is not None and not before:

@@ -7,6 +7,8 @@ job's seed. A *cluster* opens *work* on a job; work takes pieces and gives back 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple, Self
 
 from banditune.contracts import Floats
@@ -56,6 +58,12 @@ class Work(ABC):
     def stop(self) -> None:
         """Give up what is still in flight."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        end_with(self.stop, kind)
+
 
 class Cluster(ABC):
     """Somewhere to play: opened once, used for many jobs, closed."""
@@ -84,5 +92,11 @@ class Cluster(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        end_with(self.close, kind)
+
+
+def end_with(ending: Callable[[], None], kind: type[BaseException] | None) -> None:
+    """Leave a place; after an error that one is told, and not what leaving a broken place meets."""
+    with suppress(Exception) if kind else nullcontext():
+        ending()

@@ -265,8 +265,8 @@ def play_parts(
     left = pace.pieces(parts)
     flying: dict[int, Flight] = {}
     troubles: dict[int, tuple[Flight, Floats]] = {}
-    work = cluster.work(job)
-    try:
+    # After an error or Ctrl-C nobody wants the rest: work ends with its `with`.
+    with cluster.work(job) as work:
         while True:
             while not troubles and len(flying) < AHEAD * cluster.workers and (flight := next(left, None)):
                 flying[flight.ticket] = flight
@@ -291,9 +291,6 @@ def play_parts(
                 done(part, runs)
         if troubles:
             complain(job, *troubles[min(troubles)])
-    finally:
-        # After an error or Ctrl-C nobody wants the rest.
-        work.stop()
 
 
 class Flight(NamedTuple):

@@ -107,6 +107,8 @@ class Ledger:
         """Series by their keys, as far as this process wrote to them."""
         with self.sentences():
             self.connection = self._opened_to_read() if read_only else self._opened_to_write()
+        self.place = self.path.resolve()  # also after the program went to another folder
+        self.file = self._file()
 
     def close(self) -> None:
         """Close the file; SQLite then takes away the two files beside it."""
@@ -219,6 +221,22 @@ class Ledger:
             raise BadRequest(self._damaged("its tables are not those of a ledger"))
         return "ledger"
 
+    def _file(self) -> tuple[int, int] | None:
+        """Which file it is, whatever its name."""
+        try:
+            found = self.place.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _check_in_place(self) -> None:
+        """What is written to a file that was taken away is lost, and SQLite does not mind."""
+        if self._file() != self.file:
+            raise BadRequest(
+                f"the ledger {str(self.path)!r} must stay where it is while a study writes to it, but it was removed, "
+                "moved or replaced; put it back if it was moved, and start the study again."
+            )
+
     @contextmanager
     def sentences(self) -> Iterator[None]:
         """SQLite's complaints as sentences."""
@@ -262,6 +280,7 @@ class Ledger:
 
     def keep(self, blocks: Iterable[Block]) -> None:
         """Store blocks, all or none; one that is there already is left as it is."""
+        self._check_in_place()
         try:
             with self.sentences(), transaction(self.connection):
                 for whole in blocks:

@@ -77,8 +77,8 @@ class Player:
             self.open = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.open.close()
+    def __exit__(self, *error: Any) -> None:
+        self.open.__exit__(*error)
 
     def play(
         self, job: Job, params: Any, runs: range, *, first_row: int = 0, progress: Progress | None = None

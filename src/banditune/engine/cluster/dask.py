@@ -13,8 +13,18 @@ from typing import Any
 from uuid import uuid4
 
 from banditune.contracts import BadRequest, Fault
-from banditune.engine.cluster.travel import card, check_versions, entrance, missing, packed, raised, recipe_of
-from banditune.engine.pieces import PATIENCE, Cluster, Lost, Piece, Played, Work
+from banditune.engine.cluster.travel import (
+    card,
+    check_versions,
+    entrance,
+    gone,
+    missing,
+    packed,
+    raised,
+    recipe_of,
+    staying,
+)
+from banditune.engine.pieces import PATIENCE, Cluster, Lost, Piece, Played, Work, end_with
 from banditune.engine.run import Job
 
 FRESH = 1.0
@@ -29,14 +39,17 @@ class Dask(Cluster):
         self.own = isinstance(where, str)
         self.client = _connected(where) if self.own else where
         self.counted, self.count = 0.0, 0
-        _check_pythons(self.client)
-        self._wait_for_workers()
+        try:
+            _check_pythons(self.client)
+            self._wait_for_workers()
+        except BaseException as error:
+            end_with(self.close, type(error))
+            raise
 
     def _wait_for_workers(self) -> None:
         end = time.monotonic() + PATIENCE
         while not self.workers:
             if time.monotonic() > end:
-                self.close()
                 raise BadRequest(
                     f"a Dask cluster must have workers, but none came to {self.client.scheduler.address} in "
                     f"{PATIENCE:.0f} s; start some with `dask worker {self.client.scheduler.address}`."
@@ -46,7 +59,8 @@ class Dask(Cluster):
     @property
     def workers(self) -> int:
         if time.monotonic() - self.counted > FRESH:
-            self.count = sum(self.client.nthreads().values())
+            with staying("Dask"):
+                self.count = sum(self.client.nthreads().values())
             self.counted = time.monotonic() if self.count else 0.0
         return self.count
 
@@ -68,7 +82,8 @@ class DaskWork(Work):
         recipe = recipe_of(job)
         kit = cloudpickle.dumps(partial(entrance(), card().versions, tuple(recipe)))
         # A task, not scattered data: the scheduler can make it again when the worker that holds it dies.
-        self.kit = self.client.submit(pickle.loads, kit, key=f"banditune-job-{recipe.digest[:20]}-{uuid4().hex}")
+        with staying("Dask"):
+            self.kit = self.client.submit(pickle.loads, kit, key=f"banditune-job-{recipe.digest[:20]}-{uuid4().hex}")
         self.name = f"banditune-{uuid4().hex}"
         self.sent = 0
         self.tickets: dict[Any, int] = {}
@@ -77,12 +92,10 @@ class DaskWork(Work):
 
     def submit(self, ticket: int, piece: Piece) -> None:
         self.sent += 1
-        try:
+        with staying("Dask"):
             future = self.client.submit(
                 operator.call, self.kit, packed(piece), key=f"{self.name}-{self.sent}", pure=False
             )
-        except Exception as error:
-            raise Fault(self._gone(f"{type(error).__name__}: {error}")) from error
         self.tickets[future] = ticket
         future.add_done_callback(self.ended.put)
 
@@ -99,10 +112,10 @@ class DaskWork(Work):
                 return self.ended.get(timeout=1.0)
             except Empty:
                 if self.client.status != "running":
-                    raise Fault(self._gone(f"the client is {self.client.status}")) from None
+                    raise gone("Dask", f"the client is {self.client.status}") from None
                 alone = None if self.cluster.workers else alone or time.monotonic()
                 if alone and time.monotonic() - alone > PATIENCE:
-                    raise Fault(self._gone("all workers are gone")) from None
+                    raise gone("Dask", "all workers are gone") from None
 
     def _others(self) -> list[Any]:
         """All other futures that have ended: one question to the scheduler fetches them all."""
@@ -113,7 +126,9 @@ class DaskWork(Work):
 
     def _take(self, futures: list[Any]) -> None:
         fine = [future for future in futures if future.status == "finished"]
-        for future, outcome in zip(fine, self.client.gather(fine), strict=True):
+        with staying("Dask"):
+            found = self.client.gather(fine)
+        for future, outcome in zip(fine, found, strict=True):
             if not isinstance(raised(outcome), Played):
                 check_versions(outcome)
             self.ready.append((self.tickets.pop(future), outcome))
@@ -132,12 +147,6 @@ class DaskWork(Work):
             # The scheduler has tried as often as it is allowed to.
             return Lost(f"the worker {error.last_worker.address} died", 1 + error.allowed_failures)
         raise Fault(f"a Dask worker failed: {type(error).__name__}: {error}.")
-
-    def _gone(self, why: str) -> str:
-        return (
-            f"the Dask cluster must stay until the work is done, but {why}; start it and the study again: with a ledger it "
-            "goes on where it was."
-        )
 
     def stop(self) -> None:
         futures = [*self.tickets, self.kit]

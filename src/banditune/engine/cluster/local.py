@@ -130,9 +130,9 @@ class Processes(Pool):
             return Lost("the work was given up")
         child = getattr(self.own, "child", None)
         if child is None or not child.alive:
-            child = self.own.child = Child()
+            child = self.own.child = started()
             self.children.add(child)
-            if self.closed:
+            if self.closed or sign[0]:  # who ends children now did not see this one
                 child.end()
         try:
             return child.play(recipe, piece, self.time_limit)
@@ -179,20 +179,25 @@ class Child:
         # -P: what lies in the current folder is no module unless this process sees it as one.
         command = [sys.executable, "-P", "-m", "banditune.engine.cluster.worker", str(theirs.fileno())]
         path = os.pathsep.join(place for place in sys.path if place)
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            env=os.environ | {"PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C is for this process; children end when their pipe does
-        )
-        theirs.close()
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"PYTHONPATH": path},
+                start_new_session=True,  # Ctrl-C is for this process; children end when their pipe does
+            )
+        finally:
+            theirs.close()
         self.alive = True
         self.digest = ""
         try:
             check_versions(pickle.loads(self.pipe.recv_bytes()))
         except (EOFError, OSError):
             raise Fault(f"a child process must start, but it did not: {self.ending()}.") from None
+        except BaseException:
+            self.end()
+            raise
 
     def play(self, recipe: Recipe, piece: Piece, limit: float | None) -> Played:
         """Have a piece played; the job travels once."""
@@ -221,3 +226,14 @@ class Child:
         self.alive = False
         self.process.kill()
         self.process.wait()
+
+
+def started() -> Child:
+    """A new child, or a sentence."""
+    try:
+        return Child()
+    except OSError as error:
+        raise Fault(
+            f"a child process must start, but the system refused it ({error.strerror or error}); use fewer `jobs`, or see "
+            "whether memory, processes and open files suffice."
+        ) from error

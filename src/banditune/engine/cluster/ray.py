@@ -8,7 +8,18 @@ from functools import partial
 from typing import Any
 
 from banditune.contracts import BadRequest, Fault
-from banditune.engine.cluster.travel import card, check_versions, entrance, missing, packed, raised, recipe_of
+from banditune.engine.cluster.travel import (
+    card,
+    check_versions,
+    entrance,
+    gone,
+    missing,
+    packed,
+    raised,
+    recipe_of,
+    short,
+    staying,
+)
 from banditune.engine.pieces import PATIENCE, Cluster, Lost, Piece, Played, Work
 from banditune.engine.run import Job
 
@@ -41,7 +52,8 @@ class Ray(Cluster):
     @property
     def workers(self) -> int:
         if time.monotonic() - self.counted > FRESH:
-            self.count = int(self.ray.cluster_resources().get("CPU", 0))
+            with staying("Ray"):
+                self.count = int(self.ray.cluster_resources().get("CPU", 0))
             self.counted = time.monotonic()
         return max(1, self.count)
 
@@ -58,14 +70,17 @@ class RayWork(Work):
 
     def __init__(self, cluster: Ray, job: Job) -> None:
         self.cluster, self.ray = cluster, cluster.ray
-        self.kit = self.ray.put(partial(entrance(), card().versions, tuple(recipe_of(job))))
+        kit = partial(entrance(), card().versions, tuple(recipe_of(job)))
+        with staying("Ray"):
+            self.kit = self.ray.put(kit)
         # Ray's own retries would not be counted.
         self.task = self.ray.remote(num_cpus=1, max_retries=0)(_caller())
         self.tickets: dict[Any, int] = {}
         self.ready: deque[Any] = deque()
 
     def submit(self, ticket: int, piece: Piece) -> None:
-        self.tickets[self.task.remote(self.kit, packed(piece))] = ticket
+        with staying("Ray"):
+            self.tickets[self.task.remote(self.kit, packed(piece))] = ticket
 
     def result(self) -> tuple[int, Played | Lost]:
         if not self.ready:
@@ -78,31 +93,32 @@ class RayWork(Work):
         flying = list(self.tickets)
         alone = None
         while True:
-            ended: list[Any] = self.ray.wait(flying, num_returns=1, timeout=1.0)[0]
-            if ended:
-                found: list[Any] = self.ray.wait(flying, num_returns=len(flying), timeout=0)[0]
-                return found or ended
+            with staying("Ray"):
+                ended: list[Any] = self.ray.wait(flying, num_returns=1, timeout=1.0)[0]
+                if ended:
+                    found: list[Any] = self.ray.wait(flying, num_returns=len(flying), timeout=0)[0]
+                    return found or ended
             self.cluster.workers  # noqa: B018 - counts
             alone = None if self.cluster.count else alone or time.monotonic()
             if alone and time.monotonic() - alone > PATIENCE:
-                raise Fault(
-                    f"a Ray cluster must have cores, but it has had none for {PATIENCE:.0f} s; start a node and the study "
-                    "again: with a ledger it goes on where it was."
-                )
+                raise gone("Ray", f"it has had no cores for {PATIENCE:.0f} s")
 
     def _outcome(self, reference: Any) -> Played | Lost:
         errors = self.ray.exceptions
-        gone = (errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError, errors.OutOfMemoryError,
+        died = (errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError, errors.OutOfMemoryError,
                 errors.LocalRayletDiedError)  # fmt: skip
         try:
-            outcome = raised(self.ray.get(reference))
-        except gone as error:
-            return Lost(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+            found = self.ray.get(reference)
+        except died as error:
+            return Lost(f"{type(error).__name__}: {short(error)}")
         except errors.RayError as error:
-            raise Fault(f"a Ray worker failed: {' '.join(str(error).split())}.") from error
+            raise Fault(f"a Ray worker failed: {short(error)}.") from error
+        except Exception as error:
+            raise gone("Ray", f"{type(error).__name__}: {short(error)}") from error
+        outcome: Played | Lost = raised(found)
         if not isinstance(outcome, Played):
             check_versions(outcome)
-        return outcome  # type: ignore[no-any-return]
+        return outcome
 
     def stop(self) -> None:
         for reference in self.tickets:
@@ -130,8 +146,13 @@ def _connect(ray: Any, address: str) -> None:
             ray.init("auto", **quiet)
         except ConnectionError:
             ray.init(include_dashboard=False, **quiet)
+    except ConnectionAbortedError as error:
+        raise BadRequest(
+            f"Ray's client server must start a server for this process, but at {address} it failed ({short(error)}); try "
+            "again, or start the head with GRPC_ENABLE_FORK_SUPPORT=0, without which that happens now and then."
+        ) from error
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise BadRequest(
-            f"a Ray cluster must answer at {address}, but none does ({' '.join(str(error).split())[:200]}); start one with "
+            f"a Ray cluster must answer at {address}, but none does ({short(error)}); start one with "
             "`ray start --head --ray-client-server-port 10001`."
         ) from error

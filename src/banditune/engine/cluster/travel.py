@@ -23,6 +23,9 @@ from banditune.engine.pieces import Piece, Played
 HELD = 4
 """Jobs that a worker keeps ready."""
 
+SHORT = 200
+"""Letters that are told of an error of a cluster's library."""
+
 
 class Recipe(NamedTuple):
     """A job as bytes, by their digest; `code` is the digest of all scalar code that the sender bound for it."""
@@ -196,7 +199,10 @@ def prepared(recipe: Recipe) -> Any:
 
     with _lock:
         if recipe.digest not in _ready:
-            job = pickle.loads(recipe.job)
+            try:
+                job = pickle.loads(recipe.job)
+            except Exception as error:
+                raise BadRequest(_not_there(recipe, error)) from error
             if code_of(job) != recipe.code:
                 raise BadRequest(
                     f"every worker must have the same code as this process, but {card().name} has another for "
@@ -207,6 +213,15 @@ def prepared(recipe: Recipe) -> Any:
         while len(_ready) > HELD:
             _ready.popitem(last=False)
         return _ready[recipe.digest]
+
+
+def _not_there(recipe: Recipe, error: Exception) -> str:
+    """Why a job cannot be unpacked here."""
+    lacks = f"module {error.name!r}" if isinstance(error, ModuleNotFoundError) else f"all of it ({error})"
+    return (
+        f"every worker must have the packages that {recipe.who} uses, but {card().name} does not have {lacks}; install the "
+        "same packages there, or keep the code in files of your own, which travel."
+    )
 
 
 def failed(error: Exception) -> Failed:
@@ -221,6 +236,31 @@ def raised(outcome: Any) -> Any:
     if isinstance(outcome, Failed):
         raise (BadRequest if outcome.request else Fault)(outcome.told)
     return outcome
+
+
+def short(error: Exception) -> str:
+    """What an error says, in a line; some of Ray's are tracebacks, whose last line says what happened."""
+    told = str(error).strip()
+    if '  File "' in told:
+        told = told.splitlines()[-1]
+    return " ".join(told.split())[:SHORT]
+
+
+def gone(kind: str, why: object) -> Fault:
+    """A cluster went away."""
+    return Fault(
+        f"the {kind} cluster must stay until the work is done, but {why}; start it and the study again: with a ledger it "
+        "goes on where it was."
+    )
+
+
+@contextmanager
+def staying(kind: str) -> Iterator[None]:
+    """For questions to a cluster: whatever its library raises when nobody answers becomes a sentence."""
+    try:
+        yield
+    except Exception as error:
+        raise gone(kind, f"{type(error).__name__}: {short(error)}") from error
 
 
 def missing(extra: str, module: str) -> None:
