@@ -344,7 +344,7 @@ def test_a_tail_is_good_where_failures_are_dear_and_scatter_is_large():
 
     def limit(lost, dispersion, luck=0.0):
         limits = curves.good_up_to(
-            np.array([lost]), level, np.full((1, 1), dispersion), np.full((1, 1), luck), patience
+            np.array([lost]), np.asarray, level, np.full((1, 1), dispersion), np.full((1, 1), luck), patience
         )
         assert (limits == limits[0, 0]).all()
         return limits[0, 0]

@@ -11,6 +11,7 @@ All functions work on many searches at a time: the first axis of an array is the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -75,6 +76,10 @@ UNKNOWN = 1e6
 
 PASSES = 4
 """The split into good and bad runs and the curves depend on each other; so often each is renewed."""
+
+
+Spread = Callable[[Any], Floats]
+"""Takes numbers of runs to points, or of points to runs."""
 
 
 class Library(NamedTuple):
@@ -180,7 +185,7 @@ def bad_curves(g: Floats, reaches: Floats) -> tuple[Floats, Floats]:
 
 def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     """Weigh all curves by the runs so far: run t of a search was made at point `at[t]` and lost `regrets[t]`."""
-    by_point = _summed(at, len(library.points))
+    by_point, at_runs = _between(at, len(library.points))
     runs = by_point(np.ones_like(regrets))
     scale = scale_of(library, at, regrets)
     lost = regrets / scale
@@ -189,18 +194,17 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     dispersion = np.zeros((len(lost), 1))
     luck = luck_of(lost)
     for _ in range(PASSES):
-        at_level = np.take_along_axis(level, at, 1)
-        is_good = lost <= good_up_to(lost, at_level, dispersion, luck, patience)
+        is_good = lost <= at_runs(good_up_to(lost, at_runs, level, dispersion, luck, patience))
         count = by_point(is_good)
         mean = by_point(np.where(is_good, lost, 0)) / np.maximum(count, 1)
         # Their variance is taken proportional to their mean; a tenth of a run is taken for granted.
-        squares = (np.where(is_good, lost - at_level, 0) ** 2).sum(axis=1, keepdims=True)
+        squares = (np.where(is_good, lost - at_runs(level), 0) ** 2).sum(axis=1, keepdims=True)
         dispersion = (squares + 0.1) / ((count * level).sum(axis=1, keepdims=True) + 1)
         weight, height, spread = weigh_good(library, count, mean, level, dispersion)
         level = np.maximum((weight * height) @ library.good, LEAST)
     unit = (weight * height) @ library.good[:, -1:]
-    at_level = np.take_along_axis(level, at, 1)
-    is_good = lost <= good_up_to(lost, at_level, dispersion, luck, patience)
+    at_level = at_runs(level)
+    is_good = lost <= at_runs(good_up_to(lost, at_runs, level, dispersion, luck, patience))
     # A run is its ordinary part, for a failure the level, and its excess: split once, they add up to what was lost.
     some, count = np.maximum(runs, 1), by_point(is_good)
     ordinary = by_point(np.where(is_good, lost, at_level)) / some
@@ -227,36 +231,42 @@ def luck_of(lost: Floats) -> Floats:
     return np.asarray(np.sqrt((below**2).sum(axis=1, keepdims=True) / np.maximum(count, 1)), np.float64)
 
 
-def good_up_to(lost: Floats, level: Floats, dispersion: Floats, luck: Floats, patience: float) -> Floats:
-    """What each run may lose and still be good: a few times the level of good runs.
+def good_up_to(
+    lost: Floats, at_runs: Spread, level: Floats, dispersion: Floats, luck: Floats, patience: float
+) -> Floats:
+    """What a run may lose at every point and still be good: a few times the level of good runs.
 
     Where good runs scatter more than that, as on two arms that are nearly alike, the tail of good runs is no failure: it
     does not vanish as failures do, and a curve through both is right nowhere. So a run may also be a few standard
     deviations above the level while that is little against the size of failure in which most is lost.
     """
     usual = np.maximum(patience * level, level + LUCK * luck)
-    far = np.where(lost > usual, lost - level, 0)
+    far = np.where(lost > at_runs(usual), lost - at_runs(level), 0)
     cost = (far**2).sum(axis=1, keepdims=True) / np.maximum(far.sum(axis=1, keepdims=True), FAINT)
     scattered = level + SPREADS * patience * np.sqrt(dispersion * level)
     return np.asarray(np.maximum(usual, np.minimum(SMALL * cost, scattered)), np.float64)
 
 
-def own_variance(by_point: Any, runs: Floats, lost: Floats) -> Floats:
+def own_variance(by_point: Spread, runs: Floats, lost: Floats) -> Floats:
     """The variance of the runs at every point; 0 where there are fewer than two."""
     mean = by_point(lost) / np.maximum(runs, 1)
     return np.asarray(np.maximum(by_point(lost**2) - runs * mean**2, 0) / np.maximum(runs - 1, 1), np.float64)
 
 
-def _summed(at: Integers, points: int) -> Any:
-    """A function that adds up numbers of runs by the points where they were made."""
+def _between(at: Integers, points: int) -> tuple[Spread, Spread]:
+    """Two functions: one adds up numbers of runs by point, the other gives every run the number of its point."""
     searches = len(at)
-    flat = (at + points * np.arange(searches)[:, None]).ravel()
+    flat = at + points * np.arange(searches)[:, None]
+    each = flat.ravel()
 
     def by_point(numbers: Any) -> Floats:
-        sums = np.bincount(flat, numbers.ravel(), searches * points)
+        sums = np.bincount(each, numbers.ravel(), searches * points)
         return np.asarray(sums, np.float64).reshape(searches, points)
 
-    return by_point
+    def at_runs(numbers: Any) -> Floats:
+        return np.asarray(numbers.ravel()[flat], np.float64)
+
+    return by_point, at_runs
 
 
 def scale_of(library: Library, at: Integers, regrets: Floats) -> Floats:
