@@ -369,7 +369,7 @@ def test_the_command_line_refuses_a_gpu_that_is_not_there(banditune, no_gpu):
         assert done.returncode == 2
         assert done.stdout == ""
         assert done.stderr.count("\n") == 1
-        assert done.stderr.startswith('banditune: device="gpu" needs an NVIDIA GPU')
+        assert done.stderr.startswith("banditune: --device gpu needs an NVIDIA GPU")
 
 
 @pytest.mark.usefixtures("out_of_reach")
@@ -423,7 +423,7 @@ def test_the_doctor_looks_at_the_cpu_alone_if_told(banditune, no_gpu):
     assert set(found) == {"versions", "cores", "cache folder", "plays on the CPU"}
     done = banditune("doctor", "--device", "tpu", **no_gpu)
     assert done.returncode == 2
-    assert "`device` must be one of" in done.stderr
+    assert "--device must be one of" in done.stderr
 
 
 def test_the_doctor_misses_a_gpu_that_is_there_but_cannot_be_used(banditune, tmp_path):

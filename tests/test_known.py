@@ -190,7 +190,7 @@ def test_the_command_line_computes(banditune, command, words):
             "must draw no random numbers",
         ),
         (["bound", "--problem", "linear", "--arms", "3", "--horizon", "9"], "bernoulli or gaussian"),
-        (["gittins"], "either `left` or `discount`"),
+        (["gittins"], "either --left or --discount"),
     ],
 )
 def test_what_cannot_be_computed_is_a_sentence(banditune, command, words):

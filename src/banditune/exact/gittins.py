@@ -136,7 +136,7 @@ def gittins_index(
 def ending(left: Any, discount: Any) -> tuple[int, float]:
     """Pulls after which it ends, and the discount (1: there is none)."""
     if (left is None) == (discount is None):
-        raise BadRequest(f"either `left` or `discount` must be given, but got left={left!r}, discount={discount!r}.")
+        raise BadRequest(f"either `left` or `discount` must be given, but got {'neither' if left is None else 'both'}.")
     if discount is not None:
         rate = check_discount(discount)
         return far_end(rate), rate
