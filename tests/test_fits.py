@@ -628,6 +628,20 @@ def fits():
     return [*found, bt.fit(real), bt.fit(real, "campaigns"), bt.fit(linear_logs()), bt.fit(logistic_logs())]
 
 
+def test_arms_that_are_seldom_there_share_the_sd_of_all():
+    """Twelve campaigns, of which nine hold two arms of twenty: seldom arms once had an sd five times the true one."""
+    rng = np.random.default_rng(5)
+    widths = np.where(np.arange(12) < 9, 2, 20)
+    campaign, arm = np.repeat(np.arange(12), widths), np.concatenate([np.arange(width) for width in widths])
+    logit = -1 + rng.normal(0, 0.4, 12)[campaign] + rng.normal(0, 0.4, len(arm))
+    successes = rng.binomial(200, 1 / (1 + np.exp(-logit)))
+    found = bt.fit(bt.logs_of(campaign, arm, np.full(len(arm), 200), successes), "correlated")
+    sds = [estimate for estimate in found.estimates if estimate.name.startswith("sd")]
+    assert len({round(estimate.value, 6) for estimate in sds}) == 1
+    assert sds[0].low < 0.4 * math.sqrt(2) < sds[0].high
+    assert found["correlation"].low < 0.5 < found["correlation"].high
+
+
 def test_every_fit_goes_to_json_and_back_and_gives_its_problem(fits, tmp_path):
     for found in fits:
         assert bt.from_json(found.to_json()) == found

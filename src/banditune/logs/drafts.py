@@ -101,7 +101,7 @@ def linear(logs: Logs, wish: Wish) -> Draft:
     """Rewards x'theta with noise, theta of every campaign from a Gaussian."""
     features, scale = scaled_features(logs, "linear")
     inside_of(logs)
-    kind, notes = kind_of(logs, features.shape[1], "diagonal")
+    kind, notes = kind_of(len(logs.campaigns), features.shape[1], "diagonal")
     names = feature_names(logs)
     found = linear_fit(sums_of(logs, features), kind, names, wish.confidence)
     gauss = rescaled(found.gauss, scale)
@@ -116,7 +116,7 @@ def logistic(logs: Logs, wish: Wish) -> Draft:
     """Rewards 0 or 1 through the logistic function of x'theta, theta of every campaign from a Gaussian."""
     need_binary(logs, "logistic")
     features, scale = scaled_features(logs, "logistic")
-    kind, notes = kind_of(logs, features.shape[1], "diagonal")
+    kind, notes = kind_of(len(logs.campaigns), features.shape[1], "diagonal")
     gauss, share = logistic_fit(table_of(logs, features), kind)
     gauss = rescaled(gauss, scale)
     table, prior, more = features_of(logs, wish)
@@ -136,7 +136,10 @@ def correlated(logs: Logs, wish: Wish) -> Draft:
             "model='campaigns', or leave these arms out."
         )
     check_told(wish, arms, "the arms that come back")
-    kind, notes = kind_of(logs, arms, "alike")
+    # Two arms tell their correlation in the campaigns that hold both.
+    held = np.zeros((len(logs.campaigns), arms))
+    held[logs.campaign, logs.arm] = 1
+    kind, notes = kind_of(int(max((held.T @ held).min(), 3)), arms, "alike", uneven=bool((held == 0).any()))
     unit = np.eye(arms)
     seen = replace(logs, features=unit[logs.arm], feature_names=())
     gauss, share = logistic_fit(table_of(seen, unit[logs.arm]), kind)
@@ -348,21 +351,21 @@ def feature_names(logs: Logs) -> tuple[str, ...]:
     return logs.feature_names or tuple(str(place) for place in range(dims))
 
 
-def kind_of(logs: Logs, dims: int, simple: str) -> tuple[str, tuple[str, ...]]:
-    """The kind of covariance that so many campaigns can tell."""
-    count = len(logs.campaigns)
+def kind_of(count: int, dims: int, simple: str, uneven: bool = False) -> tuple[str, tuple[str, ...]]:
+    """The kind of covariance that so many campaigns can tell; more are needed where they do not hold the same arms."""
     if count < 3:
         raise BadRequest(
             f"there must be 3 campaigns or more to tell how they differ, but there are {count}; take logs of more, or cut "
             "long ones into several."
         )
-    if count >= dims + 2 and (simple == "diagonal" or dims <= MANY):
+    if count >= (3 * dims if uneven else dims + 2) and (simple == "diagonal" or dims <= MANY):
         return "full", ()
     words = {
         "diagonal": "coordinates of theta are taken as independent",
         "alike": "all arms get one sd and one correlation",
     }
-    return simple, (f"{count} campaigns are too few for a full covariance of {dims} numbers: {words[simple]}",)
+    those = " that hold the same arms" if uneven else ""
+    return simple, (f"{count} campaigns{those} are too few for a full covariance of {dims} numbers: {words[simple]}",)
 
 
 def features_of(logs: Logs, wish: Wish) -> tuple[Floats | None, object, tuple[str, ...]]:

@@ -162,7 +162,8 @@ def logistic_fit(table: Table, kind: str) -> tuple[Gauss, float]:
     weak = np.diag(np.maximum(scale, 1e-12) / 25)
     pooled = modes(whole, np.zeros(dims), weak, np.zeros((1, dims)))[0][0]
     sampler = Sampler(table, pooled)
-    start = np.diag(0.5 / np.maximum(scale, 1e-12) / (1 if kind == "alike" else dims))
+    # The climb moves within the shapes: where arms are alike it must start there, however seldom some were pulled.
+    start = np.eye(dims) * 0.5 / scale.mean() if kind == "alike" else np.diag(0.5 / np.maximum(scale, 1e-12) / dims)
     # The likelihood is known by draws: where directions tell little, it is not sure to a tenth.
     gauss = climb(sampler, pooled, start, shapes(dims, kind), precision=1e-4, slack=0.1)
     return gauss, sampler.share
