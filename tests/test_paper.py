@@ -7,7 +7,7 @@ import pytest
 import banditune as bt
 from conftest import close
 
-RUNS = 10_000
+RUNS = 4_000
 KNOWN = [
     (bt.UCB1(), bt.Bernoulli(arms=10), 10_000, 354.5, 0.4),
     (bt.Thompson(), bt.Bernoulli(arms=10), 10_000, 45.6, 0.3),

@@ -56,7 +56,7 @@ LAZY_SHAPES = [
 
 @pytest.mark.parametrize(("problem", "horizon"), LAZY_SHAPES)
 def test_lazy_thompson_has_the_law_of_the_plain_loop(problem, horizon):
-    runs = 6000
+    runs = 4000
     gammas = [0.05, 0.4, 1.0]
     at = [horizon // 4, horizon]
     lazy = bt.simulate(bt.Thompson(), problem, gammas, horizon=horizon, runs=runs, at=at)
