@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -60,11 +61,11 @@ class DaskProcesses:
 
     kind = "dask"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **more) -> None:
         self.log = (folder / "log").open("w")
         self.file = folder / "scheduler.json"
         self.scheduler = self.start(
-            "scheduler", "--port", "0", "--no-dashboard", "--no-jupyter", "--scheduler-file", self.file
+            "scheduler", "--port", "0", "--no-dashboard", "--no-jupyter", "--scheduler-file", self.file, **more
         )
         self.workers = []
         until(self.file.exists)
@@ -304,6 +305,50 @@ def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch
     with pytest.raises(bt.Fault, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\.") as told:
         bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster=cluster.address)
     assert "Traceback" not in str(told.value)
+
+
+def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_played_again(tmp_path, monkeypatch):
+    """The second worker that plays dies too, after which a scheduler that allows no failures gives up."""
+    import distributed
+
+    driver, book = os.getpid(), tmp_path / "players"
+    book.touch()
+
+    def sample(size, rng):
+        players = book.read_text().split()
+        if os.getpid() not in (driver, *map(int, players)):
+            book.write_text(" ".join([*players, str(os.getpid())]))
+            if len(players) == 1:
+                os._exit(3)
+        return rng.random((size, 2))
+
+    mortal = bt.arm_problem("mortal", sample, PROBLEM.reward, arms=2)
+    gather = distributed.Client.gather
+
+    def late(client, futures, **more):
+        players = book.read_text().split()
+        if len(players) == 1:
+            os.kill(int(players[0]), signal.SIGKILL)
+        return gather(client, futures, **more)
+
+    processes = DaskProcesses(tmp_path, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
+    processes.work(3)
+    monkeypatch.setattr(distributed.Client, "gather", late)
+    try:
+        found = bt.simulate(bt.UCB1(), mortal, horizon=20, runs=3, cluster=processes.address)
+    finally:
+        processes.close()
+    assert len(book.read_text().split()) == 3
+    assert found.tobytes() == bt.simulate(bt.UCB1(), mortal, horizon=20, runs=3, jobs=1).tobytes()
+
+
+@pytest.mark.parametrize(("place", "kind"), [("dask", "Dask"), ("ray", "Ray")])
+def test_a_piece_that_cannot_be_packed_is_no_matter_of_the_cluster(place, kind):
+    room = import_module(f"banditune.engine.cluster.{place}")
+    work = object.__new__(getattr(room, f"{kind}Work"))
+    work.sent = 0
+    with pytest.raises(AttributeError, match="params"):
+        work.submit(0, None)
 
 
 def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
