@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -120,10 +121,18 @@ class RayNode:
     kind = "ray"
 
     def __init__(self, folder: Path) -> None:
-        self.log = (folder / "log").open("w")
+        self.log = (folder / "log").open("a")
+        # A port that is free now may be taken when Ray binds it, some seconds later.
+        while not self.started(free_port()):
+            told = (folder / "log").read_text()
+            assert re.search("Failed to bind to address|[Aa]ddress already in use", told), told
+            self.log.truncate(0)
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def started(self, port: int) -> bool:
+        """Start the head; whether it stays."""
         # A short name: sockets lie in it, and their paths have a limit.
         self.home = tempfile.mkdtemp(prefix="ray")
-        port = free_port()
         start = [Path(sys.executable).parent / "ray", "start", "--head", "--block", "--port", "0", "--num-cpus", WORKERS,
                  "--include-dashboard", "false", "--ray-client-server-port", port, "--disable-usage-stats",
                  "--temp-dir", self.home]  # fmt: skip
@@ -132,10 +141,12 @@ class RayNode:
         self.head = subprocess.Popen([*map(str, start)], stdout=self.log, stderr=self.log, env=alive)
         found = Path(self.home, "ray_current_cluster")
         until(lambda: self.head.poll() is not None or (found.exists() and found.read_text()), 120)
-        assert self.head.poll() is None, (folder / "log").read_text()
+        if self.head.poll() is not None:
+            return False
         # Its client server takes long to let a driver in; one test goes through it.
         self.address, self.client, self.port = "ray", f"ray://127.0.0.1:{port}", port
         self.place = found.read_text().strip()
+        return True
 
     def full(self):
         return self

@@ -11,6 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 import banditune as bt
+from banditune.contracts import described
 from banditune.logs import centres, measures, predictive
 from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
 from banditune.logs.drafts import MODELS, Wish
@@ -606,6 +607,13 @@ def test_reaches_of_other_confidences_are_those_of_scipy(confidence):
     for degrees, count in ((2, 3), (5, 5), (150, 151)):
         expected = spread_cut(degrees, count, confidence)
         assert spread_reach(confidence, degrees, count) ** 2 == pytest.approx(expected, rel=1e-4)
+
+
+def test_campaigns_tell_what_their_rewards_use():
+    told = {kind: set(described(bt.Campaigns([[(1, 2), (3, 4)]], kind))) for kind in ("binary", "unit", "real")}
+    always = {"name", "posteriors", "rewards", "arms", "names"}
+    # Binary ones had a noise before there was any v, and ledgers know them so.
+    assert told == {"binary": always | {"noise"}, "unit": always | {"v"}, "real": always | {"noise"}}
 
 
 def test_campaigns_with_more_arms_give_some_of_them_in_their_order():

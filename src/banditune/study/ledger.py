@@ -404,7 +404,8 @@ def looking(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # SQLite has given up by itself where it could not read
+            connection.execute("ROLLBACK")
 
 
 @contextmanager
