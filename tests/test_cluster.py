@@ -140,13 +140,27 @@ class RayNode:
         alive = environment(GRPC_ENABLE_FORK_SUPPORT="0")
         self.head = subprocess.Popen([*map(str, start)], stdout=self.log, stderr=self.log, env=alive)
         found = Path(self.home, "ray_current_cluster")
-        until(lambda: self.head.poll() is not None or (found.exists() and found.read_text()), 120)
+        until(
+            lambda: self.head.poll() is not None or (found.exists() and found.read_text() and self.listens(port)), 120
+        )
         if self.head.poll() is not None:
             return False
         # Its client server takes long to let a driver in; one test goes through it.
         self.address, self.client, self.port = "ray", f"ray://127.0.0.1:{port}", port
         self.place = found.read_text().strip()
         return True
+
+    def listens(self, port: int) -> bool:
+        """Whether a process of this head has the port, and no other program."""
+        import psutil
+
+        try:
+            children = psutil.Process(self.head.pid).children(recursive=True)
+            doors = [door for child in children for door in child.net_connections()]
+        except psutil.NoSuchProcess:
+            return False
+        return any(door.laddr and door.laddr.port == port and door.status == psutil.CONN_LISTEN for door in doors
+                   if door.family in (socket.AF_INET, socket.AF_INET6))  # fmt: skip
 
     def full(self):
         return self

@@ -229,7 +229,7 @@ class Child:
         return f"process {self.process.pid} was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
 
     def end(self) -> None:
-        """End the process, whatever it is doing, and close the pipe; a thread that talks by it ends it again, after that."""
+        """End the process, whatever it is doing; a thread that talks by the pipe closes it, else it is closed here."""
         self.alive = False
         self.process.kill()
         self.process.wait()
