@@ -48,10 +48,13 @@ def scores(logs: Logs, gauss: Gauss) -> tuple[Means, Means]:
 
     # All campaigns have one prior, and thetas given the data are drawn only where a policy chose the arms.
     dims, after = features.shape[1], gauss.posterior
-    root = np.linalg.cholesky(gauss.covariance)
+    root: Floats = np.asarray(np.linalg.cholesky(gauss.covariance), np.float64)
     return (
         drawn(lambda found: gauss.mean, lambda found: np.broadcast_to(root, (len(found), dims, dims))),
-        drawn(lambda found: after.means[found], lambda found: np.linalg.cholesky(after.covariances[found])),
+        drawn(
+            lambda found: after.means[found],
+            lambda found: np.asarray(np.linalg.cholesky(after.covariances[found]), np.float64),
+        ),
     )
 
 
