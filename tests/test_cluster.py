@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -60,11 +62,11 @@ class DaskProcesses:
 
     kind = "dask"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **more) -> None:
         self.log = (folder / "log").open("w")
         self.file = folder / "scheduler.json"
         self.scheduler = self.start(
-            "scheduler", "--port", "0", "--no-dashboard", "--no-jupyter", "--scheduler-file", self.file
+            "scheduler", "--port", "0", "--no-dashboard", "--no-jupyter", "--scheduler-file", self.file, **more
         )
         self.workers = []
         until(self.file.exists)
@@ -119,10 +121,18 @@ class RayNode:
     kind = "ray"
 
     def __init__(self, folder: Path) -> None:
-        self.log = (folder / "log").open("w")
+        self.log = (folder / "log").open("a")
+        # A port that is free now may be taken when Ray binds it, some seconds later.
+        while not self.started(free_port()):
+            told = (folder / "log").read_text()
+            assert re.search("Failed to bind to address|[Aa]ddress already in use", told), told
+            self.log.truncate(0)
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def started(self, port: int) -> bool:
+        """Start the head; whether it stays."""
         # A short name: sockets lie in it, and their paths have a limit.
         self.home = tempfile.mkdtemp(prefix="ray")
-        port = free_port()
         start = [Path(sys.executable).parent / "ray", "start", "--head", "--block", "--port", "0", "--num-cpus", WORKERS,
                  "--include-dashboard", "false", "--ray-client-server-port", port, "--disable-usage-stats",
                  "--temp-dir", self.home]  # fmt: skip
@@ -130,11 +140,27 @@ class RayNode:
         alive = environment(GRPC_ENABLE_FORK_SUPPORT="0")
         self.head = subprocess.Popen([*map(str, start)], stdout=self.log, stderr=self.log, env=alive)
         found = Path(self.home, "ray_current_cluster")
-        until(lambda: self.head.poll() is not None or (found.exists() and found.read_text()), 120)
-        assert self.head.poll() is None, (folder / "log").read_text()
+        until(
+            lambda: self.head.poll() is not None or (found.exists() and found.read_text() and self.listens(port)), 120
+        )
+        if self.head.poll() is not None:
+            return False
         # Its client server takes long to let a driver in; one test goes through it.
         self.address, self.client, self.port = "ray", f"ray://127.0.0.1:{port}", port
         self.place = found.read_text().strip()
+        return True
+
+    def listens(self, port: int) -> bool:
+        """Whether a process of this head has the port, and no other program."""
+        import psutil
+
+        try:
+            children = psutil.Process(self.head.pid).children(recursive=True)
+            doors = [door for child in children for door in child.net_connections()]
+        except psutil.NoSuchProcess:
+            return False
+        return any(door.laddr and door.laddr.port == port and door.status == psutil.CONN_LISTEN for door in doors
+                   if door.family in (socket.AF_INET, socket.AF_INET6))  # fmt: skip
 
     def full(self):
         return self
@@ -304,6 +330,50 @@ def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch
     with pytest.raises(bt.Fault, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\.") as told:
         bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster=cluster.address)
     assert "Traceback" not in str(told.value)
+
+
+def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_played_again(tmp_path, monkeypatch):
+    """The second worker that plays dies too, after which a scheduler that allows no failures gives up."""
+    import distributed
+
+    driver, book = os.getpid(), tmp_path / "players"
+    book.touch()
+
+    def sample(size, rng):
+        players = book.read_text().split()
+        if os.getpid() not in (driver, *map(int, players)):
+            book.write_text(" ".join([*players, str(os.getpid())]))
+            if len(players) == 1:
+                os._exit(3)
+        return rng.random((size, 2))
+
+    mortal = bt.arm_problem("mortal", sample, PROBLEM.reward, arms=2)
+    gather = distributed.Client.gather
+
+    def late(client, futures, **more):
+        players = book.read_text().split()
+        if len(players) == 1:
+            os.kill(int(players[0]), signal.SIGKILL)
+        return gather(client, futures, **more)
+
+    processes = DaskProcesses(tmp_path, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
+    processes.work(3)
+    monkeypatch.setattr(distributed.Client, "gather", late)
+    try:
+        found = bt.simulate(bt.UCB1(), mortal, horizon=20, runs=3, cluster=processes.address)
+    finally:
+        processes.close()
+    assert len(book.read_text().split()) == 3
+    assert found.tobytes() == bt.simulate(bt.UCB1(), mortal, horizon=20, runs=3, jobs=1).tobytes()
+
+
+@pytest.mark.parametrize(("place", "kind"), [("dask", "Dask"), ("ray", "Ray")])
+def test_a_piece_that_cannot_be_packed_is_no_matter_of_the_cluster(place, kind):
+    room = import_module(f"banditune.engine.cluster.{place}")
+    work = object.__new__(getattr(room, f"{kind}Work"))
+    work.sent = 0
+    with pytest.raises(AttributeError, match="params"):
+        work.submit(0, None)
 
 
 def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):

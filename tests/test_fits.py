@@ -11,6 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 import banditune as bt
+from banditune.contracts import described
 from banditune.logs import centres, measures, predictive
 from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
 from banditune.logs.drafts import MODELS, Wish
@@ -27,17 +28,17 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import recovery
 
 
-def spread_cut(degrees, cells):
-    """The fall of twice the log likelihood at the ends of a 95% interval for the spread of normal cells, by SciPy."""
+def spread_cut(degrees, cells, confidence=0.95):
+    """The fall of twice the log likelihood at the ends of an interval for the spread of normal cells, by SciPy."""
 
-    def covered(cut):
+    def left_out(cut):
         def fall(square):
             return square - cells - cells * math.log(square / cells) - cut
 
         low, high = optimize.brentq(fall, 1e-100, cells), optimize.brentq(fall, cells, 100 * cells + 100)
-        return stats.chi2.cdf(high, degrees) - stats.chi2.cdf(low, degrees)
+        return stats.chi2.sf(high, degrees) + stats.chi2.cdf(low, degrees)
 
-    return optimize.brentq(lambda cut: covered(cut) - 0.95, 0.1, 50)
+    return optimize.brentq(lambda cut: left_out(cut) - (1 - confidence), 0.1, 100, xtol=1e-9)
 
 
 def mean_cut(cells):
@@ -520,6 +521,20 @@ def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs
         assert mean == pytest.approx(exact, rel=5e-3)
 
 
+def test_among_many_campaigns_of_one_arm_those_of_two_tell_the_spread(monkeypatch):
+    monkeypatch.setattr(centres, "TELLING", 200)
+    rng = np.random.default_rng(5)
+    campaign = np.concatenate([np.arange(300), [300, 300]])
+    arm = np.concatenate([np.zeros(301, int), [1]])
+    pulls = np.full(302, 50)
+    for good in (5, 25):
+        total = np.concatenate([rng.binomial(50, 0.2, 300), [5, good]])
+        found = bt.fit(bt.logs_of(campaign, arm, pulls, total), "campaigns", arms=2)
+        assert len(found.problem.posteriors) == 1
+        assert (found["sd within campaigns"].value > 0) == (good > 5)
+        assert any("told by 1 of them, chosen at random among those with two arms" in note for note in found.notes)
+
+
 def test_pieces_of_campaigns_add_up(monkeypatch):
     logs = binary_logs()
     mine = centres.cells_of(logs.campaign, logs.total, logs.pulls - logs.total)
@@ -528,7 +543,7 @@ def test_pieces_of_campaigns_add_up(monkeypatch):
     parts = centres.evidence(mine, 3.0)
     assert parts[0] == pytest.approx(whole[0])
     assert np.allclose(parts[1], whole[1])
-    monkeypatch.setattr(centres, "CELLS", 41)
+    monkeypatch.setattr(centres, "TELLING", 41)
     assert any("told by 10 of them" in note for note in bt.fit(logs, "campaigns").notes)
 
 
@@ -585,6 +600,20 @@ def test_reaches_for_few_cells_are_those_of_scipy():
         assert spread_reach(0.95, degrees, count) ** 2 == pytest.approx(spread_cut(degrees, count), rel=1e-4)
     for count in (2, 3, 4, 30):
         assert mean_reach(0.95, count) ** 2 == pytest.approx(mean_cut(count), rel=0.02)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9999, 0.999999])
+def test_reaches_of_other_confidences_are_those_of_scipy(confidence):
+    for degrees, count in ((2, 3), (5, 5), (150, 151)):
+        expected = spread_cut(degrees, count, confidence)
+        assert spread_reach(confidence, degrees, count) ** 2 == pytest.approx(expected, rel=1e-4)
+
+
+def test_campaigns_tell_what_their_rewards_use():
+    told = {kind: set(described(bt.Campaigns([[(1, 2), (3, 4)]], kind))) for kind in ("binary", "unit", "real")}
+    always = {"name", "posteriors", "rewards", "arms", "names"}
+    # Binary ones had a noise before there was any v, and ledgers know them so.
+    assert told == {"binary": always | {"noise"}, "unit": always | {"v"}, "real": always | {"noise"}}
 
 
 def test_campaigns_with_more_arms_give_some_of_them_in_their_order():
@@ -711,7 +740,7 @@ def test_checks_pass_on_logs_of_the_model_and_fail_on_others():
 
 
 def test_many_cells_are_checked_by_some_campaigns(monkeypatch):
-    monkeypatch.setattr(predictive, "CELLS", 41)
+    monkeypatch.setattr(predictive, "CHECKED", 41)
     assert "checks look at 10 of 20 campaigns, chosen at random" in bt.fit(binary_logs()).notes
 
 
@@ -741,7 +770,7 @@ def test_memory_of_checks_does_not_grow_with_the_widest_campaign():
 
 
 def test_of_a_campaign_with_too_many_arms_some_are_checked(monkeypatch):
-    monkeypatch.setattr(predictive, "CELLS", 30)
+    monkeypatch.setattr(predictive, "CHECKED", 30)
     rng = np.random.default_rng(0)
     logs = bt.logs_of(np.zeros(70, int), np.arange(70), np.full(70, 50), rng.binomial(50, rng.beta(2, 5, 70)))
     assert "checks look at 30 of the 70 arms of one campaign, chosen at random" in bt.fit(logs).notes

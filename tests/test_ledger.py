@@ -723,6 +723,30 @@ def test_a_ledger_that_is_taken_away_ends_the_study(tmp_path, monkeypatch, take)
     assert taken
 
 
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize("when", ["_connect", "_kind"])
+@pytest.mark.parametrize("again", [True, False])
+def test_a_ledger_that_is_taken_away_while_it_opens_is_refused(tmp_path, monkeypatch, old, when, again):
+    book, moved = tmp_path / "book", tmp_path / "moved"
+    if old:
+        Ledger(book).close()
+    step = getattr(Ledger, when)
+
+    def slow(ledger, *told):
+        found = step(ledger, *told)
+        if not moved.exists():
+            book.rename(moved)
+            if again and (old or when == "_kind"):
+                book.write_bytes(moved.read_bytes())
+        return found
+
+    monkeypatch.setattr(Ledger, when, slow)
+    # SQLite finds out by itself where it still has to write.
+    told = "must stay where it is while a study opens it, but it was removed, moved|disk I/O error"
+    with pytest.raises(bt.BadRequest, match=told):
+        Ledger(book)
+
+
 def test_a_program_may_go_to_another_folder_while_its_ledger_is_open(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with Ledger("book") as ledger:

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing.connection import Pipe
 
 import numpy as np
 import pytest
 
 import banditune as bt
 from banditune.engine import memory, run
-from banditune.engine.cluster import travel
+from banditune.engine.cluster import local, travel
 from banditune.engine.pieces import Cluster, Lost, Played, Work
 from banditune.engine.prepared import Prepared
 from banditune.study import accounts
@@ -285,6 +286,28 @@ def test_a_child_that_cannot_start_is_a_sentence(monkeypatch):
         bt.Fault, match=r"must start, but the system refused it \(No such file or directory\); use fewer"
     ):
         bt.simulate(bt.UCB1(), PROBLEM, cluster="processes", jobs=1, **SHORT)
+
+
+def test_the_pipe_of_a_child_that_cannot_start_is_closed(monkeypatch):
+    made = []
+    monkeypatch.setattr(local, "Pipe", lambda: made.extend(Pipe()) or made)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(bt.Fault, match="must start"):
+        local.started()
+    assert [end.closed for end in made] == [True, True]
+
+
+def test_pipes_of_idle_and_of_busy_children_are_closed_when_these_end():
+    with bt.Processes(1) as cluster:
+        bt.simulate(bt.UCB1(), PROBLEM, cluster=cluster, **SHORT)
+        (idle,) = cluster.children
+    assert idle.pipe.closed
+    busy = local.started()
+    with busy.using:
+        busy.end()
+        assert not busy.pipe.closed  # not under the hands of the thread that reads
+    busy.end()
+    assert busy.pipe.closed
 
 
 def test_a_child_with_other_versions_is_refused_and_ended(monkeypatch):

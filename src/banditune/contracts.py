@@ -247,8 +247,14 @@ def described(record: Any) -> dict[str, Any]:
         raise BadRequest(
             f"{type(record).__name__} must be a frozen dataclass, so that results can say what was played."
         )
-    options = {f.name: plain(getattr(record, f.name)) for f in fields(record) if f.metadata.get("told", True)}
+    options = {f.name: plain(getattr(record, f.name)) for f in fields(record) if _is_told(f, record)}
     return {"name": str(getattr(record, "name", "")), **options}
+
+
+def _is_told(option: Any, record: Any) -> bool:
+    """Whether an option belongs to the description: its `told` says so, or a function of the record."""
+    told = option.metadata.get("told", True)
+    return bool(told(record) if callable(told) else told)
 
 
 def label(record: Any) -> str:

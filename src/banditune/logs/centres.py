@@ -15,6 +15,7 @@ import numpy as np
 
 from banditune.contracts import Floats, Integers
 from banditune.logs.beta_binomial import LEAST, MOST, stirling_rise
+from banditune.logs.record import whole_campaigns
 from banditune.logs.search import NO_SPREAD, ends, peak, spread_reach
 
 NODES = 36
@@ -26,7 +27,7 @@ WIDE = 7.0
 PIECE = 1_000_000
 """So many numbers, nodes of cells, are worked on at once."""
 
-CELLS = 10_000
+TELLING = 10_000
 """Of more cells than that, so many of whole campaigns tell the size."""
 
 WEAK = 0.5
@@ -115,12 +116,12 @@ def best_worth(cells: Cells, size: float) -> float:
 
 
 def subset(cells: Cells) -> Cells:
-    """All cells, or those of campaigns chosen at random, always the same."""
-    if len(cells.campaign) <= CELLS:
+    """All cells, or those of campaigns chosen at random, always the same, among those that can tell how arms differ."""
+    if len(cells.campaign) <= TELLING:
         return cells
-    order = np.random.default_rng(20_211).permutation(cells.campaigns)
-    widths = np.bincount(cells.campaign)[order]
-    return cells.some(order[: max(int(np.searchsorted(np.cumsum(widths), CELLS)), 1)])
+    widths = np.bincount(cells.campaign)
+    several = np.flatnonzero(widths > 1)
+    return cells.some(several[whole_campaigns(widths[several], TELLING, np.random.default_rng(20_211))])
 
 
 def evidence(cells: Cells, size: float) -> tuple[float, Floats]:

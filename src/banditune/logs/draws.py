@@ -30,26 +30,32 @@ def scores(logs: Logs, gauss: Gauss) -> tuple[Means, Means]:
     assert logs.features is not None
     features = logs.features
 
-    def drawn(means: Floats, covariances: Floats) -> Means:
-        roots = np.linalg.cholesky(covariances)
-
+    def drawn(centres: Callable[[Integers], Floats], roots: Callable[[Integers], Floats]) -> Means:
         def scores(rng: np.random.Generator, size: int, cells: Integers) -> Floats:
             found, place = np.unique(logs.campaign[cells], return_inverse=True)
+            mean, root = centres(found), roots(found)
             made = np.empty((size, len(cells)))
             # Thetas of all cells at once would be as many times larger as they have parts.
             piece = max(size // features.shape[1], 1)
             for first in range(0, size, piece):
                 rows = min(piece, size - first)
                 normal = rng.standard_normal((rows, len(found), features.shape[1]))
-                theta = means[found] + np.einsum("cab,rcb->rca", roots[found], normal)
+                theta = mean + np.einsum("cab,rcb->rca", root, normal)
                 made[first : first + rows] = np.einsum("rcd,cd->rc", theta[:, place], features[cells])
             return made
 
         return scores
 
-    count = len(logs.campaigns)
-    prior = np.tile(gauss.mean, (count, 1)), np.tile(gauss.covariance, (count, 1, 1))
-    return drawn(*prior), drawn(gauss.posterior.means, gauss.posterior.covariances)
+    # All campaigns have one prior, and thetas given the data are drawn only where a policy chose the arms.
+    dims, after = features.shape[1], gauss.posterior
+    root: Floats = np.asarray(np.linalg.cholesky(gauss.covariance), np.float64)
+    return (
+        drawn(lambda found: gauss.mean, lambda found: np.broadcast_to(root, (len(found), dims, dims))),
+        drawn(
+            lambda found: after.means[found],
+            lambda found: np.asarray(np.linalg.cholesky(after.covariances[found]), np.float64),
+        ),
+    )
 
 
 def logistic_means(logs: Logs, gauss: Gauss) -> tuple[Means, Means]:

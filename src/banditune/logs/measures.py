@@ -31,7 +31,7 @@ def statistics_of(logs: Logs, cells: Integers, rewards: str) -> Iterator[tuple[s
             yield TOGETHER, together(campaign, arm, logs.same_arms)
     often = np.bincount(arm, minlength=len(logs.arms))
     if (often > 1).sum() > 1:
-        yield NAMES, ranks(arm, often)
+        yield NAMES, ranks(arm)
     if rewards == "binary":
         yield ZEROS, lambda means, squares: (means == 0).mean(axis=1)
     share = pulls / pulls.sum()
@@ -42,6 +42,14 @@ def statistics_of(logs: Logs, cells: Integers, rewards: str) -> Iterator[tuple[s
         yield NOISE, lambda means, squares: np.sqrt(squares[:, twice] / degrees).std(axis=1)
     if logs.features is not None and (widths > logs.features.shape[1]).any():
         yield MISFIT, misfit(logs.features[cells], campaign, pulls)
+
+
+def sums_by(group: Integers) -> tuple[Callable[[Floats], Floats], Integers, Integers]:
+    """A function that sums rows of cells by group, the size of each group, and the place of each cell's group."""
+    number, sizes = np.unique(group, return_inverse=True, return_counts=True)[1:]
+    order = np.argsort(number, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    return lambda values: np.add.reduceat(values[:, order], starts, axis=1), sizes, number
 
 
 def lead(campaign: Integers, widths: Integers) -> Statistic:
@@ -64,37 +72,29 @@ def lead(campaign: Integers, widths: Integers) -> Statistic:
 
 def together(campaign: Integers, arm: Integers, same_arms: bool) -> Statistic:
     """The correlation of two arms' means in a campaign; where arms come back, around each arm's own mean."""
-    widths = np.bincount(campaign)
+    by_campaign, widths, _ = sums_by(campaign)
+    by_arm, often, number = sums_by(arm)
     pairs = float((widths * (widths - 1)).sum())
-    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
-    order = np.argsort(arm, kind="stable")
-    often = np.bincount(arm)
-    often = often[often > 0]
-    ends = np.concatenate([[0], np.cumsum(often)[:-1]])
-    number = np.unique(arm, return_inverse=True)[1]
 
     def statistic(means: Floats, squares: Floats) -> Floats:
         if same_arms:
-            centre = (np.add.reduceat(means[:, order], ends, axis=1) / often)[:, number]
+            centre = (by_arm(means) / often)[:, number]
         else:
             centre = means.mean(axis=1, keepdims=True)
         away = means - centre
         total = (away**2).sum(axis=1)
-        products = (np.add.reduceat(away, starts, axis=1) ** 2).sum(axis=1) - total
+        products = (by_campaign(away) ** 2).sum(axis=1) - total
         return np.asarray((products / pairs) / np.maximum(total / means.shape[1], 1e-300))
 
     return statistic
 
 
-def ranks(arm: Integers, often: Integers) -> Statistic:
+def ranks(arm: Integers) -> Statistic:
     """The spread of arms' averages over campaigns, of arms that come back."""
-    order = np.argsort(arm, kind="stable")
-    present = often[often > 0]
-    starts = np.concatenate([[0], np.cumsum(present)[:-1]])
+    by_arm, often, _ = sums_by(arm)
 
     def statistic(means: Floats, squares: Floats) -> Floats:
-        averages = np.add.reduceat(means[:, order], starts, axis=1) / present
-        return np.asarray(averages[:, present > 1].std(axis=1))
+        return np.asarray((by_arm(means) / often)[:, often > 1].std(axis=1))
 
     return statistic
 

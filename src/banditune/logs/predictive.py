@@ -22,11 +22,11 @@ from banditune.logs.measures import (
     Statistic,
     statistics_of,
 )
-from banditune.logs.record import Logs
+from banditune.logs.record import Logs, whole_campaigns
 from banditune.results import Check, frozen
 
 REPLAYS = 999
-CELLS = 5000
+CHECKED = 5000
 """Of more cells than that, so many of whole campaigns are checked."""
 
 CHUNK = 2_000_000
@@ -217,16 +217,15 @@ def policy_note(left_out: set[str]) -> str:
 
 def chosen(logs: Logs, rng: np.random.Generator) -> tuple[Integers, list[str]]:
     """The cells to check: all, or those of some campaigns; of a campaign that has too many by itself, some arms."""
-    if len(logs.pulls) <= CELLS:
+    if len(logs.pulls) <= CHECKED:
         return np.arange(len(logs.pulls)), []
-    order = rng.permutation(len(logs.campaigns))
-    some = order[: max(int(np.searchsorted(np.cumsum(logs.widths[order]), CELLS)), 1)]
+    some = whole_campaigns(logs.widths, CHECKED, rng)
     note = f"checks look at {len(some):,} of {len(logs.campaigns):,} campaigns, chosen at random"
     cells = np.flatnonzero(np.isin(logs.campaign, some))
-    if len(cells) <= CELLS:
+    if len(cells) <= CHECKED:
         return cells, [note]
-    note = f"checks look at {CELLS:,} of the {len(cells):,} arms of one campaign, chosen at random"
-    return np.sort(rng.choice(cells, CELLS, replace=False)), [note]
+    note = f"checks look at {CHECKED:,} of the {len(cells):,} arms of one campaign, chosen at random"
+    return np.sort(rng.choice(cells, CHECKED, replace=False)), [note]
 
 
 def replay(rng: np.random.Generator, size: int, logs: Logs, draft: Draft, cells: Integers) -> tuple[Floats, Floats]:

@@ -85,6 +85,12 @@ class Logs:
         )
 
 
+def whole_campaigns(widths: Integers, most: int, rng: np.random.Generator) -> Integers:
+    """Campaigns chosen at random that have fewer than `most` cells together, given how many each has; one at least."""
+    order = rng.permutation(len(widths))
+    return order[: max(int(np.searchsorted(np.cumsum(widths[order]), most)), 1)]
+
+
 def logs_of(
     campaign: Sequence[Any],
     arm: Sequence[Any],

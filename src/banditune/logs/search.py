@@ -164,14 +164,14 @@ def spread_reach(confidence: float, degrees: int, cells: int) -> float:
     def fall(square: float) -> float:
         return square - cells - cells * math.log(square / cells)
 
-    def short(reach: float) -> float:
-        """How much of the confidence is not reached."""
+    def beyond(reach: float) -> float:
+        """By how much less is left out than allowed, in logarithms: what is left out may be a millionth."""
         low = crossing(lambda log: fall(cells * math.exp(log)) - reach**2, 0.0, 0.5, -300.0, 1e-9)
         high = crossing(lambda log: fall(cells * math.exp(log)) - reach**2, 0.0, 0.5, 20.0, 1e-9)
         below, above = (0.0 if end is None else _chi_square(cells * math.exp(end), degrees)[0] for end in (low, high))
-        return confidence - (above - below)
+        return math.log(1 - confidence) - math.log(max(1 - (above - below), 1e-300))
 
-    reach = crossing(lambda reach: -short(reach), 0.5, 0.5, 20.0, 1e-6)
+    reach = crossing(beyond, 0.5, 0.5, 20.0, 1e-6)
     return 20.0 if reach is None else reach
 
 

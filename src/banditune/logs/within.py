@@ -56,7 +56,10 @@ def beta_posteriors(campaign: Integers, successes: Floats, failures: Floats, con
     spread = Fitted(NAME, value, low, high)
     notes = alike(confidence) if size.value == math.inf else ()
     if size.campaigns < cells.campaigns:
-        notes = (*notes, f"the spread within campaigns is told by {size.campaigns:,} of them, chosen at random")
+        told = (
+            f"the spread within campaigns is told by {size.campaigns:,} of them, chosen at random among those with two "
+        )
+        notes = (*notes, told + "arms or more")
     before = total * np.stack([centre, 1 - centre], axis=1)
     return Posteriors(before, before + np.stack([successes, failures], axis=1), spread, notes)
 

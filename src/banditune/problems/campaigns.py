@@ -30,9 +30,10 @@ class Campaigns(Problem):
     posteriors: Any = field(repr=False)
     rewards: str = "binary"
     arms: Any = None
-    noise: float = 1.0
+    # Binary campaigns tell their noise, which nobody uses: regrets that ledgers hold of them stand under it.
+    noise: float = field(default=1.0, metadata={"told": lambda problem: problem.rewards != "unit"})
     names: Any = ()
-    v: float = 4.0
+    v: float = field(default=4.0, metadata={"told": lambda problem: problem.rewards == "unit"})
 
     name = "campaigns"
 

@@ -105,10 +105,10 @@ class Ledger:
         self.path = _path(path)
         self.numbers: dict[tuple[bytes, bytes, int], int] = {}
         """Series by their keys, as far as this process wrote to them."""
+        self.place = self.path.resolve()  # also after the program went to another folder
+        self.file: tuple[int, int] | None = None
         with self.sentences():
             self.connection = self._opened_to_read() if read_only else self._opened_to_write()
-        self.place = self.path.resolve()  # also after the program went to another folder
-        self.file = self._file()
 
     def close(self) -> None:
         """Close the file; SQLite then takes away the two files beside it."""
@@ -145,10 +145,12 @@ class Ledger:
 
     def _opened_to_write(self) -> sqlite3.Connection:
         check_writable(self.path)
+        self.file = self._file()
         if self.path.exists() and not self.path.stat().st_mode & 0o222:
             raise BadRequest(f"the ledger {str(self.path)!r} must be writable, but it is read-only; use a copy of it.")
         connection = self._connect("rwc")
         try:
+            self.file = self.file or self._file()  # SQLite has made it by now
             connection.execute(f"PRAGMA page_size = {PAGE}")
             if self._kind(connection) == "empty":
                 self._patiently(connection, "PRAGMA journal_mode = WAL")
@@ -160,6 +162,7 @@ class Ledger:
                         connection.execute(f"PRAGMA user_version = {FORMAT}")
             # In a WAL what a killed process wrote is there; only a power cut can lose the last moments.
             connection.execute("PRAGMA synchronous = NORMAL")
+            self._check_in_place("opens it")
         except BaseException:
             connection.close()
             raise
@@ -229,12 +232,12 @@ class Ledger:
             return None
         return found.st_dev, found.st_ino
 
-    def _check_in_place(self) -> None:
+    def _check_in_place(self, what: str) -> None:
         """What is written to a file that was taken away is lost, and SQLite does not mind."""
-        if self._file() != self.file:
+        if self.file is None or self._file() != self.file:
             raise BadRequest(
-                f"the ledger {str(self.path)!r} must stay where it is while a study writes to it, but it was removed, "
-                "moved or replaced; put it back if it was moved, and start the study again."
+                f"the ledger {str(self.path)!r} must stay where it is while a study {what}, but it was removed, moved or "
+                "replaced; put it back if it was moved, and start the study again."
             )
 
     @contextmanager
@@ -280,7 +283,7 @@ class Ledger:
 
     def keep(self, blocks: Iterable[Block]) -> None:
         """Store blocks, all or none; one that is there already is left as it is."""
-        self._check_in_place()
+        self._check_in_place("writes to it")
         try:
             with self.sentences(), transaction(self.connection):
                 for whole in blocks:
@@ -401,7 +404,8 @@ def looking(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # SQLite has given up by itself where it could not read
+            connection.execute("ROLLBACK")
 
 
 @contextmanager

@@ -92,10 +92,9 @@ class DaskWork(Work):
 
     def submit(self, ticket: int, piece: Piece) -> None:
         self.sent += 1
+        told = packed(piece)
         with staying("Dask"):
-            future = self.client.submit(
-                operator.call, self.kit, packed(piece), key=f"{self.name}-{self.sent}", pure=False
-            )
+            future = self.client.submit(operator.call, self.kit, told, key=f"{self.name}-{self.sent}", pure=False)
         self.tickets[future] = ticket
         future.add_done_callback(self.ended.put)
 
@@ -125,10 +124,14 @@ class DaskWork(Work):
         return found
 
     def _take(self, futures: list[Any]) -> None:
-        fine = [future for future in futures if future.status == "finished"]
+        fine = {place: future for place, future in enumerate(futures) if future.status == "finished"}
+        # Of one whose holder died since, and that cannot be played again, there is none: it is lost, the others are not.
         with staying("Dask"):
-            found = self.client.gather(fine)
-        for future, outcome in zip(fine, found, strict=True):
+            found = self.client.gather(fine, errors="skip")
+        for place, future in fine.items():
+            outcome = found.get(place)
+            if outcome is None:
+                continue
             if not isinstance(raised(outcome), Played):
                 check_versions(outcome)
             self.ready.append((self.tickets.pop(future), outcome))

@@ -147,6 +147,7 @@ class Processes(Pool):
             return Lost(child.ending())
         finally:
             if not child.alive:
+                child.end()
                 self.children.discard(child)
 
     def close(self) -> None:
@@ -175,6 +176,8 @@ class Child:
     """A process that plays pieces, and a pipe to it."""
 
     def __init__(self) -> None:
+        self.using = threading.Lock()
+        """Held while a thread talks to the process: nobody else may close the pipe then."""
         self.pipe, theirs = Pipe()
         # -P: what lies in the current folder is no module unless this process sees it as one.
         command = [sys.executable, "-P", "-m", "banditune.engine.cluster.worker", str(theirs.fileno())]
@@ -187,6 +190,9 @@ class Child:
                 env=os.environ | {"PYTHONPATH": path},
                 start_new_session=True,  # Ctrl-C is for this process; children end when their pipe does
             )
+        except BaseException:
+            self.pipe.close()
+            raise
         finally:
             theirs.close()
         self.alive = True
@@ -201,11 +207,12 @@ class Child:
 
     def play(self, recipe: Recipe, piece: Piece, limit: float | None) -> Played:
         """Have a piece played; the job travels once."""
-        if recipe.digest != self.digest:
-            self._ask(("job", recipe), None)
-            self.digest = recipe.digest
-        played: Played = self._ask(("piece", packed(piece)), limit)
-        return played
+        with self.using:
+            if recipe.digest != self.digest:
+                self._ask(("job", recipe), None)
+                self.digest = recipe.digest
+            played: Played = self._ask(("piece", packed(piece)), limit)
+            return played
 
     def _ask(self, message: Any, limit: float | None) -> Any:
         self.pipe.send_bytes(pickle.dumps(message, protocol=5))
@@ -222,10 +229,13 @@ class Child:
         return f"process {self.process.pid} was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process, whatever it is doing; a thread that talks by the pipe closes it, else it is closed here."""
         self.alive = False
         self.process.kill()
         self.process.wait()
+        if self.using.acquire(blocking=False):
+            self.pipe.close()
+            self.using.release()
 
 
 def started() -> Child:

@@ -79,8 +79,9 @@ class RayWork(Work):
         self.ready: deque[Any] = deque()
 
     def submit(self, ticket: int, piece: Piece) -> None:
+        told = packed(piece)
         with staying("Ray"):
-            self.tickets[self.task.remote(self.kit, packed(piece))] = ticket
+            self.tickets[self.task.remote(self.kit, told)] = ticket
 
     def result(self) -> tuple[int, Played | Lost]:
         if not self.ready:
