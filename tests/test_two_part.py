@@ -342,9 +342,9 @@ def test_a_tail_is_good_where_failures_are_dear_and_scatter_is_large():
     level = np.ones((1, 4))
     patience = 4.0
 
-    def limit(lost, dispersion, luck=0.0):
+    def limit(lost, dispersion, luck=0.0, share=1.0):
         limits = curves.good_up_to(
-            np.array([lost]), np.asarray, level, np.full((1, 1), dispersion), np.full((1, 1), luck), patience
+            np.array([lost]), np.asarray, level, *(np.full((1, 1), x) for x in (dispersion, luck, share)), patience
         )
         assert (limits == limits[0, 0]).all()
         return limits[0, 0]
@@ -356,6 +356,7 @@ def test_a_tail_is_good_where_failures_are_dear_and_scatter_is_large():
     assert limit([1.0, 1.0, 1.0, 21.0], 1.0) == patience
     assert limit([1.0, 1.0, 1.0, 1.0], 1.0) == patience
     assert limit([1.0, 1.0, 1.0, 1.0], 1.0, luck=5.0) == 1 + 5 * curves.LUCK
+    assert limit([1.0, 1.0, 1.0, 1.0], 1.0, share=0.25) == 4 * patience
 
 
 def test_regrets_below_zero_tell_what_luck_makes():
@@ -385,3 +386,16 @@ def test_the_answer_is_true_where_rewards_are_noisier_than_the_policy_takes_them
     truth = bt.simulate(bt.UCB1(), problem, widths, horizon=200, runs=20_000, seed=99).mean(axis=1)
     held = [tuning.belief.low <= mean <= tuning.belief.high for tuning, mean in zip(found, truth, strict=True)]
     assert sum(held) >= 7
+
+
+@pytest.mark.parametrize("equal", [0.5, 0.8])
+def test_runs_that_lose_nothing_are_no_measure_of_good_ones(equal):
+    """In A/B tests arms are often equal. All runs that lost anything were once failures; the largest width was the answer."""
+
+    def often_equal(at, rng):
+        return np.where(rng.random(at.shape) < equal, 0.0, played(at, rng))
+
+    found = searched(searches=8, budget=1000, play=often_equal).fit()
+    answers = LIBRARY.fine[mean_curve(LIBRARY, found).argmin(axis=1)]
+    lost = truth(answers) / truth(LIBRARY.fine).min() - 1
+    assert np.median(lost) < 0.15

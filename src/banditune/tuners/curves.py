@@ -192,9 +192,9 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     patience = max(3.0, 1 + 0.5 * math.log(lost.shape[1]))
     level = np.sqrt(library.points) * np.ones((len(lost), 1))  # generous
     dispersion = np.zeros((len(lost), 1))
-    luck = luck_of(lost)
+    luck, share = luck_of(lost), share_of(lost)
     for _ in range(PASSES):
-        is_good = lost <= at_runs(good_up_to(lost, at_runs, level, dispersion, luck, patience))
+        is_good = lost <= at_runs(good_up_to(lost, at_runs, level, dispersion, luck, share, patience))
         count = by_point(is_good)
         mean = by_point(np.where(is_good, lost, 0)) / np.maximum(count, 1)
         # Their variance is taken proportional to their mean; a tenth of a run is taken for granted.
@@ -204,7 +204,7 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
         level = np.maximum((weight * height) @ library.good, LEAST)
     unit = (weight * height) @ library.good[:, -1:]
     at_level = at_runs(level)
-    is_good = lost <= at_runs(good_up_to(lost, at_runs, level, dispersion, luck, patience))
+    is_good = lost <= at_runs(good_up_to(lost, at_runs, level, dispersion, luck, share, patience))
     # A run is its ordinary part, for a failure the level, and its excess: split once, they add up to what was lost.
     some, count = np.maximum(runs, 1), by_point(is_good)
     ordinary = by_point(np.where(is_good, lost, at_level)) / some
@@ -231,8 +231,13 @@ def luck_of(lost: Floats) -> Floats:
     return np.asarray(np.sqrt((below**2).sum(axis=1, keepdims=True) / np.maximum(count, 1)), np.float64)
 
 
+def share_of(lost: Floats) -> Floats:
+    """The share of runs that lose anything at all; where arms may be equal, many do not."""
+    return np.asarray(np.maximum((lost != 0).mean(axis=1, keepdims=True), 1 / lost.shape[1]), np.float64)
+
+
 def good_up_to(
-    lost: Floats, at_runs: Spread, level: Floats, dispersion: Floats, luck: Floats, patience: float
+    lost: Floats, at_runs: Spread, level: Floats, dispersion: Floats, luck: Floats, share: Floats, patience: float
 ) -> Floats:
     """What a run may lose at every point and still be good: a few times the level of good runs.
 
@@ -240,7 +245,8 @@ def good_up_to(
     does not vanish as failures do, and a curve through both is right nowhere. So a run may also be a few standard
     deviations above the level while that is little against the size of failure in which most is lost.
     """
-    usual = np.maximum(patience * level, level + LUCK * luck)
+    # Runs that lose nothing say nothing of what a good run may lose: the others' level counts.
+    usual = np.maximum(patience * level / share, level + LUCK * luck)
     far = np.where(lost > at_runs(usual), lost - at_runs(level), 0)
     cost = (far**2).sum(axis=1, keepdims=True) / np.maximum(far.sum(axis=1, keepdims=True), FAINT)
     scattered = level + SPREADS * patience * np.sqrt(dispersion * level)
@@ -270,13 +276,13 @@ def _between(at: Integers, points: int) -> tuple[Spread, Spread]:
 
 
 def scale_of(library: Library, at: Integers, regrets: Floats) -> Floats:
-    """About what good runs lose at the largest width: half of the runs at the largest one that was tried lose less."""
+    """About what good runs lose at the largest width: the median at the largest one tried, of runs that lose anything."""
     largest = at.max(axis=1, keepdims=True)
-    there = at == largest
+    there = (at == largest) & (regrets != 0)
     count = there.sum(axis=1, keepdims=True)
     ranked = np.sort(np.where(there, regrets, np.inf), axis=1)
     middle = np.take_along_axis(ranked, np.hstack([(count - 1) // 2, count // 2]), 1).mean(axis=1, keepdims=True)
-    usual = np.where(middle > 0, middle, np.abs(regrets).mean(axis=1, keepdims=True))
+    usual = np.where((count > 0) & (middle > 0), middle, np.abs(regrets).mean(axis=1, keepdims=True))
     scale: Floats = np.where(usual > 0, usual, 1) / np.sqrt(library.points[largest])
     return scale
 
