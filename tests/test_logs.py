@@ -210,6 +210,7 @@ def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(wr
         ("", {}, "must name the columns"),
         ("campaign,arm,reward\n", {}, "must hold a row"),
         ("a,b,c\n1,2,3\n", {}, "a column must hold the campaign"),
+        (f"{'w' * 200},{','.join(f'c{n}' for n in range(30))}", {}, r"none of w{40}\.\.\., c0, .*c18 and 11 more has"),
         ("campaign,arm,reward\n1,2,3\n", {"arm": "amr"}, "did you mean 'arm'"),
         ("campaign,campaign,reward\n1,2,3\n", {}, "two are called 'campaign'"),
         ("campaign,arm,n,successes\na,b,3,4\n", {}, "0 <= successes <= pulls, but are 4 and 3"),

@@ -177,8 +177,11 @@ class Bar:
 
 
 def complain(error: object, code: int = 0) -> int:
-    """One line on stderr, in the words of the command line."""
-    print(f"banditune: {spoken(' '.join(str(error).split()))}", file=sys.stderr)
+    """One line on stderr, in the words of the command line; of NAME:option=value as it was typed."""
+    from banditune.shelf import BadOption
+
+    line = " ".join(str(error).split())
+    print(f"banditune: {line if isinstance(error, BadOption) else spoken(line)}", file=sys.stderr)
     return code
 
 
