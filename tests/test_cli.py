@@ -508,3 +508,11 @@ def test_an_arm_with_features_is_added_from_the_shell(banditune, tmp_path, monke
     done = banditune("live", "add", "state.json", "c", "--features", "-1,0.5")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads((tmp_path / "state.json").read_text())["arms"][-1]["features"] == [-1.0, 0.5]
+
+
+def test_what_is_computed_for_a_policy_in_a_file_knows_its_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text("import banditune as bt\n\nmine = bt.UCB1()\n")
+    told = "exact regret --policy own.py:mine --problem bernoulli --horizon 5 --arms 2"
+    app([*told.split(), "-o", "out.json"], standalone_mode=False)
+    assert bt.load(tmp_path / "out.json").setup.command == f"banditune {told}"

@@ -165,6 +165,10 @@ def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, mon
         read_logs(path)
     logs = read_logs(path, skip_bad=True)
     assert logs.arms == ("tea",)
+    path.write_bytes("campaign,arm,reward\nspring,tea,x\nspring,café,0\n".encode("latin1"))
+    with pytest.raises(BadRequest, match=r"leave them out with skip_bad=True; or write the file in UTF-8"):
+        read_logs(path)
+    path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("latin1"))
     assert any("line 3: the arm is not UTF-8" in said for said in logs.told)
     path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("utf-8-sig"))
     assert set(read_logs(path).arms) == {"tea", "café"}

@@ -16,7 +16,7 @@ PHRASES = {"tuning.policy(mine)": "--policy FILE.py:NAME", "Live.load(path, poli
 """Calls that a command makes when it is told an option."""
 
 KEPT = ("noise", "prior")
-"""Options whose names are most often those of a policy's or a problem's own numbers, which no option of the command sets."""
+"""Options that share their names with numbers of policies and problems, which most sentences mean."""
 
 # Possessive, and calls only from the start of a word: sentences may hold words of any length, such as a file's header.
 PIECES = re.compile(
