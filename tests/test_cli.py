@@ -516,3 +516,14 @@ def test_what_is_computed_for_a_policy_in_a_file_knows_its_command(tmp_path, mon
     told = "exact regret --policy own.py:mine --problem bernoulli --horizon 5 --arms 2"
     app([*told.split(), "-o", "out.json"], standalone_mode=False)
     assert bt.load(tmp_path / "out.json").setup.command == f"banditune {told}"
+
+
+def test_notes_of_a_fit_are_no_warnings_in_silence_either(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{campaign},{arm},10,{arm + campaign}" for campaign in range(5) for arm in range(2 + campaign % 2)]
+    (tmp_path / "logs.csv").write_text("\n".join(["campaign,arm,pulls,successes", *rows]))
+    app(["fit", "logs.csv", "-q", "--save", "fit.json"], standalone_mode=False)
+    said = capsys.readouterr().err.splitlines()
+    notes = bt.load(tmp_path / "fit.json").notes
+    assert notes
+    assert sum(line.startswith("banditune: note: ") for line in said) == len(notes)
