@@ -16,9 +16,11 @@ import time
 
 import numpy as np
 import pytest
+import typer
 
 import banditune as bt
-from banditune.cli import app
+from banditune.cli import app, speech
+from banditune.cli.attend import complain
 from banditune.cli.speech import spoken, spoken_result
 from banditune.live.state import Arm, State
 from banditune.shelf import matrix_from
@@ -145,15 +147,15 @@ WRONG = [
     (["tune", "--policy", "ucb1", "--problem", "bernouli", "--horizon", "9"], "did you mean 'bernoulli'?"),
     ([*TUNE, "--tuner", "nots"], "did you mean 'notes'?"),
     (["tune", "--policy", "zzz", *SMALL[2:]], "must be one of ucb1, ucb1-step, ts,"),
-    (["tune", *SMALL[:-1], "2"], "`horizon >= arms` must hold"),
+    (["tune", *SMALL[:-1], "2"], "`--horizon >= arms` must hold"),
     (["tune", *SMALL[:-1], "0"], "whole number >= 1"),
     (["tune", *SMALL[:-1], "x"], "--horizon"),
-    ([*TUNE, "--budget", "7"], "`budget >= 10` must hold"),
+    ([*TUNE, "--budget", "7"], "`--budget >= 10` must hold"),
     ([*TUNE, "--budget", "-1"], "--budget must be"),
     ([*TUNE, "--validate", "0"], "--validate must be"),
     ([*TUNE, "--seed", "-1"], "--seed must be"),
     ([*TUNE, "--jobs", "0"], "--jobs must be"),
-    ([*TUNE, "--arms", "1"], "`arms >= 2`"),
+    ([*TUNE, "--arms", "1"], "`--arms >= 2`"),
     ([*TUNE, "--prior", "1,-2"], "must hold for the prior"),
     ([*TUNE, "--prior", "nan,1"], "must hold for the prior"),
     ([*TUNE, "--prior", "a,b"], "a pair (a, b)"),
@@ -201,7 +203,10 @@ def test_sentences_name_options_instead_of_arguments():
         "`max_time` must be > 0, but got max_time=-1.": "--max-time must be > 0, but got --max-time -1.",
         "try model='correlated' or per_arm=True.": "try --model correlated or --per-arm.",
         "leave it out with features=''; or shortcut=False": "leave it out with --features ''; or --no-shortcut",
-        "`budget >= 8` must hold for NoTeS(precision=0.1, budget=5)": None,
+        "`budget >= 8` must hold for NoTeS(precision=0.1, budget=5)": "`--budget >= 8` must hold for "
+        "NoTeS(precision=0.1, budget=5)",
+        "`0 < share < 1` must hold": None,
+        "`0 < noise < 1e100` and `noise > 0` must hold, but got noise=-1 and `prior`, prior=0": None,
         "ucb1:noise=5 on the command line, UCB1(noise=5) in Python": None,
         "of your own, `gain`, gain=3": None,
     }
@@ -210,8 +215,42 @@ def test_sentences_name_options_instead_of_arguments():
 
 
 def test_settings_of_a_result_stay_as_they_are():
-    text = "ucb1(noise=0.5) on b(arms=3), noise=5\nwarning: try noise=5\nended by `max_budget`"
-    assert spoken_result(text) == "ucb1(noise=0.5) on b(arms=3), noise=5\nwarning: try --noise 5\nended by --max-budget"
+    text = "ucb1(noise=0.5) on b(arms=3), runs=5\nwarning: try runs=5\nended by `max_budget`"
+    assert spoken_result(text) == "ucb1(noise=0.5) on b(arms=3), runs=5\nwarning: try --runs 5\nended by --max-budget"
+
+
+@pytest.mark.parametrize("piece", ["x", "x.", "x(", "x=", "`x", "`x >", "x='", "(", "x()", "x(x"])
+def test_sentences_of_any_length_are_spoken_at_once(piece):
+    long = piece * 200_000
+    start = time.process_time()
+    assert spoken(long) == long
+    assert time.process_time() - start < 10  # where each letter looks at all the others it is minutes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([*TUNE, "--policy", "ucb1:noise=-1"], "`0 < noise < 1e100` must hold for ucb1, but got noise=-1."),
+        ([*TUNE, "--policy", "ts:prior=0"], "`prior` must be "),
+        (
+            [*TUNE[:3], "--problem", "bernoulli:arms=1", *SMALL[-2:]],
+            "`arms >= 2` must hold, as a whole number, but got arms=1.",
+        ),
+        ([*TUNE, "--arms", "1"], "`--arms >= 2` must hold, as a whole number, but got --arms 1."),
+    ],
+)
+def test_options_within_a_policy_or_a_problem_are_named_as_they_are_typed(arguments, told, capsys):
+    with pytest.raises(bt.BadRequest) as error:
+        app(arguments, standalone_mode=False)
+    complain(error.value)
+    assert capsys.readouterr().err.startswith(f"banditune: {told}")
+
+
+def test_all_commands_name_an_option_alike():
+    flags = {}
+    for name, option in speech._options(typer.main.get_command(app)):
+        assert flags.setdefault(name, option) == option, name
+    assert flags == speech.options()
 
 
 def test_silence_hides_no_warnings(tmp_path, capsys):
@@ -469,3 +508,22 @@ def test_an_arm_with_features_is_added_from_the_shell(banditune, tmp_path, monke
     done = banditune("live", "add", "state.json", "c", "--features", "-1,0.5")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads((tmp_path / "state.json").read_text())["arms"][-1]["features"] == [-1.0, 0.5]
+
+
+def test_what_is_computed_for_a_policy_in_a_file_knows_its_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text("import banditune as bt\n\nmine = bt.UCB1()\n")
+    told = "exact regret --policy own.py:mine --problem bernoulli --horizon 5 --arms 2"
+    app([*told.split(), "-o", "out.json"], standalone_mode=False)
+    assert bt.load(tmp_path / "out.json").setup.command == f"banditune {told}"
+
+
+def test_notes_of_a_fit_are_no_warnings_in_silence_either(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{campaign},{arm},10,{arm + campaign}" for campaign in range(5) for arm in range(2 + campaign % 2)]
+    (tmp_path / "logs.csv").write_text("\n".join(["campaign,arm,pulls,successes", *rows]))
+    app(["fit", "logs.csv", "-q", "--save", "fit.json"], standalone_mode=False)
+    said = capsys.readouterr().err.splitlines()
+    notes = bt.load(tmp_path / "fit.json").notes
+    assert notes
+    assert sum(line.startswith("banditune: note: ") for line in said) == len(notes)

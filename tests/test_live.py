@@ -375,9 +375,23 @@ def test_rewards_that_it_was_not_tuned_for_raise_a_warning_once_and_are_learnt(p
 
 def test_warnings_that_are_errors_change_nothing():
     live = bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2, rewards="unit")
-    with pytest.raises(UserWarning):
-        live.update(0, 5)
+    for _ in range(2):
+        with pytest.raises(UserWarning):
+            live.update(0, 5)
+        with pytest.raises(UserWarning):
+            live.update_many([(0, 1), (1, 5)])
     assert live.step == 0
+
+
+def test_a_batch_that_is_refused_warns_of_nothing():
+    live = bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2, rewards="binary")
+    with pytest.raises(bt.BadRequest, match="a reward must be"):
+        live.update_many([(0, 5), (1, "much")])
+    assert live.step == 0
+    with pytest.warns(UserWarning, match="0 paid 5.*is made or loaded") as said:
+        live.update_many([(1, 0.5), (0, 5), (0, 6)])
+    assert [one.filename for one in said] == [__file__]
+    assert live.step == 3
 
 
 def test_any_reward_is_expected_where_any_was_tuned_for():

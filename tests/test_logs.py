@@ -165,6 +165,10 @@ def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, mon
         read_logs(path)
     logs = read_logs(path, skip_bad=True)
     assert logs.arms == ("tea",)
+    path.write_bytes("campaign,arm,reward\nspring,tea,x\nspring,café,0\n".encode("latin1"))
+    with pytest.raises(BadRequest, match=r"leave them out with skip_bad=True; or write the file in UTF-8"):
+        read_logs(path)
+    path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("latin1"))
     assert any("line 3: the arm is not UTF-8" in said for said in logs.told)
     path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("utf-8-sig"))
     assert set(read_logs(path).arms) == {"tea", "café"}
@@ -210,6 +214,7 @@ def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(wr
         ("", {}, "must name the columns"),
         ("campaign,arm,reward\n", {}, "must hold a row"),
         ("a,b,c\n1,2,3\n", {}, "a column must hold the campaign"),
+        (f"{'w' * 200},{','.join(f'c{n}' for n in range(30))}", {}, r"none of w{40}\.\.\., c0, .*c18 and 11 more has"),
         ("campaign,arm,reward\n1,2,3\n", {"arm": "amr"}, "did you mean 'arm'"),
         ("campaign,campaign,reward\n1,2,3\n", {}, "two are called 'campaign'"),
         ("campaign,arm,n,successes\na,b,3,4\n", {}, "0 <= successes <= pulls, but are 4 and 3"),

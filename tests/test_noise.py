@@ -27,7 +27,11 @@ def warned(policy, problem):
         (bt.LinGreedy(), bt.Linear(arms=3, dims=2, noise=3), "lin-greedy:noise=3"),
         (bt.UCB1(), bt.Campaigns([[(0, 1), (1, 1)]], "real", noise=2), "UCB1(noise=2)"),
         (bt.UCB1(), bt.RewardTable([[0.0, 8.0], [4.0, 12.0]]), "UCB1(noise=2)"),
-        (bt.ridge_policy("mine", bt.LinGreedy.choose), bt.Linear(arms=3, dims=2, noise=3), "Make it with noise=3."),
+        (
+            bt.ridge_policy("mine", bt.LinGreedy.choose),
+            bt.Linear(arms=3, dims=2, noise=3),
+            "Make it anew, as OwnRidgePolicy(..., noise=3)",
+        ),
     ],
 )
 def test_the_policy_and_what_to_type_are_named(policy, problem, way_out):

@@ -19,9 +19,21 @@ from banditune.checks import utf8
 from banditune.contracts import BadRequest, Floats, Parameter
 
 
+class BadOption(BadRequest):
+    """Of `name:option=value`: the names in its sentence are those of such options."""
+
+
 def pick(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind: type, options: Any = None) -> Any:
     """`name`, `name:option=value,option=value` or `file.py:name`."""
-    options = dict(options or {})
+    try:
+        return _picked(what, spec, shelf, kind, dict(options or {}))
+    except BadRequest as error:
+        if ":" not in spec:
+            raise
+        raise BadOption(str(error)) from error
+
+
+def _picked(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind: type, options: dict[str, Any]) -> Any:
     if ".py:" in spec or spec.endswith(".py"):
         return from_file(what, spec, kind, options)
     name, _, told = spec.partition(":")

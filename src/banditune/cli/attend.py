@@ -74,8 +74,9 @@ def deliver(
         typer.echo(("\n" if before or remarks else "") + spoken_result(text(result)))
     if quiet or json:
         # Whoever asks for silence, or hands the result to a program, still has to learn what may mislead.
+        notes = getattr(getattr(result, "fit", result), "notes", ())
         for line in (*remarks, *getattr(result, "warnings", ())):
-            complain(f"warning: {line}")
+            complain(f"{'note' if line in notes else 'warning'}: {line}")
     if plot is not None:
         result.plot(plot)
     return result
@@ -177,8 +178,11 @@ class Bar:
 
 
 def complain(error: object, code: int = 0) -> int:
-    """One line on stderr, in the words of the command line."""
-    print(f"banditune: {spoken(' '.join(str(error).split()))}", file=sys.stderr)
+    """One line on stderr, in the words of the command line; of NAME:option=value as it was typed."""
+    from banditune.shelf import BadOption
+
+    line = " ".join(str(error).split())
+    print(f"banditune: {line if isinstance(error, BadOption) else spoken(line)}", file=sys.stderr)
     return code
 
 

@@ -32,6 +32,7 @@ app.add_typer(exact, name="exact")
 
 @exact.command()
 def optimum(
+    context: typer.Context,
     problem: Problem,
     horizon: Horizon,
     arms: Arms = None,
@@ -45,11 +46,12 @@ def optimum(
     from banditune import study
 
     made = problem_named(problem, arms=arms, prior=prior, means=means, names=names)
-    deliver(lambda told: study.optimum(made, horizon=horizon), json=json, output=output)
+    deliver(lambda told: study.optimum(made, horizon=horizon), json=json, output=output, context=context)
 
 
 @exact.command()
 def regret(
+    context: typer.Context,
     policy: Policy,
     problem: Problem,
     horizon: Horizon,
@@ -69,11 +71,17 @@ def regret(
 
     played, made = both_named(policy, problem, arms=arms, prior=prior, means=means, names=names)
     wanted = None if values is None else parsed(values)
-    deliver(lambda told: study.exact_regret(played, made, wanted, horizon=horizon), json=json, output=output)
+    deliver(
+        lambda told: study.exact_regret(played, made, wanted, horizon=horizon),
+        json=json,
+        output=output,
+        context=context,
+    )
 
 
 @exact.command()
 def bound(
+    context: typer.Context,
     problem: Problem,
     horizon: Horizon,
     arms: Arms = None,
@@ -93,7 +101,7 @@ def bound(
     def work(told: Any) -> Any:
         return study.lower_bound(made, horizon=horizon, runs=runs, seed=seed, confidence=confidence)
 
-    deliver(work, json=json, output=output)
+    deliver(work, json=json, output=output, context=context)
 
 
 @exact.command()

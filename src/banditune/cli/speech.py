@@ -1,7 +1,8 @@
 """Sentences of the library, which name Python's arguments, in the words of the command line.
 
 The library says `max_time` and model='campaigns'; whoever typed a command reads --max-time and --model campaigns. What is
-written as a call, UCB1(noise=5), or as an option of a policy, ucb1:noise=5, is left as it is.
+written as a call, UCB1(noise=5), or as an option of a policy, ucb1:noise=5, is left as it is. Of a condition in backticks,
+`budget >= 8`, only a name at its start is turned.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from typing import Any
 PHRASES = {"tuning.policy(mine)": "--policy FILE.py:NAME", "Live.load(path, policy)": "--policy NAME"}
 """Calls that a command makes when it is told an option."""
 
+KEPT = ("noise", "prior")
+"""Options that share their names with numbers of policies and problems, which most sentences mean."""
+
+# Possessive, and calls only from the start of a word: sentences may hold words of any length, such as a file's header.
 PIECES = re.compile(
-    r"(?P<call>[\w.]+\((?:[^()]|\([^()]*\))*\))"
-    r"|`(?P<name>[a-z_]+)`"
-    r"|(?<![\w:.,(`])(?P<argument>[a-z_]+)=(?P<value>'[^']*'|\"[^\"]*\"|True|False|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w(])"
+    r"(?P<call>(?<![\w.])[\w.]++\((?:[^()]++|\([^()]*+\))*+\))"
+    r"|`(?P<name>[a-z_]++)(?P<condition> [<>=][^`]*+)?`"
+    r"|(?<![\w:.,(`])(?P<argument>[a-z_]++)=(?P<value>'[^']*'|\"[^\"]*\"|True|False|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w(])"
 )
 NAMES = re.compile(r"`(?P<name>[a-z_]+)`")
 QUOTES = "'\""
@@ -41,9 +46,11 @@ def _piece(found: re.Match[str]) -> str:
         return PHRASES.get(parts["call"], parts["call"])
     argument = parts["name"] or parts["argument"]
     option = options().get(argument)
-    if option is None:
+    if option is None or argument in KEPT:
         return found[0]
     flag, opposite = option
+    if parts.get("condition"):
+        return f"`{flag}{parts['condition']}`"
     if parts["name"] or parts["value"] == "True":
         return flag
     if parts["value"] == "False":

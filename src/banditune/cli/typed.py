@@ -21,13 +21,18 @@ def as_typed(result: Any, context: typer.Context) -> Any:
     told = {parameter.name: context.params[parameter.name] for parameter in parameters(context)}
     if not any(names_file(value) for name, value in told.items() if name not in ELSEWHERE):
         return result
-    words = ["banditune", str(context.info_name)]
+    words = ["banditune", *path_of(context)]
     words += [word for parameter in parameters(context) for word in words_of(parameter, told[parameter.name])]
     words += ["--curve"] if told.get("plot") and "curve" in context.params and not told.get("curve") else []
     command = shlex.join(words)
     if isinstance(result, Backtest):
         return replace(result, tuning=replace(result.tuning, setup=replace(result.setup, command=command)))
     return replace(result, setup=replace(result.setup, command=command))
+
+
+def path_of(context: Any) -> list[str]:
+    """The command's name, after that of its group."""
+    return [] if context.parent is None else [*path_of(context.parent), str(context.info_name)]
 
 
 def parameters(context: typer.Context) -> Iterator[Any]:

@@ -35,8 +35,8 @@ def deploy(
 
     `params` are numbers, or names with numbers; without them theory's. `features` has a row per arm. `pending` says how
     pulls count whose reward is not there yet: "ignore", or "mean" (see docs/live.md). `rewards` are those that the
-    parameters are for, "binary", "unit" for [0, 1], or "real": others raise a warning, once. Compiles the policy, or loads
-    it from the cache, before it returns.
+    parameters are for, "binary", "unit" for [0, 1], or "real"; after the first two, the first reward outside [0, 1] raises
+    a warning. Compiles the policy, or loads it from the cache, before it returns.
     """
     if not isinstance(policy, Policy):
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")

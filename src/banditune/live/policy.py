@@ -153,12 +153,15 @@ class Live:
         Rewards of retired arms are taken too.
         """
         with self._lock:
-            self._learn(arm, self._checked(arm, reward))
+            paid = self._checked(arm, reward)
+            self._warn([(arm, paid)])
+            self._learn(arm, paid)
 
     def update_many(self, rewards: Iterable[tuple[Name, float]]) -> None:
         """Learn many rewards, in order; all are checked before the first is learnt."""
         with self._lock:
             paid = [(arm, self._checked(arm, reward)) for arm, reward in rewards]
+            self._warn(paid)
             for arm, reward in paid:
                 self._learn(arm, reward)
 
@@ -174,20 +177,23 @@ class Live:
         if not good or (kind == "binary" and paid not in (0, 1)):
             wanted = {"real": f"a number up to {LARGEST:g}", "unit": "a number in [0, 1]", "binary": "0 or 1"}[kind]
             raise BadRequest(f"a reward must be {wanted} for {self._policy.name}, but got {reward!r:.60}.")
-        if self._state.rewards != "real" and not 0 <= paid <= 1:
-            self._warn(arm, paid)
         return paid
 
-    def _warn(self, arm: Name, paid: float) -> None:
+    def _warn(self, rewards: list[tuple[Name, float]]) -> None:
         """Say once that rewards are not those it was tuned for; it goes on, because a service should not stop for that."""
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"{arm!r} paid {paid:g}, but {self._policy.name} was tuned for rewards in [0, 1] and explores too little "
-                "or too much for others: scale rewards to [0, 1], or tune on a problem that pays such rewards. It is "
-                "learnt all the same, and this is said once.",
-                stacklevel=4,
-            )
+        if self._warned or self._state.rewards == "real":
+            return
+        for arm, paid in rewards:
+            if not 0 <= paid <= 1:
+                warnings.warn(
+                    f"{arm!r} paid {paid:g}, but {self._policy.name} was tuned for rewards in [0, 1] and explores too "
+                    "little or too much for others: scale rewards to [0, 1], or tune on a problem that pays such rewards. "
+                    "It is learnt all the same; this is said once each time a policy is made or loaded.",
+                    stacklevel=3,
+                )
+                # Only now: where warnings are errors, nothing was learnt, and the next such reward is refused too.
+                self._warned = True
+                return
 
     def _check_arm(self, arm: Any, *among: Mapping[Name, Any]) -> None:
         if (

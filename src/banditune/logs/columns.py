@@ -23,6 +23,10 @@ NUMBERED = re.compile(r"(x|f|feature|context|dim)[_ .]?\d+$")
 """Names of features, if nobody says otherwise: x1, feature_2 ..."""
 
 
+MOST_NAMES, LONGEST_NAME = 20, 40
+"""What a sentence holds of a header."""
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns that are read: a row is a decision with its `reward`, or an arm of a campaign: `pulls`, `successes`."""
@@ -103,8 +107,14 @@ def _told(part: str, name: object, names: Sequence[str]) -> str:
     if word not in names:
         near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise BadRequest(f"the column for {part} must be one of {', '.join(names)}, but got {word!r}{hint}")
+        raise BadRequest(f"the column for {part} must be one of {shown(names)}, but got {word!r:.60}{hint}")
     return word
+
+
+def shown(names: Sequence[str]) -> str:
+    """Columns' names in a sentence: a header may hold any number of them, of any length."""
+    short = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:MOST_NAMES]]
+    return ", ".join(short) + f" and {len(names) - MOST_NAMES:,} more" * (len(names) > MOST_NAMES)
 
 
 def _usual(part: str, names: Sequence[str], taken: set[str]) -> str | None:
@@ -117,7 +127,7 @@ def _guess(part: str, names: Sequence[str], taken: set[str]) -> str:
     found = _usual(part, names, taken)
     if found is None:
         raise BadRequest(
-            f"a column must hold the {part}, but none of {', '.join(names)} has a name that says so; "
+            f"a column must hold the {part}, but none of {shown(names)} has a name that says so; "
             f"name it with --{part} COLUMN."
         )
     return found

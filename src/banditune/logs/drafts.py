@@ -298,7 +298,7 @@ def sparse(logs: Logs) -> list[str]:
         return []
     return [
         f"{few:,} arms are in fewer than {FEW} campaigns: intervals are as wide as they must be, and two campaigns tell "
-        "next to nothing about an arm's own prior; without per_arm all arms tell one prior together"
+        "next to nothing about an arm's own prior; without `per_arm` all arms tell one prior together"
     ]
 
 

@@ -97,7 +97,9 @@ def arms_wanted(logs: Logs, arms: Any, named: bool) -> tuple[int, tuple[str, ...
     widths = logs.widths
     usual = len(logs.arms) if named else int(np.median(widths))
     if usual < 2:
-        raise BadRequest("a problem must have two arms or more, but a typical campaign has one; say how many: arms=...")
+        raise BadRequest(
+            "a problem must have two arms or more, but a typical campaign has one; say how many with `arms`."
+        )
     if named or widths.min() == widths.max():
         return usual, ()
     return usual, (f"campaigns have {widths.min()} to {widths.max()} arms; the problem has the median, {usual}",)

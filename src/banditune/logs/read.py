@@ -47,7 +47,10 @@ def read_logs(
             progress(checker.rows)
     if checker.bad and (not skip_bad or checker.bad == checker.rows):
         way_out = "look at the columns' names" if skip_bad else "mend them, or leave them out with skip_bad=True"
-        way_out = in_utf8() if checker.garbled else way_out
+        if 2 * checker.garbled > checker.bad:
+            way_out = in_utf8()
+        elif checker.garbled:
+            way_out = f"{way_out}; or {in_utf8()}"
         raise BadRequest(f"{checker.told()}; {way_out}.")
     if not checker.rows:
         raise BadRequest("logs must hold a row, but the table has none.")

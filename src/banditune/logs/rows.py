@@ -44,7 +44,7 @@ class Checker:
         self.rows = 0
         self.bad = 0
         self.shown: list[Bad] = []
-        self.garbled = False
+        self.garbled = 0
 
     def quick(self, words: Mapping[str, Words], columns: Mapping[str, Floats], lines: Integers) -> Rows:
         """Rows out of whole columns; `Odd` if one of them might be bad."""
@@ -116,7 +116,7 @@ class Checker:
             if not name:
                 return f"the {part} is missing"
             if not is_text(name):
-                self.garbled = True
+                self.garbled += 1
                 return f"the {part} is not UTF-8 text, {name[:40].encode(errors='replace').decode()!r}"
         found = {}
         for part, column in self.columns.numbers:

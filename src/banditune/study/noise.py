@@ -29,7 +29,7 @@ def noise_warnings(policy: Policy, problem: Problem) -> Iterator[str]:
 def way_out(policy: Policy, noise: float) -> str:
     """What to type instead; a policy that carries its own name is a user's."""
     if any(field.name == "name" for field in fields(policy)):  # type: ignore[arg-type]
-        return f"Make it with noise={noise:.4g}."
+        return f"Make it anew, as {type(policy).__name__}(..., noise={noise:.4g}) or the function that makes it."
     return (
         f"Tell it: {policy.name}:noise={noise:.4g} on the command line, {type(policy).__name__}(noise={noise:.4g}) in "
         "Python."
