@@ -171,6 +171,12 @@ WRONG = [
     ([*MIXTURE, "0.5,1.5;.1,.2"], "probabilities in [0, 1]"),
     (MIXTURE[:-1], "needs means"),
     ([*TUNE, "--means", ".5,.5"], "takes arms, prior, names, but got 'means'"),
+    (
+        ["tune", "--policy", "ucb1", "--problem", "bernoulli:arms=3", *SMALL[4:]],
+        "arms stands in 'bernoulli:arms=3' and as",
+    ),
+    (["tune", *SMALL[:2], "--problem", "bernoulli:prior=2,5", *SMALL[4:], "--prior", "1,1"], "and as --prior"),
+    (["exact", "bound", "--problem", "bernoulli", "--arms", "3"], "give it as --horizon"),
     (["compare", *SMALL], "two policies or more"),
     ([*TUNE, "-o", "/nowhere/out.json"], "no folder '/nowhere'"),
     ([*TUNE, "-o", "/proc/out.json"], "cannot be written"),

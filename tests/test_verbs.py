@@ -18,7 +18,7 @@ from scipy import stats
 import banditune as bt
 from banditune.contracts import Range
 from banditune.engine.run import Job, play, play_each
-from banditune.results import Belief, student_quantile
+from banditune.results import Belief, Estimate, student_quantile
 from banditune.study.player import rounded
 from banditune.study.unimodal import check_unimodal
 from banditune.study.verbs import FRESH, KNOWN, LEAST, MOST, PILOT, denser, needed, warnings_of
@@ -218,6 +218,21 @@ def test_comparisons_are_paired_and_in_order(comparison):
     for entry in comparison.entries:
         assert entry.behind.mean == pytest.approx(entry.regret.mean - means[0])
         assert entry.behind.se <= entry.regret.se + comparison.entries[0].regret.se
+
+
+def test_the_table_is_as_sure_of_differences_as_the_sentence_above_it(comparison):
+    best, other, *_ = comparison.entries
+    # Surely behind by itself (2.3 standard errors), but not with three other policies beside it (six pairs: 2.6).
+    behind = Estimate.told(2.3, 1.0, comparison.validated)
+    assert behind.low > 0
+    found = dataclasses.replace(
+        comparison, entries=(best, dataclasses.replace(other, behind=behind), *comparison.entries[2:])
+    )
+    (sentence,) = [line for line in repr(found).splitlines() if "loses least" in line]
+    assert other.policy in sentence.removeprefix(best.policy)
+    assert "may be as good" in sentence
+    assert "behind the best (95%, all pairs)" in repr(found)
+    assert "2.3 (-0." in repr(found)
 
 
 def test_results_go_to_json_and_back_without_loss(tuning, comparison, tmp_path):
@@ -500,7 +515,7 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
     assert result.reached is True
     assert result.belief.gap <= 0.2 * result.belief.mean
     assert result.spent < result.budget == 100_000
-    assert "; wanted 0.2: reached)" in repr(result)
+    assert "; wanted 20%: reached)" in repr(result)
     assert "90% sure" in repr(result)
     for limit in ({"max_budget": 30}, {"max_time": 1e-9}):
         (named,) = limit

@@ -9,7 +9,7 @@ import typer
 
 from banditune.cli.app import app
 from banditune.cli.attend import attended, complain
-from banditune.cli.options import Again, Deployed, Features, Library, Names, Pending, Saved, Seed, Target
+from banditune.cli.options import Again, Deployed, Features, Library, Names, Pending, Saved, SavedTuning, Seed, Target
 from banditune.cli.words import policy_named
 
 
@@ -51,7 +51,7 @@ def deploy(
 
 
 @app.command()
-def export(result: Saved, to: Library) -> None:
+def export(result: SavedTuning, to: Library) -> None:
     """The equal parameter of a tuned policy in another library, and what is not the same there."""
     from banditune.contracts import BadRequest
     from banditune.results import Tuning, load

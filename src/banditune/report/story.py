@@ -18,6 +18,7 @@ from banditune.report.tables import (
     below,
     cells,
     headline,
+    lag,
     lead,
     number,
     policy_words,
@@ -282,14 +283,14 @@ def _(result: Curve) -> Story:
 def _(result: Comparison) -> Story:
     floor = result.floor
     table = Table(
-        ("policy", "tuned to", "regret", "95% interval", "behind the best", "as theory has it"),
+        ("policy", "tuned to", "regret", "95% interval", "behind the best (95%, all pairs)", "as theory has it"),
         tuple(
             (
                 entry.policy,
                 settings(entry.params) or "-",
                 number(entry.regret.mean),
                 f"{number(entry.regret.low)} to {number(entry.regret.high)}",
-                "" if entry.policy == result.best else told(entry.behind),
+                "" if entry.policy == result.best else lag(result, entry),
                 number(entry.theory.mean),
             )
             for entry in result.entries
@@ -298,7 +299,7 @@ def _(result: Comparison) -> Story:
     )
     words = (
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
-        "differences to the best are paired.",
+        "differences to the best are paired, and their intervals hold for all pairs together.",
         *floor_words(floor),
     )
     parts = (
