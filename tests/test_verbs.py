@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import threading
 
 import numpy as np
@@ -570,18 +571,35 @@ def test_validation_is_as_large_as_it_must_be():
 def test_what_may_mislead_is_said():
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
     even = np.full(300, 5.0)
-    assert list(warnings_of(among, 0.4, None, even)) == []
-    assert "upper end of its range [0, 1]" in next(warnings_of(among, 1.0, None, even))
-    assert "lower end" in next(warnings_of(among, 1 / 162, None, even))
+    assert list(warnings_of(bt.UCB1(), among, 0.4, None, even)) == []
+    assert "upper end of its range [0, 1]" in next(warnings_of(bt.UCB1(), among, 1.0, None, even))
+    assert "lower end" in next(warnings_of(bt.UCB1(), among, 1 / 162, None, even))
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
-    off, dips = warnings_of(among, 0.4, belief, even)
+    off, dips = warnings_of(bt.UCB1(), among, 0.4, belief, even)
     assert "do not fit the curves" in off
     assert "may have more than one dip: gamma = 0.5" in dips
     few = np.concatenate([even, [4000.0, 2000.0]])
-    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(among, 0.4, None, few))
+    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(bt.UCB1(), among, 0.4, None, few))
     lone = bt.tune(bt.EpsilonGreedy(), bt.Mixture([(0.9, 0.1)]), horizon=2000, budget=1000, validate=300)
     assert any("lower end" in warning for warning in lone.warnings)
     assert "warning: epsilon" in repr(lone)
+
+
+def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it_stated():
+    among, sample = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), np.full(300, 5.0)
+    theory = sample - np.linspace(0.9, 1.1, 300)
+    for gap, policy, said in (
+        (
+            0.1,
+            bt.GaussianThompson(),
+            "wrong here.*gaussian-ts:noise=... on the command line, GaussianThompson\\(noise=...\\)",
+        ),
+        (0.1, bt.Thompson(), "wrong here. Look at the whole curve [^,]*, and try another tuner, such as notes.$"),
+        (1.5, bt.UCB1(), "loses 1 more than theory's 1: more runs are needed; raise the budget.$"),
+    ):
+        belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, gap, (), (), False, 0.95)
+        (found,) = warnings_of(policy, among, 0.4, belief, sample, theory)
+        assert re.search(said, found), found
 
 
 @dataclasses.dataclass(frozen=True)

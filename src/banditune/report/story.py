@@ -142,7 +142,7 @@ def stress_parts(stress: Stress) -> Iterator[Part]:
 @story.register
 def _(result: Backtest) -> Story:
     words = (
-        f"The problem was fitted to {result.fit.campaigns} campaigns and the policy tuned on it; the {result.campaigns} "
+        f"The problem was fitted to {result.fit.campaigns} campaigns and the policy tuned on it; {result.campaigns} "
         "others were then played as their own data have them. Intervals tell what so few campaigns leave open.",
     )
     judged = Part("Campaigns that were left out", words, table=Table(BACKTEST_HEAD, tuple(backtest_rows(result))))

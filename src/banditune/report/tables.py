@@ -83,7 +83,7 @@ def _(result: Backtest) -> str:
             "",
             *(f"note: {note}" for note in result.fit.notes),
             *(f"warning: {warning}" for warning in result.tuning.warnings),
-            f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on the {result.campaigns} others; "
+            f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on {result.campaigns} others; "
             f"seed {result.setup.seed}",
         ]
     )
@@ -94,13 +94,19 @@ BACKTEST_HEAD = ("on campaigns left out", "mean", "std. error", "95% interval")
 
 def backtest_answer(result: Backtest) -> str:
     """What the tuned policy does on campaigns that it was not tuned on."""
-    sure = "" if result.gain.low > 0 or result.gain.high < 0 else ", which so few campaigns do not prove"
-    change = f"{number(abs(result.gain.mean))} {'less' if result.gain.mean >= 0 else 'MORE'}"
     return (
         f"{settings(result.tuning.params)}, tuned on {result.fit.campaigns} campaigns, loses {number(result.regret.mean)} "
-        f"on each of the {result.campaigns} others ({result.setup.horizon:,} decisions), {change} "
-        f"than theory{sure}"
+        f"on each of {result.campaigns} others ({result.setup.horizon:,} decisions), {backtest_verdict(result)}"
     )
+
+
+def backtest_verdict(result: Backtest) -> str:
+    """How the tuned value compares with theory's on these campaigns, as far as they allow to say."""
+    if result.tuning.params == result.tuning.theory_params:
+        return "which is what theory has"
+    sure = "" if result.gain.low > 0 or result.gain.high < 0 else ", which so few campaigns do not prove"
+    change = f"{number(abs(result.gain.mean))} {'less' if result.gain.mean >= 0 else 'MORE'}"
+    return f"{change} than theory{sure}"
 
 
 def backtest_rows(result: Backtest) -> Iterator[tuple[str, ...]]:
