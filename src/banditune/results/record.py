@@ -144,8 +144,8 @@ def from_json(text: str) -> Any:
         told = json.loads(text)
         if isinstance(told, dict) and told.get("format") == LIVE_STATE:
             raise BadRequest(
-                "a result must be given, but this is the state of a deployed policy; look at it with `banditune live show`, "
-                "or load it with Live.load(path)."
+                "a result must be given, but this is the state of a deployed policy; `banditune live show` and "
+                "Live.load(path) read it."
             )
         if not isinstance(told, dict) or "kind" not in told:
             raise BadRequest("a result must be a JSON object with a `kind`, as `to_json` writes it, but this has none.")
