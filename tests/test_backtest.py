@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -49,6 +50,37 @@ def test_a_backtest_on_the_command_line(banditune, tmp_path):
     done = banditune("report", "b.json", "-o", "b.html")
     assert done.returncode == 0, done.stderr
     assert "Campaigns that were left out" in (tmp_path / "b.html").read_text()
+
+
+def test_a_backtest_says_what_it_was_given_and_what_it_left_out():
+    logs, _ = simulated(8, 3, 20)
+    with pytest.raises(bt.BadRequest, match="in this order, but got Logs and UCB1"):
+        bt.backtest(logs, bt.UCB1())
+    # Four of the campaigns come again, with one arm only.
+    alone = np.flatnonzero(logs.arm == 0)[:4]
+    campaign = np.concatenate([logs.campaign, 8 + logs.campaign[alone]])
+    parts = (np.concatenate([part, part[alone]]) for part in (logs.arm, logs.pulls, logs.total))
+    found = bt.backtest(bt.UCB1(), bt.logs_of(campaign, *parts), horizon=30, budget=10)
+    left = 12 - found.fit.campaigns - found.campaigns
+    assert left > 0
+    assert f"{left} of the campaigns that were left out had one arm" in repr(found)
+    assert f"judged on {found.campaigns} others" in repr(found)
+    same = replace(found, tuning=replace(found.tuning, params=found.tuning.theory_params))
+    assert "decisions), which is what theory has." in repr(same)
+
+
+def test_a_backtest_does_not_ask_for_a_noise_that_the_policy_knows():
+    rng = np.random.default_rng(0)
+    campaign, arm = (part.ravel() for part in np.meshgrid(np.arange(6), np.arange(2), indexing="ij"))
+    rewards = rng.normal(100, 5, (12, 1)) + rng.normal(0, 20, (12, 20))
+    squares = 20 * rewards.var(axis=1)
+    logs = bt.logs_of(campaign, arm, np.full(12, 20), rewards.sum(axis=1), squares, rewards="real")
+    said = "must be told too"
+    assert said in repr(bt.fit(logs))
+    found = bt.backtest(bt.UCB1(noise=20), logs, budget=10, horizon=30)
+    assert said not in repr(found)
+    found = bt.backtest(bt.UCB1(), logs, budget=10, horizon=30)
+    assert "takes rewards to have a standard deviation of 0.5" in repr(found)
 
 
 def test_what_is_left_out_is_judged_by_its_own_data(monkeypatch):

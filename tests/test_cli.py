@@ -23,6 +23,7 @@ from banditune.cli import app, speech
 from banditune.cli.attend import complain
 from banditune.cli.speech import spoken, spoken_result
 from banditune.live.state import Arm, State
+from banditune.results.record import LIVE_STATE
 from banditune.shelf import matrix_from
 
 SMALL = ["--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "100"]
@@ -173,6 +174,12 @@ WRONG = [
     ([*MIXTURE, "0.5,1.5;.1,.2"], "probabilities in [0, 1]"),
     (MIXTURE[:-1], "needs means"),
     ([*TUNE, "--means", ".5,.5"], "takes arms, prior, names, but got 'means'"),
+    (
+        ["tune", "--policy", "ucb1", "--problem", "bernoulli:arms=3", *SMALL[4:]],
+        "arms stands in 'bernoulli:arms=3' and as",
+    ),
+    (["tune", *SMALL[:2], "--problem", "bernoulli:prior=2,5", *SMALL[4:], "--prior", "1,1"], "and as --prior"),
+    (["exact", "bound", "--problem", "bernoulli", "--arms", "3"], "give it as --horizon"),
     (["compare", *SMALL], "two policies or more"),
     ([*TUNE, "-o", "/nowhere/out.json"], "no folder '/nowhere'"),
     ([*TUNE, "-o", "/proc/out.json"], "cannot be written"),
@@ -486,11 +493,11 @@ def test_arms_come_and_go_from_the_shell(tmp_path):
     assert live(state, "retire", "0") == ""
     assert live(state, "update", "0", "1") == ""
     for arguments, said in (
-        (("drop", "0", "--pulls", "2"), "must be a whole number from 0 to 0, what 0 waits for"),
+        (("drop", "0", "--pulls", "2"), "must wait for a reward that is dropped, but '0' waits for none"),
         (("add", "2"), "must be new"),
         (("add", "3", "--features", "1,2"), "as many features"),
         (("retire", "pink"), "must be one of 1, 2"),
-        (("retire", "0"), "must be one of 1, 2"),
+        (("retire", "0"), "must be at work to be retired, but '0' is retired already"),
     ):
         with pytest.raises(bt.BadRequest, match=said):
             live(state, *arguments)
@@ -498,6 +505,35 @@ def test_arms_come_and_go_from_the_shell(tmp_path):
     assert found.arms == (1, 2)
     assert found.step == 1
     assert "2  pulls 0" in live(state, "show")
+
+
+def test_the_state_of_a_deployed_policy_is_no_result(tmp_path):
+    state = tmp_path / "state.json"
+    bt.deploy(bt.UCB1(), 0.2, horizon=20, arms=2).save(state)
+    assert json.loads(state.read_text())["format"] == LIVE_STATE
+    with pytest.raises(bt.BadRequest, match="this is the state of a deployed policy") as refused:
+        bt.load(state)
+    assert "Tuning" not in str(refused.value)
+    with pytest.raises(bt.BadRequest, match="this is the state of a deployed policy"):
+        app(["report", str(state), "-o", str(tmp_path / "state.html")], standalone_mode=False)
+
+
+def test_exact_commands_take_the_horizon_of_the_problem_file(tmp_path):
+    bt.write_prior(bt.Bernoulli(arms=2), tmp_path / "x.toml", 20)
+    for command in (("bound",), ("optimum",), ("regret", "--policy", "ucb1")):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            app(["exact", *command, "--problem", str(tmp_path / "x.toml"), "--json"], standalone_mode=False)
+        assert json.loads(printed.getvalue())["setup"]["horizon"] == 20
+
+
+def test_another_library_is_named_as_such_and_takes_tunings_only(tmp_path):
+    path = tmp_path / "tuning.json"
+    bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=10, budget=10, validate=2).save(path)
+    with pytest.raises(bt.BadRequest, match="the other library must be one of mabwiser, river, but got 'foo'"):
+        app(["export", str(path), "--to", "foo"], standalone_mode=False)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        app(["export", "--help"], standalone_mode=False)
+    assert "comparison" not in printed.getvalue()
 
 
 def test_an_arm_with_features_is_added_from_the_shell(banditune, tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ from banditune.logs.linear import linear_fit, posterior_of, sums_of
 from banditune.logs.logistic import Sampler, logistic_fit, table_of
 from banditune.logs.search import brent, chi_square_quantile, crossing, mean_reach, peak, spread_reach
 from banditune.logs.unit import concentration, counted
+from banditune.report.fits import checks_table
 from banditune.results import Fit
 from conftest import ROOT
 
@@ -679,6 +680,27 @@ def test_every_fit_goes_to_json_and_back_and_gives_its_problem(fits, tmp_path):
         assert problem.arms == found.arms
         found.save(tmp_path / "fit.json")
         assert isinstance(bt.load(tmp_path / "fit.json"), Fit)
+
+
+def test_captions_say_what_is_compared_where_a_policy_chose_the_arms(fits, tmp_path):
+    rng = np.random.default_rng(3)
+    campaign, arm = cells(20, 4)
+    means = rng.beta(2, 5, 80)
+    pulls = (5 + 200 * means).astype(int)  # good arms were pulled more often
+    found = bt.fit(bt.logs_of(campaign, arm, pulls, rng.binomial(pulls, means)))
+    assert predictive.chosen_by_policy(bt.logs_of(campaign, arm, pulls, pulls * means))
+    for one, right, wrong in (
+        (found, ("means drawn given the logs", "means drawn from the fit"), "replay"),
+        (fits[0], ("mean rewards in the logs", "mean rewards in replayed logs"), "drawn"),
+    ):
+        axes = one.plot().axes[0]
+        legend = " ".join(words.get_text() for words in axes.get_legend().get_texts())
+        assert [axes.get_ylabel(), axes.get_xlabel()] == [f"quantile of {words}" for words in right]
+        page = one.report(tmp_path / "fit.html").read_text()
+        assert all(words in page for words in right)
+        for words in (repr(one), legend, page):
+            assert wrong not in words
+    assert checks_table(found).head[1:3] == ("given the logs", "95% in the fit")
 
 
 def test_every_fit_is_told_drawn_and_reported(fits, tmp_path):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import banditune as bt
 from banditune.engine.run import instances
 from banditune.problems.variants import variants
-from banditune.report.tables import strain_share
+from banditune.report.tables import strain_share, strain_verdict
 from banditune.results import Estimate, Strain
 
 
@@ -62,6 +64,23 @@ def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
     assert found.worst.verdict in ("fragile", "worse than theory")
     assert "fragile" in repr(found)
     assert bt.from_json(found.to_json()).strains[1].loss.mean == found.strains[1].loss.mean
+
+
+def test_the_sentence_counts_what_holds_what_is_unclear_and_what_is_fragile():
+    def strain(words, loss, se):
+        best, lost = Estimate.told(16.0, 0.5, 1000), Estimate.told(loss, se, 1000)
+        return Strain(words, {}, 100, Estimate.told(16.0 + loss, 0.5, 1000), 0.2, best, lost, best)
+
+    setup = bt.curve(bt.UCB1(), bt.Bernoulli(arms=3), [0.5, 1], horizon=10, runs=2).setup
+    expected, fine, unclear = strain("as expected", 0.0, 0.1), strain("more arms", 0.1, 0.1), strain("less", 5.5, 0.95)
+    found = bt.Stress({"gamma": 0.2}, (expected, fine, unclear), 10, 1000, setup)
+    assert strain_verdict(found) == (
+        "gamma = 0.2 holds in 1 of 2 cases in which something else comes than was expected; unclear in 1, with less, where "
+        "it may lose 46% more than the best"
+    )
+    broken = replace(found, strains=(*found.strains, strain("worse", 8.0, 0.1), strain("worst", 32.0, 0.1)))
+    assert "holds in 1 of 4 cases" in strain_verdict(broken)
+    assert "; fragile in 2, most with worst, where it loses 3.0 times as much as the best; unclear in 1" in repr(broken)
 
 
 def test_losses_are_paired_and_agree_with_a_simulation():

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import threading
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import stats
 import banditune as bt
 from banditune.contracts import Range
 from banditune.engine.run import Job, play, play_each
-from banditune.results import Belief, student_quantile
+from banditune.results import Belief, Estimate, student_quantile
 from banditune.study.player import rounded
 from banditune.study.unimodal import check_unimodal
 from banditune.study.verbs import FRESH, KNOWN, LEAST, MOST, PILOT, denser, needed, warnings_of
@@ -220,6 +221,21 @@ def test_comparisons_are_paired_and_in_order(comparison):
         assert entry.behind.se <= entry.regret.se + comparison.entries[0].regret.se
 
 
+def test_the_table_is_as_sure_of_differences_as_the_sentence_above_it(comparison):
+    best, other, *_ = comparison.entries
+    # Surely behind by itself (2.3 standard errors), but not with three other policies beside it (six pairs: 2.6).
+    behind = Estimate.told(2.3, 1.0, comparison.validated)
+    assert behind.low > 0
+    found = dataclasses.replace(
+        comparison, entries=(best, dataclasses.replace(other, behind=behind), *comparison.entries[2:])
+    )
+    (sentence,) = [line for line in repr(found).splitlines() if "loses least" in line]
+    assert other.policy in sentence.removeprefix(best.policy)
+    assert "may be as good" in sentence
+    assert "behind the best (95%, all pairs)" in repr(found)
+    assert "2.3 (-0." in repr(found)
+
+
 def test_results_go_to_json_and_back_without_loss(tuning, comparison, tmp_path):
     for result in (tuning, comparison, tuning.curve, tuning.regret, tuning.trials[0]):
         assert bt.from_json(result.to_json()) == result
@@ -296,8 +312,8 @@ def test_a_verdict_is_no_stronger_than_the_data():
         ('{"kind": "Nothing"}', "must be one of"),
         ('{"kind": "Estimate", "mean": 1}', "must hold the fields"),
         ("[" * 100_000, "must be JSON"),
-        ("5", "must be one of"),
-        ("[1]", "must be one of"),
+        ("5", "object with a `kind`"),
+        ("[1]", "object with a `kind`"),
         ('{"kind": "Estimate", "mean": "x", "se": 1, "low": 0, "high": 1, "runs": 2}', "must be of type float"),
     ],
 )
@@ -500,7 +516,7 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
     assert result.reached is True
     assert result.belief.gap <= 0.2 * result.belief.mean
     assert result.spent < result.budget == 100_000
-    assert "; wanted 0.2: reached)" in repr(result)
+    assert "; wanted 20%: reached)" in repr(result)
     assert "90% sure" in repr(result)
     for limit in ({"max_budget": 30}, {"max_time": 1e-9}):
         (named,) = limit
@@ -555,18 +571,35 @@ def test_validation_is_as_large_as_it_must_be():
 def test_what_may_mislead_is_said():
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
     even = np.full(300, 5.0)
-    assert list(warnings_of(among, 0.4, None, even)) == []
-    assert "upper end of its range [0, 1]" in next(warnings_of(among, 1.0, None, even))
-    assert "lower end" in next(warnings_of(among, 1 / 162, None, even))
+    assert list(warnings_of(bt.UCB1(), among, 0.4, None, even)) == []
+    assert "upper end of its range [0, 1]" in next(warnings_of(bt.UCB1(), among, 1.0, None, even))
+    assert "lower end" in next(warnings_of(bt.UCB1(), among, 1 / 162, None, even))
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
-    off, dips = warnings_of(among, 0.4, belief, even)
+    off, dips = warnings_of(bt.UCB1(), among, 0.4, belief, even)
     assert "do not fit the curves" in off
     assert "may have more than one dip: gamma = 0.5" in dips
     few = np.concatenate([even, [4000.0, 2000.0]])
-    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(among, 0.4, None, few))
+    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(bt.UCB1(), among, 0.4, None, few))
     lone = bt.tune(bt.EpsilonGreedy(), bt.Mixture([(0.9, 0.1)]), horizon=2000, budget=1000, validate=300)
     assert any("lower end" in warning for warning in lone.warnings)
     assert "warning: epsilon" in repr(lone)
+
+
+def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it_stated():
+    among, sample = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), np.full(300, 5.0)
+    theory = sample - np.linspace(0.9, 1.1, 300)
+    for gap, policy, said in (
+        (
+            0.1,
+            bt.GaussianThompson(),
+            "wrong here.*gaussian-ts:noise=... on the command line, GaussianThompson\\(noise=...\\)",
+        ),
+        (0.1, bt.Thompson(), "wrong here. Look at the whole curve [^,]*, and try another tuner, such as notes.$"),
+        (1.5, bt.UCB1(), "loses 1 more than theory's 1: more runs are needed; raise the budget.$"),
+    ):
+        belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, gap, (), (), False, 0.95)
+        (found,) = warnings_of(policy, among, 0.4, belief, sample, theory)
+        assert re.search(said, found), found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -42,7 +42,13 @@ def _picked(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind:
         near = difflib.get_close_matches(name, shelf, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise BadRequest(f"the {what} must be one of {', '.join(shelf)}, or FILE.py:NAME, but got {name!r}{hint}")
-    options |= pairs(spec, told)
+    own = pairs(spec, told)
+    twice = [option for option in own if option in options]
+    if twice:
+        raise BadRequest(
+            f"every option must be told once, but {twice[0]} stands in {spec!r} and as --{twice[0]}; leave one of them out."
+        )
+    options |= own
     wanted = list(inspect.signature(shelf[name]).parameters)
     for option in options:
         if option not in wanted:

@@ -11,7 +11,6 @@ from banditune.cli.attend import attended, deliver
 from banditune.cli.options import (
     Arms,
     Discount,
-    Horizon,
     Json,
     Left,
     Means,
@@ -21,8 +20,9 @@ from banditune.cli.options import (
     Prior,
     Problem,
     Seed,
+    Steps,
 )
-from banditune.cli.words import both_named, problem_named
+from banditune.cli.words import expected, policy_named
 
 exact = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
 
@@ -34,7 +34,7 @@ app.add_typer(exact, name="exact")
 def optimum(
     context: typer.Context,
     problem: Problem,
-    horizon: Horizon,
+    horizon: Steps = None,
     arms: Arms = None,
     prior: Prior = None,
     means: Means = None,
@@ -45,8 +45,8 @@ def optimum(
     """The best that any policy can do: two Bernoulli arms, or a mixture of a few instances."""
     from banditune import study
 
-    made = problem_named(problem, arms=arms, prior=prior, means=means, names=names)
-    deliver(lambda told: study.optimum(made, horizon=horizon), json=json, output=output, context=context)
+    made, steps = expected(problem, horizon, arms=arms, prior=prior, means=means, names=names)
+    deliver(lambda told: study.optimum(made, horizon=steps), json=json, output=output, context=context)
 
 
 @exact.command()
@@ -54,7 +54,7 @@ def regret(
     context: typer.Context,
     policy: Policy,
     problem: Problem,
-    horizon: Horizon,
+    horizon: Steps = None,
     values: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them theory's.")
     ] = None,
@@ -69,13 +69,11 @@ def regret(
     from banditune import study
     from banditune.shelf import parsed
 
-    played, made = both_named(policy, problem, arms=arms, prior=prior, means=means, names=names)
+    made, steps = expected(problem, horizon, arms=arms, prior=prior, means=means, names=names)
+    played = policy_named(policy, made)
     wanted = None if values is None else parsed(values)
     deliver(
-        lambda told: study.exact_regret(played, made, wanted, horizon=horizon),
-        json=json,
-        output=output,
-        context=context,
+        lambda told: study.exact_regret(played, made, wanted, horizon=steps), json=json, output=output, context=context
     )
 
 
@@ -83,7 +81,7 @@ def regret(
 def bound(
     context: typer.Context,
     problem: Problem,
-    horizon: Horizon,
+    horizon: Steps = None,
     arms: Arms = None,
     prior: Prior = None,
     names: Names = None,
@@ -96,10 +94,10 @@ def bound(
     """What no policy can lose less than: Bernoulli or Gaussian arms, any number of them, any horizon."""
     from banditune import study
 
-    made = problem_named(problem, arms=arms, prior=prior, names=names)
+    made, steps = expected(problem, horizon, arms=arms, prior=prior, names=names)
 
     def work(told: Any) -> Any:
-        return study.lower_bound(made, horizon=horizon, runs=runs, seed=seed, confidence=confidence)
+        return study.lower_bound(made, horizon=steps, runs=runs, seed=seed, confidence=confidence)
 
     deliver(work, json=json, output=output, context=context)
 

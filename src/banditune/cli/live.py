@@ -9,7 +9,7 @@ import typer
 
 from banditune.cli.app import app
 from banditune.cli.attend import attended, complain
-from banditune.cli.options import Again, Deployed, Features, Library, Names, Pending, Saved, Seed, Target
+from banditune.cli.options import Again, Deployed, Features, Library, Names, Pending, Saved, SavedTuning, Seed, Target
 from banditune.cli.words import policy_named
 
 
@@ -51,7 +51,7 @@ def deploy(
 
 
 @app.command()
-def export(result: Saved, to: Library) -> None:
+def export(result: SavedTuning, to: Library) -> None:
     """The equal parameter of a tuned policy in another library, and what is not the same there."""
     from banditune.contracts import BadRequest
     from banditune.results import Tuning, load
@@ -106,8 +106,13 @@ def drop(
     policy: Again = None,
 ) -> None:
     """No longer wait for rewards of an arm: its pulls count as if they had not been made."""
+    from banditune.contracts import BadRequest
+
     found = at_work_in(state, policy)
-    found.drop(found.arm_called(arm), pulls)
+    name = found.arm_called(arm)
+    if any(one.name == name and not one.waiting for one in found.state.arms):
+        raise BadRequest(f"an arm must wait for a reward that is dropped, but {arm!r} waits for none.")
+    found.drop(name, pulls)
     found.save(state)
 
 
@@ -131,8 +136,13 @@ def add(
 @at_work.command()
 def retire(state: Deployed, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: Again = None) -> None:
     """Never select an arm again; rewards that it waits for are still taken."""
+    from banditune.contracts import BadRequest
+
     found = at_work_in(state, policy)
-    found.retire_arm(found.arm_called(arm))
+    name = found.arm_called(arm)
+    if any(one.name == name and one.retired for one in found.state.arms):
+        raise BadRequest(f"an arm must be at work to be retired, but {arm!r} is retired already.")
+    found.retire_arm(name)
     found.save(state)
 
 

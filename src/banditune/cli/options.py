@@ -61,9 +61,6 @@ Means = Annotated[str | None, typer.Option(metavar="ROWS", help="Mean rewards fo
 Names = Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the arms.")]
 
 
-Horizon = Annotated[int, typer.Option(help="Steps in a run.")]
-
-
 Steps = Annotated[int | None, typer.Option("--horizon", show_default="the problem file's", help="Steps in a run.")]
 
 
@@ -338,6 +335,9 @@ LeftOut = Annotated[str, typer.Option("--share", metavar="50%", help="Campaigns 
 
 
 Saved = Annotated[Path, typer.Argument(metavar="FILE", help="A tuning or comparison that -o wrote.")]
+
+
+SavedTuning = Annotated[Path, typer.Argument(metavar="FILE", help="A tuning that -o wrote.")]
 
 
 Target = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the state goes.")]

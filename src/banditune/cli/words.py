@@ -25,12 +25,6 @@ def policy_named(name: str, problem: Any = None) -> Any:
     return found if problem is None or ":" in name else suited(found, problem)
 
 
-def both_named(policy: str, problem: str, **options: Any) -> tuple[Any, Any]:
-    """A policy and a problem by their names."""
-    made = problem_named(problem, **options)
-    return policy_named(policy, made), made
-
-
 def expected(name: str, horizon: int | None, **options: Any) -> tuple[Any, int]:
     """A problem by its name, and the horizon that was told or that stands in the problem's file."""
     from banditune.contracts import BadRequest

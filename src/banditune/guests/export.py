@@ -21,7 +21,7 @@ ANY_TIES = "Ties go to a random arm there, to the first one here."
 def exported(tuning: Tuning, library: str) -> Export:
     """The equal parameter of a tuned policy in MABWiser or River."""
     if library not in LIBRARIES:
-        raise BadRequest(f"`library` must be one of {', '.join(LIBRARIES)}, but got {library!r}.")
+        raise BadRequest(f"the other library must be one of {', '.join(LIBRARIES)}, but got {library!r}.")
     made = tuning.setup.policy or {}
     entry = LIBRARIES[library].get(str(made.get("name")))
     if entry is None:

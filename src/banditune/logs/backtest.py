@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 from banditune.checks import check_number, check_whole
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Tuner
 from banditune.engine.run import BLOCK, instances
-from banditune.logs.fit import fit
+from banditune.logs.fit import fit, noise_to_tell
 from banditune.logs.record import Logs
-from banditune.results import Backtest, Estimate
+from banditune.results import Backtest, Estimate, Fit
 from banditune.study import simulate, tune
 from banditune.study.door import job_of
 
@@ -42,8 +42,13 @@ def backtest(
     have features, from the problem fitted to all that were left out). What is reported are means over these campaigns,
     with the uncertainty that so few of them leave (with features: over instances of the problem fitted to them).
     """
+    if not isinstance(policy, Policy) or not isinstance(logs, Logs):
+        raise BadRequest(
+            "`policy` must be a policy and `logs` past logs (banditune.Logs), in this order, but got "
+            f"{type(policy).__name__} and {type(logs).__name__}."
+        )
     share = check_number("share", share, above=0)
-    if not isinstance(logs, Logs) or len(logs.campaigns) < 4 or not share < 1:
+    if len(logs.campaigns) < 4 or not share < 1:
         raise BadRequest(
             f"`0 < share < 1` and four campaigns or more must hold, but got share={share:g} and {logs!r}; without more "
             "campaigns, none can be left out."
@@ -52,6 +57,7 @@ def backtest(
     known = min(max(2, round(share * len(order))), len(order) - 2)
     found = fit(logs.of(order[:known]), model, per_arm=per_arm, horizon=horizon)
     left = with_a_choice(logs.of(order[known:]))
+    found = replace(found, notes=tuple(notes_on(policy, found, len(order) - known - len(left.campaigns))))
     problems = others(left, found.model)
     job_of(policy, problems[0], horizon=found.horizon)  # complaints come before the work
     tuning = tune(
@@ -77,6 +83,15 @@ def backtest(
         *map(Estimate.of, (regrets[0], regrets[1], regrets[1] - regrets[0])),
         *map(Estimate.of, (rewards[0], rewards[1], paid)),
     )
+
+
+def notes_on(policy: Policy, found: Fit, alone: int) -> Iterator[str]:
+    """The notes of a fit, less what this policy knows, and a sentence on campaigns with one arm."""
+    # Where a policy has a noise that is far from the rewards', the tuning warns of it.
+    known = noise_to_tell(found.problem) if hasattr(policy, "noise") else ()
+    yield from (note for note in found.notes if note not in known)
+    if alone:
+        yield f"{alone} of the campaigns that were left out had one arm, and so nothing to choose: they do not judge"
 
 
 def with_a_choice(logs: Logs) -> Logs:

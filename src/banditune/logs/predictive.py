@@ -24,6 +24,7 @@ from banditune.logs.measures import (
 )
 from banditune.logs.record import Logs, whole_campaigns
 from banditune.results import Check, frozen
+from banditune.results.checked import MEANS_DRAWN
 
 REPLAYS = 999
 CHECKED = 5000
@@ -209,10 +210,7 @@ def policy_note(left_out: set[str]) -> str:
     """A sentence on checks where a policy chose the arms."""
     words = ", ".join(f"'{name}'" for name in sorted(left_out))
     more = f"; not checked, as it would mean nothing: {words}" if left_out else ""
-    return (
-        "arms were pulled the more often the better (or worse) they paid: checks look at means that are likely given the "
-        f"logs, not at means of rewards{more}"
-    )
+    return f"arms were pulled the more often the better (or worse) they paid: {MEANS_DRAWN}{more}"
 
 
 def chosen(logs: Logs, rng: np.random.Generator) -> tuple[Integers, list[str]]:

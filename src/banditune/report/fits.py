@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from banditune.report import figures
@@ -11,9 +11,57 @@ from banditune.report.points import BLACK, CURVE, GREY, Mark, Plot, axis
 from banditune.report.story import Part, Story, Table, story
 from banditune.report.tables import counted, number, problem_words, table, text
 from banditune.results import Check, Fit
+from banditune.results.checked import means_drawn
 
 SHOWN = 60
 """So many estimates are shown as text; a report shows all."""
+
+
+@dataclass(frozen=True)
+class Captions:
+    """Words for what is compared: first what the logs say, then what the fit says."""
+
+    both: str
+    title: str
+    words: str
+    share: str
+    logs: str
+    band: str
+    fit: str
+    seen: str
+    made: str
+
+
+REPLAYED = Captions(
+    both="the logs beside logs replayed from the fit",
+    title="Mean rewards, and those the fit replays",
+    words="Each quantile of the arms' mean rewards in the logs should lie in its band: so do 95% of logs that are replayed "
+    "from the fit with the same pulls.",
+    share="The share of replayed logs at or above what was observed",
+    logs="logs",
+    band="95% of replays",
+    fit="95% of replayed logs",
+    seen="mean rewards in the logs",
+    made="mean rewards in replayed logs",
+)
+DRAWN = Captions(
+    both="means drawn given the logs beside means drawn from the fit",
+    title="Means given the logs, and those of the fit",
+    words="A policy chose the arms, so that means of rewards mislead. Arms' means were drawn as they are likely given the "
+    "logs, many times, and as often from the fit, without the logs. Each quantile of the first, on average, should lie in "
+    "its band: so do 95% of the draws from the fit.",
+    share="The share of draws from the fit at or above those given the logs",
+    logs="given the logs",
+    band="95% in the fit",
+    fit="95% of draws from the fit",
+    seen="means drawn given the logs",
+    made="means drawn from the fit",
+)
+
+
+def captions(result: Fit) -> Captions:
+    """The words for what a fit's checks compare."""
+    return DRAWN if means_drawn(result) else REPLAYED
 
 
 @text.register
@@ -30,7 +78,7 @@ def _(result: Fit) -> str:
             table([estimates.head, *estimates.rows[:SHOWN]]),
             *([f"... and {counted(more, 'estimate')} more"] if more > 0 else []),
             "",
-            "the logs beside logs replayed from the fit",
+            captions(result).both,
             table([checks.head, *checks.rows]),
             *(["", *(f"note: {note}" for note in result.notes)] if result.notes else []),
         ]
@@ -39,15 +87,12 @@ def _(result: Fit) -> str:
 
 @story.register
 def _(result: Fit) -> Story:
-    words = (
-        "Each quantile of the arms' mean rewards in the logs should lie in its band: so do 95% of logs that are replayed "
-        "from the fit with the same pulls.",
-    )
+    told = captions(result)
     parts = [
         *([Part("Warnings", result.notes)] if result.notes else []),
         Part("The fit", (f"{100 * result.confidence:g}% intervals.",), table=estimates_table(result)),
-        Part("Mean rewards, and those the fit replays", words, quantile_plot(result)),
-        Part("What matters to a bandit", tuple(verdict(result)), table=checks_table(result)),
+        Part(told.title, (told.words,), quantile_plot(result)),
+        Part("What matters to a bandit", (verdict(result),), table=checks_table(result)),
     ]
     shown = result.estimates[:3]
     boxes = tuple((e.name, number(e.value), f"{number(e.low)} to {number(e.high)}") for e in shown)
@@ -66,12 +111,9 @@ def answer(result: Fit) -> str:
     return f"{problem_words(result.made)}, horizon {result.horizon:,}: {good}."
 
 
-def verdict(result: Fit) -> Iterator[str]:
+def verdict(result: Fit) -> str:
     """How to read the checks."""
-    yield (
-        "The share of replayed logs at or above what was observed should not be near 0 or 1; outside 0.005 to 0.995 a "
-        "check fails."
-    )
+    return f"{captions(result).share} should not be near 0 or 1; outside 0.005 to 0.995 a check fails."
 
 
 def estimates_table(result: Fit) -> Table:
@@ -81,8 +123,9 @@ def estimates_table(result: Fit) -> Table:
 
 
 def checks_table(result: Fit) -> Table:
-    """Statistics of the logs and of replayed ones."""
-    return Table(("statistic", "logs", "95% of replays", "share above", ""), tuple(map(check_row, result.checks)))
+    """Statistics of what the logs say, and of what the fit says."""
+    told = captions(result)
+    return Table(("statistic", told.logs, told.band, "share above", ""), tuple(map(check_row, result.checks)))
 
 
 def check_row(check: Check) -> tuple[str, ...]:
@@ -92,32 +135,33 @@ def check_row(check: Check) -> tuple[str, ...]:
 
 
 def quantile_plot(result: Fit) -> Plot:
-    """Observed quantiles of mean rewards over the replayed ones, with their band."""
+    """Quantiles of arms' means by the logs over those by the fit, with their band."""
+    told = captions(result)
     middle, seen = result.replayed.tolist(), result.observed.tolist()
     tips = tuple(
-        f"{100 * level:g}% of arms pay at most {number(value)}; replayed: {number(low)} to {number(high)}"
+        f"{100 * level:g}% of arms pay at most {number(value)}; {told.fit}: {number(low)} to {number(high)}"
         for level, value, low, high in zip(result.levels, seen, result.low, result.high, strict=True)
     )
     marks = (
         Mark(
             "band",
             CURVE,
-            "95% of replayed logs",
+            told.fit,
             x=tuple(middle),
             low=tuple(result.low.tolist()),
             high=tuple(result.high.tolist()),
         ),
         Mark("line", GREY, "the fit", x=tuple(middle), y=tuple(middle)),
-        Mark("dots", BLACK, "the logs", tuple(middle), tuple(seen), radius=(3.0,) * len(seen), tips=tips),
+        Mark("dots", BLACK, told.seen, tuple(middle), tuple(seen), radius=(3.0,) * len(seen), tips=tips),
     )
     inside = int(((result.observed >= result.low) & (result.observed <= result.high)).sum())
-    about = f"Quantiles of mean rewards in the logs over those of the fit: {inside} of {len(seen)} lie in the 95% band."
+    about = f"Quantiles of {told.seen} over those of {told.made}: {inside} of {len(seen)} lie in the 95% band."
     heights = [*seen, *result.low.tolist(), *result.high.tolist()]
     half = len(middle) // 2
     return Plot(
         about,
-        axis("quantile in replayed logs", middle),
-        axis("quantile in the logs", heights),
+        axis(f"quantile of {told.made}", middle),
+        axis(f"quantile of {told.seen}", heights),
         marks,
         (middle[half], seen[half]),
     )
@@ -125,6 +169,7 @@ def quantile_plot(result: Fit) -> Plot:
 
 @figures.draw.register
 def _(result: Fit, axes: Any) -> None:
+    told = captions(result)
     axes.fill_between(
         result.replayed,
         result.low,
@@ -132,11 +177,11 @@ def _(result: Fit, axes: Any) -> None:
         color=figures.BLUE,
         alpha=0.2,
         linewidth=0,
-        label="95% of replayed logs",
+        label=told.fit,
     )
     axes.plot(result.replayed, result.replayed, color=figures.GREY, linewidth=0.8, label="the fit")
-    axes.plot(result.replayed, result.observed, "o", color=figures.ORANGE, markersize=4, label="the logs")
-    axes.set_xlabel("quantile of mean rewards in replayed logs")
-    axes.set_ylabel("quantile of mean rewards in the logs")
+    axes.plot(result.replayed, result.observed, "o", color=figures.ORANGE, markersize=4, label=told.seen)
+    axes.set_xlabel(f"quantile of {told.made}")
+    axes.set_ylabel(f"quantile of {told.seen}")
     axes.legend(frameon=False)
     axes.set_title(textwrap.fill(title(result), 90), loc="left", fontsize=10)

@@ -18,6 +18,7 @@ from banditune.report.tables import (
     below,
     cells,
     headline,
+    lag,
     lead,
     number,
     policy_words,
@@ -141,7 +142,7 @@ def stress_parts(stress: Stress) -> Iterator[Part]:
 @story.register
 def _(result: Backtest) -> Story:
     words = (
-        f"The problem was fitted to {result.fit.campaigns} campaigns and the policy tuned on it; the {result.campaigns} "
+        f"The problem was fitted to {result.fit.campaigns} campaigns and the policy tuned on it; {result.campaigns} "
         "others were then played as their own data have them. Intervals tell what so few campaigns leave open.",
     )
     judged = Part("Campaigns that were left out", words, table=Table(BACKTEST_HEAD, tuple(backtest_rows(result))))
@@ -282,14 +283,14 @@ def _(result: Curve) -> Story:
 def _(result: Comparison) -> Story:
     floor = result.floor
     table = Table(
-        ("policy", "tuned to", "regret", "95% interval", "behind the best", "as theory has it"),
+        ("policy", "tuned to", "regret", "95% interval", "behind the best (95%, all pairs)", "as theory has it"),
         tuple(
             (
                 entry.policy,
                 settings(entry.params) or "-",
                 number(entry.regret.mean),
                 f"{number(entry.regret.low)} to {number(entry.regret.high)}",
-                "" if entry.policy == result.best else told(entry.behind),
+                "" if entry.policy == result.best else lag(result, entry),
                 number(entry.theory.mean),
             )
             for entry in result.entries
@@ -298,7 +299,7 @@ def _(result: Comparison) -> Story:
     )
     words = (
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
-        "differences to the best are paired.",
+        "differences to the best are paired, and their intervals hold for all pairs together.",
         *floor_words(floor),
     )
     parts = (

@@ -12,6 +12,7 @@ from banditune.results import (
     Backtest,
     Comparison,
     Curve,
+    Entry,
     Estimate,
     Floor,
     Record,
@@ -82,7 +83,7 @@ def _(result: Backtest) -> str:
             "",
             *(f"note: {note}" for note in result.fit.notes),
             *(f"warning: {warning}" for warning in result.tuning.warnings),
-            f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on the {result.campaigns} others; "
+            f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on {result.campaigns} others; "
             f"seed {result.setup.seed}",
         ]
     )
@@ -93,13 +94,19 @@ BACKTEST_HEAD = ("on campaigns left out", "mean", "std. error", "95% interval")
 
 def backtest_answer(result: Backtest) -> str:
     """What the tuned policy does on campaigns that it was not tuned on."""
-    sure = "" if result.gain.low > 0 or result.gain.high < 0 else ", which so few campaigns do not prove"
-    change = f"{number(abs(result.gain.mean))} {'less' if result.gain.mean >= 0 else 'MORE'}"
     return (
         f"{settings(result.tuning.params)}, tuned on {result.fit.campaigns} campaigns, loses {number(result.regret.mean)} "
-        f"on each of the {result.campaigns} others ({result.setup.horizon:,} decisions), {change} "
-        f"than theory{sure}"
+        f"on each of {result.campaigns} others ({result.setup.horizon:,} decisions), {backtest_verdict(result)}"
     )
+
+
+def backtest_verdict(result: Backtest) -> str:
+    """How the tuned value compares with theory's on these campaigns, as far as they allow to say."""
+    if result.tuning.params == result.tuning.theory_params:
+        return "which is what theory has"
+    sure = "" if result.gain.low > 0 or result.gain.high < 0 else ", which so few campaigns do not prove"
+    change = f"{number(abs(result.gain.mean))} {'less' if result.gain.mean >= 0 else 'MORE'}"
+    return f"{change} than theory{sure}"
 
 
 def backtest_rows(result: Backtest) -> Iterator[tuple[str, ...]]:
@@ -147,17 +154,32 @@ def strain_lines(stress: Stress) -> Iterator[str]:
 
 def strain_verdict(stress: Stress) -> str:
     """Whether a tuned value holds where something else comes."""
+    count = len(stress.others)
+    fine = sum(strain.verdict == "fine" for strain in stress.others)
+    unclear = [strain for strain in stress.others if strain.verdict == "unclear"]
     broken = [strain for strain in stress.others if strain.verdict in ("fragile", "worse than theory")]
-    value = settings(stress.params)
-    if not broken:
-        unclear = sum(strain.verdict == "unclear" for strain in stress.others)
-        more = f" ({counted(unclear, 'case')} unclear)" if unclear else ""
-        return f"{value} holds in the {len(stress.others)} cases in which something else comes than was expected{more}"
-    worst = max(broken, key=lambda strain: strain.share)
-    return (
-        f"{value} is fragile in {len(broken)} of {len(stress.others)} cases in which something else comes than was "
-        f"expected, most with {worst.words}, where it loses {strain_times(worst.share)} the best"
-    )
+    told = [
+        f"{settings(stress.params)} holds in {fine} of {counted(count, 'case')} in which something else comes than was "
+        "expected"
+    ]
+    if broken:
+        worst = max(broken, key=lambda strain: strain.share)
+        told.append(strain_count("fragile", broken, worst, f"loses {strain_times(worst.share)}"))
+    if unclear:
+        worst = max(unclear, key=strain_most)
+        told.append(strain_count("unclear", unclear, worst, f"may lose {strain_times(strain_most(worst))}"))
+    return "; ".join(told)
+
+
+def strain_count(word: str, strains: Sequence[Strain], worst: Strain, loses: str) -> str:
+    """How many cases are such, and what the worst of them loses."""
+    most = "most " if len(strains) > 1 else ""
+    return f"{word} in {len(strains)}, {most}with {worst.words}, where it {loses} the best"
+
+
+def strain_most(strain: Strain) -> float:
+    """The upper end of the loss as a share of what the best value loses."""
+    return strain.loss.high / max(abs(strain.best_regret.mean), 1e-300)
 
 
 def strain_times(share: float) -> str:
@@ -191,7 +213,7 @@ def wanted(result: Tuning) -> str:
     if result.within is None:
         return ""
     limit = "`max_budget`" if result.spent >= result.budget else "`max_time`"
-    return f"; wanted {result.within:.3g}: " + (
+    return f"; wanted {100 * result.within:.3g}%: " + (
         "reached" if result.reached else f"NOT reached, {limit} ended the search"
     )
 
@@ -302,18 +324,16 @@ def _(result: Curve) -> str:
 @text.register
 def _(result: Comparison) -> str:
     rows: list[Sequence[str]] = [
-        ("policy", "tuned to", "regret", "std. error", "behind the best (95%)", "as theory has it")
+        ("policy", "tuned to", "regret", "std. error", "behind the best (95%, all pairs)", "as theory has it")
     ]
     for entry in result.entries:
-        behind = entry.behind
-        lag = f"{number(behind.mean)} ({number(behind.low)} to {number(behind.high)})"
         rows.append(
             (
                 entry.policy,
                 settings(entry.params) + ("" if entry.tuned or not entry.params else " (theory)") or "-",
                 number(entry.regret.mean),
                 number(entry.regret.se),
-                "" if entry.policy == result.best else lag,
+                "" if entry.policy == result.best else lag(result, entry),
                 number(entry.theory.mean),
             )
         )
@@ -340,11 +360,22 @@ def sureness(floor: Floor) -> str:
 
 def lead(result: Comparison) -> str:
     """Which policy is best, and which others may be as good: with 95% for all pairs of policies together (Bonferroni)."""
-    pairs = len(result.entries) * (len(result.entries) - 1)
-    reach = student_quantile(1 - (1 - LEVEL) / pairs, result.validated - 1)
+    reach = joint_reach(result)
     tied = [entry.policy for entry in result.entries[1:] if entry.behind.mean <= reach * entry.behind.se]
     best = f"{result.best} loses least, {number(result.entries[0].regret.mean)} on average"
     return f"{best}; {' and '.join(tied)} may be as good (95% sure for all pairs together)." if tied else f"{best}."
+
+
+def joint_reach(result: Comparison) -> float:
+    """Standard errors to each side that hold all differences between two policies together (Bonferroni)."""
+    pairs = len(result.entries) * (len(result.entries) - 1) / 2
+    return student_quantile(1 - (1 - LEVEL) / 2 / pairs, result.validated - 1)
+
+
+def lag(result: Comparison, entry: Entry) -> str:
+    """How far a policy is behind the best, with an interval as sure as the sentence above the table: for all pairs."""
+    mean, reach = entry.behind.mean, joint_reach(result) * entry.behind.se
+    return f"{number(mean)} ({number(mean - reach)} to {number(mean + reach)})"
 
 
 def cells(estimate: Estimate) -> tuple[str, str, str]:

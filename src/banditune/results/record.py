@@ -20,6 +20,9 @@ KINDS: dict[str, type] = {}
 INFINITE = ("-infinity", "infinity")
 """How open ends of intervals are written."""
 
+LIVE_STATE = "banditune live state"
+"""The `format` of a deployed policy's state, which is no result but is easily taken for one."""
+
 Kind = TypeVar("Kind", bound=type)
 
 
@@ -138,10 +141,15 @@ def frozen(numbers: Any) -> Floats:
 def from_json(text: str) -> Any:
     """Read a result that `to_json` wrote."""
     try:
-        found = decoded(json.loads(text))
-        if not isinstance(found, Record):
-            raise BadRequest(f"a result must be one of {sorted(KINDS)}, but got {type(found).__name__}.")
-        return found
+        told = json.loads(text)
+        if isinstance(told, dict) and told.get("format") == LIVE_STATE:
+            raise BadRequest(
+                "a result must be given, but this is the state of a deployed policy; `banditune live show` and "
+                "Live.load(path) read it."
+            )
+        if not isinstance(told, dict) or "kind" not in told:
+            raise BadRequest("a result must be a JSON object with a `kind`, as `to_json` writes it, but this has none.")
+        return decoded(told)
     except (json.JSONDecodeError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, BadRequest):
             raise

@@ -22,15 +22,30 @@ def noise_warnings(policy: Policy, problem: Problem) -> Iterator[str]:
     yield (
         f"{policy.name} takes rewards to have a standard deviation of {assumed:.4g} around their means (noise), but those "
         f"of {problem.name} have {true:.4g}: it trusts them too {far}, and so does theory's value, with which it is "
-        f"compared. {way_out(policy, true)}"
+        f"compared. {way_out(policy, f'{true:.4g}')}"
     )
 
 
-def way_out(policy: Policy, noise: float) -> str:
-    """What to type instead; a policy that carries its own name is a user's."""
-    if any(field.name == "name" for field in fields(policy)):  # type: ignore[arg-type]
-        return f"Make it anew, as {type(policy).__name__}(..., noise={noise:.4g}) or the function that makes it."
-    return (
-        f"Tell it: {policy.name}:noise={noise:.4g} on the command line, {type(policy).__name__}(noise={noise:.4g}) in "
-        "Python."
-    )
+def noise_hint(policy: Policy) -> str:
+    """Where to look if a policy that has a noise of its own does worse than it should."""
+    if not isinstance(getattr(policy, "noise", None), int | float):
+        return ""
+    told = "noise=..." if made_by_user(policy) else typed(policy, "...")
+    return f", see whether the policy knows how noisy rewards are ({told})"
+
+
+def way_out(policy: Policy, noise: str) -> str:
+    """What to type instead."""
+    if made_by_user(policy):
+        return f"Make it anew, as {type(policy).__name__}(..., noise={noise}) or the function that makes it."
+    return f"Tell it: {typed(policy, noise)}."
+
+
+def made_by_user(policy: Policy) -> bool:
+    """A policy that carries its own name is a user's, and nobody else knows how it is made."""
+    return any(field.name == "name" for field in fields(policy))  # type: ignore[arg-type]
+
+
+def typed(policy: Policy, noise: str) -> str:
+    """How a policy of the shelf is told the noise."""
+    return f"{policy.name}:noise={noise} on the command line, {type(policy).__name__}(noise={noise}) in Python"

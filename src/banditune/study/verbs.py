@@ -23,7 +23,7 @@ from banditune.engine.run import Job, check_regrets
 from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
-from banditune.study.noise import noise_warnings
+from banditune.study.noise import noise_hint, noise_warnings
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Progress, Told, goal_of, place_of, search, seconds, tuner_of
 from banditune.study.trust import expected_and_others, strained
@@ -278,7 +278,7 @@ def tune(
         None if goal.within is None or belief is None else belief.keeps(goal.within),
         (
             *noise_warnings(job.policy, job.problem),
-            *warnings_of(among, answer.value, belief, tuned, theory),
+            *warnings_of(job.policy, among, answer.value, belief, tuned, theory),
         ),
         picture,
         setup_of(job, tuner),
@@ -315,15 +315,19 @@ def needed(sample: Floats, share: float) -> int:
 
 
 def warnings_of(
-    among: Range, value: float, belief: Belief | None, sample: Floats, theory: Floats | None = None
+    policy: Policy, among: Range, value: float, belief: Belief | None, sample: Floats, theory: Floats | None = None
 ) -> Iterator[str]:
     """What may mislead, as sentences."""
     if theory is not None and (worse := Estimate.of(sample - theory)).low > 0:
-        yield (
-            f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}: "
-            "the search, and what it says of itself, cannot be trusted here. Look at the whole curve (`curve`); see "
-            "whether the policy knows the problem's noise (such as ucb1:noise=...), and try another tuner, such as notes."
-        )
+        lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
+        # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
+        if belief and worse.low > belief.gap:
+            yield (
+                f"{lost}: what the search says of itself is wrong here. Look at the whole curve (`curve`)"
+                f"{noise_hint(policy)}, and try another tuner, such as notes."
+            )
+        else:
+            yield f"{lost}: more runs are needed; raise the budget."
     for end, name, unit in ((among.low, "lower", 0.01), (among.high, "upper", 0.99)):
         if abs(value - end) <= abs(among.at(unit) - end):
             yield (
