@@ -390,7 +390,7 @@ def test_the_answer_is_true_where_rewards_are_noisier_than_the_policy_takes_them
 
 @pytest.mark.parametrize("equal", [0.5, 0.8])
 def test_runs_that_lose_nothing_are_no_measure_of_good_ones(equal):
-    """In A/B tests arms are often equal. All runs that lost anything were once failures; the largest width was the answer."""
+    """In A/B tests arms are often equal. All runs that lost anything were once taken for failures."""
 
     def often_equal(at, rng):
         return np.where(rng.random(at.shape) < equal, 0.0, played(at, rng))

@@ -72,7 +72,7 @@ def log_rise(x: float, steps: Floats) -> Floats:
 
 def stirling_rise(x: Floats, steps: Floats) -> Floats:
     """The same for arrays of x, element by element, to twelve digits."""
-    small = float(x.min()) < LARGE
+    small = bool((x < LARGE).any())
     base = x + SHIFT if small else x
     ratio = np.log1p(steps / base)
     found = (base - 0.5) * ratio + steps * (np.log(base) + ratio - 1) + _tail(base + steps) - _tail(base)
