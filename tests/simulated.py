@@ -138,7 +138,9 @@ def parts(found, what):
 
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize(
-    ("policy", "problem"), [CASES[0], CASES[2], (bt.LinGreedy(), bt.Linear(arms=3, dims=2))], ids=names
+    ("policy", "problem"),
+    [CASES[0], CASES[2], pytest.param(bt.LinGreedy(), bt.Linear(arms=3, dims=2), marks=pytest.mark.slow)],
+    ids=names,
 )
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     """Pieces of a few runs, that begin within a block of instances and end in the next, the last of them shorter."""

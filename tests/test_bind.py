@@ -48,6 +48,7 @@ def test_a_policy_in_a_script_caches_and_an_edited_helper_misses(run_python, tmp
     assert run("step") == ["5.0", "1", "0"]
 
 
+@pytest.mark.slow
 def test_versions_of_numba_keep_kernels_apart(run_python, tmp_path):
     def run(version=""):
         other = f"import numba; numba.__version__ = {version!r}\n" if version else ""

@@ -62,7 +62,8 @@ def test_every_kind_of_kernel_for_a_thread_is_compiled(policy, problem):
     assert is_a_kernel(lowered(thread_plan(policy, problem)))
 
 
-@pytest.mark.parametrize("precision", [pytest.param("float64", marks=pytest.mark.slow), "float32"])
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_thompson_samplings_long_code_stays_calls(precision):
     """Pasted in everywhere, it would not fit into the caches of instructions."""
     code = lowered(thread_plan(bt.Thompson(), bt.Bernoulli(arms=4), precision=precision))
@@ -447,6 +448,7 @@ def test_the_doctor_of_a_folder_that_cannot_be_written(banditune, no_gpu, tmp_pa
     assert done.stdout.endswith("Something is not well: see above.\n")
 
 
+@pytest.mark.slow
 def test_the_doctor_in_cudas_simulator(banditune, no_gpu):
     done = banditune("doctor", "--device", "gpu", "--json", NUMBA_ENABLE_CUDASIM="1", **no_gpu)
     found = checks(done)

@@ -57,7 +57,9 @@ def assert_follows_the_reference(name, problem, **options):
                 assert found is None, f"gamma {gamma}, run {run}, shortcut {shortcut}, {found}"
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "glm" in name else []) for name in POLICIES]
+)
 def test_many_arms_are_pulled_as_in_the_reference(name):
     assert_follows_the_reference(name, PROBLEMS[name](arms=20, dims=3))
 

@@ -19,7 +19,7 @@ AT = (1, 2, 7, 41, 200, 701, 1500)
 CASES = [
     (bt.Linear(arms=40, dims=3), {}),
     (bt.Linear(arms=40, dims=3, prior=CORRELATED), {"prior": CORRELATED, "noise": 1.5}),
-    (bt.Linear(arms=5, dims=3, noise=0.1), {"noise": 0.1, "theory": "theorem"}),
+    pytest.param(bt.Linear(arms=5, dims=3, noise=0.1), {"noise": 0.1, "theory": "theorem"}, marks=pytest.mark.slow),
     (bt.Linear(arms=5, dims=3), {"prior": ([1, 0, -1], np.diag([4.0, 1.0, 0.01]))}),
 ]
 
@@ -78,7 +78,8 @@ def test_lints_team_at_gamma_0_is_the_plain_loop():
     assert differing(alone(job, bt.LinTS.team, [[0.0]], range(60)), play(job, [[0.0]], range(60))) <= 1
 
 
-@pytest.mark.parametrize("refresh", [pytest.param(3, marks=pytest.mark.slow), 1000])
+@pytest.mark.slow
+@pytest.mark.parametrize("refresh", [3, 1000])
 def test_lints_team_learns_afresh(monkeypatch, refresh):
     """Longer than `REFRESH` stays, and with a refresh whenever new normals are due: the plain loop's law."""
     monkeypatch.setattr(team_linear, "REFRESH", refresh)
