@@ -105,6 +105,36 @@ def at_random(rng: Rng) -> Logs:
     return binary(CAMPAIGNS, pulls, rng.binomial(pulls, rng.beta(2, 5, CAMPAIGNS * ARMS)))
 
 
+def stopped(rng: Rng, means: np.ndarray, look: int = 50, looks: int = 20) -> Logs:
+    """Tests of arms with equally many pulls that end when the best leads the second by 1.96 standard errors, or in time."""
+    pulls, wins = np.zeros(means.shape, np.int64), np.zeros(means.shape, np.int64)
+    going = np.ones(len(means), bool)
+    for _ in range(looks):
+        pulls[going] += look
+        wins[going] += rng.binomial(look, means[going])
+        share = np.sort(wins / pulls, axis=1)
+        rate = (wins.sum(axis=1) + 0.5) / (pulls.sum(axis=1) + 1)
+        error = np.sqrt(2 * rate * (1 - rate) / pulls[:, 0])
+        going &= share[:, -1] - share[:, -2] < 1.96 * error
+    return binary(len(means), pulls, wins)
+
+
+def uneven(rng: Rng, means: np.ndarray) -> Logs:
+    """Lengths that have nothing to do with rewards."""
+    pulls = np.repeat(rng.integers(1, 21, (len(means), 1)) * 50, means.shape[1], axis=1)
+    return binary(len(means), pulls, rng.binomial(pulls, means))
+
+
+def around(rng: Rng, arms: int = 2) -> np.ndarray:
+    """Means of 60 campaigns whose arms rise and fall together."""
+    return chance(rng.normal(-1, 0.5, (60, 1)) + rng.normal(0, 0.3, (60, arms)))
+
+
+def odd(rng: Rng, arms: int = 2) -> np.ndarray:
+    """Means of another shape: most arms alike, and one in five much better."""
+    return np.where(rng.random((60, arms)) < 0.2, 0.5, 0.2)
+
+
 DESIGNS: dict[str, tuple[str, Callable[[Rng], Logs]]] = {
     "beta-binomial": ("beta-binomial", beta),
     "gaussian": ("gaussian", gaussian),
@@ -114,6 +144,14 @@ DESIGNS: dict[str, tuple[str, Callable[[Rng], Logs]]] = {
     "correlated": ("correlated", together),
     "beta-binomial, at random": ("beta-binomial", at_random),
     "beta-binomial, WRONG: arms rise and fall together": ("beta-binomial", together),
+    "beta-binomial, stopped": ("beta-binomial", lambda rng: stopped(rng, rng.beta(10, 40, (60, 2)))),
+    "beta-binomial, stopped, four arms": ("beta-binomial", lambda rng: stopped(rng, rng.beta(10, 40, (60, 4)))),
+    "campaigns, stopped": ("campaigns", lambda rng: stopped(rng, around(rng))),
+    "beta-binomial, stopped, WRONG: together": ("beta-binomial", lambda rng: stopped(rng, around(rng))),
+    "beta-binomial, uneven": ("beta-binomial", lambda rng: uneven(rng, rng.beta(10, 40, (60, 2)))),
+    "campaigns, uneven": ("campaigns", lambda rng: uneven(rng, around(rng))),
+    "beta-binomial, uneven, WRONG: together": ("beta-binomial", lambda rng: uneven(rng, around(rng))),
+    "beta-binomial, uneven, WRONG: shape": ("beta-binomial", lambda rng: uneven(rng, odd(rng, 4))),
 }
 
 

@@ -118,6 +118,19 @@ def campaigns_rare(rng: np.random.Generator) -> Logs:
     return within(rng, rng.gamma(4, 0.001 / 4, 50), 3, 8000, 4000)
 
 
+def campaigns_adaptive(rng: np.random.Generator) -> Logs:
+    """50 campaigns of ten arms, 1,000 decisions of Thompson sampling each; 1 in 10 pays, in some campaigns many more."""
+    middle = rng.beta(2, 18, 50)[:, None]
+    return binary(50, *thompson(rng, rng.beta(20 * middle, 20 * (1 - middle), (50, 10)), 1000))
+
+
+def campaigns_long(rng: np.random.Generator) -> Logs:
+    """40 campaigns of four arms, 800 decisions each; two of them are 250 times longer."""
+    middle = rng.beta(2, 18, 40)[:, None]
+    pulls = np.maximum(rng.poisson(np.where(np.arange(40) < 2, 50_000, 200)[:, None], (40, 4)), 2)
+    return binary(40, pulls, rng.binomial(pulls, rng.beta(50 * middle, 50 * (1 - middle), (40, 4))))
+
+
 def one_arm(campaigns: int) -> Callable[[np.random.Generator], Logs]:
     """An arm in so few campaigns, 100 pulls in each: what `per_arm` has of it."""
 
@@ -210,6 +223,8 @@ DESIGNS: dict[str, Design] = {
     "campaigns": ("campaigns", campaigns_binary, within_truth(0.3, 50)),
     "campaigns, ten of two arms": ("campaigns", campaigns_ten, within_truth(0.3, 30)),
     "campaigns, rare": ("campaigns", campaigns_rare, within_truth(0.001, 8000)),
+    "campaigns, Thompson": ("campaigns", campaigns_adaptive, within_truth(0.1, 20)),
+    "campaigns, two long": ("campaigns", campaigns_long, within_truth(0.1, 50)),
     "one arm in 2 campaigns": ("beta-binomial", one_arm(2), beta_truth(2, 5)),
     "one arm in 3 campaigns": ("beta-binomial", one_arm(3), beta_truth(2, 5)),
     "one arm in 4 campaigns": ("beta-binomial", one_arm(4), beta_truth(2, 5)),

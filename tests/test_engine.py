@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
 import math
 import re
+from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.contracts import loads, reads_step
 from banditune.engine import loop
 from banditune.engine import run as engine
 from banditune.engine.bind import bound
@@ -336,6 +339,49 @@ def test_rewards_that_depend_on_the_step_are_played_step_by_step():
         assert shortcut_for(policy, bt.arm_problem("n", lambda size, rng: 0, strange_reward, arms=2, rewards="unit"))
 
 
+class Changing(bt.Bernoulli):
+    reward = staticmethod(changing_reward)
+
+
+def test_a_subclass_whose_rewards_depend_on_the_step_is_played_step_by_step():
+    """Arm 0 pays until step 50, arm 1 from then on, whatever their means."""
+    assert bt.Bernoulli().per_pull
+    assert not Changing(arms=2).per_pull
+    assert shortcut_for(bt.UCB1(), Changing(arms=2)) is None
+    table = bt.RewardTable(np.repeat([[1.0, 0.0], [0.0, 1.0]], 50, axis=0), shuffled=False)
+    found, known = (
+        bt.simulate(bt.UCB1(), problem, [0.1, 1.0], horizon=100, runs=2, regret="realised")
+        for problem in (Changing(arms=2), table)
+    )
+    assert not table.per_pull
+    assert (found == known).all()
+
+
+@pytest.mark.parametrize("opname", ["LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"])
+@pytest.mark.parametrize("name", ["step", "pull"])
+def test_the_step_is_seen_where_one_instruction_loads_two_names(monkeypatch, opname, name):
+    """Python 3.13 and later join two loads; the older ones, with which this may run, do not."""
+    argval = name if opname == "LOAD_FAST" else (name, "stream")
+    monkeypatch.setattr(dis, "get_instructions", lambda code: [SimpleNamespace(opname=opname, argval=argval)])
+    assert loads.__wrapped__(changing_reward.__code__, "step") == (name == "step")
+
+
+@pytest.mark.parametrize(
+    ("reward", "reads"),
+    [
+        (lambda instance, arm, pull, step, stream: pull + step, True),
+        (lambda instance, arm, pull, step, stream: math.pow(step, stream), True),
+        (lambda instance, arm, pull, step, stream: pull + arm, False),
+        (lambda instance, arm, pull, time, stream: math.sin(time), True),
+        (lambda instance, arm, pull, time, step: step, False),
+        (lambda *told: told[0], True),
+        (math.sin, True),
+    ],
+)
+def test_whether_a_reward_looks_at_its_fourth_argument_is_seen_in_its_code(reward, reads):
+    assert reads_step(reward) == reads
+
+
 class AlwaysSecond(bt.UCB1):
     choose = staticmethod(lambda state, setting, step, params, stream: 1)
 
@@ -478,3 +524,14 @@ def test_a_users_compiled_function_is_checked_too():
     problem = bt.arm_problem("far", lambda size, rng: rng.random((size, 2)), numba.njit(far), arms=2)
     with pytest.raises(bt.Fault, match="reached outside its memory"):
         bt.simulate(bt.Greedy(), problem, horizon=5, runs=1)
+
+
+def pays_five(instance, arm, pull, step, stream):
+    return 5.0
+
+
+@pytest.mark.parametrize(("rewards", "told"), [("unit", "in .0, 1."), ("binary", "0 or 1")])
+def test_rewards_that_are_not_what_the_problem_says_are_named(rewards, told):
+    problem = bt.arm_problem("five", lambda size, rng: rng.random((size, 3)), pays_five, arms=3, rewards=rewards)
+    with pytest.raises(bt.Fault, match=f"rewards of 'five' must be {told}, .* but arm 0 of run 0 pays 5"):
+        bt.simulate(bt.UCB1(), problem, [0.3], horizon=5, runs=2)

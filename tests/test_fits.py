@@ -14,6 +14,7 @@ import banditune as bt
 from banditune.contracts import described
 from banditune.logs import centres, measures, predictive
 from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
+from banditune.logs.dependence import STOPPED_PERHAPS, chosen_by_policy, significances, stopped_early
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.gaussian import Cells, Inside, normal_priors
 from banditune.logs.hierarchy import estimates, shapes
@@ -26,6 +27,7 @@ from banditune.results import Fit
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import alarms
 import recovery
 
 
@@ -522,6 +524,25 @@ def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs
         assert mean == pytest.approx(exact, rel=5e-3)
 
 
+@pytest.mark.parametrize("name", ["campaigns, Thompson", "campaigns, two long"])
+def test_the_prior_of_centres_is_the_likeliest_of_all(name):
+    logs = recovery.DESIGNS[name][1](np.random.default_rng(1))
+    mine = centres.cells_of(logs.campaign, logs.total, logs.pulls - logs.total)
+    found, size = centres.likeliest(mine)
+
+    def fall(numbers):
+        return -centres.evidence(centres.at_logit(mine, numbers[2])._replace(worth=math.exp(numbers[1])), numbers[0])[0]
+
+    start = np.array([size, math.log(found.worth), centres.logit_of(found.overall)])
+    best = optimize.minimize(
+        fall, start + np.array([0.5, -0.5, 0.2]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4}
+    )
+    assert fall(start) == pytest.approx(best.fun, abs=0.01)
+    assert found.overall == pytest.approx(1 / (1 + math.exp(-best.x[2])), rel=0.01)
+    # The rate of all pulls is no mean of campaigns here.
+    assert abs(mine.overall / found.overall - 1) > 0.1
+
+
 def test_among_many_campaigns_of_one_arm_those_of_two_tell_the_spread(monkeypatch):
     monkeypatch.setattr(centres, "TELLING", 200)
     rng = np.random.default_rng(5)
@@ -688,7 +709,7 @@ def test_captions_say_what_is_compared_where_a_policy_chose_the_arms(fits, tmp_p
     means = rng.beta(2, 5, 80)
     pulls = (5 + 200 * means).astype(int)  # good arms were pulled more often
     found = bt.fit(bt.logs_of(campaign, arm, pulls, rng.binomial(pulls, means)))
-    assert predictive.chosen_by_policy(bt.logs_of(campaign, arm, pulls, pulls * means))
+    assert chosen_by_policy(bt.logs_of(campaign, arm, pulls, pulls * means))
     for one, right, wrong in (
         (found, ("means drawn given the logs", "means drawn from the fit"), "replay"),
         (fits[0], ("mean rewards in the logs", "mean rewards in replayed logs"), "drawn"),
@@ -730,8 +751,8 @@ def test_arms_and_horizon_come_from_the_logs_or_are_told():
         ({"model": "beta-binomia"}, "did you mean 'beta-binomial'"),
         ({"model": "gaussian", "confidence": 1.5}, "confidence < 1"),
         ({"model": "campaigns", "per_arm": True}, "per_arm"),
-        ({"arms": 1}, "arms >= 2"),
-        ({"horizon": 0}, "horizon >= 1"),
+        ({"arms": 1}, "`arms` must be a whole number >= 2"),
+        ({"horizon": 0}, "`horizon` must be a whole number >= 1"),
         ({"model": "correlated", "arms": 9}, "leave it out"),
         ({"model": "campaigns", "arms": 9}, "the most that a campaign had"),
     ],
@@ -806,14 +827,14 @@ def test_checks_hold_where_a_policy_chose_the_arms():
     for seed in range(4):
         rng = np.random.default_rng([20, seed])
         logs = thompson_logs(seed, rng.beta(2, 5, (25, 6)))
-        assert predictive.chosen_by_policy(logs)
+        assert chosen_by_policy(logs)
         found = bt.fit(logs)
         assert not any(check.fails for check in found.checks)
         (note,) = (note for note in found.notes if "pulled the more often" in note)
         assert "'share of arms without a success', 'spread weighted by pulls'" in note
         assert [check.statistic for check in bt.fit(logs, "campaigns").checks] == ["lead of the best arm"]
-    assert not predictive.chosen_by_policy(binary_logs())
-    assert not predictive.chosen_by_policy(together())
+    assert not chosen_by_policy(binary_logs())
+    assert not chosen_by_policy(together())
 
 
 def test_checks_still_fail_on_a_wrong_fit_where_a_policy_chose_the_arms():
@@ -833,6 +854,45 @@ def test_means_drawn_given_the_logs_are_means_of_the_prior_whoever_chose_the_arm
         fresh = rng.beta(2, 5, (200, len(logs.total)))
         above.append(predictive.check("", known.std(axis=1), fresh.std(axis=1)).above)
     assert abs(np.mean(above) - 0.5) < 4 * np.std(above) / math.sqrt(60)
+
+
+def test_the_significance_of_a_lead_is_that_of_two_sorted_arms():
+    campaign, arm = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 2, 0, 0, 1])
+    pulls, wins = np.array([10, 20, 40, 10, 30, 30]), np.array([5, 4, 10, 2, 0, 0])
+    rate = 19 / 70
+    lead = (5 / 10 - 10 / 40) / math.sqrt(rate * (1 - rate) * (1 / 10 + 1 / 40))
+    assert significances(bt.logs_of(campaign, arm, pulls, wins)) == pytest.approx([lead, 0, 0])
+
+
+def test_checks_hold_where_tests_ended_when_they_were_significant():
+    for seed in range(4):
+        rng = np.random.default_rng([30, seed])
+        means = rng.beta(10, 40, (60, 2))
+        logs, ordinary = alarms.stopped(rng, means), alarms.uneven(rng, means)
+        assert stopped_early(logs)
+        assert not stopped_early(ordinary)
+        found = bt.fit(logs)
+        assert not any(check.fails for check in found.checks)
+        assert any("as tests are that end when they are significant: checks look at means" in n for n in found.notes)
+        assert found.drawn
+        assert len(bt.fit(ordinary).checks) > len(found.checks)
+
+
+def test_checks_still_fail_on_a_wrong_fit_where_tests_ended_when_they_were_significant():
+    rng = np.random.default_rng(31)
+    found = bt.fit(alarms.stopped(rng, alarms.around(rng)))
+    assert "arms rise and fall together" in {check.statistic for check in found.checks if check.fails}
+
+
+def test_a_lead_that_lengths_may_explain_is_told_with_that_cause():
+    # Two lengths; the lead is too large in both, as far as the fit can tell, and lengths do not follow it.
+    pulls = np.repeat(np.tile([200, 300], 20), 3)
+    wins = (pulls * np.tile([0.1, 0.1, 0.3], 40)).astype(int)
+    logs = bt.logs_of(*cells(40, 3), pulls, wins)
+    assert not stopped_early(logs)
+    assert STOPPED_PERHAPS in bt.fit(logs).notes
+    same = bt.logs_of(*cells(40, 3), np.full(120, 200), np.tile([20, 20, 60], 40))
+    assert STOPPED_PERHAPS not in bt.fit(same).notes
 
 
 # Recovery

@@ -155,7 +155,7 @@ def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeyp
         (lambda: Gittins(discount=1.0), "discount <= 0.999"),
         (lambda: Gittins(discount=-1), "discount > 0"),
         (lambda: gittins_index(0, 0), "either `left` or `discount`"),
-        (lambda: gittins_index(0, 0, left=0), "left >= 1"),
+        (lambda: gittins_index(0, 0, left=0), "`left` must be a whole number >= 1"),
         (lambda: gittins_index(0, 0, left=10**6), "left <= 20000.*use a discount"),
         (lambda: gittins_index(-1, 0, left=5), "successes"),
         (lambda: bt.simulate(Gittins(), bt.Gaussian(arms=2), horizon=5), "rewards of 0 or 1.*any real number"),

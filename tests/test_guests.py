@@ -174,6 +174,47 @@ def test_what_breaks_is_named_with_run_and_step(where, sentence):
         bt.simulate(broken(where), PROBLEM, [1.0], horizon=5, runs=2, jobs=1)
 
 
+@bt.scalar
+def pays_at_first(instance, arm, pull, step, stream):
+    return 1.0 if pull < 3 else math.inf
+
+
+@bt.scalar
+def pays_before_step_five(instance, arm, pull, step, stream):
+    return math.nan if step >= 5 and arm == 0 else instance.means[arm]
+
+
+class Second:
+    """Pulls arm 1 only, and has nothing to tune."""
+
+    def select(self):
+        return 1
+
+    def update(self, arm, reward):
+        assert math.isfinite(reward)
+
+
+@pytest.mark.parametrize("regret", ["expected", "realised"])
+def test_a_reward_that_is_not_a_number_is_named_with_run_and_step(regret):
+    """That of the arm that was pulled, and that of the best arm, which only realised regret looks at."""
+    for reward, arm, step in ((pays_at_first, 1, 3), (pays_before_step_five, 0, 5)):
+        problem = bt.arm_problem("odd", lambda size, rng: np.tile([0.9, 0.1], (size, 1)), reward, arms=2)
+        asked = {"horizon": 10, "runs": 1, "first": 7, "jobs": 1, "regret": regret}
+        if arm == 0 and regret == "expected":
+            assert np.isfinite(bt.simulate(bt.foreign(Second, ()), problem, **asked)).all()
+            continue
+        with pytest.raises(bt.Fault, match=f"'odd' paid another for arm {arm} at step {step} of run 7"):
+            bt.simulate(bt.foreign(Second, ()), problem, **asked)
+
+
+def test_a_guest_without_parameters_is_played_and_compared():
+    """Arm 1 of means 0.9 and 0.1 loses 0.8 a step."""
+    problem, guest = bt.Mixture([(0.9, 0.1)]), bt.foreign(Second, ())
+    assert bt.simulate(guest, problem, horizon=10, runs=3, jobs=1) == pytest.approx(8)
+    compared = bt.compare([guest, bt.UCB1()], problem, horizon=10, budget=40, validate=20, jobs=1)
+    assert [entry.policy for entry in compared.entries] == ["ucb1", guest.name]
+
+
 def test_what_cannot_be_a_guest_is_refused(tmp_path):
     width = bt.Parameter("width", 0, 1, theory=1)
     for make, parameters in ((5, width), (lambda width, other: 1, width), (lambda: 1, width), (lambda width: 1, "x")):
@@ -240,5 +281,5 @@ def test_a_saved_tuning_is_exported_on_the_command_line(banditune, tmp_path):
 @pytest.mark.parametrize("workers", [0, -1, "x", True])
 def test_numbers_of_workers_that_cannot_be_are_refused(workers):
     for cluster in (bt.Threads, bt.Processes):
-        with pytest.raises(bt.BadRequest, match="workers >= 1"):
+        with pytest.raises(bt.BadRequest, match="`workers` must be a whole number >= 1"):
             cluster(workers)

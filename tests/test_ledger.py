@@ -367,6 +367,40 @@ def test_methods_that_sample_calls_and_those_that_it_overrides_count(monkeypatch
     assert identity.sample_digest(Halved(arms=3)) != halved
 
 
+class ByKey(bt.Bernoulli):
+    """An instance is a function of its key."""
+
+    by_key = True
+    late = 0.5
+
+    def sample_at(self, keys):
+        return Instances(np.random.default_rng(int(keys[0, 0])).random((len(keys), self.arms)) * self.scale())
+
+    def scale(self):
+        return self.late
+
+
+class ByKeyOtherwise(ByKey):
+    def scale(self):
+        return self.late**2
+
+
+def test_what_makes_instances_of_keys_counts(monkeypatch):
+    assert identity.sample_digest(ByKey(arms=3)) != identity.sample_digest(ByKeyOtherwise(arms=3))
+    before = identity.sample_digest(ByKey(arms=3))
+    monkeypatch.setattr(ByKey, "late", 0.25)
+    assert identity.sample_digest(ByKey(arms=3)) != before
+
+
+def test_a_reward_tables_ledgers_from_before_keys_counted_are_still_known():
+    table = bt.RewardTable(np.eye(3))
+    assert identity.sample_digest(table) == identity.sample_digest(SampleOnly())
+
+
+class SampleOnly(bt.Problem):
+    """Has the same `sample` as a reward table: that of every problem, which refuses."""
+
+
 def test_a_file_that_sample_reads_counts(tmp_path):
     file = tmp_path / "means.npy"
 

@@ -271,8 +271,10 @@ def test_arms_are_added_and_retired():
     live.update("d", 1.0)
     with pytest.raises(bt.BadRequest, match="is or was"):
         live.add_arm("a")
-    with pytest.raises(bt.BadRequest, match="must be one of"):
+    with pytest.raises(bt.BadRequest, match="retired already"):
         live.retire_arm("a")
+    with pytest.raises(bt.BadRequest, match="must be one of"):
+        live.retire_arm("z")
     live.retire_arm("b")
     live.retire_arm("c")
     with pytest.raises(bt.BadRequest, match="not retired"):

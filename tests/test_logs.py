@@ -138,6 +138,21 @@ def test_a_last_line_without_an_end_is_read_whichever_way(written, monkeypatch):
         assert cells(read_logs(path))["winter", "red"] == (1, 1.0)
 
 
+def test_totals_of_real_rewards_are_not_taken_for_decisions(written):
+    rows = "campaign,arm,impressions,revenue\na,x,10,3.5\na,y,12,4.5\nb,x,9,2.5\nb,y,8,1.5\n"
+    with pytest.raises(BadRequest, match="'impressions' says that rows are totals of several pulls"):
+        read_logs(written(rows))
+    assert read_logs(written(rows), reward="revenue").pulls.sum() == 4
+
+
+def test_a_comma_for_a_point_is_said(written):
+    with pytest.raises(BadRequest) as caught:
+        read_logs(written(DECISIONS + 'spring,red,"0,5"\nspring,red,nan\n'))
+    assert "but is '0,5', with a comma for a point; line 8: the reward must be a finite number, but is 'nan');" in str(
+        caught.value
+    )
+
+
 def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written):
     bad = ["spring,,1", "spring,red", "spring,red,maybe", ",red,1", "spring,red,nan", "spring,red,inf"]
     path = written(DECISIONS + "\n".join(bad) + "\n" + "autumn,red,0\n")
@@ -368,6 +383,15 @@ def test_missing_cells_of_pandas_are_missing():
         ((["a", "a"], ["x", "x"], [1, 1], [1, 1]), {}, "add them up"),
         ((["a"], ["x", "y"], [1], [1]), {}, "same length"),
         ((["a"], ["x"], [1], [1]), {"rewards": "foo"}, "binary, unit or real"),
+        ((["a"], ["x"], 1, [1, 2]), {}, "same length"),
+        ((["a"], ["x"], [2], [1.0], [np.nan]), {"rewards": "real"}, "`squares` must be finite numbers >= 0"),
+        ((["a"], ["x"], [2], [1.0], [-1.0]), {"rewards": "real"}, "`squares` must be finite numbers >= 0"),
+        ((["a"], ["x"], [2], [1.0], ["much"]), {"rewards": "real"}, "same length"),
+        ((["a", "a"], ["x", "y"], [1, 1], [1, 1]), {"features": [[1, 2]]}, r"each of the 2 rows .* shape is \(1, 2\)"),
+        ((["a", "a"], ["x", "y"], [1, 1], [1, 1]), {"features": [1, 2]}, r"each of the 2 rows .* shape is \(2,\)"),
+        ((["a"], ["x"], [1], [1]), {"features": [[1, np.inf]]}, "`features` must be finite"),
+        ((["a"], ["x"], [1], [1]), {"features": [["red"]]}, "`features` must be finite"),
+        ((["a"], ["x"], [1], [1]), {"features": [[1, 2]], "feature_names": ["a"]}, "2 names, one per feature"),
     ],
 )
 def test_sums_that_cannot_be_are_refused(columns, options, sentence):

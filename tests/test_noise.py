@@ -87,8 +87,12 @@ def test_a_fit_says_which_noise_the_policy_must_be_told():
     reward = rng.normal(0, 1, (8, 3))[campaign, arm] + rng.normal(0, 5, 480)
     logs = bt.read_logs({"campaign": campaign, "arm": arm, "reward": reward})
     fit = bt.fit(logs)
-    wanted = f"ucb1:noise={fit.problem.noise:.4g} or gaussian-ts:noise={fit.problem.noise:.4g}"
-    assert fit.notes[-1].endswith(wanted)
+    wanted = f"ucb1:noise={fit.problem.noise:.4g} or gaussian-ts:noise={fit.problem.noise:.4g},prior="
+    assert wanted in fit.notes[-1]
+    prior = [float(number) for number in fit.notes[-1].partition("prior=")[2].split(",")]
+    assert prior == pytest.approx(
+        fit.problem.prior[0] if np.ndim(fit.problem.prior) == 2 else fit.problem.prior, abs=0.1
+    )
     assert warned(bt.UCB1(noise=float(f"{fit.problem.noise:.4g}")), fit.problem) == []
     tested = bt.backtest(bt.UCB1(), logs, budget=20)
     assert any("UCB1(noise=" in warning for warning in tested.warnings)

@@ -375,9 +375,9 @@ def test_what_cannot_be_computed_is_refused():
     with pytest.raises(bt.BadRequest, match="rewards of 0 or 1"):
         bt.simulate(Optimal(), bt.Gaussian(arms=2), horizon=10)
     for horizon in (0, -3, 2.5, True, "ten"):
-        with pytest.raises(bt.BadRequest, match="horizon >= 1"):
+        with pytest.raises(bt.BadRequest, match="`horizon` must be a whole number >= 1"):
             two_arms.optimal_reward((1, 1), horizon)
-        with pytest.raises(bt.BadRequest, match="horizon >= 1"):
+        with pytest.raises(bt.BadRequest, match="`horizon` must be a whole number >= 1"):
             mixtures.optimal_reward(WARM_UP, None, horizon)
     for discount in (0, -0.1, 1.1, math.nan):
         with pytest.raises(bt.BadRequest, match="discount"):

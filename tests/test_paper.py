@@ -7,7 +7,7 @@ import pytest
 import banditune as bt
 from conftest import close
 
-RUNS = 4_000
+RUNS = pytest.mark.parametrize("runs", [4_000, pytest.param(10_000, marks=pytest.mark.slow)])
 KNOWN = [
     (bt.UCB1(), bt.Bernoulli(arms=10), 10_000, 354.5, 0.4),
     (bt.Thompson(), bt.Bernoulli(arms=10), 10_000, 45.6, 0.3),
@@ -17,20 +17,22 @@ KNOWN = [
 ]
 
 
+@RUNS
 @pytest.mark.parametrize(("policy", "problem", "horizon", "known", "se"), KNOWN)
-def test_regret_at_theorys_width(policy, problem, horizon, known, se):
+def test_regret_at_theorys_width(policy, problem, horizon, known, se, runs):
+    runs = runs if problem.rewards == "binary" else runs // 4
     for regret in ("expected", "realised"):
-        runs = RUNS if problem.rewards == "binary" else RUNS // 4
         regrets = bt.simulate(policy, problem, [1.0], horizon=horizon, runs=runs, regret=regret, seed=11)[0]
         assert close(regrets, known, se), regret
 
 
+@RUNS
 @pytest.mark.parametrize(
     ("policy", "gamma", "known", "se"), [(bt.UCB1(), 0.3, 4.08, 0.01), (bt.Thompson(), 0.57, 4.41, 0.01)]
 )
-def test_warm_up_at_the_best_widths(policy, gamma, known, se):
+def test_warm_up_at_the_best_widths(policy, gamma, known, se, runs):
     """The known figures are minima over 171 widths, 1 to 3% too low: a one-sided allowance of 3%."""
-    regrets = bt.simulate(policy, bt.warm_up(), [gamma], horizon=200, runs=RUNS, seed=11, regret="realised")[0]
+    regrets = bt.simulate(policy, bt.warm_up(), [gamma], horizon=200, runs=runs, seed=11, regret="realised")[0]
     assert close(regrets, known * 1.015, se + 0.015 * known / 4)
 
 

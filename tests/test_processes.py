@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Pipe
 
 import numpy as np
@@ -320,6 +321,22 @@ def test_a_child_with_other_versions_is_refused_and_ended(monkeypatch):
     with pytest.raises(bt.BadRequest, match=r"has numpy [\d.]+ \(here 0.0\)"):
         bt.simulate(bt.UCB1(), PROBLEM, cluster="processes", jobs=1, **SHORT)
     assert [process.returncode for process in begun] == [-signal.SIGKILL]
+
+
+def test_after_an_error_no_further_piece_is_begun():
+    signs = []
+
+    def play(piece, sign):
+        signs.append(int(sign[0]))
+        raise bt.BadRequest(f"piece {piece}")
+
+    with ThreadPoolExecutor(1) as pool:
+        work = local.PoolWork(pool, play)
+        for ticket in range(3):
+            work.submit(ticket, ticket)
+    assert signs == [0, 1, 1]
+    with pytest.raises(bt.BadRequest, match="piece 0"):
+        work.result()
 
 
 def test_runs_that_end_their_process_are_named(two):

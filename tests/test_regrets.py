@@ -339,6 +339,9 @@ def test_an_exception_is_a_fault():
 def test_what_cannot_be_computed_is_refused():
     with pytest.raises(bt.BadRequest, match="bernoulli or mixture, but got 'gaussian'"):
         bayes_regret(bt.UCB1(), bt.Gaussian(arms=2), [[1.0]], 5)
+    guest = bt.foreign(lambda: None, (), name="guest")
+    with pytest.raises(bt.BadRequest, match="'guest' is an object that plays itself; simulate"):
+        bt.exact_regret(guest, bt.Bernoulli(arms=2), horizon=5)
     with pytest.raises(bt.BadRequest, match="rows of 1 finite numbers"):
         bayes_regret(bt.UCB1(), bt.Bernoulli(arms=2), [1.0], 5)
     with pytest.raises(bt.BadRequest, match="features"):

@@ -677,3 +677,13 @@ def test_it_can_be_printed_and_read_at_night(opened, tmp_path):
     browser.ask("Emulation.setEmulatedMedia", features=[])
     assert day == "rgb(255, 255, 255)"
     assert dark != day
+
+
+def test_figures_have_fonts_that_publishers_take_and_are_the_same_files_again(tmp_path):
+    curve = bt.curve(bt.UCB1(), bt.Bernoulli(arms=2), [0.2, 0.5, 1], horizon=20, runs=20)
+    for kind in ("pdf", "svg", "png"):
+        first, second = tmp_path / f"first.{kind}", tmp_path / f"second.{kind}"
+        curve.plot(first)
+        curve.plot(second)
+        assert first.read_bytes() == second.read_bytes()
+    assert b"/Type3" not in (tmp_path / "first.pdf").read_bytes()

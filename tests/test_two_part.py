@@ -140,30 +140,90 @@ def test_the_fit_finds_a_known_curve():
     assert abs(LIBRARY.fine[found.argmin()] - LIBRARY.fine[truth(LIBRARY.fine).argmin()]) < 0.02
 
 
+def covariance_of(length):
+    """The prior covariance of the deviation at the fine points."""
+    x = np.log(LIBRARY.fine + curves.BEND)
+    return curves.DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x) / length) ** 2)
+
+
+def test_a_few_waves_make_the_deviation():
+    for root, length in zip(LIBRARY.roots, curves.LENGTHS, strict=True):
+        np.testing.assert_allclose(root @ root.T, covariance_of(length), atol=1e-7 * curves.DEVIATION**2)
+
+
+def seen_by(points, rng, searches=1):
+    """Residuals at the points and their variances; no run at a third of them."""
+    noise = np.where(
+        rng.random((searches, points)) < 1 / 3, curves.UNKNOWN, rng.uniform(1e-4, 1e-2, (searches, points))
+    )
+    return np.where(noise < curves.UNKNOWN, rng.normal(0, 0.1, noise.shape), 0), noise
+
+
 def test_drawn_curves_have_the_mean_and_the_covariance_of_dense_algebra():
     """The deviation of one good curve is a Gaussian process, of which conditional moments are known."""
     found = searched(budget=150).fit()
+    residual, noise = seen_by(len(LIBRARY.points), np.random.default_rng(4))
+    _, centre, turn = curves.deviation_of(LIBRARY, residual, noise)
     one = int(found.weight[0].argmax())
+    length = 1
     sure = found._replace(
         weight=np.eye(found.weight.shape[1])[[one]],
+        lengths=np.eye(found.lengths.shape[1])[[length]],
+        centre=centre,
+        turn=turn,
         spread=np.zeros_like(found.spread),
         bad_weight=np.eye(found.bad_weight.shape[1])[[0]],
     )
     drawn = drawn_curves(LIBRARY, sure, 4000, np.random.default_rng(5))[0]
     good = found.height[0, one] * LIBRARY.good_fine[one]
     deviation = (drawn - found.unit[0] * LIBRARY.bad_fine[0]) / good - 1
-    system = LIBRARY.covariance + np.diag(found.noise[0])
-    x = np.log(LIBRARY.fine + curves.BEND)
-    prior = curves.DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x) / curves.SMOOTHNESS) ** 2)
+    prior = covariance_of(list(curves.LENGTHS)[length])
     seen = prior[:, LIBRARY.places]
-    mean = seen @ np.linalg.solve(system, found.residual[0])
+    system = seen[LIBRARY.places] + np.diag(noise[0])
+    mean = seen @ np.linalg.solve(system, residual[0])
     covariance = prior - seen @ np.linalg.solve(system, seen.T)
     se = np.sqrt(np.diag(covariance) / 4000)
-    assert (np.abs(deviation.mean(axis=0) - mean) < 5 * se).all()  # 162 points: 4 would be exceeded by chance
+    assert (np.abs(deviation.mean(axis=0) - mean) < 5 * se).all()  # 162 points
     variance = deviation.var(axis=0, ddof=1) / np.diag(covariance)
-    assert (np.abs(variance - 1) < 5 * math.sqrt(2 / 4000)).all()
-    whole = mean_curve(LIBRARY, sure)[0]
+    assert (np.abs(variance - 1) < 5 * math.sqrt(2 / 3999)).all()
+    (whole,) = mean_curve(LIBRARY, sure)
     assert whole == pytest.approx(good * (1 + mean) + found.unit[0] * LIBRARY.bad_fine[0])
+
+
+def test_lengths_are_weighed_by_the_density_of_the_residuals():
+    residual, noise = seen_by(len(LIBRARY.points), np.random.default_rng(11), searches=3)
+    found, _, _ = curves.deviation_of(LIBRARY, residual, noise)
+
+    def at(length):
+        return covariance_of(length)[np.ix_(LIBRARY.places, LIBRARY.places)]
+
+    for search in range(3):
+        density = [
+            math.log(before)
+            + stats.multivariate_normal.logpdf(residual[search], cov=at(length) + np.diag(noise[search]))
+            for length, before in curves.LENGTHS.items()
+        ]
+        wanted = np.exp(np.array(density) - max(density))
+        assert found[search] == pytest.approx(wanted / wanted.sum(), rel=1e-5, abs=1e-12)
+
+
+def test_draws_of_several_lengths_have_the_mean_of_all():
+    found = searched(budget=150).fit()
+    both = found._replace(lengths=np.array([[0.3, 0.7]]), spread=np.zeros_like(found.spread))
+    drawn = drawn_curves(LIBRARY, both, 4000, np.random.default_rng(12))[0]
+    se = drawn.std(axis=0) / math.sqrt(4000)
+    assert (np.abs(drawn.mean(axis=0) - mean_curve(LIBRARY, both)[0]) < 5 * se).all()  # 162 points, as above
+
+
+def test_the_deviation_is_as_smooth_as_the_runs_say():
+    """Runs whose mean has a kink ask for a short length, a parabola for a long one."""
+    rng = np.random.default_rng(13)
+    at = np.tile(np.arange(len(LIBRARY.points)), (1, 200))
+    g = LIBRARY.points[at]
+    kink = fit(LIBRARY, at, 20 + 40 * np.abs(g - 0.7) + 5 * rng.standard_normal(at.shape))
+    bowl = fit(LIBRARY, at, 20 + 80 * (g - 0.2) ** 2 + 5 * rng.standard_normal(at.shape))
+    assert kink.lengths[0, 0] > 0.95
+    assert bowl.lengths[0, -1] > 0.6
 
 
 def test_coarse_and_fine_curves_have_the_same_law():

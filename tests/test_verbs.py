@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import stat
 import threading
 
 import numpy as np
@@ -19,10 +20,11 @@ from scipy import stats
 import banditune as bt
 from banditune.contracts import Range
 from banditune.engine.run import Job, play, play_each
-from banditune.results import Belief, Estimate, student_quantile
+from banditune.results import Belief, Estimate, student_quantile, write_whole
 from banditune.study.player import rounded
 from banditune.study.unimodal import check_unimodal
-from banditune.study.verbs import FRESH, KNOWN, LEAST, MOST, PILOT, denser, needed, warnings_of
+from banditune.study.verbs import FRESH, KNOWN, LEAST, MOST, PILOT, denser, needed
+from banditune.study.warn import warnings_of
 
 PROBLEM = bt.Bernoulli(arms=3)
 
@@ -155,11 +157,12 @@ def test_few_runs_raise_no_more_false_alarms(runs):
     assert alarms <= 37
 
 
-@pytest.mark.parametrize("degrees", [1, 2, 3, 5, 10, 30, 1000])
+@pytest.mark.parametrize("degrees", [*range(1, 31), 99, 100, 499, 999, 1000, 1001, 1002, 5000, 999_999, 10**9])
 def test_student_quantiles(degrees):
-    assert student_quantile(0.975, degrees) == pytest.approx(
-        stats.t.ppf(0.975, degrees), rel=0.03 if degrees == 3 else 0.01
-    )
+    """From just above the median to levels of 1 in 10^12; SciPy's quantile of the upper tail keeps its digits there."""
+    for level in (0.5, 0.5001, 0.6, 0.8, 0.95, 0.975, 0.9995, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12):
+        assert student_quantile(level, degrees) == pytest.approx(stats.t.isf(1 - level, degrees), rel=1e-8)
+        assert student_quantile(1 - level, degrees) == -student_quantile(1 - (1 - level), degrees)
 
 
 def test_intervals_cover_at_their_rate_even_with_few_runs():
@@ -219,6 +222,38 @@ def test_comparisons_are_paired_and_in_order(comparison):
     for entry in comparison.entries:
         assert entry.behind.mean == pytest.approx(entry.regret.mean - means[0])
         assert entry.behind.se <= entry.regret.se + comparison.entries[0].regret.se
+
+
+def test_the_best_of_a_comparison_is_told_on_instances_that_did_not_choose_it():
+    """Eight policies that are one and the same, with noise of their own: the lowest mean is too low."""
+    policies = [bt.UCB1(noise=0.5 + 1e-9 * number) for number in range(8)]
+    chosen, again = [], []
+    for seed in range(30):
+        found = bt.compare(policies, bt.warm_up(), horizon=30, budget=50, validate=100, seed=seed, noise="own")
+        chosen.append(found.entries[0].regret.mean)
+        again.append(found.lowest.mean)
+        assert found.again.runs == 100
+        assert f"{found.best} loses least, {found.again.mean:.4g} on average" in str(found)
+    gap = np.array(again) - np.array(chosen)
+    assert gap.mean() > 3 * gap.std(ddof=1) / np.sqrt(len(gap))
+
+
+def test_a_comparison_says_what_its_searches_warn_of():
+    found = bt.compare([bt.UCB1(noise=50), bt.UCB1()], bt.Bernoulli(arms=5), horizon=200, budget=100, validate=50)
+    assert any(w.startswith("ucb1(noise=50)") and "lower end of its range" in w for w in found.warnings), found.warnings
+
+
+def test_runs_that_cannot_be_played_again_by_number_have_none():
+    policies = [bt.UCB1(), bt.EpsilonGreedy()]
+    for noise, numbered in (("shared", [True, True]), ("own", [True, False])):
+        found = bt.compare(policies, bt.warm_up(), horizon=30, budget=50, validate=50, noise=noise)
+        by_name = {entry.policy.partition("(")[0]: entry for entry in found.entries}
+        assert [bool(by_name[policy.name].spread.worst) for policy in policies] == numbered
+        (worst,) = bt.simulate(
+            bt.UCB1(), bt.warm_up(), list(by_name["ucb1"].params.values()), horizon=30, runs=1,
+            first=by_name["ucb1"].spread.worst[0], noise=noise,
+        )[0]  # fmt: skip
+        assert worst == pytest.approx(by_name["ucb1"].spread.losses[0], rel=1e-6)
 
 
 def test_the_table_is_as_sure_of_differences_as_the_sentence_above_it(comparison):
@@ -370,8 +405,8 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: bt.Bernoulli(arms=1), "`arms >= 2`"),
-        (lambda: bt.Bernoulli(arms=2.0), "whole number"),
+        (lambda: bt.Bernoulli(arms=1), "`arms` must be a whole number >= 2"),
+        (lambda: bt.Bernoulli(arms=2.5), "whole number"),
         (lambda: bt.Bernoulli(arms=3, prior=(0, 1)), "`a > 0`"),
         (lambda: bt.Bernoulli(arms=3, prior=(1, 2, 3)), "a pair (a, b)"),
         (lambda: bt.Bernoulli(arms=3, prior=[(1, 2)] * 2), "3 such pairs"),
@@ -571,15 +606,20 @@ def test_validation_is_as_large_as_it_must_be():
 def test_what_may_mislead_is_said():
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
     even = np.full(300, 5.0)
-    assert list(warnings_of(bt.UCB1(), among, 0.4, None, even)) == []
-    assert "upper end of its range [0, 1]" in next(warnings_of(bt.UCB1(), among, 1.0, None, even))
-    assert "lower end" in next(warnings_of(bt.UCB1(), among, 1 / 162, None, even))
+    job = Job(bt.UCB1(), PROBLEM, 1000)
+    assert list(warnings_of(job, among, 0.4, None, even)) == []
+    assert "upper end of its range [0, 1]" in next(warnings_of(job, among, 1.0, None, even))
+    assert "take 0.1 times its noise: ucb1:noise=0.05 on" in next(warnings_of(job, among, 0.0, None, even))
+    assert "To look there" not in next(warnings_of(Job(bt.Thompson(), PROBLEM, 1000), among, 0.0, None, even))
+    noisy = Job(bt.UCB1(), bt.Gaussian(arms=3, noise=9.0), 1000)  # it is told to have noise=9, not ten times its own
+    assert "To look there" not in next(warnings_of(noisy, among, 1.0, None, even))
+    assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even))
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
-    off, dips = warnings_of(bt.UCB1(), among, 0.4, belief, even)
+    off, dips = warnings_of(job, among, 0.4, belief, even)
     assert "do not fit the curves" in off
     assert "may have more than one dip: gamma = 0.5" in dips
     few = np.concatenate([even, [4000.0, 2000.0]])
-    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(bt.UCB1(), among, 0.4, None, few))
+    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(job, among, 0.4, None, few))
     lone = bt.tune(bt.EpsilonGreedy(), bt.Mixture([(0.9, 0.1)]), horizon=2000, budget=1000, validate=300)
     assert any("lower end" in warning for warning in lone.warnings)
     assert "warning: epsilon" in repr(lone)
@@ -598,8 +638,17 @@ def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it
         (1.5, bt.UCB1(), "loses 1 more than theory's 1: more runs are needed; raise the budget.$"),
     ):
         belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, gap, (), (), False, 0.95)
-        (found,) = warnings_of(policy, among, 0.4, belief, sample, theory)
+        (found,) = warnings_of(Job(policy, PROBLEM, 1000), among, 0.4, belief, sample, theory)
         assert re.search(said, found), found
+
+
+def test_a_precision_that_was_not_reached_is_a_warning():
+    missed = bt.tune(bt.UCB1(), PROBLEM, horizon=200, within=0.0005, max_budget=300, validate=50)
+    assert missed.reached is False
+    assert any("the wanted precision, 0.05%, was not reached" in warning for warning in missed.warnings)
+    found = bt.tune(bt.UCB1(), PROBLEM, horizon=200, within=0.5, validate=50)
+    assert found.reached
+    assert not any("precision" in warning for warning in found.warnings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -639,3 +688,100 @@ def test_confidence_is_that_of_the_statements_and_theory_may_be_right():
     broken = result.to_json().replace('"within": null', '"within": "abc"')
     with pytest.raises(bt.BadRequest, match="'within' of a Tuning must be of type float"):
         bt.from_json(broken)
+
+
+@dataclasses.dataclass(frozen=True)
+class KindUCB1(bt.UCB1):
+    kind: str = "Estimate"
+
+
+@dataclasses.dataclass(frozen=True)
+class KindBernoulli(bt.Bernoulli):
+    kind: tuple[int, ...] = (1, 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class KindUniform(bt.Uniform):
+    kind: float = 3.0
+
+
+def test_an_option_may_be_called_kind():
+    """As records are told apart in JSON by a `kind`; nobody's options are records."""
+    found = bt.tune(KindUCB1(), KindBernoulli(arms=3), KindUniform(), horizon=20, budget=44, validate=5)
+    read = bt.from_json(found.to_json())
+    assert read == found
+    assert [part["kind"] for part in (read.setup.policy, read.setup.problem, read.setup.tuner)] == [
+        "Estimate",
+        (1, 2),
+        3,
+    ]
+    told = json.loads(found.to_json())
+    told["setup"]["problem"] = 5
+    with pytest.raises(bt.BadRequest, match="'problem' of a Setup must be of type Mapping"):
+        bt.from_json(json.dumps(told))
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_name_and_the_name_after_that(tmp_path, monkeypatch):
+    done = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(handle):
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else f"file of {os.fstat(handle).st_size}")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", lambda old, new: (done.append("name"), replace(old, new)))
+    write_whole(tmp_path / "new.json", [b"12", b"345"])
+    assert done == ["file of 5", "name", "folder"]
+    assert (tmp_path / "new.json").read_bytes() == b"12345"
+
+
+def test_new_files_get_the_processs_mask_which_is_left_alone(tmp_path, monkeypatch):
+    path, before = tmp_path / "new.json", os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "umask", lambda mask: pytest.fail("other threads make files too"))
+            write_whole(path, b"1")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_what_takes_the_place_of_a_private_file_was_never_public(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_bytes(b"secret")
+    path.chmod(0o400)
+    seen = []
+
+    def content():
+        seen.extend(stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir() if each != path)
+        yield b"more"
+
+    write_whole(path, content())
+    assert seen == [0o600]
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"more", 0o400)
+
+
+WHOLE = [
+    lambda number: bt.simulate(bt.UCB1(), PROBLEM, horizon=number, runs=number).shape[1],
+    lambda number: bt.tune(bt.UCB1(), PROBLEM, horizon=number, budget=number, validate=number).budget,
+    lambda number: bt.Bernoulli(arms=number).arms,
+    lambda number: bt.Linear(arms=5, dims=number).dims,
+    lambda number: bt.Linear(arms=number, features=np.eye(20)).arms,
+    lambda number: bt.arm_problem("n", PROBLEM.sample, PROBLEM.reward, arms=number).arms,
+    lambda number: bt.fit(bt.logs_of([0, 0, 1, 1], [0, 1, 0, 1], [9] * 4, [3, 4, 5, 2]), horizon=number).horizon,
+    lambda number: bt.optimum(bt.Bernoulli(arms=2), horizon=number).setup.horizon,
+    lambda number: bt.deploy(bt.UCB1(), 0.5, horizon=number, arms=2).state.horizon,
+    lambda number: len(bt.deploy(bt.Thompson(), 0.5, horizon=50, arms=2).select_arms(number)),
+    lambda number: bt.Threads(number).workers,
+]
+
+
+@pytest.mark.parametrize("place", range(len(WHOLE)))
+def test_whole_numbers_may_be_written_with_an_exponent_everywhere(place):
+    for number in (2e1, np.float32(20), np.int16(20)):
+        found = WHOLE[place](number)
+        assert (found, type(found)) == (20, int)
+    for number in (20.5, True, math.inf, "20"):
+        with pytest.raises(bt.BadRequest):
+            WHOLE[place](number)

@@ -33,26 +33,36 @@ def in_utf8(data: bytes = b"") -> str:
     return f"write the file in UTF-8, for example by: iconv -f {encoding} -t utf-8 FILE > NEW"
 
 
-def check_whole(name: str, value: Any, least: int) -> int:
-    """A whole number that is not too small."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise BadRequest(f"`{name} >= {least}` must hold, as a whole number, but got {name}={value!r}.")
-    return int(value)
+def whole_in(value: Any) -> int | None:
+    """The whole number that a value is, 10 or 1e4; None if it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and value.is_integer()):
+        return int(value)
+    return None
+
+
+def check_whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number that is not too small, and not too large; 1e4 will do."""
+    found = whole_in(value)
+    if found is None or found < least:
+        raise BadRequest(f"`{name}` must be a whole number >= {least}, but got {name}={value!r}.")
+    if most is not None and found > most:
+        raise BadRequest(f"`{name} <= {most}` must hold, but got {name}={value!r}.")
+    return found
 
 
 def check_arms(arms: Any) -> int:
     """A number of arms: a whole number, 2 or more."""
-    found = check_whole("arms", arms, 2)
-    if found > 100_000:
-        raise BadRequest(f"`arms <= 100000` must hold, but got arms={arms}.")
-    return found
+    return check_whole("arms", arms, 2, 100_000)
 
 
 def check_dims(dims: Any, least: int = 1) -> int:
     """A number of features: a whole number that is not too large for a matrix of that size."""
-    if isinstance(dims, bool) or not isinstance(dims, int | np.integer) or not least <= dims <= 1000:
+    found = whole_in(dims)
+    if found is None or not least <= found <= 1000:
         raise BadRequest(f"`{least} <= dims <= 1000` must hold, as a whole number, but got dims={dims!r}.")
-    return int(dims)
+    return found
 
 
 def check_names(names: Any, arms: int) -> tuple[str, ...]:

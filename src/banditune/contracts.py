@@ -19,10 +19,12 @@ engine.
 
 from __future__ import annotations
 
+import dis
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from types import MappingProxyType
+from functools import lru_cache
+from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -316,6 +318,8 @@ class Policy:
     """What `choose` means by a negative number: why the policy could not go on."""
     has_prior: ClassVar[bool] = False
     """Whether it has a prior, by which it judges arms without rewards; others pull such arms first."""
+    noise_scales: ClassVar[bool] = False
+    """Whether its `noise` does nothing but multiply its parameter, so that another noise is another range of widths."""
 
     view: Callable[..., Any]
     start: Callable[..., Any]
@@ -355,6 +359,29 @@ class Policy:
         return None
 
 
+def is_ours(function: Any) -> bool:
+    """Whether a function belongs to this package; others are a user's."""
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == "banditune"
+
+
+def reads_step(reward: Callable[..., Any]) -> bool:
+    """Whether a function `reward(instance, arm, pull, step, stream)` may look at its fourth argument."""
+    code = getattr(getattr(reward, "py_func", reward), "__code__", None)
+    if code is None or code.co_argcount != 5:
+        return True  # what cannot be seen may be read
+    return loads(code, code.co_varnames[3])
+
+
+@lru_cache(maxsize=256)
+def loads(code: CodeType, name: str) -> bool:
+    """Whether code loads the variable of that name."""
+    # From Python 3.13 on one instruction may load two names; `argval` is then a pair.
+    return any(
+        "LOAD" in found.opname and name in (found.argval if isinstance(found.argval, tuple) else (found.argval,))
+        for found in dis.get_instructions(code)
+    )
+
+
 class Problem:
     """A distribution of problem instances.
 
@@ -388,8 +415,8 @@ class Problem:
 
     @property
     def per_pull(self) -> bool:
-        """Whether a reward depends on arm and pull only, not on the step: what shortcuts need."""
-        return True
+        """Whether a reward depends on arm and pull only, not on the step: what shortcuts need. Seen in `reward`'s code."""
+        return not reads_step(self.reward)
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         """Draw `size` instances."""

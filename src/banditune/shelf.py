@@ -109,7 +109,7 @@ def matrix_from(path: Path) -> Floats:
     except OSError as error:
         raise BadRequest(f"`features` must be a .csv or .npy file, but {str(path)!r} cannot be read.") from error
     rows = [(number, row) for number, row in enumerate(csv.reader(lines, delimiter=delimiter_of(lines)), 1) if row]
-    names = rows[0][1] if rows and not any(isinstance(parsed(cell), int | float) for cell in rows[0][1]) else []
+    names = rows[0][1] if rows and all(number_in(cell) is None for cell in rows[0][1]) else []
     if names and not names[0]:
         raise BadRequest(f"the first column of {str(path)!r} has no name and looks like an index; leave it out.")
     rows = rows[1:] if names else rows
@@ -128,10 +128,21 @@ def numbers_of(path: Path, number: int, row: list[str], width: int) -> list[floa
     """A line of a text file as so many numbers."""
     if len(row) != width:
         raise BadRequest(f"every row of {str(path)!r} must hold {width} numbers, but line {number} holds {len(row)}.")
+    found = []
     for place, cell in enumerate(row, 1):
-        if not isinstance(parsed(cell), int | float):
+        value = number_in(cell)
+        if value is None:
             raise BadRequest(f"column {place} in line {number} of {str(path)!r} must be a number, but is {cell!r}.")
-    return [float(cell) for cell in row]
+        found.append(value)
+    return found
+
+
+def number_in(cell: str) -> float | None:
+    """The number that a cell holds, and nothing else; None if it does not."""
+    try:
+        return float(cell)
+    except ValueError:
+        return None
 
 
 def from_file(what: str, spec: str, kind: type, options: Any) -> Any:

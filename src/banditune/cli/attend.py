@@ -74,9 +74,10 @@ def deliver(
         typer.echo(("\n" if before or remarks else "") + spoken_result(text(result)))
     if quiet or json:
         # Whoever asks for silence, or hands the result to a program, still has to learn what may mislead.
-        notes = getattr(getattr(result, "fit", result), "notes", ())
+        for line in getattr(result, "notes", ()):
+            complain(f"note: {line}")
         for line in (*remarks, *getattr(result, "warnings", ())):
-            complain(f"{'note' if line in notes else 'warning'}: {line}")
+            complain(f"warning: {line}")
     if plot is not None:
         result.plot(plot)
     return result

@@ -106,13 +106,8 @@ def drop(
     policy: Again = None,
 ) -> None:
     """No longer wait for rewards of an arm: its pulls count as if they had not been made."""
-    from banditune.contracts import BadRequest
-
     found = at_work_in(state, policy)
-    name = found.arm_called(arm)
-    if any(one.name == name and not one.waiting for one in found.state.arms):
-        raise BadRequest(f"an arm must wait for a reward that is dropped, but {arm!r} waits for none.")
-    found.drop(name, pulls)
+    found.drop(found.arm_called(arm), pulls)
     found.save(state)
 
 
@@ -136,13 +131,8 @@ def add(
 @at_work.command()
 def retire(state: Deployed, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: Again = None) -> None:
     """Never select an arm again; rewards that it waits for are still taken."""
-    from banditune.contracts import BadRequest
-
     found = at_work_in(state, policy)
-    name = found.arm_called(arm)
-    if any(one.name == name and one.retired for one in found.state.arms):
-        raise BadRequest(f"an arm must be at work to be retired, but {arm!r} is retired already.")
-    found.retire_arm(name)
+    found.retire_arm(found.arm_called(arm))
     found.save(state)
 
 

@@ -64,7 +64,7 @@ def fit(
     def work(progress: Any) -> Any:
         found = room.read_logs(logs, **vars(columns), progress=lambda rows: progress(rows, 0))
         said.append(found.told[0])
-        remarks.extend(found.told[1:])
+        remarks.extend(found.remarks)
         return room.fit(found, model, per_arm=per_arm, arms=arms, horizon=horizon, confidence=confidence)
 
     said: list[str] = []
@@ -100,7 +100,7 @@ def backtest(
     def work(progress: Any) -> Any:
         found = room.read_logs(logs, **vars(columns))
         said.append(found.told[0])
-        remarks.extend(found.told[1:])
+        remarks.extend(found.remarks)
         return room.backtest(
             policy_named(policy), found, model, per_arm=per_arm, share=share_of(share), horizon=horizon,
             tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Fault, Slot
+from banditune.contracts import BadRequest, Fault, Slot, is_ours
 from banditune.engine.lean import OPTIMISED, PASTED, leave_helpers_to_their_kernel
 
 Slots = Mapping[Any, Any]
@@ -84,17 +84,12 @@ def kernel(
     """
     target = target or CPU
     fillings = (getattr(filling, "py_func", filling) for filling in (function, *(slots or {}).values()))
-    outside = any(_outside(filling) for filling in fillings if isinstance(filling, types.FunctionType))
+    outside = any(not is_ours(filling) for filling in fillings if isinstance(filling, types.FunctionType))
     digest = f"{target.name} {bound(function, slots)[1]} {outside}"
     with _lock:
         if digest not in _kernels:
             _kernels[digest] = _compiled(function, slots or {}, outside, target)
         return _kernels[digest]
-
-
-def _outside(function: Any) -> bool:
-    """Whether a function belongs to a user."""
-    return (getattr(function, "__module__", None) or "").partition(".")[0] != "banditune"
 
 
 def _compiled(function: Callable[..., Any], slots: Slots, outside: bool, target: Target) -> Callable[..., Any]:
@@ -122,15 +117,19 @@ def _compiled(function: Callable[..., Any], slots: Slots, outside: bool, target:
 # Without the NRT, views of arrays are not counted: scalar code allocates nothing, and calls become twice as fast.
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
+# What only compiled code calls needs no code to be called by Python or C.
+_NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 
 def _cpu_helper(copy: Any, original: Any, outside: bool) -> Callable[..., Any]:
     import numba
 
-    leave_helpers_to_their_kernel()
-    if not _outside(original):
+    lean = leave_helpers_to_their_kernel() and is_ours(original)
+    if lean:
         copy.__qualname__ = (OPTIMISED if hasattr(original, "__vector__") else PASTED) + copy.__qualname__
     inline = not hasattr(original, "__rare__")
-    return numba.njit(copy, boundscheck=outside, forceinline=inline, **_FLAGS)  # type: ignore[no-any-return]
+    flags = _FLAGS | (_NO_WRAPPERS if lean else {})
+    return numba.njit(copy, boundscheck=outside, forceinline=inline, **flags)  # type: ignore[no-any-return]
 
 
 def _cpu_kernel(copy: Any, cache: bool) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from banditune.contracts import Fault, Floats, Instances, Integers, Problem
 from banditune.engine.bind import compile_for
+from banditune.engine.claims import check_claim
 from banditune.engine.memory import SHARE, check_room, free_memory
 from banditune.engine.pieces import Piece, Played
 from banditune.engine.run import (
@@ -47,6 +48,7 @@ class Prepared:
         self.policy_options = numbers_of(job.policy.options(job.problem.arms, job.problem.dims, job.horizon))
         self.drawn = lru_cache(maxsize=4)(self._drawn)
         self._compile()
+        check_claim(job.problem, job.seed, self.drawn)
 
     def _compile(self) -> None:
         """Compile now, so that a complaint names the policy and no thread compiles twice."""

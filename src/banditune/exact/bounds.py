@@ -40,16 +40,6 @@ class LowerBound(NamedTuple):
     estimate: Estimate
 
 
-def bounds(problem: Any, horizon: int, runs: int = 1000, seed: int = 0) -> dict[str, Estimate]:
-    """Every lower bound by name; "one arm" has no error and no runs."""
-    return Bounds(problem, horizon, seed).all(runs)
-
-
-def lower_bound(problem: Any, horizon: int, runs: int = 1000, seed: int = 0, level: float = 0.95) -> LowerBound:
-    """The best lower bound, as a one-sided confidence limit: see `Bounds.best`."""
-    return Bounds(problem, horizon, seed).best(runs, level)
-
-
 def applies(problem: Any) -> bool:
     """Whether there are bounds for a problem: a subclass may draw its means in another way."""
     return type(problem) in (Bernoulli, Gaussian)

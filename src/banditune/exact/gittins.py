@@ -35,7 +35,8 @@ LANES = 32
 """Prices that are worked on at a time."""
 
 PRICES = 66 * (LANES - 1) + 1
-"""Prices of a table: its indices are then within 5e-5 of the exact ones (measured at horizons up to 1,000)."""
+"""Prices of a table. The largest error that was found among 1,000 of its indices is then 1.1e-5 at a horizon of 200, 3.7e-5
+at 500 and 1.2e-4 at 1,000."""
 
 VERSION = 1
 """Part of a table's name on disk: raised when tables are made in another way."""

@@ -186,6 +186,11 @@ class Player(NamedTuple):
 def player_for(job: Job, params: Floats) -> Player:
     """The player of a policy: from its chances where it draws and they are known, else by its own functions."""
     policy, arms = job.policy, job.problem.arms
+    if policy.plays_itself:
+        raise BadRequest(
+            f"exact regrets need a policy of scalar functions, but {policy.name!r} is an object that plays itself; "
+            "simulate() it instead."
+        )
     options = numbers_of(policy.options(arms, job.problem.dims, job.horizon))
     drawing = DRAWING.get((policy.view, policy.start, policy.choose, policy.update))
     if drawing is None or not drawing.draws(params):

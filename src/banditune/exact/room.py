@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
-import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from banditune.engine.bind import cache_folder
 from banditune.engine.memory import SHARE as SHARE
 from banditune.engine.memory import free_memory as free_memory
 from banditune.engine.memory import gib as gib
+from banditune.results import replacing
 
 
 class TooLarge(BadRequest):
@@ -86,11 +86,7 @@ def _write(path: Path | None, table: NDArray[Any]) -> None:
     """Write a table, whole or not at all; a full disk only costs making it again."""
     if path is None:
         return
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as file:
+        with replacing(path) as file:
             np.save(file, table, allow_pickle=False)
-        os.replace(part, path)
-    except OSError:
-        part.unlink(missing_ok=True)

@@ -179,12 +179,15 @@ def choose_optimal(state, setting, step, params, stream):
 class Optimal(TotalsPolicy):
     """The best choice for two arms that pay 0 or 1, with Beta priors and a known horizon; nothing to tune.
 
-    Other rewards in [0, 1] are taken for so many successes, rounded in total. It plays from a table of thresholds, because
-    arm 2 is the better, the more successes it had: let D(x, y), with m steps left, be the advantage of one pull of arm 2
-    with belief x over one of arm 1 with belief y, if all later pulls are optimal. Both orders of pulling both arms lead to
-    the same beliefs, so D_m(x, y) = E[max(D_{m-1}(x', y), 0)] + E[min(D_{m-1}(x, y'), 0)], where x' and y' are the beliefs
-    after a pull, and D_1 is the difference of the means. By induction D grows with x in likelihood ratio, and so with
-    successes: a larger x makes success more likely and x' larger after either outcome, and success makes x' larger.
+    Only totals that are imagined for pulls that wait (`pending="mean"` of a deployed policy) are no whole numbers of
+    successes; they are rounded.
+
+    It plays from a table of thresholds, because arm 2 is the better, the more successes it had: let D(x, y), with m steps
+    left, be the advantage of one pull of arm 2 with belief x over one of arm 1 with belief y, if all later pulls are
+    optimal. Both orders of pulling both arms lead to the same beliefs, so
+    D_m(x, y) = E[max(D_{m-1}(x', y), 0)] + E[min(D_{m-1}(x, y'), 0)], where x' and y' are the beliefs after a pull, and D_1
+    is the difference of the means. By induction D grows with x in likelihood ratio, and so with successes: a larger x makes
+    success more likely and x' larger after either outcome, and success makes x' larger.
     """
 
     prior: Any = (1, 1)

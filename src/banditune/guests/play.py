@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import random
 import threading
 import time
@@ -98,9 +99,9 @@ class GuestPlayer:
             select, update = self.made(params, seed)
             for step in range(self.at[-1]):
                 arm = self.arm(select, run, step, params)
-                paid = rewards.of(arm, int(pulls[arm]), step)
+                paid = self.finite(rewards.of(arm, int(pulls[arm]), step), arm, run, step, params)
                 if job.regret == "realised" and arm != best:
-                    missed += unseen.of(best, step - int(pulls[best]), step)
+                    missed += self.finite(unseen.of(best, step - int(pulls[best]), step), best, run, step, params)
                 pulls[arm] += 1
                 totals[arm] += paid
                 try:
@@ -117,7 +118,9 @@ class GuestPlayer:
         """A new object's two methods."""
         job, policy = self.job, self.job.policy
         known = dict(zip(KNOWN, (job.problem.arms, job.horizon, seed), strict=True))
-        named = {parameter.name: float(value) for parameter, value in zip(policy.parameters, params, strict=True)}
+        # Where there is no parameter, the row still holds a number, which nobody reads.
+        row = params[: len(policy.parameters)]
+        named = {parameter.name: float(value) for parameter, value in zip(policy.parameters, row, strict=True)}
         named = {p.name: round(named[p.name]) if p.integer else named[p.name] for p in policy.parameters}
         asked = {name: value for name, value in (known | named).items() if name in self.wanted}
         try:
@@ -143,6 +146,15 @@ class GuestPlayer:
                 f"{self.job.policy.name!r} chose {chosen!r:.60} {self.where(run, step, params)}."
             )
         return arm
+
+    def finite(self, paid: float, arm: int, run: int, step: int, params: Floats) -> float:
+        """A reward, checked."""
+        if not math.isfinite(paid):
+            raise Fault(
+                f"a reward must be a finite number, but the problem {self.job.problem.name!r} paid another for arm {arm} "
+                f"{self.where(run, step, params)}."
+            )
+        return paid
 
     def failed(self, what: str, error: Exception, run: int, step: int, params: Floats) -> str:
         """An exception out of an object, as a sentence."""

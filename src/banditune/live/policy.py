@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import check_whole
+from banditune.checks import check_whole, whole_in
 from banditune.contracts import BadRequest, Floats, Policy
 from banditune.exact import SHELF as TABLES
 from banditune.live.agent import Agent, kernel_of, stream_of
@@ -232,15 +232,18 @@ class Live:
             self._check_arm(arm, self._places, self._gone)
             place = self._places.get(arm)
             waits = self._gone[arm].waiting if place is None else self._waiting[place]
-            if isinstance(pulls, bool) or not isinstance(pulls, int) or not 0 <= pulls <= waits:
+            dropped = whole_in(pulls)
+            if dropped is None or not 0 <= dropped <= waits:
                 raise BadRequest(
                     f"`pulls` must be a whole number from 0 to {waits}, what {arm!r} waits for, not {pulls!r}."
+                    if waits
+                    else f"an arm must wait for a reward that is dropped, but {arm!r} waits for none."
                 )
             if place is None:
-                self._gone[arm] = replace(self._gone[arm], waiting=waits - pulls)
+                self._gone[arm] = replace(self._gone[arm], waiting=waits - dropped)
             else:
-                self._waiting[place] -= pulls
-            self._rounds -= pulls
+                self._waiting[place] -= dropped
+            self._rounds -= dropped
 
     def add_arm(self, name: Name, features: Iterable[float] = ()) -> None:
         """Add an arm without rewards; where arms have features, with its own."""
@@ -256,7 +259,9 @@ class Live:
     def retire_arm(self, name: Name) -> None:
         """Never select an arm again; rewards that it waits for may still come."""
         with self._lock:
-            self._check_arm(name, self._places)
+            self._check_arm(name, self._places, self._gone)
+            if name in self._gone:
+                raise BadRequest(f"an arm must be at work to be retired, but {name!r} is retired already.")
             present = tuple(replace(arm, retired=arm.name == name) for arm in self._present())
             self._settle((*present, *self._gone.values()))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import check_names
+from banditune.checks import check_names, whole_in
 from banditune.contracts import BadRequest, Parameter, Policy, described, plain
 
 FORMAT = "banditune live state"
@@ -213,9 +213,10 @@ def number(name: str, value: Any, most: float = 1e300) -> float:
 
 def whole(name: str, value: Any, low: int, high: int) -> int:
     """A whole number within bounds."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    found = whole_in(value)
+    if found is None or not low <= found <= high:
         raise BadRequest(f"`{name}` of a state must be a whole number from {low} to {high}, but got {value!r:.60}.")
-    return value
+    return found
 
 
 def check_name(name: Any) -> Name:

@@ -5,21 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from banditune.checks import check_number, check_whole
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Tuner
 from banditune.engine.run import BLOCK, instances
+from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.fit import fit, noise_to_tell
+from banditune.logs.judges import LOUDER, Judge, judge_of
 from banditune.logs.record import Logs
 from banditune.results import Backtest, Estimate, Fit
 from banditune.study import simulate, tune
 from banditune.study.door import job_of
+from banditune.study.search import FRESH
 
 RUNS, LEAST = 4000, 20
 """Runs on all held-out campaigns together, and on each at least."""
+
+GROUPS, FEWEST = 10, 4
+"""Where arms have features: groups of campaigns that are left out in turn, and the fewest campaigns that tell anything."""
 
 
 def backtest(
@@ -40,7 +46,7 @@ def backtest(
 
     A campaign that was left out is played as its own data have it: arms' means are drawn from what these say (where arms
     have features, from the problem fitted to all that were left out). What is reported are means over these campaigns,
-    with the uncertainty that so few of them leave (with features: over instances of the problem fitted to them).
+    with the uncertainty that so few and so short ones leave.
     """
     if not isinstance(policy, Policy) or not isinstance(logs, Logs):
         raise BadRequest(
@@ -58,31 +64,80 @@ def backtest(
     found = fit(logs.of(order[:known]), model, per_arm=per_arm, horizon=horizon)
     left = with_a_choice(logs.of(order[known:]))
     found = replace(found, notes=tuple(notes_on(policy, found, len(order) - known - len(left.campaigns))))
-    problems = others(left, found.model)
-    job_of(policy, problems[0], horizon=found.horizon)  # complaints come before the work
+    judge = groups_of(left, found.model) if found.model in ("linear", "logistic") else judge_of(left)
+    job_of(policy, judge.problems[0], horizon=found.horizon)  # complaints come before the work
     tuning = tune(
         policy, found.problem, tuner, horizon=found.horizon, budget=budget, seed=seed, jobs=jobs, floor=False,
         progress=progress,
     )  # fmt: skip
     rows = [list(params.values()) for params in (tuning.params, tuning.theory_params)]
-    runs = max(LEAST, math.ceil(RUNS / len(problems)))
-    # Every campaign is played with instances and noise of its own: what they shared, no spread among them would show.
-    each = [
-        played(policy, problem, rows, found.horizon, range(number * runs, (number + 1) * runs), seed, jobs)
-        for number, problem in enumerate(problems)
-    ]
-    # With a problem for each campaign, what is certain is limited by how many there are.
-    both = [np.mean(part, axis=-1, keepdims=True) if len(problems) > 1 else part for one in each for part in one]
-    regrets, best = np.concatenate(both[::2], axis=1), np.concatenate(both[1::2], axis=1)
-    rewards = best - regrets / found.horizon
+
+    def play(problem: Problem, runs: range) -> tuple[Floats, Floats]:
+        # Runs have their noise by their number: those that judge must not be those of the search.
+        fresh = range(FRESH + runs.start, FRESH + runs.stop)
+        return played(policy, problem, rows, found.horizon, fresh, seed, jobs)
+
     paid = np.bincount(left.campaign, left.total, len(left.campaigns)) / left.lengths
-    return Backtest(
-        found,
-        tuning,
-        len(left.campaigns),
-        *map(Estimate.of, (regrets[0], regrets[1], regrets[1] - regrets[0])),
-        *map(Estimate.of, (rewards[0], rewards[1], paid)),
-    )
+    told = judged(judge, play) if isinstance(judge, Judge) else judged_by_groups(judge, play)
+    return Backtest(found, tuning, len(left.campaigns), *(*told, Estimate.of(paid)))
+
+
+Play = Callable[[Problem, range], tuple[Floats, Floats]]
+"""What runs of a problem tell, a row for each kind of number, and the means of their arms."""
+
+
+def judged(judge: Judge, play: Play) -> Iterator[Estimate]:
+    """Means over campaigns of what `play` tells of a problem and runs, with what campaigns share in their errors."""
+    count = len(judge.problems)
+    runs = max(LEAST, math.ceil(RUNS / count))
+    values, leanings = [], []
+    for number, problem in enumerate(judge.problems):
+        # Every campaign is played with instances and noise of its own: what they shared, no spread among them would show.
+        span = range(number * runs, (number + 1) * runs)
+        found, means = play(problem, span)
+        leaning = judge.leanings(number, found, means)
+        louder = judge.louder(number)
+        if louder is not None:
+            leaning[:, -1] += (play(louder, span)[0] - found).mean(axis=1) / LOUDER
+        values.append(found.mean(axis=1))
+        leanings.append(leaning)
+    errors = judge.errors(np.array(values), np.array(leanings))
+    for mean, error in zip(np.mean(values, axis=0), errors, strict=True):
+        yield Estimate.told(float(mean), float(error), count)
+
+
+class Groups(NamedTuple):
+    """The problem fitted to all campaigns, then those fitted without each group of them."""
+
+    problems: list[Problem]
+
+
+def groups_of(logs: Logs, model: str) -> Groups:
+    """Campaigns whose arms have features, in groups chosen at random, always the same."""
+    count = len(logs.campaigns)
+    if count < FEWEST:
+        raise BadRequest(
+            f"{FEWEST} campaigns or more must be left out to judge by where arms have features, but there are {count}; "
+            "leave more out with a smaller `share`, or take more logs."
+        )
+    whole = fit(logs, model).problem
+    order = np.random.default_rng(20_213).permutation(count)
+    wish = Wish(False, whole.arms, 0.95)
+    parts = [np.setdiff1d(order, group) for group in np.array_split(order, min(count, GROUPS))]
+    return Groups([whole, *(MODELS[model](logs.of(part), wish).problem for part in parts)])
+
+
+def judged_by_groups(groups: Groups, play: Play) -> Iterator[Estimate]:
+    """Means over instances of the problem fitted to all, with errors by the jackknife over groups of campaigns.
+
+    All problems are played with the same random numbers: only what a group changes is seen, not the luck of runs.
+    """
+    whole, *others = groups.problems
+    means = play(whole, range(RUNS))[0].mean(axis=1)
+    without = np.array([play(problem, range(RUNS // 4))[0].mean(axis=1) for problem in others])
+    errors = np.sqrt((len(others) - 1) * without.var(axis=0))
+    for mean, error in zip(means, errors, strict=True):
+        yield Estimate.told(float(mean), float(error), len(others))
 
 
 def notes_on(policy: Policy, found: Fit, alone: int) -> Iterator[str]:
@@ -102,20 +157,13 @@ def with_a_choice(logs: Logs) -> Logs:
     return logs.of(some)
 
 
-def others(logs: Logs, model: str) -> list[Problem]:
-    """A problem for each campaign that was left out; where arms have features, one that is fitted to all of them."""
-    if logs.features is not None:
-        return [fit(logs, model).problem]
-    again = fit(logs, "campaigns", arms=2).problem
-    return [replace(again, posteriors=(row,), arms=None) for row in again.posteriors]
-
-
 def played(
     policy: Policy, problem: Problem, rows: Any, horizon: int, runs: range, seed: int, jobs: int | None
 ) -> tuple[Floats, Floats]:
-    """Regrets (rows, runs) of rows of parameters on a problem, and the best arms' means of the same instances (1, runs)."""
+    """Of runs with two rows of parameters: both regrets, the gain, both rewards (5, runs), and the means of arms."""
     regrets = simulate(policy, problem, rows, horizon=horizon, runs=len(runs), first=runs.start, seed=seed, jobs=jobs)
     blocks = range(runs.start // BLOCK, -(-runs.stop // BLOCK))
-    means = np.concatenate([instances(problem, seed, block).means for block in blocks])
     before = runs.start - blocks.start * BLOCK
-    return regrets, means[None, before : before + len(runs)].max(axis=2)
+    means = np.concatenate([instances(problem, seed, block).means for block in blocks])[before : before + len(runs)]
+    rewards = means.max(axis=1) - regrets / horizon
+    return np.stack([*regrets, regrets[1] - regrets[0], *rewards]), means

@@ -98,7 +98,14 @@ def _rewards(names: Sequence[str], found: Mapping[str, str], taken: set[str]) ->
     if "pulls" in found or "successes" in found:
         other = "successes" if "pulls" in found else "pulls"
         raise BadRequest(f"pulls and successes belong together, but no column holds {other}; name it with --{other}.")
-    return {"reward": _guess("reward", names, taken)}
+    reward = _guess("reward", names, taken)
+    if pulls:
+        raise BadRequest(
+            f"a row must be one decision with its reward, but the column {pulls!r} says that rows are totals of several "
+            f"pulls, of which only counts of successes can be read. Give a row for each decision; if {pulls!r} means "
+            f"something else, name the reward with --reward {reward}."
+        )
+    return {"reward": reward}
 
 
 def _told(part: str, name: object, names: Sequence[str]) -> str:

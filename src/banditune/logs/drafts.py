@@ -177,18 +177,22 @@ def posteriors_of(logs: Logs, wish: Wish) -> tuple[tuple[Fitted, ...], tuple[str
     if logs.rewards == "real":
         normal, _ = gaussian_priors(logs, wish)
         return normal.estimates, normal.notes, normal_posteriors(logs, normal.noise, wish.confidence), normal.noise
-    estimates: tuple[Fitted, ...] = ()
-    if logs.rewards == "binary":
-        need_binary(logs, "campaigns")
-        v, trials, given = 1.0, pulls, (logs.total, pulls - logs.total)
-    else:
-        inside_of(logs)
-        v, fitted = concentration_fit(logs.campaign, pulls, logs.mean, logs.squares, wish.confidence)
-        estimates, v = (fitted,), max(v, LEAST_V)
-        trials, given = pulls * (v + 1), counted(pulls, logs.mean, v)
-    common, _ = beta_priors(logs, *given, wish, trials)
+    v, estimates, given = counts_of(logs, wish.confidence)
+    common, _ = beta_priors(logs, *given, wish, pulls if logs.rewards == "binary" else pulls * (v + 1))
     found = beta_posteriors(logs.campaign, *given, wish.confidence)
     return (*common.estimates, *estimates), common.notes, found, v
+
+
+def counts_of(logs: Logs, confidence: float) -> tuple[float, tuple[Fitted, ...], tuple[Floats, Floats]]:
+    """The v of rewards in [0, 1] and its estimate, and successes and failures of cells, or what counts as much."""
+    pulls = logs.pulls.astype(float)
+    if logs.rewards == "binary":
+        need_binary(logs, "campaigns")
+        return 1.0, (), (logs.total, pulls - logs.total)
+    inside_of(logs)
+    v, fitted = concentration_fit(logs.campaign, pulls, logs.mean, logs.squares, confidence)
+    v = max(v, LEAST_V)
+    return v, (fitted,), counted(pulls, logs.mean, v)
 
 
 MODELS: dict[str, Callable[[Logs, Wish], Draft]] = {

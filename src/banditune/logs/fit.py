@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from banditune.checks import check_arms, check_number, check_whole
 from banditune.contracts import BadRequest, Problem, described
+from banditune.engine.run import instances
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.predictive import predicted
 from banditune.logs.record import Logs
@@ -62,17 +64,40 @@ def fit(
         found.replayed,
         found.low,
         found.high,
-        (*notes, *more, *draft.notes, *found.notes, *noise_to_tell(draft.problem)),
+        (*notes, *more, *odd_cell(logs), *draft.notes, *found.notes, *noise_to_tell(draft.problem)),
+        found.drawn,
     )
+
+
+ODD = 0.5
+"""A cell with a larger share of all scatter is named; among `CELLS` or more, none should have that much."""
+
+CELLS = 20
+
+
+def odd_cell(logs: Logs) -> Iterator[str]:
+    """A sentence where one arm of one campaign makes most of the noise, as a mistyped reward does."""
+    place = int(logs.squares.argmax())
+    share = logs.squares[place] / max(float(logs.squares.sum()), 1e-300)
+    if logs.rewards == "real" and len(logs.squares) >= CELLS and share > ODD:
+        yield (
+            f"{share:.0%} of the rewards' scatter comes from one arm of one campaign, {logs.arms[logs.arm[place]]!r} in "
+            f"{logs.campaigns[logs.campaign[place]]!r}: look for a mistyped reward or another unit there"
+        )
 
 
 def noise_to_tell(problem: Problem) -> tuple[str, ...]:
     """The noise of real rewards, which policies have as an option of their own and do not take from the problem."""
     if problem.rewards != "real":
         return ()
-    policies = ("linucb", "lints") if problem.dims else ("ucb1", "gaussian-ts")
-    told = " or ".join(f"{policy}:noise={problem.noise:.4g}" for policy in policies)
-    return (f"rewards have a noise of {problem.noise:.4g}, which the policy must be told too: {told}",)
+    told = f"noise={problem.noise:.4g}"
+    if problem.dims:
+        ways = f"linucb:{told} or lints:{told}"
+    else:
+        # Thompson sampling believes in its prior: with another unit, one of (0, 1) is far off.
+        means = np.concatenate([instances(problem, 0, block).means for block in range(4)])
+        ways = f"ucb1:{told} or gaussian-ts:{told},prior={means.mean():.4g},{means.std():.4g}"
+    return (f"rewards have a noise of {problem.noise:.4g}, which the policy must be told too: {ways}",)
 
 
 def chosen_model(logs: Logs, model: str) -> tuple[str, tuple[str, ...]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from banditune.contracts import Floats, Integers
+from banditune.logs.dependence import STOPPED_PERHAPS, drawn_note, lengths_may_matter, pulls_by_rewards
 from banditune.logs.drafts import Draft
 from banditune.logs.measures import (
     DISPERSION,
@@ -24,7 +24,6 @@ from banditune.logs.measures import (
 )
 from banditune.logs.record import Logs, whole_campaigns
 from banditune.results import Check, frozen
-from banditune.results.checked import MEANS_DRAWN
 
 REPLAYS = 999
 CHECKED = 5000
@@ -36,10 +35,7 @@ CHUNK = 2_000_000
 LEVELS = np.array([0.005, 0.01, 0.02, *np.arange(1, 20) / 20, 0.98, 0.99, 0.995])
 
 BY_REWARDS = {NOISE}
-"""Checks of rewards, not of means, that hold where a policy chose the arms."""
-
-CLEARLY = 2.576
-"""Pulls follow rewards where they do so by as many standard errors: of others, 1 in 100 seem to."""
+"""Checks of rewards, not of means, that hold where pulls depended on rewards."""
 
 MEANINGS = {
     SPREAD: ("arms differ more than in the fit", "arms differ less than in the fit"),
@@ -97,40 +93,46 @@ class Predicted(NamedTuple):
     low: Floats
     high: Floats
     notes: tuple[str, ...]
+    drawn: bool
 
 
 Draw = Callable[[int], tuple[Floats, Floats]]
 """So many rows of cell means and of squares."""
 
+Rows = Iterable[tuple[Floats, Floats]]
+"""Rows of cell means and of squares, some at a time."""
+
 
 def predicted(logs: Logs, draft: Draft, model: str, seed: int = 0) -> Predicted:
-    """Replay the logs and compare; where a policy chose the arms, compare means that are drawn, not those of rewards."""
+    """Replay the logs and compare; where pulls depended on rewards, compare means that are drawn, not those of rewards."""
     rng = np.random.default_rng([seed, 20_207])
     cells, notes = chosen(logs, rng)
     statistics = dict(statistics_of(logs, cells, draft.rewards))
 
-    def seen(size: int) -> tuple[Floats, Floats]:
-        return logs.mean[None, cells], logs.squares[None, cells]
+    seen = [(logs.mean[None, cells], logs.squares[None, cells])]
 
     def replayed(size: int) -> tuple[Floats, Floats]:
         return replay(rng, size, logs, draft, cells)
 
-    if chosen_by_policy(logs):
+    reasons = pulls_by_rewards(logs)
+    if reasons:
         whole, drawn = means_compared(rng, draft, cells)
-        checks, bands = compared(only(statistics, whole), *drawn, len(cells))
+        checks, bands = compared(only(statistics, whole), *(repeated(draw, len(cells)) for draw in drawn))
         by_rewards = only(statistics, BY_REWARDS)
         if by_rewards:
-            checks += compared(by_rewards, seen, replayed, len(cells))[0]
-        notes.append(policy_note(set(statistics) - whole - BY_REWARDS))
+            checks += compared(by_rewards, seen, repeated(replayed, len(cells)))[0]
+        notes.append(drawn_note(reasons, set(statistics) - whole - BY_REWARDS))
     else:
-        checks, bands = compared(statistics, seen, replayed, len(cells))
+        checks, bands = compared(statistics, seen, repeated(replayed, len(cells)))
     notes += [
         MEANINGS[found.statistic][found.above > 0.5] + advice(found.statistic, model, logs)
         for found in checks
         if found.fails
     ]
+    if not reasons and lengths_may_matter(logs, checks):
+        notes.append(STOPPED_PERHAPS)
     observed, middle, low, high = map(frozen, bands)
-    return Predicted(checks, frozen(LEVELS), observed, middle, low, high, tuple(notes))
+    return Predicted(checks, frozen(LEVELS), observed, middle, low, high, tuple(notes), bool(reasons))
 
 
 def only(statistics: dict[str, Statistic], names: set[str]) -> dict[str, Statistic]:
@@ -138,24 +140,29 @@ def only(statistics: dict[str, Statistic], names: set[str]) -> dict[str, Statist
     return {name: statistic for name, statistic in statistics.items() if name in names}
 
 
-def compared(
-    statistics: dict[str, Statistic], seen: Draw, made: Draw, cells: int
-) -> tuple[tuple[Check, ...], tuple[Floats, ...]]:
-    """Checks, and quantiles of cell means: those seen, and the middle, 2.5% and 97.5% of those made."""
-    found: tuple[dict[str, list[Floats]], ...] = tuple({name: [] for name in statistics} for _ in range(2))
-    quantiles: tuple[list[Floats], ...] = ([], [])
+def repeated(draw: Draw, cells: int) -> Rows:
+    """As many rows as there are replays, some at a time."""
     step = max(CHUNK // cells, 1)
-    for first in range(0, REPLAYS, step):
-        for draw, values, levels in zip((seen, made), found, quantiles, strict=True):
-            if first and len(levels[0]) < min(step, REPLAYS):
-                continue  # what was seen is one row, and known
-            means, squares = draw(min(step, REPLAYS - first))
-            for name, statistic in statistics.items():
-                values[name].append(statistic(means, squares))
-            levels.append(np.quantile(means, LEVELS, axis=1).T)
-    checks = tuple(check(name, *(np.concatenate(values[name]) for values in found)) for name in statistics)
-    low, middle, high = np.quantile(np.concatenate(quantiles[1]), (0.025, 0.5, 0.975), axis=0)
-    return checks, (np.concatenate(quantiles[0]).mean(axis=0), middle, low, high)
+    return (draw(min(step, REPLAYS - first)) for first in range(0, REPLAYS, step))
+
+
+def compared(statistics: dict[str, Statistic], seen: Rows, made: Rows) -> tuple[tuple[Check, ...], tuple[Floats, ...]]:
+    """Checks, and quantiles of cell means: those seen, on average, and the middle, 2.5% and 97.5% of those made."""
+    (observed, quantiles), (others, bands) = measured(statistics, seen), measured(statistics, made)
+    checks = tuple(check(name, observed[name], others[name]) for name in statistics)
+    low, middle, high = np.quantile(bands, (0.025, 0.5, 0.975), axis=0)
+    return checks, (quantiles.mean(axis=0), middle, low, high)
+
+
+def measured(statistics: dict[str, Statistic], rows: Rows) -> tuple[dict[str, Floats], Floats]:
+    """Statistics and quantiles of rows of cells."""
+    values: dict[str, list[Floats]] = {name: [] for name in statistics}
+    quantiles = []
+    for means, squares in rows:
+        for name, statistic in statistics.items():
+            values[name].append(statistic(means, squares))
+        quantiles.append(np.quantile(means, LEVELS, axis=1).T)
+    return {name: np.concatenate(found) for name, found in values.items()}, np.concatenate(quantiles)
 
 
 def check(name: str, observed: Floats, replayed: Floats) -> Check:
@@ -172,25 +179,12 @@ def check(name: str, observed: Floats, replayed: Floats) -> Check:
     return Check(name, float(np.median(observed)), float(low), float(high), above)
 
 
-def chosen_by_policy(logs: Logs) -> bool:
-    """Whether arms that paid more, or less, were clearly pulled more often than others of their campaign."""
-    count = len(logs.campaigns)
-
-    def inside(values: Floats) -> Floats:
-        return np.asarray(values - (np.bincount(logs.campaign, values, count) / logs.widths)[logs.campaign])
-
-    often, paid = inside(np.log(logs.pulls)), inside(logs.mean)
-    product, first, second = (np.bincount(logs.campaign, v, count) for v in (often * paid, often**2, paid**2))
-    # What pulls that were dealt to the arms at random would have.
-    variance = float((first * second / np.maximum(logs.widths - 1, 1)).sum())
-    return variance > 1e-24 and abs(float(product.sum())) > CLEARLY * math.sqrt(variance)
-
-
 def means_compared(rng: np.random.Generator, draft: Draft, cells: Integers) -> tuple[set[str], tuple[Draw, Draw]]:
     """Statistics to compare, draws of means given the logs, and draws of means from the fit.
 
-    How arms were chosen does not matter to what logs say about means, as long as it depended on the logs. So if the fit is
-    right, means drawn given the logs are means of the fit, all together, whatever the policy; means of rewards are not.
+    How arms were chosen, and when campaigns ended, does not matter to what logs say about means, as long as it depended on
+    the logs. So if the fit is right, means drawn given the logs are means of the fit, all together, whatever the policy;
+    means of rewards are not.
     """
 
     def known(size: int) -> tuple[Floats, Floats]:
@@ -204,13 +198,6 @@ def means_compared(rng: np.random.Generator, draft: Draft, cells: Integers) -> t
     # Campaigns that are only drawn again have no distribution; the lead is a matter inside them.
     whole = {LEAD} if draft.around else {SPREAD, LEAD, TOGETHER, NAMES}
     return whole, (known, fresh)
-
-
-def policy_note(left_out: set[str]) -> str:
-    """A sentence on checks where a policy chose the arms."""
-    words = ", ".join(f"'{name}'" for name in sorted(left_out))
-    more = f"; not checked, as it would mean nothing: {words}" if left_out else ""
-    return f"arms were pulled the more often the better (or worse) they paid: {MEANS_DRAWN}{more}"
 
 
 def chosen(logs: Logs, rng: np.random.Generator) -> tuple[Integers, list[str]]:

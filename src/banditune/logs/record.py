@@ -32,7 +32,7 @@ class Logs:
     features: Floats | None = None
     feature_names: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
-    """How the logs were read, and what to know about them, in sentences."""
+    """Which columns were read, then what to know about the logs, in sentences."""
 
     @property
     def mean(self) -> Floats:
@@ -74,6 +74,11 @@ class Logs:
             self.feature_names,
         )
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to know about them: all that is told after the columns."""
+        return self.told[1:]
+
     def saying(self, told: Sequence[str]) -> Logs:
         """The same logs with these sentences."""
         return replace(self, told=tuple(told))
@@ -105,8 +110,9 @@ def logs_of(
     """Logs from a line for each arm of each campaign; `squares` follow from the others where rewards are 0 or 1."""
     if rewards not in ("binary", "unit", "real"):
         raise BadRequest(f"`rewards` must be binary, unit or real, but got {rewards!r}.")
-    pulls, total = array_of(pulls), array_of(total)
-    columns = [campaign, arm, pulls, total, *(() if squares is None else (squares,))]
+    pulls, total = np.atleast_1d(array_of(pulls)), np.atleast_1d(array_of(total))
+    known = None if squares is None else np.atleast_1d(array_of(squares))
+    columns = [campaign, arm, pulls, total, *(() if known is None else (known,))]
     if len({len(column) for column in columns}) > 1 or not len(pulls):
         raise BadRequest(f"columns must be of the same length, but got lengths {[len(column) for column in columns]}.")
     if not (np.isfinite(total).all() and (pulls >= 1).all() and (pulls % 1 == 0).all()):
@@ -121,8 +127,10 @@ def logs_of(
     if len(set(zip(first.tolist(), second.tolist(), strict=True))) < len(first):
         raise BadRequest("every arm of a campaign must have one row, but some have several; add them up.")
     order = np.lexsort((second, first))
-    if squares is None:
-        squares = total - total**2 / pulls if rewards == "binary" else np.full(len(pulls), np.nan)
+    if known is None:
+        known = total - total**2 / pulls if rewards == "binary" else np.full(len(pulls), np.nan)
+    elif not (np.isfinite(known) & (known >= -1e-9 * total**2)).all():
+        raise BadRequest("`squares` must be finite numbers >= 0, sums of squared deviations from the mean of a row.")
     return Logs(
         campaigns,
         arms,
@@ -130,11 +138,24 @@ def logs_of(
         second[order],
         pulls[order],
         total[order],
-        np.asarray(squares, np.float64)[order],
+        np.maximum(known, 0.0)[order],
         rewards,
-        None if features is None else np.asarray(features, np.float64)[order],
+        None if features is None else _features(features, len(pulls), feature_names)[order],
         tuple(feature_names),
     )
+
+
+def _features(features: Any, rows: int, names: Sequence[str]) -> Floats:
+    """A row of finite numbers for each row of the logs, with as many names as columns, or none."""
+    table = array_of(features)
+    if table.ndim != 2 or len(table) != rows or not table.shape[1] or not np.isfinite(table).all():
+        raise BadRequest(
+            f"`features` must be finite numbers, a row for each of the {rows} rows of the logs, but their shape is "
+            f"{np.shape(table)}."
+        )
+    if names and len(names) != table.shape[1]:
+        raise BadRequest(f"`feature_names` must be {table.shape[1]} names, one per feature, but got {list(names)}.")
+    return table
 
 
 def _numbered(words: Sequence[Any]) -> tuple[tuple[str, ...], Integers]:

@@ -122,7 +122,9 @@ class Checker:
         for part, column in self.columns.numbers:
             value = number_of(cells[column])
             if value is None or not math.isfinite(value) or not abs(value) < LARGEST:
-                return f"the {part} must be a finite number, but is {str(cells[column])[:40]!r}"
+                return (
+                    f"the {part} must be a finite number, but is {str(cells[column])[:40]!r}{comma_in(cells[column])}"
+                )
             found[column] = value
         return (names, found) if self._allowed(found) else self._why(found)
 
@@ -143,6 +145,12 @@ class Checker:
         first = "; ".join(f"line {bad.line}: {bad.why}" for bad in self.shown)
         rest = f"; and {self.bad - SHOWN:,} more" if self.bad > SHOWN else ""
         return f"{self.bad:,} of {self.rows:,} rows cannot be read ({first}{rest})"
+
+
+def comma_in(value: Any) -> str:
+    """A hint where a comma stands for the decimal point."""
+    told = str(value)
+    return ", with a comma for a point" if "," in told and number_of(told.replace(",", ".", 1)) is not None else ""
 
 
 def name_of(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Peaks and crossings of functions of one number, and quantiles: what fits by likelihood need, without SciPy."""
+"""Peaks, crossings and curvatures of functions, and quantiles: what fits by likelihood need, without SciPy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from statistics import NormalDist
 
+import numpy as np
+
+from banditune.contracts import Floats
 from banditune.results import student_quantile
 
 MANY = 200
@@ -18,6 +21,9 @@ NO_SPREAD = 0.016
 Of logs without spread more than half (55%) are below. The spread that fits best is there less than a quarter of what the
 logs allow, and how much less is chance: 6e-5 or 0 mean the same.
 """
+
+FLAT = 0.02
+"""The least curvature of a likelihood: numbers that nothing is known about are not moved by anything."""
 
 GOLDEN = (3 - math.sqrt(5)) / 2
 Function = Callable[[float], float]
@@ -135,6 +141,23 @@ def ends(
     low = crossing(beyond, best, steps[0], bounds[0]) if best > bounds[0] else None
     high = crossing(beyond, best, steps[1], bounds[1]) if best < bounds[1] else None
     return low, high
+
+
+def error_matrix(height: Callable[[Floats], float], best: Floats, steps: Floats) -> Floats:
+    """The inverse of how a log likelihood of several numbers is curved at its top, by differences of such steps."""
+    sides = np.diag(steps)
+
+    def bend(first: Floats, second: Floats) -> float:
+        signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+        rise = sum(one * two * height(best + (one * first + two * second) / 2) for one, two in signs)
+        return float(rise / (first.sum() * second.sum()))
+
+    curvature = np.zeros((len(best), len(best)))
+    for row, first in enumerate(sides):
+        for column in range(row + 1):
+            curvature[row, column] = curvature[column, row] = -bend(first, sides[column])
+    sizes, ways = np.linalg.eigh(curvature)
+    return np.asarray((ways / np.maximum(sizes, FLAT)) @ ways.T)
 
 
 def normal_quantile(level: float) -> float:

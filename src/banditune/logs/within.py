@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from banditune.contracts import Floats, Integers
-from banditune.logs.centres import Cells, cells_of, evidence, size_of
+from banditune.logs.centres import cells_of, evidence, size_of
 from banditune.logs.gaussian import Cells as NormalCells
 from banditune.logs.record import Logs
 from banditune.logs.search import NO_SPREAD, ends, peak, spread_reach
@@ -33,13 +33,14 @@ class Posteriors(NamedTuple):
 def beta_posteriors(campaign: Integers, successes: Floats, failures: Floats, confidence: float) -> Posteriors:
     """Beta posteriors around each campaign's centre (see `centres`).
 
-    The spread is that of arms in a campaign that pays as all do on average.
+    The spread is that of arms in a campaign that pays as campaigns do on average.
     """
     cells = cells_of(campaign, successes, failures)
-    size, overall = size_of(cells, confidence), cells.overall
+    size = size_of(cells, confidence)
+    overall = size.overall
     # Without spread beyond chance there is as much as the logs allow; without an upper end of that, any.
     used = size.value if math.isfinite(size.value) else (0.0 if size.low is None else size.low)
-    centre = evidence(cells._replace(worth=size.worth), used)[1][campaign]
+    centre = evidence(cells._replace(overall=overall, worth=size.worth), used)[1][campaign]
     total = math.exp(used)
 
     def sd(log: float) -> float:
@@ -49,7 +50,7 @@ def beta_posteriors(campaign: Integers, successes: Floats, failures: Floats, con
     low = 0.0 if size.high is None else sd(size.high)
     high = sd(-math.inf if size.low is None else size.low)
     # The mean at which it is told is not known exactly either.
-    extra = student_quantile(0.5 + confidence / 2, max(cells.campaigns - 1, 1)) * blur(cells)
+    extra = student_quantile(0.5 + confidence / 2, max(size.campaigns - 1, 1)) * size.blur
     if low > 0:
         low = value * math.exp(-math.hypot(math.log(value / low), extra))
         high = min(value * math.exp(math.hypot(math.log(high / value), extra)), 0.5)
@@ -62,14 +63,6 @@ def beta_posteriors(campaign: Integers, successes: Floats, failures: Floats, con
         notes = (*notes, told + "arms or more")
     before = total * np.stack([centre, 1 - centre], axis=1)
     return Posteriors(before, before + np.stack([successes, failures], axis=1), spread, notes)
-
-
-def blur(cells: Cells) -> float:
-    """The standard error that the mean of all campaigns brings to the logarithm of sqrt(mean (1 - mean))."""
-    pulls = np.bincount(cells.campaign, cells.successes + cells.failures)
-    away = np.bincount(cells.campaign, cells.successes) - pulls * cells.overall
-    error = math.sqrt(float((away**2).sum()) * len(pulls) / max(len(pulls) - 1, 1)) / float(pulls.sum())
-    return abs(1 - 2 * cells.overall) / (2 * cells.overall * (1 - cells.overall)) * error
 
 
 def alike(confidence: float) -> tuple[str, ...]:

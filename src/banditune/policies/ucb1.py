@@ -322,6 +322,7 @@ class UCB1(Policy):
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     plays: ClassVar[tuple[Play, ...]] = (LEVEL, STAY)
     pulls_every_arm: ClassVar[bool] = True
+    noise_scales: ClassVar[bool] = True
 
     view = staticmethod(view_bounds)
     start = staticmethod(start_totals)

@@ -39,6 +39,7 @@ class UCB1Step(TotalsPolicy):
     name = "ucb1-step"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     pulls_every_arm: ClassVar[bool] = True
+    noise_scales: ClassVar[bool] = True
     choose = staticmethod(choose_at_step)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,13 +31,6 @@ class OwnProblem(Problem):
 
     def options(self) -> Sequence[float]:
         return self.numbers
-
-    @property
-    def per_pull(self) -> bool:
-        """Whether `reward` leaves its argument `step` (the fourth) alone."""
-        code = getattr(self.reward, "py_func", self.reward).__code__
-        step = code.co_varnames[3] if code.co_argcount == 5 else None
-        return not any(i.argval == step and i.opname.startswith("LOAD") for i in dis.get_instructions(code))
 
 
 def arm_problem(

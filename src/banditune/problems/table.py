@@ -95,10 +95,6 @@ class RewardTable(Problem):
         return None if self.shuffled else "realised"
 
     @property
-    def per_pull(self) -> bool:
-        return False
-
-    @property
     def noise(self) -> float:
         """The standard deviation of an arm's rewards within a table, over all arms and tables."""
         return math.sqrt(self._numbers[HEAD:].reshape(-1, self.rows, self.arms).var(axis=1).mean())

@@ -13,6 +13,7 @@ from banditune.checks import as_tuples, columns
 from banditune.contracts import Floats, Problem
 from banditune.problems.bernoulli import Bernoulli, Mixture
 from banditune.problems.beta import BetaRewards
+from banditune.problems.campaigns import Campaigns
 from banditune.problems.gaussian import Gaussian
 from banditune.problems.linear import Linear, Logistic
 
@@ -78,6 +79,30 @@ def _(problem: Mixture) -> Iterator[tuple[str, Problem]]:
         return replace(problem, means=as_tuples(np.clip(means, 0, 1)))
 
     yield from _shifted_and_spread(changed)
+
+
+@variants.register
+def _(problem: Campaigns) -> Iterator[tuple[str, Problem]]:
+    """Each campaign's arms are moved around the centre of all; how sure their data are of them stays."""
+    widths = np.cumsum([len(row) for row in problem.posteriors])[:-1]
+    first, second = np.array([pair for row in problem.posteriors for pair in row]).T
+    real = problem.rewards == "real"
+    mean = first if real else first / (first + second)
+
+    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+        moved = moved_means(mean[None], np.ones(1), shift, spread)[0]
+        if real:
+            pairs = np.stack([moved, second * spread], axis=1)
+        else:
+            moved = np.clip(moved, mean / 10, 1 - (1 - mean) / 10)
+            pairs = np.stack([moved, 1 - moved], axis=1) * (first + second)[:, None]
+        return replace(problem, posteriors=tuple(map(as_tuples, np.split(pairs, widths))))
+
+    yield from _shifted_and_spread(changed)
+    if problem.arms >= 4:
+        yield f"half as many arms ({problem.arms // 2})", replace(problem, arms=problem.arms // 2, names=())
+    if real:
+        yield from _other_noise(problem)
 
 
 def moved_means(means: Floats, weights: Floats, shift: float, spread: float) -> Floats:

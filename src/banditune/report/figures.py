@@ -25,6 +25,13 @@ COLOURS = {0: "black", 1: ORANGE, 2: BLUE, 3: "#009e73"}
 """Those of the page's palette (`page.css`); others are grey."""
 
 
+PRINTED = {"pdf.fonttype": 42, "svg.hashsalt": "banditune"}
+"""Fonts that publishers take, and the same names in a file for the same figure."""
+
+UNDATED: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+"""The same figure is the same file whenever it is drawn."""
+
+
 def plot(result: Any, path: str | Path | None = None) -> Any:
     """Draw a result; with a path, write it there (SVG, PNG or PDF) and return the path, else return the figure."""
     figure = empty(7.2, 4.2)
@@ -53,15 +60,17 @@ def plain(axes: Any) -> None:
 
 def saved(figure: Any, path: str | Path) -> str | Path:
     """Write a figure to a file, whole or not at all."""
+    import matplotlib
     from matplotlib.text import Text
 
     for words in figure.findobj(Text):
         words.set_parse_math(False)  # names are users': a dollar sign is a dollar sign
     check_format(path)
     content = io.BytesIO()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), matplotlib.rc_context(PRINTED):
         warnings.simplefilter("ignore")  # of glyphs that the font does not have
-        figure.savefig(content, format=Path(path).suffix[1:].lower(), dpi=160)
+        kind = Path(path).suffix[1:].lower()
+        figure.savefig(content, format=kind, dpi=160, metadata=UNDATED.get(kind))
     write_whole(path, content.getvalue())
     return path
 

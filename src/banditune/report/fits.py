@@ -8,10 +8,9 @@ from typing import Any
 
 from banditune.report import figures
 from banditune.report.points import BLACK, CURVE, GREY, Mark, Plot, axis
-from banditune.report.story import Part, Story, Table, story
+from banditune.report.story import Part, Story, Table, said, story
 from banditune.report.tables import counted, number, problem_words, table, text
 from banditune.results import Check, Fit
-from banditune.results.checked import means_drawn
 
 SHOWN = 60
 """So many estimates are shown as text; a report shows all."""
@@ -47,9 +46,9 @@ REPLAYED = Captions(
 DRAWN = Captions(
     both="means drawn given the logs beside means drawn from the fit",
     title="Means given the logs, and those of the fit",
-    words="A policy chose the arms, so that means of rewards mislead. Arms' means were drawn as they are likely given the "
-    "logs, many times, and as often from the fit, without the logs. Each quantile of the first, on average, should lie in "
-    "its band: so do 95% of the draws from the fit.",
+    words="Pulls depended on rewards, as where a policy chose the arms, so that means of rewards mislead. Arms' means were "
+    "drawn as they are likely given the logs, many times, and as often from the fit, without the logs. Each quantile of "
+    "the first, on average, should lie in its band: so do 95% of the draws from the fit.",
     share="The share of draws from the fit at or above those given the logs",
     logs="given the logs",
     band="95% in the fit",
@@ -61,7 +60,7 @@ DRAWN = Captions(
 
 def captions(result: Fit) -> Captions:
     """The words for what a fit's checks compare."""
-    return DRAWN if means_drawn(result) else REPLAYED
+    return DRAWN if result.drawn else REPLAYED
 
 
 @text.register
@@ -89,7 +88,7 @@ def _(result: Fit) -> str:
 def _(result: Fit) -> Story:
     told = captions(result)
     parts = [
-        *([Part("Warnings", result.notes)] if result.notes else []),
+        *said("Notes", result.notes),
         Part("The fit", (f"{100 * result.confidence:g}% intervals.",), table=estimates_table(result)),
         Part(told.title, (told.words,), quantile_plot(result)),
         Part("What matters to a bandit", (verdict(result),), table=checks_table(result)),

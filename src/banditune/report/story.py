@@ -94,7 +94,7 @@ def story(result: Any) -> Story:
 def _(result: Tuning) -> Story:
     floor = result.floor
     parts = [
-        *warned(result.warnings),
+        *said("Warnings", result.warnings),
         Part(
             "Regret and gain",
             (
@@ -134,6 +134,7 @@ def stress_parts(stress: Stress) -> Iterator[Part]:
             f"Each of these problems was tuned again, with {stress.budget:,} runs; then the value, the one tuned there and "
             f"theory's were played on the same {stress.validated:,} fresh instances. The loss is a paired difference; "
             "fragile means that it is surely above a quarter of what the best value loses.",
+            *stress.warnings,
         ),
         table=Table(STRAIN_HEAD, tuple(strain_rows(stress))),
     )
@@ -212,10 +213,10 @@ def estimates(result: Tuning) -> Table:
     return Table(("", *result.params, "regret", "std. error", "95% interval"), rows)
 
 
-def warned(warnings: Sequence[str]) -> Iterator[Part]:
-    """Warnings, as they are."""
-    if warnings:
-        yield Part("Warnings", tuple(warnings))
+def said(title: str, sentences: Sequence[str]) -> Iterator[Part]:
+    """Warnings or notes, as they are."""
+    if sentences:
+        yield Part(title, tuple(sentences))
 
 
 def curve_numbers(curve: Curve) -> Iterator[Part]:
@@ -275,7 +276,10 @@ def _(result: Curve) -> Story:
     )
     answer = f"The regret is lowest at {name} = {number(result.best)}, which loses {told(best)} on fresh instances."
     return Story(
-        headline(result.setup), answer, figures, (part, *curve_numbers(result), provenance(result, result.setup))
+        headline(result.setup),
+        answer,
+        figures,
+        (*said("Warnings", result.warnings), part, *curve_numbers(result), provenance(result, result.setup)),
     )
 
 
@@ -300,10 +304,15 @@ def _(result: Comparison) -> Story:
     words = (
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
         "differences to the best are paired, and their intervals hold for all pairs together.",
+        *(
+            [f"On as many other instances, on which it was not chosen, {result.best} loses {told(result.again)}."]
+            if result.again
+            else []
+        ),
         *floor_words(floor),
     )
     parts = (
-        *warned(result.warnings),
+        *said("Warnings", result.warnings),
         Part("Policies", words, points.comparison_plot(result, floor), table),
         *spread_parts([(entry.policy, entry.spread) for entry in result.entries]),
         provenance(result, result.setup),
@@ -311,10 +320,16 @@ def _(result: Comparison) -> Story:
     best = result.entries[0]
     figures = (
         ("best policy", best.policy, settings(best.params)),
-        ("regret", number(best.regret.mean), reach(best.regret)),
+        ("regret", number(result.lowest.mean), reach(result.lowest)),
         *floor_figures(floor),
     )
     return Story(headline(result.setup), lead(result), figures, parts)
+
+
+def lead_words(result: Comparison) -> Iterator[str]:
+    """Where the best policy's own number comes from."""
+    if result.again:
+        yield f"On as many other instances, on which it was not chosen, {result.best} loses {told(result.again)}."
 
 
 def provenance(result: Record, setup: Setup) -> Part:

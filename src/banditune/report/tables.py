@@ -81,8 +81,8 @@ def _(result: Backtest) -> str:
             "",
             table([BACKTEST_HEAD, *backtest_rows(result)]),
             "",
-            *(f"note: {note}" for note in result.fit.notes),
-            *(f"warning: {warning}" for warning in result.tuning.warnings),
+            *(f"note: {note}" for note in result.notes),
+            *(f"warning: {warning}" for warning in result.warnings),
             f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on {result.campaigns} others; "
             f"seed {result.setup.seed}",
         ]
@@ -150,6 +150,8 @@ def strain_lines(stress: Stress) -> Iterator[str]:
     yield f"{strain_verdict(stress)}:"
     yield ""
     yield table([STRAIN_HEAD, *strain_rows(stress)])
+    for warning in stress.warnings:
+        yield f"warning: {warning}"
 
 
 def strain_verdict(stress: Stress) -> str:
@@ -166,8 +168,8 @@ def strain_verdict(stress: Stress) -> str:
         worst = max(broken, key=lambda strain: strain.share)
         told.append(strain_count("fragile", broken, worst, f"loses {strain_times(worst.share)}"))
     if unclear:
-        worst = max(unclear, key=strain_most)
-        told.append(strain_count("unclear", unclear, worst, f"may lose {strain_times(strain_most(worst))}"))
+        worst = max(unclear, key=lambda strain: strain.most)
+        told.append(strain_count("unclear", unclear, worst, f"may lose {strain_times(worst.most)}"))
     return "; ".join(told)
 
 
@@ -175,11 +177,6 @@ def strain_count(word: str, strains: Sequence[Strain], worst: Strain, loses: str
     """How many cases are such, and what the worst of them loses."""
     most = "most " if len(strains) > 1 else ""
     return f"{word} in {len(strains)}, {most}with {worst.words}, where it {loses} the best"
-
-
-def strain_most(strain: Strain) -> float:
-    """The upper end of the loss as a share of what the best value loses."""
-    return strain.loss.high / max(abs(strain.best_regret.mean), 1e-300)
 
 
 def strain_times(share: float) -> str:
@@ -317,6 +314,7 @@ def _(result: Curve) -> str:
             f"shape: {result.unimodality!r}",
             "",
             table(rows, left=(3,)),
+            *(["", *(f"warning: {warning}" for warning in result.warnings)] if result.warnings else []),
         ]
     )
 
@@ -348,7 +346,7 @@ def _(result: Comparison) -> str:
             *below(result.floor),
             *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
-            f"instances, the same for all; seed {result.setup.seed}{place(result.setup)}",
+            f"instances, the same for all{played_again(result)}; seed {result.setup.seed}{place(result.setup)}",
         ]
     )
 
@@ -362,8 +360,14 @@ def lead(result: Comparison) -> str:
     """Which policy is best, and which others may be as good: with 95% for all pairs of policies together (Bonferroni)."""
     reach = joint_reach(result)
     tied = [entry.policy for entry in result.entries[1:] if entry.behind.mean <= reach * entry.behind.se]
-    best = f"{result.best} loses least, {number(result.entries[0].regret.mean)} on average"
+    chosen = ", on instances that did not choose it" if result.again else ""
+    best = f"{result.best} loses least, {number(result.lowest.mean)} on average{chosen}"
     return f"{best}; {' and '.join(tied)} may be as good (95% sure for all pairs together)." if tied else f"{best}."
+
+
+def played_again(result: Comparison) -> str:
+    """Where the best policy's own number comes from."""
+    return f", and as many others for {result.best}" if result.again else ""
 
 
 def joint_reach(result: Comparison) -> float:

@@ -14,7 +14,7 @@ from banditune.results.estimates import (
     Unimodality,
     student_quantile,
 )
-from banditune.results.files import check_writable, write_whole
+from banditune.results.files import check_writable, replacing, write_whole
 from banditune.results.logs import Backtest, Check, Fit, Fitted
 from banditune.results.paper import PaperCell, PaperCurve, Reproduction
 from banditune.results.record import INFINITE, KINDS, Record, decoded, encoded, frame, from_json, frozen, load
@@ -62,6 +62,7 @@ __all__ = [
     "from_json",
     "frozen",
     "load",
+    "replacing",
     "student_quantile",
     "write_whole",
 ]

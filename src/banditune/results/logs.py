@@ -30,9 +30,9 @@ class Fitted(Record):
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Check(Record):
-    """A statistic of the logs beside the same of logs replayed from the fit: 95% of those are from `low` to `high`.
+    """A statistic of the logs beside the same of what the fit makes: 95% of that is from `low` to `high`.
 
-    `above` is the share of replayed logs at or above what was observed: the posterior predictive p-value.
+    `above` is the share at or above what was observed: the posterior predictive p-value.
     """
 
     statistic: str
@@ -47,7 +47,7 @@ class Check(Record):
         return not 0.005 <= self.above <= 0.995
 
     def __repr__(self) -> str:
-        return f"{self.statistic}: {self.observed:.4g}, replayed {self.low:.4g} to {self.high:.4g} (p {self.above:.3f})"
+        return f"{self.statistic}: {self.observed:.4g}, 95% {self.low:.4g} to {self.high:.4g} (p {self.above:.3f})"
 
 
 @kept
@@ -57,7 +57,9 @@ class Fit(Record):
 
     `estimates` have intervals of the wanted `confidence`. `checks` compare the logs with logs replayed from the fit, with
     the same pulls; so do quantiles of cell means at `levels`: `observed`, and the middle, `low` and `high` (95%) of the
-    replayed ones. `notes` are sentences about what was decided and what may mislead.
+    replayed ones. Where pulls depended on rewards both are `drawn`: means that are likely given the logs are compared with
+    means of the fit, because means of rewards would mislead. `notes` are sentences about what was decided and what may
+    mislead.
     """
 
     model: str
@@ -75,11 +77,7 @@ class Fit(Record):
     low: Floats
     high: Floats
     notes: tuple[str, ...]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What may mislead: the notes."""
-        return self.notes
+    drawn: bool = False
 
     @property
     def problem(self) -> Any:
@@ -125,9 +123,14 @@ class Backtest(Record):
         return self.tuning.setup
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was decided in the fit, and what may mislead there."""
+        return self.fit.notes
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """What may mislead in the fit and in the tuning."""
-        return (*self.fit.notes, *self.tuning.warnings)
+        """What may mislead in the tuning."""
+        return self.tuning.warnings
 
     def to_pandas(self) -> Any:
         """A row per number."""

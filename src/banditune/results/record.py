@@ -95,9 +95,12 @@ def decoded(value: Any) -> Any:
     if kind is None:
         raise BadRequest(f"a result must be one of {sorted(KINDS)}, but got {value['kind']!r}.")
     wanted = [f.name for f in fields(kind)]
+    # A mapping holds a user's names, of which one may be "kind": there are no records in it.
+    mappings = {f.name for f in fields(kind) if str(f.type).startswith("Mapping")}
     # What a result did not have yet when it was saved.
     usual = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
-    given = usual | {key: decoded(item) for key, item in value.items() if key != "kind"}
+    told = {key: item for key, item in value.items() if key != "kind"}
+    given = usual | {key: plain_data(item) if key in mappings else decoded(item) for key, item in told.items()}
     if sorted(wanted) != sorted(given):
         raise BadRequest(f"a {kind.__name__} must hold the fields {wanted}, but got {sorted(given)}.")
     for f in fields(kind):
@@ -109,6 +112,13 @@ def decoded(value: Any) -> Any:
         elif f.type == "float" and given[f.name] in INFINITE:
             given[f.name] = math.inf if INFINITE.index(given[f.name]) else -math.inf
     return kind(**given)
+
+
+def plain_data(value: Any) -> Any:
+    """Numbers, words, and mappings and tuples of them, out of what `encoded` made of these."""
+    if isinstance(value, list):
+        return tuple(map(plain_data, value))
+    return {key: plain_data(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _check_type(kind: type, name: str, wanted: str, value: Any) -> None:
@@ -126,6 +136,8 @@ def _check_type(kind: type, name: str, wanted: str, value: Any) -> None:
             return
         wanted = wanted.removesuffix(" | None")
     good |= dict.fromkeys(("tuple[float, ...]", "tuple[int, ...]", "tuple[str, ...]"), isinstance(value, tuple))
+    if wanted.startswith("Mapping"):
+        good[wanted] = isinstance(value, dict)
     record = KINDS.get(wanted)
     if not good.get(wanted, record is None or isinstance(value, record)):
         raise BadRequest(f"the field {name!r} of a {kind.__name__} must be of type {wanted}, but got {value!r:.60}.")

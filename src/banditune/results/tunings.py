@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from banditune.results.setup import Setup
 class Curve(Record):
     """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean.
 
-    The values were given, or `refined` where the curve bends.
+    The values were given, or `refined` where the curve bends. `warnings` are sentences about what may mislead.
     """
 
     parameter: str
@@ -33,6 +34,7 @@ class Curve(Record):
     unimodality: Unimodality
     setup: Setup
     refined: bool = False
+    warnings: tuple[str, ...] = ()
 
     def to_pandas(self) -> Any:
         """A row per value."""
@@ -62,13 +64,30 @@ class Strain(Record):
         return self.loss.mean / max(abs(self.best_regret.mean), 1e-300)
 
     @property
+    def most(self) -> float:
+        """The upper end of that share's 95% interval (delta method)."""
+        return self.share + self.over(self.share).high / max(abs(self.best_regret.mean), 1e-300)
+
+    def over(self, share: float) -> Estimate:
+        """What it loses beyond the best value's regret and this share of it, paired.
+
+        Both regrets are uncertain. Of own and best, and of their difference, the standard errors are known, and with them
+        their covariance: own - (1 + share) best = loss - share best.
+        """
+        own, best, loss = (estimate.se**2 for estimate in (self.regret, self.best_regret, self.loss))
+        shared = (own + best - loss) / 2
+        variance = own + (1 + share) ** 2 * best - 2 * (1 + share) * shared
+        return Estimate.told(
+            self.loss.mean - share * self.best_regret.mean, math.sqrt(max(variance, 0.0)), self.loss.runs
+        )
+
+    @property
     def verdict(self) -> str:
         """In a word: fragile where it surely loses a quarter more than the best, and then perhaps more than theory too."""
-        if self.regret.mean > self.theory.mean and self.loss.low > 0.25 * self.best_regret.mean:
-            return "worse than theory"
-        if self.loss.low > 0.25 * self.best_regret.mean:
-            return "fragile"
-        return "fine" if self.loss.high < 0.25 * self.best_regret.mean else "unclear"
+        beyond = self.over(0.25)
+        if beyond.low > 0:
+            return "worse than theory" if self.regret.mean > self.theory.mean else "fragile"
+        return "fine" if beyond.high < 0 else "unclear"
 
     def __repr__(self) -> str:
         return f"{self.words}: {self.share:+.0%} of {self.best_regret.mean:.4g} ({self.verdict})"
@@ -79,7 +98,7 @@ class Strain(Record):
 class Stress(Record):
     """What a tuned value loses where something else comes than was expected: a `Strain` for each such problem.
 
-    The first strain is the expected problem itself.
+    The first strain is the expected problem itself. `warnings` are sentences about what may mislead.
     """
 
     params: Mapping[str, float]
@@ -87,6 +106,7 @@ class Stress(Record):
     budget: int
     validated: int
     setup: Setup
+    warnings: tuple[str, ...] = ()
 
     @property
     def worst(self) -> Strain:
@@ -211,7 +231,8 @@ class Entry(Record):
 class Comparison(Record):
     """Policies tuned one by one, then validated on the same fresh instances, best first.
 
-    `warnings` are sentences about what may mislead.
+    `warnings` are sentences about what may mislead. `again` is what the best policy loses on as many other instances:
+    those on which it was the best flatter it.
     """
 
     entries: tuple[Entry, ...]
@@ -221,6 +242,12 @@ class Comparison(Record):
     setup: Setup
     floor: Floor | None = None
     warnings: tuple[str, ...] = ()
+    again: Estimate | None = None
+
+    @property
+    def lowest(self) -> Estimate:
+        """What the best policy loses, where it can be said, on instances on which it was not chosen."""
+        return self.again or self.entries[0].regret
 
     def to_pandas(self) -> Any:
         """A row per policy."""

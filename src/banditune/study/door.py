@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import check_whole
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner, described
 from banditune.engine.devices import device_for
 from banditune.engine.run import Job
@@ -29,13 +30,7 @@ REWARDS = ("real", "unit", "binary")
 
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST - 1) -> int:
     """A whole number, not too small and not absurdly large; 1e4 will do."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise BadRequest(f"`{name}` must be a whole number >= {least}, but got {name}={value!r}.")
-    if value > most:
-        raise BadRequest(f"`{name} <= {most}` must hold, but got {name}={value!r}.")
-    return int(value)
+    return check_whole(name, value, least, most)
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:

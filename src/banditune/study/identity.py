@@ -6,12 +6,11 @@ import hashlib
 import json
 import sysconfig
 import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, Problem, described, short
+from banditune.contracts import BadRequest, Floats, Problem, described, is_ours, short
 from banditune.engine.bind import bound, code_digest, names_in
 from banditune.engine.run import STREAM_VERSION, Job, instances, numbers_of, shortcut_for, slots_for
 
@@ -119,25 +118,26 @@ def _block_digest(job: Job) -> str:
 
 
 def sample_digest(problem: Problem) -> str:
-    """A digest of the Python code of `problem.sample` and of what it reaches: own methods, helpers, numbers.
+    """A digest of the Python code that draws instances and of what it reaches: own methods, helpers, numbers.
 
-    Code of the standard library and of installed packages is known by its name only.
+    That is `sample`, and `sample_at` where instances are functions of their keys; but not this package's own, for which
+    the first instances stand: with it, ledgers from before it counted would be lost. Code of the standard library and of
+    installed packages is known by its name only.
     """
-    return _short("\n".join(sorted(_Reached(problem).of(type(problem).sample))).encode())
+    reached = _Reached(problem)
+    reached.reach("sample", type(problem).sample)
+    if problem.by_key and not is_ours(type(problem).sample_at):
+        reached.reach("sample_at", type(problem).sample_at)
+    return _short("\n".join(sorted(reached.told)).encode())
 
 
 class _Reached:
-    """Follows the Python code that a problem's method reaches, each function once."""
+    """Follows the Python code that a problem's methods reach, each function once; `told` has a line for each thing."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.seen: set[int] = set()
         self.told: list[str] = []
-
-    def of(self, function: Callable[..., Any]) -> list[str]:
-        """One line for each thing that was reached."""
-        self.reach("sample", function)
-        return self.told
 
     def reach(self, name: str, value: Any) -> None:
         """Tell what a name stands for, and follow functions."""
@@ -198,7 +198,7 @@ def _plain(value: Any) -> str:
 
 def _installed(function: types.FunctionType) -> bool:
     """Whether a function belongs to the standard library or to an installed package other than this one."""
-    if (function.__module__ or "").partition(".")[0] == "banditune":
+    if is_ours(function):
         return False
     homes = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     return any(home and function.__code__.co_filename.startswith(home) for home in homes)

@@ -34,6 +34,14 @@ def noise_hint(policy: Policy) -> str:
     return f", see whether the policy knows how noisy rewards are ({told})"
 
 
+def another_range(policy: Policy, factor: float) -> str:
+    """How to search beyond the end of a range, where the policy's noise decides how wide that is."""
+    if not policy.noise_scales:
+        return ""
+    noise = vars(policy)["noise"] * factor
+    return f" To look there, take {factor:g} times its noise: {typed(policy, f'{noise:.4g}')}."
+
+
 def way_out(policy: Policy, noise: str) -> str:
     """What to type instead."""
     if made_by_user(policy):

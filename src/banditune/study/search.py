@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import SPEND, BadRequest, Enough, Fault, Found, Goal, Range, Trial, Tuner
+from banditune.contracts import SPEND, BadRequest, Enough, Fault, Found, Goal, Range, Search, Trial, Tuner
 from banditune.engine.cluster import Place, place_for
 from banditune.engine.run import Job
 from banditune.results import TrialResult
@@ -35,7 +35,7 @@ def search(
     most: float = math.inf,
 ) -> tuple[Found, tuple[TrialResult, ...]]:
     """Run the tuner's generator: every trial plays instances that no trial before it played."""
-    asking = tuner.search(among, budget, goal) if tuner.aims else tuner.search(among, budget)  # type: ignore[call-arg]
+    asking = begun(tuner, among, budget, goal)
     trials: list[TrialResult] = []
     first = 0
     began = 0.0
@@ -61,6 +61,16 @@ def search(
     except StopIteration as answer:
         found = answer.value if isinstance(answer.value, Found) else Found(float(answer.value), None)
         return found, tuple(trials)
+
+
+def begun(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND) -> Search:
+    """A search that has asked for nothing yet."""
+    return tuner.search(among, budget, goal) if tuner.aims else tuner.search(among, budget)  # type: ignore[call-arg]
+
+
+def check_search(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND) -> None:
+    """Let a tuner complain about its budget before there is work."""
+    next(begun(tuner, among, budget, goal), None)
 
 
 def seconds(max_time: Any) -> float:

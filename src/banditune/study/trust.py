@@ -13,8 +13,9 @@ from banditune.engine.run import Job
 from banditune.problems.variants import variants
 from banditune.results import Estimate, Strain, Stress
 from banditune.study.door import job_of, only_range, rows, setup_of, whole
+from banditune.study.noise import noise_warnings
 from banditune.study.player import Player
-from banditune.study.search import FRESH, Progress, Told, place_of, search, tuner_of
+from banditune.study.search import FRESH, Progress, Told, check_search, place_of, search, tuner_of
 
 OTHER_HORIZONS = ((1 / 3, "a third of the horizon"), (3, "three times the horizon"))
 
@@ -48,11 +49,17 @@ def stress(
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
-    asked = expected_and_others(job, others)
+    only_range(job)
+    values = rows(job, value)
+    if len(values) != 1:
+        raise BadRequest(f"`value` must be one number, but got {value!r}; stress each value in a call of its own.")
+    asked, left_out = expected_and_others(job, others)
+    for _, other in asked:
+        check_search(tuner, only_range(other), budget)
     told = Told(progress, len(asked) * (budget + 3 * validate))
-    ((value,),) = rows(job, value)
     with Player(place_of(cluster, jobs, time_limit, job), None) as player:
-        return strained(job, float(value), asked, tuner, budget, validate, player, told)
+        warnings = (*noise_warnings(job.policy, job.problem), *left_out)
+        return strained(job, float(values[0, 0]), asked, tuner, budget, validate, player, told, warnings)
 
 
 def strained(
@@ -64,6 +71,7 @@ def strained(
     validate: int,
     player: Player,
     told: Told,
+    warnings: tuple[str, ...],
 ) -> Stress:
     """Tune each of the jobs that may come instead, and play the value, the one tuned there and theory's."""
     strains = []
@@ -74,7 +82,7 @@ def strained(
         own, best, theory = player.play(other, three, range(FRESH, FRESH + validate), progress=told)[:, :, 0]
         lost = Estimate.of(own), found.value, Estimate.of(best), Estimate.of(own - best), Estimate.of(theory)
         strains.append(Strain(words, described(other.problem), other.horizon, *lost))
-    return Stress({only_range(job).name: value}, tuple(strains), budget, validate, setup_of(job, tuner))
+    return Stress({only_range(job).name: value}, tuple(strains), budget, validate, setup_of(job, tuner), warnings)
 
 
 def again(job: Job, problem: Problem, horizon: int) -> Job:
@@ -85,20 +93,51 @@ def again(job: Job, problem: Problem, horizon: int) -> Job:
     )  # fmt: skip
 
 
-def expected_and_others(job: Job, others: Sequence[tuple[str, Problem]] | None = None) -> list[tuple[str, Job]]:
-    """The expected job, those with problems beside it, and those with other horizons, each in words."""
+def expected_and_others(
+    job: Job, others: Sequence[tuple[str, Problem]] | None = None
+) -> tuple[list[tuple[str, Job]], tuple[str, ...]]:
+    """The expected job, those with problems beside it, and those with other horizons, each in words.
+
+    Beside it go only those that the policy can play; sentences say which cannot be played, and why. A user's own must.
+    """
     beside: Any = list(variants(job.problem)) if others is None else others
     pairs = isinstance(beside, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in beside)
     if not pairs or not all(isinstance(problem, Problem) for _, problem in beside):
         raise BadRequest(f"`others` must be a list of pairs (words, problem), but got {others!r}.")
     horizons = [(words, round(job.horizon * factor)) for factor, words in OTHER_HORIZONS]
     longest = job.problem.longest or math.inf
-    return [
-        ("as expected", job),
-        *((str(words), again(job, problem, job.horizon)) for words, problem in beside),
+    changed = [
+        *((str(words), problem, job.horizon) for words, problem in beside),
         *(
-            (f"{words} ({steps:,})", again(job, job.problem, steps))
+            (f"{words} ({steps:,})", job.problem, steps)
             for words, steps in horizons
             if job.problem.arms <= steps <= longest
         ),
     ]
+    asked, left_out = [("as expected", job)], []
+    for words, problem, horizon in changed:
+        try:
+            other = again(job, problem, horizon)
+            only_range(other)
+        except BadRequest as refused:
+            if others is not None and problem is not job.problem:
+                raise
+            left_out.append(f"'{words}' is left out: {refused}")
+        else:
+            asked.append((words, other))
+    if len(asked) == 1:
+        raise BadRequest(
+            f"a stress test must have other problems than the expected one, but nothing beside {job.problem.name} can be "
+            "played; give `others`, a list of pairs (words, problem)."
+        )
+    return asked, tuple(left_out)
+
+
+def enough(tuner: Tuner, asked: Sequence[tuple[str, Job]], budget: int, granted: int) -> int:
+    """Runs to tune each job with: the budget, or what the tuner was granted before, where it needs more."""
+    try:
+        for _, other in asked:
+            check_search(tuner, only_range(other), budget)
+    except BadRequest:
+        return granted
+    return budget

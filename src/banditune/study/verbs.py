@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,14 +22,15 @@ from banditune.contracts import (
     label,
 )
 from banditune.engine.run import Job, check_regrets
-from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, Tuning, frozen
+from banditune.results import Comparison, Curve, Entry, Estimate, Spread, Tuning, frozen
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
-from banditune.study.noise import noise_hint, noise_warnings
+from banditune.study.noise import noise_warnings
 from banditune.study.player import Player
-from banditune.study.search import FRESH, Progress, Told, goal_of, place_of, search, seconds, tuner_of
-from banditune.study.trust import expected_and_others, strained
+from banditune.study.search import FRESH, Progress, Told, check_search, goal_of, place_of, search, seconds, tuner_of
+from banditune.study.trust import enough, expected_and_others, strained
 from banditune.study.unimodal import check_unimodal
+from banditune.study.warn import short_of, warnings_of
 
 PILOT, LEAST, MOST = 250, 1000, 4000
 """So many instances tell how many validation needs, at least and at most; they are not part of it."""
@@ -122,7 +125,8 @@ def curve(
     runs = whole("runs", runs, 2)
     place = place_of(cluster, jobs, time_limit, job)
     with Player(place, ledger) as player:
-        return _curve(job, values, range(runs), player, progress)
+        found = _curve(job, values, range(runs), player, progress)
+    return replace(found, warnings=tuple(noise_warnings(job.policy, job.problem)))
 
 
 def _curve(job: Job, values: Any, runs: range, player: Player, progress: Progress | None) -> Curve:
@@ -242,7 +246,11 @@ def tune(
         check_regrets(budget)
     else:
         budget = whole("max_budget", 100_000 if max_budget is None else max_budget)
-    below = floor_of(problem, job.horizon, floor)  # before the work: it may be refused
+    # What may be refused comes before the work, and before a ledger is made.
+    check_search(tuner, among, budget, goal)
+    asked, left_out = expected_and_others(job) if stress else ([], ())
+    each = enough(tuner, asked, STRESSED, budget)
+    below = floor_of(problem, job.horizon, floor)
     drawn = (GRID + sum(DENSER)) * min(validate or LEAST, CURVE) if curve else 0
     told = Told(progress, budget, later=2 * (validate or LEAST) + drawn)
     with Player(place, ledger) as player:
@@ -257,11 +265,10 @@ def tune(
             picture = _curve(job, None, range(FRESH, FRESH + min(len(tuned), CURVE)), player, told.part(drawn))
         strain = None
         if stress:
-            asked = expected_and_others(job)
             runs = validate or LEAST
             told.later = 0
-            told.expect(len(asked) * (STRESSED + 3 * runs))
-            strain = strained(job, answer.value, asked, tuner, STRESSED, runs, player, told)
+            told.expect(len(asked) * (each + 3 * runs))
+            strain = strained(job, answer.value, asked, tuner, each, runs, player, told, left_out)
     belief = answer.belief
     return Tuning(
         {among.name: answer.value},
@@ -278,7 +285,8 @@ def tune(
         None if goal.within is None or belief is None else belief.keeps(goal.within),
         (
             *noise_warnings(job.policy, job.problem),
-            *warnings_of(job.policy, among, answer.value, belief, tuned, theory),
+            *warnings_of(job, among, answer.value, belief, tuned, theory),
+            *short_of(goal, belief),
         ),
         picture,
         setup_of(job, tuner),
@@ -314,48 +322,6 @@ def needed(sample: Floats, share: float) -> int:
     return MOST if spread >= math.sqrt(MOST) * share * mean else math.ceil((spread / (share * mean)) ** 2)
 
 
-def warnings_of(
-    policy: Policy, among: Range, value: float, belief: Belief | None, sample: Floats, theory: Floats | None = None
-) -> Iterator[str]:
-    """What may mislead, as sentences."""
-    if theory is not None and (worse := Estimate.of(sample - theory)).low > 0:
-        lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
-        # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
-        if belief and worse.low > belief.gap:
-            yield (
-                f"{lost}: what the search says of itself is wrong here. Look at the whole curve (`curve`)"
-                f"{noise_hint(policy)}, and try another tuner, such as notes."
-            )
-        else:
-            yield f"{lost}: more runs are needed; raise the budget."
-    for end, name, unit in ((among.low, "lower", 0.01), (among.high, "upper", 0.99)):
-        if abs(value - end) <= abs(among.at(unit) - end):
-            yield (
-                f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
-                "optimum may be that end, or lie beyond it."
-            )
-            break
-    if belief and belief.misfit:
-        yield (
-            "the runs do not fit the curves of the search: what it says of itself may be wrong; look at the whole curve "
-            "(`curve`), and trust the validation."
-        )
-    if belief and belief.peak:
-        left, top, right = belief.peak
-        yield (
-            f"the regret may have more than one dip: {among.name} = {top:.4g} loses more than both {left:.4g} and "
-            f"{right:.4g}; look at the whole curve (`curve`)."
-        )
-    carried = np.sort(np.abs(sample))[::-1]
-    few = max(3, len(sample) // 100)
-    share = carried[:few].sum() / max(carried.sum(), 1e-300)
-    if len(sample) >= PILOT and share > 0.5:
-        yield (
-            f"{few} of {len(sample):,} runs carry {share:.0%} of the mean regret: it is less certain than its standard "
-            "error says; validate on more instances."
-        )
-
-
 def compare(
     policies: Sequence[Policy],
     problem: Problem,
@@ -379,8 +345,9 @@ def compare(
     """Tune each policy with the same budget, then play all on the same fresh instances; differences are paired.
 
     A policy that has not exactly one parameter is played as theory has it. `behind` is a policy's paired difference to
-    the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together. A
-    `ledger` keeps the regrets, as in `tune`.
+    the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together. The
+    lowest mean of several is a little too low, so that the best policy plays once more, on as many other instances
+    (`again`). A `ledger` keeps the regrets, as in `tune`.
     """
     tuner = tuner_of(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
@@ -395,43 +362,64 @@ def compare(
     ]
     place = place_of(cluster, jobs, time_limit, *todo)
     tunable = [len(ranges(job)) == 1 for job in todo]
+    for job in compress(todo, tunable):
+        check_search(tuner, only_range(job), budget)
     below = floor_of(problem, todo[0].horizon, floor)
-    told = Told(progress, budget * sum(tunable) + 2 * validate * len(todo))
-    for job, can in zip(todo, tunable, strict=True):
-        if can:
-            next(tuner.search(only_range(job), budget))  # complaints about the budget come before the work
+    told = Told(progress, budget * sum(tunable) + 2 * validate * len(todo) + validate)
     fresh = range(FRESH, FRESH + validate)
     names = _distinct([label(job.policy) for job in todo])
+    warnings = [warning for job in todo for warning in noise_warnings(job.policy, job.problem)]
     found = []
     with Player(place, ledger) as player:
         for number, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
-            params, spent = theory_row(job), 0
+            params, spent, belief = theory_row(job), 0, None
             if can:
                 answer, trials = search(job, tuner, only_range(job), budget, player, told)
-                params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
+                params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
             both = np.array([params, theory_row(job)])
             tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
-            names_of = (r.name for r in ranges(job))
-            found.append((name, job, dict(zip(names_of, params.tolist(), strict=False)), can, tuned, theory, spent))
-    found.sort(key=lambda item: float(item[4].mean()))
-    lead = found[0][4]
-    entries = tuple(
-        Entry(
-            name,
-            described(job.policy),
-            params,
-            can,
-            Estimate.of(tuned),
-            Estimate.of(tuned - lead),
-            Estimate.of(theory),
-            spent,
-            Spread.of(tuned, FRESH),
-        )
-        for name, job, params, can, tuned, theory, spent in found
-    )
+            if can:
+                more = warnings_of(job, only_range(job), float(params[0]), belief, tuned, theory)
+                warnings += [f"{name}: {warning}" for warning in more]
+            found.append(_Played(name, job, params, can, spent, tuned, theory, number))
+        found.sort(key=lambda played: float(played.tuned.mean()))
+        best = found[0]
+        # The lowest of several means is too low: what is said of it comes from instances that it was not chosen on.
+        others = range(fresh.stop, fresh.stop + validate)
+        again = player.play(best.job, best.params[None, :], others, first_row=2 * best.number, progress=told)[0, :, 0]
+    entries = tuple(_entry(played, best.tuned) for played in found)
     setup = setup_of(todo[0], tuner, several=True)
-    warnings = tuple(warning for job in todo for warning in noise_warnings(job.policy, job.problem))
-    return Comparison(entries, entries[0].policy, budget, validate, setup, below, warnings)
+    return Comparison(entries, best.name, budget, validate, setup, below, tuple(warnings), Estimate.of(again))
+
+
+class _Played(NamedTuple):
+    """A policy of a comparison and its regrets on fresh instances, as tuned and as theory has it."""
+
+    name: str
+    job: Job
+    params: Floats
+    tunable: bool
+    spent: int
+    tuned: Floats
+    theory: Floats
+    number: int
+
+
+def _entry(played: _Played, lead: Floats) -> Entry:
+    """What a comparison keeps of a policy, beside the regrets of the best one."""
+    # With noise of their own, only the runs of the first policy are those that `simulate` plays again by their number.
+    first = FRESH if played.job.noise == "shared" or played.number == 0 else None
+    return Entry(
+        played.name,
+        described(played.job.policy),
+        dict(zip((found.name for found in ranges(played.job)), played.params.tolist(), strict=False)),
+        played.tunable,
+        Estimate.of(played.tuned),
+        Estimate.of(played.tuned - lead),
+        Estimate.of(played.theory),
+        played.spent,
+        Spread.of(played.tuned, first),
+    )
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -3,7 +3,8 @@
 A run either goes well (a regret that grows with the width: the price of exploring) or goes wrong (a large regret, ever
 rarer as the width grows: the price of not exploring). Where good runs scatter a lot, their tail still counts as good. Two
 libraries of curves say what both prices may look like; `fit` weighs all curves by how well they explain the runs so far.
-What no curve of the first library explains, a smooth deviation does, which is learnt where there are many runs.
+What no curve of the first library explains, a smooth deviation does, which is learnt where there are many runs; so is how
+smooth it is.
 
 All functions work on many searches at a time: the first axis of an array is the search, a single one has length 1.
 """
@@ -65,8 +66,19 @@ LUCK = 2.0
 CURVE_ERROR = 0.03
 """How far the mean of good runs may be from every curve, as a share."""
 
-DEVIATION, SMOOTHNESS, BEND = 0.15, 0.5, 0.02
-"""The smooth deviation from the curves of good runs: its share of them, its length in log(width + bend)."""
+POINTS, BEND = 48, 0.1
+"""Runs are made at so many points, evenly spread in log(width + bend): optima at small widths are narrower."""
+
+DEVIATION, LENGTHS = 0.15, {0.3: 0.2, 0.6: 0.8}
+"""The smooth deviation from the curves of good runs: its share of them, the lengths that it may have in log(width + bend),
+and how likely each is before there are runs.
+"""
+
+FAINTEST = 1e-9
+"""Waves of the deviation with so small a share of the largest one's variance are left out."""
+
+STARTS = (4, 11, 27, 66, 162)
+"""The first runs are made near these points of `FINE`."""
 
 LEAST = 1e-3
 """Good runs lose no less than this share of the largest."""
@@ -83,7 +95,10 @@ Spread = Callable[[Any], Floats]
 
 
 class Library(NamedTuple):
-    """Curves at the points where runs are made (`points`, a part of `fine`) and at those where answers are read."""
+    """Curves at the points where runs are made (`points`, a part of `fine`) and at those where answers are read.
+
+    `roots` make deviations of standard normals, (lengths, fine points, normals).
+    """
 
     fine: Floats
     places: Integers
@@ -98,15 +113,14 @@ class Library(NamedTuple):
     bad_seen: Floats
     bad_unseen: Floats
     bad_fine: Floats
-    covariance: Floats
-    root: Floats
-    between: Floats
+    roots: Floats
 
 
 class Fit(NamedTuple):
     """What is believed after some runs: weights of all curves, heights and their standard deviations, the unit of failures.
 
-    `residual` and `noise` are the mean of ordinary parts over the curves' less 1, and its variance, at every point.
+    `lengths` are weights of the lengths that the deviation may have, `centre` and `turn` what it is then: see
+    `deviation_of`.
     """
 
     weight: Floats
@@ -114,8 +128,9 @@ class Fit(NamedTuple):
     spread: Floats
     bad_weight: Floats
     unit: Floats
-    residual: Floats
-    noise: Floats
+    lengths: Floats
+    centre: Floats
+    turn: Floats
     runs: Floats
     mean: Floats
     variance: Floats
@@ -141,24 +156,32 @@ def _made(lowest: float) -> Library:
         bend = 0.0
     else:
         fine = np.arange(1, FINE + 1) / FINE
-        places = np.unique(np.round([1, 2, 3, *np.geomspace(4, FINE, 30)]).astype(int)) - 1
-        start = np.round(np.linspace(3, len(places) - 1, 5)).astype(int)
         bend = BEND
+        even = np.geomspace(fine[0] + bend, 1 + bend, POINTS) - bend
+        places = np.unique(np.round(FINE * even).astype(int)) - 1
+        start = np.array([np.abs(places + 1 - near).argmin() for near in STARTS])
     points = fine[places]
     reach_from = min(REACHES[0], 0.4 * fine[0] if lowest else REACHES[0])
     reaches = np.geomspace(reach_from, REACHES[1], 1 + round(math.log(REACHES[1] / reach_from) / math.log(REACHES[2])))
     good, prior = good_curves(fine)
     bad, bad_prior = bad_curves(fine, reaches)
-    x = np.log(fine + bend)
-    everywhere = DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x[places]) / SMOOTHNESS) ** 2)
-    # A little more on the diagonal: without it the matrix of so smooth a deviation has no inverse in double precision.
-    covariance = everywhere[places] + 1e-9 * DEVIATION**2 * np.eye(len(places))
     few = bad[:, places]
     return Library(
         fine, places, points, start, good[:, places], good[:, places] ** 2, good, prior,
         few, bad_prior, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad,
-        covariance, np.linalg.cholesky(covariance), np.linalg.solve(covariance, everywhere.T),
+        roots_at(np.log(fine + bend)),
     )  # fmt: skip
+
+
+def roots_at(x: Floats) -> Floats:
+    """Roots of the covariance of deviations at these places, one for each length.
+
+    So smooth a deviation is a sum of few waves; those with less than `FAINTEST` of the largest one's variance are left out.
+    """
+    apart = np.subtract.outer(x, x) / np.array(list(LENGTHS))[:, None, None]
+    variance, waves = np.linalg.eigh(np.exp(-0.5 * apart**2))
+    count = int((variance > FAINTEST * variance[:, -1:]).sum(axis=1).max())
+    return np.asarray(DEVIATION * waves[:, :, -count:] * np.sqrt(np.maximum(variance[:, None, -count:], 0)), np.float64)
 
 
 def good_curves(g: Floats) -> tuple[Floats, Floats]:
@@ -214,10 +237,12 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     )
     # Where failures are rare a point may have seen none; elsewhere the model may be wrong: the larger of two variances.
     expected = dispersion * level + bad_dispersion * unit**2 * bad_level**POWER
+    # How far ordinary parts are from the curves, as a share, and its variance.
+    residual = np.where(count > 0, ordinary / level - 1, 0)
+    noise = np.where(count > 0, dispersion * count / some**2 / level, UNKNOWN)
     return Fit(
         weight, height * scale, spread * scale, bad_weight, unit * scale,
-        np.where(count > 0, ordinary / level - 1, 0),
-        np.where(count > 0, dispersion * count / some**2 / level, UNKNOWN),
+        *deviation_of(library, residual, noise),
         runs,
         by_point(regrets) / some,
         scale**2 * np.maximum(expected, own_variance(by_point, runs, lost)),
@@ -280,7 +305,9 @@ def scale_of(library: Library, at: Integers, regrets: Floats) -> Floats:
     largest = at.max(axis=1, keepdims=True)
     there = (at == largest) & (regrets != 0)
     count = there.sum(axis=1, keepdims=True)
-    ranked = np.sort(np.where(there, regrets, np.inf), axis=1)
+    some = there.any(axis=0)
+    some[0] = True  # where there is none, one is looked up below all the same
+    ranked = np.sort(np.where(there[:, some], regrets[:, some], np.inf), axis=1)
     middle = np.take_along_axis(ranked, np.hstack([(count - 1) // 2, count // 2]), 1).mean(axis=1, keepdims=True)
     usual = np.where((count > 0) & (middle > 0), middle, np.abs(regrets).mean(axis=1, keepdims=True))
     scale: Floats = np.where(usual > 0, usual, 1) / np.sqrt(library.points[largest])
@@ -317,6 +344,25 @@ def weigh_bad(library: Library, runs: Floats, excess: Floats, squares: Floats) -
     return weight, level, dispersion
 
 
+def deviation_of(library: Library, residual: Floats, noise: Floats) -> tuple[Floats, Floats, Floats]:
+    """What residuals with these variances say about the deviation: for each length its weight, a centre and a turn.
+
+    The deviation is then R turn (centre + standard normals), R the root of that length. Proof: before the runs it is R e
+    with standard normals e. Residuals r are R e plus noise of variances N. Given them, e is normal with the precision
+    M = 1 + R' N^-1 R = L L' and the mean M^-1 R' N^-1 r; so e = L'^-1 (z + normals) with z = L^-1 R' N^-1 r. Up to what
+    all lengths share, the density of r is exp(z' z / 2) / det L. (A length that is too short follows luck; one that is too
+    long misses bends that are sharper than all of the library's.)
+    """
+    root = library.roots[:, library.places]
+    weighed = np.swapaxes(root / noise[:, None, :, None], 2, 3)
+    lower = np.linalg.cholesky(np.eye(root.shape[2]) + weighed @ root)
+    inverse = np.linalg.inv(lower)
+    centre = (inverse @ (weighed @ residual[:, None, :, None]))[:, :, :, 0]
+    size = np.log(np.diagonal(lower, axis1=2, axis2=3)).sum(axis=2)
+    likely = np.log(list(LENGTHS.values())) + 0.5 * (centre**2).sum(axis=2) - size
+    return softmax(likely), centre, np.swapaxes(inverse, 2, 3)
+
+
 def softmax(log_weights: Floats) -> Floats:
     """Weights that add up to 1."""
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
@@ -325,36 +371,31 @@ def softmax(log_weights: Floats) -> Floats:
 
 def mean_curve(library: Library, found: Fit) -> Floats:
     """The expected regret at every fine point."""
-    deviation = deviation_from(library, found, found.residual[:, None])[:, 0] @ library.between
+    centres = found.lengths[:, :, None] * found.centre
+    deviation = (centres.reshape(len(centres), 1, -1) @ deviations(library, found, fine=True))[:, 0]
     good: Floats = (found.weight * found.height) @ library.good_fine
     bad: Floats = found.unit * (found.bad_weight @ library.bad_fine)
     return np.asarray(good * (1 + deviation) + bad, np.float64)
 
 
 def drawn_curves(library: Library, found: Fit, count: int, rng: np.random.Generator, fine: bool = True) -> Floats:
-    """Curves drawn from what is believed, (searches, count, points).
-
-    The deviation is drawn by Matheron's rule: a draw from its prior, corrected by what the runs say about the draw. It is
-    so smooth that its values between the points follow from those at the points.
-    """
+    """Curves drawn from what is believed, (searches, count, points)."""
     good, bad = (library.good_fine, library.bad_fine) if fine else (library.good, library.bad)
     which = picked(found.weight, count, rng)
     height = np.take_along_axis(found.height, which, 1)
     height = height + np.take_along_axis(found.spread, which, 1) * rng.standard_normal(height.shape)
-    prior = rng.standard_normal((*which.shape, len(library.points))) @ library.root.T
-    seen = prior + np.sqrt(found.noise)[:, None] * rng.standard_normal(prior.shape)
-    deviation = prior + deviation_from(library, found, found.residual[:, None] - seen)
-    if fine:
-        deviation = deviation @ library.between
+    length = picked(found.lengths, count, rng)[:, :, None]
+    normals = rng.standard_normal((*which.shape, library.roots.shape[2]))
+    each = [np.where(length == place, found.centre[:, [place]] + normals, 0) for place in range(len(LENGTHS))]
+    deviation = np.concatenate(each, axis=2) @ deviations(library, found, fine)
     failures = found.unit[:, :, None] * bad[picked(found.bad_weight, count, rng)]
     return height[:, :, None] * good[which] * (1 + deviation) + failures
 
 
-def deviation_from(library: Library, found: Fit, residuals: Floats) -> Floats:
-    """The deviation at the points that is expected where residuals, (searches, any number, points), are seen."""
-    system = library.covariance + found.noise[:, :, None] * np.eye(len(library.points))
-    gain = np.linalg.solve(system, np.swapaxes(residuals, 1, 2))
-    return np.asarray(np.swapaxes(library.covariance @ gain, 1, 2), np.float64)
+def deviations(library: Library, found: Fit, fine: bool) -> Floats:
+    """What makes deviations of normals, those of the first length before those of the next: (searches, normals, points)."""
+    made = np.swapaxes((library.roots if fine else library.roots[:, library.places]) @ found.turn, 2, 3)
+    return np.asarray(made.reshape(len(made), -1, made.shape[3]), np.float64)
 
 
 def picked(weights: Floats, count: int, rng: np.random.Generator) -> Integers:

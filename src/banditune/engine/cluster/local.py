@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import check_whole
 from banditune.contracts import BadRequest, Fault, Integers
 from banditune.engine.cluster.travel import Recipe, check_versions, packed, raised, recipe_of
 from banditune.engine.pieces import Cluster, Lost, Piece, Played, Work
@@ -44,7 +45,9 @@ class PoolWork(Work):
         try:
             self.ended.put((ticket, self.play(piece, self.sign)))
         except BaseException as error:
+            # An error ends the work: this thread must not begin its next piece before the caller has read it.
             self.ended.put((ticket, error))
+            self.sign[0] = 1
 
     def result(self) -> tuple[int, Played | Lost]:
         ticket, outcome = self.ended.get()
@@ -64,9 +67,7 @@ class Pool(Cluster):
     """Threads that take care of pieces."""
 
     def __init__(self, workers: int | None = None) -> None:
-        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-            raise BadRequest(f"`workers >= 1` must hold, as a whole number, but got workers={workers!r}.")
-        self.size = min(workers or cores(), MOST)
+        self.size = min(cores() if workers is None else check_whole("workers", workers, 1), MOST)
         self.pool = ThreadPoolExecutor(self.size)
 
     @property

@@ -1,0 +1,69 @@
+"""What may mislead in a tuning, as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from banditune.contracts import Floats, Goal, Range
+from banditune.engine.run import Job
+from banditune.results import Belief, Estimate
+from banditune.study.noise import another_range, noise_hint, noise_warnings
+
+FEWEST = 250
+"""Runs of which a few may be said to carry the mean."""
+
+
+def warnings_of(
+    job: Job, among: Range, value: float, belief: Belief | None, sample: Floats, theory: Floats | None = None
+) -> Iterator[str]:
+    """What may mislead, as sentences."""
+    if theory is not None and (worse := Estimate.of(sample - theory)).low > 0:
+        lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
+        # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
+        if belief and worse.low > belief.gap:
+            yield (
+                f"{lost}: what the search says of itself is wrong here. Look at the whole curve (`curve`)"
+                f"{noise_hint(job.policy)}, and try another tuner, such as notes."
+            )
+        else:
+            yield f"{lost}: more runs are needed; raise the budget."
+    for end, name, unit in ((among.low, "lower", 0.01), (among.high, "upper", 0.99)):
+        if abs(value - end) <= abs(among.at(unit) - end):
+            # Where the policy's noise is wrong, that is said, and what else to try is not.
+            wrong = any(noise_warnings(job.policy, job.problem))
+            beyond = "" if wrong else another_range(job.policy, 0.1 if name == "lower" else 10)
+            yield (
+                f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
+                f"optimum may be that end, or lie beyond it.{beyond}"
+            )
+            break
+    if belief and belief.misfit:
+        yield (
+            "the runs do not fit the curves of the search: what it says of itself may be wrong; look at the whole curve "
+            "(`curve`), and trust the validation."
+        )
+    if belief and belief.peak:
+        left, top, right = belief.peak
+        yield (
+            f"the regret may have more than one dip: {among.name} = {top:.4g} loses more than both {left:.4g} and "
+            f"{right:.4g}; look at the whole curve (`curve`)."
+        )
+    carried = np.sort(np.abs(sample))[::-1]
+    few = max(3, len(sample) // 100)
+    share = carried[:few].sum() / max(carried.sum(), 1e-300)
+    if len(sample) >= FEWEST and share > 0.5:
+        yield (
+            f"{few} of {len(sample):,} runs carry {share:.0%} of the mean regret: it is less certain than its standard "
+            "error says; validate on more instances."
+        )
+
+
+def short_of(goal: Goal, belief: Belief | None) -> Iterator[str]:
+    """Whether a wanted precision was not reached."""
+    if goal.within is not None and belief is not None and not belief.keeps(goal.within):
+        yield (
+            f"the wanted precision, {100 * goal.within:.4g}%, was not reached: the search ended before it, by `max_budget` "
+            "or `max_time`; raise them."
+        )
