@@ -43,7 +43,7 @@ from banditune.paper.tunings import (
     tuned,
     uniform_apart,
 )  # fmt: skip
-from banditune.report.paper import write_folder
+from banditune.reports.paper import write_folder
 from banditune.results import PaperCell, Reproduction
 from banditune.tuners.grid import halving_runs
 from banditune.tuners.notes import iterations_needed, ternary_pairs

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import banditune as bt
-from banditune.report.figures import BLUE, GREY, ORANGE
+from banditune.reports.figures import BLUE, GREY, ORANGE
 
 WIDTHS = {"linucb": 0.25, "lints": 0.24, "ucb-glm": 0.35, "glm-tsl": 0.19}
 STYLES = {

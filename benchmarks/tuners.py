@@ -186,7 +186,7 @@ def draw(cells: list[Cell], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from banditune.report.figures import BLUE, GREY, ORANGE
+    from banditune.reports.figures import BLUE, GREY, ORANGE
 
     styles = {"two-part": (BLUE, "o", "-"), "notes": (ORANGE, "s", "-"), "uniform": (GREY, "^", "--"),
               "halving": ("black", "D", ":")}  # fmt: skip

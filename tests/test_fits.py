@@ -22,7 +22,7 @@ from banditune.logs.linear import linear_fit, posterior_of, sums_of
 from banditune.logs.logistic import Sampler, logistic_fit, table_of
 from banditune.logs.search import brent, chi_square_quantile, crossing, mean_reach, peak, spread_reach
 from banditune.logs.unit import concentration, counted
-from banditune.report.fits import checks_table
+from banditune.reports.fits import checks_table
 from banditune.results import Fit
 from conftest import ROOT
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.report.tables import text
+from banditune.reports.tables import text
 from banditune.study import known
 
 TWO = bt.Bernoulli(arms=2)

@@ -16,7 +16,7 @@ from banditune.paper import rows, study, tunings
 from banditune.paper.cells import TENTHS, Pool, cell
 from banditune.paper.pools import UNITS, source_of
 from banditune.paper.published import Place, known_about, published, tolerance_of
-from banditune.report.paper import draw_curves, markdown, write_folder
+from banditune.reports.paper import draw_curves, markdown, write_folder
 from banditune.study import player
 from banditune.tuners import NoTeS, SequentialHalving, TwoPart, Uniform
 

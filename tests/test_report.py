@@ -17,10 +17,10 @@ import pytest
 import banditune as bt
 from banditune import policies, problems, tuners
 from banditune.contracts import described
-from banditune.report import points, repeat, svg
-from banditune.report.markdown import markdown, plain
-from banditune.report.page import page
-from banditune.report.story import floor_figures, floor_words, story
+from banditune.reports import points, repeat, svg
+from banditune.reports.markdown import markdown, plain
+from banditune.reports.page import page
+from banditune.reports.story import floor_figures, floor_words, story
 from banditune.results import (
     Account,
     Belief,

@@ -12,10 +12,10 @@ import pytest
 import banditune as bt
 from banditune.cli import app
 from banditune.cli.look import books_in
-from banditune.report import books, points
-from banditune.report.markdown import markdown
-from banditune.report.page import page
-from banditune.report.story import story
+from banditune.reports import books, points
+from banditune.reports.markdown import markdown
+from banditune.reports.page import page
+from banditune.reports.story import story
 from banditune.study import accounts
 from banditune.study.ledger import Block, Ledger, Series, Setup
 from test_report import EVIL, FIRST, Balance

@@ -10,7 +10,7 @@ import pytest
 import banditune as bt
 from banditune.engine.run import instances
 from banditune.problems.variants import variants
-from banditune.report.tables import strain_share, strain_verdict
+from banditune.reports.tables import strain_share, strain_verdict
 from banditune.results import Estimate, Strain
 
 

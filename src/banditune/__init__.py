@@ -27,7 +27,7 @@ _ROOMS = {
     "guests": "Foreign exported foreign",
     "paper": "reproduce",
     "live": "Live deploy deploy_tuning",
-    "report": "plot report text",
+    "reports": "plot report text",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

@@ -56,7 +56,7 @@ def deliver(
             check_writable(path)
             check_another(path, ledger)
     if plot is not None:
-        from banditune.report.figures import check_format
+        from banditune.reports.figures import check_format
 
         check_format(plot)
     result = attended(work, quiet=quiet, ledger=ledger, told=told or in_runs)
@@ -67,7 +67,7 @@ def deliver(
     if json:
         typer.echo(result.to_json())
     elif not quiet:
-        from banditune.report.tables import text
+        from banditune.reports.tables import text
 
         for line in (*before, *remarks):
             typer.echo(spoken(line))

@@ -18,7 +18,7 @@ from banditune.cli.words import policy_named, problem_named
 def report(result: Result, output: Html = None, figures: Figures = None, markdown: Markdown = None) -> None:
     """A saved result, or all that a ledger holds, as a report: one HTML file, figures, or Markdown."""
     from banditune.contracts import BadRequest
-    from banditune.report import written
+    from banditune.reports import written
 
     if output is None and figures is None and markdown is None:
         raise BadRequest("a report must be told where to go, but got no -o FILE.html, no --figures and no --markdown.")
@@ -43,7 +43,7 @@ def books_in(path: Path) -> list[Any]:
 @app.command()
 def doctor(device: Wanted = "auto", json: Json = False) -> None:
     """What this machine has, what works, what to install."""
-    from banditune.report.tables import diagnosis
+    from banditune.reports.tables import diagnosis
     from banditune.study.doctor import examined
     from banditune.study.door import job_of
 
@@ -95,7 +95,7 @@ app.add_typer(books, name="ledger")
 @books.command("show")
 def ledger_show(file: Book, json: Json = False) -> None:
     """What was played, and how much of it."""
-    from banditune.report.tables import ledger_words
+    from banditune.reports.tables import ledger_words
     from banditune.study.accounts import overview
 
     tell(overview(file), ledger_words, json=json)
@@ -104,7 +104,7 @@ def ledger_show(file: Book, json: Json = False) -> None:
 @books.command("verify")
 def ledger_verify(file: Book, json: Json = False) -> None:
     """Check every number against its checksum."""
-    from banditune.report.tables import verified_words
+    from banditune.reports.tables import verified_words
     from banditune.study.accounts import verified
 
     tell(verified(file), verified_words, json=json)

@@ -27,7 +27,7 @@ def paper(
 ) -> None:
     """Every experiment of the paper again, our number beside each published one; 1 if one is far off."""
     from banditune.paper import reproduce
-    from banditune.report.paper import check_folder, write_folder
+    from banditune.reports.paper import check_folder, write_folder
 
     if output is not None:
         check_folder(output)

@@ -16,9 +16,9 @@ from typing import Any
 
 from banditune import __version__
 from banditune.contracts import BadRequest
-from banditune.report.points import Plot
-from banditune.report.story import Part, Story, Table, story
-from banditune.report.svg import classes, draw
+from banditune.reports.points import Plot
+from banditune.reports.story import Part, Story, Table, story
+from banditune.reports.svg import classes, draw
 from banditune.results import write_whole
 
 
@@ -59,7 +59,7 @@ def check_html(path: str | Path) -> None:
 
 def page(*stories: Story) -> str:
     """The whole file. The policy in its head allows the page's own style and script, and no network."""
-    style, script = (files("banditune.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    style, script = (files("banditune.reports").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     plots = [part.plot for told in stories for part in told.parts if part.plot]
     places = count()
     rules = (

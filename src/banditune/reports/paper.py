@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import BadRequest
-from banditune.report.figures import BLUE, GREY, ORANGE, empty, plain, plot, saved
-from banditune.report.tables import table, text
+from banditune.reports.figures import BLUE, GREY, ORANGE, empty, plain, plot, saved
+from banditune.reports.tables import table, text
 from banditune.results import PaperCell, Reproduction, write_whole
 
 UNKNOWN = "Nothing is known: at 10,000 runs a width this cell does not differ, or it was not looked into."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from banditune.report import figures
-from banditune.report.points import CURVE, GREY, TUNED, Axis, Mark, Plot, axis, floor_marks
-from banditune.report.story import Part, Story, Table, floor_figures, floor_words, repeated, story
-from banditune.report.tables import below, counted, headline, number, sureness, table, text
+from banditune.reports import figures
+from banditune.reports.points import CURVE, GREY, TUNED, Axis, Mark, Plot, axis, floor_marks
+from banditune.reports.story import Part, Story, Table, floor_figures, floor_words, repeated, story
+from banditune.reports.tables import below, counted, headline, number, sureness, table, text
 from banditune.results import TAIL, Bound, ExactRegret, Optimum, student_quantile
 
 JOINED = 5

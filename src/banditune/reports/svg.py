@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
-from banditune.report.points import Axis, Mark, Plot, percent
-from banditune.report.tables import number
+from banditune.reports.points import Axis, Mark, Plot, percent
+from banditune.reports.tables import number
 
 WIDTH, HEIGHT, ROW = 680, 381, 46
 """Of a plot, in pixels; a plot with named rows is as high as they are."""

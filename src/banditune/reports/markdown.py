@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from banditune.report.story import Part, Story, Table
+from banditune.reports.story import Part, Story, Table
 
 
 def markdown(told: Story) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from banditune.contracts import BadRequest
-from banditune.report.figures import check_drawable, plot
-from banditune.report.markdown import markdown
-from banditune.report.page import page
-from banditune.report.story import story
+from banditune.reports.figures import check_drawable, plot
+from banditune.reports.markdown import markdown
+from banditune.reports.page import page
+from banditune.reports.story import story
 from banditune.results import Record, check_writable, load, write_whole
 
 Others = Callable[[Path], Sequence[Record]]

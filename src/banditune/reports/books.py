@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from banditune.report import figures, points
-from banditune.report.points import CURVE, TUNED, Axis, Mark, Plot, axis, percent, told
-from banditune.report.story import Part, Story, Table, reach, story
-from banditune.report.tables import cells, counted, number, settings, table, text
+from banditune.reports import figures, points
+from banditune.reports.points import CURVE, TUNED, Axis, Mark, Plot, axis, percent, told
+from banditune.reports.story import Part, Story, Table, reach, story
+from banditune.reports.tables import cells, counted, number, settings, table, text
 from banditune.results import Account, Estimate, Spread, Tally
 
 ENOUGH = 100

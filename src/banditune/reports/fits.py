@@ -6,10 +6,10 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from banditune.report import figures
-from banditune.report.points import BLACK, CURVE, GREY, Mark, Plot, axis
-from banditune.report.story import Part, Story, Table, said, story
-from banditune.report.tables import counted, number, problem_words, table, text
+from banditune.reports import figures
+from banditune.reports.points import BLACK, CURVE, GREY, Mark, Plot, axis
+from banditune.reports.story import Part, Story, Table, said, story
+from banditune.reports.tables import counted, number, problem_words, table, text
 from banditune.results import Check, Fit
 
 SHOWN = 60

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from banditune.contracts import BadRequest
-from banditune.report.tables import headline, number
+from banditune.reports.tables import headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
 
 if TYPE_CHECKING:
-    from banditune.report.points import Mark, Plot
+    from banditune.reports.points import Mark, Plot
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""

@@ -8,9 +8,9 @@ from functools import singledispatch
 from typing import Any
 
 from banditune.contracts import BadRequest
-from banditune.report import points, repeat
-from banditune.report.points import Plot, percent, told
-from banditune.report.tables import (
+from banditune.reports import points, repeat
+from banditune.reports.points import Plot, percent, told
+from banditune.reports.tables import (
     BACKTEST_HEAD,
     STRAIN_HEAD,
     backtest_answer,
