@@ -21,6 +21,7 @@ import typer
 import banditune as bt
 from banditune.cli import app, main, speech
 from banditune.cli.attend import complain
+from banditune.cli.numbers import share, whole
 from banditune.cli.speech import spoken, spoken_result
 from banditune.live.state import Arm, State
 from banditune.results.record import LIVE_STATE
@@ -150,7 +151,24 @@ WRONG = [
     (["tune", "--policy", "zzz", *SMALL[2:]], "must be one of ucb1, ucb1-step, ts,"),
     (["tune", *SMALL[:-1], "2"], "`--horizon >= arms` must hold"),
     (["tune", *SMALL[:-1], "0"], "whole number >= 1"),
-    (["tune", *SMALL[:-1], "x"], "--horizon"),
+    (["tune", *SMALL[:-1], "x"], "--horizon must be a whole number such as 1000 or 1e3, but got 'x'."),
+    ([*TUNE, "--budget", "1.5"], "--budget must be a whole number such as 1000 or 1e3, but got '1.5'."),
+    ([*TUNE, "--budget", "inf"], "--budget must be a whole number"),
+    ([*TUNE, "--confidence", "95pct"], "--confidence must be a share such as 2% or 0.02, but got '95pct'."),
+    ([*TUNE, "--within", "5 in 100"], "--within must be a share"),
+    ([*TUNE, "--max-time", "soon"], "--max-time must be a number, but got 'soon'."),
+    (["live", "update", "state.json", "red", "yes"], "reward must be a number, but got 'yes'."),
+    (["--seed", "1", *TUNE], "options of a command come after its name"),
+    (["tune", "--policy", "thompson", *SMALL[2:]], "did you mean 'ts'?"),
+    (["tune", "--policy", "GaussianThompson", *SMALL[2:]], "did you mean 'gaussian-ts'?"),
+    (
+        [*TUNE[:4], "past logs.csv"],
+        "`banditune fit 'past logs.csv' -o prior.toml`, then give it: --problem prior.toml.",
+    ),
+    ([*TUNE[:4], "fit.json"], "`banditune fit LOGS -o prior.toml` writes one."),
+    ([*TUNE[:4], "prior.toml"], "'prior.toml' cannot be read: No such file or directory."),
+    (["live", "select", "state.json"], "'state.json' cannot be read: No such file or directory."),
+    (["fit", "logs.csv", "-o", "prior.json"], "must end in .toml"),
     ([*TUNE, "--budget", "7"], "`--budget >= 10` must hold"),
     ([*TUNE, "--budget", "-1"], "--budget must be"),
     ([*TUNE, "--validate", "0"], "--validate must be"),
@@ -220,6 +238,24 @@ def assert_is_one_sentence(code, out, told, message):
     assert told.count("\n") == 1
     assert "Traceback" not in told
     assert out == ""
+
+
+def test_numbers_may_be_typed_as_people_write_them():
+    assert [whole(text) for text in ("1000", "1e3", "1000.0", "-1")] == [1000, 1000, 1000, -1]
+    assert whole("9007199254740993") == 9007199254740993  # which no float holds
+    assert [share(text) for text in ("5%", "0.05", "5 %", 0.05)] == [0.05] * 4
+
+
+def test_tables_of_rewards_are_no_logs():
+    with pytest.raises(bt.BadRequest, match="a table of rewards must be"):
+        app([*TUNE[:4], "reward-table:file=none.csv", "--horizon", "5"], standalone_mode=False)
+
+
+def test_a_result_that_cannot_be_read_is_named(tmp_path):
+    path = tmp_path / "prior.toml"
+    path.write_text("banditune = 1")
+    with pytest.raises(bt.BadRequest, match=r"in the result file '.*prior.toml': a result must be JSON"):
+        bt.load(path)
 
 
 def test_sentences_name_options_instead_of_arguments():

@@ -39,8 +39,10 @@ def _picked(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind:
     name, _, told = spec.partition(":")
     name = name.lower()
     if name not in shelf:
-        near = difflib.get_close_matches(name, shelf, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
+        # In Python the same things have other names: Thompson is 'ts' here.
+        known = {made.__name__.lower(): key for key, made in shelf.items()} | {key: key for key in shelf}
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"; did you mean {known[near[0]]!r}?" if near else "."
         raise BadRequest(f"the {what} must be one of {', '.join(shelf)}, or FILE.py:NAME, but got {name!r}{hint}")
     own = pairs(spec, told)
     twice = [option for option in own if option in options]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Any
 
 import typer
 
@@ -14,6 +15,17 @@ __all__ = ["app", "main"]
 
 for _commands in ("study", "logs", "live", "exact", "look", "paper"):  # in the order of the help
     import_module(f"banditune.cli.{_commands}")
+
+
+def said(error: Any) -> str:
+    """What is wrong with the words of a command, by their names; of a wrong value its parser says what must hold."""
+    told = str(error.format_message())
+    flags = sorted(getattr(getattr(error, "param", None), "opts", ()), key=len)
+    if flags and error.message.startswith("must be "):
+        return f"{flags[-1]} {error.message}"
+    if type(error).__name__ == "NoSuchOption" and error.ctx is not None and error.ctx.parent is None:
+        return f"{told.rstrip('.')}; options of a command come after its name, as in: banditune tune --policy ucb1 ..."
+    return told
 
 
 def main() -> None:
@@ -49,7 +61,7 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message())
             sys.exit(0)
-        code = complain(error.format_message(), 2)
+        code = complain(said(error), 2)
     if code == INTERRUPTED:
         complain("interrupted.", INTERRUPTED)
         leave(INTERRUPTED)

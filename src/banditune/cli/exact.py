@@ -8,6 +8,7 @@ import typer
 
 from banditune.cli.app import app
 from banditune.cli.attend import attended, deliver
+from banditune.cli.numbers import share, whole
 from banditune.cli.options import (
     Arms,
     Discount,
@@ -85,9 +86,9 @@ def bound(
     arms: Arms = None,
     prior: Prior = None,
     names: Names = None,
-    runs: Annotated[int, typer.Option(help="Instances on which sampled bounds are computed.")] = 1000,
+    runs: Annotated[int, typer.Option(parser=whole, help="Instances on which sampled bounds are computed.")] = 1000,
     seed: Seed = 0,
-    confidence: Annotated[float, typer.Option(help="How sure the bound must be.")] = 0.95,
+    confidence: Annotated[float, typer.Option(parser=share, help="How sure the bound must be.")] = 0.95,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -104,8 +105,8 @@ def bound(
 
 @exact.command()
 def gittins(
-    successes: Annotated[int, typer.Option(help="Pulls of the arm that paid 1.")] = 0,
-    failures: Annotated[int, typer.Option(help="Pulls of the arm that paid 0.")] = 0,
+    successes: Annotated[int, typer.Option(parser=whole, help="Pulls of the arm that paid 1.")] = 0,
+    failures: Annotated[int, typer.Option(parser=whole, help="Pulls of the arm that paid 0.")] = 0,
     left: Left = None,
     discount: Discount = None,
     prior: Annotated[str, typer.Option(metavar="A,B", help="Beta prior of the mean reward.")] = "1,1",

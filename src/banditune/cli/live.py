@@ -9,6 +9,7 @@ import typer
 
 from banditune.cli.app import app
 from banditune.cli.attend import attended, complain
+from banditune.cli.numbers import decimal, whole
 from banditune.cli.options import Again, Deployed, Features, Library, Names, Pending, Saved, SavedTuning, Seed, Target
 from banditune.cli.words import policy_named
 
@@ -83,7 +84,7 @@ def select(state: Deployed, policy: Again = None) -> None:
 def update(
     state: Deployed,
     arm: Annotated[str, typer.Argument(help="The arm's name.")],
-    reward: Annotated[float, typer.Argument(help="What it paid.")],
+    reward: Annotated[float, typer.Argument(parser=decimal, help="What it paid.")],
     policy: Again = None,
 ) -> None:
     """Learn a reward."""
@@ -102,7 +103,7 @@ def update(
 def drop(
     state: Deployed,
     arm: Annotated[str, typer.Argument(help="The arm's name.")],
-    pulls: Annotated[int, typer.Option(help="So many of its pulls.")] = 1,
+    pulls: Annotated[int, typer.Option(parser=whole, help="So many of its pulls.")] = 1,
     policy: Again = None,
 ) -> None:
     """No longer wait for rewards of an arm: its pulls count as if they had not been made."""

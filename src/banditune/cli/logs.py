@@ -32,7 +32,7 @@ from banditune.cli.options import (
     reading,
 )
 from banditune.cli.speech import spoken
-from banditune.cli.words import policy_named, share_of, tuner_named
+from banditune.cli.words import policy_named, tuner_named
 
 
 @app.command()
@@ -56,6 +56,11 @@ def fit(
     from banditune.contracts import BadRequest
     from banditune.results import check_writable
 
+    if output is not None and output.suffix != ".toml":
+        raise BadRequest(
+            f"a problem's file must end in .toml, by which other commands know it, but got {str(output)!r}; a fit with its "
+            "checks is written by --save FILE.json."
+        )
     for path in filter(None, (output, save, plot)):
         check_writable(path)
         if path.resolve() == logs.resolve():
@@ -83,7 +88,7 @@ def backtest(
     policy: Policy,
     model: Model = "auto",
     per_arm: PerArm = False,
-    share: LeftOut = "50%",
+    share: LeftOut = 0.5,
     columns: Columns = GUESSED,
     horizon: CampaignSteps = None,
     tuner: Tuner = "two-part",
@@ -102,7 +107,7 @@ def backtest(
         said.append(found.told[0])
         remarks.extend(found.remarks)
         return room.backtest(
-            policy_named(policy), found, model, per_arm=per_arm, share=share_of(share), horizon=horizon,
+            policy_named(policy), found, model, per_arm=per_arm, share=share, horizon=horizon,
             tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
         )  # fmt: skip
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from banditune.cli.numbers import decimal, share, whole
+
 OWN = "or FILE.py:NAME for your own (this runs that file)"
 
 
@@ -35,10 +37,12 @@ Problem = Annotated[
 Tuner = Annotated[str, typer.Option(metavar="NAME", help="Tuner from the shelf, options as notes:precision=0.05.")]
 
 
-Arms = Annotated[int | None, typer.Option(help="Number of arms.")]
+Arms = Annotated[int | None, typer.Option(parser=whole, help="Number of arms.")]
 
 
-Dims = Annotated[int | None, typer.Option(help="Features of an arm, in the linear and logistic problems.")]
+Dims = Annotated[
+    int | None, typer.Option(parser=whole, help="Features of an arm, in the linear and logistic problems.")
+]
 
 
 Features = Annotated[
@@ -61,46 +65,59 @@ Means = Annotated[str | None, typer.Option(metavar="ROWS", help="Mean rewards fo
 Names = Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the arms.")]
 
 
-Steps = Annotated[int | None, typer.Option("--horizon", show_default="the problem file's", help="Steps in a run.")]
+Steps = Annotated[
+    int | None, typer.Option("--horizon", show_default="the problem file's", parser=whole, help="Steps in a run.")
+]
 
 
-Budget = Annotated[int, typer.Option(help="Simulated runs that the search may spend.")]
+Budget = Annotated[int, typer.Option(parser=whole, help="Simulated runs that the search may spend.")]
 
 
 Spend = Annotated[
-    int | None, typer.Option("--budget", show_default="1000", help="Simulated runs that the search may spend.")
+    int | None,
+    typer.Option("--budget", show_default="1000", parser=whole, help="Simulated runs that the search may spend."),
 ]
 
 
 Within = Annotated[
-    str | None,
-    typer.Option(metavar="2%", help="Instead of a budget: search until no value is better by more than this share."),
+    float | None,
+    typer.Option(
+        metavar="2%", parser=share, help="Instead of a budget: search until no value is better by more than this share."
+    ),
 ]
 
 
-Confidence = Annotated[float, typer.Option(help="How sure the search must be of that.")]
+Confidence = Annotated[float, typer.Option(parser=share, help="How sure the search must be of that.")]
 
 
 MaxBudget = Annotated[
-    int | None, typer.Option(show_default="100000", help="With --within: runs after which the search ends in any case.")
+    int | None,
+    typer.Option(
+        show_default="100000", parser=whole, help="With --within: runs after which the search ends in any case."
+    ),
 ]
 
 
-MaxTime = Annotated[float | None, typer.Option(metavar="SECONDS", help="End the search after so many seconds.")]
+MaxTime = Annotated[
+    float | None, typer.Option(metavar="SECONDS", parser=decimal, help="End the search after so many seconds.")
+]
 
 
-Validate = Annotated[int, typer.Option(help="Fresh instances on which the answer is judged.")]
+Validate = Annotated[int, typer.Option(parser=whole, help="Fresh instances on which the answer is judged.")]
 
 
 Judge = Annotated[
     int | None,
     typer.Option(
-        "--validate", show_default="as many as it takes", help="Fresh instances on which the answer is judged."
+        "--validate",
+        show_default="as many as it takes",
+        parser=whole,
+        help="Fresh instances on which the answer is judged.",
     ),
 ]
 
 
-Runs = Annotated[int, typer.Option(help="Runs for each value.")]
+Runs = Annotated[int, typer.Option(parser=whole, help="Runs for each value.")]
 
 
 Values = Annotated[
@@ -108,7 +125,7 @@ Values = Annotated[
 ]
 
 
-Seed = Annotated[int, typer.Option(help="Same seed, same answer.")]
+Seed = Annotated[int, typer.Option(parser=whole, help="Same seed, same answer.")]
 
 
 Regret = Annotated[str, typer.Option(metavar="expected|realised", help="Which regret to count.")]
@@ -117,7 +134,7 @@ Regret = Annotated[str, typer.Option(metavar="expected|realised", help="Which re
 Noise = Annotated[str, typer.Option(metavar="shared|own", help="Reward noise of the parameter values on an instance.")]
 
 
-Jobs = Annotated[int | None, typer.Option(help="Threads or processes; all cores unless told.")]
+Jobs = Annotated[int | None, typer.Option(parser=whole, help="Threads or processes; all cores unless told.")]
 
 
 Where = Annotated[
@@ -130,7 +147,11 @@ Where = Annotated[
 
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="End the work if a piece of it takes longer; child processes play it then."),
+    typer.Option(
+        metavar="SECONDS",
+        parser=decimal,
+        help="End the work if a piece of it takes longer; child processes play it then.",
+    ),
 ]
 
 
@@ -163,16 +184,18 @@ Stressed = Annotated[
 ]
 
 
-Left = Annotated[int | None, typer.Option(help="Rounds left.")]
+Left = Annotated[int | None, typer.Option(parser=whole, help="Rounds left.")]
 
 
-Discount = Annotated[float | None, typer.Option(help="What a reward is worth a round later, instead of rounds left.")]
+Discount = Annotated[
+    float | None, typer.Option(parser=decimal, help="What a reward is worth a round later, instead of rounds left.")
+]
 
 
-PaperRuns = Annotated[int, typer.Option("--runs", help="Runs at each width; 10000 is the paper's scale.")]
+PaperRuns = Annotated[int, typer.Option("--runs", parser=whole, help="Runs at each width; 10000 is the paper's scale.")]
 
 
-Tunings = Annotated[int, typer.Option(help="Tunings of each tuner with each budget.")]
+Tunings = Annotated[int, typer.Option(parser=whole, help="Tunings of each tuner with each budget.")]
 
 
 Only = Annotated[
@@ -327,11 +350,16 @@ SavedFit = Annotated[
 
 
 CampaignSteps = Annotated[
-    int | None, typer.Option("--horizon", show_default="the median campaign's", help="Decisions in a campaign to come.")
+    int | None,
+    typer.Option(
+        "--horizon", show_default="the median campaign's", parser=whole, help="Decisions in a campaign to come."
+    ),
 ]
-Certainty = Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")]
+Certainty = Annotated[float, typer.Option("--confidence", parser=share, help="Confidence of the intervals.")]
 Library = Annotated[str, typer.Option("--to", metavar="mabwiser|river", help="The other library.")]
-LeftOut = Annotated[str, typer.Option("--share", metavar="50%", help="Campaigns to tune on; the others judge.")]
+LeftOut = Annotated[
+    float, typer.Option("--share", metavar="50%", parser=share, help="Campaigns to tune on; the others judge.")
+]
 
 
 Saved = Annotated[Path, typer.Argument(metavar="FILE", help="A tuning or comparison that -o wrote.")]

@@ -47,7 +47,7 @@ from banditune.cli.options import (
     Where,
     Within,
 )
-from banditune.cli.words import expected, policy_named, share_of, tuner_named
+from banditune.cli.words import expected, policy_named, tuner_named
 
 
 @app.command()
@@ -95,8 +95,8 @@ def tune(
         )
         return study.tune(
             policy_named(policy, made), made, tuner_named(tuner), horizon=steps,
-            budget=budget, within=None if within is None else share_of(within),
-            confidence=confidence, max_budget=max_budget, max_time=max_time, validate=validate, seed=seed,
+            budget=budget, within=within, confidence=confidence, max_budget=max_budget, max_time=max_time,
+            validate=validate, seed=seed,
             regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device,
             curve=curve or plot is not None, floor=floor, stress=stress, ledger=ledger, progress=progress,
         )  # fmt: skip

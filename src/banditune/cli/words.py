@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
-
-def share_of(text: str) -> float:
-    """2% or 0.02, as a number."""
-    from banditune.contracts import BadRequest
-
-    try:
-        return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        raise BadRequest(f"a share must be a number such as 2% or 0.02, but got {text!r}.") from None
+LOGS = (".csv", ".csv.gz", ".tsv", ".parquet")
+"""How the names of logs end."""
 
 
 def policy_named(name: str, problem: Any = None) -> Any:
@@ -55,6 +49,16 @@ def prior_named(name: str, **options: Any) -> Any:
     if options.get("names"):
         told["names"] = options["names"].split(",")
     told = {key: value for key, value in told.items() if value is not None}
+    if ":" not in name and name.endswith(LOGS):
+        raise BadRequest(
+            f"a problem must be given, but {name!r} looks like past logs; fit one to them first, by `banditune fit "
+            f"{shlex.quote(name)} -o prior.toml`, then give it: --problem prior.toml."
+        )
+    if ":" not in name and name.endswith(".json"):
+        raise BadRequest(
+            f"a problem must come from the shelf, a FILE.toml or FILE.py:NAME, but got {name!r}; `banditune fit LOGS -o "
+            "prior.toml` writes one."
+        )
     if not name.endswith(".toml"):
         return Prior(pick("problem", name, SHELF, Kind, told))
     if told:

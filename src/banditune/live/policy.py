@@ -318,7 +318,9 @@ class Live:
                 content = file.read(LONGEST_TEXT + 1)
             text = content.decode()
         except (OSError, ValueError) as error:
-            raise BadRequest(f"the state {str(path)!r} cannot be read: {error}.") from error
+            raise BadRequest(
+                f"the state {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}."
+            ) from error
         return cls.from_json(text, policy)
 
     def __repr__(self) -> str:

@@ -90,7 +90,7 @@ def read_prior(path: str | Path) -> Prior:
             raise BadRequest(f"a problem file must be below {LARGEST >> 20} MiB, but {str(path)!r} is larger.")
         return prior_of(tomllib.loads(utf8(data, path)))
     except OSError as error:
-        raise BadRequest(f"the problem file {str(path)!r} cannot be read: {error}.") from error
+        raise BadRequest(f"the problem file {str(path)!r} cannot be read: {error.strerror or error}.") from error
     except (tomllib.TOMLDecodeError, RecursionError, ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, BadRequest):
             raise BadRequest(f"in the problem file {str(path)!r}: {error}") from error

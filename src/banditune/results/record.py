@@ -173,8 +173,12 @@ def load(path: str | Path) -> Any:
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the result file {str(path)!r} cannot be read: {error}.") from error
-    return from_json(text)
+        why = getattr(error, "strerror", None) or error
+        raise BadRequest(f"the result file {str(path)!r} cannot be read: {why}.") from error
+    try:
+        return from_json(text)
+    except BadRequest as error:
+        raise BadRequest(f"in the result file {str(path)!r}: {error}") from error
 
 
 def frame(columns: Mapping[str, Any]) -> Any:
