@@ -54,7 +54,10 @@ def test_a_backtest_on_the_command_line(banditune, tmp_path):
     assert "on campaigns left out" in done.stdout
     done = banditune("report", "b.json", "-o", "b.html")
     assert done.returncode == 0, done.stderr
-    assert "Campaigns that were left out" in (tmp_path / "b.html").read_text()
+    page = (tmp_path / "b.html").read_text()
+    assert "Campaigns that were left out" in page
+    assert "All that comes after this table is about the problem that was fitted" in page
+    assert "campaigns are 60 to 1,217 decisions long" in page
 
 
 def test_a_backtest_says_what_it_was_given_and_what_it_left_out():
@@ -233,8 +236,8 @@ def test_too_few_campaigns_are_refused():
     logs, _ = simulated(3, 2, 50)
     with pytest.raises(bt.BadRequest, match="four campaigns or more"):
         bt.backtest(bt.UCB1(), logs)
-    with pytest.raises(bt.BadRequest, match="share"):
-        bt.backtest(bt.UCB1(), simulated(8, 2, 50)[0], share=1)
+    with pytest.raises(bt.BadRequest, match=r"^`0 < share < 1` must hold \(50% is 0.5\), but got share=50.$"):
+        bt.backtest(bt.UCB1(), simulated(8, 2, 50)[0], share=50)
 
 
 def test_same_seed_same_answer():

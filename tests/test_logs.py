@@ -181,7 +181,7 @@ def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, mon
     logs = read_logs(path, skip_bad=True)
     assert logs.arms == ("tea",)
     path.write_bytes("campaign,arm,reward\nspring,tea,x\nspring,café,0\n".encode("latin1"))
-    with pytest.raises(BadRequest, match=r"leave them out with skip_bad=True; or write the file in UTF-8"):
+    with pytest.raises(BadRequest, match=r"name other columns; or write the file in UTF-8"):
         read_logs(path)
     path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("latin1"))
     assert any("line 3: the arm is not UTF-8" in said for said in logs.told)
@@ -237,6 +237,10 @@ def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(wr
         ("campaign,arm,n,successes\na,b,0,0\n", {}, "must hold a decision"),
         ("campaign,arm,n,wins\na,b,1,1\n", {"rewards": "real"}, "sums of 0 and 1"),
         ("campaign,arm,n\na,b,1\n", {"pulls": "n"}, "no column holds successes"),
+        ("campaign,arm,n,rate\na,b,9,4%\n", {}, "beside 'n' no column has a name that says successes; name it with"),
+        ("arm,reward\na,1\n", {}, "if all rows are of one campaign, add a column with its name"),
+        ("campaign;arm;reward\na;b;9,5\n", {}, r"'9,5', with a comma for a point\); mend them, or name other columns"),
+        ('campaign,arm,n,wins\na,b,"1,200",1\n', {}, "with a comma for a point or between thousands"),
         (DECISIONS + "spring,red,0.5\n", {"rewards": "binary"}, "line 7: the reward must be 0 or 1, but is 0.5"),
         (DECISIONS + "spring,red,2\n", {"rewards": "unit"}, r"must be a number in \[0, 1\], but is 2"),
         (DECISIONS, {"rewards": "odd"}, "one of binary, unit, real"),
@@ -248,6 +252,26 @@ def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(wr
 def test_what_cannot_be_read_gives_a_sentence(written, content, options, sentence):
     with pytest.raises(BadRequest, match=sentence):
         read_logs(written(content), **options)
+
+
+def test_columns_of_shops_are_known(written):
+    logs = read_logs(written("Campaign Name,Creative,Impressions,Clicks\nspring,red,10,2\nspring,blue,8,1\n"))
+    assert (
+        logs.told[0]
+        == "columns: campaign = 'Campaign Name', arm = 'Creative', pulls = 'Impressions', successes = 'Clicks'"
+    )
+
+
+def test_yes_and_no_are_rewards(written):
+    logs = read_logs(written("campaign,arm,converted\na,b,yes\na,b,No\na,c,YES\n"))
+    assert logs.rewards == "binary"
+    assert cells(logs) == cells(read_logs(written("campaign,arm,converted\na,b,1\na,b,0\na,c,1\n")))
+
+
+def test_one_campaign_is_told_as_one(written):
+    assert repr(read_logs(written("campaign,arm,reward\na,b,1\na,b,0\n"))).startswith(
+        "2 decisions in 1 campaign with 1 arm,"
+    )
 
 
 def test_sources_that_are_no_tables_are_refused(tmp_path, written):
@@ -303,7 +327,7 @@ def test_some_campaigns_can_be_taken_alone(written):
 
 FIELDS = st.one_of(
     st.sampled_from(
-        ["a", "b", " a", "", "0", "1", "0.5", "-3", "1e3", "nan", "inf", "true", "False", "NA", "1_0", "é"]
+        ["a", "b", " a", "", "0", "1", "0.5", "-3", "1e3", "nan", "inf", "true", "False", "yes", "No", "NA", "1_0", "é"]
     ),
     st.text(string.printable, max_size=4),
 )
@@ -341,7 +365,7 @@ def by_hand(rows):
     for campaign, arm, reward in rows:
         word = reward.strip().lower()
         try:
-            value = {"true": 1.0, "false": 0.0}.get(word)
+            value = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}.get(word)
             value = (math.nan if "_" in word else float(word)) if value is None else value
         except ValueError:
             continue

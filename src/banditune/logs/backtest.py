@@ -54,10 +54,11 @@ def backtest(
             f"{type(policy).__name__} and {type(logs).__name__}."
         )
     share = check_number("share", share, above=0)
-    if len(logs.campaigns) < 4 or not share < 1:
+    if not share < 1:
+        raise BadRequest(f"`0 < share < 1` must hold (50% is 0.5), but got share={share:g}.")
+    if len(logs.campaigns) < 4:
         raise BadRequest(
-            f"`0 < share < 1` and four campaigns or more must hold, but got share={share:g} and {logs!r}; without more "
-            "campaigns, none can be left out."
+            f"logs must hold four campaigns or more, so that some can be left out, but these are {logs!r}."
         )
     order = np.random.default_rng([check_whole("seed", seed, 0), len(logs.campaigns)]).permutation(len(logs.campaigns))
     known = min(max(2, round(share * len(order))), len(order) - 2)

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from banditune.contracts import BadRequest
 
 USUAL = {
-    "campaign": "campaign experiment test trial study campaign_id experiment_id test_id trial_id study_id instance site",
-    "arm": "arm action variant treatment item choice option ad headline arm_id action_id variant_id item_id group",
+    "campaign": "campaign experiment test trial study campaign_id experiment_id test_id trial_id study_id "
+    "campaign_name experiment_name test_name instance site",
+    "arm": "arm action variant variation treatment item choice option ad headline creative banner arm_id action_id "
+    "variant_id item_id arm_name variant_name group",
     "reward": "reward click clicked conversion converted outcome success y value revenue payoff",
     "pulls": "pulls impressions participants shown views plays n count visitors total",
     "successes": "successes clicks conversions wins events quitters positives responders",
@@ -98,6 +100,11 @@ def _rewards(names: Sequence[str], found: Mapping[str, str], taken: set[str]) ->
     if "pulls" in found or "successes" in found:
         other = "successes" if "pulls" in found else "pulls"
         raise BadRequest(f"pulls and successes belong together, but no column holds {other}; name it with --{other}.")
+    if pulls and not _usual("reward", names, taken):
+        raise BadRequest(
+            f"pulls and successes belong together, but beside {pulls!r} no column has a name that says successes; name it "
+            "with --successes COLUMN, or the reward of each decision with --reward COLUMN."
+        )
     reward = _guess("reward", names, taken)
     if pulls:
         raise BadRequest(
@@ -133,8 +140,9 @@ def _usual(part: str, names: Sequence[str], taken: set[str]) -> str | None:
 def _guess(part: str, names: Sequence[str], taken: set[str]) -> str:
     found = _usual(part, names, taken)
     if found is None:
+        alone = "; if all rows are of one campaign, add a column with its name" if part == "campaign" else ""
         raise BadRequest(
             f"a column must hold the {part}, but none of {shown(names)} has a name that says so; "
-            f"name it with --{part} COLUMN."
+            f"name it with --{part} COLUMN{alone}."
         )
     return found

@@ -46,7 +46,9 @@ def read_logs(
         if progress:
             progress(checker.rows)
     if checker.bad and (not skip_bad or checker.bad == checker.rows):
-        way_out = "look at the columns' names" if skip_bad else "mend them, or leave them out with skip_bad=True"
+        way_out = "mend them, or leave them out with skip_bad=True"
+        if checker.bad == checker.rows:
+            way_out = "mend them, or name other columns"
         if 2 * checker.garbled > checker.bad:
             way_out = in_utf8()
         elif checker.garbled:

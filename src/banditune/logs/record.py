@@ -84,9 +84,10 @@ class Logs:
         return replace(self, told=tuple(told))
 
     def __repr__(self) -> str:
+        campaigns, arms = len(self.campaigns), len(self.arms)
         return (
-            f"{int(self.pulls.sum()):,} decisions in {len(self.campaigns):,} campaigns with {len(self.arms):,} arms, "
-            f"{self.rewards} rewards"
+            f"{int(self.pulls.sum()):,} decisions in {campaigns:,} campaign{'s' * (campaigns != 1)} with "
+            f"{arms:,} arm{'s' * (arms != 1)}, {self.rewards} rewards"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,11 @@ from banditune.logs.tally import Rows, Words
 LIMITS = {"binary": "0 or 1", "unit": "a number in [0, 1]", "real": "a finite number"}
 SHOWN = 5
 LARGEST = 1e100
+TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+
+
+THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+"""A number as people write it: 1,200."""
 
 
 class Odd(Exception):
@@ -148,8 +154,10 @@ class Checker:
 
 
 def comma_in(value: Any) -> str:
-    """A hint where a comma stands for the decimal point."""
+    """A hint where a comma stands for the decimal point, or between thousands."""
     told = str(value)
+    if THOUSANDS.fullmatch(told.strip()):
+        return ", with a comma for a point or between thousands"
     return ", with a comma for a point" if "," in told and number_of(told.replace(",", ".", 1)) is not None else ""
 
 
@@ -176,14 +184,14 @@ def missing(value: Any) -> bool:
 
 
 def number_of(value: Any) -> float | None:
-    """A number, or true or false as 1 and 0; None where it is neither."""
+    """A number, or true or false, yes or no, as 1 and 0; None where it is neither."""
     if isinstance(value, bool | np.bool_ | numbers.Real):
         return float(value)
     if missing(value):
         return None
     word = str(value).strip().lower()
-    if word in ("true", "false"):
-        return float(word == "true")
+    if word in TRUTH:
+        return TRUTH[word]
     try:
         return None if "_" in word else float(word)
     except ValueError:

@@ -144,7 +144,8 @@ def stress_parts(stress: Stress) -> Iterator[Part]:
 def _(result: Backtest) -> Story:
     words = (
         f"The problem was fitted to {result.fit.campaigns} campaigns and the policy tuned on it; {result.campaigns} "
-        "others were then played as their own data have them. Intervals tell what so few campaigns leave open.",
+        "others were then played as their own data have them. Intervals tell what so few campaigns leave open. All that "
+        "comes after this table is about the problem that was fitted: its regret and gain are others.",
     )
     judged = Part("Campaigns that were left out", words, table=Table(BACKTEST_HEAD, tuple(backtest_rows(result))))
     inner = story(result.tuning)
@@ -153,7 +154,8 @@ def _(result: Backtest) -> Story:
         ("reward a decision", number(result.reward.mean), f"as logged: {number(result.logged.mean)}"),
         *inner.figures[:1],
     )
-    return Story(inner.title, f"{backtest_answer(result)}.", figures, (judged, *inner.parts))
+    parts = (judged, *said("Notes", result.fit.notes), *inner.parts)
+    return Story(inner.title, f"{backtest_answer(result)}.", figures, parts)
 
 
 @story.register
