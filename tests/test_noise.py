@@ -72,6 +72,23 @@ def test_nothing_is_said_where_nothing_is_wrong_or_known(policy, problem):
     assert warned(policy, problem) == []
 
 
+def test_thompson_sampling_is_told_what_arms_pay_where_it_expects_something_else():
+    shop = bt.Gaussian(arms=3, prior=(24.5, 2), noise=8)
+    (sentence,) = warned(bt.GaussianThompson(noise=8), shop)
+    assert (
+        "gaussian-ts expects arms to pay 0 on average, give or take 1 (prior), but those of gaussian pay 24.5"
+        in sentence
+    )
+    assert "look too bad. Tell it: gaussian-ts:noise=8,prior=24.5,2 on the command line" in sentence
+    assert "GaussianThompson(noise=8, prior=(24.5, 2)) in Python" in sentence
+    assert warned(bt.GaussianThompson(noise=8, prior=(24.5, 2)), shop) == []
+    assert warned(bt.GaussianThompson(noise=8, prior=(21, 2)), shop) == []
+    assert "look too good" in warned(bt.GaussianThompson(noise=8, prior=(60, 2)), shop)[0]
+    past = bt.Campaigns([[(9, 1), (11, 1)]], "real", noise=1)
+    assert "those of campaigns pay 9.986" in warned(bt.GaussianThompson(), past)[0]
+    assert warned(bt.UCB1(noise=8), shop) == []
+
+
 def test_tunings_comparisons_and_backtests_carry_it():
     tuning = bt.tune(bt.UCB1(), LOUD, horizon=30, budget=20, validate=20)
     assert "UCB1(noise=5)" in tuning.warnings[0]
@@ -90,9 +107,7 @@ def test_a_fit_says_which_noise_the_policy_must_be_told():
     wanted = f"ucb1:noise={fit.problem.noise:.4g} or gaussian-ts:noise={fit.problem.noise:.4g},prior="
     assert wanted in fit.notes[-1]
     prior = [float(number) for number in fit.notes[-1].partition("prior=")[2].split(",")]
-    assert prior == pytest.approx(
-        fit.problem.prior[0] if np.ndim(fit.problem.prior) == 2 else fit.problem.prior, abs=0.1
-    )
+    assert prior == pytest.approx(fit.problem.prior[0], rel=1e-3)
     assert warned(bt.UCB1(noise=float(f"{fit.problem.noise:.4g}")), fit.problem) == []
     tested = bt.backtest(bt.UCB1(), logs, budget=20)
     assert any("UCB1(noise=" in warning for warning in tested.warnings)

@@ -10,11 +10,11 @@ import numpy as np
 
 from banditune.checks import check_arms, check_number, check_whole
 from banditune.contracts import BadRequest, Problem, described
-from banditune.engine.run import instances
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.predictive import predicted
 from banditune.logs.record import Logs
 from banditune.results import Fit
+from banditune.study.noise import typical_means
 
 
 def fit(
@@ -32,7 +32,10 @@ def fit(
     typical campaign (median) unless told.
     """
     if not isinstance(logs, Logs):
-        raise BadRequest(f"`logs` must be past logs (banditune.Logs), but got {type(logs).__name__}; read them first.")
+        raise BadRequest(
+            f"`logs` must be past logs (banditune.Logs), but got {type(logs).__name__}; read them first: "
+            "fit(read_logs(FILE))."
+        )
     confidence = check_number("confidence", confidence, above=0)
     if not 0.5 <= confidence < 1:
         raise BadRequest(f"`0.5 <= confidence < 1` must hold, but got confidence={confidence:g}.")
@@ -95,8 +98,8 @@ def noise_to_tell(problem: Problem) -> tuple[str, ...]:
         ways = f"linucb:{told} or lints:{told}"
     else:
         # Thompson sampling believes in its prior: with another unit, one of (0, 1) is far off.
-        means = np.concatenate([instances(problem, 0, block).means for block in range(4)])
-        ways = f"ucb1:{told} or gaussian-ts:{told},prior={means.mean():.4g},{means.std():.4g}"
+        mean, sd = typical_means(problem)
+        ways = f"ucb1:{told} or gaussian-ts:{told},prior={mean:.4g},{sd:.4g}"
     return (f"rewards have a noise of {problem.noise:.4g}, which the policy must be told too: {ways}",)
 
 
