@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 import banditune as bt
-from banditune.contracts import described
+from banditune.contracts import described, label, short
 from banditune.logs import centres, measures, predictive
 from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
 from banditune.logs.dependence import STOPPED_PERHAPS, chosen_by_policy, significances, stopped_early
@@ -636,6 +636,22 @@ def test_campaigns_tell_what_their_rewards_use():
     always = {"name", "posteriors", "rewards", "arms", "names"}
     # Binary ones had a noise before there was any v, and ledgers know them so.
     assert told == {"binary": always | {"noise"}, "unit": always | {"v"}, "real": always | {"noise"}}
+
+
+def test_campaigns_are_counted_where_a_problem_is_told_in_words():
+    rows = [[(1.5, 2), (3, 4), (5, 6), (7, 8), (9, 1)], [(1, 2), (3, 4), (5, 6)], [(1, 2), (3, 4)]]
+    assert label(bt.Campaigns(rows)).startswith("campaigns(posteriors=3 tables, ")
+    # A mean and a covariance are told as they were.
+    assert short(([0, 1], [[1, 0], [0, 1]])) == "((0, 1), ((1, 0), (0, 1)))"
+
+
+def test_a_fit_is_not_taken_for_its_problem():
+    found = bt.fit(bt.logs_of(["a", "a", "b", "b"], ["x", "y", "x", "y"], [90, 90, 90, 90], [9, 20, 30, 4]))
+    with pytest.raises(bt.BadRequest, match=r"but got a Fit, which holds one; pass its parts: found.problem, horizon="):
+        bt.tune(bt.UCB1(), found, horizon=10, budget=10)
+    with pytest.raises(bt.BadRequest, match=r"read them first: fit\(read_logs\(FILE\)\)"):
+        bt.fit("logs.csv")
+    assert "; a check fails where the share above is outside 0.005 to 0.995\n" in repr(found)
 
 
 def test_campaigns_with_more_arms_give_some_of_them_in_their_order():

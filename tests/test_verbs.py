@@ -387,6 +387,15 @@ BAD = [
     ({"policy": bt.UCB1}, "make one"),
     ({"policy": "ucb1"}, "must be a policy"),
     ({"problem": "bernoulli"}, "must be a problem"),
+    ({"problem": bt.Bernoulli}, "make one, e.g. Bernoulli(...)"),
+    (
+        {"problem": bt.Prior(PROBLEM, 100)},
+        "a Prior, which holds one; pass its parts: found.problem, horizon=found.horizon.",
+    ),
+    (
+        {"problem": bt.logs_of("aa", "xy", [9, 9], [1, 2])},
+        "past logs; fit a problem to them: found = fit(logs), then found.",
+    ),
     ({"policy": bt.Thompson(), "problem": bt.Gaussian()}, "needs rewards in [0, 1]"),
     ({"policy": bt.ExploreThenCommit(), "horizon": 5}, "raise the horizon"),
 ]

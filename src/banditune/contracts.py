@@ -273,6 +273,10 @@ def short(value: Any) -> str:
         return f"{value:g}" if isinstance(value, float) else str(value)
     if len(value) == 1 and isinstance(value[0], list | tuple):
         return short(value[0])
+    if len(value) > 2 and any(
+        isinstance(row, list | tuple) and row and isinstance(row[0], list | tuple) for row in value
+    ):
+        return f"{len(value)} tables"
     rows = {len(row) if isinstance(row, list | tuple) else 0 for row in value}
     if len(rows) == 1 and 0 not in rows and len(value) * max(rows) > 8:
         return f"{len(value)} x {max(rows)}"

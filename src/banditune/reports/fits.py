@@ -77,7 +77,7 @@ def _(result: Fit) -> str:
             table([estimates.head, *estimates.rows[:SHOWN]]),
             *([f"... and {counted(more, 'estimate')} more"] if more > 0 else []),
             "",
-            captions(result).both,
+            f"{captions(result).both}; a check fails where the share above is outside 0.005 to 0.995",
             table([checks.head, *checks.rows]),
             *(["", *(f"note: {note}" for note in result.notes)] if result.notes else []),
         ]

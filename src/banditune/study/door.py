@@ -100,7 +100,7 @@ def job_of(
 def problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:
     """A problem and a horizon, checked."""
     if not isinstance(problem, Problem):
-        raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {problem!r}.")
+        raise BadRequest(f"`problem` must be a problem such as Bernoulli(arms=10), but got {instead(problem)}.")
     horizon = whole("horizon", horizon, most=LONGEST)
     if problem.longest is not None and horizon > problem.longest:
         raise BadRequest(
@@ -108,6 +108,18 @@ def problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:
             f"so many steps, but got horizon={horizon}; lower it, or let steps draw rows with shuffled=True."
         )
     return problem, horizon
+
+
+def instead(given: Any) -> str:
+    """What was given for a problem; where a problem is within reach, how to get at it."""
+    kind = type(given).__name__
+    if isinstance(given, type) and issubclass(given, Problem):
+        return f"{given!r}; make one, e.g. {given.__name__}(...)"
+    if isinstance(getattr(given, "problem", None), Problem):
+        return f"a {kind}, which holds one; pass its parts: found.problem, horizon=found.horizon"
+    if kind == "Logs":
+        return "past logs; fit a problem to them: found = fit(logs), then found.problem, horizon=found.horizon"
+    return f"{given!r}"
 
 
 def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
