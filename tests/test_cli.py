@@ -240,6 +240,17 @@ def assert_is_one_sentence(code, out, told, message):
     assert out == ""
 
 
+@pytest.mark.parametrize("group", [[], ["live"], ["exact"], ["ledger"]])
+def test_helps_of_commands_are_whole_in_a_usual_terminal(monkeypatch, capsys, group):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.argv", ["banditune", *group, "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    lines = capsys.readouterr().out.partition("Commands:")[2].splitlines()[1:]
+    assert lines
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_numbers_may_be_typed_as_people_write_them():
     assert [whole(text) for text in ("1000", "1e3", "1000.0", "-1")] == [1000, 1000, 1000, -1]
     assert whole("9007199254740993") == 9007199254740993  # which no float holds

@@ -31,7 +31,7 @@ exact = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is c
 app.add_typer(exact, name="exact")
 
 
-@exact.command()
+@exact.command(short_help="The best that any policy can do.")
 def optimum(
     context: typer.Context,
     problem: Problem,
@@ -50,7 +50,7 @@ def optimum(
     deliver(lambda told: study.optimum(made, horizon=steps), json=json, output=output, context=context)
 
 
-@exact.command()
+@exact.command(short_help="The Bayes regret of a policy on a few arms.")
 def regret(
     context: typer.Context,
     policy: Policy,
@@ -78,7 +78,7 @@ def regret(
     )
 
 
-@exact.command()
+@exact.command(short_help="What no policy can lose less than.")
 def bound(
     context: typer.Context,
     problem: Problem,
@@ -103,7 +103,7 @@ def bound(
     deliver(work, json=json, output=output, context=context)
 
 
-@exact.command()
+@exact.command(short_help="The Gittins index of a Bernoulli arm.")
 def gittins(
     successes: Annotated[int, typer.Option(parser=whole, help="Pulls of the arm that paid 1.")] = 0,
     failures: Annotated[int, typer.Option(parser=whole, help="Pulls of the arm that paid 0.")] = 0,

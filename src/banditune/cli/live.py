@@ -51,7 +51,7 @@ def deploy(
     typer.echo(repr(made))
 
 
-@app.command()
+@app.command(short_help="The equal parameter of a tuned policy in another library.")
 def export(result: SavedTuning, to: Library) -> None:
     """The equal parameter of a tuned policy in another library, and what is not the same there."""
     from banditune.contracts import BadRequest
@@ -99,7 +99,7 @@ def update(
         complain(f"warning: {warning.message}")
 
 
-@at_work.command()
+@at_work.command(short_help="No longer wait for rewards of an arm.")
 def drop(
     state: Deployed,
     arm: Annotated[str, typer.Argument(help="The arm's name.")],
@@ -129,7 +129,7 @@ def add(
     found.save(state)
 
 
-@at_work.command()
+@at_work.command(short_help="Never select an arm again.")
 def retire(state: Deployed, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: Again = None) -> None:
     """Never select an arm again; rewards that it waits for are still taken."""
     found = at_work_in(state, policy)

@@ -35,7 +35,7 @@ from banditune.cli.speech import spoken
 from banditune.cli.words import policy_named, tuner_named
 
 
-@app.command()
+@app.command(short_help="Fit what to expect to past logs, as a problem to tune on.")
 @reading
 def fit(
     logs: LogFile,

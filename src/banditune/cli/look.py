@@ -14,7 +14,7 @@ from banditune.cli.options import Book, Figures, Html, Json, Markdown, Result, S
 from banditune.cli.words import policy_named, problem_named
 
 
-@app.command()
+@app.command(short_help="A saved result or a ledger as a page, figures or Markdown.")
 def report(result: Result, output: Html = None, figures: Figures = None, markdown: Markdown = None) -> None:
     """A saved result, or all that a ledger holds, as a report: one HTML file, figures, or Markdown."""
     from banditune.contracts import BadRequest
@@ -61,7 +61,7 @@ def doctor(device: Wanted = "auto", json: Json = False) -> None:
     raise typer.Exit(0 if found["works"] else 1)
 
 
-@app.command("list")
+@app.command("list", short_help="Every policy, problem and tuner, with its parameters.")
 def show(json: Json = False) -> None:
     """Every policy, problem and tuner, with parameters and one line of explanation."""
     from banditune.shelf import shelves

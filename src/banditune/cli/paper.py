@@ -11,7 +11,7 @@ from banditune.cli.attend import attended
 from banditune.cli.options import Device, Folder, Jobs, Json, Ledger, Only, PaperRuns, Quiet, Seed, Tunings, Where
 
 
-@app.command()
+@app.command(short_help="Every experiment of the paper again, beside its numbers.")
 def paper(
     runs: PaperRuns = 500,
     tunings: Tunings = 10_000,

@@ -149,7 +149,7 @@ def curve(
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger, context=context)
 
 
-@app.command()
+@app.command(short_help="Tune several policies and judge them on the same instances.")
 def compare(
     context: typer.Context,
     policies: Policies,
