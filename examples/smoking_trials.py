@@ -39,7 +39,7 @@ def main() -> None:
 
     # Of the policies that are as good as the best one, UCB1 is the simplest to explain to a trial's board.
     tuning = bt.tune(bt.UCB1(), problem, horizon=patients, budget=budget, validate=validate, curve=True, stress=True)
-    tested = bt.backtest(bt.UCB1(), logs, "correlated", budget=budget)
+    tested = bt.backtest(bt.UCB1(), logs, "correlated", horizon=patients, budget=budget)
     print(tested)
 
     gamma = tuning.params["gamma"]
@@ -53,7 +53,8 @@ def main() -> None:
         "past trials, because more of them get the better treatment.",
         words=(
             f"Judged on {tested.campaigns} past trials that the choice did not see: {quits.mean:.1%} of patients quit, "
-            f"against {before.mean:.1%} in these trials as they were run (each +- {quits.se:.1%}, because trials differ).",
+            f"against {before.mean:.1%} in these trials as they were run (+- {quits.se:.1%} and {before.se:.1%}, because "
+            "trials differ).",
             f"The textbook's width, 1, explores too long: in a trial of {patients} patients it costs "
             f"{tested.gain.mean:.1f} quitters (95%: {tested.gain.low:.1f} to {tested.gain.high:.1f}).",
             f"Other policies: {', '.join(entry.policy for entry in compared.entries[:3])} lose least in simulation; the "
