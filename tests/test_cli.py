@@ -199,6 +199,7 @@ WRONG = [
     (["tune", *SMALL[:2], "--problem", "bernoulli:prior=2,5", *SMALL[4:], "--prior", "1,1"], "and as --prior"),
     (["exact", "bound", "--problem", "bernoulli", "--arms", "3"], "give it as --horizon"),
     (["compare", *SMALL], "two policies or more"),
+    (["compare", "--policy", "ucb1,ts", *SMALL[2:]], "give --policy once for each of several."),
     ([*TUNE, "-o", "/nowhere/out.json"], "no folder '/nowhere'"),
     ([*TUNE, "-o", "/proc/out.json"], "cannot be written"),
     ([*TUNE, "-o", "."], "cannot be written"),

@@ -11,10 +11,13 @@ LOGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 
 def policy_named(name: str, problem: Any = None) -> Any:
     """A policy by its name on the shelf, or from a user's file; one that plays a table knows the problem's prior."""
+    from banditune.contracts import BadRequest
     from banditune.contracts import Policy as Kind
     from banditune.exact import suited
     from banditune.shelf import every_policy, pick
 
+    if "," in name and ":" not in name:
+        raise BadRequest(f"a policy must be one name, but got {name!r}; give --policy once for each of several.")
     found = pick("policy", name, every_policy(), Kind)
     return found if problem is None or ":" in name else suited(found, problem)
 
