@@ -21,9 +21,11 @@ from __future__ import annotations
 
 import dis
 import math
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
+from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -250,7 +252,32 @@ def described(record: Any) -> dict[str, Any]:
             f"{type(record).__name__} must be a frozen dataclass, so that results can say what was played."
         )
     options = {f.name: plain(getattr(record, f.name)) for f in fields(record) if _is_told(f, record)}
-    return {"name": str(getattr(record, "name", "")), **options}
+    own = own_code(record)
+    return {"name": str(getattr(record, "name", "")), **options, **({OWN: own} if own else {})}
+
+
+OWN = "own code"
+"""Names, in a description, the user's code of a record, which may bear a name of the shelf; no option is called so."""
+
+
+def own_code(record: Any) -> str | None:
+    """Where a user's code stands, as FILE.py:NAME of a class or a function, or NAME alone; None if all code is ours."""
+    functions = (getattr(record, f.name) for f in fields(record) if f.metadata.get("told") is False)
+    for code in (type(record), *filter(callable, functions)):
+        code = getattr(code, "py_func", code)
+        if not is_ours(code):
+            name = str(getattr(code, "__name__", type(code).__name__))
+            file = file_of(code)
+            return f"{file}:{name}" if file else name
+    return None
+
+
+def file_of(code: Any) -> str | None:
+    """The name of the file that a class or a function stands in; None for a notebook, a prompt and what has none."""
+    module = sys.modules.get(getattr(code, "__module__", None) or "")
+    function = getattr(code, "__code__", None)
+    path = Path(function.co_filename if function else getattr(module, "__file__", None) or "")
+    return path.name if path.is_file() else None
 
 
 def _is_told(option: Any, record: Any) -> bool:
@@ -263,7 +290,10 @@ def label(record: Any) -> str:
     """The name, with the options that are not the usual ones: ucb1(noise=1)."""
     told = described(record)
     usual = {f.name: plain(f.default) for f in fields(record)}
-    options = ", ".join(f"{key}={short(value)}" for key, value in told.items() if key != "name" and value != usual[key])
+    hidden = ("name", OWN)
+    options = ", ".join(
+        f"{key}={short(value)}" for key, value in told.items() if key not in hidden and value != usual[key]
+    )
     return f"{record.name}({options})" if options else str(record.name)
 
 
