@@ -25,6 +25,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
+from numbers import Real
 from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -158,6 +159,13 @@ class Parameter:
     def __post_init__(self) -> None:
         if self.scale not in ("linear", "log"):
             raise BadRequest(f"`scale` must be 'linear' or 'log', but got {self.scale!r}.")
+        for name in ("low", "high", "theory"):
+            bound = getattr(self, name)
+            if not callable(bound) and not isinstance(bound, Real):
+                raise BadRequest(
+                    f"`{name}` of the parameter {self.name!r} must be a number or a function of (arms, horizon), but got "
+                    f"{bound!r}."
+                )
 
     def within(self, arms: int, horizon: int) -> Range:
         """The parameter's range for this many arms and this horizon."""
@@ -330,7 +338,7 @@ class Policy:
 
     `view(memory, setting) -> state` names the parts of the strip, `start(state, setting)` clears them,
     `choose(state, setting, step, params, stream) -> arm` picks (ties go to the lowest arm number) and
-    `update(state, setting, arm, reward, stream)` learns.
+    `update(state, setting, arm, reward, stream)` learns. Steps and arms are counted from 0.
     """
 
     name: Any
@@ -416,7 +424,7 @@ class Problem:
     """A distribution of problem instances.
 
     `sample(size, rng)` draws instances with NumPy; the scalar `reward(instance, arm, pull, step, stream)` draws one
-    reward, a function of its address alone.
+    reward, a function of its address alone. `pull` is how often the arm was pulled before, `step` counts from 0.
     """
 
     name: Any
