@@ -286,6 +286,12 @@ def test_ticks_are_round_numbers(axis, expected):
     assert svg.ticks(axis, svg.Scale(axis, 0, 100), 7) == pytest.approx(expected)
 
 
+def test_a_tuning_without_any_regret_can_be_drawn():
+    none = Estimate.told(0.0, 0.0, 100)
+    low, high = bt.plot(a_tuning(regret=none, theory=none, gain=none)).axes[0].get_ylim()
+    assert (low, high) == (0.0, 1.0)
+
+
 def test_a_logarithmic_axis_hides_what_has_no_logarithm():
     place = svg.Scale(points.Axis("", -5, 100, least=1, log=True), 0, 100)
     assert [place(1), place(10), place(100)] == pytest.approx([0, 50, 100])

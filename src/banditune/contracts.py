@@ -169,10 +169,7 @@ class Parameter:
 
     def within(self, arms: int, horizon: int) -> Range:
         """The parameter's range for this many arms and this horizon."""
-        low, high, theory = (
-            float(bound(arms, horizon)) if callable(bound) else float(bound)
-            for bound in (self.low, self.high, self.theory)
-        )
+        low, high, theory = (self._bound(name, arms, horizon) for name in ("low", "high", "theory"))
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise BadRequest(
                 f"`low < high` must hold for the parameter {self.name!r}, but its range is [{low:g}, {high:g}] with "
@@ -184,7 +181,22 @@ class Parameter:
             raise BadRequest(
                 f"theory's value of the parameter {self.name!r} must lie in [{low:g}, {high:g}], but got {theory:g}."
             )
+        if self.integer and math.ceil(low) > math.floor(high):
+            raise BadRequest(
+                f"the range of the parameter {self.name!r} must hold a whole number, but it is [{low:g}, {high:g}]."
+            )
         return Range(self.name, low, high, theory, self.integer, self.scale)
+
+    def _bound(self, name: str, arms: int, horizon: int) -> float:
+        """A bound or theory's value as a number."""
+        bound = getattr(self, name)
+        try:
+            return float(bound(arms, horizon) if callable(bound) else bound)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise BadRequest(
+                f"`{name}` of the parameter {self.name!r} must be a number or a function of (arms, horizon), but with "
+                f"arms={arms} and horizon={horizon} it failed: {type(error).__name__}: {error}."
+            ) from error
 
 
 @dataclass(frozen=True)
