@@ -153,7 +153,9 @@ def _(result: Backtest) -> Story:
         ("reward a decision", number(result.reward.mean), f"as logged: {number(result.logged.mean)}"),
         *inner.figures[:1],
     )
-    return Story(inner.title, f"{backtest_answer(result)}.", figures, (judged, *inner.parts))
+    # The last part would tell how to tune again, which is not all of a backtest.
+    parts = (judged, *inner.parts[:-1], provenance(result, result.setup))
+    return Story(inner.title, f"{backtest_answer(result)}.", figures, parts)
 
 
 @story.register
