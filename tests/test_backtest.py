@@ -13,6 +13,7 @@ import pytest
 
 import banditune as bt
 from banditune.logs.judges import judge_of
+from banditune.reports.story import story
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -58,6 +59,14 @@ def test_a_backtest_on_the_command_line(banditune, tmp_path):
     assert "Campaigns that were left out" in page
     assert "All that comes after this table is about the problem that was fitted" in page
     assert "campaigns are 60 to 1,217 decisions long" in page
+    assert "banditune backtest" in page
+
+
+def test_a_backtest_from_python_does_not_pass_off_its_tuning_as_the_whole():
+    found = bt.backtest(bt.UCB1(), simulated(8, 3, 20)[0], horizon=30, budget=10)
+    shown = story(found).parts[-1]
+    assert (shown.title, shown.code) == ("How to repeat this", "")
+    assert "repeated from Python" in shown.words[0]
 
 
 def test_a_backtest_says_what_it_was_given_and_what_it_left_out():

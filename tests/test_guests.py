@@ -10,7 +10,7 @@ import pytest
 
 import banditune as bt
 from banditune.engine.run import instances
-from conftest import close
+from conftest import ROOT, close
 
 ALPHA = bt.Parameter("alpha", 0, 1, theory=1)
 DELTA = bt.Parameter("delta", 0, 1, theory=1)
@@ -283,3 +283,10 @@ def test_numbers_of_workers_that_cannot_be_are_refused(workers):
     for cluster in (bt.Threads, bt.Processes):
         with pytest.raises(bt.BadRequest, match="`workers` must be a whole number >= 1"):
             cluster(workers)
+
+
+def test_the_export_that_the_page_shows_is_what_comes_out(capsys):
+    shown = (ROOT / "docs" / "guests.md").read_text().split("## Export a tuned value")[1]
+    code, *printed = shown.split("```python\n")[1].split("```")[0].splitlines()
+    exec(compile(code, "guests.md", "exec"), {"bt": bt})
+    assert capsys.readouterr().out.splitlines() == [line.removeprefix("# ") for line in printed]

@@ -43,6 +43,15 @@ def test_exact_regrets_are_told_by_value_with_theory_marked():
     assert found.to_pandas()["regret"].tolist() == found.regret.tolist()
 
 
+def test_exact_computations_tell_their_steps():
+    told = []
+    bt.exact_regret(bt.UCB1(), bt.Bernoulli(arms=2), [0.2, 1.0], horizon=3, progress=lambda *step: told.append(step))
+    assert told == [(step, 6) for step in range(1, 7)]
+    told.clear()
+    bt.optimum(bt.warm_up(), horizon=4, progress=lambda *step: told.append(step))
+    assert told == [(step, 4) for step in range(1, 5)]
+
+
 def test_a_tuning_stands_on_the_optimum_where_that_is_quick():
     tuning = bt.tune(bt.UCB1(), TWO, horizon=100, budget=100, validate=100)
     assert tuning.floor == bt.Floor(bt.optimum(TWO, horizon=100).regret, True, 1.0, "dynamic programming")

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Parameter, Policy, described
+from banditune.contracts import OWN, Parameter, Policy, described
+from banditune.live.state import policy_told
 from banditune.shelf import every_policy
 from conftest import ROOT
 from deployed import DEPLOYABLE, Nature, deployed, problem_for, value_for
@@ -451,6 +452,36 @@ def test_a_policy_of_your_own_is_passed_again(tmp_path):
     assert again.select_arms(20) == live.select_arms(20)
     with pytest.raises(bt.BadRequest, match="the one of the state"):
         bt.Live.load(tmp_path / "mine.json", bt.UCB1())
+
+
+@dataclass(frozen=True)
+class Lower(bt.UCB1):
+    """UCB1 in name only."""
+
+    choose = staticmethod(choose_rarely)
+
+
+NAMESAKES = [
+    bt.arm_policy("ucb1", choose_rarely, parameters=Parameter("gamma", 0, 1, theory=0.1)),
+    Lower(),
+]
+
+
+@pytest.mark.parametrize("mine", NAMESAKES, ids=["function", "subclass"])
+def test_a_policy_of_your_own_is_never_taken_for_its_namesake_on_the_shelf(mine):
+    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10)
+    tuned = replace(tuning, setup=replace(tuning.setup, policy=described(mine)))
+    with pytest.raises(bt.BadRequest, match="a policy of your own must be passed again"):
+        tuned.policy()
+    with pytest.raises(bt.BadRequest, match="the one that was tuned"):
+        tuned.policy(bt.UCB1())
+    for library in ("mabwiser", "river"):
+        with pytest.raises(bt.BadRequest, match=r"'ucb1' is your own \(test_live.py:"):
+            tuned.export(library)
+    told = dict(described(mine))
+    assert policy_told(told | {OWN: "elsewhere.py:choose"}, mine, {}, of="", call="") is mine  # its file was renamed
+    del told[OWN]
+    assert policy_told(told, mine, {}, of="", call="") is mine  # saved before that was told
 
 
 @dataclass(frozen=True)

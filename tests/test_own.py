@@ -6,12 +6,18 @@ import contextlib
 import io
 import math
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import banditune as bt
 from conftest import ROOT
+
+
+@bt.scalar
+def choose_first(state, setting, step, params, stream):
+    return 0
 
 
 def python_blocks(text: str) -> list[str]:
@@ -78,3 +84,32 @@ def test_a_problem_of_ones_own_with_features():
     )
     with pytest.raises(bt.Fault, match=r"'wrong' must return finite features of shape \(size, 6, 2\)"):
         bt.simulate(bt.LinUCB(), wrong, horizon=20, runs=2)
+
+
+@dataclass(frozen=True)
+class Bound(bt.Problem):
+    """Forgets that scalar functions have no self."""
+
+    arms: int = 2
+    name = "bound"
+    reward = choose_first
+
+    def sample(self, size, rng):
+        return bt.Instances(rng.random((size, self.arms)))
+
+
+def test_a_scalar_function_that_is_a_method_is_refused_with_what_to_write():
+    with pytest.raises(
+        bt.BadRequest, match=r"`reward` of 'bound' must be a function without self.*@staticmethod above it"
+    ):
+        bt.simulate(bt.Greedy(), Bound(), horizon=5, runs=2)
+
+
+def test_parameters_must_have_names_of_their_own_and_bounds_that_are_numbers():
+    twice = [bt.Parameter("a", 0, 1, theory=0.5), bt.Parameter("a", 0, 2, theory=1)]
+    with pytest.raises(bt.BadRequest, match=r"must have names of their own, but they are \['a', 'a'\]"):
+        bt.simulate(bt.arm_policy("mine", choose_first, parameters=twice), bt.Bernoulli(arms=2), horizon=5, runs=2)
+    with pytest.raises(
+        bt.BadRequest, match=r"`high` of the parameter 'a' must be a number or a function of \(arms, horizon\)"
+    ):
+        bt.Parameter("a", 0, "1", theory=0.5)

@@ -33,8 +33,16 @@ def test_a_problem_comes_back_as_it_was_written(tmp_path, problem):
     assert found.horizon == 500
 
 
+class Skewed(bt.Bernoulli):
+    """Bernoulli in name only."""
+
+    def sample(self, size, rng):
+        return bt.Instances(rng.random((size, self.arms)) ** 2)
+
+
 def test_a_problem_that_is_not_on_the_shelf_cannot_be_written(tmp_path):
-    for problem in (bt.RewardTable(np.eye(3)), bt.arm_problem("mine", lambda size, rng: None, lambda *_: 0.0, arms=2)):
+    own = [bt.arm_problem(name, lambda size, rng: None, lambda *_: 0.0, arms=2) for name in ("mine", "bernoulli")]
+    for problem in (bt.RewardTable(np.eye(3)), *own, Skewed(arms=2)):
         with pytest.raises(bt.BadRequest, match="from the shelf"):
             bt.write_prior(problem, tmp_path / "prior.toml")
 

@@ -286,6 +286,12 @@ def test_ticks_are_round_numbers(axis, expected):
     assert svg.ticks(axis, svg.Scale(axis, 0, 100), 7) == pytest.approx(expected)
 
 
+def test_a_tuning_without_any_regret_can_be_drawn():
+    none = Estimate.told(0.0, 0.0, 100)
+    low, high = bt.plot(a_tuning(regret=none, theory=none, gain=none)).axes[0].get_ylim()
+    assert (low, high) == (0.0, 1.0)
+
+
 def test_a_logarithmic_axis_hides_what_has_no_logarithm():
     place = svg.Scale(points.Axis("", -5, 100, least=1, log=True), 0, 100)
     assert [place(1), place(10), place(100)] == pytest.approx([0, 50, 100])
@@ -368,6 +374,36 @@ def test_what_a_command_line_cannot_tell_has_none():
     assert "No command line can tell all of this" in page(story(result))
     assert repeat.spec(described(bt.Bernoulli(arms=2, names=("a b", "c")))) is None
     assert repeat.spec(described(bt.Mixture([(0.5, 0.4)]))) is None
+
+
+@bt.scalar
+def pull_last(state, setting, step, params, stream):
+    return setting.arms - 1
+
+
+def test_what_is_your_own_is_told_by_its_file_and_not_by_a_name_of_the_shelf():
+    mine = bt.arm_policy("ucb1", pull_last, parameters=bt.Parameter("gamma", 0, 1, theory=1))
+    own = bt.arm_problem("bernoulli", lambda size, rng: rng.random((size, 2)), pull_last, arms=2)
+    result = a_tuning(setup=replace(setup_for(), policy=described(mine), problem=described(own)))
+    assert repeat.command(result).startswith(
+        "banditune tune --policy test_report.py:NAME --problem test_report.py:NAME --horizon 10000 "
+    )
+    shown = page(story(result))
+    assert "test_report.py:pull_last" in shown
+    assert "NAME is what a policy or problem of yours is called" in shown
+    assert "NAME is what" not in page(story(a_tuning()))
+    both = a_comparison()
+    some = replace(both, entries=(replace(both.entries[0], made=described(mine)), *both.entries[1:]))
+    assert "--policy test_report.py:NAME --policy ucb1" in repeat.command(some)
+    assert "test_report.py:pull_last" in page(story(some))
+
+
+def test_what_was_typed_at_a_prompt_has_no_file_to_be_told():
+    typed = {"bt": bt}
+    exec(compile("def choose(state, setting, step, params, stream): return 0", "<prompt>", "exec"), typed)
+    mine = bt.arm_policy("mine", typed["choose"])
+    assert described(mine) == {"name": "mine", "own code": "choose"}
+    assert repeat.spec(described(mine)) is None
 
 
 def test_the_command_line_of_a_result_says_what_was_asked_for():

@@ -66,6 +66,11 @@ def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
     assert bt.from_json(found.to_json()).strains[1].loss.mean == found.strains[1].loss.mean
 
 
+def test_where_nothing_is_lost_a_value_is_fine():
+    none = Estimate.told(0.0, 0.0, 100)
+    assert Strain("no choice", {}, 100, none, 0.2, none, none, none).verdict == "fine"
+
+
 def test_the_sentence_counts_what_holds_what_is_unclear_and_what_is_fragile():
     def strain(words, loss, se):
         best, lost = Estimate.told(16.0, 0.5, 1000), Estimate.told(loss, se, 1000)

@@ -21,9 +21,12 @@ from __future__ import annotations
 
 import dis
 import math
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
+from numbers import Real
+from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -156,13 +159,17 @@ class Parameter:
     def __post_init__(self) -> None:
         if self.scale not in ("linear", "log"):
             raise BadRequest(f"`scale` must be 'linear' or 'log', but got {self.scale!r}.")
+        for name in ("low", "high", "theory"):
+            bound = getattr(self, name)
+            if not callable(bound) and not isinstance(bound, Real):
+                raise BadRequest(
+                    f"`{name}` of the parameter {self.name!r} must be a number or a function of (arms, horizon), but got "
+                    f"{bound!r}."
+                )
 
     def within(self, arms: int, horizon: int) -> Range:
         """The parameter's range for this many arms and this horizon."""
-        low, high, theory = (
-            float(bound(arms, horizon)) if callable(bound) else float(bound)
-            for bound in (self.low, self.high, self.theory)
-        )
+        low, high, theory = (self._bound(name, arms, horizon) for name in ("low", "high", "theory"))
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise BadRequest(
                 f"`low < high` must hold for the parameter {self.name!r}, but its range is [{low:g}, {high:g}] with "
@@ -174,7 +181,22 @@ class Parameter:
             raise BadRequest(
                 f"theory's value of the parameter {self.name!r} must lie in [{low:g}, {high:g}], but got {theory:g}."
             )
+        if self.integer and math.ceil(low) > math.floor(high):
+            raise BadRequest(
+                f"the range of the parameter {self.name!r} must hold a whole number, but it is [{low:g}, {high:g}]."
+            )
         return Range(self.name, low, high, theory, self.integer, self.scale)
+
+    def _bound(self, name: str, arms: int, horizon: int) -> float:
+        """A bound or theory's value as a number."""
+        bound = getattr(self, name)
+        try:
+            return float(bound(arms, horizon) if callable(bound) else bound)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise BadRequest(
+                f"`{name}` of the parameter {self.name!r} must be a number or a function of (arms, horizon), but with "
+                f"arms={arms} and horizon={horizon} it failed: {type(error).__name__}: {error}."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -250,7 +272,32 @@ def described(record: Any) -> dict[str, Any]:
             f"{type(record).__name__} must be a frozen dataclass, so that results can say what was played."
         )
     options = {f.name: plain(getattr(record, f.name)) for f in fields(record) if _is_told(f, record)}
-    return {"name": str(getattr(record, "name", "")), **options}
+    own = own_code(record)
+    return {"name": str(getattr(record, "name", "")), **options, **({OWN: own} if own else {})}
+
+
+OWN = "own code"
+"""Names, in a description, the user's code of a record, which may bear a name of the shelf; no option is called so."""
+
+
+def own_code(record: Any) -> str | None:
+    """Where a user's code stands, as FILE.py:NAME of a class or a function, or NAME alone; None if all code is ours."""
+    functions = (getattr(record, f.name) for f in fields(record) if f.metadata.get("told") is False)
+    for code in (type(record), *filter(callable, functions)):
+        code = getattr(code, "py_func", code)
+        if not is_ours(code):
+            name = str(getattr(code, "__name__", type(code).__name__))
+            file = file_of(code)
+            return f"{file}:{name}" if file else name
+    return None
+
+
+def file_of(code: Any) -> str | None:
+    """The name of the file that a class or a function stands in; None for a notebook, a prompt and what has none."""
+    module = sys.modules.get(getattr(code, "__module__", None) or "")
+    function = getattr(code, "__code__", None)
+    path = Path(function.co_filename if function else getattr(module, "__file__", None) or "")
+    return path.name if path.is_file() else None
 
 
 def _is_told(option: Any, record: Any) -> bool:
@@ -263,7 +310,10 @@ def label(record: Any) -> str:
     """The name, with the options that are not the usual ones: ucb1(noise=1)."""
     told = described(record)
     usual = {f.name: plain(f.default) for f in fields(record)}
-    options = ", ".join(f"{key}={short(value)}" for key, value in told.items() if key != "name" and value != usual[key])
+    hidden = ("name", OWN)
+    options = ", ".join(
+        f"{key}={short(value)}" for key, value in told.items() if key not in hidden and value != usual[key]
+    )
     return f"{record.name}({options})" if options else str(record.name)
 
 
@@ -304,7 +354,7 @@ class Policy:
 
     `view(memory, setting) -> state` names the parts of the strip, `start(state, setting)` clears them,
     `choose(state, setting, step, params, stream) -> arm` picks (ties go to the lowest arm number) and
-    `update(state, setting, arm, reward, stream)` learns.
+    `update(state, setting, arm, reward, stream)` learns. Steps and arms are counted from 0.
     """
 
     name: Any
@@ -390,7 +440,7 @@ class Problem:
     """A distribution of problem instances.
 
     `sample(size, rng)` draws instances with NumPy; the scalar `reward(instance, arm, pull, step, stream)` draws one
-    reward, a function of its address alone.
+    reward, a function of its address alone. `pull` is how often the arm was pulled before, `step` counts from 0.
     """
 
     name: Any

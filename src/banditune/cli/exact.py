@@ -31,6 +31,11 @@ exact = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is c
 app.add_typer(exact, name="exact")
 
 
+def in_steps(done: int, total: int) -> str:
+    """Progress, told in steps."""
+    return f"{done:,} of {total:,} steps"
+
+
 @exact.command(short_help="The best that any policy can do.")
 def optimum(
     context: typer.Context,
@@ -47,7 +52,10 @@ def optimum(
     from banditune import study
 
     made, steps = expected(problem, horizon, arms=arms, prior=prior, means=means, names=names)
-    deliver(lambda told: study.optimum(made, horizon=steps), json=json, output=output, context=context)
+    deliver(
+        lambda told: study.optimum(made, horizon=steps, progress=told),
+        json=json, output=output, told=in_steps, context=context,
+    )  # fmt: skip
 
 
 @exact.command(short_help="The Bayes regret of a policy on a few arms.")
@@ -74,8 +82,9 @@ def regret(
     played = policy_named(policy, made)
     wanted = None if values is None else parsed(values)
     deliver(
-        lambda told: study.exact_regret(played, made, wanted, horizon=steps), json=json, output=output, context=context
-    )
+        lambda told: study.exact_regret(played, made, wanted, horizon=steps, progress=told),
+        json=json, output=output, told=in_steps, context=context,
+    )  # fmt: skip
 
 
 @exact.command(short_help="What no policy can lose less than.")

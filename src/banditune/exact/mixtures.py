@@ -7,7 +7,7 @@ Layers of nodes are made forward, one for each step; values and choices backward
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -41,6 +41,10 @@ VERSION = 1
 """Part of a table's name on disk: raised when tables are made in another way."""
 
 
+Progress = Callable[[int, int], None]
+"""Called with the steps that are done and all steps."""
+
+
 class Layer(NamedTuple):
     """The nodes of one step: chances of success (node, arm), and the nodes after failure and success (node, arm, 2)."""
 
@@ -48,13 +52,15 @@ class Layer(NamedTuple):
     after: NDArray[np.int32]
 
 
-def optimal_reward(means: Any, weights: Any, horizon: int, free: float | None = None) -> float:
+def optimal_reward(
+    means: Any, weights: Any, horizon: int, free: float | None = None, progress: Progress | None = None
+) -> float:
     """The largest expected total reward on Bernoulli arms whose means are row i of `means` with probability weights[i].
 
     Up to rounding: for horizon 10,000 about 1e-9. `free` is the memory that there is for it, if not all that is free.
     """
     value = 0.0
-    for values, _ in backward(layers(Mixture(means, weights), check_whole("horizon", horizon, 1), free)):
+    for values, _ in backward(layers(Mixture(means, weights), check_whole("horizon", horizon, 1), free, progress)):
         value = float(values[0])
     return value
 
@@ -73,8 +79,8 @@ def optimal_machine(means: Any, weights: Any, horizon: int) -> NDArray[np.int32]
     return room.kept("optimal-mixture", [VERSION, problem.means, problem.weights, horizon], make, np.int32, None)
 
 
-def layers(problem: Mixture, horizon: int, free: float | None = None) -> list[Layer]:
-    """Every belief that can be reached in each step, whatever is pulled."""
+def layers(problem: Mixture, horizon: int, free: float | None = None, progress: Progress | None = None) -> list[Layer]:
+    """Every belief that can be reached in each step, whatever is pulled; steps are told to `progress(done, total)`."""
     means, logs = instances_of(problem)
     made: list[Layer] = []
     kept: list[float] = []
@@ -87,6 +93,8 @@ def layers(problem: Mixture, horizon: int, free: float | None = None) -> list[La
             raise room.TooLarge(too_large(kept, horizon, free))
         layer, logs = next_layer(means, logs, last=step == horizon - 1)
         made.append(layer)
+        if progress is not None:
+            progress(step + 1, horizon)
     return made
 
 

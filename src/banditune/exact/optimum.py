@@ -24,14 +24,16 @@ class Optimum(NamedTuple):
         return self.known - self.reward
 
 
-def optimum(problem: Problem, horizon: int, free: float | None = None) -> Optimum:
+def optimum(
+    problem: Problem, horizon: int, free: float | None = None, progress: mixtures.Progress | None = None
+) -> Optimum:
     """Expected total reward of the optimal policy, and `horizon` times the expected largest mean.
 
-    `free` is the memory that there is for it, if not all that is free.
+    `free` is the memory that there is for it, if not all that is free. Of a mixture, steps are told to `progress`.
     """
     horizon = check_whole("horizon", horizon, 1)
     if type(problem) is Mixture:
-        reward = mixtures.optimal_reward(problem.means, problem.weights, horizon, free)
+        reward = mixtures.optimal_reward(problem.means, problem.weights, horizon, free, progress)
         known = horizon * expected_best(problem)
     elif type(problem) is Bernoulli and problem.arms == 2:
         shapes = two_arms.check_shapes(problem.prior)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -41,11 +41,13 @@ PART = 1 << 23
 """Numbers in a temporary array: layers are worked on in parts of about this size."""
 
 
-def bayes_regret(policy: Policy, problem: Problem, rows: Any, horizon: int) -> Floats:
+def bayes_regret(
+    policy: Policy, problem: Problem, rows: Any, horizon: int, progress: Callable[[int, int], None] | None = None
+) -> Floats:
     """The expected regret of a policy over `horizon` steps, averaged over the problem's prior: one for each row of `rows`.
 
     The problem must be `Bernoulli` or `Mixture`, and the policy must either draw no random numbers or be one whose chances
-    are known: Thompson sampling and epsilon-greedy.
+    are known: Thompson sampling and epsilon-greedy. `progress(done, total)` is called after every step of every row.
     """
     prior = prior_of(problem)
     params = read_only(rows)
@@ -55,7 +57,16 @@ def bayes_regret(policy: Policy, problem: Problem, rows: Any, horizon: int) -> F
     if policy.needs_features:
         raise BadRequest(f"{policy.name} knows arms by their features, but those of {problem.name!r} have none.")
     job = Job(policy, problem, horizon)
-    return np.array([horizon * prior.best - expected_reward(player_for(job, row), prior) for row in params])
+    regrets = []
+    for number, row in enumerate(params):
+        told = None if progress is None else partial(_told, progress, number * horizon, len(params) * horizon)
+        regrets.append(horizon * prior.best - expected_reward(player_for(job, row), prior, told))
+    return np.array(regrets)
+
+
+def _told(progress: Callable[[int, int], None], before: int, total: int, steps: int) -> None:
+    """Tell the steps of a row, after those of the rows before it."""
+    progress(before + steps, total)
 
 
 class Prior(NamedTuple):
@@ -127,8 +138,8 @@ class Turn(NamedTuple):
     won: Integers
 
 
-def expected_reward(player: Player, prior: Prior) -> float:
-    """The expected sum of rewards, by going through all states of every step."""
+def expected_reward(player: Player, prior: Prior, told: Callable[[int], None] | None = None) -> float:
+    """The expected sum of rewards, by going through all states of every step, each of which is `told`."""
     job, arms = player.job, player.job.problem.arms
     size = max(1, PART // (prior.size + 4 * player.width))
     earned = 0.0
@@ -152,6 +163,8 @@ def expected_reward(player: Player, prior: Prior) -> float:
                         following.add(turn.won, chance * pays)
             layer = following
             counted.append(layer.count)
+            if told is not None:
+                told(step + 1)
     except Full as full:
         raise room.TooLarge(too_large(job, counted, full.args[0])) from None
     return earned

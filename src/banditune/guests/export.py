@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, short
+from banditune.contracts import OWN, BadRequest, short
 from banditune.results import Export, Tuning
 
 Entry = Callable[[Mapping[str, Any], float, int], tuple[str, str, float, bool, str]]
@@ -28,6 +28,11 @@ def exported(tuning: Tuning, library: str) -> Export:
         raise BadRequest(
             f"{library} must have the same policy to be told its parameter, but it has none like {made.get('name')!r}; "
             f"it has {', '.join(LIBRARIES[library])}. Its own policies can be tuned with bt.foreign(...)."
+        )
+    if OWN in made:
+        raise BadRequest(
+            f"a policy from the shelf must be exported, but {made.get('name')!r} is your own ({made[OWN]}), and nobody "
+            "knows its like elsewhere."
         )
     value = next(iter(tuning.params.values()), 0.0)
     code, parameter, equal, same, words = entry(made, value, tuning.setup.horizon)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_names, whole_in
-from banditune.contracts import BadRequest, Parameter, Policy, described, plain
+from banditune.contracts import OWN, BadRequest, Parameter, Policy, described, plain
 
 FORMAT = "banditune live state"
 VERSION = 2
@@ -182,13 +182,15 @@ def policy_told(
 ) -> Policy:
     """The policy that a file describes: the one passed, if it is that one, or one made again from the shelf."""
     wanted = {key: as_lists(value) for key, value in told.items()}
-    name = wanted.pop("name", None)
+    name, own = wanted.pop("name", None), wanted.pop(OWN, None)
     if policy is not None:
         given = described(policy) if isinstance(policy, Policy) else policy
-        if given != {"name": name, **wanted}:
+        # A user's code may have moved to another file, and older files do not say that it is a user's.
+        same = isinstance(given, dict) and given | {OWN: None} == {"name": name, **wanted, OWN: None}
+        if not same or (own and OWN not in given):
             raise BadRequest(f"the policy must be the one {of}, {dict(told)!r:.200}, but got {given!r:.200}.")
         return policy
-    if not isinstance(name, str) or name not in shelf:
+    if own or not isinstance(name, str) or name not in shelf:
         raise BadRequest(f"a policy of your own must be passed again, but got none for {name!r:.60}: {call}.")
     try:
         made = shelf[name](**wanted)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from banditune.checks import check_whole, utf8
-from banditune.contracts import BadRequest, Problem, described
+from banditune.contracts import OWN, BadRequest, Problem, described
 from banditune.problems import FROM_FILES, SHELF, problem_from
 from banditune.results import write_whole
 
@@ -36,7 +36,7 @@ def prior_text(problem: Problem, horizon: int | None = None, remarks: tuple[str,
     """A problem as TOML."""
     told = described(problem)
     name = told.pop("name")
-    if name not in SHELF or not isinstance(SHELF[name], type):
+    if OWN in told or name not in SHELF or not isinstance(SHELF[name], type):
         raise BadRequest(
             f"a problem must be from the shelf to be written as TOML, but got {name!r}; keep its Python file."
         )

@@ -104,7 +104,10 @@ class OwnPolicy(TotalsPolicy):
 
 
 def arm_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()) -> OwnPolicy:
-    """A policy of your own: `choose(state, setting, step, params, stream) -> arm` on `state.pulls` and `state.total`."""
+    """A policy of your own: `choose(state, setting, step, params, stream) -> arm` on `state.pulls` and `state.total`.
+
+    Steps and arms are counted from 0.
+    """
     return OwnPolicy(str(name), choose, parameter_records(choose, parameters))
 
 

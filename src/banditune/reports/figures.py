@@ -257,4 +257,5 @@ def view(result: Tuning) -> tuple[float, float]:
     """A range of regrets that shows the tuned and theory's value well, whatever the far end of the curve does."""
     low = min(0.0, result.regret.low, result.theory.low)
     high = max(result.theory.high, result.regret.high)
-    return low, high + 0.25 * (high - low)
+    # Where nothing is lost at all, any range will do.
+    return low, high + 0.25 * (high - low) or 1.0

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
+from banditune.contracts import OWN
 from banditune.results import Bound, Comparison, Curve, ExactRegret, Optimum, Record, Setup, Tuning
 
 USUAL = {"seed": 0, "regret": "expected", "noise": "shared", "device": "cpu"}
@@ -105,7 +106,13 @@ def unusual(setup: Setup) -> dict[str, Any]:
 
 
 def spec(made: Mapping[str, Any]) -> str | None:
-    """A policy, problem or tuner as the command line takes it, ucb1:noise=0.5; None if it cannot be told there."""
+    """A policy, problem or tuner as the command line takes it, ucb1:noise=0.5; None if it cannot be told there.
+
+    Of a user's own the file is known, but not which name it has there.
+    """
+    if OWN in made:
+        file, _, _ = str(made[OWN]).rpartition(":")
+        return f"{file}:NAME" if file else None
     if "digest" in made:  # made from a file that nobody knows
         return None
     pieces = []

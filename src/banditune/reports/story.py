@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from banditune.contracts import BadRequest
+from banditune.contracts import OWN, BadRequest
 from banditune.reports import points, repeat
 from banditune.reports.points import Plot, percent, told
 from banditune.reports.tables import (
@@ -154,7 +154,8 @@ def _(result: Backtest) -> Story:
         ("reward a decision", number(result.reward.mean), f"as logged: {number(result.logged.mean)}"),
         *inner.figures[:1],
     )
-    parts = (judged, *said("Notes", result.fit.notes), *inner.parts)
+    # The last part would tell how to tune again, which is not all of a backtest.
+    parts = (judged, *said("Notes", result.fit.notes), *inner.parts[:-1], provenance(result, result.setup))
     return Story(inner.title, f"{backtest_answer(result)}.", figures, parts)
 
 
@@ -354,12 +355,25 @@ def repeated(result: Record, setup: Setup, rows: Sequence[tuple[str, str]]) -> P
         ("problem", problem_words(setup.problem)),
         ("horizon", f"{setup.horizon:,}"),
     ]
+    own = own_rows(result, setup)
     line = repeat.command(result)
     if setup.command is not None:
         words = "The same again, as it was typed, as long as the files that it names hold what they held then:"
     elif line is None:
         words = "No command line can tell all of this; it is repeated from Python, with these settings:"
+    elif own:
+        words = (
+            "The same again; NAME is what a policy or problem of yours is called in its file, which must hold what it held "
+            "then:"
+        )
     else:
-        words = "The same again (a policy or problem of your own is given as FILE.py:NAME):"
-    table = Table(("", ""), (*about, *rows, *setup.versions.items()), left=2)
+        words = "The same again:"
+    table = Table(("", ""), (*about, *own, *rows, *setup.versions.items()), left=2)
     return Part("How to repeat this", (words,), None, table, line or "")
+
+
+def own_rows(result: Record, setup: Setup) -> list[tuple[str, str]]:
+    """Where the code stands that is not on the shelf: a row for each policy, the problem and the tuner that have some."""
+    several = [entry.made for entry in result.entries] if isinstance(result, Comparison) else []
+    made = (*several, setup.policy, setup.problem, setup.tuner)
+    return [(f"code of {one['name']}", str(one[OWN])) for one in made if one and OWN in one]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from banditune.contracts import BadRequest, short
+from banditune.contracts import OWN, BadRequest, short
 from banditune.results import (
     LEVEL,
     Backtest,
@@ -279,7 +279,8 @@ def headline(setup: Setup) -> str:
 
 def policy_words(policy: Mapping[str, Any]) -> str:
     """The policy's name and options in words."""
-    told = ", ".join(f"{key}={short(value)}" for key, value in policy.items() if key != "name" and value is not None)
+    options = {key: value for key, value in policy.items() if key not in ("name", OWN) and value is not None}
+    told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
     return f"{policy['name']}({told})" if told else str(policy["name"])
 
 
@@ -399,7 +400,7 @@ def number(value: float) -> str:
 
 def problem_words(problem: Mapping[str, Any]) -> str:
     """The problem's name and options in words."""
-    hidden = ("name", "names")
+    hidden = ("name", "names", OWN)
     options = {key: value for key, value in problem.items() if key not in hidden and value not in ([], (), None)}
     told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
     return f"{problem['name']}({told})" if told else str(problem["name"])

@@ -44,7 +44,10 @@ class Optimum(Record):
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class ExactRegret(Record):
-    """The Bayes regret of a policy at parameter values, computed, not simulated; `floor` is the optimum, where known."""
+    """The Bayes regret of a policy at parameter values, computed, not simulated; `floor` is the optimum, where known.
+
+    `theory` is theory's value of the parameter, as in a `Curve`; its regret is among `regret` if that value was asked for.
+    """
 
     parameter: str
     values: Floats

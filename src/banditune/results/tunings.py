@@ -19,7 +19,8 @@ from banditune.results.setup import Setup
 class Curve(Record):
     """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean.
 
-    The values were given, or `refined` where the curve bends. `warnings` are sentences about what may mislead.
+    The values were given, or `refined` where the curve bends. `theory` is theory's value (in a `Tuning` it is what that
+    value loses). `warnings` are sentences about what may mislead.
     """
 
     parameter: str
@@ -87,7 +88,7 @@ class Strain(Record):
         beyond = self.over(0.25)
         if beyond.low > 0:
             return "worse than theory" if self.regret.mean > self.theory.mean else "fragile"
-        return "fine" if beyond.high < 0 else "unclear"
+        return "fine" if beyond.high <= 0 else "unclear"
 
     def __repr__(self) -> str:
         return f"{self.words}: {self.share:+.0%} of {self.best_regret.mean:.4g} ({self.verdict})"
@@ -132,11 +133,12 @@ class Stress(Record):
 class Tuning(Record):
     """A tuned policy. `regret`, `theory` and `gain` come from fresh instances that the search did not see.
 
-    `gain` is theory's regret minus the tuned regret, paired. `spent` counts search runs, `validated` the fresh ones.
-    `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
-    none was wanted; `warnings` are sentences about what may mislead; `floor` is what no policy can go below, where known;
-    `spread` and `theory_spread` tell how the regrets of the fresh runs are spread; `validate` is how many such runs were
-    asked for, None if it was left to the verb; `stress` tells what is lost if the problem is another one, where asked for.
+    `theory` is what theory's value, `theory_params`, loses. `gain` is theory's regret minus the tuned regret, paired.
+    `spent` counts search runs, `validated` the fresh ones. `belief` is what the search itself knows, where the tuner says
+    it; `reached` whether a wanted precision was, None if none was wanted; `warnings` are sentences about what may mislead;
+    `floor` is what no policy can go below, where known; `spread` and `theory_spread` tell how the regrets of the fresh runs
+    are spread; `validate` is how many such runs were asked for, None if it was left to the verb; `stress` tells what is
+    lost if the problem is another one, where asked for.
     """
 
     params: Mapping[str, float]

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,12 @@ def job_of(
         missing = [name for name in wanted if not callable(getattr(record, name, None))]
         if missing:
             raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
+        bound = [name for name in wanted if isinstance(getattr(record, name), MethodType)]
+        if bound:
+            raise BadRequest(
+                f"`{bound[0]}` of {record.name!r} must be a function without self, but it is a method; write @staticmethod "
+                f"above it, or {bound[0]} = staticmethod(...) for a function from elsewhere."
+            )
     return job if policy.plays_itself else replace(job, device=device_for(job, device))
 
 
@@ -134,6 +141,9 @@ def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
 
 def ranges(job: Job) -> tuple[Range, ...]:
     """The policy's parameters with their bounds for this problem and horizon."""
+    names = [parameter.name for parameter in job.policy.parameters]
+    if len(set(names)) < len(names):
+        raise BadRequest(f"the parameters of {job.policy.name} must have names of their own, but they are {names}.")
     return tuple(parameter.within(job.problem.arms, job.horizon) for parameter in job.policy.parameters)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, Problem, described, is_ours, short
+from banditune.contracts import OWN, BadRequest, Floats, Problem, described, is_ours, short
 from banditune.engine.bind import bound, code_digest, names_in
 from banditune.engine.run import STREAM_VERSION, Job, instances, numbers_of, shortcut_for, slots_for
 
@@ -54,9 +54,11 @@ def identity(job: Job, kind: str | None = None) -> dict[str, Any]:
 
 
 def _brief(told: dict[str, Any]) -> dict[str, Any]:
-    """Options, of long ones (features of many arms) the size and a digest."""
+    """Options, of long ones (features of many arms) the size and a digest; a user's code is known by its digest."""
     found = {}
     for name, value in told.items():
+        if name == OWN:
+            continue
         text = json.dumps(value, default=repr)
         found[name] = value if len(text) <= LONG else f"{short(value)} {_short(text.encode())}"
     return found

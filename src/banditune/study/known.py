@@ -19,29 +19,36 @@ from banditune.study.door import (
     theory_row,
     whole,
 )
+from banditune.study.search import Progress
 
 SECONDS = 6.0
 """A bound that takes longer is only computed if it is asked for."""
 
 
-def optimum(problem: Problem, *, horizon: int) -> Optimum:
-    """The best that any policy can do: for two Bernoulli arms with Beta priors, and for a mixture of a few instances."""
+def optimum(problem: Problem, *, horizon: int, progress: Progress | None = None) -> Optimum:
+    """The best that any policy can do: for two Bernoulli arms with Beta priors, and for a mixture of a few instances.
+
+    Of a mixture, `progress(done, total)` is told the steps; later ones take longer.
+    """
     problem, horizon = problem_and_horizon(problem, horizon)
-    found = optima.optimum(problem, horizon)
+    found = optima.optimum(problem, horizon, progress=progress)
     return Optimum(found.reward, found.known, found.regret, setup_without_policy(problem, horizon))
 
 
-def exact_regret(policy: Policy, problem: Problem, values: Any = None, *, horizon: int) -> ExactRegret:
+def exact_regret(
+    policy: Policy, problem: Problem, values: Any = None, *, horizon: int, progress: Progress | None = None
+) -> ExactRegret:
     """The Bayes regret of a policy by going through everything that can happen: a few arms that pay 0 or 1.
 
     For policies that decide by what they saw alone, Thompson sampling and epsilon-greedy; with no values, theory's.
+    `progress(done, total)` is told the steps of all values; later ones take longer.
     """
     job = job_of(policy, problem, horizon=horizon)
     found = ranges(job)
     if len(found) > 1:
         raise BadRequest(f"`policy` must have one parameter at most here, but {policy.name} has {len(found)}.")
     params = rows(job, values)
-    regrets = bayes_regret(policy, problem, params, job.horizon)
+    regrets = bayes_regret(policy, problem, params, job.horizon, progress)
     name = found[0].name if found else "value"
     best = optima.quick_optimum(problem, job.horizon)
     floor = exact_floor(best) if best else None
