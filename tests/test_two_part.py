@@ -428,11 +428,37 @@ def test_regrets_below_zero_tell_what_luck_makes():
     assert luck[1] == 0
 
 
-def test_failures_that_reach_far_weigh_less_before_the_first_run():
-    _, prior = curves.bad_curves(LIBRARY.fine, np.array([0.1, 0.5, 0.7]))
-    by_reach = prior.reshape(len(curves.DECAYS), 3, len(curves.HEIGHTS))
-    assert (by_reach[:, :2] == 0).all()
-    assert np.exp(by_reach[:, 2]) == pytest.approx(curves.FAR_PRIOR)
+def test_failures_that_reach_far_or_end_slowly_weigh_less_before_the_first_run():
+    _, prior = curves.bad_curves(LIBRARY.fine, np.array([0.1, 0.5, 0.7]), {1.0: 1.0, 0.5: 0.25})
+    weight = np.exp(prior).reshape(2, 3, len(curves.HEIGHTS))
+    assert weight[0, :2] == pytest.approx(1)
+    assert weight[0, 2] == pytest.approx(curves.FAR_PRIOR)
+    assert weight[1] == pytest.approx(weight[0] / 4)
+
+
+def test_failures_that_end_over_decades_are_known_on_a_log_scale():
+    """Explore-then-commit on two Gaussian arms whose gap is uniform; its regret is known by quadrature."""
+    library, horizon, noise = library_of(LOG), 2000, 0.5
+    gaps = (np.arange(4000) + 0.5) / 4000
+
+    def pulls(widths):
+        return np.array([value_at(LOG, width) for width in widths])
+
+    def wrong(gap, pulled):
+        return stats.norm.cdf(-gap * np.sqrt(pulled / 2) / noise)
+
+    def played(pulled, rng):
+        gap = rng.random(pulled.shape)
+        return gap * (pulled + (horizon - 2 * pulled) * (rng.random(pulled.shape) < wrong(gap, pulled)))
+
+    truth = np.array([m / 2 + (horizon - 2 * m) * (gaps * wrong(gaps, m)).mean() for m in pulls(library.fine)])
+    rng = np.random.default_rng(0)
+    searches = Searches(library, 100, 1000, rng)
+    while searches.left > 0:
+        searches.tell(played(pulls(library.points)[searches.ask()], rng))
+    over = truth[curves.mean_curve(library, searches.fit()).argmin(axis=1)] / truth.min() - 1
+    # Without slow decays 11.8% with a standard error of 0.5.
+    assert over.mean() < 0.06
 
 
 def test_the_answer_is_true_where_rewards_are_noisier_than_the_policy_takes_them_to_be():

@@ -12,7 +12,7 @@ All functions work on many searches at a time: the first axis of an array is the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -34,8 +34,13 @@ FLOORS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.7)
 DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (0.05, 0.1, 0.2, 0.4)
 """For problems on which all runs lose more where too little is explored: an exponential on top."""
 
-DECAYS = (1.0, 1.4, 2.0)
-"""Failures fall off with the width g as exp(-(g / reach)^decay)."""
+DECAYS = {1.0: 1.0, 1.4: 1.0, 2.0: 1.0}
+"""Failures fall off with the width g as exp(-(g / reach)^decay). How much each decay weighs before the first run."""
+
+SLOW_DECAYS = {0.35: 0.3, 0.5: 0.3}
+"""More of them for a log scale. Where instances differ in how much they need, as explore-then-commit's do, failures end one
+by one, over decades.
+"""
 
 REACHES = (0.01, 2.4, 1.2154)
 """From, to, and the factor between neighbours. With those above 1 failures are common at every width."""
@@ -153,10 +158,10 @@ def _made(lowest: float) -> Library:
         fine = np.geomspace(lowest, 1, FINE)
         places = np.unique(np.round(np.linspace(0, FINE - 1, 32)).astype(int))
         start = np.round(np.linspace(0, len(places) - 1, 5)).astype(int)
-        bend = 0.0
+        bend, decays = 0.0, DECAYS | SLOW_DECAYS
     else:
         fine = np.arange(1, FINE + 1) / FINE
-        bend = BEND
+        bend, decays = BEND, DECAYS
         even = np.geomspace(fine[0] + bend, 1 + bend, POINTS) - bend
         places = np.unique(np.round(FINE * even).astype(int)) - 1
         start = np.array([np.abs(places + 1 - near).argmin() for near in STARTS])
@@ -164,7 +169,7 @@ def _made(lowest: float) -> Library:
     reach_from = min(REACHES[0], 0.4 * fine[0] if lowest else REACHES[0])
     reaches = np.geomspace(reach_from, REACHES[1], 1 + round(math.log(REACHES[1] / reach_from) / math.log(REACHES[2])))
     good, prior = good_curves(fine)
-    bad, bad_prior = bad_curves(fine, reaches)
+    bad, bad_prior = bad_curves(fine, reaches, decays)
     few = bad[:, places]
     return Library(
         fine, places, points, start, good[:, places], good[:, places] ** 2, good, prior,
@@ -195,14 +200,14 @@ def good_curves(g: Floats) -> tuple[Floats, Floats]:
     return np.array(plain + dips), np.log(prior)
 
 
-def bad_curves(g: Floats, reaches: Floats) -> tuple[Floats, Floats]:
+def bad_curves(g: Floats, reaches: Floats, decays: Mapping[float, float]) -> tuple[Floats, Floats]:
     """Curves of what failures cost on average, and the logarithms of their prior weights.
 
     In units of the good runs' loss at the largest width.
     """
-    which = list(product(DECAYS, reaches, HEIGHTS))
+    which = list(product(decays, reaches, HEIGHTS))
     curves = [height * np.exp(-((g / reach) ** decay)) for decay, reach, height in which]
-    prior = [FAR_PRIOR if reach > FAR else 1.0 for _, reach, _ in which]
+    prior = [decays[decay] * (FAR_PRIOR if reach > FAR else 1.0) for decay, reach, _ in which]
     return np.maximum(curves, FAINT), np.log(prior)
 
 
