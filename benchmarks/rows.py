@@ -36,6 +36,7 @@ CHOSEN_ON = (
     Row("50 arms ts", bt.Thompson(), bt.Bernoulli(arms=50), 2000),
     Row("long ucb1", bt.UCB1(), bt.Bernoulli(arms=10), 100_000),
     Row("explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=10), HORIZON),
+    Row("3 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=3), 2000),
 )
 """Problems beyond the paper's on which choices were made."""
 
@@ -49,6 +50,7 @@ HELD_OUT = (
     Row("short ucb1", bt.UCB1(), bt.Bernoulli(arms=5), 100),
     Row("long ts", bt.Thompson(), bt.Bernoulli(arms=5), 30_000),
     Row("4 arms epsilon-greedy", bt.EpsilonGreedy(), bt.Bernoulli(arms=4), 1000),
-    Row("3 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=3), 2000),
+    Row("6 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=6), 1000),
+    Row("gaussian explore-then-commit", bt.ExploreThenCommit(), bt.Gaussian(4, (0.5, 0.3), 0.5), 3000),
 )
 """Problems beyond the paper's that were looked at once, when all choices had been made."""

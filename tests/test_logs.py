@@ -8,6 +8,7 @@ import io
 import math
 import string
 from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import pytest
@@ -33,6 +34,14 @@ A,control,90,24
 B,gum,107,21
 B,control,105,21
 """
+
+
+def _odd(data):
+    raise tables.Odd
+
+
+READERS = {"arrow": tables.arrow_reader, "plain": tables.plain_reader, "row by row": lambda *_: _odd}
+"""Three ways of reading text."""
 
 
 @pytest.fixture
@@ -132,8 +141,8 @@ def test_a_last_line_without_an_end_is_read_whichever_way(written, monkeypatch):
     assert cells(read_logs(path))["winter", "red"] == (1, 1.0)
     odd = written(DECISIONS + "x,,1\nwinter,red,1", "odd.csv")
     assert cells(read_logs(odd, skip_bad=True))["winter", "red"] == (1, 1.0)
-    monkeypatch.setattr(tables, "arrow_reader", lambda *_: _odd)
-    for block in (16, 1 << 20):
+    for reader, block in product(READERS.values(), (16, 1 << 20)):
+        monkeypatch.setattr(tables, "arrow_reader", reader)
         monkeypatch.setattr(tables, "BLOCK", block)
         assert cells(read_logs(path))["winter", "red"] == (1, 1.0)
 
@@ -153,6 +162,19 @@ def test_a_comma_for_a_point_is_said(written):
     )
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_fields_in_quotes_and_words_for_numbers_are_read_whichever_way(written, monkeypatch, reader):
+    monkeypatch.setattr(tables, "arrow_reader", READERS[reader])
+    path = written('campaign,note,arm,reward\r\n" a","x\ny,""z""",b,yes\r\na,,"b ",0.25\r\n')
+    assert cells(read_logs(path)) == {("a", "b"): (2, 1.25)}
+
+
+def test_python_s_own_reader_takes_what_is_plain(written, monkeypatch):
+    monkeypatch.setattr(tables, "arrow_reader", tables.plain_reader)
+    monkeypatch.setattr(tables.Text, "_cells", None)  # row by row
+    assert cells(read_logs(written(DECISIONS)))["spring", "red"] == (2, 1.0)
+
+
 def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written):
     bad = ["spring,,1", "spring,red", "spring,red,maybe", ",red,1", "spring,red,nan", "spring,red,inf"]
     path = written(DECISIONS + "\n".join(bad) + "\n" + "autumn,red,0\n")
@@ -170,10 +192,9 @@ def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written)
     assert any(said.startswith("left out: 6 of 12 rows") for said in logs.told)
 
 
-@pytest.mark.parametrize("arrow", [True, False])
-def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, monkeypatch, arrow):
-    if not arrow:
-        monkeypatch.setattr(tables, "arrow_reader", lambda *_: _odd)
+@pytest.mark.parametrize("reader", READERS)
+def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, monkeypatch, reader):
+    monkeypatch.setattr(tables, "arrow_reader", READERS[reader])
     path = tmp_path / "latin.csv"
     path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("latin1"))
     with pytest.raises(BadRequest, match=r"line 3: the arm is not UTF-8 text, 'caf.'.*iconv -f latin1 -t utf-8"):
@@ -335,28 +356,21 @@ FIELDS = st.one_of(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(FIELDS, min_size=3, max_size=3), min_size=1, max_size=12), st.integers(20, 200))
-def test_the_fast_way_and_the_slow_way_read_the_same(tmp_path, monkeypatch, rows, block):
+def test_the_fast_ways_and_the_slow_way_read_the_same(tmp_path, monkeypatch, rows, block):
     with (tmp_path / "logs.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["campaign", "arm", "reward"], *rows])
     monkeypatch.setattr(tables, "BLOCK", block)
-    slow_only = pytest.MonkeyPatch()
     found = []
-    for fast in (True, False):
-        if not fast:
-            slow_only.setattr(tables, "arrow_reader", lambda *_: _odd)
+    for reader in READERS.values():
+        monkeypatch.setattr(tables, "arrow_reader", reader)
         try:
             found.append(cells(read_logs(tmp_path / "logs.csv", skip_bad=True)))
         except BadRequest as error:
             found.append(str(error))
-    slow_only.undo()
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     expected = by_hand(rows)
     if expected:
         assert {key: (n, pytest.approx(t)) for key, (n, t) in expected.items()} == found[0]
-
-
-def _odd(data):
-    raise tables.Odd
 
 
 def by_hand(rows):

@@ -6,9 +6,10 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from importlib.util import find_spec
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,9 @@ BLOCK = 1 << 23
 
 LONGEST = 1 << 23
 """Bytes that a line may have."""
+
+PIECE = 1 << 14
+"""Rows of text that Python's reader splits at once: in this many lists it is fastest, and memory stays small."""
 
 BATCH = 1 << 18
 """Rows of other tables that are read at once."""
@@ -54,8 +58,8 @@ def table_of(source: Any) -> Table:
 class Text:
     """A .csv file, or one with tabs or semicolons, plain or gzipped. The first line names the columns.
 
-    Blocks of whole lines go through Arrow where it is installed; a block in which anything is odd is read again, row by
-    row, by Python's own reader, which alone decides what is bad.
+    Blocks of whole lines are read as columns, by Arrow where it is installed; a block in which anything is odd is read
+    again, row by row, which alone decides what is bad.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +75,7 @@ class Text:
             raise BadRequest(f"the first line of {str(path)!r} must name the columns, but it is empty.")
 
     def blocks(self, columns: Columns, checker: Checker) -> Iterator[Rows]:
-        fast = arrow_reader(self.names, self.delimiter, columns)
+        fast = (arrow_reader if find_spec("pyarrow") else plain_reader)(self.names, self.delimiter, columns)
         with opened(self.path) as file:
             next(lines_of(file, self.path))
             line = 2
@@ -162,17 +166,46 @@ def whole_lines(file: Any, path: Path) -> bytes:
     return data + next(lines_of(file, path), b"") if data and not data.endswith(b"\n") else data
 
 
-def arrow_reader(names: Sequence[str], delimiter: str, columns: Columns) -> Any:
-    """A function from a block of text to columns, by Arrow; one that finds all odd where it is not installed."""
-    try:
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-    except ImportError:
+Reader = Callable[[bytes], tuple[dict[str, Words], dict[str, Floats]]]
+"""From a block of text to columns of names and of numbers; `Odd` where a row might be bad."""
 
-        def none(data: bytes) -> Any:
-            raise Odd
 
-        return none
+def plain_reader(names: Sequence[str], delimiter: str, columns: Columns) -> Reader:
+    """A reader of blocks by Python's own means."""
+    places = {name: place for place, name in enumerate(names) if name in columns.wanted}
+
+    def read(data: bytes) -> tuple[dict[str, Words], dict[str, Floats]]:
+        known: dict[str, dict[str, int]] = {column: {} for column in places}
+        codes: dict[str, list[Integers]] = {column: [] for column in places}
+        try:
+            rows = csv.reader(io.StringIO(plain(data).decode(), newline=""), delimiter=delimiter, strict=True)
+            while some := list(islice(rows, PIECE)):
+                if any(len(row) != len(names) for row in some):
+                    raise Odd
+                for column, place in places.items():
+                    number = known[column]
+                    each = (number.setdefault(row[place], len(number)) for row in some)
+                    codes[column].append(np.fromiter(each, np.int64, len(some)))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise Odd from error
+        words = {column: Words(list(known[column]), np.concatenate(codes[column])) for column in places}
+        named = {column: stripped(words[column]) for column in (columns.campaign, columns.arm)}
+        return named, {column: numbers_in(words[column]) for _, column in columns.numbers}
+
+    return read
+
+
+def plain(data: bytes) -> bytes:
+    """A block, if nothing in it is a reason to look at its lines one by one."""
+    if b"\x00" in data or b"\xef\xbb\xbf" in data or b"\r" in data.replace(b"\r\n", b""):
+        raise Odd
+    return data
+
+
+def arrow_reader(names: Sequence[str], delimiter: str, columns: Columns) -> Reader:
+    """A reader of blocks by Arrow, which must be installed."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
 
     words = pa.dictionary(pa.int32(), pa.string())
     kinds = dict.fromkeys((columns.campaign, columns.arm), words)
@@ -181,7 +214,7 @@ def arrow_reader(names: Sequence[str], delimiter: str, columns: Columns) -> Any:
     def parsed(data: bytes, **others: Any) -> Any:
         try:
             return arrow_csv.read_csv(
-                io.BytesIO(data),
+                io.BytesIO(plain(data)),
                 read_options=arrow_csv.ReadOptions(
                     column_names=list(names), use_threads=False, block_size=len(data) + 1
                 ),
@@ -194,12 +227,10 @@ def arrow_reader(names: Sequence[str], delimiter: str, columns: Columns) -> Any:
             raise Odd from error
 
     def read(data: bytes) -> Any:
-        if b"\x00" in data or b"\r" in data.replace(b"\r\n", b""):
-            raise Odd
         try:
             table = parsed(data, **dict.fromkeys(numbers, pa.float64()))
         except Odd:
-            # Rewards such as "True": few different words, each of which is understood once.
+            # Rewards such as "True": few different words.
             table = parsed(data, **dict.fromkeys(numbers, words))
         named = {column: stripped(arrow_words(table.column(column))) for column in kinds}
         return named, {column: arrow_numbers(table.column(column)) for column in numbers}
@@ -221,17 +252,21 @@ def stripped(words: Words) -> Words:
     return Words(again.names, again.codes[words.codes])
 
 
+def numbers_in(words: Words) -> Floats:
+    """Numbers out of words, each of which is understood once."""
+    values = [number_of(name) for name in words.names]
+    if any(value is None for value in values):
+        raise Odd
+    found: Floats = np.array(values, np.float64)[words.codes]
+    return found
+
+
 def arrow_numbers(column: Any) -> Floats:
     """A column of numbers out of Arrow, written as numbers or as words."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
-        words = arrow_words(column)
-        values = [number_of(name) for name in words.names]
-        if any(value is None for value in values):
-            raise Odd
-        found: Floats = np.array(values, np.float64)[words.codes]
-        return found
+        return numbers_in(arrow_words(column))
     if column.null_count:
         raise Odd
     numbers: Floats = column.to_numpy()
