@@ -37,13 +37,13 @@ DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (
 DECAYS = {1.0: 1.0, 1.4: 1.0, 2.0: 1.0}
 """Failures fall off with the width g as exp(-(g / reach)^decay). How much each decay weighs before the first run."""
 
-SLOW_DECAYS = {0.35: 0.3, 0.5: 0.3}
-"""More of them for a log scale. Where instances differ in how much they need, as explore-then-commit's do, failures end one
+SLOW_DECAYS = {0.4: 0.6}
+"""One more for a log scale. Where instances differ in how much they need, as explore-then-commit's do, failures end one
 by one, over decades.
 """
 
-REACHES = (0.01, 2.4, 1.2154)
-"""From, to, and the factor between neighbours. With those above 1 failures are common at every width."""
+REACHES = (0.01, 2.4, 29)
+"""From, to, and how many; a log scale begins below its lowest width. Above 1, failures are common at every width."""
 
 FAR, FAR_PRIOR = 0.6, 0.1
 """Curves whose failures reach further than this weigh so much before the first run; the others weigh 1."""
@@ -166,8 +166,8 @@ def _made(lowest: float) -> Library:
         places = np.unique(np.round(FINE * even).astype(int)) - 1
         start = np.array([np.abs(places + 1 - near).argmin() for near in STARTS])
     points = fine[places]
-    reach_from = min(REACHES[0], 0.4 * fine[0] if lowest else REACHES[0])
-    reaches = np.geomspace(reach_from, REACHES[1], 1 + round(math.log(REACHES[1] / reach_from) / math.log(REACHES[2])))
+    nearest, furthest, count = REACHES
+    reaches = np.geomspace(min(nearest, 0.4 * lowest) if lowest else nearest, furthest, count)
     good, prior = good_curves(fine)
     bad, bad_prior = bad_curves(fine, reaches, decays)
     few = bad[:, places]
@@ -370,7 +370,8 @@ def deviation_of(library: Library, residual: Floats, noise: Floats) -> tuple[Flo
 
 def softmax(log_weights: Floats) -> Floats:
     """Weights that add up to 1."""
-    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    # Below e^-460 a weight changes no sum, but denormal numbers make products slow.
+    weights = np.exp(np.maximum(log_weights - log_weights.max(axis=1, keepdims=True), -460.0))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)
 
 
