@@ -374,6 +374,8 @@ class Policy:
     """Whether it has a prior, by which it judges arms without rewards; others pull such arms first."""
     noise_scales: ClassVar[bool] = False
     """Whether its `noise` does nothing but multiply its parameter, so that another noise is another range of widths."""
+    expected_means: Any = None
+    """Mean and standard deviation of what it expects an arm without rewards to pay, where it has such a prior."""
 
     view: Callable[..., Any]
     start: Callable[..., Any]
@@ -452,6 +454,8 @@ class Problem:
     """What rewards can be: "binary", "unit" for [0, 1], or "real"."""
     noise: Any = None
     """The standard deviation of a reward around its arm's mean, where it is one number and known."""
+    usual_means: Any = None
+    """Mean and standard deviation of arms' means, where they are known without drawing instances."""
     by_key: ClassVar[bool] = False
     """Whether an instance is a function of its key, which `reward` knows too, so that `sample_at` makes it."""
 
