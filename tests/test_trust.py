@@ -123,11 +123,18 @@ def test_a_loss_below_zero_is_within_error_or_none_at_all():
         assert strain_share(Strain("so", {"name": "bernoulli"}, 10, five, 0.2, five, loss, five)) == words
 
 
-def regrets(*rows, runs=1000):
+def regrets(*rows):
     """A strain of these regrets of the value, of the best one and of theory's."""
     own, best, theory = (np.asarray(row, float) for row in rows)
     told = Estimate.of(own), 0.3, Estimate.of(best), Estimate.of(own - best), Estimate.of(theory)
     return Strain("else", {"name": "x"}, 10, *told)
+
+
+def test_a_value_that_loses_nothing_is_fine_however_uncertain_the_best_regret_is():
+    rare = [0.0, 0.0, 0.0, 9.0]
+    strain = regrets(rare, rare, rare)
+    assert strain.best_regret.low < 0
+    assert strain.verdict == "fine"
 
 
 def test_verdicts_know_that_the_best_regret_is_uncertain_too():
