@@ -307,11 +307,7 @@ def _(result: Comparison) -> Story:
     words = (
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
         "differences to the best are paired, and their intervals hold for all pairs together.",
-        *(
-            [f"On as many other instances, on which it was not chosen, {result.best} loses {told(result.again)}."]
-            if result.again
-            else []
-        ),
+        *lead_words(result),
         *floor_words(floor),
     )
     parts = (
