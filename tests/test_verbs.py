@@ -21,9 +21,11 @@ import banditune as bt
 from banditune.contracts import Range
 from banditune.engine.run import Job, play, play_each
 from banditune.results import Belief, Estimate, student_quantile, write_whole
+from banditune.study.curves import denser
 from banditune.study.player import rounded
+from banditune.study.search import FRESH
 from banditune.study.unimodal import check_unimodal
-from banditune.study.verbs import FRESH, KNOWN, LEAST, MOST, PILOT, denser, needed
+from banditune.study.validation import KNOWN, LEAST, MOST, PILOT, needed
 from banditune.study.warn import warnings_of
 
 PROBLEM = bt.Bernoulli(arms=3)

@@ -11,7 +11,7 @@ import numpy as np
 
 from banditune.contracts import SPEND, BadRequest, Enough, Fault, Found, Goal, Range, Search, Trial, Tuner
 from banditune.engine.cluster import Place, place_for
-from banditune.engine.run import Job
+from banditune.engine.run import Job, check_regrets
 from banditune.results import TrialResult
 from banditune.study.door import LARGEST, whole
 from banditune.study.player import Player
@@ -109,7 +109,17 @@ def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget:
     return Goal(None if within is None else float(within), float(confidence))
 
 
+def granted(goal: Goal, budget: Any, max_budget: Any) -> int:
+    """Runs that a search may spend."""
+    if goal.within is not None:
+        return whole("max_budget", 100_000 if max_budget is None else max_budget)
+    runs = whole("budget", 1000 if budget is None else budget)
+    check_regrets(runs)
+    return runs
+
+
 def tuner_of(tuner: Any) -> Tuner:
+    """The tuner that was given, or the usual one."""
     if tuner is None:
         return TwoPart()
     if not isinstance(tuner, Tuner):
@@ -137,6 +147,11 @@ class Told:
     def expect(self, runs: int) -> None:
         """So many runs are next."""
         self.total = self.done + runs
+
+    def last(self, runs: int) -> None:
+        """So many runs are next, and nothing is known to come after them."""
+        self.later = 0
+        self.expect(runs)
 
     def __call__(self, runs: int) -> None:
         self.done += runs

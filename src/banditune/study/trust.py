@@ -56,8 +56,8 @@ def stress(
     asked, left_out = expected_and_others(job, others)
     for _, other in asked:
         check_search(tuner, only_range(other), budget)
-    told = Told(progress, len(asked) * (budget + 3 * validate))
-    with Player(place_of(cluster, jobs, time_limit, job), None) as player:
+    told = Told(progress, 0)
+    with Player(place_of(cluster, jobs, time_limit, job)) as player:
         warnings = (*noise_warnings(job.policy, job.problem), *left_out)
         return strained(job, float(values[0, 0]), asked, tuner, budget, validate, player, told, warnings)
 
@@ -74,6 +74,7 @@ def strained(
     warnings: tuple[str, ...],
 ) -> Stress:
     """Tune each of the jobs that may come instead, and play the value, the one tuned there and theory's."""
+    told.last(len(asked) * (budget + 3 * validate))
     strains = []
     for words, other in asked:
         among = only_range(other)
