@@ -621,19 +621,19 @@ def test_what_may_mislead_is_said():
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
     even = np.full(300, 5.0)
     job = Job(bt.UCB1(), PROBLEM, 1000)
-    assert list(warnings_of(job, among, 0.4, None, even)) == []
-    assert "upper end of its range [0, 1]" in next(warnings_of(job, among, 1.0, None, even))
-    assert "take 0.1 times its noise: ucb1:noise=0.05 on" in next(warnings_of(job, among, 0.0, None, even))
-    assert "To look there" not in next(warnings_of(Job(bt.Thompson(), PROBLEM, 1000), among, 0.0, None, even))
+    assert list(warnings_of(job, among, 0.4, None, even, even)) == []
+    assert "upper end of its range [0, 1]" in next(warnings_of(job, among, 1.0, None, even, even))
+    assert "take 0.1 times its noise: ucb1:noise=0.05 on" in next(warnings_of(job, among, 0.0, None, even, even))
+    assert "To look there" not in next(warnings_of(Job(bt.Thompson(), PROBLEM, 1000), among, 0.0, None, even, even))
     noisy = Job(bt.UCB1(), bt.Gaussian(arms=3, noise=9.0), 1000)  # it is told to have noise=9, not ten times its own
-    assert "To look there" not in next(warnings_of(noisy, among, 1.0, None, even))
-    assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even))
+    assert "To look there" not in next(warnings_of(noisy, among, 1.0, None, even, even))
+    assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even, even))
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
-    off, dips = warnings_of(job, among, 0.4, belief, even)
+    off, dips = warnings_of(job, among, 0.4, belief, even, even)
     assert "do not fit the curves" in off
     assert "may have more than one dip: gamma = 0.5" in dips
     few = np.concatenate([even, [4000.0, 2000.0]])
-    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(job, among, 0.4, None, few))
+    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(job, among, 0.4, None, few, few))
     lone = bt.tune(bt.EpsilonGreedy(), bt.Mixture([(0.9, 0.1)]), horizon=2000, budget=1000, validate=300)
     assert any("lower end" in warning for warning in lone.warnings)
     assert "warning: epsilon" in repr(lone)
