@@ -11,7 +11,7 @@ import numpy as np
 
 from banditune.contracts import Floats
 from banditune.reports.figures import view, visits
-from banditune.reports.tables import number, settings, sureness
+from banditune.reports.words import number, settings, sureness
 from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Spread, TrialResult, Tuning, student_quantile
 
 BLACK, TUNED, CURVE, GREY = 0, 1, 2, 7

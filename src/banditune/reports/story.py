@@ -15,22 +15,17 @@ from banditune.reports.tables import (
     STRAIN_HEAD,
     backtest_answer,
     backtest_rows,
-    below,
-    cells,
-    headline,
     lag,
     lead,
-    number,
-    policy_words,
-    problem_words,
-    settings,
     strain_rows,
     strain_share,
     strain_verdict,
     surely,
-    sureness,
+    tuning_head,
+    tuning_rows,
     verdict,
 )
+from banditune.reports.words import below, headline, made_words, number, settings, sureness
 from banditune.results import (
     TAIL,
     Backtest,
@@ -103,7 +98,7 @@ def _(result: Tuning) -> Story:
                 *floor_words(floor),
             ),
             points.tuning_plot(result, floor),
-            estimates(result),
+            Table(tuning_head(result), tuple(tuning_rows(result))),
         ),
         *(curve_numbers(result.curve) if result.curve else ()),
         *(stress_parts(result.stress) if result.stress else ()),
@@ -204,16 +199,6 @@ def floor_words(floor: Floor | None) -> Iterator[str]:
 def reach(estimate: Estimate) -> str:
     """95%: 35.6 to 45.3."""
     return f"95%: {number(estimate.low)} to {number(estimate.high)}"
-
-
-def estimates(result: Tuning) -> Table:
-    """Tuned, theory and the gain."""
-    rows = (
-        ("tuned", *map(number, result.params.values()), *cells(result.regret)),
-        ("theory", *map(number, result.theory_params.values()), *cells(result.theory)),
-        ("gain", *("" for _ in result.params), *cells(result.gain)),
-    )
-    return Table(("", *result.params, "regret", "std. error", "95% interval"), rows)
 
 
 def said(title: str, sentences: Sequence[str]) -> Iterator[Part]:
@@ -334,7 +319,7 @@ def lead_words(result: Comparison) -> Iterator[str]:
 def provenance(result: Record, setup: Setup) -> Part:
     """Everything that is needed to play the result again."""
     rows = [
-        *([("tuner", policy_words(setup.tuner))] if setup.tuner else []),
+        *([("tuner", made_words(setup.tuner))] if setup.tuner else []),
         ("regret", setup.regret),
         ("reward noise", setup.noise),
         ("shortcuts", "yes" if setup.shortcut else "no"),
@@ -347,8 +332,8 @@ def provenance(result: Record, setup: Setup) -> Part:
 def repeated(result: Record, setup: Setup, rows: Sequence[tuple[str, str]]) -> Part:
     """How to get a result again: what it is about, the `rows` that are its own, versions, and the command line."""
     about = [
-        *([("policy", policy_words(setup.policy))] if setup.policy else []),
-        ("problem", problem_words(setup.problem)),
+        *([("policy", made_words(setup.policy))] if setup.policy else []),
+        ("problem", made_words(setup.problem)),
         ("horizon", f"{setup.horizon:,}"),
     ]
     own = own_rows(result, setup)
