@@ -42,6 +42,16 @@ def whole_in(value: Any) -> int | None:
     return None
 
 
+def number_in(value: Any) -> float:
+    """The number that a value is; NaN if it is none, infinity if no float is so large."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def check_whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     """A whole number that is not too small, and not too large; 1e4 will do."""
     found = whole_in(value)
@@ -91,11 +101,12 @@ def pairs(prior: Any, arms: int, *, first: str, second: str, first_positive: boo
 
 def check_number(name: str, value: Any, *, above: float = -math.inf) -> float:
     """A finite number above a bound."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-        raise BadRequest(f"`{name}` must be a finite number, but got {value!r}.")
-    if not value > above:
+    found = number_in(value)
+    if not math.isfinite(found):
+        raise BadRequest(f"`{name}` must be a finite number, but got {value!r:.60}.")
+    if not found > above:
         raise BadRequest(f"`{name} > {above:g}` must hold, but got {name}={value!r}.")
-    return float(value)
+    return found
 
 
 def check_pair(name: str, value: Any) -> tuple[float, float]:
