@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Policy, Problem, Tuner, described
+from banditune.contracts import BadRequest, Policy, Problem, Tuner, described, is_ours
 from banditune.engine.run import Job
 from banditune.problems.variants import variants
 from banditune.results import Estimate, Strain, Stress
@@ -101,7 +101,7 @@ def expected_and_others(
 
     Beside it go only those that the policy can play; sentences say which cannot be played, and why. A user's own must.
     """
-    beside: Any = list(variants(job.problem)) if others is None else others
+    beside: Any = known_beside(job.problem) if others is None else others
     pairs = isinstance(beside, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in beside)
     if not pairs or not all(isinstance(problem, Problem) for _, problem in beside):
         raise BadRequest(f"`others` must be a list of pairs (words, problem), but got {others!r}.")
@@ -132,6 +132,11 @@ def expected_and_others(
             "played; give `others`, a list of pairs (words, problem)."
         )
     return asked, tuple(left_out)
+
+
+def known_beside(problem: Problem) -> list[tuple[str, Problem]]:
+    """Problems beside one whose means are drawn as we know it: a user's own `sample` may not look at what is changed."""
+    return list(variants(problem)) if is_ours(type(problem).sample) else []
 
 
 def enough(tuner: Tuner, asked: Sequence[tuple[str, Job]], budget: int, granted: int) -> int:
