@@ -87,17 +87,23 @@ def story(result: Any) -> Story:
 
 @story.register
 def _(result: Tuning) -> Story:
-    floor = result.floor
-    parts = [
+    answer = f"{settings(result.params)} loses {number(result.regret.mean)} on average, {verdict(result)}."
+    parts = (*tuning_parts(result), provenance(result, result.setup))
+    return Story(headline(result.setup), answer, tuple(tuning_figures(result)), parts)
+
+
+def tuning_parts(result: Tuning) -> tuple[Part, ...]:
+    """All that a tuning tells but how to repeat it."""
+    return (
         *said("Warnings", result.warnings),
         Part(
             "Regret and gain",
             (
                 f"From {result.validated:,} fresh instances that the search did not see, the same for both values: the "
                 "gain is a paired difference.",
-                *floor_words(floor),
+                *floor_words(result.floor),
             ),
-            points.tuning_plot(result, floor),
+            points.tuning_plot(result, result.floor),
             Table(tuning_head(result), tuple(tuning_rows(result))),
         ),
         *(curve_numbers(result.curve) if result.curve else ()),
@@ -113,10 +119,7 @@ def _(result: Tuning) -> Story:
             ),
             points.search_plot(result),
         ),
-        provenance(result, result.setup),
-    ]
-    answer = f"{settings(result.params)} loses {number(result.regret.mean)} on average, {verdict(result)}."
-    return Story(headline(result.setup), answer, tuple(tuning_figures(result, floor)), tuple(parts))
+    )
 
 
 def stress_parts(stress: Stress) -> Iterator[Part]:
@@ -143,15 +146,13 @@ def _(result: Backtest) -> Story:
         "comes after this table is about the problem that was fitted: its regret and gain are others.",
     )
     judged = Part("Campaigns that were left out", words, table=Table(BACKTEST_HEAD, tuple(backtest_rows(result))))
-    inner = story(result.tuning)
     figures = (
         ("gain on other campaigns", number(result.gain.mean), reach(result.gain)),
         ("reward a decision", number(result.reward.mean), f"as logged: {number(result.logged.mean)}"),
-        *inner.figures[:1],
+        parameter_figure(result.tuning),
     )
-    # The last part would tell how to tune again, which is not all of a backtest.
-    parts = (judged, *said("Notes", result.fit.notes), *inner.parts[:-1], provenance(result, result.setup))
-    return Story(inner.title, f"{backtest_answer(result)}.", figures, parts)
+    parts = (judged, *said("Notes", result.notes), *tuning_parts(result.tuning), provenance(result, result.setup))
+    return Story(headline(result.setup), f"{backtest_answer(result)}.", figures, parts)
 
 
 @story.register
@@ -170,10 +171,15 @@ def known(result: Tuning) -> Iterator[str]:
         yield "; ".join(lines) + "."
 
 
-def tuning_figures(result: Tuning, floor: Floor | None) -> Iterator[tuple[str, str, str]]:
-    """What to remember of a tuning."""
+def parameter_figure(result: Tuning) -> tuple[str, str, str]:
+    """The tuned value beside theory's."""
     ((name, value),) = result.params.items()
-    yield name, number(value), f"theory: {number(result.theory_params[name])}"
+    return name, number(value), f"theory: {number(result.theory_params[name])}"
+
+
+def tuning_figures(result: Tuning) -> Iterator[tuple[str, str, str]]:
+    """What to remember of a tuning."""
+    yield parameter_figure(result)
     yield "regret", number(result.regret.mean), reach(result.regret)
     theory = result.theory.mean
     share = f"{result.gain.mean / theory:.0%} of {number(theory)}, " if theory > 0 else ""
@@ -181,7 +187,7 @@ def tuning_figures(result: Tuning, floor: Floor | None) -> Iterator[tuple[str, s
     if result.spread:
         half = number(result.spread.at(0.5))
         yield "1 run in 100 loses", number(result.spread.at(0.99)), f"or more; half lose {half} or more"
-    yield from floor_figures(floor)
+    yield from floor_figures(result.floor)
 
 
 def floor_figures(floor: Floor | None) -> Iterator[tuple[str, str, str]]:
