@@ -103,7 +103,7 @@ def tuning_parts(result: Tuning) -> tuple[Part, ...]:
                 "gain is a paired difference.",
                 *floor_words(result.floor),
             ),
-            points.tuning_plot(result, result.floor),
+            points.tuning_plot(result),
             Table(tuning_head(result), tuple(tuning_rows(result))),
         ),
         *(curve_numbers(result.curve) if result.curve else ()),
@@ -279,7 +279,6 @@ def _(result: Curve) -> Story:
 
 @story.register
 def _(result: Comparison) -> Story:
-    floor = result.floor
     table = Table(
         ("policy", "tuned to", "regret", "95% interval", "behind the best (95%, all pairs)", "as theory has it"),
         tuple(
@@ -299,11 +298,11 @@ def _(result: Comparison) -> Story:
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
         "differences to the best are paired, and their intervals hold for all pairs together.",
         *lead_words(result),
-        *floor_words(floor),
+        *floor_words(result.floor),
     )
     parts = (
         *said("Warnings", result.warnings),
-        Part("Policies", words, points.comparison_plot(result, floor), table),
+        Part("Policies", words, points.comparison_plot(result), table),
         *spread_parts([(entry.policy, entry.spread) for entry in result.entries]),
         provenance(result, result.setup),
     )
@@ -311,7 +310,7 @@ def _(result: Comparison) -> Story:
     figures = (
         ("best policy", best.policy, settings(best.params)),
         ("regret", number(result.lowest.mean), reach(result.lowest)),
-        *floor_figures(floor),
+        *floor_figures(result.floor),
     )
     return Story(headline(result.setup), lead(result), figures, parts)
 
