@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import OWN, Parameter, Policy, described
+from banditune.contracts import Parameter, Policy
+from banditune.descriptions import OWN, described
 from banditune.live.state import policy_told
 from banditune.shelf import every_policy
 from conftest import ROOT

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, plain
+from banditune.contracts import BadRequest, Floats
+from banditune.descriptions import plain
 
 
 def array_of(value: Any) -> Floats:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_names, number_in, whole_in
-from banditune.contracts import OWN, BadRequest, Parameter, Policy, described, plain
+from banditune.contracts import BadRequest, Parameter, Policy
+from banditune.descriptions import OWN, described, plain
 
 FORMAT = "banditune live state"
 VERSION = 2

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from banditune.contracts import OWN, BadRequest, Problem
+from banditune.contracts import BadRequest, Problem
+from banditune.descriptions import OWN
 from banditune.problems.bernoulli import Bernoulli, Mixture, warm_up
 from banditune.problems.beta import BetaRewards
 from banditune.problems.campaigns import Campaigns

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from banditune.contracts import OWN, BadRequest
+from banditune.contracts import BadRequest
+from banditune.descriptions import OWN
 from banditune.reports import points, repeat
 from banditune.reports.points import Plot, percent, told
 from banditune.reports.tables import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from banditune.contracts import OWN, short
+from banditune.descriptions import OWN, short
 from banditune.results import Estimate, Floor, Setup
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_whole
-from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner, described
+from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner
+from banditune.descriptions import described
 from banditune.engine.devices import device_for
 from banditune.engine.run import Job
 from banditune.results import Setup

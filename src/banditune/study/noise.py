@@ -7,7 +7,8 @@ from dataclasses import fields
 
 import numpy as np
 
-from banditune.contracts import Policy, Problem, own_code
+from banditune.contracts import Policy, Problem
+from banditune.descriptions import own_code
 from banditune.engine.run import instances
 
 CLOSE = 1.5

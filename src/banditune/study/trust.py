@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Policy, Problem, Tuner, described, is_ours
+from banditune.contracts import BadRequest, Policy, Problem, Tuner, is_ours
+from banditune.descriptions import described
 from banditune.engine.run import Job
 from banditune.problems.variants import variants
 from banditune.results import Estimate, Strain, Stress

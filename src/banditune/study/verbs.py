@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner, described, label
+from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner
+from banditune.descriptions import described, label
 from banditune.engine.run import Job, check_regrets
 from banditune.results import Comparison, Curve, Entry, Estimate, Spread, Tuning
 from banditune.study.curves import DRAWN, axis_of, drawn_curve
