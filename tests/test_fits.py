@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 import banditune as bt
-from banditune.contracts import described, label, short
+from banditune.descriptions import described, label, short
 from banditune.logs import centres, measures, predictive
 from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
 from banditune.logs.dependence import STOPPED_PERHAPS, chosen_by_policy, significances, stopped_early

@@ -207,6 +207,17 @@ def test_a_reward_that_is_not_a_number_is_named_with_run_and_step(regret):
             bt.simulate(bt.foreign(Second, ()), problem, **asked)
 
 
+@bt.scalar
+def pays_five(instance, arm, pull, step, stream):
+    return 5.0
+
+
+def test_a_problem_must_keep_its_word_to_guests_too():
+    problem = bt.arm_problem("five", lambda size, rng: rng.random((size, 2)), pays_five, arms=2, rewards="unit")
+    with pytest.raises(bt.Fault, match=r"rewards of 'five' must be in \[0, 1\], .* but arm 0 of run 0 pays 5"):
+        bt.simulate(bt.foreign(Second, ()), problem, horizon=5, runs=2)
+
+
 def test_a_guest_without_parameters_is_played_and_compared():
     """Arm 1 of means 0.9 and 0.1 loses 0.8 a step."""
     problem, guest = bt.Mixture([(0.9, 0.1)]), bt.foreign(Second, ())

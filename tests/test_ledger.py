@@ -27,7 +27,7 @@ from banditune.engine.run import BLOCK
 from banditune.study import accounts, identity, player
 from banditune.study.door import job_of
 from banditune.study.ledger import FORMAT, Block, Ledger, Series, Setup, cut, ranges_of
-from banditune.study.verbs import FRESH
+from banditune.study.search import FRESH
 from conftest import ROOT
 
 PROBLEM = bt.Bernoulli(arms=3)
@@ -413,6 +413,27 @@ def test_a_file_that_sample_reads_counts(tmp_path):
         np.save(file, means)
         keys.append(told(bt.Greedy(), problem))
     assert parts_that_differ(*keys) == {"instances"}
+
+
+TWO = bt.arm_policy("two", bt.Greedy.choose, parameters=[bt.Parameter(name, 0, 1, theory=1) for name in "ab"])
+GUEST = bt.foreign(lambda: None, (), name="guest")
+
+
+@pytest.mark.parametrize(
+    ("refused", "sentence"),
+    [
+        (lambda **asked: bt.tune(bt.UCB1(), PROBLEM, budget=10, max_time=-1, **asked), "`max_time > 0`"),
+        (lambda **asked: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS(), budget=1, **asked), "`budget >= 8`"),
+        (lambda **asked: bt.curve(bt.UCB1(), PROBLEM, [5], **asked), "`0 <= gamma <= 1`"),
+        (lambda **asked: bt.curve(TWO, PROBLEM, **asked), "over one parameter"),
+        (lambda **asked: bt.simulate(GUEST, PROBLEM, **asked), "not that of 'guest'"),
+        (lambda **asked: bt.compare([bt.UCB1(), GUEST], PROBLEM, **asked), "not that of 'guest'"),
+    ],
+)
+def test_what_is_refused_leaves_no_ledger(book, refused, sentence):
+    with pytest.raises(bt.BadRequest, match=sentence):
+        refused(horizon=20, ledger=book)
+    assert not book.exists()
 
 
 def test_a_sample_with_randomness_of_its_own_is_refused(book):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import OWN, Parameter, Policy, described
+from banditune.contracts import Parameter, Policy
+from banditune.descriptions import OWN, described
 from banditune.live.state import policy_told
 from banditune.shelf import every_policy
 from conftest import ROOT
@@ -404,6 +405,27 @@ def test_any_reward_is_expected_where_any_was_tuned_for():
     bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2).update(0, 7)
     with pytest.raises(bt.BadRequest, match="`rewards` must be one of"):
         bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2, rewards="euros")
+
+
+@dataclass(frozen=True)
+class Euros(bt.Bernoulli):
+    """A problem with a name of the shelf that pays other rewards."""
+
+    rewards = "real"
+    reward = staticmethod(bt.Gaussian.reward)
+
+    def options(self):
+        return (5.0,)
+
+
+def test_a_problem_of_your_own_is_never_taken_for_its_namesake_on_the_shelf():
+    tuning = bt.tune(bt.UCB1(noise=5), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10)
+    assert tuning.policy().state.rewards == "binary"
+    told = described(Euros(arms=2))
+    tuned = replace(tuning, setup=replace(tuning.setup, problem=told))
+    assert tuned.policy().state.rewards == "real"
+    with pytest.raises(bt.BadRequest, match=r"'bernoulli' is your own \(test_live.py:Euros\)"):
+        bt.problem_from(told)
 
 
 class Fixed:

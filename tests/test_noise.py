@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.contracts import Instances
 from banditune.shelf import every_policy
-from banditune.study.noise import noise_warnings
+from banditune.study.noise import another_range, noise_hint, noise_warnings
 
 LOUD = bt.Gaussian(arms=3, noise=5)
 
@@ -87,6 +90,34 @@ def test_thompson_sampling_is_told_what_arms_pay_where_it_expects_something_else
     past = bt.Campaigns([[(9, 1), (11, 1)]], "real", noise=1)
     assert "those of campaigns pay 9.986" in warned(bt.GaussianThompson(), past)[0]
     assert warned(bt.UCB1(noise=8), shop) == []
+
+
+@dataclass(frozen=True)
+class OwnUCB1(bt.UCB1):
+    """A user's policy with a name of the shelf."""
+
+
+@dataclass(frozen=True)
+class OwnGaussian(bt.Gaussian):
+    """A user's problem with a name of the shelf, whose means do not come from its prior."""
+
+    def sample(self, size, rng):
+        return Instances(rng.normal(40, 2, (size, self.arms)))
+
+
+def test_a_policy_of_ones_own_is_not_taken_for_its_namesake():
+    (sentence,) = warned(OwnUCB1(), LOUD)
+    assert sentence.endswith("Make it anew, as OwnUCB1(..., noise=5) or the function that makes it.")
+    assert "ucb1:noise" not in noise_hint(OwnUCB1())
+    assert "10 times its noise: ucb1:noise=5 on" in another_range(bt.UCB1(), 10)
+    assert another_range(OwnUCB1(), 10) == ""
+    mine = bt.arm_policy("gaussian-ts", bt.Greedy.choose)
+    assert warned(mine, bt.Gaussian(arms=3, prior=(24.5, 2))) == []
+
+
+def test_means_are_drawn_where_a_problem_of_ones_own_draws_them():
+    (sentence,) = warned(bt.GaussianThompson(), OwnGaussian(arms=3))
+    assert "those of gaussian pay 40" in sentence
 
 
 def test_tunings_comparisons_and_backtests_carry_it():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import label
+from banditune.descriptions import label
 from banditune.exact import mixtures, room, two_arms
 from banditune.exact.mixtures import OptimalMixture, optimal_machine
 from banditune.exact.optimum import optimal_policy, optimum

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import banditune as bt
-from banditune.contracts import described
+from banditune.descriptions import described
 from banditune.logs.prior import prior_text
 
 PROBLEMS = [

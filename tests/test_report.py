@@ -16,7 +16,7 @@ import pytest
 
 import banditune as bt
 from banditune import policies, problems, tuners
-from banditune.contracts import described
+from banditune.descriptions import described
 from banditune.reports import points, repeat, svg
 from banditune.reports.markdown import markdown, plain
 from banditune.reports.page import page

@@ -11,7 +11,8 @@ import pytest
 
 import banditune as bt
 from banditune import problems, tuners
-from banditune.contracts import Policy, Problem, Tuner, described
+from banditune.contracts import Policy, Problem, Tuner
+from banditune.descriptions import described
 from banditune.shelf import every_policy
 from conftest import ROOT
 
@@ -19,20 +20,32 @@ SOURCE = ROOT / "src" / "banditune"
 # What each room may import from; a room may always import from itself.
 BELOW = {
     "contracts": set(),
+    "descriptions": {"contracts"},
     "streams": {"contracts"},
-    "checks": {"contracts"},
-    "results": {"contracts"},
-    "problems": {"contracts", "streams", "checks"},
-    "policies": {"contracts", "streams", "checks"},
+    "checks": {"contracts", "descriptions"},
+    "results": {"contracts", "descriptions"},
+    "problems": {"contracts", "descriptions", "streams", "checks"},
+    "policies": {"contracts", "descriptions", "streams", "checks"},
     "tuners": {"contracts", "results"},
-    "engine": {"contracts", "streams", "checks"},
-    "exact": {"contracts", "streams", "checks", "results", "problems", "policies", "engine"},
-    "study": {"contracts", "checks", "results", "problems", "engine", "tuners", "exact"},
-    "guests": {"contracts", "streams", "results", "engine"},
-    "logs": {"contracts", "results", "checks", "problems", "engine", "study"},
+    "engine": {"contracts", "descriptions", "streams", "checks"},
+    "exact": {"contracts", "descriptions", "streams", "checks", "results", "problems", "policies", "engine"},
+    "study": {"contracts", "descriptions", "checks", "results", "problems", "engine", "tuners", "exact"},
+    "guests": {"contracts", "descriptions", "streams", "results", "engine"},
+    "logs": {"contracts", "descriptions", "results", "checks", "problems", "engine", "study"},
     "paper": {"contracts", "results", "problems", "policies", "tuners", "engine", "exact", "study"},
-    "reports": {"contracts", "results"},
-    "live": {"contracts", "streams", "checks", "results", "problems", "engine", "exact", "shelf", "study"},
+    "reports": {"contracts", "descriptions", "results"},
+    "live": {
+        "contracts",
+        "descriptions",
+        "streams",
+        "checks",
+        "results",
+        "problems",
+        "engine",
+        "exact",
+        "shelf",
+        "study",
+    },
     "shelf": {"contracts", "checks", "policies", "problems", "tuners", "exact"},
     "cli": {
         "contracts",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.contracts import Instances
 from banditune.engine.run import instances
 from banditune.problems.variants import variants
 from banditune.reports.tables import strain_share, strain_verdict
@@ -64,6 +65,20 @@ def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
     assert found.worst.verdict in ("fragile", "worse than theory")
     assert "fragile" in repr(found)
     assert bt.from_json(found.to_json()).strains[1].loss.mean == found.strains[1].loss.mean
+
+
+@dataclass(frozen=True)
+class Own(bt.Bernoulli):
+    """A user's problem, whose means do not come from its prior."""
+
+    def sample(self, size, rng):
+        return Instances(rng.random((size, self.arms)) / 10)
+
+
+def test_a_problem_that_draws_means_in_its_own_way_is_not_changed_by_its_prior():
+    found = bt.stress(bt.UCB1(), Own(arms=3), 0.2, horizon=30, budget=20, validate=20)
+    words = [strain.words for strain in found.strains]
+    assert words == ["as expected", "a third of the horizon (10)", "three times the horizon (90)"]
 
 
 def test_where_nothing_is_lost_a_value_is_fine():
@@ -123,11 +138,18 @@ def test_a_loss_below_zero_is_within_error_or_none_at_all():
         assert strain_share(Strain("so", {"name": "bernoulli"}, 10, five, 0.2, five, loss, five)) == words
 
 
-def regrets(*rows, runs=1000):
+def regrets(*rows):
     """A strain of these regrets of the value, of the best one and of theory's."""
     own, best, theory = (np.asarray(row, float) for row in rows)
     told = Estimate.of(own), 0.3, Estimate.of(best), Estimate.of(own - best), Estimate.of(theory)
     return Strain("else", {"name": "x"}, 10, *told)
+
+
+def test_a_value_that_loses_nothing_is_fine_however_uncertain_the_best_regret_is():
+    rare = [0.0, 0.0, 0.0, 9.0]
+    strain = regrets(rare, rare, rare)
+    assert strain.best_regret.low < 0
+    assert strain.verdict == "fine"
 
 
 def test_verdicts_know_that_the_best_regret_is_uncertain_too():

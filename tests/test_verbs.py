@@ -21,9 +21,11 @@ import banditune as bt
 from banditune.contracts import Range
 from banditune.engine.run import Job, play, play_each
 from banditune.results import Belief, Estimate, student_quantile, write_whole
+from banditune.study.curves import denser
 from banditune.study.player import rounded
+from banditune.study.search import FRESH, goal_of, seconds
 from banditune.study.unimodal import check_unimodal
-from banditune.study.verbs import FRESH, KNOWN, LEAST, MOST, PILOT, denser, needed
+from banditune.study.validation import KNOWN, LEAST, MOST, PILOT, needed
 from banditune.study.warn import warnings_of
 
 PROBLEM = bt.Bernoulli(arms=3)
@@ -359,6 +361,13 @@ def test_a_broken_result_is_refused_in_a_sentence(text, message, tmp_path):
         bt.load(tmp_path / "missing.json")
 
 
+@dataclasses.dataclass(frozen=True)
+class Euros(bt.Bernoulli):
+    """A problem that pays what nobody knows."""
+
+    rewards = "euros"
+
+
 GOOD = {"policy": bt.UCB1(), "problem": PROBLEM, "horizon": 100, "runs": 5}
 BAD = [
     ({"horizon": 0}, "whole number >= 1"),
@@ -398,6 +407,7 @@ BAD = [
     ),
     ({"policy": bt.Thompson(), "problem": bt.Gaussian()}, "needs rewards in [0, 1]"),
     ({"policy": bt.ExploreThenCommit(), "horizon": 5}, "raise the horizon"),
+    ({"problem": Euros(arms=3)}, "`rewards` of 'bernoulli' must be one of 'real', 'unit', 'binary', but got 'euros'"),
 ]
 
 
@@ -586,6 +596,8 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
         ({"max_budget": 500}, "use `budget`"),
         ({"within": 0.1, "tuner": bt.NoTeS()}, "such as TwoPart()"),
         ({"max_time": 0}, "`max_time > 0`"),
+        ({"max_time": "5"}, "`max_time > 0`"),
+        ({"time_limit": math.nan}, "`time_limit > 0`"),
         ({"max_time": 5, "tuner": bt.Uniform()}, "`max_time` needs a tuner"),
         ({"within": 0.1, "max_budget": 5}, "`budget >= 10`"),
     ],
@@ -619,19 +631,19 @@ def test_what_may_mislead_is_said():
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
     even = np.full(300, 5.0)
     job = Job(bt.UCB1(), PROBLEM, 1000)
-    assert list(warnings_of(job, among, 0.4, None, even)) == []
-    assert "upper end of its range [0, 1]" in next(warnings_of(job, among, 1.0, None, even))
-    assert "take 0.1 times its noise: ucb1:noise=0.05 on" in next(warnings_of(job, among, 0.0, None, even))
-    assert "To look there" not in next(warnings_of(Job(bt.Thompson(), PROBLEM, 1000), among, 0.0, None, even))
+    assert list(warnings_of(job, among, 0.4, None, even, even)) == []
+    assert "upper end of its range [0, 1]" in next(warnings_of(job, among, 1.0, None, even, even))
+    assert "take 0.1 times its noise: ucb1:noise=0.05 on" in next(warnings_of(job, among, 0.0, None, even, even))
+    assert "To look there" not in next(warnings_of(Job(bt.Thompson(), PROBLEM, 1000), among, 0.0, None, even, even))
     noisy = Job(bt.UCB1(), bt.Gaussian(arms=3, noise=9.0), 1000)  # it is told to have noise=9, not ten times its own
-    assert "To look there" not in next(warnings_of(noisy, among, 1.0, None, even))
-    assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even))
+    assert "To look there" not in next(warnings_of(noisy, among, 1.0, None, even, even))
+    assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even, even))
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
-    off, dips = warnings_of(job, among, 0.4, belief, even)
+    off, dips = warnings_of(job, among, 0.4, belief, even, even)
     assert "do not fit the curves" in off
     assert "may have more than one dip: gamma = 0.5" in dips
     few = np.concatenate([even, [4000.0, 2000.0]])
-    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(job, among, 0.4, None, few))
+    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(job, among, 0.4, None, few, few))
     lone = bt.tune(bt.EpsilonGreedy(), bt.Mixture([(0.9, 0.1)]), horizon=2000, budget=1000, validate=300)
     assert any("lower end" in warning for warning in lone.warnings)
     assert "warning: epsilon" in repr(lone)
@@ -652,6 +664,15 @@ def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it
         belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, gap, (), (), False, 0.95)
         (found,) = warnings_of(Job(policy, PROBLEM, 1000), among, 0.4, belief, sample, theory)
         assert re.search(said, found), found
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert goal_of(bt.TwoPart(), None, np.float32(0.5), np.float64(0.9), None, None) == (0.5, 0.9)
+    assert seconds(np.int64(5)) == 5
+    assert bt.UCB1(noise=np.float32(2)).noise == 2
+    for wrong in (np.complex128(1), 10**400, True, "1"):
+        with pytest.raises(bt.BadRequest, match="`noise` must be a finite number"):
+            bt.UCB1(noise=wrong)
 
 
 def test_a_precision_that_was_not_reached_is_a_warning():

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, plain
+from banditune.contracts import BadRequest, Floats
+from banditune.descriptions import plain
 
 
 def array_of(value: Any) -> Floats:
@@ -40,6 +41,16 @@ def whole_in(value: Any) -> int | None:
     if isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and value.is_integer()):
         return int(value)
     return None
+
+
+def number_in(value: Any) -> float:
+    """The number that a value is; NaN if it is none, infinity if no float is so large."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def check_whole(name: str, value: Any, least: int, most: int | None = None) -> int:
@@ -91,11 +102,12 @@ def pairs(prior: Any, arms: int, *, first: str, second: str, first_positive: boo
 
 def check_number(name: str, value: Any, *, above: float = -math.inf) -> float:
     """A finite number above a bound."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-        raise BadRequest(f"`{name}` must be a finite number, but got {value!r}.")
-    if not value > above:
+    found = number_in(value)
+    if not math.isfinite(found):
+        raise BadRequest(f"`{name}` must be a finite number, but got {value!r:.60}.")
+    if not found > above:
         raise BadRequest(f"`{name} > {above:g}` must hold, but got {name}={value!r}.")
-    return float(value)
+    return found
 
 
 def check_pair(name: str, value: Any) -> tuple[float, float]:

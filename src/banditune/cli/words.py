@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-LOGS = (".csv", ".csv.gz", ".tsv", ".parquet")
+LOGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
 """How the names of logs end."""
 
 
@@ -17,7 +17,10 @@ def policy_named(name: str, problem: Any = None) -> Any:
     from banditune.shelf import every_policy, pick
 
     if "," in name and ":" not in name:
-        raise BadRequest(f"a policy must be one name, but got {name!r}; give --policy once for each of several.")
+        raise BadRequest(
+            f"a policy must be one name, but got {name!r}; `banditune compare` takes several, each "
+            "with a --policy of its own."
+        )
     found = pick("policy", name, every_policy(), Kind)
     return found if problem is None or ":" in name else suited(found, problem)
 
@@ -52,7 +55,7 @@ def prior_named(name: str, **options: Any) -> Any:
     if options.get("names"):
         told["names"] = options["names"].split(",")
     told = {key: value for key, value in told.items() if value is not None}
-    if ":" not in name and name.endswith(LOGS):
+    if ":" not in name and name.lower().endswith(LOGS):
         raise BadRequest(
             f"a problem must be given, but {name!r} looks like past logs; fit one to them first, by `banditune fit "
             f"{shlex.quote(name)} -o prior.toml`, then give it: --problem prior.toml."

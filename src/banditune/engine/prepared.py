@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,10 @@ class Prepared:
 
 def ready(job: Job) -> Any:
     """Who plays a job in this process."""
-    return job.policy.player(job) if job.policy.plays_itself else Prepared(job)
+    if not job.policy.plays_itself:
+        return Prepared(job)
+    check_claim(job.problem, job.seed, partial(instances, job.problem, job.seed))
+    return job.policy.player(job)
 
 
 def check_instances(problem: Problem) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.contracts import BadRequest, plain
+from banditune.contracts import BadRequest
+from banditune.descriptions import plain
 from banditune.engine.bind import cache_folder
 from banditune.engine.memory import SHARE as SHARE
 from banditune.engine.memory import free_memory as free_memory

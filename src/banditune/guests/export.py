@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import OWN, BadRequest, short
+from banditune.contracts import BadRequest
+from banditune.descriptions import OWN, short
 from banditune.results import Export, Tuning
 
 Entry = Callable[[Mapping[str, Any], float, int], tuple[str, str, float, bool, str]]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditune.contracts import BadRequest, Parameter, Policy, untold
+from banditune.contracts import BadRequest, Parameter, Policy
+from banditune.descriptions import untold
 
 KNOWN = ("arms", "horizon", "seed")
 """What a maker may ask for besides its parameters."""

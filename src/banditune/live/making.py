@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import array_of
-from banditune.contracts import BadRequest, Policy, described
+from banditune.contracts import BadRequest, Policy
+from banditune.descriptions import described
 from banditune.engine.run import Job
 from banditune.live.agent import Arms
 from banditune.live.policy import Live, row_of

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import check_names, whole_in
-from banditune.contracts import OWN, BadRequest, Parameter, Policy, described, plain
+from banditune.checks import check_names, number_in, whole_in
+from banditune.contracts import BadRequest, Parameter, Policy
+from banditune.descriptions import OWN, described, plain
 
 FORMAT = "banditune live state"
 VERSION = 2
@@ -208,9 +209,10 @@ def as_lists(value: Any) -> Any:
 
 def number(name: str, value: Any, most: float = 1e300) -> float:
     """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
+    found = number_in(value)
+    if not -most <= found <= most:
         raise BadRequest(f"`{name}` of a state must be finite numbers up to {most:g}, but got {value!r:.60}.")
-    return float(value)
+    return found
 
 
 def whole(name: str, value: Any, low: int, high: int) -> int:

@@ -99,18 +99,20 @@ def _rewards(names: Sequence[str], found: Mapping[str, str], taken: set[str]) ->
         return {"pulls": pulls, "successes": successes}
     if "pulls" in found or "successes" in found:
         other = "successes" if "pulls" in found else "pulls"
-        raise BadRequest(f"pulls and successes belong together, but no column holds {other}; name it with --{other}.")
+        raise BadRequest(
+            f"pulls and successes belong together, but no column holds {other}; name it with {other}='COLUMN'."
+        )
     if pulls and not _usual("reward", names, taken):
         raise BadRequest(
             f"pulls and successes belong together, but beside {pulls!r} no column has a name that says successes; name it "
-            "with --successes COLUMN, or the reward of each decision with --reward COLUMN."
+            "with successes='COLUMN', or the reward of each decision with reward='COLUMN'."
         )
     reward = _guess("reward", names, taken)
     if pulls:
         raise BadRequest(
             f"a row must be one decision with its reward, but the column {pulls!r} says that rows are totals of several "
             f"pulls, of which only counts of successes can be read. Give a row for each decision; if {pulls!r} means "
-            f"something else, name the reward with --reward {reward}."
+            f"something else, name the reward with reward={reward!r}."
         )
     return {"reward": reward}
 
@@ -143,6 +145,6 @@ def _guess(part: str, names: Sequence[str], taken: set[str]) -> str:
         alone = "; if all rows are of one campaign, add a column with its name" if part == "campaign" else ""
         raise BadRequest(
             f"a column must hold the {part}, but none of {shown(names)} has a name that says so; "
-            f"name it with --{part} COLUMN{alone}."
+            f"name it with {part}='COLUMN'{alone}."
         )
     return found

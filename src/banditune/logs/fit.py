@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_arms, check_number, check_whole
-from banditune.contracts import BadRequest, Problem, described
+from banditune.contracts import BadRequest, Problem
+from banditune.descriptions import described
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.predictive import predicted
 from banditune.logs.record import Logs

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from banditune.checks import check_whole, utf8
-from banditune.contracts import OWN, BadRequest, Problem, described
+from banditune.contracts import BadRequest, Problem
+from banditune.descriptions import OWN, described
 from banditune.problems import FROM_FILES, SHELF, problem_from
 from banditune.results import write_whole
 

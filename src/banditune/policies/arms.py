@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from banditune.contracts import BadRequest, Floats, Parameter, Policy, scalar, untold
+from banditune.contracts import BadRequest, Floats, Parameter, Policy, scalar
+from banditune.descriptions import untold
 from banditune.streams import uniform
 
 

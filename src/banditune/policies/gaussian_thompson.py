@@ -58,5 +58,11 @@ class GaussianThompson(TotalsPolicy):
         object.__setattr__(self, "prior", (mean, sd))
         object.__setattr__(self, "noise", noise)
 
+    @property
+    def expected_means(self) -> tuple[float, float]:
+        """What it expects an arm without rewards to pay: its prior."""
+        mean, sd = self.prior
+        return mean, sd
+
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return (self.prior[0], 1 / self.prior[1] ** 2, 1 / self.noise**2)

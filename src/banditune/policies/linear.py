@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditune.checks import check_number
-from banditune.contracts import BadRequest, Parameter, Play, Team, scalar, untold
+from banditune.contracts import BadRequest, Parameter, Play, Team, scalar
+from banditune.descriptions import untold
 from banditune.policies import team_linear
 from banditune.policies.arms import parameter_records, random_arm
 from banditune.policies.lazy_linear import advance_lazy_linear, lazy_memory

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from banditune.contracts import BadRequest, Problem
+from banditune.descriptions import OWN
 from banditune.problems.bernoulli import Bernoulli, Mixture, warm_up
 from banditune.problems.beta import BetaRewards
 from banditune.problems.campaigns import Campaigns
@@ -49,7 +50,8 @@ FROM_FILES = {"reward-table"}
 
 def rewards_in(made: Mapping[str, Any]) -> str:
     """What rewards of a described problem can be; "real", which is any, where nobody knows."""
-    told = made.get("rewards", getattr(SHELF.get(str(made.get("name"))), "rewards", None))
+    shelved = None if OWN in made else SHELF.get(str(made.get("name")))
+    told = made.get("rewards", getattr(shelved, "rewards", None))
     return told if told in ("binary", "unit") else "real"
 
 
@@ -57,6 +59,8 @@ def problem_from(made: Mapping[str, Any]) -> Problem:
     """A problem from its name and options, as results keep them."""
     options = {key: value for key, value in made.items() if key != "name"}
     name = made.get("name")
+    if OWN in made:
+        raise BadRequest(f"a problem must be from the shelf to be made again, but {name!r} is your own ({made[OWN]}).")
     known = [each for each in SHELF if each not in FROM_FILES]
     if not isinstance(name, str) or name not in known:
         raise BadRequest(f"the problem must be one of {', '.join(known)}, but got {name!r}.")

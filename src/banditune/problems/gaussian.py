@@ -38,6 +38,14 @@ class Gaussian(Problem):
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
         object.__setattr__(self, "names", check_names(self.names, self.arms))
 
+    @property
+    def usual_means(self) -> tuple[float, float] | None:
+        """The prior, if it is one for all arms; a subclass may draw its means in another way."""
+        if len(self.prior) > 1 or type(self).sample is not Gaussian.sample:
+            return None
+        mean, sd = self.prior[0]
+        return mean, sd
+
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         mean, sd = columns(self.prior)
         return Instances(rng.normal(mean, sd, (size, self.arms)))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_arms, check_dims, check_names
-from banditune.contracts import BadRequest, Instances, Problem, untold
+from banditune.contracts import BadRequest, Instances, Problem
+from banditune.descriptions import untold
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import array_of, check_names, utf8
-from banditune.contracts import BadRequest, Floats, Instances, Integers, Problem, scalar, untold
+from banditune.contracts import BadRequest, Floats, Instances, Integers, Problem, scalar
+from banditune.descriptions import untold
 from banditune.streams import TABLES, philox
 
 HEAD = 3

@@ -83,7 +83,10 @@ def _(problem: Mixture) -> Iterator[tuple[str, Problem]]:
 
 @variants.register
 def _(problem: Campaigns) -> Iterator[tuple[str, Problem]]:
-    """Each campaign's arms are moved around the centre of all; how sure their data are of them stays."""
+    """Each campaign's arms are moved around the centre of all.
+
+    How sure data are of them stays, in [0, 1]; a spread of real means is that of their posteriors, too.
+    """
     widths = np.cumsum([len(row) for row in problem.posteriors])[:-1]
     first, second = np.array([pair for row in problem.posteriors for pair in row]).T
     real = problem.rewards == "real"

@@ -9,7 +9,8 @@ from typing import Any
 from banditune.reports import figures, points
 from banditune.reports.points import CURVE, TUNED, Axis, Mark, Plot, axis, percent, told
 from banditune.reports.story import Part, Story, Table, reach, story
-from banditune.reports.tables import cells, counted, number, settings, table, text
+from banditune.reports.tables import text
+from banditune.reports.words import cells, counted, number, settings, table
 from banditune.results import Account, Estimate, Spread, Tally
 
 ENOUGH = 100

@@ -8,7 +8,8 @@ from typing import Any
 from banditune.reports import figures
 from banditune.reports.points import CURVE, GREY, TUNED, Axis, Mark, Plot, axis, floor_marks
 from banditune.reports.story import Part, Story, Table, floor_figures, floor_words, repeated, story
-from banditune.reports.tables import below, counted, headline, number, sureness, table, text
+from banditune.reports.tables import text
+from banditune.reports.words import below, counted, headline, number, sureness, table
 from banditune.results import TAIL, Bound, ExactRegret, Optimum, student_quantile
 
 JOINED = 5

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from banditune.contracts import BadRequest
-from banditune.reports.tables import headline, number
+from banditune.reports.words import headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
 
 if TYPE_CHECKING:

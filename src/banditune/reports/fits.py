@@ -9,7 +9,8 @@ from typing import Any
 from banditune.reports import figures
 from banditune.reports.points import BLACK, CURVE, GREY, Mark, Plot, axis
 from banditune.reports.story import Part, Story, Table, said, story
-from banditune.reports.tables import counted, number, problem_words, table, text
+from banditune.reports.tables import text
+from banditune.reports.words import counted, made_words, number, table
 from banditune.results import Check, Fit
 
 SHOWN = 60
@@ -107,7 +108,7 @@ def answer(result: Fit) -> str:
     """The problem, and whether it looks like the logs."""
     failed = [check for check in result.checks if check.fails]
     good = "the logs look like logs of this problem" if not failed else f"{counted(len(failed), 'check')} failed"
-    return f"{problem_words(result.made)}, horizon {result.horizon:,}: {good}."
+    return f"{made_words(result.made)}, horizon {result.horizon:,}: {good}."
 
 
 def verdict(result: Fit) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 
 from banditune.contracts import BadRequest
 from banditune.reports.figures import BLUE, GREY, ORANGE, empty, plain, plot, saved
-from banditune.reports.tables import table, text
+from banditune.reports.tables import text
+from banditune.reports.words import table
 from banditune.results import PaperCell, Reproduction, write_whole
 
 UNKNOWN = "Nothing is known: at 10,000 runs a width this cell does not differ, or it was not looked into."

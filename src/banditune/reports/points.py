@@ -11,7 +11,7 @@ import numpy as np
 
 from banditune.contracts import Floats
 from banditune.reports.figures import view, visits
-from banditune.reports.tables import number, settings, sureness
+from banditune.reports.words import number, settings, sureness
 from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Spread, TrialResult, Tuning, student_quantile
 
 BLACK, TUNED, CURVE, GREY = 0, 1, 2, 7
@@ -85,7 +85,7 @@ def axis(label: str, values: Sequence[float], *, log: bool = False, room: float 
     return Axis(label, bottom, top, least, log and least is not None, **more)
 
 
-def tuning_plot(result: Tuning, floor: Floor | None) -> Plot:
+def tuning_plot(result: Tuning) -> Plot:
     """Regret over the parameter: the curve if there is one, the means of the search, the tuned and theory's value."""
     ((name, value),) = result.params.items()
     ((_, theory),) = result.theory_params.items()
@@ -95,7 +95,7 @@ def tuning_plot(result: Tuning, floor: Floor | None) -> Plot:
         *belief_marks(result),
         *(curve_marks(result.curve) if result.curve else ()),
         search_mark(result),
-        *floor_marks(floor, "level"),
+        *floor_marks(result.floor, "level"),
         estimate_mark(BLACK, "theory", theory, f"theory: {name} = {number(theory)}", result.theory),
         estimate_mark(TUNED, "tuned", value, f"tuned: {name} = {number(value)}", result.regret),
     ]
@@ -103,7 +103,7 @@ def tuning_plot(result: Tuning, floor: Floor | None) -> Plot:
     heights = [
         *means.tolist(),
         *(result.curve.mean.tolist() if result.curve else ()),
-        *([floor.regret] if floor else ()),
+        *([result.floor.regret] if result.floor else ()),
     ]
     least = 0.8 * min([height for height in heights if height > 0] + [max(result.regret.mean, 1e-300)])
     about = (
@@ -289,13 +289,13 @@ def middle(batch: Batch) -> tuple[float, float]:
     return float(batch.values[low]), float(batch.values[high])
 
 
-def comparison_plot(result: Comparison, floor: Floor | None) -> Plot:
+def comparison_plot(result: Comparison) -> Plot:
     """A row for each policy: its regret with the interval, and what it would lose as theory has it."""
     rows = tuple(range(len(result.entries)))
     tuned = [entry for entry in result.entries if entry.tuned]
     regrets = [entry.regret for entry in result.entries]
     marks = [
-        *floor_marks(floor, "rule"),
+        *floor_marks(result.floor, "rule"),
         Mark(
             "dots",
             BLACK,
@@ -320,7 +320,7 @@ def comparison_plot(result: Comparison, floor: Floor | None) -> Plot:
         ),
     ]
     ends = [end for regret in regrets for end in (regret.low, regret.high)]
-    ends += [floor.regret] if floor else []
+    ends += [result.floor.regret] if result.floor else []
     across = axis("Bayes regret", [0.0, *ends, *(entry.theory.mean for entry in tuned)])
     names = tuple(entry.policy for entry in result.entries)
     about = "Policies, best first: " + "; ".join(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from banditune.contracts import OWN
+from banditune.descriptions import OWN
 from banditune.results import Bound, Comparison, Curve, ExactRegret, Optimum, Record, Setup, Tuning
 
 USUAL = {"seed": 0, "regret": "expected", "noise": "shared", "device": "cpu"}

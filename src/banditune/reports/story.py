@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from banditune.contracts import OWN, BadRequest
+from banditune.contracts import BadRequest
+from banditune.descriptions import OWN
 from banditune.reports import points, repeat
 from banditune.reports.points import Plot, percent, told
 from banditune.reports.tables import (
@@ -15,22 +16,17 @@ from banditune.reports.tables import (
     STRAIN_HEAD,
     backtest_answer,
     backtest_rows,
-    below,
-    cells,
-    headline,
     lag,
     lead,
-    number,
-    policy_words,
-    problem_words,
-    settings,
     strain_rows,
     strain_share,
     strain_verdict,
     surely,
-    sureness,
+    tuning_head,
+    tuning_rows,
     verdict,
 )
+from banditune.reports.words import below, headline, made_words, number, settings, sureness
 from banditune.results import (
     TAIL,
     Backtest,
@@ -92,18 +88,24 @@ def story(result: Any) -> Story:
 
 @story.register
 def _(result: Tuning) -> Story:
-    floor = result.floor
-    parts = [
+    answer = f"{settings(result.params)} loses {number(result.regret.mean)} on average, {verdict(result)}."
+    parts = (*tuning_parts(result), provenance(result, result.setup))
+    return Story(headline(result.setup), answer, tuple(tuning_figures(result)), parts)
+
+
+def tuning_parts(result: Tuning) -> tuple[Part, ...]:
+    """All that a tuning tells but how to repeat it."""
+    return (
         *said("Warnings", result.warnings),
         Part(
             "Regret and gain",
             (
                 f"From {result.validated:,} fresh instances that the search did not see, the same for both values: the "
                 "gain is a paired difference.",
-                *floor_words(floor),
+                *floor_words(result.floor),
             ),
-            points.tuning_plot(result, floor),
-            estimates(result),
+            points.tuning_plot(result),
+            Table(tuning_head(result), tuple(tuning_rows(result))),
         ),
         *(curve_numbers(result.curve) if result.curve else ()),
         *(stress_parts(result.stress) if result.stress else ()),
@@ -118,10 +120,7 @@ def _(result: Tuning) -> Story:
             ),
             points.search_plot(result),
         ),
-        provenance(result, result.setup),
-    ]
-    answer = f"{settings(result.params)} loses {number(result.regret.mean)} on average, {verdict(result)}."
-    return Story(headline(result.setup), answer, tuple(tuning_figures(result, floor)), tuple(parts))
+    )
 
 
 def stress_parts(stress: Stress) -> Iterator[Part]:
@@ -148,15 +147,13 @@ def _(result: Backtest) -> Story:
         "comes after this table is about the problem that was fitted: its regret and gain are others.",
     )
     judged = Part("Campaigns that were left out", words, table=Table(BACKTEST_HEAD, tuple(backtest_rows(result))))
-    inner = story(result.tuning)
     figures = (
         ("gain on other campaigns", number(result.gain.mean), reach(result.gain)),
         ("reward a decision", number(result.reward.mean), f"as logged: {number(result.logged.mean)}"),
-        *inner.figures[:1],
+        parameter_figure(result.tuning),
     )
-    # The last part would tell how to tune again, which is not all of a backtest.
-    parts = (judged, *said("Notes", result.fit.notes), *inner.parts[:-1], provenance(result, result.setup))
-    return Story(inner.title, f"{backtest_answer(result)}.", figures, parts)
+    parts = (judged, *said("Notes", result.notes), *tuning_parts(result.tuning), provenance(result, result.setup))
+    return Story(headline(result.setup), f"{backtest_answer(result)}.", figures, parts)
 
 
 @story.register
@@ -175,10 +172,15 @@ def known(result: Tuning) -> Iterator[str]:
         yield "; ".join(lines) + "."
 
 
-def tuning_figures(result: Tuning, floor: Floor | None) -> Iterator[tuple[str, str, str]]:
-    """What to remember of a tuning."""
+def parameter_figure(result: Tuning) -> tuple[str, str, str]:
+    """The tuned value beside theory's."""
     ((name, value),) = result.params.items()
-    yield name, number(value), f"theory: {number(result.theory_params[name])}"
+    return name, number(value), f"theory: {number(result.theory_params[name])}"
+
+
+def tuning_figures(result: Tuning) -> Iterator[tuple[str, str, str]]:
+    """What to remember of a tuning."""
+    yield parameter_figure(result)
     yield "regret", number(result.regret.mean), reach(result.regret)
     theory = result.theory.mean
     share = f"{result.gain.mean / theory:.0%} of {number(theory)}, " if theory > 0 else ""
@@ -186,7 +188,7 @@ def tuning_figures(result: Tuning, floor: Floor | None) -> Iterator[tuple[str, s
     if result.spread:
         half = number(result.spread.at(0.5))
         yield "1 run in 100 loses", number(result.spread.at(0.99)), f"or more; half lose {half} or more"
-    yield from floor_figures(floor)
+    yield from floor_figures(result.floor)
 
 
 def floor_figures(floor: Floor | None) -> Iterator[tuple[str, str, str]]:
@@ -204,16 +206,6 @@ def floor_words(floor: Floor | None) -> Iterator[str]:
 def reach(estimate: Estimate) -> str:
     """95%: 35.6 to 45.3."""
     return f"95%: {number(estimate.low)} to {number(estimate.high)}"
-
-
-def estimates(result: Tuning) -> Table:
-    """Tuned, theory and the gain."""
-    rows = (
-        ("tuned", *map(number, result.params.values()), *cells(result.regret)),
-        ("theory", *map(number, result.theory_params.values()), *cells(result.theory)),
-        ("gain", *("" for _ in result.params), *cells(result.gain)),
-    )
-    return Table(("", *result.params, "regret", "std. error", "95% interval"), rows)
 
 
 def said(title: str, sentences: Sequence[str]) -> Iterator[Part]:
@@ -288,7 +280,6 @@ def _(result: Curve) -> Story:
 
 @story.register
 def _(result: Comparison) -> Story:
-    floor = result.floor
     table = Table(
         ("policy", "tuned to", "regret", "95% interval", "behind the best (95%, all pairs)", "as theory has it"),
         tuple(
@@ -307,16 +298,12 @@ def _(result: Comparison) -> Story:
     words = (
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
         "differences to the best are paired, and their intervals hold for all pairs together.",
-        *(
-            [f"On as many other instances, on which it was not chosen, {result.best} loses {told(result.again)}."]
-            if result.again
-            else []
-        ),
-        *floor_words(floor),
+        *lead_words(result),
+        *floor_words(result.floor),
     )
     parts = (
         *said("Warnings", result.warnings),
-        Part("Policies", words, points.comparison_plot(result, floor), table),
+        Part("Policies", words, points.comparison_plot(result), table),
         *spread_parts([(entry.policy, entry.spread) for entry in result.entries]),
         provenance(result, result.setup),
     )
@@ -324,7 +311,7 @@ def _(result: Comparison) -> Story:
     figures = (
         ("best policy", best.policy, settings(best.params)),
         ("regret", number(result.lowest.mean), reach(result.lowest)),
-        *floor_figures(floor),
+        *floor_figures(result.floor),
     )
     return Story(headline(result.setup), lead(result), figures, parts)
 
@@ -338,7 +325,7 @@ def lead_words(result: Comparison) -> Iterator[str]:
 def provenance(result: Record, setup: Setup) -> Part:
     """Everything that is needed to play the result again."""
     rows = [
-        *([("tuner", policy_words(setup.tuner))] if setup.tuner else []),
+        *([("tuner", made_words(setup.tuner))] if setup.tuner else []),
         ("regret", setup.regret),
         ("reward noise", setup.noise),
         ("shortcuts", "yes" if setup.shortcut else "no"),
@@ -351,8 +338,8 @@ def provenance(result: Record, setup: Setup) -> Part:
 def repeated(result: Record, setup: Setup, rows: Sequence[tuple[str, str]]) -> Part:
     """How to get a result again: what it is about, the `rows` that are its own, versions, and the command line."""
     about = [
-        *([("policy", policy_words(setup.policy))] if setup.policy else []),
-        ("problem", problem_words(setup.problem)),
+        *([("policy", made_words(setup.policy))] if setup.policy else []),
+        ("problem", made_words(setup.problem)),
         ("horizon", f"{setup.horizon:,}"),
     ]
     own = own_rows(result, setup)

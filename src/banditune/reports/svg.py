@@ -6,7 +6,7 @@ import math
 from html import escape
 
 from banditune.reports.points import Axis, Mark, Plot, percent
-from banditune.reports.tables import number
+from banditune.reports.words import number
 
 WIDTH, HEIGHT, ROW = 680, 381, 46
 """Of a plot, in pixels; a plot with named rows is as high as they are."""

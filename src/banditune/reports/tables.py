@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from banditune.contracts import OWN, BadRequest, short
+from banditune.contracts import BadRequest
+from banditune.reports.words import below, cells, counted, headline, number, place, settings, table
 from banditune.results import (
     LEVEL,
     Backtest,
@@ -14,9 +15,7 @@ from banditune.results import (
     Curve,
     Entry,
     Estimate,
-    Floor,
     Record,
-    Setup,
     Strain,
     Stress,
     Tuning,
@@ -41,19 +40,13 @@ def _(result: Estimate) -> str:
 @text.register
 def _(result: Tuning) -> str:
     answer = f"{settings(result.params)} loses {number(result.regret.mean)} on average"
-    rows = [
-        ("", *result.params, "regret", "std. error", "95% interval"),
-        ("tuned", *map(number, result.params.values()), *cells(result.regret)),
-        ("theory", *map(number, result.theory_params.values()), *cells(result.theory)),
-        ("gain", *("" for _ in result.params), *cells(result.gain)),
-    ]
     return "\n".join(
         [
             headline(result.setup),
             "",
             f"{answer}, {verdict(result)}.",
             "",
-            table(rows),
+            table([tuning_head(result), *tuning_rows(result)]),
             "",
             *below(result.floor),
             *surely(result),
@@ -64,6 +57,18 @@ def _(result: Tuning) -> str:
             f"seed {result.setup.seed}{place(result.setup)}",
         ]
     )
+
+
+def tuning_head(result: Tuning) -> tuple[str, ...]:
+    """What the columns of `tuning_rows` are."""
+    return ("", *result.params, "regret", "std. error", "95% interval")
+
+
+def tuning_rows(result: Tuning) -> Iterator[tuple[str, ...]]:
+    """Tuned, theory and the gain."""
+    yield "tuned", *map(number, result.params.values()), *cells(result.regret)
+    yield "theory", *map(number, result.theory_params.values()), *cells(result.theory)
+    yield "gain", *("" for _ in result.params), *cells(result.gain)
 
 
 @text.register
@@ -215,22 +220,6 @@ def wanted(result: Tuning) -> str:
     )
 
 
-def below(floor: Floor | None) -> Iterator[str]:
-    """What no policy can go below, where it is known."""
-    if floor is None:
-        return
-    if floor.exact:
-        yield f"the best that any policy can do here: {number(floor.regret)} (exact, by {floor.how})"
-    else:
-        yield f"no policy can lose less than {number(floor.regret)} here ({sureness(floor)}, by the bound {floor.how!r})"
-    yield ""
-
-
-def place(setup: Setup) -> str:
-    """Where it was played, if not on the CPU."""
-    return "" if setup.device == "cpu" else f", on the {setup.device.upper()}"
-
-
 def diagnosis(found: Mapping[str, Any]) -> str:
     """What the doctor found, a line for each thing and advice below it."""
     signs = {True: "ok", False: "NOT OK", None: ""}
@@ -264,24 +253,6 @@ def verified_words(found: Mapping[str, Any]) -> str:
     """How much of a ledger was checked."""
     told = (counted(found[name], name.removesuffix("s")) for name in ("setups", "blocks", "regrets"))
     return f"{found['file']}: {', '.join(told)}; every one is as it was written."
-
-
-def counted(number: int, thing: str) -> str:
-    """1 run, 2 runs."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def headline(setup: Setup) -> str:
-    """Policy, problem and horizon."""
-    who = f"{policy_words(setup.policy)} on " if setup.policy else ""
-    return f"{who}{problem_words(setup.problem)}, horizon {setup.horizon:,}"
-
-
-def policy_words(policy: Mapping[str, Any]) -> str:
-    """The policy's name and options in words."""
-    options = {key: value for key, value in policy.items() if key not in ("name", OWN) and value is not None}
-    told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
-    return f"{policy['name']}({told})" if told else str(policy["name"])
 
 
 def verdict(result: Tuning) -> str:
@@ -352,11 +323,6 @@ def _(result: Comparison) -> str:
     )
 
 
-def sureness(floor: Floor) -> str:
-    """How sure a bound is."""
-    return "computed" if floor.level == 1 else f"{100 * floor.level:g}% sure"
-
-
 def lead(result: Comparison) -> str:
     """Which policy is best, and which others may be as good: with 95% for all pairs of policies together (Bonferroni)."""
     reach = joint_reach(result)
@@ -381,38 +347,3 @@ def lag(result: Comparison, entry: Entry) -> str:
     """How far a policy is behind the best, with an interval as sure as the sentence above the table: for all pairs."""
     mean, reach = entry.behind.mean, joint_reach(result) * entry.behind.se
     return f"{number(mean)} ({number(mean - reach)} to {number(mean + reach)})"
-
-
-def cells(estimate: Estimate) -> tuple[str, str, str]:
-    """Mean, standard error and interval."""
-    return number(estimate.mean), number(estimate.se), f"{number(estimate.low)} to {number(estimate.high)}"
-
-
-def settings(params: Mapping[str, float]) -> str:
-    """gamma = 0.22."""
-    return ", ".join(f"{name} = {number(value)}" for name, value in params.items())
-
-
-def number(value: float) -> str:
-    """Four digits, no exponent in the usual range."""
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
-
-
-def problem_words(problem: Mapping[str, Any]) -> str:
-    """The problem's name and options in words."""
-    hidden = ("name", "names", OWN)
-    options = {key: value for key, value in problem.items() if key not in hidden and value not in ([], (), None)}
-    told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
-    return f"{problem['name']}({told})" if told else str(problem["name"])
-
-
-def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Columns of equal width, numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )

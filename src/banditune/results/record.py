@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, plain
+from banditune.contracts import BadRequest, Floats
+from banditune.descriptions import plain
 from banditune.results.files import write_whole
 
 KINDS: dict[str, type] = {}

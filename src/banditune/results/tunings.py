@@ -85,6 +85,8 @@ class Strain(Record):
     @property
     def verdict(self) -> str:
         """In a word: fragile where it surely loses a quarter more than the best, and then perhaps more than theory too."""
+        if self.loss.high <= 0:
+            return "fine"  # whatever the best value loses: it may be too uncertain to take a quarter of
         beyond = self.over(0.25)
         if beyond.low > 0:
             return "worse than theory" if self.regret.mean > self.theory.mean else "fragile"

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats, Integers, short
+from banditune.contracts import BadRequest, Floats, Integers
+from banditune.descriptions import short
 from banditune.results import Account, Estimate, Spread, Tally, check_writable, frozen, write_whole
 from banditune.study.door import LARGEST
 from banditune.study.ledger import Ledger, Series, Setup, Singles

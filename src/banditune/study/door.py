@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_whole
-from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner, described
+from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner
+from banditune.descriptions import described
 from banditune.engine.devices import device_for
 from banditune.engine.run import Job
 from banditune.results import Setup
@@ -68,6 +69,23 @@ def job_of(
         checkpoints(at, horizon),
         bool(shortcut),
     )
+    check_suited(policy, problem, horizon)
+    if policy.plays_itself and device == "gpu":
+        raise BadRequest(f"{policy.name!r} plays in Python, which no GPU can; leave out device='gpu'.")
+    ranges(job)
+    policy.options(problem.arms, problem.dims, horizon)
+    check_functions(policy, "view", "start", "choose", "update")
+    check_functions(problem, "reward")
+    return job if policy.plays_itself else replace(job, device=device_for(job, device))
+
+
+def check_suited(policy: Policy, problem: Problem, horizon: int) -> None:
+    """Refuse a policy that cannot play on such a problem."""
+    for record in (policy, problem):
+        if record.rewards not in REWARDS:
+            raise BadRequest(
+                f"`rewards` of {record.name!r} must be one of {', '.join(map(repr, REWARDS))}, but got {record.rewards!r}."
+            )
     if policy.pulls_every_arm and horizon < problem.arms:
         raise BadRequest(
             f"`horizon >= arms` must hold for {policy.name}, which pulls every arm once, but got horizon={horizon} and "
@@ -86,22 +104,20 @@ def job_of(
             f"{policy.name} knows arms by their features, but those of the problem {problem.name!r} have none; use "
             f"{'linear or logistic' if policy.rewards == 'real' else 'logistic'}, or another policy."
         )
-    if policy.plays_itself and device == "gpu":
-        raise BadRequest(f"{policy.name!r} plays in Python, which no GPU can; leave out device='gpu'.")
-    ranges(job)
-    policy.options(problem.arms, problem.dims, horizon)
-    for record, wanted in ((policy, ("view", "start", "choose", "update")), (problem, ("reward",))):
-        described(record)
-        missing = [name for name in wanted if not callable(getattr(record, name, None))]
-        if missing:
-            raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
-        bound = [name for name in wanted if isinstance(getattr(record, name), MethodType)]
-        if bound:
-            raise BadRequest(
-                f"`{bound[0]}` of {record.name!r} must be a function without self, but it is a method; write @staticmethod "
-                f"above it, or {bound[0]} = staticmethod(...) for a function from elsewhere."
-            )
-    return job if policy.plays_itself else replace(job, device=device_for(job, device))
+
+
+def check_functions(record: Policy | Problem, *wanted: str) -> None:
+    """Refuse a record that cannot be told, or whose scalar functions are missing or are methods."""
+    described(record)
+    missing = [name for name in wanted if not callable(getattr(record, name, None))]
+    if missing:
+        raise BadRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
+    bound = [name for name in wanted if isinstance(getattr(record, name), MethodType)]
+    if bound:
+        raise BadRequest(
+            f"`{bound[0]}` of {record.name!r} must be a function without self, but it is a method; write @staticmethod "
+            f"above it, or {bound[0]} = staticmethod(...) for a function from elsewhere."
+        )
 
 
 def problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:

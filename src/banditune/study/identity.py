@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import OWN, BadRequest, Floats, Problem, described, is_ours, short
+from banditune.contracts import BadRequest, Floats, Problem, is_ours
+from banditune.descriptions import OWN, described, short
 from banditune.engine.bind import bound, code_digest, names_in
 from banditune.engine.run import STREAM_VERSION, Job, instances, numbers_of, shortcut_for, slots_for
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
 from banditune.contracts import Policy, Problem
+from banditune.descriptions import own_code
 from banditune.engine.run import instances
 
 CLOSE = 1.5
@@ -30,28 +30,26 @@ def noise_warnings(policy: Policy, problem: Problem) -> Iterator[str]:
 
 def wrong_prior(policy: Policy, problem: Problem) -> Iterator[str]:
     """A sentence where means of real rewards are far from what the policy expects of arms that it has not tried."""
-    if problem.rewards != "real" or problem.dims or policy.name != "gaussian-ts":
+    if problem.rewards != "real" or problem.dims or policy.expected_means is None:
         return
-    expected, give = vars(policy)["prior"]
+    expected, give = policy.expected_means
     mean, sd = typical_means(problem)
     if abs(mean - expected) < FAR * give or not sd:
         return
     look = "bad" if mean > expected else "good"
-    noise = problem.noise or vars(policy)["noise"]
-    told = f"noise={noise:.4g},prior={mean:.4g},{sd:.4g}"
-    call = f"{type(policy).__name__}(noise={noise:.4g}, prior=({mean:.4g}, {sd:.4g}))"
+    noise = problem.noise or getattr(policy, "noise", None)
+    options = {"noise": f"{noise:.4g}"} if noise else {}
     yield (
         f"{policy.name} expects arms to pay {expected:.4g} on average, give or take {give:.4g} (prior), but those of "
-        f"{problem.name} pay {mean:.4g}: arms that it has not tried look too {look}. Tell it: {policy.name}:{told} on the "
-        f"command line, {call} in Python."
+        f"{problem.name} pay {mean:.4g}: arms that it has not tried look too {look}. "
+        f"{way_out(policy, **options, prior=f'({mean:.4g}, {sd:.4g})')}"
     )
 
 
 def typical_means(problem: Problem) -> tuple[float, float]:
-    """Mean and standard deviation of what arms pay: the problem's one prior, or those of some instances."""
-    prior: Any = getattr(problem, "prior", ())
-    if problem.name == "gaussian" and len(prior) == 1:
-        mean, sd = prior[0]
+    """Mean and standard deviation of what arms pay: as the problem knows them, or those of some instances."""
+    if problem.usual_means is not None:
+        mean, sd = problem.usual_means
         return mean, sd
     means = np.concatenate([instances(problem, 0, block).means for block in range(4)])
     return float(means.mean()), float(means.std())
@@ -68,7 +66,7 @@ def wrong_noise(policy: Policy, problem: Problem) -> Iterator[str]:
     yield (
         f"{policy.name} takes rewards to have a standard deviation of {assumed:.4g} around their means (noise), but those "
         f"of {problem.name} have {true:.4g}: it trusts them too {far}, and so does theory's value, with which it is "
-        f"compared. {way_out(policy, f'{true:.4g}')}"
+        f"compared. {way_out(policy, noise=f'{true:.4g}')}"
     )
 
 
@@ -76,30 +74,39 @@ def noise_hint(policy: Policy) -> str:
     """Where to look if a policy that has a noise of its own does worse than it should."""
     if not isinstance(getattr(policy, "noise", None), int | float):
         return ""
-    told = "noise=..." if made_by_user(policy) else typed(policy, "...")
+    told = "noise=..." if made_by_user(policy) else typed(policy, noise="...")
     return f", see whether the policy knows how noisy rewards are ({told})"
 
 
 def another_range(policy: Policy, factor: float) -> str:
-    """How to search beyond the end of a range, where the policy's noise decides how wide that is."""
-    if not policy.noise_scales:
+    """How to search beyond the end of a range, where the policy's noise decides how wide that is.
+
+    What a user's own policy does with its noise nobody knows.
+    """
+    if not policy.noise_scales or made_by_user(policy):
         return ""
     noise = vars(policy)["noise"] * factor
-    return f" To look there, take {factor:g} times its noise: {typed(policy, f'{noise:.4g}')}."
+    return f" To look there, take {factor:g} times its noise: {typed(policy, noise=f'{noise:.4g}')}."
 
 
-def way_out(policy: Policy, noise: str) -> str:
-    """What to type instead."""
+def way_out(policy: Policy, **options: str) -> str:
+    """What to type instead; options as Python takes them."""
     if made_by_user(policy):
-        return f"Make it anew, as {type(policy).__name__}(..., noise={noise}) or the function that makes it."
-    return f"Tell it: {typed(policy, noise)}."
+        return f"Make it anew, as {type(policy).__name__}(..., {called(options)}) or the function that makes it."
+    return f"Tell it: {typed(policy, **options)}."
 
 
 def made_by_user(policy: Policy) -> bool:
-    """A policy that carries its own name is a user's, and nobody else knows how it is made."""
-    return any(field.name == "name" for field in fields(policy))  # type: ignore[arg-type]
+    """A policy that carries its own name, or has a user's code, is a user's: nobody else knows how it is made."""
+    return own_code(policy) is not None or any(field.name == "name" for field in fields(policy))  # type: ignore[arg-type]
 
 
-def typed(policy: Policy, noise: str) -> str:
-    """How a policy of the shelf is told the noise."""
-    return f"{policy.name}:noise={noise} on the command line, {type(policy).__name__}(noise={noise}) in Python"
+def typed(policy: Policy, **options: str) -> str:
+    """How a policy of the shelf is made with other options, which are as Python takes them."""
+    words = ",".join(f"{name}={value.strip('()').replace(' ', '')}" for name, value in options.items())
+    return f"{policy.name}:{words} on the command line, {type(policy).__name__}({called(options)}) in Python"
+
+
+def called(options: Mapping[str, str]) -> str:
+    """Options in a call."""
+    return ", ".join(f"{name}={value}" for name, value in options.items())

@@ -142,14 +142,19 @@ class Player:
 
     def _setup(self, job: Job, kind: str | None) -> Setup:
         """The key of a job; found once, because that takes milliseconds."""
-        if job.policy.plays_itself:
-            raise BadRequest(f"a ledger must know the code that made its regrets, but not that of {job.policy.name!r}.")
         key = (id(job), kind)
         if key not in self.setups:
             versions = json.dumps(dict(setup_of(job).versions))
             # The job is kept, so that no other one gets its address.
             self.setups[key] = job, Setup.of(canonical(identity(job, kind)), versions)
         return self.setups[key][1]
+
+
+def check_keeping(ledger: Any, *todo: Job) -> None:
+    """Refuse to keep regrets of code that a ledger cannot know."""
+    for job in todo:
+        if ledger is not None and job.policy.plays_itself:
+            raise BadRequest(f"a ledger must know the code that made its regrets, but not that of {job.policy.name!r}.")
 
 
 def together(

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import number_in
 from banditune.contracts import SPEND, BadRequest, Enough, Fault, Found, Goal, Range, Search, Trial, Tuner
 from banditune.engine.cluster import Place, place_for
-from banditune.engine.run import Job
+from banditune.engine.run import Job, check_regrets
 from banditune.results import TrialResult
 from banditune.study.door import LARGEST, whole
 from banditune.study.player import Player
@@ -77,9 +78,10 @@ def seconds(max_time: Any) -> float:
     """How long a search may take."""
     if max_time is None:
         return math.inf
-    if isinstance(max_time, bool) or not isinstance(max_time, int | float) or not max_time > 0:
+    found = number_in(max_time)
+    if not found > 0:
         raise BadRequest(f"`max_time > 0` must hold, in seconds, but got max_time={max_time!r}.")
-    return float(max_time)
+    return found
 
 
 def check_trial(tuner: Tuner, trial: Trial) -> None:
@@ -102,14 +104,22 @@ def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget:
     if within is None and max_budget is not None:
         raise BadRequest("`max_budget` bounds a search that is told `within`, but got none; use `budget`.")
     for name, share, top in (("within", within, 1.0), ("confidence", confidence, 0.99)):
-        if share is not None and (
-            isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= top
-        ):
+        if share is not None and not 0 < number_in(share) <= top:
             raise BadRequest(f"`0 < {name} <= {top:g}` must hold (2% is 0.02), but got {name}={share!r}.")
     return Goal(None if within is None else float(within), float(confidence))
 
 
+def granted(goal: Goal, budget: Any, max_budget: Any) -> int:
+    """Runs that a search may spend."""
+    if goal.within is not None:
+        return whole("max_budget", 100_000 if max_budget is None else max_budget)
+    runs = whole("budget", 1000 if budget is None else budget)
+    check_regrets(runs)
+    return runs
+
+
 def tuner_of(tuner: Any) -> Tuner:
+    """The tuner that was given, or the usual one."""
     if tuner is None:
         return TwoPart()
     if not isinstance(tuner, Tuner):
@@ -137,6 +147,11 @@ class Told:
     def expect(self, runs: int) -> None:
         """So many runs are next."""
         self.total = self.done + runs
+
+    def last(self, runs: int) -> None:
+        """So many runs are next, and nothing is known to come after them."""
+        self.later = 0
+        self.expect(runs)
 
     def __call__(self, runs: int) -> None:
         self.done += runs

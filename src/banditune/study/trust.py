@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Policy, Problem, Tuner, described
+from banditune.contracts import BadRequest, Policy, Problem, Tuner, is_ours
+from banditune.descriptions import described
 from banditune.engine.run import Job
 from banditune.problems.variants import variants
 from banditune.results import Estimate, Strain, Stress
@@ -56,8 +57,8 @@ def stress(
     asked, left_out = expected_and_others(job, others)
     for _, other in asked:
         check_search(tuner, only_range(other), budget)
-    told = Told(progress, len(asked) * (budget + 3 * validate))
-    with Player(place_of(cluster, jobs, time_limit, job), None) as player:
+    told = Told(progress, 0)
+    with Player(place_of(cluster, jobs, time_limit, job)) as player:
         warnings = (*noise_warnings(job.policy, job.problem), *left_out)
         return strained(job, float(values[0, 0]), asked, tuner, budget, validate, player, told, warnings)
 
@@ -74,6 +75,7 @@ def strained(
     warnings: tuple[str, ...],
 ) -> Stress:
     """Tune each of the jobs that may come instead, and play the value, the one tuned there and theory's."""
+    told.last(len(asked) * (budget + 3 * validate))
     strains = []
     for words, other in asked:
         among = only_range(other)
@@ -100,7 +102,7 @@ def expected_and_others(
 
     Beside it go only those that the policy can play; sentences say which cannot be played, and why. A user's own must.
     """
-    beside: Any = list(variants(job.problem)) if others is None else others
+    beside: Any = known_beside(job.problem) if others is None else others
     pairs = isinstance(beside, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in beside)
     if not pairs or not all(isinstance(problem, Problem) for _, problem in beside):
         raise BadRequest(f"`others` must be a list of pairs (words, problem), but got {others!r}.")
@@ -131,6 +133,11 @@ def expected_and_others(
             "played; give `others`, a list of pairs (words, problem)."
         )
     return asked, tuple(left_out)
+
+
+def known_beside(problem: Problem) -> list[tuple[str, Problem]]:
+    """Problems beside one whose means are drawn as we know it: a user's own `sample` may not look at what is changed."""
+    return list(variants(problem)) if is_ours(type(problem).sample) else []
 
 
 def enough(tuner: Tuner, asked: Sequence[tuple[str, Job]], budget: int, granted: int) -> int:

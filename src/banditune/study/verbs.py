@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress
@@ -11,45 +10,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from banditune.contracts import (
-    BadRequest,
-    Floats,
-    Policy,
-    Problem,
-    Range,
-    Tuner,
-    described,
-    label,
-)
+from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner
+from banditune.descriptions import described, label
 from banditune.engine.run import Job, check_regrets
-from banditune.results import Comparison, Curve, Entry, Estimate, Spread, Tuning, frozen
+from banditune.results import Comparison, Curve, Entry, Estimate, Spread, Tuning
+from banditune.study.curves import DRAWN, axis_of, drawn_curve
 from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
 from banditune.study.known import floor_of
 from banditune.study.noise import noise_warnings
-from banditune.study.player import Player
-from banditune.study.search import FRESH, Progress, Told, check_search, goal_of, place_of, search, seconds, tuner_of
+from banditune.study.player import Player, check_keeping
+from banditune.study.search import (
+    FRESH,
+    Progress,
+    Told,
+    check_search,
+    goal_of,
+    granted,
+    place_of,
+    search,
+    seconds,
+    tuner_of,
+)
 from banditune.study.trust import enough, expected_and_others, strained
-from banditune.study.unimodal import check_unimodal
+from banditune.study.validation import LEAST, validated
 from banditune.study.warn import short_of, warnings_of
-
-PILOT, LEAST, MOST = 250, 1000, 4000
-"""So many instances tell how many validation needs, at least and at most; they are not part of it."""
-
-KNOWN = {"gain": 0.03, "regret": 0.05}
-"""Standard errors that validation aims at, as shares of what they belong to."""
 
 CURVE = 1000
 """Instances on which the curve of a tuning is drawn, at most."""
 
 STRESSED = 1000
 """Runs with which each of the problems that may come instead is tuned."""
-
-GRID = 17
-DENSER = (8, 8)
-"""A curve starts from so many values and adds so many in each refinement."""
-
-CANDIDATES = (GRID - 1) * 2 ** len(DENSER) + 1
-"""Values that a refined curve could have held."""
 
 
 def simulate(
@@ -89,6 +79,7 @@ def simulate(
     place = place_of(cluster, jobs, time_limit, job)
     params = rows(job, values)
     first, runs = whole("first", first, 0, 2 * LARGEST), whole("runs", runs)
+    check_keeping(ledger, job)
     told = Told(progress, len(params) * runs)
     with Player(place, ledger, exact=True) as player:
         out = player.play(job, params, range(first, first + runs), progress=told)
@@ -123,77 +114,12 @@ def curve(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
     )
     runs = whole("runs", runs, 2)
+    among, given = axis_of(job, values)
+    check_keeping(ledger, job)
     place = place_of(cluster, jobs, time_limit, job)
     with Player(place, ledger) as player:
-        found = _curve(job, values, range(runs), player, progress)
+        found = drawn_curve(job, among, given, range(runs), player, progress)
     return replace(found, warnings=tuple(noise_warnings(job.policy, job.problem)))
-
-
-def _curve(job: Job, values: Any, runs: range, player: Player, progress: Progress | None) -> Curve:
-    found = ranges(job)
-    if len(found) > 1:
-        raise BadRequest(f"a curve is over one parameter, but {job.policy.name} has {len(found)}; use simulate().")
-    if not found and values is None:
-        values = [0.0]
-    among = found[0] if found else Range("value", 0.0, 1.0, 0.0, False, "linear")
-    if values is None:
-        table, regrets = _refined(job, among, runs, player, progress)
-    else:
-        given = np.unique(rows(job, values))
-        told = Told(progress, len(given) * len(runs))
-        table, regrets = given, player.play(job, given[:, None], runs, progress=told)[:, :, 0]
-    mean = regrets.mean(axis=1)
-    best = int(mean.argmin())
-    # The lowest of many means is too low: what is said of it comes from instances that it was not chosen on.
-    again = player.play(job, table[best : best + 1, None], range(FRESH + runs.stop, FRESH + runs.stop + len(runs)))
-    return Curve(
-        among.name,
-        frozen(table),
-        frozen(mean),
-        frozen(regrets.std(axis=1, ddof=1) / math.sqrt(len(runs))),
-        len(runs),
-        float(table[best]),
-        Estimate.of(again[0, :, 0]),
-        among.theory,
-        among.scale == "log",
-        check_unimodal(table, regrets, candidates=CANDIDATES if values is None else 0),
-        setup_of(job),
-        values is None,
-    )
-
-
-def _refined(job: Job, among: Range, runs: range, player: Player, progress: Progress | None) -> tuple[Floats, Floats]:
-    """An even grid, then more values where the curve bends most, at the centre of the intervals there."""
-    told = Told(progress, (GRID + sum(DENSER)) * len(runs))
-    units = np.linspace(0, 1, GRID)
-    regrets: dict[float, Floats] = {}
-    for more in (*DENSER, 0):
-        values = dict.fromkeys(among.at(unit) for unit in units)
-        new = np.array([value for value in values if value not in regrets])
-        if len(new):
-            rows_of = player.play(job, new[:, None], runs, first_row=len(regrets), progress=told)[:, :, 0]
-            regrets |= dict(zip(new.tolist(), rows_of, strict=True))
-        if more:
-            height = np.array([regrets[among.at(unit)].mean() for unit in units])
-            units = denser(units, height, more)
-    values_in_order = sorted(regrets)
-    return np.array(values_in_order), np.array([regrets[value] for value in values_in_order])
-
-
-def denser(units: Floats, height: Floats, more: int) -> Floats:
-    """Add the centres of the `more` intervals beside which the curve bends most.
-
-    The bend is measured on the logarithm of the height above the minimum plus a tenth of it, so that the dip counts and
-    the cliff at the far end does not take all the points.
-    """
-    low = height.min()
-    relief = np.log(height - low + 0.1 * (abs(low) + 1e-12 + 0.01 * (height.max() - low)))
-    slope = np.diff(relief) / np.diff(units)
-    bend = np.concatenate([[0.0], np.abs(np.diff(slope)), [0.0]])
-    score = (bend[:-1] + bend[1:]) * np.diff(units)
-    chosen = np.argsort(-score, kind="stable")[:more]
-    centres = (units[:-1] + units[1:])[chosen] / 2
-    return np.unique(np.concatenate([units, centres]))
 
 
 def tune(
@@ -241,34 +167,23 @@ def tune(
     among = only_range(job)
     validate = None if validate is None else whole("validate", validate, 2)
     goal = goal_of(tuner, budget, within, confidence, max_budget, max_time)
-    if goal.within is None:
-        budget = whole("budget", 1000 if budget is None else budget)
-        check_regrets(budget)
-    else:
-        budget = whole("max_budget", 100_000 if max_budget is None else max_budget)
+    budget, most = granted(goal, budget, max_budget), seconds(max_time)
     # What may be refused comes before the work, and before a ledger is made.
+    check_keeping(ledger, job)
     check_search(tuner, among, budget, goal)
     asked, left_out = expected_and_others(job) if stress else ([], ())
     each = enough(tuner, asked, STRESSED, budget)
     below = floor_of(problem, job.horizon, floor)
-    drawn = (GRID + sum(DENSER)) * min(validate or LEAST, CURVE) if curve else 0
+    drawn = DRAWN * min(validate or LEAST, CURVE) if curve else 0
     told = Told(progress, budget, later=2 * (validate or LEAST) + drawn)
     with Player(place, ledger) as player:
-        answer, trials = search(job, tuner, among, budget, player, told, goal, seconds(max_time))
+        answer, trials = search(job, tuner, among, budget, player, told, goal, most)
         told.later = drawn
-        first, (tuned, theory) = _validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
-        picture = None
-        if curve:
-            drawn = (GRID + sum(DENSER)) * min(len(tuned), CURVE)
-            told.later = 0
-            told.expect(drawn)
-            picture = _curve(job, None, range(FRESH, FRESH + min(len(tuned), CURVE)), player, told.part(drawn))
+        first, (tuned, theory) = validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
+        picture = _picture(job, among, len(tuned), player, told) if curve else None
         strain = None
         if stress:
-            runs = validate or LEAST
-            told.later = 0
-            told.expect(len(asked) * (each + 3 * runs))
-            strain = strained(job, answer.value, asked, tuner, each, runs, player, told, left_out)
+            strain = strained(job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out)
     belief = answer.belief
     return Tuning(
         {among.name: answer.value},
@@ -298,28 +213,11 @@ def tune(
     )
 
 
-def _validated(job: Job, params: Floats, size: int | None, player: Player, told: Told) -> tuple[int, Floats]:
-    """Regrets of a value and of theory's on the same fresh instances, (2, instances), and the first instance's number.
-
-    With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
-    are not part of what is returned: few failures among them would make it both small and low.
-    """
-    first = FRESH
-    if size is None:
-        told.expect(2 * (PILOT + LEAST))
-        few = player.play(job, params, range(first, first + PILOT), progress=told)[:, :, 0]
-        wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
-        size, first = min(max(wanted, LEAST), MOST), first + PILOT
-    told.expect(2 * size)
-    return first, player.play(job, params, range(first, first + size), progress=told)[:, :, 0]
-
-
-def needed(sample: Floats, share: float) -> int:
-    """Runs after which the standard error of a mean is about this share of it; `MOST` if it would take more."""
-    mean, spread = abs(float(sample.mean())), float(sample.std(ddof=1))
-    if spread == 0:
-        return 0
-    return MOST if spread >= math.sqrt(MOST) * share * mean else math.ceil((spread / (share * mean)) ** 2)
+def _picture(job: Job, among: Range, validated: int, player: Player, told: Told) -> Curve:
+    """The curve of a tuning, on the first of the instances that validate it."""
+    runs = min(validated, CURVE)
+    told.last(DRAWN * runs)
+    return drawn_curve(job, among, None, range(FRESH, FRESH + runs), player, told.part(DRAWN * runs))
 
 
 def compare(
@@ -360,6 +258,7 @@ def compare(
         )
         for policy in policies
     ]
+    check_keeping(ledger, *todo)
     place = place_of(cluster, jobs, time_limit, *todo)
     tunable = [len(ranges(job)) == 1 for job in todo]
     for job in compress(todo, tunable):
@@ -368,28 +267,23 @@ def compare(
     told = Told(progress, budget * sum(tunable) + 2 * validate * len(todo) + validate)
     fresh = range(FRESH, FRESH + validate)
     names = _distinct([label(job.policy) for job in todo])
-    warnings = [warning for job in todo for warning in noise_warnings(job.policy, job.problem)]
-    found = []
     with Player(place, ledger) as player:
-        for number, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True)):
-            params, spent, belief = theory_row(job), 0, None
-            if can:
-                answer, trials = search(job, tuner, only_range(job), budget, player, told)
-                params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
-            both = np.array([params, theory_row(job)])
-            tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
-            if can:
-                more = warnings_of(job, only_range(job), float(params[0]), belief, tuned, theory)
-                warnings += [f"{name}: {warning}" for warning in more]
-            found.append(_Played(name, job, params, can, spent, tuned, theory, number))
-        found.sort(key=lambda played: float(played.tuned.mean()))
-        best = found[0]
+        found = [
+            _played(number, name, job, tuner if can else None, budget, fresh, player, told)
+            for number, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True))
+        ]
+        ordered = sorted(found, key=lambda played: float(played.tuned.mean()))
+        best = ordered[0]
         # The lowest of several means is too low: what is said of it comes from instances that it was not chosen on.
         others = range(fresh.stop, fresh.stop + validate)
         again = player.play(best.job, best.params[None, :], others, first_row=2 * best.number, progress=told)[0, :, 0]
-    entries = tuple(_entry(played, best.tuned) for played in found)
+    warnings = (
+        *(warning for job in todo for warning in noise_warnings(job.policy, job.problem)),
+        *(f"{played.name}: {warning}" for played in found for warning in played.warnings),
+    )
+    entries = tuple(_entry(played, best.tuned) for played in ordered)
     setup = setup_of(todo[0], tuner, several=True)
-    return Comparison(entries, best.name, budget, validate, setup, below, tuple(warnings), Estimate.of(again))
+    return Comparison(entries, best.name, budget, validate, setup, below, warnings, Estimate.of(again))
 
 
 class _Played(NamedTuple):
@@ -403,6 +297,21 @@ class _Played(NamedTuple):
     tuned: Floats
     theory: Floats
     number: int
+    warnings: tuple[str, ...]
+
+
+def _played(
+    number: int, name: str, job: Job, tuner: Tuner | None, budget: int, fresh: range, player: Player, told: Told
+) -> _Played:
+    """Tune a policy of a comparison, unless there is no tuner for it, and play it and theory's on fresh instances."""
+    params, spent, belief = theory_row(job), 0, None
+    if tuner:
+        answer, trials = search(job, tuner, only_range(job), budget, player, told)
+        params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
+    both = np.array([params, theory_row(job)])
+    tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
+    warnings = warnings_of(job, only_range(job), float(params[0]), belief, tuned, theory) if tuner else ()
+    return _Played(name, job, params, tuner is not None, spent, tuned, theory, number, tuple(warnings))
 
 
 def _entry(played: _Played, lead: Floats) -> Entry:

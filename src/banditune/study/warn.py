@@ -16,29 +16,46 @@ FEWEST = 250
 
 
 def warnings_of(
-    job: Job, among: Range, value: float, belief: Belief | None, sample: Floats, theory: Floats | None = None
+    job: Job, among: Range, value: float, belief: Belief | None, sample: Floats, theory: Floats
 ) -> Iterator[str]:
-    """What may mislead, as sentences."""
-    if theory is not None and (worse := Estimate.of(sample - theory)).low > 0:
-        lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
-        # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
-        if belief and worse.low > belief.gap:
-            yield (
-                f"{lost}: what the search says of itself is wrong here. Look at the whole curve (`curve`)"
-                f"{noise_hint(job.policy)}, and try another tuner, such as notes."
-            )
-        else:
-            yield f"{lost}: more runs are needed; raise the budget."
-    for end, name, unit in ((among.low, "lower", 0.01), (among.high, "upper", 0.99)):
+    """What may mislead, as sentences: of a value, its regrets and theory's on the same fresh instances."""
+    yield from worse_than_theory(job, among, value, belief, sample - theory)
+    yield from at_an_end(job, among, value)
+    yield from doubts(among, belief)
+    yield from carried_by_few(sample)
+
+
+def worse_than_theory(job: Job, among: Range, value: float, belief: Belief | None, difference: Floats) -> Iterator[str]:
+    """Whether theory's value is surely better, and what that says about the search."""
+    worse = Estimate.of(difference)
+    if not worse.low > 0:
+        return
+    lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
+    # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
+    if belief and worse.low > belief.gap:
+        yield (
+            f"{lost}: what the search says of itself is wrong here. Look at the whole curve (`curve`)"
+            f"{noise_hint(job.policy)}, and try another tuner, such as notes."
+        )
+    else:
+        yield f"{lost}: more runs are needed; raise the budget."
+
+
+def at_an_end(job: Job, among: Range, value: float) -> Iterator[str]:
+    """Whether the answer is at an end of its range, and how to look beyond."""
+    for end, name, unit, factor in ((among.low, "lower", 0.01, 0.1), (among.high, "upper", 0.99, 10)):
         if abs(value - end) <= abs(among.at(unit) - end):
             # Where the policy's noise is wrong, that is said, and what else to try is not.
             wrong = any(noise_warnings(job.policy, job.problem))
-            beyond = "" if wrong else another_range(job.policy, 0.1 if name == "lower" else 10)
             yield (
                 f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
-                f"optimum may be that end, or lie beyond it.{beyond}"
+                f"optimum may be that end, or lie beyond it.{'' if wrong else another_range(job.policy, factor)}"
             )
-            break
+            return
+
+
+def doubts(among: Range, belief: Belief | None) -> Iterator[str]:
+    """Where the search itself saw that its curves are not the regret's."""
     if belief and belief.misfit:
         yield (
             "the runs do not fit the curves of the search: what it says of itself may be wrong; look at the whole curve "
@@ -50,6 +67,10 @@ def warnings_of(
             f"the regret may have more than one dip: {among.name} = {top:.4g} loses more than both {left:.4g} and "
             f"{right:.4g}; look at the whole curve (`curve`)."
         )
+
+
+def carried_by_few(sample: Floats) -> Iterator[str]:
+    """Whether a few runs are most of the mean."""
     carried = np.sort(np.abs(sample))[::-1]
     few = max(3, len(sample) // 100)
     share = carried[:few].sum() / max(carried.sum(), 1e-300)

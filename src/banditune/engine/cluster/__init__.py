@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from banditune.checks import number_in
 from banditune.contracts import BadRequest
 from banditune.engine.cluster.dask import Dask as Dask
 from banditune.engine.cluster.local import Processes as Processes
@@ -54,6 +55,7 @@ def place_for(wanted: Any = "threads", jobs: int | None = None, time_limit: Any 
 def _limit(seconds: Any) -> float | None:
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
+    found = number_in(seconds)
+    if not 0 < found < 1e9:
         raise BadRequest(f"`time_limit > 0` must hold, in seconds, but got time_limit={seconds!r}.")
-    return float(seconds)
+    return found

@@ -1,0 +1,76 @@
+"""Numbers, estimates and settings in words, as all reports write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from banditune.descriptions import OWN, short
+from banditune.results import Estimate, Floor, Setup
+
+
+def number(value: float) -> str:
+    """Four digits, no exponent in the usual range."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+
+
+def cells(estimate: Estimate) -> tuple[str, str, str]:
+    """Mean, standard error and interval."""
+    return number(estimate.mean), number(estimate.se), f"{number(estimate.low)} to {number(estimate.high)}"
+
+
+def settings(params: Mapping[str, float]) -> str:
+    """gamma = 0.22."""
+    return ", ".join(f"{name} = {number(value)}" for name, value in params.items())
+
+
+def counted(number: int, thing: str) -> str:
+    """1 run, 2 runs."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Columns of equal width, numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def made_words(made: Mapping[str, Any]) -> str:
+    """The name and the options of a policy, problem or tuner, in words."""
+    hidden = ("name", "names", OWN)
+    options = {key: value for key, value in made.items() if key not in hidden and value not in ([], (), None)}
+    told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
+    return f"{made['name']}({told})" if told else str(made["name"])
+
+
+def headline(setup: Setup) -> str:
+    """Policy, problem and horizon."""
+    who = f"{made_words(setup.policy)} on " if setup.policy else ""
+    return f"{who}{made_words(setup.problem)}, horizon {setup.horizon:,}"
+
+
+def place(setup: Setup) -> str:
+    """Where it was played, if not on the CPU."""
+    return "" if setup.device == "cpu" else f", on the {setup.device.upper()}"
+
+
+def below(floor: Floor | None) -> Iterator[str]:
+    """What no policy can go below, where it is known."""
+    if floor is None:
+        return
+    if floor.exact:
+        yield f"the best that any policy can do here: {number(floor.regret)} (exact, by {floor.how})"
+    else:
+        yield f"no policy can lose less than {number(floor.regret)} here ({sureness(floor)}, by the bound {floor.how!r})"
+    yield ""
+
+
+def sureness(floor: Floor) -> str:
+    """How sure a bound is."""
+    return "computed" if floor.level == 1 else f"{100 * floor.level:g}% sure"

@@ -1,0 +1,40 @@
+"""Judges a tuned value and theory's on fresh instances that no search saw."""
+
+from __future__ import annotations
+
+import math
+
+from banditune.contracts import Floats
+from banditune.engine.run import Job
+from banditune.study.player import Player
+from banditune.study.search import FRESH, Told
+
+PILOT, LEAST, MOST = 250, 1000, 4000
+"""So many instances tell how many validation needs, at least and at most; they are not part of it."""
+
+KNOWN = {"gain": 0.03, "regret": 0.05}
+"""Standard errors that validation aims at, as shares of what they belong to."""
+
+
+def validated(job: Job, params: Floats, size: int | None, player: Player, told: Told) -> tuple[int, Floats]:
+    """Regrets of a value and of theory's on the same fresh instances, (2, instances), and the first instance's number.
+
+    With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
+    are not part of what is returned: few failures among them would make it both small and low.
+    """
+    first = FRESH
+    if size is None:
+        told.expect(2 * (PILOT + LEAST))
+        few = player.play(job, params, range(first, first + PILOT), progress=told)[:, :, 0]
+        wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
+        size, first = min(max(wanted, LEAST), MOST), first + PILOT
+    told.expect(2 * size)
+    return first, player.play(job, params, range(first, first + size), progress=told)[:, :, 0]
+
+
+def needed(sample: Floats, share: float) -> int:
+    """Runs after which the standard error of a mean is about this share of it; `MOST` if it would take more."""
+    mean, spread = abs(float(sample.mean())), float(sample.std(ddof=1))
+    if spread == 0:
+        return 0
+    return MOST if spread >= math.sqrt(MOST) * share * mean else math.ceil((spread / (share * mean)) ** 2)
