@@ -295,12 +295,12 @@ def _(result: Comparison) -> Story:
             (
                 entry.policy,
                 settings(entry.params) or "-",
-                number(entry.regret.mean),
-                f"{number(entry.regret.low)} to {number(entry.regret.high)}",
+                number(regret.mean),
+                f"{number(regret.low)} to {number(regret.high)}",
                 "" if entry.policy == result.best else lag(result, entry),
                 number(entry.theory.mean),
             )
-            for entry in result.entries
+            for entry, regret in zip(result.entries, result.regrets, strict=True)
         ),
         left=2,
     )
@@ -308,7 +308,10 @@ def _(result: Comparison) -> Story:
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
         "differences to the best are paired, and their intervals hold for all pairs together.",
         *(
-            [f"On as many other instances, on which it was not chosen, {result.best} loses {told(result.again)}."]
+            [
+                f"What {result.best} loses, {told(result.again)}, is by as many other instances: it was chosen on the "
+                f"first ones, on which it loses {number(result.entries[0].regret.mean)}."
+            ]
             if result.again
             else []
         ),
