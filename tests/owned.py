@@ -14,7 +14,7 @@ def choose_own(state, setting, step, params, stream):
 
 @bt.scalar
 def reward_own(instance, arm, pull, step, stream):
-    return instance.means[arm] * bt.exponential(stream) * instance.options[0]
+    return instance.means[arm] * bt.exponential(stream) / 2 * instance.options[0]
 
 
 OWN = bt.arm_policy("own", choose_own, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])

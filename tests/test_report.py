@@ -97,6 +97,16 @@ def a_comparison(first="ts", second="ucb1"):
     return Comparison(entries, first, 500, 1000, replace(setup_for(), policy=None))
 
 
+def test_the_best_policys_interval_is_by_instances_that_did_not_choose_it():
+    found = a_comparison()
+    again = Estimate.of(np.random.default_rng(4).gamma(2, 7, 1000))
+    assert found.regrets == tuple(entry.regret for entry in found.entries)
+    (table,) = [part.table for part in story(replace(found, again=again)).parts if part.title == "Policies"]
+    assert table.rows[0][2:4] == (f"{again.mean:.4g}", f"{again.low:.4g} to {again.high:.4g}")
+    dots = points.comparison_plot(replace(found, again=again), None).marks[-1]
+    assert (dots.x[0], dots.x[1]) == (again.mean, found.entries[1].regret.mean)
+
+
 def an_account(policy="ucb1"):
     """What a ledger may hold of a setup: a search of many values, few runs of one, two values on fresh instances."""
     rng = np.random.default_rng(4)

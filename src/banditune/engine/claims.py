@@ -1,16 +1,24 @@
-"""Whether rewards are what a user's problem says of them."""
+"""Whether a user's problem keeps what it promises: instances by their seed, rewards as it says, with the means it says.
+
+Our own problems have tests. A user's is looked at before its first run, because such a slip makes every number wrong.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from banditune.contracts import Fault, Instance, Instances, Problem, is_ours
+from banditune.contracts import BadRequest, Fault, Floats, Instance, Problem
+from banditune.descriptions import own_code
 from banditune.engine.loop import instance_key
+from banditune.engine.means import check_means
+from banditune.engine.run import Job, instances
 from banditune.streams import REWARDS, Stream, aim
 
 CLAIMS: dict[str, tuple[str, Callable[[float], bool]]] = {
@@ -23,22 +31,75 @@ FEW = 4
 """So many instances, arms and pulls are looked at."""
 
 
-def check_claim(problem: Problem, seed: int, drawn: Callable[[int], Instances]) -> None:
-    """Draw a few rewards of a user's own problem: policies take what it says for granted."""
+def check_claims(job: Job) -> None:
+    """Refuse a user's own problem that breaks its promises."""
+    if own_code(job.problem) is None:
+        return
+    first, second = check_sample(job.problem, job.seed)
+    check_claim(job.problem, job.seed, first)
+    # Realised regret is by the rewards themselves, and a reward that looks at the step has no one mean.
+    if job.regret == "expected" and job.problem.per_pull:
+        check_means(job, first, second)
+
+
+def check_sample(problem: Problem, seed: int) -> tuple[Floats, Floats]:
+    """The means of the first two blocks of instances, which must depend on the seed, and on nothing else."""
+    first, again, second = (_block(problem, seed, block) for block in (0, 0, 1))
+    if first != again:
+        raise BadRequest(
+            f"`sample(size, rng)` of the problem {problem.name!r} must draw from `rng` alone, but called twice with the "
+            "same one it drew other instances; use rng.random(...), rng.normal(...) and the like, and keep nothing between "
+            "calls."
+        )
+    if first == second and len(np.unique(first.means, axis=0)) == len(first.means):
+        raise BadRequest(
+            f"`sample(size, rng)` of the problem {problem.name!r} must draw from `rng`, but from two different ones it "
+            f"drew the same {len(first.means)} instances, so that no run would see others; use rng.random(...) and the "
+            "like, or table[rng.integers(len(table), size=size)] to draw from a table."
+        )
+    return first.means, second.means
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of instances, alike if all bits are. Of features, which may be large, a digest is kept."""
+
+    digest: str
+    means: Floats = field(compare=False)
+
+
+def _block(problem: Problem, seed: int, number: int) -> _Block:
+    drawn = instances(problem, seed, number)
+    assert drawn.features is not None
+    return _Block(hashlib.sha256(drawn.means.tobytes() + drawn.features.tobytes()).hexdigest(), drawn.means)
+
+
+def check_claim(problem: Problem, seed: int, means: Floats) -> None:
+    """Draw a few rewards, each twice: they come from their stream alone, and policies take for granted what they are."""
     told, holds = CLAIMS.get(problem.rewards, ("", None))
     reward: Any = getattr(problem.reward, "py_func", problem.reward)
-    if holds is None or is_ours(reward):
-        return
-    means, options = drawn(0).means, np.array(problem.options())
+    options = np.array(problem.options())
     for run, arm, pull in product(range(min(FEW, len(means))), range(min(FEW, problem.arms)), range(FEW)):
-        stream = Stream(*instance_key(seed, run), np.array([0, 0, 0, REWARDS]))  # type: ignore[call-arg, no-untyped-call]
-        aim(stream, arm, pull)  # type: ignore[no-untyped-call]
         try:
-            paid = float(reward(Instance(means[run], options), arm, pull, 0, stream))
+            paid, again = (_paid(reward, Instance(means[run], options), seed, run, arm, pull) for _ in range(2))
         except Exception:
             return  # what is wrong is said with run and step where it is played
-        if math.isfinite(paid) and not holds(paid):
+        if not math.isfinite(paid):
+            continue
+        if paid != again:
+            raise BadRequest(
+                f"`reward` of the problem {problem.name!r} must draw from `stream` alone, but asked twice for one pull it "
+                f"paid {paid:g} and {again:g}; use bt.uniform(stream), bt.normal(stream) and the like."
+            )
+        if holds is not None and not holds(paid):
             raise Fault(
                 f"rewards of {problem.name!r} must be {told}, as it says by rewards={problem.rewards!r}, but arm {arm} of "
                 f"run {run} pays {paid:g}; mend its reward function, or say what it pays."
             )
+
+
+def _paid(reward: Any, instance: Instance, seed: int, run: int, arm: int, pull: int) -> float:
+    """One reward, at step 0."""
+    stream = Stream(*instance_key(seed, run), np.array([0, 0, 0, REWARDS]))  # type: ignore[call-arg, no-untyped-call]
+    aim(stream, arm, pull)  # type: ignore[no-untyped-call]
+    return float(reward(instance, arm, pull, 0, stream))

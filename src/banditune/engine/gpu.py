@@ -22,6 +22,7 @@ from numba import config, cuda, from_dtype, types
 
 from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Problem, Team
 from banditune.engine import bind, grid, loop, run
+from banditune.engine.claims import check_claims
 from banditune.engine.devices import simulated
 from banditune.engine.run import BLOCK, Job, constant, dims_of, numbers_of, shortcut_for, slots_for
 
@@ -59,6 +60,9 @@ LOOPS = (loop.play_steps, loop.play_leaps)
 """Pasted into the kernel although they are `rare`: what their memory is must be seen where it is used."""
 
 _lock = threading.Lock()
+
+_checked: deque[Job] = deque(maxlen=4)
+"""The last jobs whose problems were seen to keep what they promise."""
 
 
 def _given(ndim: int, dtype: Any = types.float64) -> Any:
@@ -298,6 +302,9 @@ def play(
 
     Neighbouring rows of one precision are played together; with a `precision`, all of them.
     """
+    if not any(job is one for one in _checked):
+        check_claims(job)
+        _checked.append(job)
     found = []
     for kind, rows in groupby(range(len(params)), lambda row: precision or precision_of_row(job, params[row])):
         first, *others = rows

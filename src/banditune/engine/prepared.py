@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from banditune.contracts import Fault, Floats, Instances, Integers, Problem
 from banditune.engine.bind import compile_for
-from banditune.engine.claims import check_claim
+from banditune.engine.claims import check_claims
 from banditune.engine.memory import SHARE, check_room, free_memory
 from banditune.engine.pieces import Piece, Played
 from banditune.engine.run import (
@@ -48,7 +48,6 @@ class Prepared:
         self.policy_options = numbers_of(job.policy.options(job.problem.arms, job.problem.dims, job.horizon))
         self.drawn = lru_cache(maxsize=4)(self._drawn)
         self._compile()
-        check_claim(job.problem, job.seed, self.drawn)
 
     def _compile(self) -> None:
         """Compile now, so that a complaint names the policy and no thread compiles twice."""
@@ -96,11 +95,15 @@ class Prepared:
 
 
 def ready(job: Job) -> Any:
-    """Who plays a job in this process."""
-    if not job.policy.plays_itself:
-        return Prepared(job)
-    check_claim(job.problem, job.seed, partial(instances, job.problem, job.seed))
-    return job.policy.player(job)
+    """Who plays a job in this process, whose problem keeps what it promises."""
+    check_instances(job.problem)
+    check_claims(job)
+    return compiled(job)
+
+
+def compiled(job: Job) -> Any:
+    """Who plays a job; nothing of it was drawn yet."""
+    return job.policy.player(job) if job.policy.plays_itself else Prepared(job)
 
 
 def check_instances(problem: Problem) -> None:

@@ -12,30 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import Fault, Floats, Instance, Integers, Slot
+from banditune.contracts import Fault, Floats, Instance, Integers
 from banditune.engine import loop
-from banditune.engine.bind import compile_for, kernel
+from banditune.engine.means import drawer
 from banditune.engine.pieces import Piece, Played
 from banditune.engine.run import BLOCK, Job, by_block, instances, read_only, who
 from banditune.guests.objects import methods_of
 from banditune.guests.policy import KNOWN
-from banditune.streams import REWARDS, UNSEEN, Stream, aim
+from banditune.streams import REWARDS, UNSEEN
 
 AHEAD = 32
 """Rewards of an arm that are drawn at once."""
 
-reward = Slot("reward")
-
 ONE_AT_A_TIME = threading.Lock()
-
-
-def draw_rewards(means, options, key0, key1, cursor, arm, first, step, out):  # type: ignore[no-untyped-def]
-    """Rewards of pulls first, first + 1 ... of an arm; all at this step, for problems to which steps do not matter."""
-    instance = Instance(means, options)
-    stream = Stream(key0, key1, cursor)
-    for place in range(len(out)):
-        aim(stream, arm, first + place)  # type: ignore[no-untyped-call]
-        out[place] = reward(instance, arm, first + place, step, stream)
 
 
 class Rewards:
@@ -67,10 +56,7 @@ class GuestPlayer:
         self.per_pull = job.problem.per_pull
         self.at = job.at or (job.horizon,)
         self.wanted = set(inspect.signature(job.policy.make).parameters)  # type: ignore[attr-defined]
-        self.draw = kernel(draw_rewards, {"reward": job.problem.reward})
-        means = read_only(np.zeros(job.problem.arms))
-        sample = (means, self.options, 1, 1, np.zeros(4, np.int64), 0, 0, 0, np.empty(1))
-        compile_for(self.draw, sample, who(job))
+        self.draw = drawer(job)
 
     def play(self, piece: Piece, stop: Integers) -> Played:
         """Play a piece, run by run, until `stop` is set."""

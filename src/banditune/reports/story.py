@@ -286,12 +286,12 @@ def _(result: Comparison) -> Story:
             (
                 entry.policy,
                 settings(entry.params) or "-",
-                number(entry.regret.mean),
-                f"{number(entry.regret.low)} to {number(entry.regret.high)}",
+                number(regret.mean),
+                f"{number(regret.low)} to {number(regret.high)}",
                 "" if entry.policy == result.best else lag(result, entry),
                 number(entry.theory.mean),
             )
-            for entry in result.entries
+            for entry, regret in zip(result.entries, result.regrets, strict=True)
         ),
         left=2,
     )
@@ -319,7 +319,10 @@ def _(result: Comparison) -> Story:
 def lead_words(result: Comparison) -> Iterator[str]:
     """Where the best policy's own number comes from."""
     if result.again:
-        yield f"On as many other instances, on which it was not chosen, {result.best} loses {told(result.again)}."
+        yield (
+            f"What {result.best} loses, {told(result.again)}, is by as many other instances: it was chosen on the first "
+            f"ones, on which it loses {number(result.entries[0].regret.mean)}."
+        )
 
 
 def provenance(result: Record, setup: Setup) -> Part:

@@ -253,6 +253,11 @@ class Comparison(Record):
         """What the best policy loses, where it can be said, on instances on which it was not chosen."""
         return self.again or self.entries[0].regret
 
+    @property
+    def regrets(self) -> tuple[Estimate, ...]:
+        """What each policy loses, with intervals that hold: that of the best is by instances that did not choose it."""
+        return (self.lowest, *(entry.regret for entry in self.entries[1:]))
+
     def to_pandas(self) -> Any:
         """A row per policy."""
         rows = {

@@ -22,7 +22,7 @@ from banditune.checks import check_whole
 from banditune.contracts import BadRequest, Fault, Integers
 from banditune.engine.cluster.travel import Recipe, check_versions, packed, raised, recipe_of
 from banditune.engine.pieces import Cluster, Lost, Piece, Played, Work
-from banditune.engine.prepared import ready
+from banditune.engine.prepared import compiled, ready
 from banditune.engine.run import Job, cores, who
 
 MOST = 256
@@ -122,8 +122,8 @@ class Processes(Pool):
         self.closed = False
 
     def work(self, job: Job) -> PoolWork:
-        # Compiled once, here: children find the kernel on disk.
-        ready(job)
+        # Compiled once, here: children find the kernel on disk. They draw, too: what ends a process ends a child.
+        compiled(job)
         return ProcessWork(self.pool, partial(self._play, job, recipe_of(job)), self.children)
 
     def _play(self, job: Job, recipe: Recipe, piece: Piece, sign: Integers) -> Played | Lost:

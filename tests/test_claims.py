@@ -1,0 +1,209 @@
+"""What a user's own problem promises: instances by their seed, rewards by their stream, means as it tells them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.engine.claims import check_claims
+from banditune.engine.means import BETS, check_means, is_off, won
+from banditune.engine.run import Job, instances
+from owned import OWN_PROBLEM
+
+HORIZON = 1000
+
+
+def problem(sample, reward, arms=3, **more):
+    return bt.arm_problem("mine", sample, reward, arms=arms, **more)
+
+
+def checked(problem, **more):
+    check_claims(Job(bt.UCB1(), problem, HORIZON, **more))
+
+
+def uniform_means(size, rng):
+    return rng.random((size, 3))
+
+
+def normal_means(size, rng):
+    return rng.normal(size=(size, 3))
+
+
+@bt.scalar
+def noisy(instance, arm, pull, step, stream):
+    return instance.means[arm] + bt.normal(stream)
+
+
+LOOSE = np.random.default_rng(0)
+
+
+def test_a_sample_with_a_generator_of_its_own_is_refused_without_a_ledger_too():
+    own = problem(lambda size, rng: LOOSE.random((size, 3)), noisy)
+    with pytest.raises(bt.BadRequest, match=r"'mine' must draw from `rng` alone, .* use rng.random"):
+        bt.simulate(bt.Greedy(), own, horizon=10, runs=5)
+
+
+def test_features_that_do_not_come_from_rng_are_refused():
+    own = problem(lambda size, rng: (rng.random((size, 3)), LOOSE.random((size, 3, 2))), noisy, dims=2)
+    with pytest.raises(bt.BadRequest, match="must draw from `rng` alone"):
+        checked(own)
+
+
+def test_a_sample_with_a_seed_of_its_own_is_refused():
+    own = problem(lambda size, rng: np.random.default_rng(0).random((size, 3)), noisy)
+    with pytest.raises(bt.BadRequest, match=r"drew the same 256 instances.*table\[rng.integers"):
+        checked(own)
+
+
+def test_a_few_instances_may_be_listed_and_one_may_be_all():
+    checked(problem(lambda size, rng: np.tile([[0.1, 0.5, 0.9], [0.9, 0.5, 0.1]], (size // 2, 1)), noisy))
+    checked(problem(lambda size, rng: np.tile([0.1, 0.5, 0.9], (size, 1)), noisy))
+
+
+def test_a_reward_with_randomness_of_its_own_is_refused():
+    @bt.scalar
+    def reward(instance, arm, pull, step, stream):
+        return instance.means[arm] + np.random.normal()
+
+    with pytest.raises(bt.BadRequest, match=r"`reward` .* must draw from `stream` alone, .* use bt.uniform\(stream\)"):
+        checked(problem(uniform_means, reward))
+
+
+@bt.scalar
+def doubled(instance, arm, pull, step, stream):
+    return 2 * instance.means[arm] * bt.exponential(stream)
+
+
+@bt.scalar
+def of_the_first(instance, arm, pull, step, stream):
+    return bt.bernoulli(stream, instance.means[0])
+
+
+@bt.scalar
+def more_for_the_last(instance, arm, pull, step, stream):
+    return instance.means[arm] + bt.normal(stream) + (0.5 if arm == 2 else 0.0)
+
+
+@bt.scalar
+def wearing_out(instance, arm, pull, step, stream):
+    return instance.means[arm] / (1 + 0.01 * pull)
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        (problem(uniform_means, doubled), r"over 1,048,576 pulls they are 0\.\d+ on average, not 0\.\d+; let `reward`"),
+        (
+            problem(uniform_means, of_the_first, rewards="binary"),
+            r"those of arms above their instance's average are 0\.\d+ on average, not 0\.\d+ and those below it 0\.\d+",
+        ),
+        (problem(normal_means, more_for_the_last), r"over \d+,\d+ pulls those of arm 2 are 0\.\d+ on average"),
+        (problem(uniform_means, wearing_out), "they are 0"),
+    ],
+    ids=["scale", "arm", "one arm", "pull"],
+)
+def test_rewards_with_other_means_are_refused(own, told):
+    with pytest.raises(bt.Fault, match=f"(?s)must have the means that its `sample` returns, .*{told}"):
+        checked(own)
+    checked(own, regret="realised")
+
+
+def test_tune_refuses_wrong_means():
+    with pytest.raises(bt.Fault, match="or ask for regret='realised'"):
+        bt.tune(bt.UCB1(), problem(uniform_means, doubled), horizon=HORIZON, budget=50)
+
+
+@pytest.mark.parametrize("rewards", ["unit", "binary"])
+def test_means_outside_what_rewards_can_be_are_refused(rewards):
+    own = problem(normal_means, bt.Bernoulli.reward, rewards=rewards)
+    with pytest.raises(bt.Fault, match=r"means of 'mine' must be in \[0, 1\], .* but arm \d of run \d+ has -?\d"):
+        checked(own)
+
+
+def test_a_reward_that_looks_at_the_step_has_no_one_mean():
+    @bt.scalar
+    def drifting(instance, arm, pull, step, stream):
+        return instance.means[arm] / (1 + 0.01 * step)
+
+    checked(problem(uniform_means, drifting))
+
+
+def test_rounding_is_no_other_mean():
+    @bt.scalar
+    def rounded(instance, arm, pull, step, stream):
+        return np.exp(np.log(instance.means[arm])) * (1 + 1e-14)
+
+    checked(problem(uniform_means, rounded))
+
+
+OURS = [
+    bt.Bernoulli(arms=4),
+    bt.Mixture([(0.6, 0.4), (0.001, 0.0)]),
+    bt.BetaRewards(arms=3, v=0.1),
+    bt.Gaussian(arms=3, prior=(5, 0.1), noise=10),
+    bt.Linear(arms=6, dims=3),
+    bt.Logistic(arms=20, dims=3),
+    bt.Campaigns([[(1, 9), (2, 8)], [(30, 1000), (1, 1000)]]),
+    bt.RewardTable(np.arange(12.0).reshape(4, 3)),
+    OWN_PROBLEM,
+]
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda ours: str(ours.name))
+@pytest.mark.parametrize("horizon", [1, HORIZON])
+def test_the_shelfs_problems_have_the_means_that_they_tell(ours, horizon):
+    for seed in range(3):
+        job = Job(bt.UCB1(), ours, horizon, seed=seed)
+        check_means(job, *(instances(ours, seed, block).means for block in (0, 1)))
+
+
+@bt.scalar
+def one_in_a_thousand(instance, arm, pull, step, stream):
+    return 1000 * instance.means[arm] if bt.uniform(stream) < 0.001 else 0.0
+
+
+@bt.scalar
+def pareto(instance, arm, pull, step, stream):
+    return instance.means[arm] / 11 * bt.uniform(stream) ** (-1 / 1.1)
+
+
+@pytest.mark.parametrize("reward", [one_in_a_thousand, pareto])
+def test_right_means_that_few_rewards_carry_are_not_refused(reward):
+    for seed in range(8):
+        checked(problem(uniform_means, reward), seed=seed)
+
+
+def test_a_bet_wins_no_more_than_a_line():
+    """The inequality that the verdict stands on."""
+    off = np.concatenate([np.linspace(-1, 1, 2001), np.geomspace(1, 1e6, 500)])
+    for bet in BETS:
+        assert (bet * off + (np.log1p(-bet) + bet) * off**2 <= np.log1p(bet * off) + 1e-12).all()
+
+
+LAWS = {
+    "exponential": ("real", lambda rng, size: rng.standard_exponential(size) - 1),
+    "lognormal": ("real", lambda rng, size: np.exp(3 * rng.standard_normal(size)) - np.exp(4.5)),
+    "pareto": ("real", lambda rng, size: rng.random(size) ** (-1 / 1.2) - 6),
+    "rare": ("real", lambda rng, size: 1000 * (rng.random(size) < 0.001) - 1.0),
+    "coin": ("binary", lambda rng, size: (rng.random(size) < 0.5) - 0.5),
+    "rare coin": ("binary", lambda rng, size: (rng.random(size) < 1e-6) - 1e-6),
+    "beta": ("unit", lambda rng, size: rng.beta(0.01, 0.09, size) - 0.1),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_means_that_are_right_are_not_refused(law):
+    kind, draw = LAWS[law]
+    rng = np.random.default_rng(1)
+    assert not any(is_off(kind, draw(rng, 1 << 16)) for _ in range(100))
+
+
+def test_bets_within_reach_win_no_more_than_one_on_average():
+    """Exactly: all samples of ten pulls of a coin with mean 0.1, weighted by their probabilities."""
+    wins = np.arange(11)
+    chances = np.array([np.prod(np.arange(10, 10 - k, -1) / np.arange(1, k + 1)) for k in wins])
+    chances *= 0.1**wins * 0.9 ** (10 - wins)
+    gains = [np.exp(won(np.repeat([0.9, -0.1], [k, 10 - k]), 1.0)) for k in wins]
+    assert chances.sum() == pytest.approx(1)
+    assert 0.5 < chances @ gains <= 1
