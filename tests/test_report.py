@@ -103,7 +103,7 @@ def test_the_best_policys_interval_is_by_instances_that_did_not_choose_it():
     assert found.regrets == tuple(entry.regret for entry in found.entries)
     (table,) = [part.table for part in story(replace(found, again=again)).parts if part.title == "Policies"]
     assert table.rows[0][2:4] == (f"{again.mean:.4g}", f"{again.low:.4g} to {again.high:.4g}")
-    dots = points.comparison_plot(replace(found, again=again), None).marks[-1]
+    dots = points.comparison_plot(replace(found, again=again)).marks[-1]
     assert (dots.x[0], dots.x[1]) == (again.mean, found.entries[1].regret.mean)
 
 
