@@ -1,14 +1,15 @@
 """Failures of the paper that no reading explains, linear lints and beta ucb1: what was tried.
 
-Say `python benchmarks/failures.py stored`, or `ridge`, `noise`, `blur`, `few`, `schedules`, `rare`. The first six are about
-lints, where 0.2 and 0.3 are near enough to the best width and all other tenths fail. Each prints failures of Uniform and
-Halving in %, and what their answers lose, beside the paper's.
+Say `python benchmarks/failures.py stored`, or `ridge`, `noise`, `features`, `blur`, `few`, `schedules`, `rare`. All but the
+last are about lints, where 0.2 and 0.3 are near enough to the best width and all other tenths fail. Each but `features`
+prints failures of Uniform and Halving in %, and what their answers lose, beside the paper's.
 
 `stored` tunes the stored pool. `ridge` plays LinTS with G = I + sum of x x', as the paper's lambda = 1 may be read, and
-`noise` our LinTS, both with the same reward noise for all tenths. `blur` adds to each run the noise of the rewards, as if
-regret were the best mean times the horizon less what was paid. `few` draws tunings from pools of 1,000 runs. `schedules`
-lets Uniform keep its budget and Halving the smaller half, with shared instances and with instances of each value's own.
-`rare` counts runs of beta ucb1 that are so bad that NoTeS fails.
+`noise` our LinTS, both with the same reward noise for all tenths. `features` plays it on features that are drawn once for
+all instances, as if every tuning had its own. `blur` adds to each run the noise of the rewards, as if regret were the best
+mean times the horizon less what was paid. `few` draws tunings from pools of 1,000 runs. `schedules` lets Uniform keep its
+budget and Halving the smaller half, with shared instances and with instances of each value's own. `rare` counts runs of
+beta ucb1 that are so bad that NoTeS fails.
 """
 
 from __future__ import annotations
@@ -72,6 +73,21 @@ def played(policy: bt.Policy, runs: int) -> tuple[Source, np.ndarray]:
     """A pool at the tenths, with the same noise for all."""
     regrets = bt.simulate(policy, LINTS.problem, TENTHS, horizon=LINTS.horizon, runs=runs, seed=162, regret="realised")
     return source_of(LINTS.name, range_of(LINTS), TENTHS, regrets), regrets
+
+
+def features(sets: int = 40, runs: int = 1000) -> None:
+    """What widths lose on sets of features that are drawn once: if 0.4 is best on some, tunings on these fail for good."""
+    shape, widths = (LINTS.problem.arms, LINTS.problem.dims), (0.2, 0.3, 0.4)
+    means = []
+    for number in range(sets):
+        drawn = np.random.default_rng(number).uniform(-1, 1, shape)
+        problem = bt.Linear(features=drawn, noise=LINTS.problem.noise)
+        regrets = bt.simulate(
+            LINTS.policy, problem, widths, horizon=LINTS.horizon, runs=runs, seed=162, regret="realised"
+        )
+        means.append(regrets.mean(axis=1))
+    for width, share in zip(widths, np.array(means).T / np.array(means)[:, 1], strict=True):
+        print(f"{width} loses {share.min():.2f} to {share.max():.2f} of what 0.3 does on {sets} sets of features")
 
 
 def blurred(source: Source) -> Source:
@@ -184,11 +200,14 @@ def rare(row: Row, runs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["stored", "ridge", "noise", "blur", "few", "schedules", "rare"])
+    parser.add_argument("what", choices=["stored", "ridge", "noise", "features", "blur", "few", "schedules", "rare"])
     parser.add_argument("--runs", type=int, default=10_000, help="at each width, where runs are played")
     asked = parser.parse_args()
     if asked.what == "rare":
         rare(BETA, asked.runs)
+        return
+    if asked.what == "features":
+        features()
         return
     if asked.what == "ridge":
         # noise^2 / covariance is what stands beside the sum.
