@@ -105,6 +105,8 @@ def test_the_best_policys_interval_is_by_instances_that_did_not_choose_it():
     assert table.rows[0][2:4] == (f"{again.mean:.4g}", f"{again.low:.4g} to {again.high:.4g}")
     dots = points.comparison_plot(replace(found, again=again)).marks[-1]
     assert (dots.x[0], dots.x[1]) == (again.mean, found.entries[1].regret.mean)
+    drawn = bt.plot(replace(found, again=again)).axes[0].containers
+    assert [container.lines[0].get_xdata()[0] for container in drawn] == [dots.x[0], dots.x[1]]
 
 
 def an_account(policy="ucb1"):
