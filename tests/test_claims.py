@@ -93,7 +93,10 @@ def wearing_out(instance, arm, pull, step, stream):
 @pytest.mark.parametrize(
     ("own", "told"),
     [
-        (problem(uniform_means, doubled), r"over 1,048,576 pulls they are 0\.\d+ on average, not 0\.\d+; let `reward`"),
+        (
+            problem(uniform_means, doubled),
+            r"over 1,048,576 pulls they are 0\.\d+ on average, not 0\.\d+; let its reward",
+        ),
         (
             problem(uniform_means, of_the_first, rewards="binary"),
             r"those of arms above their instance's average are 0\.\d+ on average, not 0\.\d+ and those below it 0\.\d+",

@@ -96,7 +96,7 @@ def check_claim(job: Job, means: Floats) -> None:
             )
         if holds is not None and not holds(paid):
             raise Fault(
-                f"rewards of {problem.name!r} must be {told}, as it says by rewards={problem.rewards!r}, but arm {arm} of "
+                f"rewards of {problem.name!r} must be {told}, as it says (rewards={problem.rewards!r}), but arm {arm} of "
                 f"run {run} pays {paid:g}; mend its reward function, or say what it pays."
             )
 

@@ -127,7 +127,7 @@ def _check_range(job: Job, means: Floats) -> None:
     if job.problem.rewards in ("unit", "binary") and len(outside):
         run, arm = map(int, outside[0])
         raise Fault(
-            f"means of {job.problem.name!r} must be in [0, 1], as rewards are by rewards={job.problem.rewards!r}, but arm "
+            f"means of {job.problem.name!r} must be in [0, 1], as rewards are (rewards={job.problem.rewards!r}), but arm "
             f"{arm} of run {run} has {means[run, arm]:g}; mend `sample`, or say what it pays."
         )
 
@@ -203,8 +203,8 @@ def _refuse(job: Job, drawn: Drawn, means: Floats, look: Look) -> NoReturn:
     pulls = np.count_nonzero(weights)
     raise Fault(
         f"rewards of {job.problem.name!r} must have the means that its `sample` returns, by which expected regret is "
-        f"counted, but over {pulls:,} pulls {paid}; let `reward` draw with the mean instance.means[arm], or ask for "
-        "regret='realised', which is by the rewards alone."
+        f"counted, but over {pulls:,} pulls {paid}; let its reward function draw with the mean instance.means[arm], or ask "
+        "for regret='realised', which is by the rewards alone."
     )
 
 
