@@ -93,7 +93,10 @@ def wearing_out(instance, arm, pull, step, stream):
 @pytest.mark.parametrize(
     ("own", "told"),
     [
-        (problem(uniform_means, doubled), r"over 1,048,576 pulls they are 0\.\d+ on average, not 0\.\d+; let `reward`"),
+        (
+            problem(uniform_means, doubled),
+            r"over 1,048,576 pulls they are 0\.\d+ on average, not 0\.\d+; let its reward",
+        ),
         (
             problem(uniform_means, of_the_first, rewards="binary"),
             r"those of arms above their instance's average are 0\.\d+ on average, not 0\.\d+ and those below it 0\.\d+",
@@ -121,6 +124,28 @@ def test_means_outside_what_rewards_can_be_are_refused(rewards):
         checked(own)
 
 
+def test_rewards_are_asked_for_only_where_a_run_can_come():
+    @bt.scalar
+    def resting(instance, arm, pull, step, stream):
+        return instance.means[arm] * (1 - pull / (step + 1))
+
+    @bt.scalar
+    def once(instance, arm, pull, step, stream):
+        return instance.means[arm] if pull < 1 else -1.0
+
+    checked(problem(uniform_means, resting, rewards="unit"))
+    check_claims(Job(bt.Greedy(), problem(uniform_means, once, rewards="unit"), 1))
+
+
+def test_a_look_at_rewards_does_not_warn_of_what_compiled_code_does_silently(recwarn):
+    @bt.scalar
+    def overflowing(instance, arm, pull, step, stream):
+        return instance.means[arm] + 1 / (1 + np.exp(instance.means[arm] + 1000.0))
+
+    checked(problem(uniform_means, overflowing))
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 def test_a_reward_that_looks_at_the_step_has_no_one_mean():
     @bt.scalar
     def drifting(instance, arm, pull, step, stream):
@@ -129,12 +154,29 @@ def test_a_reward_that_looks_at_the_step_has_no_one_mean():
     checked(problem(uniform_means, drifting))
 
 
-def test_rounding_is_no_other_mean():
-    @bt.scalar
-    def rounded(instance, arm, pull, step, stream):
-        return np.exp(np.log(instance.means[arm])) * (1 + 1e-14)
+@bt.scalar
+def rounded(instance, arm, pull, step, stream):
+    return (instance.means[arm] + 0.3 - 0.2 - 0.1) * (1 + 1e-14)
 
-    checked(problem(uniform_means, rounded))
+
+@bt.scalar
+def in_single_precision(instance, arm, pull, step, stream):
+    return np.float32(instance.means[arm])
+
+
+@pytest.mark.parametrize("reward", [rounded, in_single_precision])
+def test_rounding_is_no_other_mean(reward):
+    checked(problem(uniform_means, reward))
+    checked(problem(lambda size, rng: np.tile([0.0, 0.1, 0.7], (size, 1)), reward))
+
+
+def test_means_that_are_nearly_alike_are_told_apart():
+    @bt.scalar
+    def slightly_more(instance, arm, pull, step, stream):
+        return instance.means[arm] + 0.00001
+
+    with pytest.raises(bt.Fault, match=r"they are 0\.50001 on average, not 0\.5;"):
+        checked(problem(lambda size, rng: np.full((size, 3), 0.5), slightly_more))
 
 
 OURS = [
@@ -172,6 +214,23 @@ def pareto(instance, arm, pull, step, stream):
 def test_right_means_that_few_rewards_carry_are_not_refused(reward):
     for seed in range(8):
         checked(problem(uniform_means, reward), seed=seed)
+
+
+@bt.scalar
+def one_in_a_hundred_thousand(instance, arm, pull, step, stream):
+    return 1e5 * instance.means[arm] if bt.uniform(stream) < 1e-5 else 0.0
+
+
+def test_right_means_are_not_refused_where_horizons_are_short():
+    check_claims(Job(bt.Greedy(), problem(uniform_means, one_in_a_hundred_thousand), 2))
+
+
+def test_arms_that_pay_a_millionth_of_others_are_not_taken_for_rounding():
+    @bt.scalar
+    def exponential(instance, arm, pull, step, stream):
+        return instance.means[arm] * bt.exponential(stream)
+
+    checked(problem(lambda size, rng: np.tile([1.0, 3e-7, 1e-6], (size, 1)), exponential))
 
 
 def test_a_bet_wins_no_more_than_a_line():

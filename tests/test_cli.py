@@ -282,6 +282,9 @@ def test_sentences_name_options_instead_of_arguments():
         "`0 < noise < 1e100` and `noise > 0` must hold, but got noise=-1 and `prior`, prior=0": None,
         "ucb1:noise=5 on the command line, UCB1(noise=5) in Python": None,
         "of your own, `gain`, gain=3": None,
+        "`reward` of 'mine' must be a function without self": None,
+        "`seed` of a state must be a whole number": None,
+        "rewards of 'mine' must be in [0, 1], as it says (rewards='unit')": None,
     }
     for sentence, wanted in told.items():
         assert spoken(sentence) == (wanted or sentence)

@@ -196,6 +196,17 @@ def reward_by_step(instance, arm, pull, step, stream):
     return 1.0 if step < 5 else 0.0
 
 
+@bt.scalar
+def pays_five(instance, arm, pull, step, stream):
+    return 5.0
+
+
+def test_a_problem_must_keep_its_word_on_a_gpu_too():
+    problem = bt.arm_problem("five", lambda size, rng: rng.random((size, 2)), pays_five, arms=2, rewards="unit")
+    with pytest.raises(bt.Fault, match=r"rewards of 'five' must be in \[0, 1\]"):
+        gpu.play(Job(bt.UCB1(), problem, 5), np.ones((1, 1)), range(2))
+
+
 def test_teams_are_chosen_where_they_play_the_policy_and_only_there():
     linear = bt.Linear(arms=40, dims=3)
     by_step = bt.arm_problem("by step", lambda size, rng: rng.random((size, 4)), reward_by_step, arms=4)

@@ -7,6 +7,7 @@ import gzip
 import io
 import math
 import string
+import sys
 from collections import defaultdict
 from itertools import product
 
@@ -169,8 +170,9 @@ def test_fields_in_quotes_and_words_for_numbers_are_read_whichever_way(written, 
     assert cells(read_logs(path)) == {("a", "b"): (2, 1.25)}
 
 
-def test_python_s_own_reader_takes_what_is_plain(written, monkeypatch):
-    monkeypatch.setattr(tables, "arrow_reader", tables.plain_reader)
+def test_python_s_own_reader_takes_what_is_plain_where_arrow_cannot_be_imported(written, monkeypatch):
+    monkeypatch.delattr(pyarrow, "csv", raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
     monkeypatch.setattr(tables.Text, "_cells", None)  # row by row
     assert cells(read_logs(written(DECISIONS)))["spring", "red"] == (2, 1.0)
 

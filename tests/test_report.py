@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 
 import numpy as np
@@ -105,6 +106,8 @@ def test_the_best_policys_interval_is_by_instances_that_did_not_choose_it():
     assert table.rows[0][2:4] == (f"{again.mean:.4g}", f"{again.low:.4g} to {again.high:.4g}")
     dots = points.comparison_plot(replace(found, again=again)).marks[-1]
     assert (dots.x[0], dots.x[1]) == (again.mean, found.entries[1].regret.mean)
+    drawn = bt.plot(replace(found, again=again)).axes[0].containers
+    assert [container.lines[0].get_xdata()[0] for container in drawn] == [dots.x[0], dots.x[1]]
 
 
 def an_account(policy="ucb1"):
@@ -406,6 +409,14 @@ def test_what_is_your_own_is_told_by_its_file_and_not_by_a_name_of_the_shelf():
     some = replace(both, entries=(replace(both.entries[0], made=described(mine)), *both.entries[1:]))
     assert "--policy test_report.py:NAME --policy ucb1" in repeat.command(some)
     assert "test_report.py:pull_last" in page(story(some))
+
+
+def test_a_function_with_some_of_its_arguments_is_told_by_its_own_file():
+    def sample(size, rng, arms):
+        return rng.random((size, arms))
+
+    own = bt.arm_problem("mine", partial(sample, arms=2), bt.Gaussian.reward, arms=2)
+    assert described(own)["own code"] == "test_report.py:sample"
 
 
 def test_what_was_typed_at_a_prompt_has_no_file_to_be_told():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import field, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def own_code(record: Any) -> str | None:
     for code in (type(record), *filter(callable, functions)):
         code = getattr(code, "py_func", code)
         if not is_ours(code):
+            code = code.func if isinstance(code, partial) else code
             name = str(getattr(code, "__name__", type(code).__name__))
             file = file_of(code)
             return f"{file}:{name}" if file else name

@@ -2,7 +2,7 @@
 
 The library says `max_time` and model='campaigns'; whoever typed a command reads --max-time and --model campaigns. What is
 written as a call, UCB1(noise=5), or as an option of a policy, ucb1:noise=5, is left as it is. Of a condition in backticks,
-`budget >= 8`, only a name at its start is turned.
+`budget >= 8`, only a name at its start is turned. What is `seed` of a state or `rewards` of a problem is no option either.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ KEPT = ("noise", "prior")
 # Possessive, and calls only from the start of a word: sentences may hold words of any length, such as a file's header.
 PIECES = re.compile(
     r"(?P<call>(?<![\w.])[\w.]++\((?:[^()]++|\([^()]*+\))*+\))"
-    r"|`(?P<name>[a-z_]++)(?P<condition> [<>=][^`]*+)?`"
+    r"|`(?P<name>[a-z_]++)(?P<condition> [<>=][^`]*+)?`(?! of )"
     r"|(?<![\w:.,(`])(?P<argument>[a-z_]++)=(?P<value>'[^']*'|\"[^\"]*\"|True|False|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w(])"
 )
-NAMES = re.compile(r"`(?P<name>[a-z_]+)`")
+NAMES = re.compile(r"`(?P<name>[a-z_]+)`(?! of )")
 QUOTES = "'\""
 ADVICE = ("note: ", "warning: ", "left out: ")
 

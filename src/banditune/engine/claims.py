@@ -36,7 +36,7 @@ def check_claims(job: Job) -> None:
     if own_code(job.problem) is None:
         return
     first, second = check_sample(job.problem, job.seed)
-    check_claim(job.problem, job.seed, first)
+    check_claim(job, first)
     # Realised regret is by the rewards themselves, and a reward that looks at the step has no one mean.
     if job.regret == "expected" and job.problem.per_pull:
         check_means(job, first, second)
@@ -74,14 +74,17 @@ def _block(problem: Problem, seed: int, number: int) -> _Block:
     return _Block(hashlib.sha256(drawn.means.tobytes() + drawn.features.tobytes()).hexdigest(), drawn.means)
 
 
-def check_claim(problem: Problem, seed: int, means: Floats) -> None:
+def check_claim(job: Job, means: Floats) -> None:
     """Draw a few rewards, each twice: they come from their stream alone, and policies take for granted what they are."""
+    problem = job.problem
     told, holds = CLAIMS.get(problem.rewards, ("", None))
     reward: Any = getattr(problem.reward, "py_func", problem.reward)
     options = np.array(problem.options())
-    for run, arm, pull in product(range(min(FEW, len(means))), range(min(FEW, problem.arms)), range(FEW)):
+    for run, arm, pull in product(*(range(min(FEW, most)) for most in (len(means), problem.arms, job.horizon))):
         try:
-            paid, again = (_paid(reward, Instance(means[run], options), seed, run, arm, pull) for _ in range(2))
+            # Plain Python warns where numbers overflow; compiled code, which plays, does not.
+            with np.errstate(all="ignore"):
+                paid, again = (_paid(reward, Instance(means[run], options), job.seed, run, arm, pull) for _ in range(2))
         except Exception:
             return  # what is wrong is said with run and step where it is played
         if not math.isfinite(paid):
@@ -93,13 +96,13 @@ def check_claim(problem: Problem, seed: int, means: Floats) -> None:
             )
         if holds is not None and not holds(paid):
             raise Fault(
-                f"rewards of {problem.name!r} must be {told}, as it says by rewards={problem.rewards!r}, but arm {arm} of "
+                f"rewards of {problem.name!r} must be {told}, as it says (rewards={problem.rewards!r}), but arm {arm} of "
                 f"run {run} pays {paid:g}; mend its reward function, or say what it pays."
             )
 
 
 def _paid(reward: Any, instance: Instance, seed: int, run: int, arm: int, pull: int) -> float:
-    """One reward, at step 0."""
+    """One reward, at the first step at which an arm can have had so many pulls."""
     stream = Stream(*instance_key(seed, run), np.array([0, 0, 0, REWARDS]))  # type: ignore[call-arg, no-untyped-call]
     aim(stream, arm, pull)  # type: ignore[no-untyped-call]
-    return float(reward(instance, arm, pull, 0, stream))
+    return float(reward(instance, arm, pull, pull, stream))

@@ -302,7 +302,7 @@ def play(
 
     Neighbouring rows of one precision are played together; with a `precision`, all of them.
     """
-    if not any(job is one for one in _checked):
+    if not any(job is one for one in tuple(_checked)):  # other threads may play, too
         check_claims(job)
         _checked.append(job)
     found = []

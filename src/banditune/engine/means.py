@@ -38,10 +38,7 @@ DECIDING = 1 << 20
 UNCOMPILED = 1 << 14
 
 AT_ONCE = 256
-"""Pulls of an arm that are drawn at once."""
-
-CALLS = 1 << 15
-"""Calls of the compiled code, at most: where horizons are short, fewer rewards decide."""
+"""Pulls of an arm that are drawn at once; where horizons are shorter, calls are more, up to a second of them."""
 
 ALARM = 1e-6
 """The probability to refuse means that are right."""
@@ -52,8 +49,8 @@ BEYOND = 10.0
 BETS = 0.5 ** np.arange(1, 16)
 """The bets l, one of which is good enough for any mean that is off."""
 
-ROUNDING = 1e-9
-"""Means may be off by so little, as a share of rewards."""
+ROUNDING = 1e-6
+"""Means may be off by so little, as a share of their instance's largest: in single precision they are."""
 
 SINGLE = 16
 """Of so many arms, each is looked at on its own."""
@@ -130,7 +127,7 @@ def _check_range(job: Job, means: Floats) -> None:
     if job.problem.rewards in ("unit", "binary") and len(outside):
         run, arm = map(int, outside[0])
         raise Fault(
-            f"means of {job.problem.name!r} must be in [0, 1], as rewards are by rewards={job.problem.rewards!r}, but arm "
+            f"means of {job.problem.name!r} must be in [0, 1], as rewards are (rewards={job.problem.rewards!r}), but arm "
             f"{arm} of run {run} has {means[run, arm]:g}; mend `sample`, or say what it pays."
         )
 
@@ -147,12 +144,11 @@ def _looks(means: Floats) -> Iterator[Look]:
 
 
 def _off(drawn: Drawn, means: Floats, look: Look) -> Floats:
-    """What rewards are off from their told means, with their weights, where these count; 0 for what rounding may do."""
+    """What rewards are off from their told means, with their weights, where these count; nothing if rounding may do it."""
     weights, told = look.weights[drawn.runs, drawn.arms], means[drawn.runs, drawn.arms]
-    off = weights * (drawn.paid - told)
-    off[np.abs(off) <= ROUNDING * np.abs(told)] = 0
-    counted: Floats = off[weights != 0]
-    return counted
+    counts, largest = weights != 0, np.abs(means).max(axis=1)
+    off: Floats = (weights * (drawn.paid - told))[counts]
+    return off if abs(off.sum()) > ROUNDING * largest[drawn.runs[counts]].sum() else np.empty(0)
 
 
 def _errors(drawn: Drawn, means: Floats, look: Look) -> float:
@@ -187,7 +183,7 @@ def _deciding(job: Job, means: Floats) -> Drawn:
     """Many rewards of the second block, which the first look did not see, drawn by compiled code."""
     draw = drawer(job)
     size = min(AT_ONCE, job.horizon)
-    calls = min(CALLS, (DECIDING if hasattr(draw, "compile") else UNCOMPILED) // size)
+    calls = (DECIDING if hasattr(draw, "compile") else UNCOMPILED) // size
     options, cursor = read_only(job.problem.options()), np.zeros(4, np.int64)
     keys = [instance_key(job.seed, BLOCK + run) for run in range(BLOCK)]  # type: ignore[no-untyped-call]
     runs, arms, pulls = _places(job, calls)
@@ -203,12 +199,16 @@ def _refuse(job: Job, drawn: Drawn, means: Floats, look: Look) -> NoReturn:
     """Say what is paid, and what was told."""
     weights, told = look.weights[drawn.runs, drawn.arms], means[drawn.runs, drawn.arms]
     groups = [(weights == sign, words) for sign, words in look.groups if (weights == sign).any()]
-    paid = " and ".join(
-        f"{words} {drawn.paid[group].mean():.4g} on average, not {told[group].mean():.4g}" for group, words in groups
-    )
+    paid = " and ".join(f"{words} {_unlike(drawn.paid[group].mean(), told[group].mean())}" for group, words in groups)
     pulls = np.count_nonzero(weights)
     raise Fault(
         f"rewards of {job.problem.name!r} must have the means that its `sample` returns, by which expected regret is "
-        f"counted, but over {pulls:,} pulls {paid}; let `reward` draw with the mean instance.means[arm], or ask for "
-        "regret='realised', which is by the rewards alone."
+        f"counted, but over {pulls:,} pulls {paid}; let its reward function draw with the mean instance.means[arm], or ask "
+        "for regret='realised', which is by the rewards alone."
     )
+
+
+def _unlike(paid: float, told: float) -> str:
+    """Two means, with more digits where a few do not tell them apart."""
+    digits = 4 if f"{paid:.4g}" != f"{told:.4g}" else 10
+    return f"{paid:.{digits}g} on average, not {told:.{digits}g}"

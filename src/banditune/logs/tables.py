@@ -8,7 +8,6 @@ import io
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,7 +74,7 @@ class Text:
             raise BadRequest(f"the first line of {str(path)!r} must name the columns, but it is empty.")
 
     def blocks(self, columns: Columns, checker: Checker) -> Iterator[Rows]:
-        fast = (arrow_reader if find_spec("pyarrow") else plain_reader)(self.names, self.delimiter, columns)
+        fast = (arrow_reader if has_arrow() else plain_reader)(self.names, self.delimiter, columns)
         with opened(self.path) as file:
             next(lines_of(file, self.path))
             line = 2
@@ -164,6 +163,15 @@ def whole_lines(file: Any, path: Path) -> bytes:
     """The next block of a file, up to the end of a line."""
     data: bytes = file.read(BLOCK)
     return data + next(lines_of(file, path), b"") if data and not data.endswith(b"\n") else data
+
+
+def has_arrow() -> bool:
+    """Whether Arrow is installed and can be imported; one that was built for another NumPy cannot."""
+    try:
+        import pyarrow.csv  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 Reader = Callable[[bytes], tuple[dict[str, Words], dict[str, Floats]]]
