@@ -273,6 +273,14 @@ def test_the_table_is_as_sure_of_differences_as_the_sentence_above_it(comparison
     assert "2.3 (-0." in repr(found)
 
 
+def test_the_table_says_of_the_best_policy_what_the_sentence_above_it_says(comparison):
+    again = Estimate.told(123.4, 5.678, comparison.validated)
+    lines = repr(dataclasses.replace(comparison, again=again)).splitlines()
+    (row,) = [line for line in lines if line.startswith(f"{comparison.best} ") and "loses" not in line]
+    assert "123.4" in row
+    assert "5.678" in row
+
+
 def test_results_go_to_json_and_back_without_loss(tuning, comparison, tmp_path):
     for result in (tuning, comparison, tuning.curve, tuning.regret, tuning.trials[0]):
         assert bt.from_json(result.to_json()) == result
@@ -322,6 +330,7 @@ def test_results_go_to_pandas(tuning, comparison):
     assert list(tuning.to_pandas().columns) == ["trial", "gamma", "mean", "se", "runs"]
     assert len(tuning.curve.to_pandas()) == len(tuning.curve.values)
     assert list(comparison.to_pandas()["policy"]) == [entry.policy for entry in comparison.entries]
+    assert comparison.to_pandas()["regret"][0] == comparison.again.mean
 
 
 def test_results_can_be_read_and_drawn(tuning, comparison, tmp_path):

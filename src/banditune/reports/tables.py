@@ -296,13 +296,13 @@ def _(result: Comparison) -> str:
     rows: list[Sequence[str]] = [
         ("policy", "tuned to", "regret", "std. error", "behind the best (95%, all pairs)", "as theory has it")
     ]
-    for entry in result.entries:
+    for entry, regret in zip(result.entries, result.regrets, strict=True):
         rows.append(
             (
                 entry.policy,
                 settings(entry.params) + ("" if entry.tuned or not entry.params else " (theory)") or "-",
-                number(entry.regret.mean),
-                number(entry.regret.se),
+                number(regret.mean),
+                number(regret.se),
                 "" if entry.policy == result.best else lag(result, entry),
                 number(entry.theory.mean),
             )

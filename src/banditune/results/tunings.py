@@ -259,12 +259,12 @@ class Comparison(Record):
         return (self.lowest, *(entry.regret for entry in self.entries[1:]))
 
     def to_pandas(self) -> Any:
-        """A row per policy."""
+        """A row per policy, with what it loses as `regrets` has it."""
         rows = {
             "policy": [entry.policy for entry in self.entries],
             "params": [dict(entry.params) for entry in self.entries],
-            "regret": [entry.regret.mean for entry in self.entries],
-            "se": [entry.regret.se for entry in self.entries],
+            "regret": [regret.mean for regret in self.regrets],
+            "se": [regret.se for regret in self.regrets],
             "behind": [entry.behind.mean for entry in self.entries],
             "behind_low": [entry.behind.low for entry in self.entries],
             "behind_high": [entry.behind.high for entry in self.entries],
