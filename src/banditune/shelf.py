@@ -111,7 +111,7 @@ def matrix_from(path: Path) -> Floats:
     except OSError as error:
         raise BadRequest(f"`features` must be a .csv or .npy file, but {str(path)!r} cannot be read.") from error
     rows = [(number, row) for number, row in enumerate(csv.reader(lines, delimiter=delimiter_of(lines)), 1) if row]
-    names = rows[0][1] if rows and all(number_in(cell) is None for cell in rows[0][1]) else []
+    names = rows[0][1] if rows and all(written_number(cell) is None for cell in rows[0][1]) else []
     if names and not names[0]:
         raise BadRequest(f"the first column of {str(path)!r} has no name and looks like an index; leave it out.")
     rows = rows[1:] if names else rows
@@ -132,14 +132,14 @@ def numbers_of(path: Path, number: int, row: list[str], width: int) -> list[floa
         raise BadRequest(f"every row of {str(path)!r} must hold {width} numbers, but line {number} holds {len(row)}.")
     found = []
     for place, cell in enumerate(row, 1):
-        value = number_in(cell)
+        value = written_number(cell)
         if value is None:
             raise BadRequest(f"column {place} in line {number} of {str(path)!r} must be a number, but is {cell!r}.")
         found.append(value)
     return found
 
 
-def number_in(cell: str) -> float | None:
+def written_number(cell: str) -> float | None:
     """The number that a cell holds, and nothing else; None if it does not."""
     try:
         return float(cell)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import typer
 
 
 def whole(text: str) -> int:
     """A whole number: 1000, or 1e3 as Python's verbs take it, too."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.5
-    if not found.is_integer():
-        raise typer.BadParameter(f"must be a whole number such as 1000 or 1e3, but got {text!r}.")
-    return int(found)
+    for read in (int, float):
+        with suppress(ValueError, OverflowError):
+            found = read(text)
+            if int(found) == found:
+                return int(found)
+    raise typer.BadParameter(f"must be a whole number such as 1000 or 1e3, but got {text!r}.")
 
 
 def decimal(text: str) -> float:

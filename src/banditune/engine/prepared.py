@@ -42,7 +42,6 @@ class Prepared:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.kernel, self.floats, self.integers = kernel_for(job)
-        check_instances(job.problem)
         self.at = np.array(job.at or (job.horizon,), np.int64)
         self.problem_options = read_only(job.problem.options())
         self.policy_options = numbers_of(job.policy.options(job.problem.arms, job.problem.dims, job.horizon))
@@ -98,11 +97,16 @@ def ready(job: Job) -> Any:
     """Who plays a job in this process, whose problem keeps what it promises."""
     check_instances(job.problem)
     check_claims(job)
-    return compiled(job)
+    return _player(job)
 
 
-def compiled(job: Job) -> Any:
-    """Who plays a job; nothing of it was drawn yet."""
+def compiled(job: Job) -> None:
+    """Have a job compiled, for others to find on disk; nothing of it is drawn."""
+    check_instances(job.problem)
+    _player(job)
+
+
+def _player(job: Job) -> Any:
     return job.policy.player(job) if job.policy.plays_itself else Prepared(job)
 
 

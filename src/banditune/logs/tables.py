@@ -27,7 +27,7 @@ LONGEST = 1 << 23
 """Bytes that a line may have."""
 
 PIECE = 1 << 14
-"""Rows of text that Python's reader splits at once: in this many lists it is fastest, and memory stays small."""
+"""Rows of text that Python's reader splits at once: a block's rows, as lists of words, take far more room than its text."""
 
 BATCH = 1 << 18
 """Rows of other tables that are read at once."""
@@ -222,7 +222,7 @@ def arrow_reader(names: Sequence[str], delimiter: str, columns: Columns) -> Read
     def parsed(data: bytes, **others: Any) -> Any:
         try:
             return arrow_csv.read_csv(
-                io.BytesIO(plain(data)),
+                io.BytesIO(data),
                 read_options=arrow_csv.ReadOptions(
                     column_names=list(names), use_threads=False, block_size=len(data) + 1
                 ),
@@ -235,6 +235,7 @@ def arrow_reader(names: Sequence[str], delimiter: str, columns: Columns) -> Read
             raise Odd from error
 
     def read(data: bytes) -> Any:
+        data = plain(data)
         try:
             table = parsed(data, **dict.fromkeys(numbers, pa.float64()))
         except Odd:
