@@ -37,10 +37,6 @@ CHOSEN_ON = (
     Row("long ucb1", bt.UCB1(), bt.Bernoulli(arms=10), 100_000),
     Row("explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=10), HORIZON),
     Row("3 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=3), 2000),
-)
-"""Problems beyond the paper's on which choices were made."""
-
-HELD_OUT = (
     Row("5 gaussian arms ts", bt.GaussianThompson((0.5, 0.3), 0.5), bt.Gaussian(5, (0.5, 0.3), 0.5), 2000),
     Row("20 gaussian arms ucb1", bt.UCB1(), bt.Gaussian(20, (0, 0.3), 0.5), 1000),
     Row("beta(2, 6) ucb1", bt.UCB1(), bt.Bernoulli(arms=8, prior=(2, 6)), 3000),
@@ -52,5 +48,20 @@ HELD_OUT = (
     Row("4 arms epsilon-greedy", bt.EpsilonGreedy(), bt.Bernoulli(arms=4), 1000),
     Row("6 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=6), 1000),
     Row("gaussian explore-then-commit", bt.ExploreThenCommit(), bt.Gaussian(4, (0.5, 0.3), 0.5), 3000),
+)
+"""Problems beyond the paper's on which choices were made."""
+
+HELD_OUT = (
+    Row("8 gaussian arms ts", bt.GaussianThompson((0, 1), 1), bt.Gaussian(8, (0, 1), 1), 500),
+    Row("3 gaussian arms ucb1", bt.UCB1(), bt.Gaussian(3, (0.5, 0.25), 0.5), 2000),
+    Row("beta(1, 4) ts", bt.Thompson(), bt.Bernoulli(arms=12, prior=(1, 4)), 5000),
+    Row("beta(5, 2) ucb1", bt.UCB1(), bt.Bernoulli(arms=6, prior=(5, 2)), 2000),
+    Row("3 arms ts 500", bt.Thompson(), bt.Bernoulli(arms=3), 500),
+    Row("50 arms ucb1 20000", bt.UCB1(), bt.Bernoulli(arms=50), 20_000),
+    Row("8 arms ucb1 150", bt.UCB1(), bt.Bernoulli(arms=8), 150),
+    Row("20 arms ts 50000", bt.Thompson(), bt.Bernoulli(arms=20), 50_000),
+    Row("15 arms epsilon-greedy", bt.EpsilonGreedy(), bt.Bernoulli(arms=15, prior=(2, 2)), 3000),
+    Row("20 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=20), 5000),
+    Row("5 dims lints", bt.LinTS(), bt.Linear(arms=30, dims=5), 2000),
 )
 """Problems beyond the paper's that were looked at once, when all choices had been made."""

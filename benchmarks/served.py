@@ -89,11 +89,16 @@ def chosen_synthetic() -> list[Served]:
     line, flat = synthetic("decreasing", lambda g: 40 - 20 * g), synthetic("flat", lambda g: 30 + 0 * g)
     rising = synthetic("increasing", lambda g: 20 + 20 * g)
     dips = synthetic("two dips", lambda g: 32 - 12 * dip(g, 0.2) - 9 * dip(g, 0.7))
-    return [bowl(0.2), bowl(0.8), vee(0.35), line, flat, bowl(0.5), vee(0.7), rising, dips]
+    sinking = synthetic("sinking", lambda g: 25 + 15 * np.exp(-4 * g))
+    others = synthetic("two other dips", lambda g: 32 - 9 * dip(g, 0.25) - 12 * dip(g, 0.65))
+    return [
+        bowl(0.2), bowl(0.8), vee(0.35), line, flat, bowl(0.5), vee(0.7), rising, dips,
+        bowl(0.35), vee(0.55), sinking, others,
+    ]  # fmt: skip
 
 
 def held_out_synthetic() -> list[Served]:
     """Others, looked at once."""
-    sinking = synthetic("sinking", lambda g: 25 + 15 * np.exp(-4 * g))
-    dips = synthetic("two other dips", lambda g: 32 - 9 * dip(g, 0.25) - 12 * dip(g, 0.65))
-    return [bowl(0.35), vee(0.55), sinking, dips]
+    skewed = synthetic("skewed bowl", lambda g: 25 + 10 * (np.log(g + 0.05) - np.log(0.35)) ** 2)
+    dips = synthetic("dips at 0.15 and 0.5", lambda g: 32 - 9 * dip(g, 0.15) - 12 * dip(g, 0.5))
+    return [bowl(0.65), vee(0.25), skewed, dips]

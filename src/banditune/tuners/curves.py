@@ -12,7 +12,7 @@ All functions work on many searches at a time: the first axis of an array is the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from banditune.contracts import Floats, Integers, Range
+from banditune.tuners.seen import Failure, density
 
 FINE = 162
 """Answers are read off so many points. NoTeS stops at such points too: 162 = 2 * 3^4."""
@@ -34,22 +35,21 @@ FLOORS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.7)
 DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (0.05, 0.1, 0.2, 0.4)
 """For problems on which all runs lose more where too little is explored: an exponential on top."""
 
-DECAYS = {1.0: 1.0, 1.4: 1.0, 2.0: 1.0}
-"""Failures fall off with the width g as exp(-(g / reach)^decay). How much each decay weighs before the first run."""
-
-SLOW_DECAYS = {0.4: 0.6}
-"""One more for a log scale. Where instances differ in how much they need, as explore-then-commit's do, failures end one
-by one, over decades.
+DECAYS, REACHES, HEIGHTS = (0.8, 1.0, 1.3, 1.7, 2.3), np.geomspace(0.01, 2.4, 36), np.geomspace(0.004, 100, 40)
+"""Failures cost height * exp(-(g / reach)^decay) on average at the width g, in units of what is lost at the largest width.
+Those that reach further than that are common at every width.
 """
 
-REACHES = (0.01, 2.4, 29)
-"""From, to, and how many; a log scale begins below its lowest width. Above 1, failures are common at every width."""
+LOG_DECAYS, LOG_REACHES, LOG_HEIGHTS = {0.4: 0.6, 1.0: 1.0, 1.4: 1.0, 2.0: 1.0}, 29, np.geomspace(0.02, 100, 26)
+"""On a log scale, whose reaches begin below its lowest width; decays with how much each weighs before the first run. Where
+instances differ in how much they need, as explore-then-commit's do, failures end one by one, over decades: the first decay.
+"""
 
 FAR, FAR_PRIOR = 0.6, 0.1
 """Curves whose failures reach further than this weigh so much before the first run; the others weigh 1."""
 
-HEIGHTS = np.geomspace(0.02, 100, 26)
-"""What failures cost at width 0, in units of what is lost at the largest width."""
+UNSEEN = 0.25
+"""Of what curves of failures weigh before the first run, so much is spread evenly; the rest is where failures were seen."""
 
 FAINT = 1e-12
 """The least that failures cost, so that its powers are numbers."""
@@ -59,6 +59,11 @@ POWER = 1.2
 
 PSEUDO = 16.0
 """Squared units of one failure that is taken for granted: the variance is sane before the first one is seen."""
+
+TRUST = 0.75
+"""The likelihood of failures takes their dispersion to be so much of its estimate. With all of it, statements held in 98 to
+99% of tunings instead of 95%, and what weighs before the first run weighed too much after a thousand.
+"""
 
 SPREADS, SMALL = 1.35, 0.06
 """Which runs above `patience` times the level are good all the same: they are no further above it than `SPREADS` times
@@ -74,15 +79,16 @@ CURVE_ERROR = 0.03
 POINTS, BEND = 48, 0.1
 """Runs are made at so many points, evenly spread in log(width + bend): optima at small widths are narrower."""
 
-DEVIATION, LENGTHS = 0.15, {0.3: 0.2, 0.6: 0.8}
-"""The smooth deviation from the curves of good runs: its share of them, the lengths that it may have in log(width + bend),
-and how likely each is before there are runs.
-"""
+DEVIATION = 0.2
+"""The smooth deviation from the curves of good runs: its share of them."""
 
-FAINTEST = 1e-9
+LENGTHS, LOG_LENGTHS = {0.15: 0.03, 0.3: 0.2, 0.6: 0.77}, {0.3: 0.2, 0.6: 0.8}
+"""The lengths that it may have in log(width + bend), and how likely each is before there are runs."""
+
+FAINTEST = 1e-6
 """Waves of the deviation with so small a share of the largest one's variance are left out."""
 
-STARTS = (4, 11, 27, 66, 162)
+STARTS = (4, 11, 27, 66, 108, 162)
 """The first runs are made near these points of `FINE`."""
 
 LEAST = 1e-3
@@ -102,7 +108,8 @@ Spread = Callable[[Any], Floats]
 class Library(NamedTuple):
     """Curves at the points where runs are made (`points`, a part of `fine`) and at those where answers are read.
 
-    `roots` make deviations of standard normals, (lengths, fine points, normals).
+    A curve of failures is one of `heights` times a row of `bad`; `bad_prior` has all pairs, heights of the first row first.
+    `roots` make deviations of standard normals, (lengths, fine points, normals); `lengths` are how likely each is.
     """
 
     fine: Floats
@@ -113,12 +120,32 @@ class Library(NamedTuple):
     good_squared: Floats
     good_fine: Floats
     prior: Floats
+    heights: Floats
     bad: Floats
     bad_prior: Floats
     bad_seen: Floats
     bad_unseen: Floats
     bad_fine: Floats
     roots: Floats
+    lengths: Floats
+
+
+class Split(NamedTuple):
+    """Good runs and bad ones: curves through the good ones, their level at every point and how far they scatter.
+
+    By point, `good_runs`, sums of what is `ordinary` and of the `excess` in units of `unit`; `squares` of all excess.
+    """
+
+    weight: Floats
+    height: Floats
+    spread: Floats
+    level: Floats
+    dispersion: Floats
+    unit: Floats
+    good_runs: Floats
+    ordinary: Floats
+    excess: Floats
+    squares: Floats
 
 
 class Fit(NamedTuple):
@@ -150,43 +177,53 @@ def library_of(among: Range) -> Library:
 def _library(lowest: float) -> Library:
     # The last bits of a product of matrices depend on the number of threads that share it; they must not.
     with threadpool_limits(limits=1, user_api="blas"):
-        return _made(lowest)
+        return _log(lowest) if lowest else _linear()
 
 
-def _made(lowest: float) -> Library:
-    if lowest:
-        fine = np.geomspace(lowest, 1, FINE)
-        places = np.unique(np.round(np.linspace(0, FINE - 1, 32)).astype(int))
-        start = np.round(np.linspace(0, len(places) - 1, 5)).astype(int)
-        bend, decays = 0.0, DECAYS | SLOW_DECAYS
-    else:
-        fine = np.arange(1, FINE + 1) / FINE
-        bend, decays = BEND, DECAYS
-        even = np.geomspace(fine[0] + bend, 1 + bend, POINTS) - bend
-        places = np.unique(np.round(FINE * even).astype(int)) - 1
-        start = np.array([np.abs(places + 1 - near).argmin() for near in STARTS])
-    points = fine[places]
-    nearest, furthest, count = REACHES
-    reaches = np.geomspace(min(nearest, 0.4 * lowest) if lowest else nearest, furthest, count)
+def _linear() -> Library:
+    fine = np.arange(1, FINE + 1) / FINE
+    even = np.geomspace(fine[0] + BEND, 1 + BEND, POINTS) - BEND
+    places = np.unique(np.round(FINE * even).astype(int)) - 1
+    start = np.array([np.abs(places + 1 - near).argmin() for near in STARTS])
+    ways = list(product(REACHES, DECAYS))
+    prior = seen_prior(failures_of(HEIGHTS, ways))
+    return _made(fine, places, start, HEIGHTS, ways, prior, roots_at(np.log(fine + BEND), LENGTHS))
+
+
+def _log(lowest: float) -> Library:
+    fine = np.geomspace(lowest, 1, FINE)
+    places = np.unique(np.round(np.linspace(0, FINE - 1, 32)).astype(int))
+    start = np.round(np.linspace(0, len(places) - 1, 5)).astype(int)
+    reaches = np.geomspace(min(REACHES[0], 0.4 * lowest), REACHES[-1], LOG_REACHES)
+    ways = list(product(reaches, LOG_DECAYS))
+    failures = failures_of(LOG_HEIGHTS, ways)
+    prior = even_prior(failures) + np.log([LOG_DECAYS[decay] for _, _, decay in failures])
+    return _made(fine, places, start, LOG_HEIGHTS, ways, prior, roots_at(np.log(fine), LOG_LENGTHS))
+
+
+def _made(
+    fine: Floats, places: Integers, start: Integers, heights: Floats, ways: Sequence[tuple[float, float]],
+    bad_prior: Floats, deviations: tuple[Floats, Floats],
+) -> Library:  # fmt: skip
     good, prior = good_curves(fine)
-    bad, bad_prior = bad_curves(fine, reaches, decays)
+    bad = bad_curves(fine, ways)
     few = bad[:, places]
     return Library(
-        fine, places, points, start, good[:, places], good[:, places] ** 2, good, prior,
-        few, bad_prior, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad,
-        roots_at(np.log(fine + bend)),
+        fine, places, fine[places], start, good[:, places], good[:, places] ** 2, good, prior, heights,
+        few, bad_prior, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad, *deviations,
     )  # fmt: skip
 
 
-def roots_at(x: Floats) -> Floats:
-    """Roots of the covariance of deviations at these places, one for each length.
+def roots_at(x: Floats, lengths: Mapping[float, float]) -> tuple[Floats, Floats]:
+    """Roots of the covariance of deviations at these places, one for each length, and how likely the lengths are.
 
     So smooth a deviation is a sum of few waves; those with less than `FAINTEST` of the largest one's variance are left out.
     """
-    apart = np.subtract.outer(x, x) / np.array(list(LENGTHS))[:, None, None]
+    apart = np.subtract.outer(x, x) / np.array(list(lengths))[:, None, None]
     variance, waves = np.linalg.eigh(np.exp(-0.5 * apart**2))
     count = int((variance > FAINTEST * variance[:, -1:]).sum(axis=1).max())
-    return np.asarray(DEVIATION * waves[:, :, -count:] * np.sqrt(np.maximum(variance[:, None, -count:], 0)), np.float64)
+    roots = DEVIATION * waves[:, :, -count:] * np.sqrt(np.maximum(variance[:, None, -count:], 0))
+    return np.asarray(roots, np.float64), np.array(list(lengths.values()))
 
 
 def good_curves(g: Floats) -> tuple[Floats, Floats]:
@@ -200,24 +237,59 @@ def good_curves(g: Floats) -> tuple[Floats, Floats]:
     return np.array(plain + dips), np.log(prior)
 
 
-def bad_curves(g: Floats, reaches: Floats, decays: Mapping[float, float]) -> tuple[Floats, Floats]:
-    """Curves of what failures cost on average, and the logarithms of their prior weights.
+def bad_curves(g: Floats, ways: Sequence[tuple[float, float]]) -> Floats:
+    """How failures end, a row for each (reach, decay): what they cost on average in units of their height."""
+    reach, decay = np.array(ways).T[:, :, None]
+    return np.asarray(np.maximum(np.exp(-((g / reach) ** decay)), FAINT), np.float64)
 
-    In units of the good runs' loss at the largest width.
-    """
-    which = list(product(decays, reaches, HEIGHTS))
-    curves = [height * np.exp(-((g / reach) ** decay)) for decay, reach, height in which]
-    prior = [decays[decay] * (FAR_PRIOR if reach > FAR else 1.0) for decay, reach, _ in which]
-    return np.maximum(curves, FAINT), np.log(prior)
+
+def failures_of(heights: Floats, ways: Sequence[tuple[float, float]]) -> list[Failure]:
+    """All heights of the first way, then of the next."""
+    return [(float(height), *way) for way, height in product(ways, heights)]
+
+
+def even_prior(failures: Sequence[Failure]) -> Floats:
+    """The logarithms of prior weights that know nothing but that failures seldom reach over all widths."""
+    return np.log([FAR_PRIOR if reach > FAR else 1.0 for _, reach, _ in failures])
+
+
+def seen_prior(failures: Sequence[Failure]) -> Floats:
+    """The logarithms of prior weights: most of them where failures of other problems were."""
+    even, seen = np.exp(even_prior(failures)), density(failures)
+    return np.asarray(np.log(UNSEEN * even / even.mean() + (1 - UNSEEN) * seen / seen.mean()), np.float64)
 
 
 def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     """Weigh all curves by the runs so far: run t of a search was made at point `at[t]` and lost `regrets[t]`."""
-    by_point, at_runs = _between(at, len(library.points))
-    runs = by_point(np.ones_like(regrets))
+    by_point, at_runs = between(at, len(library.points))
+    runs = by_point(None)
+    some = np.maximum(runs, 1)
     scale = scale_of(library, at, regrets)
     lost = regrets / scale
-    patience = max(3.0, 1 + 0.5 * math.log(lost.shape[1]))
+    parts = split(library, by_point, at_runs, lost, patience_of(regrets.shape[1]))
+    bad_weight, bad_level, bad_dispersion = weigh_bad(library, runs, parts.excess, parts.squares)
+    # Where failures are rare a point may have seen none; elsewhere the model may be wrong: the larger of two variances.
+    expected = parts.dispersion * parts.level + bad_dispersion * parts.unit**2 * bad_level**POWER
+    # How far ordinary parts are from the curves, as a share, and its variance.
+    seen = parts.good_runs > 0
+    residual = np.where(seen, parts.ordinary / some / parts.level - 1, 0)
+    noise = np.where(seen, parts.dispersion * parts.good_runs / some**2 / parts.level, UNKNOWN)
+    return Fit(
+        parts.weight, parts.height * scale, parts.spread * scale, bad_weight, parts.unit * scale,
+        *deviation_of(library, residual, noise),
+        runs,
+        by_point(regrets) / some,
+        scale**2 * np.maximum(expected, own_variance(by_point, runs, lost)),
+    )  # fmt: skip
+
+
+def patience_of(runs: int) -> float:
+    """How many times the level of good runs a run may lose and still be good."""
+    return max(3.0, 1 + 0.5 * math.log(runs))
+
+
+def split(library: Library, by_point: Spread, at_runs: Spread, lost: Floats, patience: float) -> Split:
+    """Part good runs from bad ones. Which are good depends on the curves through them: both are renewed a few times."""
     level = np.sqrt(library.points) * np.ones((len(lost), 1))  # generous
     dispersion = np.zeros((len(lost), 1))
     luck, share = luck_of(lost), share_of(lost)
@@ -234,24 +306,12 @@ def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     at_level = at_runs(level)
     is_good = lost <= at_runs(good_up_to(lost, at_runs, level, dispersion, luck, share, patience))
     # A run is its ordinary part, for a failure the level, and its excess: split once, they add up to what was lost.
-    some, count = np.maximum(runs, 1), by_point(is_good)
-    ordinary = by_point(np.where(is_good, lost, at_level)) / some
+    ordinary = by_point(np.where(is_good, lost, at_level))
     excess = np.where(is_good, 0, (lost - at_level) / unit)
-    bad_weight, bad_level, bad_dispersion = weigh_bad(
-        library, runs, by_point(excess), (excess**2).sum(1, keepdims=True)
+    squares = (excess**2).sum(axis=1, keepdims=True)
+    return Split(
+        weight, height, spread, level, dispersion, unit, by_point(is_good), ordinary, by_point(excess), squares
     )
-    # Where failures are rare a point may have seen none; elsewhere the model may be wrong: the larger of two variances.
-    expected = dispersion * level + bad_dispersion * unit**2 * bad_level**POWER
-    # How far ordinary parts are from the curves, as a share, and its variance.
-    residual = np.where(count > 0, ordinary / level - 1, 0)
-    noise = np.where(count > 0, dispersion * count / some**2 / level, UNKNOWN)
-    return Fit(
-        weight, height * scale, spread * scale, bad_weight, unit * scale,
-        *deviation_of(library, residual, noise),
-        runs,
-        by_point(regrets) / some,
-        scale**2 * np.maximum(expected, own_variance(by_point, runs, lost)),
-    )  # fmt: skip
 
 
 def luck_of(lost: Floats) -> Floats:
@@ -289,14 +349,14 @@ def own_variance(by_point: Spread, runs: Floats, lost: Floats) -> Floats:
     return np.asarray(np.maximum(by_point(lost**2) - runs * mean**2, 0) / np.maximum(runs - 1, 1), np.float64)
 
 
-def _between(at: Integers, points: int) -> tuple[Spread, Spread]:
-    """Two functions: one adds up numbers of runs by point, the other gives every run the number of its point."""
+def between(at: Integers, points: int) -> tuple[Spread, Spread]:
+    """Two functions: one adds up numbers of runs by point (or counts them), the other gives a run its point's number."""
     searches = len(at)
     flat = at + points * np.arange(searches)[:, None]
     each = flat.ravel()
 
     def by_point(numbers: Any) -> Floats:
-        sums = np.bincount(each, numbers.ravel(), searches * points)
+        sums = np.bincount(each, None if numbers is None else numbers.ravel(), searches * points)
         return np.asarray(sums, np.float64).reshape(searches, points)
 
     def at_runs(numbers: Any) -> Floats:
@@ -338,15 +398,24 @@ def weigh_bad(library: Library, runs: Floats, excess: Floats, squares: Floats) -
     """Weights of the curves of failures, their mean curve and their dispersion.
 
     A quasi-likelihood whose variance is dispersion x mean^POWER: it uses sums of what failures cost and nothing else, so
-    it estimates means, however heavy the tail is.
+    it estimates means, however heavy the tail is. For height x curve these sums are powers of the height times sums for
+    the curve: a height costs nothing but its powers.
     """
-    likelihood = excess @ library.bad_seen.T - runs @ library.bad_unseen.T
+    heights = library.heights
+    seen, unseen = excess @ library.bad_seen.T, runs @ library.bad_unseen.T
+    likelihood = seen[:, :, None] * heights ** (1 - POWER) - unseen[:, :, None] * heights ** (2 - POWER)
+    likelihood = likelihood.reshape(len(runs), -1)
     level = np.maximum.accumulate((excess / np.maximum(runs, 1))[:, ::-1], axis=1)[:, ::-1] + 0.02
     for _ in range(PASSES):
         dispersion = (squares + PSEUDO) / ((runs * level**POWER).sum(axis=1, keepdims=True) + 1)
-        weight = softmax(likelihood / dispersion + library.bad_prior)
-        level = weight @ library.bad
+        weight = softmax(likelihood / (TRUST * dispersion) + library.bad_prior)
+        level = expected_height(library, weight) @ library.bad
     return weight, level, dispersion
+
+
+def expected_height(library: Library, bad_weight: Floats) -> Floats:
+    """Of each way in which failures end, its weight times its mean height."""
+    return np.asarray(bad_weight.reshape(len(bad_weight), -1, len(library.heights)) @ library.heights, np.float64)
 
 
 def deviation_of(library: Library, residual: Floats, noise: Floats) -> tuple[Floats, Floats, Floats]:
@@ -364,7 +433,7 @@ def deviation_of(library: Library, residual: Floats, noise: Floats) -> tuple[Flo
     inverse = np.linalg.inv(lower)
     centre = (inverse @ (weighed @ residual[:, None, :, None]))[:, :, :, 0]
     size = np.log(np.diagonal(lower, axis1=2, axis2=3)).sum(axis=2)
-    likely = np.log(list(LENGTHS.values())) + 0.5 * (centre**2).sum(axis=2) - size
+    likely = np.log(library.lengths) + 0.5 * (centre**2).sum(axis=2) - size
     return softmax(likely), centre, np.swapaxes(inverse, 2, 3)
 
 
@@ -377,10 +446,10 @@ def softmax(log_weights: Floats) -> Floats:
 
 def mean_curve(library: Library, found: Fit) -> Floats:
     """The expected regret at every fine point."""
-    centres = found.lengths[:, :, None] * found.centre
-    deviation = (centres.reshape(len(centres), 1, -1) @ deviations(library, found, fine=True))[:, 0]
+    centres = (found.lengths[:, :, None] * found.centre)[:, :, None]
+    deviation = (centres @ deviations(library, found, fine=True)).sum(axis=1)[:, 0]
     good: Floats = (found.weight * found.height) @ library.good_fine
-    bad: Floats = found.unit * (found.bad_weight @ library.bad_fine)
+    bad: Floats = found.unit * (expected_height(library, found.bad_weight) @ library.bad_fine)
     return np.asarray(good * (1 + deviation) + bad, np.float64)
 
 
@@ -392,16 +461,24 @@ def drawn_curves(library: Library, found: Fit, count: int, rng: np.random.Genera
     height = height + np.take_along_axis(found.spread, which, 1) * rng.standard_normal(height.shape)
     length = picked(found.lengths, count, rng)[:, :, None]
     normals = rng.standard_normal((*which.shape, library.roots.shape[2]))
-    each = [np.where(length == place, found.centre[:, [place]] + normals, 0) for place in range(len(LENGTHS))]
-    deviation = np.concatenate(each, axis=2) @ deviations(library, found, fine)
-    failures = found.unit[:, :, None] * bad[picked(found.bad_weight, count, rng)]
-    return height[:, :, None] * good[which] * (1 + deviation) + failures
+    made = deviations(library, found, fine)
+    curves = np.ones((*which.shape, made.shape[-1]))
+    for place in range(made.shape[1]):
+        chosen = length == place
+        if chosen.any():
+            curves += (chosen * (found.centre[:, [place]] + normals)) @ made[:, place]
+    curves *= good[which]
+    curves *= height[:, :, None]
+    way, size = np.divmod(picked(found.bad_weight, count, rng), len(library.heights))
+    curves += (found.unit * library.heights[size])[:, :, None] * bad[way]
+    return curves
 
 
 def deviations(library: Library, found: Fit, fine: bool) -> Floats:
-    """What makes deviations of normals, those of the first length before those of the next: (searches, normals, points)."""
-    made = np.swapaxes((library.roots if fine else library.roots[:, library.places]) @ found.turn, 2, 3)
-    return np.asarray(made.reshape(len(made), -1, made.shape[3]), np.float64)
+    """What makes deviations of normals, (searches, lengths, normals, points)."""
+    return np.asarray(
+        np.swapaxes((library.roots if fine else library.roots[:, library.places]) @ found.turn, 2, 3), np.float64
+    )
 
 
 def picked(weights: Floats, count: int, rng: np.random.Generator) -> Integers:

@@ -20,13 +20,18 @@ BATCHES = 12
 """A budget is spent in so many batches after the start."""
 
 START = 0.1
-"""Share of the budget that is spread over five widths at the start; two runs each or more."""
+"""Share of the budget that is spread over a few widths at the start; two runs each or more."""
 
 GROWTH = 8
 """Without a budget, a batch is an eighth of the runs so far."""
 
 MOST = 200
 """Curves drawn for a batch; where it has more runs, several share one."""
+
+BESIDE, NEARLY = 0.5, 0.15
+"""So many of a batch's runs are made beside the best width of a drawn curve, where widths end that are nearly as good:
+within this share of its lowest regret. Runs at the best width tell how low it is; those on either side, where it is.
+"""
 
 DRAWS = 1000
 """Curves from which quantiles are taken."""
@@ -71,11 +76,11 @@ class Searches:
         return self.budget - int(self.regrets.shape[1])
 
     def ask(self, size: int | None = None) -> Integers:
-        """Places in `library.points`, a row per search: at the start five widths, then the best ones of drawn curves."""
+        """Places in `library.points`, a row per search: first those of the start, then near the best of drawn curves."""
         if self.regrets.shape[1]:
             runs = min(size or self.size, self.left)
             curves = drawn_curves(self.library, self.fit(), min(runs, MOST), self.rng, fine=False)
-            self.next = curves.argmin(axis=2)[:, np.arange(runs) % MOST]
+            self.next = around(curves, self.rng)[:, np.arange(runs) % MOST]
         return self.next
 
     def tell(self, regrets: Floats) -> None:
@@ -88,6 +93,18 @@ class Searches:
         """All curves, weighed by all runs."""
         self.fitted = self.fitted or fit(self.library, self.at, self.regrets)
         return self.fitted
+
+
+def around(curves: Floats, rng: np.random.Generator) -> Integers:
+    """The place of each curve's lowest point, or an end of the stretch around it that is nearly as low."""
+    best, lowest = curves.argmin(axis=-1), curves.min(axis=-1, keepdims=True)
+    places = np.arange(curves.shape[-1])
+    high = curves > lowest + NEARLY * np.abs(lowest)
+    left = np.where(high & (places < best[..., None]), places + 1, 0).max(axis=-1)
+    right = np.where(high & (places > best[..., None]), places - 1, places[-1]).min(axis=-1)
+    chance = rng.random(best.shape)
+    beside: Integers = np.where(chance < BESIDE / 2, left, right)
+    return np.where(chance < BESIDE, beside, best)
 
 
 def one_search(found: Fit, search: int) -> Fit:

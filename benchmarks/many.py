@@ -1,0 +1,212 @@
+"""Many problems drawn at random, on which the two-part tuner's library and constants were chosen.
+
+`python benchmarks/many.py play` (on a GPU; minutes) plays them, and the problems of `rows.py` beside them, 5,000 times at
+every width that the two-part tuner or NoTeS may visit, and keeps the regrets in half precision under `pools/many`.
+`python benchmarks/many.py shapes` fits what failures cost to each of these pools: height * exp(-(g / reach)^decay) at the
+width g, in units of what good runs lose at the largest width. It prints them as `tuners/seen.py` has them.
+`python benchmarks/many.py compare` tunes all of them and prints two-part next to NoTeS, and on how many it is worse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from pools import FOLDER
+from rows import CHOSEN_ON, PAPER, Row
+from served import Served
+from tuners import BUDGETS, two_part_answers
+
+import banditune as bt
+from banditune.engine.run import play
+from banditune.paper import tunings
+from banditune.paper.pools import UNITS, fold_means, smoother, source_of, values_of
+from banditune.paper.rows import range_of
+from banditune.paper.tunings import EPSILON, POINTS, rng_for
+from banditune.tuners.curves import Library, between, library_of, patience_of, scale_of, split
+from banditune.tuners.notes import iterations_needed
+
+MANY = FOLDER / "many"
+RUNS, FITTED = 5000, 3000
+SEED = 4711
+
+KINDS = {"ucb1": 28, "ts": 26, "ucb1 gaussian": 10, "ts gaussian": 8, "epsilon": 10, "ucb1 beta": 4, "ts beta": 4,
+         "linucb": 5, "lints": 5}  # fmt: skip
+"""How often each kind of problem is drawn, in %."""
+
+
+def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
+    """Problems of 2 to 60 arms and 80 to 16,000 rounds."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        kind = str(rng.choice(list(KINDS), p=np.array(list(KINDS.values())) / 100))
+        arms = int(np.exp(rng.uniform(np.log(2), np.log(61))))
+        horizon = int(max(10 ** rng.uniform(1.9, 4.2), 4 * arms))
+        skewed = rng.random() < 0.6
+        a, b = np.exp(rng.uniform(np.log(0.5), np.log(8), 2)).round(2).tolist() if skewed else (1.0, 1.0)
+        spread, noise = float(rng.choice([0.1, 0.2, 0.3, 0.5])), float(rng.choice([0.25, 0.5, 0.5, 0.7]))
+        dims = int(rng.integers(2, 9))
+        policy: bt.Policy = {"ucb1": bt.UCB1(), "ts": bt.Thompson(), "epsilon": bt.EpsilonGreedy(),
+                  "linucb": bt.LinUCB(), "lints": bt.LinTS()}[kind.split()[0]]  # fmt: skip
+        problem: bt.Problem = bt.Bernoulli(arms=arms, prior=(a, b))
+        if kind.startswith("lin"):
+            problem, horizon = bt.Linear(arms=arms + 5, dims=dims), min(horizon, 3000)
+        elif kind.endswith("beta"):
+            problem, horizon = bt.BetaRewards(arms=arms), min(horizon, 4000)
+        elif kind.endswith("gaussian"):
+            problem = bt.Gaussian(arms, (0.5, spread), noise)
+            policy = bt.GaussianThompson((0.5, spread), noise) if kind.startswith("ts") else policy
+        yield Row(f"{number:02} {kind}", policy, problem, horizon)
+
+
+def rows() -> list[Row]:
+    """All problems whose width is searched on a linear scale."""
+    return [row for row in (*drawn(), *PAPER, *CHOSEN_ON) if range_of(row).scale == "linear"]
+
+
+def kind_of(policy: bt.Policy) -> str:
+    """Kinds of policies whose failures are alike."""
+    if isinstance(policy, (bt.LinUCB, bt.LinTS, bt.UCBGLM, bt.GLMTSL)):
+        return "linear and logistic"
+    if isinstance(policy, bt.EpsilonGreedy):
+        return "epsilon-greedy"
+    return "thompson" if isinstance(policy, (bt.Thompson, bt.GaussianThompson)) else "ucb1"
+
+
+def file_of(row: Row) -> Path:
+    """Where the pool of a row is."""
+    return MANY / f"{re.sub('[^a-z0-9]+', '-', row.name)}.npz"
+
+
+def visited(library: Library) -> np.ndarray:
+    """The places in `UNITS` where the two-part tuner, NoTeS, or a grid of tenths may look."""
+    found, spans = {*np.linspace(0, 1, POINTS), *library.points}, [(0.0, 1.0)]
+    for _ in range(iterations_needed(EPSILON)):
+        cuts = [(low, (2 * low + high) / 3, (low + 2 * high) / 3, high) for low, high in spans]
+        found |= {point for _, a, b, _ in cuts for point in (a, b)}
+        spans = [span for low, a, b, high in cuts for span in ((a, high), (low, b))]
+    found |= {(low + high) / 2 for low, high in spans}
+    return np.unique(np.abs(np.subtract.outer(sorted(found), UNITS)).argmin(axis=1))
+
+
+def make(row: Row, device: str) -> None:
+    """Play a row and keep what it loses."""
+    values = values_of(row)[visited(library_of(range_of(row)))]
+    job = row.job(device=device, noise="own", regret="realised", seed=SEED)
+    regrets = play(job, values[:, None], range(RUNS))[:, :, 0]
+    # The longest horizon's worst runs are beyond half precision.
+    kept = np.minimum(regrets, np.finfo(np.float16).max).astype(np.float16)
+    np.savez_compressed(file_of(row), values=values, regrets=kept)
+
+
+def stored(row: Row) -> tuple[np.ndarray, np.ndarray]:
+    """Widths of a row and what it lost there."""
+    if not file_of(row).exists():
+        raise SystemExit(f"{file_of(row)} is missing; make it with: python benchmarks/many.py play")
+    pool = np.load(file_of(row))
+    return pool["values"], pool["regrets"].astype(np.float32)
+
+
+def served(row: Row) -> Served:
+    """A row's pool as a curve that serves runs.
+
+    Width 0 does not count: UCB1 has a step there, and neither two-part nor NoTeS ever answers it.
+    """
+    values, regrets = stored(row)
+    source = source_of(row.name, range_of(row), values[1:], regrets[1:])
+    smooth = smoother(source.units, regrets[1:].var(axis=1, dtype=float), bandwidth=0.065, degree=3)
+    folds = fold_means(regrets[1:])
+    partial = (len(folds) * folds.mean(axis=0) - folds) / (len(folds) - 1)
+    return Served(
+        row.name,
+        source.among,
+        source.units,
+        source.instances,
+        source.draw,
+        smooth @ folds.mean(axis=0),
+        partial @ smooth.T,
+    )
+
+
+def shape(row: Row) -> tuple[float, float, float] | None:
+    """Height, reach and decay of a row's failures, parted from good runs as with 1,000 of them; None if there are few."""
+    from scipy.optimize import minimize
+
+    library = library_of(range_of(row))
+    values, regrets = stored(row)
+    source = source_of(row.name, range_of(row), values, regrets)
+    lost = regrets[source.places(library.points), :FITTED].astype(float).reshape(1, -1)
+    at = np.repeat(np.arange(len(library.points)), FITTED)[None]
+    both = between(at, len(library.points))
+    parts = split(library, *both, lost / scale_of(library, at, lost), patience_of(1000))
+    mean, power = parts.excess[0] / FITTED, 1.2
+
+    def unlikely(x: np.ndarray) -> float:
+        level = np.exp(x[0] - np.exp(np.minimum(np.exp(x[2]) * (np.log(library.points) - x[1]), 300))) + 1e-9
+        return float((level ** (2 - power) / (2 - power) - mean * level ** (1 - power) / (1 - power)).sum()) * 1000
+
+    starts = [
+        (np.log(max(mean[0], 1e-3)), np.log(reach), np.log(decay)) for reach in (0.05, 0.2, 0.6) for decay in (1, 2)
+    ]
+    tried = [minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 2000}) for start in starts]
+    height, reach, decay = np.exp(min(tried, key=lambda one: one.fun).x)
+    seen = 0.003 < height < 200 and 0.008 < reach < 2.4 and 0.5 < decay < 4
+    return (float(f"{height:.3g}"), float(f"{reach:.3g}"), float(f"{decay:.3g}")) if seen else None
+
+
+def shapes() -> None:
+    """Print all shapes by kind."""
+    found: dict[str, list[str]] = {}
+    for row in rows():
+        one = shape(row)
+        print(f"# {row.name:30} {one}", flush=True)
+        if one:
+            found.setdefault(kind_of(row.policy), []).append(str(one))
+    for kind in sorted(found):
+        print(f'    "{kind}": (\n        ' + ", ".join(found[kind]) + ",\n    ),")
+
+
+def compare(count: int) -> None:
+    """Two-part next to NoTeS, excess over the best in %, and the cells where it is worse by more than a tenth."""
+    worse, cells = [], 0
+    print("| problem | " + " | ".join(f"{budget}: two-part | notes" for budget in BUDGETS) + " |")
+    print("|---|" + "---|---|" * len(BUDGETS))
+    for row in rows():
+        pool, line = served(row), f"| {row.name} |"
+        for budget in BUDGETS:
+            ours = pool.excess(two_part_answers(pool, budget, count, rng_for(0, row.name, budget)))
+            at, _ = tunings.notes(budget)(pool, 4 * count, rng_for(0, row.name, "notes", budget))
+            theirs = pool.excess(pool.units[at])
+            line += f" {ours.mean():.2f} ± {ours.std() / len(ours) ** 0.5:.2f} | {theirs.mean():.2f} |"
+            cells += 1
+            if ours.mean() > 1.1 * theirs.mean():
+                worse.append(f"{row.name} at {budget}: {ours.mean():.2f} against {theirs.mean():.2f}")
+        print(line, flush=True)
+    print(f"\nWorse than NoTeS by more than a tenth in {len(worse)} of {cells} cells: {'; '.join(worse) or 'none'}.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["play", "shapes", "compare"])
+    parser.add_argument("--device", default="gpu")
+    parser.add_argument("--tunings", type=int, default=200)
+    asked = parser.parse_args()
+    if asked.what == "compare":
+        compare(asked.tunings)
+    elif asked.what == "shapes":
+        shapes()
+    else:
+        MANY.mkdir(parents=True, exist_ok=True)
+        for row in rows():
+            if not file_of(row).exists():
+                before = time.perf_counter()
+                make(row, asked.device)
+                print(f"{row.name:30} {time.perf_counter() - before:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
