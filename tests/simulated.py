@@ -389,8 +389,8 @@ def test_a_ledger_keeps_what_a_gpu_played(tmp_path, monkeypatch):
         kept = bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=4, noise=noise, **arguments)
         usual = bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=4, noise=noise, horizon=20)
         assert (kept == usual.astype(np.float32)).all()
-    first = bt.tune(bt.UCB1(), problem, budget=10, validate=3, **arguments)
+    first = bt.tune(bt.UCB1(), problem, budget=12, validate=3, **arguments)
     monkeypatch.setattr(gpu, "play", None)
-    assert bt.tune(bt.UCB1(), problem, budget=10, validate=3, **arguments) == first
+    assert bt.tune(bt.UCB1(), problem, budget=12, validate=3, **arguments) == first
     with pytest.raises(TypeError):  # a value that is not in the ledger must be played
         bt.simulate(bt.UCB1(), problem, [0.3, 0.9], runs=4, **arguments)

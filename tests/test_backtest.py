@@ -63,7 +63,7 @@ def test_a_backtest_on_the_command_line(banditune, tmp_path):
 
 
 def test_a_backtest_from_python_does_not_pass_off_its_tuning_as_the_whole():
-    found = bt.backtest(bt.UCB1(), simulated(8, 3, 20)[0], horizon=30, budget=10)
+    found = bt.backtest(bt.UCB1(), simulated(8, 3, 20)[0], horizon=30, budget=12)
     shown = story(found).parts[-1]
     assert (shown.title, shown.code) == ("How to repeat this", "")
     assert "repeated from Python" in shown.words[0]
@@ -77,7 +77,7 @@ def test_a_backtest_says_what_it_was_given_and_what_it_left_out():
     alone = np.flatnonzero(logs.arm == 0)[:4]
     campaign = np.concatenate([logs.campaign, 8 + logs.campaign[alone]])
     parts = (np.concatenate([part, part[alone]]) for part in (logs.arm, logs.pulls, logs.total))
-    found = bt.backtest(bt.UCB1(), bt.logs_of(campaign, *parts), horizon=30, budget=10)
+    found = bt.backtest(bt.UCB1(), bt.logs_of(campaign, *parts), horizon=30, budget=12)
     left = 12 - found.fit.campaigns - found.campaigns
     assert left > 0
     assert f"{left} of the campaigns that were left out had one arm" in repr(found)
@@ -94,9 +94,9 @@ def test_a_backtest_does_not_ask_for_a_noise_that_the_policy_knows():
     logs = bt.logs_of(campaign, arm, np.full(12, 20), rewards.sum(axis=1), squares, rewards="real")
     said = "must be told too"
     assert said in repr(bt.fit(logs))
-    found = bt.backtest(bt.UCB1(noise=20), logs, budget=10, horizon=30)
+    found = bt.backtest(bt.UCB1(noise=20), logs, budget=12, horizon=30)
     assert said not in repr(found)
-    found = bt.backtest(bt.UCB1(), logs, budget=10, horizon=30)
+    found = bt.backtest(bt.UCB1(), logs, budget=12, horizon=30)
     assert "takes rewards to have a standard deviation of 0.5" in repr(found)
 
 

@@ -169,7 +169,7 @@ WRONG = [
     ([*TUNE[:4], "prior.toml"], "'prior.toml' cannot be read: No such file or directory."),
     (["live", "select", "state.json"], "'state.json' cannot be read: No such file or directory."),
     (["fit", "logs.csv", "-o", "prior.json"], "must end in .toml"),
-    ([*TUNE, "--budget", "7"], "`--budget >= 10` must hold"),
+    ([*TUNE, "--budget", "7"], "`--budget >= 12` must hold"),
     ([*TUNE, "--budget", "-1"], "--budget must be"),
     ([*TUNE, "--validate", "0"], "--validate must be"),
     ([*TUNE, "--seed", "-1"], "--seed must be"),
@@ -501,7 +501,7 @@ def test_structured_bandits_are_tuned_from_the_command_line(banditune, tmp_path)
 
 
 def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
-    bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10).save(tmp_path / "tuning.json")
+    bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10).save(tmp_path / "tuning.json")
     done = banditune("deploy", "tuning.json", "-o", "state.json", "--names", "red,7")
     assert done.returncode == 0, done.stderr
     assert banditune("live", "select", "state.json").stdout == "red\n"
@@ -598,7 +598,7 @@ def test_exact_commands_take_the_horizon_of_the_problem_file(tmp_path):
 
 def test_another_library_is_named_as_such_and_takes_tunings_only(tmp_path):
     path = tmp_path / "tuning.json"
-    bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=10, budget=10, validate=2).save(path)
+    bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=10, budget=12, validate=2).save(path)
     with pytest.raises(bt.BadRequest, match="the other library must be one of mabwiser, river, but got 'foo'"):
         app(["export", str(path), "--to", "foo"], standalone_mode=False)
     with contextlib.redirect_stdout(io.StringIO()) as printed:

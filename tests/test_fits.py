@@ -648,7 +648,7 @@ def test_campaigns_are_counted_where_a_problem_is_told_in_words():
 def test_a_fit_is_not_taken_for_its_problem():
     found = bt.fit(bt.logs_of(["a", "a", "b", "b"], ["x", "y", "x", "y"], [90, 90, 90, 90], [9, 20, 30, 4]))
     with pytest.raises(bt.BadRequest, match=r"but got a Fit, which holds one; pass its parts: found.problem, horizon="):
-        bt.tune(bt.UCB1(), found, horizon=10, budget=10)
+        bt.tune(bt.UCB1(), found, horizon=10, budget=12)
     with pytest.raises(bt.BadRequest, match=r"read them first: fit\(read_logs\(FILE\)\)"):
         bt.fit("logs.csv")
     assert "; a check fails where the share above is outside 0.005 to 0.995\n" in repr(found)

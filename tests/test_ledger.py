@@ -422,7 +422,7 @@ GUEST = bt.foreign(lambda: None, (), name="guest")
 @pytest.mark.parametrize(
     ("refused", "sentence"),
     [
-        (lambda **asked: bt.tune(bt.UCB1(), PROBLEM, budget=10, max_time=-1, **asked), "`max_time > 0`"),
+        (lambda **asked: bt.tune(bt.UCB1(), PROBLEM, budget=12, max_time=-1, **asked), "`max_time > 0`"),
         (lambda **asked: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS(), budget=1, **asked), "`budget >= 8`"),
         (lambda **asked: bt.curve(bt.UCB1(), PROBLEM, [5], **asked), "`0 <= gamma <= 1`"),
         (lambda **asked: bt.curve(TWO, PROBLEM, **asked), "over one parameter"),

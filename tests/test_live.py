@@ -419,7 +419,7 @@ class Euros(bt.Bernoulli):
 
 
 def test_a_problem_of_your_own_is_never_taken_for_its_namesake_on_the_shelf():
-    tuning = bt.tune(bt.UCB1(noise=5), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10)
+    tuning = bt.tune(bt.UCB1(noise=5), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
     assert tuning.policy().state.rewards == "binary"
     told = described(Euros(arms=2))
     tuned = replace(tuning, setup=replace(tuning.setup, problem=told))
@@ -448,7 +448,7 @@ def test_a_guest_that_is_deployed_is_told_where_to_work():
         bt.BadRequest, match=r"make it there with delta=0.25, or tune and deploy a policy from the shelf"
     ):
         bt.deploy(guest, {"delta": 0.25}, horizon=10, arms=2)
-    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10)
+    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
     tuned = replace(tuning, setup=replace(tuning.setup, policy=described(guest)))
     for call in (tuned.policy, lambda: tuned.policy(guest)):
         with pytest.raises(bt.BadRequest, match=r"'river' is an object of another one.*make it there with gamma=0\."):
@@ -491,7 +491,7 @@ NAMESAKES = [
 
 @pytest.mark.parametrize("mine", NAMESAKES, ids=["function", "subclass"])
 def test_a_policy_of_your_own_is_never_taken_for_its_namesake_on_the_shelf(mine):
-    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=10, validate=10)
+    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
     tuned = replace(tuning, setup=replace(tuning.setup, policy=described(mine)))
     with pytest.raises(bt.BadRequest, match="a policy of your own must be passed again"):
         tuned.policy()

@@ -120,7 +120,7 @@ def test_no_tuner_exceeds_its_budget_or_leaves_the_range(name, budget, precision
     assert answer == round(answer)
 
 
-@pytest.mark.parametrize(("name", "least"), [("two-part", 10), ("notes", 8), ("uniform", 11), ("halving", 165)])
+@pytest.mark.parametrize(("name", "least"), [("two-part", 12), ("notes", 8), ("uniform", 11), ("halving", 165)])
 def test_a_budget_that_is_too_small_says_what_is_enough(name, least):
     search(SHELF[name](), lambda x: x, least)
     with pytest.raises(bt.BadRequest, match=f"`budget >= {least}` must hold"):

@@ -196,7 +196,7 @@ def test_own_noise_is_own_in_a_refined_curve_and_between_policies():
     assert len(set(shared.mean)) == 1
     assert len(set(own.mean)) == len(own.values)
     behind = (
-        bt.compare([bt.UCB1(), bt.UCB1()], PROBLEM, horizon=50, budget=10, validate=50, noise="own").entries[1].behind
+        bt.compare([bt.UCB1(), bt.UCB1()], PROBLEM, horizon=50, budget=12, validate=50, noise="own").entries[1].behind
     )
     assert behind.se > 0
 
@@ -347,7 +347,7 @@ def test_results_can_be_read_and_drawn(tuning, comparison, tmp_path):
 
 
 def test_a_verdict_is_no_stronger_than_the_data():
-    result = bt.tune(bt.UCB1(), bt.Mixture([(0.5, 0.5)]), horizon=20, budget=10, validate=2)
+    result = bt.tune(bt.UCB1(), bt.Mixture([(0.5, 0.5)]), horizon=20, budget=12, validate=2)
     assert "may be no better" in repr(result)
 
 
@@ -467,13 +467,13 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
         (lambda: bt.Thompson(prior=3), "2 finite numbers"),
         (lambda: bt.GaussianThompson(noise=0), "must be > 0"),
         (lambda: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS, horizon=50), "must be a tuner"),
-        (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, budget=5), "`budget >= 10`"),
+        (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, budget=5), "`budget >= 12`"),
         (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, validate=1), "`validate`"),
         (lambda: bt.tune(bt.Greedy(), PROBLEM, horizon=50), "exactly one parameter to be tuned, but greedy has 0"),
         (lambda: bt.tune(TWO, PROBLEM, horizon=50), "two has 2 (a, b)"),
         (lambda: bt.curve(TWO, PROBLEM, horizon=50), "over one parameter"),
         (lambda: bt.compare([bt.UCB1()], PROBLEM, horizon=50), "two policies or more"),
-        (lambda: bt.compare([bt.UCB1(), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 10`"),
+        (lambda: bt.compare([bt.UCB1(), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 12`"),
         (lambda: bt.simulate(UPSIDE_DOWN, PROBLEM, horizon=50), "`low < high`"),
         (lambda: bt.simulate(OFF_RANGE, PROBLEM, horizon=50), "theory's value"),
     ],
@@ -501,7 +501,7 @@ def test_several_parameters_come_in_rows():
     regrets = bt.simulate(TWO, problem, [(1, 0), (0, 1)], horizon=10, runs=2)
     assert regrets.tolist() == [[0, 0], [10, 10]]
     assert (bt.simulate(TWO, problem, {"a": 0, "b": 1}, horizon=10, runs=2) == 10).all()
-    comparison = bt.compare([TWO, bt.UCB1()], problem, horizon=10, budget=10, validate=10)
+    comparison = bt.compare([TWO, bt.UCB1()], problem, horizon=10, budget=12, validate=10)
     assert comparison.best == "two"
 
 
@@ -608,7 +608,7 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
         ({"max_time": "5"}, "`max_time > 0`"),
         ({"time_limit": math.nan}, "`time_limit > 0`"),
         ({"max_time": 5, "tuner": bt.Uniform()}, "`max_time` needs a tuner"),
-        ({"within": 0.1, "max_budget": 5}, "`budget >= 10`"),
+        ({"within": 0.1, "max_budget": 5}, "`budget >= 12`"),
     ],
 )
 def test_a_precision_that_cannot_be_served_is_refused(options, message):
