@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -64,9 +64,9 @@ APART: dict[str, Callable[[int], Lockstep]] = {
 PRINTED = {name: TUNERS[name] for name in APART}
 
 
-def visited() -> np.ndarray:
-    """The places where NoTeS, Uniform and Halving can look: 41 of those of a pool."""
-    found, spans = set(np.linspace(0, 1, POINTS)), [(0.0, 1.0)]
+def visited(others: Iterable[float] = ()) -> np.ndarray:
+    """The places where NoTeS, Uniform and Halving can look, 41 of those of a pool, and others."""
+    found, spans = {*np.linspace(0, 1, POINTS), *others}, [(0.0, 1.0)]
     for _ in range(iterations_needed(EPSILON)):
         cuts = [(low, (2 * low + high) / 3, (low + 2 * high) / 3, high) for low, high in spans]
         found |= {point for _, a, b, _ in cuts for point in (a, b)}

@@ -3,7 +3,7 @@
 `python benchmarks/many.py play` (on a GPU; minutes) plays them, and the problems of `rows.py` beside them, 5,000 times at
 every width that the two-part tuner or NoTeS may visit, and keeps the regrets in half precision under `pools/many`.
 `python benchmarks/many.py shapes` fits what failures cost to each of these pools: height * exp(-(g / reach)^decay) at the
-width g, in units of what good runs lose at the largest width. It prints them as `tuners/seen.py` has them.
+width g, in units of what good runs lose at the largest width. It prints them by kinds, as in `tuners/seen.py`.
 `python benchmarks/many.py compare` tunes all of them and prints two-part next to NoTeS, and on how many it is worse.
 """
 
@@ -16,23 +16,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from cells import visited
 from pools import FOLDER
 from rows import CHOSEN_ON, PAPER, Row
-from served import Served
+from served import Served, pool
 from tuners import BUDGETS, two_part_answers
 
 import banditune as bt
 from banditune.engine.run import play
 from banditune.paper import tunings
-from banditune.paper.pools import UNITS, fold_means, smoother, source_of, values_of
+from banditune.paper.pools import source_of, values_of
 from banditune.paper.rows import range_of
-from banditune.paper.tunings import EPSILON, POINTS, rng_for
-from banditune.tuners.curves import Library, between, library_of, patience_of, scale_of, split
-from banditune.tuners.notes import iterations_needed
+from banditune.paper.tunings import rng_for
+from banditune.tuners.curves import POWER, between, library_of, patience_of, scale_of, split
+from banditune.tuners.seen import Failure
 
 MANY = FOLDER / "many"
-RUNS, FITTED = 5000, 3000
-SEED = 4711
+RUNS, FITTED, SEED = 5000, 3000, 4711
+"""Runs at a width that are played and of which a shape is fitted, and the seed of them all."""
+
+BOUNDS = ((0.003, 200), (0.008, 2.4), (0.5, 4))
+"""Of height, reach and decay: outside, a problem hardly ever fails, or its failures have no such shape."""
 
 KINDS = {"ucb1": 28, "ts": 26, "ucb1 gaussian": 10, "ts gaussian": 8, "epsilon": 10, "ucb1 beta": 4, "ts beta": 4,
          "linucb": 5, "lints": 5}  # fmt: skip
@@ -63,7 +67,7 @@ def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
         yield Row(f"{number:02} {kind}", policy, problem, horizon)
 
 
-def rows() -> list[Row]:
+def all_rows() -> list[Row]:
     """All problems whose width is searched on a linear scale."""
     return [row for row in (*drawn(), *PAPER, *CHOSEN_ON) if range_of(row).scale == "linear"]
 
@@ -82,57 +86,36 @@ def file_of(row: Row) -> Path:
     return MANY / f"{re.sub('[^a-z0-9]+', '-', row.name)}.npz"
 
 
-def visited(library: Library) -> np.ndarray:
-    """The places in `UNITS` where the two-part tuner, NoTeS, or a grid of tenths may look."""
-    found, spans = {*np.linspace(0, 1, POINTS), *library.points}, [(0.0, 1.0)]
-    for _ in range(iterations_needed(EPSILON)):
-        cuts = [(low, (2 * low + high) / 3, (low + 2 * high) / 3, high) for low, high in spans]
-        found |= {point for _, a, b, _ in cuts for point in (a, b)}
-        spans = [span for low, a, b, high in cuts for span in ((a, high), (low, b))]
-    found |= {(low + high) / 2 for low, high in spans}
-    return np.unique(np.abs(np.subtract.outer(sorted(found), UNITS)).argmin(axis=1))
-
-
 def make(row: Row, device: str) -> None:
     """Play a row and keep what it loses."""
-    values = values_of(row)[visited(library_of(range_of(row)))]
+    values = values_of(row)[visited(library_of(range_of(row)).points)]
     job = row.job(device=device, noise="own", regret="realised", seed=SEED)
     regrets = play(job, values[:, None], range(RUNS))[:, :, 0]
     # The longest horizon's worst runs are beyond half precision.
     kept = np.minimum(regrets, np.finfo(np.float16).max).astype(np.float16)
-    np.savez_compressed(file_of(row), values=values, regrets=kept)
+    part = file_of(row).with_suffix(".part.npz")
+    np.savez_compressed(part, values=values, regrets=kept)
+    part.replace(file_of(row))
 
 
 def stored(row: Row) -> tuple[np.ndarray, np.ndarray]:
     """Widths of a row and what it lost there."""
     if not file_of(row).exists():
         raise SystemExit(f"{file_of(row)} is missing; make it with: python benchmarks/many.py play")
-    pool = np.load(file_of(row))
-    return pool["values"], pool["regrets"].astype(np.float32)
+    found = np.load(file_of(row))
+    return found["values"], found["regrets"].astype(np.float32)
 
 
-def served(row: Row) -> Served:
+def pool_of(row: Row) -> Served:
     """A row's pool as a curve that serves runs.
 
     Width 0 does not count: UCB1 has a step there, and neither two-part nor NoTeS ever answers it.
     """
     values, regrets = stored(row)
-    source = source_of(row.name, range_of(row), values[1:], regrets[1:])
-    smooth = smoother(source.units, regrets[1:].var(axis=1, dtype=float), bandwidth=0.065, degree=3)
-    folds = fold_means(regrets[1:])
-    partial = (len(folds) * folds.mean(axis=0) - folds) / (len(folds) - 1)
-    return Served(
-        row.name,
-        source.among,
-        source.units,
-        source.instances,
-        source.draw,
-        smooth @ folds.mean(axis=0),
-        partial @ smooth.T,
-    )
+    return pool(row.name, range_of(row), values[1:], regrets[1:])
 
 
-def shape(row: Row) -> tuple[float, float, float] | None:
+def shape(row: Row) -> Failure | None:
     """Height, reach and decay of a row's failures, parted from good runs as with 1,000 of them; None if there are few."""
     from scipy.optimize import minimize
 
@@ -143,7 +126,7 @@ def shape(row: Row) -> tuple[float, float, float] | None:
     at = np.repeat(np.arange(len(library.points)), FITTED)[None]
     both = between(at, len(library.points))
     parts = split(library, *both, lost / scale_of(library, at, lost), patience_of(1000))
-    mean, power = parts.excess[0] / FITTED, 1.2
+    mean, power = parts.excess[0] / FITTED, POWER
 
     def unlikely(x: np.ndarray) -> float:
         level = np.exp(x[0] - np.exp(np.minimum(np.exp(x[2]) * (np.log(library.points) - x[1]), 300))) + 1e-9
@@ -154,14 +137,14 @@ def shape(row: Row) -> tuple[float, float, float] | None:
     ]
     tried = [minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 2000}) for start in starts]
     height, reach, decay = np.exp(min(tried, key=lambda one: one.fun).x)
-    seen = 0.003 < height < 200 and 0.008 < reach < 2.4 and 0.5 < decay < 4
+    seen = all(low < one < high for one, (low, high) in zip((height, reach, decay), BOUNDS, strict=True))
     return (float(f"{height:.3g}"), float(f"{reach:.3g}"), float(f"{decay:.3g}")) if seen else None
 
 
 def shapes() -> None:
     """Print all shapes by kind."""
     found: dict[str, list[str]] = {}
-    for row in rows():
+    for row in all_rows():
         one = shape(row)
         print(f"# {row.name:30} {one}", flush=True)
         if one:
@@ -172,21 +155,25 @@ def shapes() -> None:
 
 def compare(count: int) -> None:
     """Two-part next to NoTeS, excess over the best in %, and the cells where it is worse by more than a tenth."""
-    worse, cells = [], 0
+    worse, errors = [], []
     print("| problem | " + " | ".join(f"{budget}: two-part | notes" for budget in BUDGETS) + " |")
     print("|---|" + "---|---|" * len(BUDGETS))
-    for row in rows():
-        pool, line = served(row), f"| {row.name} |"
+    for row in all_rows():
+        served, line = pool_of(row), f"| {row.name} |"
         for budget in BUDGETS:
-            ours = pool.excess(two_part_answers(pool, budget, count, rng_for(0, row.name, budget)))
-            at, _ = tunings.notes(budget)(pool, 4 * count, rng_for(0, row.name, "notes", budget))
-            theirs = pool.excess(pool.units[at])
+            answers = two_part_answers(served, budget, count, rng_for(0, row.name, budget))
+            ours = served.excess(answers)
+            at, _ = tunings.notes(budget)(served, 4 * count, rng_for(0, row.name, "notes", budget))
+            theirs = served.excess(served.units[at])
             line += f" {ours.mean():.2f} ± {ours.std() / len(ours) ** 0.5:.2f} | {theirs.mean():.2f} |"
-            cells += 1
+            errors.append(served.own_error(answers))
             if ours.mean() > 1.1 * theirs.mean():
                 worse.append(f"{row.name} at {budget}: {ours.mean():.2f} against {theirs.mean():.2f}")
         print(line, flush=True)
-    print(f"\nWorse than NoTeS by more than a tenth in {len(worse)} of {cells} cells: {'; '.join(worse) or 'none'}.")
+    print(
+        f"\nWorse than NoTeS by more than a tenth in {len(worse)} of {len(errors)} cells: {'; '.join(worse) or 'none'}. "
+        f"The pools' own errors: {np.median(errors):.2f} (median)."
+    )
 
 
 def main() -> None:
@@ -201,7 +188,7 @@ def main() -> None:
         shapes()
     else:
         MANY.mkdir(parents=True, exist_ok=True)
-        for row in rows():
+        for row in all_rows():
             if not file_of(row).exists():
                 before = time.perf_counter()
                 make(row, asked.device)

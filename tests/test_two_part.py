@@ -112,13 +112,19 @@ def test_the_quasi_likelihood_of_failures_has_its_score():
     level = LIBRARY.heights[size] * LIBRARY.bad[way, point]
     seen, unseen = np.zeros((2, 1, len(LIBRARY.points)))
     seen[0, point], unseen[0, point] = excess, runs
-    weight, _, dispersion = curves.weigh_bad(LIBRARY, unseen, seen, np.array([[excess**2]]))
+    weight, level_of, dispersion = curves.weigh_bad(LIBRARY, unseen, seen, np.array([[excess**2]]))
+    every = (LIBRARY.heights[None, :, None] * LIBRARY.bad[:, None]).reshape(-1, len(LIBRARY.points))
+    assert level_of[0] == pytest.approx(weight[0] @ every)
     at = way * len(LIBRARY.heights) + size
-    other = curves.FAINT + LIBRARY.heights[0] * LIBRARY.bad[0, point]
+    other = LIBRARY.heights[0] * LIBRARY.bad[0, point]
     assert np.log(weight[0, at] / weight[0, 0]) == pytest.approx(
         (likelihood(level) - likelihood(other)) / (curves.TRUST * dispersion[0, 0])
         + LIBRARY.bad_prior[at] - LIBRARY.bad_prior[0]
     )  # fmt: skip
+    unsure = curves.doubted(LIBRARY, weight)
+    assert np.log(unsure[0, at] / unsure[0, 0]) == pytest.approx(
+        (likelihood(level) - likelihood(other)) / dispersion[0, 0] + LIBRARY.bad_prior[at] - LIBRARY.bad_prior[0]
+    )
 
 
 def test_searches_in_lock_step_do_not_know_of_each_other():
@@ -158,7 +164,7 @@ def covariance_of(length):
 
 def test_a_few_waves_make_the_deviation():
     for root, length in zip(LIBRARY.roots, curves.LENGTHS, strict=True):
-        np.testing.assert_allclose(root @ root.T, covariance_of(length), atol=1e-4 * curves.DEVIATION**2)
+        np.testing.assert_allclose(root @ root.T, covariance_of(length), atol=1e-5 * curves.DEVIATION**2)
 
 
 def seen_by(points, rng, searches=1):
@@ -220,10 +226,10 @@ def test_lengths_are_weighed_by_the_density_of_the_residuals():
 
 def test_draws_of_several_lengths_have_the_mean_of_all():
     found = searched(budget=150).fit()
-    both = found._replace(lengths=np.array([[0.2, 0.3, 0.5]]), spread=np.zeros_like(found.spread))
-    drawn = drawn_curves(LIBRARY, both, 4000, np.random.default_rng(12))[0]
+    mixed = found._replace(lengths=np.array([[0.2, 0.3, 0.5]]), spread=np.zeros_like(found.spread))
+    drawn = drawn_curves(LIBRARY, mixed, 4000, np.random.default_rng(12))[0]
     se = drawn.std(axis=0) / math.sqrt(4000)
-    assert (np.abs(drawn.mean(axis=0) - mean_curve(LIBRARY, both)[0]) < 5 * se).all()  # 162 points, as above
+    assert (np.abs(drawn.mean(axis=0) - mean_curve(LIBRARY, mixed)[0]) < 5 * se).all()  # 162 points, as above
 
 
 def test_the_deviation_is_as_smooth_as_the_runs_say():
@@ -454,7 +460,7 @@ def test_failures_that_reach_far_or_end_slowly_weigh_less_before_the_first_run()
 
 
 def test_failures_are_likely_where_others_were():
-    """The density is a mixture of Gaussians of the logarithms, by kinds; nothing has less than its even share."""
+    """The density is a mixture of Gaussians of the logarithms, by kinds; nothing is far below its even share."""
     one = (0.4, 0.13, 1.5)
     wanted = np.mean([
         np.mean([np.prod(stats.norm.pdf(np.log(one), np.log(other), seen.BLUR)) for other in kind])
@@ -468,6 +474,12 @@ def test_failures_are_likely_where_others_were():
     failures = curves.failures_of(curves.HEIGHTS, list(product(curves.REACHES, curves.DECAYS)))
     prior, even = np.exp(curves.seen_prior(failures)), np.exp(curves.even_prior(failures))
     assert prior.mean() == pytest.approx(1)
+    assert np.exp(LIBRARY.bad_prior) == pytest.approx(prior)
+    for number in (0, 1234, len(failures) - 1):
+        height, reach, decay = failures[number]
+        way, size = divmod(number, len(LIBRARY.heights))
+        curve = height * np.maximum(np.exp(-((LIBRARY.fine / reach) ** decay)), curves.FAINT)
+        assert LIBRARY.heights[size] * LIBRARY.bad_fine[way] == pytest.approx(curve)
     assert (prior >= curves.UNSEEN * even / even.mean() * (1 - 1e-9)).all()
 
 
@@ -481,6 +493,11 @@ def test_runs_are_made_at_and_beside_the_best_of_a_curve():
         assert abs(counts[place] - 8000 * share) < 4 * math.sqrt(8000 * share * (1 - share))
     ends = around(np.tile(np.linspace(1, 1.1, 5), (50, 1)), np.random.default_rng(1))
     assert set(ends) == {0, 4}
+    found = searched(budget=150, searches=3)
+    found.budget, found.rng = 200, np.random.default_rng(3)
+    asked = found.ask(20)
+    again = np.random.default_rng(3)
+    assert (asked == around(drawn_curves(LIBRARY, found.fit(), 20, again, fine=False), again)).all()
     below = around(np.tile([-0.9, -1.0, -0.86, -0.2], (50, 1)), np.random.default_rng(2))
     assert set(below) == {0, 1, 2}
 
@@ -506,8 +523,8 @@ def test_failures_that_end_over_decades_are_known_on_a_log_scale():
     while searches.left > 0:
         searches.tell(played(pulls(library.points)[searches.ask()], rng))
     over = truth[curves.mean_curve(library, searches.fit()).argmin(axis=1)] / truth.min() - 1
-    # Without slow decays 11.8% with a standard error of 0.5.
-    assert over.mean() < 0.06
+    # Without slow decays 10.2% with a standard error of 0.5, with them 2.7 with one of 0.3.
+    assert over.mean() < 0.05
 
 
 def test_the_answer_is_true_where_rewards_are_noisier_than_the_policy_takes_them_to_be():

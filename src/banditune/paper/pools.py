@@ -80,21 +80,19 @@ def source_of(name: str, among: Range, values: Floats, regrets: Floats) -> Sourc
     )  # fmt: skip
 
 
-def smoother(
-    units: Floats, variance: Floats, scale: str = "linear", bandwidth: float = BANDWIDTH, degree: int = DEGREE
-) -> Floats:
+def smoother(units: Floats, variance: Floats, scale: str = "linear") -> Floats:
     """The matrix that takes noisy means at `units` to a smooth curve there: local polynomial regression.
 
     Optima lie at small widths, where curves bend most: square roots make the window narrow there.
     """
     x = np.sqrt(units) if scale == "linear" else units
-    apart = np.subtract.outer(x, x) / bandwidth
+    apart = np.subtract.outer(x, x) / BANDWIDTH
     # Where failures are rare, a mean that has seen few has a small variance too: its own variance would weigh it up.
     wide = np.exp(-0.5 * (apart / 1.5) ** 2)
     weight = np.exp(-0.5 * apart**2) / (wide @ variance / wide.sum(axis=1))
     root = np.sqrt(weight / weight.max(axis=1, keepdims=True))
     rows = [
-        np.linalg.pinv(np.vander(-apart[at], degree + 1) * root[at][:, None])[-1] * root[at] for at in range(len(x))
+        np.linalg.pinv(np.vander(-apart[at], DEGREE + 1) * root[at][:, None])[-1] * root[at] for at in range(len(x))
     ]
     return np.array(rows)
 

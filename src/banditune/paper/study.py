@@ -29,7 +29,7 @@ FEWER = 5
 TASTE = 2000
 """With fewer runs a width, the larger tunings draw most of a pool more than once."""
 
-THINKING = {"notes": 8e-6, "uniform": 4e-6, "halving": 6e-6, "two-part": 3e-3}
+THINKING = {"notes": 8e-6, "uniform": 4e-6, "halving": 6e-6, "two-part": 6e-3}
 """About the seconds that a tuning takes in lock-step."""
 
 NOTES = (

@@ -28,7 +28,7 @@ POINTS = 11
 """The grid of the baselines: 0, .1, ..., 1. Without 0, Uniform would be far better than the paper has it."""
 
 TOGETHER = 250
-"""Searches in lock-step: more do not fit into a processor's cache."""
+"""Searches in lock-step at a time."""
 
 Answers = tuple[Integers, Integers]
 Lockstep = Callable[[Source, int, np.random.Generator], Answers]

@@ -36,8 +36,8 @@ DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (
 """For problems on which all runs lose more where too little is explored: an exponential on top."""
 
 DECAYS, REACHES, HEIGHTS = (0.8, 1.0, 1.3, 1.7, 2.3), np.geomspace(0.01, 2.4, 36), np.geomspace(0.004, 100, 40)
-"""Failures cost height * exp(-(g / reach)^decay) on average at the width g, in units of what is lost at the largest width.
-Those that reach further than that are common at every width.
+"""Failures cost height * exp(-(g / reach)^decay) on average at the width g, in units of what good runs lose at the largest
+width. Where the reach is above 1, failures are common at every width.
 """
 
 LOG_DECAYS, LOG_REACHES, LOG_HEIGHTS = {0.4: 0.6, 1.0: 1.0, 1.4: 1.0, 2.0: 1.0}, 29, np.geomspace(0.02, 100, 26)
@@ -46,13 +46,13 @@ instances differ in how much they need, as explore-then-commit's do, failures en
 """
 
 FAR, FAR_PRIOR = 0.6, 0.1
-"""Curves whose failures reach further than this weigh so much before the first run; the others weigh 1."""
+"""Where nothing else is known, failures that reach further than this weigh so much before the first run, others 1."""
 
 UNSEEN = 0.25
-"""Of what curves of failures weigh before the first run, so much is spread evenly; the rest is where failures were seen."""
+"""On a linear scale, so much of what failures weigh before the first run is spread like that, the rest where some were."""
 
 FAINT = 1e-12
-"""The least that failures cost, so that its powers are numbers."""
+"""The least share of their height that failures cost, so that its powers are numbers."""
 
 POWER = 1.2
 """The variance of what failures cost is taken proportional to this power of its mean."""
@@ -61,8 +61,8 @@ PSEUDO = 16.0
 """Squared units of one failure that is taken for granted: the variance is sane before the first one is seen."""
 
 TRUST = 0.75
-"""The likelihood of failures takes their dispersion to be so much of its estimate. With all of it, statements held in 98 to
-99% of tunings instead of 95%, and what weighs before the first run weighed too much after a thousand.
+"""A search, and its answer, take the dispersion of failures to be so much of its estimate; what is said of the answer takes
+all of it. So the runs are heard sooner against what was believed before the first, and what is said still holds.
 """
 
 SPREADS, SMALL = 1.35, 0.06
@@ -83,7 +83,7 @@ DEVIATION = 0.2
 """The smooth deviation from the curves of good runs: its share of them."""
 
 LENGTHS, LOG_LENGTHS = {0.15: 0.03, 0.3: 0.2, 0.6: 0.77}, {0.3: 0.2, 0.6: 0.8}
-"""The lengths that it may have in log(width + bend), and how likely each is before there are runs."""
+"""The lengths that it may have in log(width + bend), on a log scale in log(width), and how likely each is before runs."""
 
 FAINTEST = 1e-6
 """Waves of the deviation with so small a share of the largest one's variance are left out."""
@@ -109,7 +109,7 @@ class Library(NamedTuple):
     """Curves at the points where runs are made (`points`, a part of `fine`) and at those where answers are read.
 
     A curve of failures is one of `heights` times a row of `bad`; `bad_prior` has all pairs, heights of the first row first.
-    `roots` make deviations of standard normals, (lengths, fine points, normals); `lengths` are how likely each is.
+    `roots` make deviations of standard normals, (lengths, fine points, normals); `length_prior` is how likely each is.
     """
 
     fine: Floats
@@ -127,7 +127,7 @@ class Library(NamedTuple):
     bad_unseen: Floats
     bad_fine: Floats
     roots: Floats
-    lengths: Floats
+    length_prior: Floats
 
 
 class Split(NamedTuple):
@@ -203,21 +203,22 @@ def _log(lowest: float) -> Library:
 
 def _made(
     fine: Floats, places: Integers, start: Integers, heights: Floats, ways: Sequence[tuple[float, float]],
-    bad_prior: Floats, deviations: tuple[Floats, Floats],
+    bad_prior: Floats, waves: tuple[Floats, Floats],
 ) -> Library:  # fmt: skip
     good, prior = good_curves(fine)
     bad = bad_curves(fine, ways)
     few = bad[:, places]
     return Library(
         fine, places, fine[places], start, good[:, places], good[:, places] ** 2, good, prior, heights,
-        few, bad_prior, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad, *deviations,
+        few, bad_prior, few ** (1 - POWER) / (1 - POWER), few ** (2 - POWER) / (2 - POWER), bad, *waves,
     )  # fmt: skip
 
 
 def roots_at(x: Floats, lengths: Mapping[float, float]) -> tuple[Floats, Floats]:
     """Roots of the covariance of deviations at these places, one for each length, and how likely the lengths are.
 
-    So smooth a deviation is a sum of few waves; those with less than `FAINTEST` of the largest one's variance are left out.
+    So smooth a deviation is a sum of few waves; those with less than `FAINTEST` of the largest one's variance, whatever the
+    length, are left out.
     """
     apart = np.subtract.outer(x, x) / np.array(list(lengths))[:, None, None]
     variance, waves = np.linalg.eigh(np.exp(-0.5 * apart**2))
@@ -262,7 +263,7 @@ def seen_prior(failures: Sequence[Failure]) -> Floats:
 def fit(library: Library, at: Integers, regrets: Floats) -> Fit:
     """Weigh all curves by the runs so far: run t of a search was made at point `at[t]` and lost `regrets[t]`."""
     by_point, at_runs = between(at, len(library.points))
-    runs = by_point(None)
+    runs = by_point(np.ones(at.shape))
     some = np.maximum(runs, 1)
     scale = scale_of(library, at, regrets)
     lost = regrets / scale
@@ -350,13 +351,13 @@ def own_variance(by_point: Spread, runs: Floats, lost: Floats) -> Floats:
 
 
 def between(at: Integers, points: int) -> tuple[Spread, Spread]:
-    """Two functions: one adds up numbers of runs by point (or counts them), the other gives a run its point's number."""
+    """Two functions: one adds up numbers of runs by point, the other gives every run the number of its point."""
     searches = len(at)
     flat = at + points * np.arange(searches)[:, None]
     each = flat.ravel()
 
     def by_point(numbers: Any) -> Floats:
-        sums = np.bincount(each, None if numbers is None else numbers.ravel(), searches * points)
+        sums = np.bincount(each, numbers.ravel(), searches * points)
         return np.asarray(sums, np.float64).reshape(searches, points)
 
     def at_runs(numbers: Any) -> Floats:
@@ -399,7 +400,7 @@ def weigh_bad(library: Library, runs: Floats, excess: Floats, squares: Floats) -
 
     A quasi-likelihood whose variance is dispersion x mean^POWER: it uses sums of what failures cost and nothing else, so
     it estimates means, however heavy the tail is. For height x curve these sums are powers of the height times sums for
-    the curve: a height costs nothing but its powers.
+    the curve: products of matrices are as many as there are ways to end.
     """
     heights = library.heights
     seen, unseen = excess @ library.bad_seen.T, runs @ library.bad_unseen.T
@@ -411,6 +412,11 @@ def weigh_bad(library: Library, runs: Floats, excess: Floats, squares: Floats) -
         weight = softmax(likelihood / (TRUST * dispersion) + library.bad_prior)
         level = expected_height(library, weight) @ library.bad
     return weight, level, dispersion
+
+
+def doubted(library: Library, bad_weight: Floats) -> Floats:
+    """Weights of the curves of failures by all of their dispersion: the likelihood to the power of `TRUST`."""
+    return softmax(TRUST * (np.log(bad_weight) - library.bad_prior) + library.bad_prior)
 
 
 def expected_height(library: Library, bad_weight: Floats) -> Floats:
@@ -433,7 +439,7 @@ def deviation_of(library: Library, residual: Floats, noise: Floats) -> tuple[Flo
     inverse = np.linalg.inv(lower)
     centre = (inverse @ (weighed @ residual[:, None, :, None]))[:, :, :, 0]
     size = np.log(np.diagonal(lower, axis1=2, axis2=3)).sum(axis=2)
-    likely = np.log(library.lengths) + 0.5 * (centre**2).sum(axis=2) - size
+    likely = np.log(library.length_prior) + 0.5 * (centre**2).sum(axis=2) - size
     return softmax(likely), centre, np.swapaxes(inverse, 2, 3)
 
 

@@ -1,4 +1,4 @@
-"""Failures that were seen: what they cost, how far they reach and how fast they end, on problems of four kinds."""
+"""Failures that were seen: what they cost, how far they reach and how fast they end, by kinds of policies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SEEN: dict[str, tuple[Failure, ...]] = {
     ),
 }  # fmt: skip
 """Of each kind of policy, on problems drawn at random and on those of the benchmarks: `python benchmarks/many.py shapes`.
-Those that hardly ever fail are not here.
+Those that hardly ever fail, or whose failures have no such shape, are not here.
 """
 
 BLUR = (1.5, 0.45, 0.3)

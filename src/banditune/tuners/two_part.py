@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from banditune.contracts import SPEND, Enough, Floats, Found, Goal, Integers, Range, Search, Trial, Tuner
 from banditune.results import Belief
-from banditune.tuners.curves import Fit, Library, drawn_curves, fit, library_of, mean_curve
+from banditune.tuners.curves import Fit, Library, doubted, drawn_curves, fit, library_of, mean_curve
 from banditune.tuners.dips import highest_between
 from banditune.tuners.grid import check_budget
 
@@ -29,7 +29,7 @@ MOST = 200
 """Curves drawn for a batch; where it has more runs, several share one."""
 
 BESIDE, NEARLY = 0.5, 0.15
-"""So many of a batch's runs are made beside the best width of a drawn curve, where widths end that are nearly as good:
+"""This share of a batch's runs is made beside the best width of a drawn curve, where widths end that are nearly as good:
 within this share of its lowest regret. Runs at the best width tell how low it is; those on either side, where it is.
 """
 
@@ -124,8 +124,9 @@ def view(library: Library, found: Fit, search: int = 0) -> View:
     """The lowest point of the expected curve of one search, and curves drawn from what is believed."""
     one = one_search(found, search)
     mean = mean_curve(library, one)[0]
+    unsure = one._replace(bad_weight=doubted(library, one.bad_weight))
     # The same runs, the same words: the numbers come from a stream of their own.
-    curves = drawn_curves(library, one, DRAWS, np.random.default_rng(int(one.runs.sum())))[0]
+    curves = drawn_curves(library, unsure, DRAWS, np.random.default_rng(int(one.runs.sum())))[0]
     return View(int(mean.argmin()), mean, curves)
 
 
