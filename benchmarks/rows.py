@@ -59,7 +59,6 @@ HELD_OUT = (
     Row("3 arms ts 500", bt.Thompson(), bt.Bernoulli(arms=3), 500),
     Row("50 arms ucb1 20000", bt.UCB1(), bt.Bernoulli(arms=50), 20_000),
     Row("8 arms ucb1 150", bt.UCB1(), bt.Bernoulli(arms=8), 150),
-    Row("20 arms ts", bt.Thompson(), bt.Bernoulli(arms=20), HORIZON),
     Row("15 arms epsilon-greedy", bt.EpsilonGreedy(), bt.Bernoulli(arms=15, prior=(2, 2)), 3000),
     Row("20 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=20), 5000),
     Row("5 dims lints", bt.LinTS(), bt.Linear(arms=30, dims=5), 2000),
