@@ -60,9 +60,10 @@ class Searches:
     """Searches in lock-step: `ask` says where all of them run next, `tell` what was lost there."""
 
     def __init__(
-        self, library: Library, searches: int, budget: int, rng: np.random.Generator, start: float = START
-    ) -> None:
-        self.library, self.budget, self.rng = library, budget, rng
+        self, library: Library, searches: int, budget: int, rng: np.random.Generator, start: float = START,
+        beside: float = BESIDE,
+    ) -> None:  # fmt: skip
+        self.library, self.budget, self.rng, self.beside = library, budget, rng, beside
         first = np.repeat(library.start, max(2, int(start * budget / len(library.start))))
         self.next: Integers = np.tile(first, (searches, 1))
         self.size = max(1, -(-(budget - first.size) // BATCHES))
@@ -80,7 +81,7 @@ class Searches:
         if self.regrets.shape[1]:
             runs = min(size or self.size, self.left)
             curves = drawn_curves(self.library, self.fit(), min(runs, MOST), self.rng, fine=False)
-            self.next = around(curves, self.rng)[:, np.arange(runs) % MOST]
+            self.next = around(curves, self.beside, self.rng)[:, np.arange(runs) % MOST]
         return self.next
 
     def tell(self, regrets: Floats) -> None:
@@ -95,7 +96,7 @@ class Searches:
         return self.fitted
 
 
-def around(curves: Floats, rng: np.random.Generator) -> Integers:
+def around(curves: Floats, beside: float, rng: np.random.Generator) -> Integers:
     """The place of each curve's lowest point, or an end of the stretch around it that is nearly as low."""
     best, lowest = curves.argmin(axis=-1), curves.min(axis=-1, keepdims=True)
     places = np.arange(curves.shape[-1])
@@ -103,8 +104,8 @@ def around(curves: Floats, rng: np.random.Generator) -> Integers:
     left = np.where(high & (places < best[..., None]), places + 1, 0).max(axis=-1)
     right = np.where(high & (places > best[..., None]), places - 1, places[-1]).min(axis=-1)
     chance = rng.random(best.shape)
-    beside: Integers = np.where(chance < BESIDE / 2, left, right)
-    return np.where(chance < BESIDE, beside, best)
+    ends: Integers = np.where(chance < beside / 2, left, right)
+    return np.where(chance < beside, ends, best)
 
 
 def one_search(found: Fit, search: int) -> Fit:
@@ -239,7 +240,9 @@ class TwoPart(Tuner):
         least = 2 * len(library.start)
         check_budget(budget, least, f"{self}, which starts with {least} runs", "raise it")
         wanted = goal.within is not None
-        searches = Searches(library, 1, budget, np.random.default_rng(0), start=0.0 if wanted else START)
+        # A precision takes many runs. Then what smooth curves miss counts most, as UCB1's steps: no run beside the optimum.
+        start, beside = (0.0, 0.0) if wanted else (START, BESIDE)
+        searches = Searches(library, 1, budget, np.random.default_rng(0), start, beside)
 
         def answer() -> Found:
             return belief_of(library, searches.fit(), among, goal.confidence, SAFETY if wanted else 1.0)
