@@ -126,11 +126,12 @@ def shape(row: Row) -> Failure | None:
     at = np.repeat(np.arange(len(library.points)), FITTED)[None]
     both = between(at, len(library.points))
     parts = split(library, *both, lost / scale_of(library, at, lost), patience_of(1000))
-    mean, power = parts.excess[0] / FITTED, POWER
+    mean = parts.excess[0] / FITTED
 
     def unlikely(x: np.ndarray) -> float:
         level = np.exp(x[0] - np.exp(np.minimum(np.exp(x[2]) * (np.log(library.points) - x[1]), 300))) + 1e-9
-        return float((level ** (2 - power) / (2 - power) - mean * level ** (1 - power) / (1 - power)).sum()) * 1000
+        likely = mean * level ** (1 - POWER) / (1 - POWER) - level ** (2 - POWER) / (2 - POWER)
+        return -1000 * float(likely.sum())  # a scale on which the minimiser's tolerance is small
 
     starts = [
         (np.log(max(mean[0], 1e-3)), np.log(reach), np.log(decay)) for reach in (0.05, 0.2, 0.6) for decay in (1, 2)

@@ -482,9 +482,8 @@ def drawn_curves(library: Library, found: Fit, count: int, rng: np.random.Genera
 
 def deviations(library: Library, found: Fit, fine: bool) -> Floats:
     """What makes deviations of normals, (searches, lengths, normals, points)."""
-    return np.asarray(
-        np.swapaxes((library.roots if fine else library.roots[:, library.places]) @ found.turn, 2, 3), np.float64
-    )
+    roots = library.roots if fine else library.roots[:, library.places]
+    return np.asarray(np.swapaxes(roots @ found.turn, 2, 3), np.float64)
 
 
 def picked(weights: Floats, count: int, rng: np.random.Generator) -> Integers:

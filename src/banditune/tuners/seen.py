@@ -49,6 +49,9 @@ BLUR = (1.5, 0.45, 0.3)
 
 def density(failures: Sequence[Failure]) -> Floats:
     """How likely failures are by those that were seen, up to a constant: a Gaussian around each, kinds weigh the same."""
-    x = np.log(np.array(failures))[:, None]
-    near = [np.exp(-0.5 * (((x - np.log(kind)) / BLUR) ** 2).sum(axis=2)).mean(axis=1) for kind in SEEN.values()]
+    x = np.log(np.array(failures))
+    near = []
+    for kind in SEEN.values():
+        apart = (np.subtract.outer(x[:, part], np.log(kind)[:, part]) / BLUR[part] for part in range(len(BLUR)))
+        near.append(np.exp(-0.5 * sum(one**2 for one in apart)).mean(axis=1))
     return np.asarray(np.mean(near, axis=0), np.float64)
