@@ -43,6 +43,10 @@ KINDS = {"ucb1": 28, "ts": 26, "ucb1 gaussian": 10, "ts gaussian": 8, "epsilon":
 """How often each kind of problem is drawn, in %."""
 
 
+POLICIES: tuple[bt.Policy, bt.Policy] = (bt.LinUCB(), bt.LinTS())
+"""Of the linear problems with many rounds."""
+
+
 def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
     """Problems of 2 to 60 arms and 80 to 16,000 rounds."""
     rng = np.random.default_rng(seed)
@@ -67,9 +71,18 @@ def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
         yield Row(f"{number:02} {kind}", policy, problem, horizon)
 
 
+def drawn_linear(count: int = 10, seed: int = 8) -> Iterator[Row]:
+    """Linear problems of 10 to 200 arms, 3 to 12 features and 3,000 to 20,000 rounds, which `drawn` has none of."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        arms, horizon = (int(np.exp(rng.uniform(*np.log(between)))) for between in ((10, 200), (3000, 20_000)))
+        problem = bt.Linear(arms=arms, dims=int(rng.integers(3, 13)))
+        yield Row(f"long {number} {POLICIES[number % 2].name}", POLICIES[number % 2], problem, horizon)
+
+
 def all_rows() -> list[Row]:
     """All problems whose width is searched on a linear scale."""
-    return [row for row in (*drawn(), *PAPER, *CHOSEN_ON) if range_of(row).scale == "linear"]
+    return [row for row in (*drawn(), *drawn_linear(), *PAPER, *CHOSEN_ON) if range_of(row).scale == "linear"]
 
 
 def kind_of(policy: bt.Policy) -> str:

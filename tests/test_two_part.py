@@ -486,21 +486,23 @@ def test_failures_are_likely_where_others_were():
 def test_runs_are_made_at_and_beside_the_best_of_a_curve():
     """The stretch that is nearly as low ends before the first point that is not; a second dip is not part of it."""
     curve = np.array([1.1, 1.3, 1.1, 1.0, 1.1, 1.14, 1.2, 1.05])
-    drawn = around(np.tile(curve, (1, 8000, 1)), 0.5, np.random.default_rng(0))[0]
+    drawn = around(np.tile(curve, (1, 8000, 1)), True, np.random.default_rng(0))[0]
     counts = np.bincount(drawn, minlength=8)
     assert counts.sum() == counts[[2, 3, 5]].sum()
     for place, share in ((2, 0.25), (3, 0.5), (5, 0.25)):
         assert abs(counts[place] - 8000 * share) < 4 * math.sqrt(8000 * share * (1 - share))
-    ends = around(np.tile(np.linspace(1, 1.1, 5), (50, 1)), 0.5, np.random.default_rng(1))
+    ends = around(np.tile(np.linspace(1, 1.1, 5), (50, 1)), True, np.random.default_rng(1))
     assert set(ends) == {0, 4}
     found = searched(budget=150, searches=3)
     found.budget, found.rng = 200, np.random.default_rng(3)
     asked = found.ask(20)
     again = np.random.default_rng(3)
-    assert (asked == around(drawn_curves(LIBRARY, found.fit(), 20, again, fine=False), found.beside, again)).all()
-    below = around(np.tile([-0.9, -1.0, -0.86, -0.2], (50, 1)), 0.5, np.random.default_rng(2))
+    assert (asked == around(drawn_curves(LIBRARY, found.fit(), 20, again, fine=False), found.at_ends, again)).all()
+    below = around(np.tile([-0.9, -1.0, -0.86, -0.2], (50, 1)), True, np.random.default_rng(2))
     assert set(below) == {0, 1, 2}
-    assert set(around(np.tile(curve, (50, 1)), 0.0, np.random.default_rng(2))) == {3}
+    counts = np.bincount(around(np.tile(curve, (8000, 1)), False, np.random.default_rng(2)), minlength=8)
+    for place, share in ((2, 0.125), (3, 0.625), (4, 0.125), (5, 0.125), (7, 0.0)):
+        assert abs(counts[place] - 8000 * share) <= 4 * math.sqrt(8000 * share * (1 - share))
 
 
 def test_failures_that_end_over_decades_are_known_on_a_log_scale():

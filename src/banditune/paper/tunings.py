@@ -27,7 +27,7 @@ EPSILON = 0.1
 POINTS = 11
 """The grid of the baselines: 0, .1, ..., 1. Without 0, Uniform would be far better than the paper has it."""
 
-TOGETHER = 250
+TOGETHER = 50
 """Searches in lock-step at a time."""
 
 Answers = tuple[Integers, Integers]

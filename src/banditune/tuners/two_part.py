@@ -29,8 +29,8 @@ MOST = 200
 """Curves drawn for a batch; where it has more runs, several share one."""
 
 BESIDE, NEARLY = 0.5, 0.15
-"""This share of a batch's runs is made beside the best width of a drawn curve, where widths end that are nearly as good:
-within this share of its lowest regret. Runs at the best width tell how low it is; those on either side, where it is.
+"""This share of a batch's runs is made beside the best width of a drawn curve, among those that are nearly as good: within
+this share of its lowest regret. Runs at the best width tell how low it is; those on either side, where it is.
 """
 
 DRAWS = 1000
@@ -61,9 +61,9 @@ class Searches:
 
     def __init__(
         self, library: Library, searches: int, budget: int, rng: np.random.Generator, start: float = START,
-        beside: float = BESIDE,
+        at_ends: bool = True,
     ) -> None:  # fmt: skip
-        self.library, self.budget, self.rng, self.beside = library, budget, rng, beside
+        self.library, self.budget, self.rng, self.at_ends = library, budget, rng, at_ends
         first = np.repeat(library.start, max(2, int(start * budget / len(library.start))))
         self.next: Integers = np.tile(first, (searches, 1))
         self.size = max(1, -(-(budget - first.size) // BATCHES))
@@ -81,7 +81,7 @@ class Searches:
         if self.regrets.shape[1]:
             runs = min(size or self.size, self.left)
             curves = drawn_curves(self.library, self.fit(), min(runs, MOST), self.rng, fine=False)
-            self.next = around(curves, self.beside, self.rng)[:, np.arange(runs) % MOST]
+            self.next = around(curves, self.at_ends, self.rng)[:, np.arange(runs) % MOST]
         return self.next
 
     def tell(self, regrets: Floats) -> None:
@@ -96,16 +96,17 @@ class Searches:
         return self.fitted
 
 
-def around(curves: Floats, beside: float, rng: np.random.Generator) -> Integers:
-    """The place of each curve's lowest point, or an end of the stretch around it that is nearly as low."""
+def around(curves: Floats, at_ends: bool, rng: np.random.Generator) -> Integers:
+    """The place of each curve's lowest point, or one of the stretch around it that is nearly as low: an end, or any."""
     best, lowest = curves.argmin(axis=-1), curves.min(axis=-1, keepdims=True)
     places = np.arange(curves.shape[-1])
     high = curves > lowest + NEARLY * np.abs(lowest)
     left = np.where(high & (places < best[..., None]), places + 1, 0).max(axis=-1)
     right = np.where(high & (places > best[..., None]), places - 1, places[-1]).min(axis=-1)
-    chance = rng.random(best.shape)
-    ends: Integers = np.where(chance < beside / 2, left, right)
-    return np.where(chance < beside, ends, best)
+    along = rng.random(best.shape)
+    anywhere: Integers = left + (along * (right - left + 1)).astype(int)
+    beside = np.where(along < 0.5, left, right) if at_ends else anywhere
+    return np.where(rng.random(best.shape) < BESIDE, beside, best)
 
 
 def one_search(found: Fit, search: int) -> Fit:
@@ -240,9 +241,8 @@ class TwoPart(Tuner):
         least = 2 * len(library.start)
         check_budget(budget, least, f"{self}, which starts with {least} runs", "raise it")
         wanted = goal.within is not None
-        # A precision takes many runs. Then what smooth curves miss counts most, as UCB1's steps: no run beside the optimum.
-        start, beside = (0.0, 0.0) if wanted else (START, BESIDE)
-        searches = Searches(library, 1, budget, np.random.default_rng(0), start, beside)
+        # Few runs tell most at the ends. A precision takes many; then steps count, as UCB1's, which runs anywhere show.
+        searches = Searches(library, 1, budget, np.random.default_rng(0), 0.0 if wanted else START, at_ends=not wanted)
 
         def answer() -> Found:
             return belief_of(library, searches.fit(), among, goal.confidence, SAFETY if wanted else 1.0)
