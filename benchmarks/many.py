@@ -5,22 +5,26 @@ every width that the two-part tuner or NoTeS may visit, and keeps the regrets in
 `python benchmarks/many.py shapes` fits what failures cost to each of these pools: height * exp(-(g / reach)^decay) at the
 width g, in units of what good runs lose at the largest width. It prints them by kinds, as in `tuners/seen.py`.
 `python benchmarks/many.py compare` tunes all of them and prints two-part next to NoTeS, and on how many it is worse.
+`python benchmarks/many.py coverage` prints how often each 95% statement holds on them.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from cells import visited
 from pools import FOLDER
 from rows import CHOSEN_ON, PAPER, Row
 from served import Served, pool
-from tuners import BUDGETS, two_part_answers
+from tuners import BUDGETS, Coverage, checked, marked, two_part_answers
 
 import banditune as bt
 from banditune.engine.run import play
@@ -30,6 +34,8 @@ from banditune.paper.rows import range_of
 from banditune.paper.tunings import rng_for
 from banditune.tuners.curves import POWER, between, library_of, patience_of, scale_of, split
 from banditune.tuners.seen import Failure
+
+Told = TypeVar("Told")
 
 MANY = FOLDER / "many"
 RUNS, FITTED, SEED = 5000, 3000, 4711
@@ -167,37 +173,73 @@ def shapes() -> None:
         print(f'    "{kind}": (\n        ' + ", ".join(found[kind]) + ",\n    ),")
 
 
-def compare(count: int) -> None:
+def compared(row: Row, count: int) -> tuple[str, list[str], list[float]]:
+    """A line of the table, the cells of it where two-part is worse by more than a tenth, and the pool's own errors."""
+    served, line, worse, errors = pool_of(row), f"| {row.name} |", [], []
+    for budget in BUDGETS:
+        answers = two_part_answers(served, budget, count, rng_for(0, row.name, budget))
+        ours = served.excess(answers)
+        at, _ = tunings.notes(budget)(served, 4 * count, rng_for(0, row.name, "notes", budget))
+        theirs = served.excess(served.units[at])
+        line += f" {ours.mean():.2f} ± {ours.std() / len(ours) ** 0.5:.2f} | {theirs.mean():.2f} |"
+        errors.append(served.own_error(answers))
+        if ours.mean() > 1.1 * theirs.mean():
+            worse.append(f"{row.name} at {budget}: {ours.mean():.2f} against {theirs.mean():.2f}")
+    return line, worse, errors
+
+
+def compare(asked: argparse.Namespace) -> None:
     """Two-part next to NoTeS, excess over the best in %, and the cells where it is worse by more than a tenth."""
-    worse, errors = [], []
     print("| problem | " + " | ".join(f"{budget}: two-part | notes" for budget in BUDGETS) + " |")
     print("|---|" + "---|---|" * len(BUDGETS))
-    for row in all_rows():
-        served, line = pool_of(row), f"| {row.name} |"
-        for budget in BUDGETS:
-            answers = two_part_answers(served, budget, count, rng_for(0, row.name, budget))
-            ours = served.excess(answers)
-            at, _ = tunings.notes(budget)(served, 4 * count, rng_for(0, row.name, "notes", budget))
-            theirs = served.excess(served.units[at])
-            line += f" {ours.mean():.2f} ± {ours.std() / len(ours) ** 0.5:.2f} | {theirs.mean():.2f} |"
-            errors.append(served.own_error(answers))
-            if ours.mean() > 1.1 * theirs.mean():
-                worse.append(f"{row.name} at {budget}: {ours.mean():.2f} against {theirs.mean():.2f}")
+    worse, errors = [], []
+    for line, some, own in each_row(compared, asked):
         print(line, flush=True)
+        worse += some
+        errors += own
     print(
         f"\nWorse than NoTeS by more than a tenth in {len(worse)} of {len(errors)} cells: {'; '.join(worse) or 'none'}. "
         f"The pools' own errors: {np.median(errors):.2f} (median)."
     )
 
 
+def covered(row: Row, count: int) -> list[Coverage]:
+    """How often statements hold on a row, with 200 and 1,000 runs."""
+    return [checked(pool_of(row), budget, count, 0) for budget in (200, 1000)]
+
+
+def coverage(asked: argparse.Namespace) -> None:
+    """How often each 95% statement holds, in %; all lines, then how many are below 92% and above 98%."""
+    print("| problem | budget | regret | best width | gap | flat region |")
+    print("|---|---|---|---|---|---|")
+    said = []
+    for lines in each_row(covered, asked):
+        for line in lines:
+            rates = [line.said.regret_holds, line.said.best_holds, line.said.gap_holds, line.said.flat_holds]
+            print(f"| {line.row} | {line.budget} | {' | '.join(marked(rate) for rate in rates)} |", flush=True)
+            said.append(rates)
+    print()
+    for name, rates in zip(("regret", "best width", "gap", "flat region"), np.array(said).T, strict=True):
+        low, high = (rates < 92).sum(), (rates > 98).sum()
+        print(f"{name}: {low} of {len(rates)} below 92%, {high} above 98%; median {np.nanmedian(rates):.1f}%.")
+
+
+def each_row(work: Callable[[Row, int], Told], asked: argparse.Namespace) -> Iterator[Told]:
+    """What work tells of each row, rows in their order, several at a time."""
+    rows = all_rows()
+    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
+        yield from workers.map(work, rows, [asked.tunings] * len(rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["play", "shapes", "compare"])
+    parser.add_argument("what", choices=["play", "shapes", "compare", "coverage"])
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--tunings", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=2, help="processes of `compare` and `coverage`")
     asked = parser.parse_args()
-    if asked.what == "compare":
-        compare(asked.tunings)
+    if asked.what in ("compare", "coverage"):
+        {"compare": compare, "coverage": coverage}[asked.what](asked)
     elif asked.what == "shapes":
         shapes()
     else:

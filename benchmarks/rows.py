@@ -5,7 +5,7 @@ from __future__ import annotations
 import banditune as bt
 from banditune.paper.rows import HORIZON, PAPER, Row
 
-__all__ = ["CHOSEN_ON", "HELD_OUT", "NOISY", "PAPER", "TWO_ARMS", "Row"]
+__all__ = ["CHOSEN_ON", "HELD_OUT", "PAPER", "Row"]
 
 TWO_ARMS = (
     Row("2 arms ucb1 3000", bt.UCB1(), bt.Bernoulli(arms=2), 3000),

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from pools import FOLDER, KNOWN, truth_of
-from rows import CHOSEN_ON, HELD_OUT, PAPER, TWO_ARMS, Row
+from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
 from served import Served, chosen_synthetic, excess, held_out_synthetic, pool_of
 
 import banditune as bt
@@ -354,7 +354,7 @@ def coverage(asked: argparse.Namespace) -> list[Coverage]:
     print("| row | budget | regret | best width | its own spread | gap | flat region | stated | share | pool's error |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     found = []
-    for served in pools((*PAPER, *TWO_ARMS), asked.only):
+    for served in pools((*PAPER, *CHOSEN_ON), asked.only):
         for budget in (200, 1000):
             line = checked(served, budget, asked.tunings, asked.seed)
             said = line.said

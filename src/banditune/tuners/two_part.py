@@ -39,7 +39,7 @@ DRAWS = 1000
 FEWEST = 30
 """Runs that a point must have to speak against a single dip, or against the fit."""
 
-SAFETY = 0.5
+SAFETY = 0.4
 """Where a search stops as soon as its gap is small enough, the gap is told divided by this: it was looked at many times,
 and no smooth curve shows all there is, as UCB1's steps.
 """
