@@ -446,10 +446,11 @@ Search = Generator[Trial, Any, Any]
 
 
 class Found(NamedTuple):
-    """A search's answer and how sure it is of it (`results.Belief`)."""
+    """A search's answer, how sure it is of it (`results.Belief`), and values that it cannot judge: they may be better."""
 
     value: float
     belief: Any
+    untried: tuple[float, ...] = ()
 
 
 class Tuner:

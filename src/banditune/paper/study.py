@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from banditune.contracts import Policy
 from banditune.engine.cluster import place_for
@@ -120,7 +121,8 @@ def tuned_cells(
         return list(about(pool, tuner, budget, found, otherwise))
 
     budgets = sorted({*AFTER_TUNING, *FAILURES})
-    with ThreadPoolExecutor(jobs or cores()) as threads:
+    # A search multiplies many small matrices: threads that share one of them take longer.
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(jobs or cores()) as threads:
         found = threads.map(lambda both: task(*both), [(tuner, budget) for tuner in TUNERS for budget in budgets])
         yield from sorted((cell for part in found for cell in part), key=lambda cell: cell.table != "regret")
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from banditune.contracts import Floats, Found, Integers, Tuner
 from banditune.paper.pools import Source, units_of
@@ -164,14 +163,12 @@ def searched(source: Source, budget: int, tunings: int, rng: np.random.Generator
     rows = source.rows(values_at(source, library.points))
     searches = Searches(library, tunings, budget, rng)
     drawn = []
-    # The products of matrices are many and small: threads that share one take longer.
-    with threadpool_limits(limits=1, user_api="blas"):
-        while searches.left > 0:
-            places = searches.ask()
-            columns = rng.integers(source.instances, size=places.shape)
-            searches.tell(source.draw(rows[places], columns, rng))
-            drawn.append(columns)
-        return searches.fit(), np.hstack(drawn)
+    while searches.left > 0:
+        places = searches.ask()
+        columns = rng.integers(source.instances, size=places.shape)
+        searches.tell(source.draw(rows[places], columns, rng))
+        drawn.append(columns)
+    return searches.fit(), np.hstack(drawn)
 
 
 def values_at(source: Source, widths: Floats) -> Floats:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
-from banditune.contracts import Floats
+import numpy as np
+
+from banditune.contracts import Floats, Found, Range
 from banditune.engine.run import Job
+from banditune.results import Estimate
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Told
 
@@ -38,3 +42,24 @@ def needed(sample: Floats, share: float) -> int:
     if spread == 0:
         return 0
     return MOST if spread >= math.sqrt(MOST) * share * mean else math.ceil((spread / (share * mean)) ** 2)
+
+
+def untried(
+    job: Job, among: Range, found: Found, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
+) -> Iterator[str]:
+    """Sentences about values that the search cannot judge: they play the same fresh instances, with the noise of that row.
+
+    Such a value is not made the answer: at the end of its range a policy may never explore, and where arms come in a known
+    order, good ones first, it gains by ties alone.
+    """
+    for value in found.untried:
+        told.expect(len(fresh))
+        other = player.play(job, np.array([[value]]), fresh, first_row=row, progress=told)[0, :, 0]
+        ahead = Estimate.of(tuned - other)
+        if ahead.low > 0:
+            yield (
+                f"{among.name} = {value:.4g}, the end of its range, loses {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
+                f"{ahead.high:.4g}) less than the answer on the same instances; the search makes no run there, and what it "
+                f"says of the best {among.name} holds above it. A policy that never explores leaves ties to the order of "
+                "arms: be sure of that order before you take it."
+            )

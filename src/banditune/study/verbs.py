@@ -32,7 +32,7 @@ from banditune.study.search import (
     tuner_of,
 )
 from banditune.study.trust import enough, expected_and_others, strained
-from banditune.study.validation import LEAST, validated
+from banditune.study.validation import LEAST, untried, validated
 from banditune.study.warn import short_of, warnings_of
 
 CURVE = 1000
@@ -180,6 +180,7 @@ def tune(
         answer, trials = search(job, tuner, among, budget, player, told, goal, most)
         told.later = drawn
         first, (tuned, theory) = validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
+        beside = tuple(untried(job, among, answer, tuned, range(first, first + len(tuned)), player, told))
         picture = _picture(job, among, len(tuned), player, told) if curve else None
         strain = None
         if stress:
@@ -201,6 +202,7 @@ def tune(
         (
             *noise_warnings(job.policy, job.problem),
             *warnings_of(job, among, answer.value, belief, tuned, theory),
+            *beside,
             *short_of(goal, belief),
         ),
         picture,
@@ -304,14 +306,19 @@ def _played(
     number: int, name: str, job: Job, tuner: Tuner | None, budget: int, fresh: range, player: Player, told: Told
 ) -> _Played:
     """Tune a policy of a comparison, unless there is no tuner for it, and play it and theory's on fresh instances."""
-    params, spent, belief = theory_row(job), 0, None
+    params, spent = theory_row(job), 0
     if tuner:
         answer, trials = search(job, tuner, only_range(job), budget, player, told)
-        params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
+        params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
     both = np.array([params, theory_row(job)])
     tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
-    warnings = warnings_of(job, only_range(job), float(params[0]), belief, tuned, theory) if tuner else ()
-    return _Played(name, job, params, tuner is not None, spent, tuned, theory, number, tuple(warnings))
+    warnings: tuple[str, ...] = ()
+    if tuner:
+        warnings = (
+            *warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory),
+            *untried(job, only_range(job), answer, tuned, fresh, player, told, 2 * number),
+        )
+    return _Played(name, job, params, tuner is not None, spent, tuned, theory, number, warnings)
 
 
 def _entry(played: _Played, lead: Floats) -> Entry:
