@@ -297,7 +297,7 @@ def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
     for size in chunks(tunings, TOGETHER):
         found, _ = searched(served, budget, size, rng)
         answers += [belief_of(library, one_search(found, search), served.among) for search in range(size)]
-    said = np.array([said_of(served, *answer) for answer in answers])
+    said = np.array([said_of(served, answer.value, answer.belief) for answer in answers])
     whole = Said(*(summary(name, column) for name, column in zip(Said._fields, said.T, strict=True)))
     stated = float((~np.isnan(said[:, -1])).mean() * 100)
     usual = np.median(units_of(served.among, [answer.value for answer in answers]))

@@ -362,7 +362,7 @@ def test_a_search_is_repeatable_spends_its_budget_and_says_how_sure_it_is():
     first, again = (list(questions(bt.TwoPart().search(UNIT, 150), 150)) for _ in range(2))
     assert first[-1] == again[-1]
     assert sum(sum(trial.size) for trial, _ in first[:-1]) == 150
-    value, belief = first[-1][1]
+    value, belief, _ = first[-1][1]
     assert belief.best_low <= value <= belief.best_high
     assert belief.low < belief.mean < belief.high
     assert belief.gap >= 0
