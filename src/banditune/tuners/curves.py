@@ -297,9 +297,9 @@ def split(library: Library, by_point: Spread, at_runs: Spread, lost: Floats, pat
     for _ in range(PASSES):
         is_good = lost <= at_runs(good_up_to(lost, at_runs, level, dispersion, luck, share, patience))
         count = by_point(is_good)
-        mean = by_point(np.where(is_good, lost, 0)) / np.maximum(count, 1)
+        mean = by_point(lost * is_good) / np.maximum(count, 1)
         # Their variance is taken proportional to their mean; a tenth of a run is taken for granted.
-        squares = (np.where(is_good, lost - at_runs(level), 0) ** 2).sum(axis=1, keepdims=True)
+        squares = (((lost - at_runs(level)) * is_good) ** 2).sum(axis=1, keepdims=True)
         dispersion = (squares + 0.1) / ((count * level).sum(axis=1, keepdims=True) + 1)
         weight, height, spread = weigh_good(library, count, mean, level, dispersion)
         level = np.maximum((weight * height) @ library.good, LEAST)
@@ -338,7 +338,7 @@ def good_up_to(
     """
     # Runs that lose nothing say nothing of what a good run may lose: the others' level counts.
     usual = np.maximum(patience * level / share, level + LUCK * luck)
-    far = np.where(lost > at_runs(usual), lost - at_runs(level), 0)
+    far = (lost - at_runs(level)) * (lost > at_runs(usual))
     cost = (far**2).sum(axis=1, keepdims=True) / np.maximum(far.sum(axis=1, keepdims=True), FAINT)
     scattered = level + SPREADS * patience * np.sqrt(dispersion * level)
     return np.asarray(np.maximum(usual, np.minimum(SMALL * cost, scattered)), np.float64)
@@ -361,7 +361,7 @@ def between(at: Integers, points: int) -> tuple[Spread, Spread]:
         return np.asarray(sums, np.float64).reshape(searches, points)
 
     def at_runs(numbers: Any) -> Floats:
-        return np.asarray(numbers.ravel()[flat], np.float64)
+        return np.asarray(numbers.ravel().take(flat), np.float64)
 
     return by_point, at_runs
 
