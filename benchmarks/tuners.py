@@ -337,7 +337,7 @@ def said_of(served: Served, value: float, belief: Belief) -> Said:
         (belief.high - belief.low) / lowest * 100,
         low - slack <= units[truth.argmin()] <= high + slack,
         high - low,
-        regret - lowest <= belief.gap,
+        regret - lowest <= belief.gap + slack * lowest,
         belief.gap / lowest * 100,
     )
     if not belief.flat:
