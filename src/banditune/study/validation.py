@@ -57,9 +57,13 @@ def untried(
         other = player.play(job, np.array([[value]]), fresh, first_row=row, progress=told)[0, :, 0]
         ahead = Estimate.of(tuned - other)
         if ahead.low > 0:
+            ties = (
+                " A policy that never explores leaves ties to the order of arms: be sure of that order before you take it."
+                if value == 0
+                else ""
+            )
             yield (
                 f"{among.name} = {value:.4g}, the end of its range, loses {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
                 f"{ahead.high:.4g}) less than the answer on the same instances; the search makes no run there, and what it "
-                f"says of the best {among.name} holds above it. A policy that never explores leaves ties to the order of "
-                "arms: be sure of that order before you take it."
+                f"says of the best {among.name} holds above it.{ties}"
             )
