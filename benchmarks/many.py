@@ -24,7 +24,7 @@ from cells import visited
 from pools import FOLDER
 from rows import CHOSEN_ON, PAPER, Row
 from served import Served, pool
-from tuners import BUDGETS, Coverage, checked, marked, two_part_answers
+from tuners import BUDGETS, Coverage, checked, marked, sum_up_rates, two_part_answers
 
 import banditune as bt
 from banditune.engine.run import play
@@ -35,7 +35,7 @@ from banditune.paper.tunings import rng_for
 from banditune.tuners.curves import POWER, between, library_of, patience_of, scale_of, split
 from banditune.tuners.seen import Failure
 
-Told = TypeVar("Told")
+Line = TypeVar("Line")
 
 MANY = FOLDER / "many"
 RUNS, FITTED, SEED = 5000, 3000, 4711
@@ -78,10 +78,10 @@ def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
 
 
 def drawn_linear(count: int = 10, seed: int = 8) -> Iterator[Row]:
-    """Linear problems of 10 to 200 arms, 3 to 12 features and 3,000 to 20,000 rounds, which `drawn` has none of."""
+    """Linear problems of 10 to 200 arms, 3 to 12 features and more rounds than those of `drawn`: 3,000 to 20,000."""
     rng = np.random.default_rng(seed)
     for number in range(count):
-        arms, horizon = (int(np.exp(rng.uniform(*np.log(between)))) for between in ((10, 200), (3000, 20_000)))
+        arms, horizon = (int(np.exp(rng.uniform(*np.log(bounds)))) for bounds in ((10, 200), (3000, 20_000)))
         problem = bt.Linear(arms=arms, dims=int(rng.integers(3, 13)))
         yield Row(f"long {number} {POLICIES[number % 2].name}", POLICIES[number % 2], problem, horizon)
 
@@ -115,6 +115,16 @@ def make(row: Row, device: str) -> None:
     part = file_of(row).with_suffix(".part.npz")
     np.savez_compressed(part, values=values, regrets=kept)
     part.replace(file_of(row))
+
+
+def play_all(asked: argparse.Namespace) -> None:
+    """Play all rows that have not been."""
+    MANY.mkdir(parents=True, exist_ok=True)
+    for row in all_rows():
+        if not file_of(row).exists():
+            before = time.perf_counter()
+            make(row, asked.device)
+            print(f"{row.name:30} {time.perf_counter() - before:.1f} s", flush=True)
 
 
 def stored(row: Row) -> tuple[np.ndarray, np.ndarray]:
@@ -161,7 +171,7 @@ def shape(row: Row) -> Failure | None:
     return (float(f"{height:.3g}"), float(f"{reach:.3g}"), float(f"{decay:.3g}")) if seen else None
 
 
-def shapes() -> None:
+def shapes(asked: argparse.Namespace) -> None:
     """Print all shapes by kind."""
     found: dict[str, list[str]] = {}
     for row in all_rows():
@@ -205,26 +215,24 @@ def compare(asked: argparse.Namespace) -> None:
 
 def covered(row: Row, count: int) -> list[Coverage]:
     """How often statements hold on a row, with 200 and 1,000 runs."""
-    return [checked(pool_of(row), budget, count, 0) for budget in (200, 1000)]
+    served = pool_of(row)
+    return [checked(served, budget, count, 0) for budget in (200, 1000)]
 
 
 def coverage(asked: argparse.Namespace) -> None:
-    """How often each 95% statement holds, in %; all lines, then how many are below 92% and above 98%."""
+    """How often each 95% statement holds above width 0, in %; all lines, then how many are below 92% and above 98%."""
     print("| problem | budget | regret | best width | gap | flat region |")
     print("|---|---|---|---|---|---|")
-    said = []
+    said: list[Coverage] = []
     for lines in each_row(covered, asked):
         for line in lines:
             rates = [line.said.regret_holds, line.said.best_holds, line.said.gap_holds, line.said.flat_holds]
             print(f"| {line.row} | {line.budget} | {' | '.join(marked(rate) for rate in rates)} |", flush=True)
-            said.append(rates)
-    print()
-    for name, rates in zip(("regret", "best width", "gap", "flat region"), np.array(said).T, strict=True):
-        low, high = (rates < 92).sum(), (rates > 98).sum()
-        print(f"{name}: {low} of {len(rates)} below 92%, {high} above 98%; median {np.nanmedian(rates):.1f}%.")
+        said += lines
+    sum_up_rates(said)
 
 
-def each_row(work: Callable[[Row, int], Told], asked: argparse.Namespace) -> Iterator[Told]:
+def each_row(work: Callable[[Row, int], Line], asked: argparse.Namespace) -> Iterator[Line]:
     """What work tells of each row, rows in their order, several at a time."""
     rows = all_rows()
     with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
@@ -238,17 +246,7 @@ def main() -> None:
     parser.add_argument("--tunings", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2, help="processes of `compare` and `coverage`")
     asked = parser.parse_args()
-    if asked.what in ("compare", "coverage"):
-        {"compare": compare, "coverage": coverage}[asked.what](asked)
-    elif asked.what == "shapes":
-        shapes()
-    else:
-        MANY.mkdir(parents=True, exist_ok=True)
-        for row in all_rows():
-            if not file_of(row).exists():
-                before = time.perf_counter()
-                make(row, asked.device)
-                print(f"{row.name:30} {time.perf_counter() - before:.1f} s", flush=True)
+    {"play": play_all, "shapes": shapes, "compare": compare, "coverage": coverage}[asked.what](asked)
 
 
 if __name__ == "__main__":

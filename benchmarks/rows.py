@@ -63,4 +63,4 @@ HELD_OUT = (
     Row("20 arms explore-then-commit", bt.ExploreThenCommit(), bt.Bernoulli(arms=20), 5000),
     Row("5 dims lints", bt.LinTS(), bt.Linear(arms=30, dims=5), 2000),
 )
-"""Problems beyond the paper's that were looked at once, when all choices had been made."""
+"""Problems beyond the paper's that were looked at once, when all constants of the tuner had been chosen."""

@@ -18,7 +18,7 @@ import json
 import math
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ from served import Served, chosen_synthetic, excess, held_out_synthetic, pool_of
 
 import banditune as bt
 from banditune.contracts import Found, Tuner
+from banditune.engine.prepared import one_blas_thread
 from banditune.paper.pools import units_of
 from banditune.paper.rows import range_of
 from banditune.paper.tunings import TOGETHER, answer_of, chunks, rng_for, searched, values_at
@@ -72,9 +73,11 @@ class Cell:
 def two_part_answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
     """Answers of the two-part tuner, as places in the unit interval."""
     library = library_of(served.among)
-    places = [
-        mean_curve(library, searched(served, budget, size, rng)[0]).argmin(axis=1) for size in chunks(tunings, TOGETHER)
-    ]
+    with one_blas_thread():
+        places = [
+            mean_curve(library, searched(served, budget, size, rng)[0]).argmin(axis=1)
+            for size in chunks(tunings, TOGETHER)
+        ]
     return units_of(served.among, values_at(served, library.fine[np.concatenate(places)]))
 
 
@@ -294,9 +297,10 @@ def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
     rng = rng_for(seed, served.name, "coverage", budget)
     library = library_of(served.among)
     answers: list[Found] = []
-    for size in chunks(tunings, TOGETHER):
-        found, _ = searched(served, budget, size, rng)
-        answers += [belief_of(library, one_search(found, search), served.among) for search in range(size)]
+    with one_blas_thread():
+        for size in chunks(tunings, TOGETHER):
+            found, _ = searched(served, budget, size, rng)
+            answers += [belief_of(library, one_search(found, search), served.among) for search in range(size)]
     said = np.array([said_of(served, answer.value, answer.belief) for answer in answers])
     whole = Said(*(summary(name, column) for name, column in zip(Said._fields, said.T, strict=True)))
     stated = float((~np.isnan(said[:, -1])).mean() * 100)
@@ -367,12 +371,17 @@ def coverage(asked: argparse.Namespace) -> list[Coverage]:
                 flush=True,
             )
             found.append(line)
+    sum_up_rates(found)
+    return found
+
+
+def sum_up_rates(lines: Sequence[Coverage]) -> None:
+    """How many rates are far from 95%, for each kind of statement."""
     print()
     for name in ("regret", "best", "gap", "flat"):
-        rates = [getattr(line.said, f"{name}_holds") for line in found]
+        rates = [getattr(line.said, f"{name}_holds") for line in lines]
         low, high = sum(rate < 92 for rate in rates), sum(rate > 98 for rate in rates)
         print(f"{name}: {low} of {len(rates)} below 92%, {high} above 98%; median {np.nanmedian(rates):.1f}%.")
-    return found
 
 
 def marked(rate: float) -> str:

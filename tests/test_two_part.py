@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 import banditune as bt
 from banditune.contracts import Enough, Goal, Range
-from banditune.tuners import curves, seen
+from banditune.tuners import curves, seen, two_part
 from banditune.tuners.curves import drawn_curves, fit, library_of, mean_curve
 from banditune.tuners.two_part import (
     MOST,
@@ -328,8 +328,8 @@ def test_failures_may_be_common_at_every_width(failing):
 
     found = [searched(budget=400, seed=seed, play=common).fit() for seed in range(20)]
     said = [belief_of(LIBRARY, one, UNIT) for one in found]
-    held = [b.low <= 2 * v + 60 * failing * (1 - v / 2) <= b.high for v, b in said]
-    assert np.mean([value for value, _ in said]) > 0.85
+    held = [b.low <= 2 * v + 60 * failing * (1 - v / 2) <= b.high for v, b, _ in said]
+    assert np.mean([answer.value for answer in said]) > 0.85
     assert sum(held) >= 17
 
 
@@ -366,6 +366,26 @@ def test_a_search_is_repeatable_spends_its_budget_and_says_how_sure_it_is():
     assert belief.best_low <= value <= belief.best_high
     assert belief.low < belief.mean < belief.high
     assert belief.gap >= 0
+
+
+def test_a_search_for_a_precision_looks_anywhere_and_tells_more_than_its_gap(monkeypatch):
+    made = []
+
+    class Kept(Searches):
+        def __init__(self, *given, **named):
+            super().__init__(*given, **named)
+            made.append(self)
+
+    monkeypatch.setattr(two_part, "Searches", Kept)
+    *_, (_, found) = questions(bt.TwoPart().search(UNIT, 20_000, Goal(0.2, 0.9)), 20_000)
+    *_, (_, spent) = questions(bt.TwoPart().search(UNIT, 300), 300)
+    assert [search.at_ends for search in made] == [False, True]
+    gaps = [
+        belief_of(LIBRARY, search.fit(), UNIT, level).belief.gap
+        for search, level in zip(made, (0.9, 0.95), strict=True)
+    ]
+    assert found.belief.gap == pytest.approx(gaps[0] / two_part.SAFETY)
+    assert spent.belief.gap == pytest.approx(gaps[1])
 
 
 def test_a_goal_ends_the_search_and_so_does_a_lack_of_time():

@@ -1,4 +1,4 @@
-"""Values that a search cannot judge: validation plays them beside its answer."""
+"""The lower end of a range, at which a search makes no run: validation plays it beside the answer."""
 
 from __future__ import annotations
 
@@ -6,52 +6,89 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Found, Range
+from banditune.contracts import Fault, Found, Goal, Range
 from banditune.engine.run import Job, play
-from banditune.results import Estimate
+from banditune.results import Belief, Estimate
 from banditune.study.player import rounded
 from banditune.study.search import FRESH, Told
-from banditune.study.validation import untried
-from banditune.tuners.two_part import Searches, belief_of
-from test_two_part import LIBRARY
+from banditune.study.validation import beside
+from banditune.study.warn import end_is_better, short_of
+from banditune.tuners.curves import library_of
+from banditune.tuners.two_part import STEP, Searches, belief_of
 
 MANY, HORIZON = bt.Bernoulli(arms=30), 120
 """Arms so many that exploring hardly pays in so few rounds; UCB1 of width 0 stays with the first arm that never failed."""
 
-AMONG = Range("gamma", 0.0, 2.0, 1.0, False, "linear")
+LINEAR = Range("gamma", 0.0, 2.0, 1.0, False, "linear")
 
 
-def lost(values, first=0, runs=1000):
-    job = Job(bt.UCB1(), MANY, HORIZON)
-    return rounded(job, play(job, np.array(values)[:, None], range(first, first + runs)))[:, :, 0]
+def lost(values, first=0, runs=1000, first_row=0, noise="shared"):
+    job = Job(bt.UCB1(), MANY, HORIZON, noise=noise)
+    regrets = play(job, np.array(values)[:, None], range(first, first + runs), first_row=first_row)
+    return rounded(job, regrets)[:, :, 0]
+
+
+def told_of(ahead):
+    return f"gamma = 0, the end of its range, loses {ahead.mean:.4g} (95%: {ahead.low:.4g} to {ahead.high:.4g})"
 
 
 def test_where_exploring_does_not_pay_the_end_of_the_range_is_told():
     at = lost([0.0, 1 / 162, 0.1, 0.2]).mean(axis=1)
     assert at[0] < 0.95 * at[1:].min()
-    tuning = bt.tune(bt.UCB1(), MANY, horizon=HORIZON, budget=300, validate=400)
+    tuning = bt.tune(bt.UCB1(), MANY, horizon=HORIZON, within=0.05, validate=400)
     (value,) = tuning.params.values()
     assert value > 0
-    assert tuning.spent == 300
     tuned, end = lost([value, 0.0], FRESH, 400)
     ahead = Estimate.of(tuned - end)
-    (warning,) = tuning.warnings
-    assert (
-        f"gamma = 0, the end of its range, loses {ahead.mean:.4g} (95%: {ahead.low:.4g} to {ahead.high:.4g})" in warning
-    )
-    compared = bt.compare([bt.Thompson(), bt.UCB1()], MANY, horizon=HORIZON, budget=300, validate=400)
-    assert f"ucb1: {warning}" in compared.warnings
+    better, missed = tuning.warnings
+    assert told_of(ahead) in better
+    assert "its gap does not hold for it" in better
+    assert ahead.low > 0.05 * tuning.belief.mean
+    assert tuning.reached is False
+    assert "the wanted precision, 5%, was not reached: 0, the end of the range, is better" in missed
+    assert "wanted 5%: NOT reached, see the warning" in repr(tuning)
 
 
-@pytest.mark.parametrize(("level", "untried"), [(1.0, (0.0,)), (40.0, ())])
-def test_only_an_end_that_may_be_near_the_best_is_named(level, untried):
-    """Runs at the lowest points lose as much as the best ones, or far more."""
-    rng = np.random.default_rng(0)
-    search = Searches(LIBRARY, 1, 400, rng)
+def test_a_comparison_plays_the_end_with_the_noise_of_its_row_and_counts_it():
+    counted = []
+    compared = bt.compare(
+        [bt.Thompson(), bt.UCB1(), bt.Greedy()], MANY, horizon=HORIZON, budget=300, validate=400, noise="own",
+        progress=lambda done, total: counted.append((done, total)),
+    )  # fmt: skip
+    (entry,) = (entry for entry in compared.entries if entry.policy == "ucb1")
+    tuned, end = (lost([value], FRESH, 400, 2, "own")[0] for value in (entry.params["gamma"], 0.0))
+    assert entry.regret.mean == tuned.mean()
+    (warning,) = (warning for warning in compared.warnings if warning.startswith("ucb1: "))
+    assert told_of(Estimate.of(tuned - end)) in warning
+    totals = [total for _, total in counted]
+    assert totals == sorted(totals)
+    assert [done for done, total in counted if done == total] == [totals[-1]]
+
+
+def fitted(among, near):
+    """A search whose runs lose so much more near the lower end, as a share, than at the best width."""
+    library, rng = library_of(among), np.random.default_rng(0)
+    search = Searches(library, 1, 4000, rng)
     while search.left > 0:
-        width = LIBRARY.points[search.ask()]
-        search.tell((np.where(width < 0.1, level, 1.0) + 3 * width) * rng.gamma(4, 0.25, width.shape))
-    assert belief_of(LIBRARY, search.fit(), AMONG).untried == untried
+        width = library.points[search.ask()]
+        mean = 10 * (1 + near * np.exp(-width / 0.1) + width**2)
+        search.tell(mean * rng.gamma(400, 1 / 400, width.shape))
+    return belief_of(library, search.fit(), among)
+
+
+@pytest.mark.parametrize(
+    ("among", "near", "untried"),
+    [
+        (LINEAR, 0.5 * STEP, 0.0),
+        (LINEAR, 3 * STEP, None),
+        (Range("x", 0.5, 2.0, 1.0, False, "linear"), 0.0, 0.5),
+        (Range("pulls", 1.0, 20.0, 1.0, True, "linear"), 0.0, None),
+        (Range("many", 1.4, 1000.0, 1.0, True, "linear"), 0.0, 2.0),
+        (Range("x", 0.01, 1.0, 1.0, False, "log"), 0.0, None),
+    ],
+)
+def test_an_end_is_named_only_where_it_may_be_near_the_best_and_has_no_runs(among, near, untried):
+    assert fitted(among, near).untried == untried
 
 
 class Fake:
@@ -62,17 +99,32 @@ class Fake:
 
     def play(self, job, params, runs, *, first_row, progress):
         self.asked = params.tolist(), runs, first_row
+        if self.regrets is None:
+            raise Fault("no")
         progress(len(runs))
         return self.regrets[None, :, None]
 
 
-@pytest.mark.parametrize(("ahead", "told"), [(-3.0, 0), (0.09, 0), (0.11, 1), (2.0, 1)])
-def test_a_value_that_was_not_tried_is_told_only_if_it_is_surely_better(ahead, told):
-    rng = np.random.default_rng(1)
-    tuned, noise = rng.standard_normal((2, 400))
+@pytest.mark.parametrize(("ahead", "better"), [(-3.0, False), (0.09, False), (0.11, True), (2.0, True)])
+def test_an_end_is_told_only_if_it_is_surely_better(ahead, better):
+    tuned, noise = np.random.default_rng(1).standard_normal((2, 400))
     noise = (noise - noise.mean()) / noise.std(ddof=1)
-    fake, fresh = Fake(tuned - ahead + noise), range(7, 407)
-    said = list(untried(None, AMONG, Found(0.2, None, (0.0,)), tuned, fresh, fake, Told(None, 0), 4))
+    fake, fresh, told = Fake(tuned - ahead + noise), range(7, 407), Told(None, 0)
+    other = beside(None, Found(0.2, None, 0.0), tuned, fresh, fake, told, 4)
     assert fake.asked == ([[0.0]], fresh, 4)
-    assert len(said) == told
-    assert not list(untried(None, AMONG, Found(0.2, None), tuned, fresh, fake, Told(None, 0)))
+    assert (told.done, told.total) == (400, 400)
+    assert other[0] == 0
+    assert other[1].mean == pytest.approx(ahead)
+    belief = Belief(10.0, 9.0, 11.0, 0.1, 0.5, 1.0, (), (), False, 0.95)
+    said = list(end_is_better(LINEAR, belief, other))
+    assert len(said) == better
+    assert ("gap does not hold" in "".join(said)) == (ahead == 2)
+    assert any(short_of(Goal(0.15, 0.95), belief, other)) == (ahead == 2)
+
+
+def test_without_such_a_value_or_where_it_is_refused_nothing_is_told():
+    told = Told(None, 5)
+    assert beside(None, Found(0.2, None), np.ones(4), range(4), Fake(np.ones(4)), told) is None
+    assert beside(None, Found(0.2, None, 0.0), np.ones(4), range(4), Fake(None), told) is None
+    assert told.total == 5
+    assert not list(end_is_better(LINEAR, None, None))

@@ -446,11 +446,11 @@ Search = Generator[Trial, Any, Any]
 
 
 class Found(NamedTuple):
-    """A search's answer, how sure it is of it (`results.Belief`), and values that it cannot judge: they may be better."""
+    """A search's answer, how sure it is of it (`results.Belief`), and a value that it cannot judge, which may be better."""
 
     value: float
     belief: Any
-    untried: tuple[float, ...] = ()
+    untried: float | None = None
 
 
 class Tuner:

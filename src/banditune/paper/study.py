@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from banditune.contracts import Policy
 from banditune.engine.cluster import place_for
@@ -30,7 +29,7 @@ FEWER = 5
 TASTE = 2000
 """With fewer runs a width, the larger tunings draw most of a pool more than once."""
 
-THINKING = {"notes": 8e-6, "uniform": 4e-6, "halving": 6e-6, "two-part": 6e-3}
+THINKING = {"notes": 15e-6, "uniform": 8e-6, "halving": 9e-6, "two-part": 5e-3}
 """About the seconds that a tuning takes in lock-step."""
 
 NOTES = (
@@ -121,8 +120,7 @@ def tuned_cells(
         return list(about(pool, tuner, budget, found, otherwise))
 
     budgets = sorted({*AFTER_TUNING, *FAILURES})
-    # A search multiplies many small matrices: threads that share one of them take longer.
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(jobs or cores()) as threads:
+    with ThreadPoolExecutor(jobs or cores()) as threads:
         found = threads.map(lambda both: task(*both), [(tuner, budget) for tuner in TUNERS for budget in budgets])
         yield from sorted((cell for part in found for cell in part), key=lambda cell: cell.table != "regret")
 

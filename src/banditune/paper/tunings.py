@@ -28,7 +28,7 @@ POINTS = 11
 """The grid of the baselines: 0, .1, ..., 1. Without 0, Uniform would be far better than the paper has it."""
 
 TOGETHER = 50
-"""Searches in lock-step at a time: of more, the arrays leave the cache."""
+"""Searches in lock-step at a time: of more, the arrays of the two-part tuner leave the cache."""
 
 Answers = tuple[Integers, Integers]
 Lockstep = Callable[[Source, int, np.random.Generator], Answers]

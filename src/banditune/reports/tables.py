@@ -214,10 +214,8 @@ def wanted(result: Tuning) -> str:
     """The wanted precision, and what ended the search before it was reached."""
     if result.within is None:
         return ""
-    limit = "`max_budget`" if result.spent >= result.budget else "`max_time`"
-    return f"; wanted {100 * result.within:.3g}%: " + (
-        "reached" if result.reached else f"NOT reached, {limit} ended the search"
-    )
+    why = "`max_budget` ended the search" if result.spent >= result.budget else "see the warning"
+    return f"; wanted {100 * result.within:.3g}%: " + ("reached" if result.reached else f"NOT reached, {why}")
 
 
 def diagnosis(found: Mapping[str, Any]) -> str:

@@ -148,6 +148,10 @@ class Told:
         """So many runs are next."""
         self.total = self.done + runs
 
+    def more(self, runs: int) -> None:
+        """So many runs are next besides those that are expected."""
+        self.total += runs
+
     def last(self, runs: int) -> None:
         """So many runs are next, and nothing is known to come after them."""
         self.later = 0

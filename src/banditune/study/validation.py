@@ -1,13 +1,12 @@
-"""Judges a tuned value and theory's on fresh instances that no search saw."""
+"""Judges a tuned value, theory's, and one that the search could not judge, on fresh instances that no search saw."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from banditune.contracts import Floats, Found, Range
+from banditune.contracts import Fault, Floats, Found
 from banditune.engine.run import Job
 from banditune.results import Estimate
 from banditune.study.player import Player
@@ -15,6 +14,9 @@ from banditune.study.search import FRESH, Told
 
 PILOT, LEAST, MOST = 250, 1000, 4000
 """So many instances tell how many validation needs, at least and at most; they are not part of it."""
+
+Beside = tuple[float, Estimate]
+"""A value beside the answer, and how much less it loses."""
 
 KNOWN = {"gain": 0.03, "regret": 0.05}
 """Standard errors that validation aims at, as shares of what they belong to."""
@@ -44,26 +46,21 @@ def needed(sample: Floats, share: float) -> int:
     return MOST if spread >= math.sqrt(MOST) * share * mean else math.ceil((spread / (share * mean)) ** 2)
 
 
-def untried(
-    job: Job, among: Range, found: Found, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
-) -> Iterator[str]:
-    """Sentences about values that the search cannot judge: they play the same fresh instances, with the noise of that row.
+def beside(
+    job: Job, found: Found, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
+) -> Beside | None:
+    """The value that the search could not judge and how much less than the answer it loses, on the same fresh instances.
 
-    Such a value is not made the answer: at the end of its range a policy may never explore, and where arms come in a known
-    order, good ones first, it gains by ties alone.
+    It plays with the noise of that `row`. None where there is no such value, or where the policy refuses it. It is not made
+    the answer: at the end of its range a policy may never explore, and where arms come in a known order, good ones first,
+    it gains by ties alone.
     """
-    for value in found.untried:
-        told.expect(len(fresh))
-        other = player.play(job, np.array([[value]]), fresh, first_row=row, progress=told)[0, :, 0]
-        ahead = Estimate.of(tuned - other)
-        if ahead.low > 0:
-            ties = (
-                " A policy that never explores leaves ties to the order of arms: be sure of that order before you take it."
-                if value == 0
-                else ""
-            )
-            yield (
-                f"{among.name} = {value:.4g}, the end of its range, loses {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
-                f"{ahead.high:.4g}) less than the answer on the same instances; the search makes no run there, and what it "
-                f"says of the best {among.name} holds above it.{ties}"
-            )
+    if found.untried is None:
+        return None
+    told.more(len(fresh))
+    try:
+        other = player.play(job, np.array([[found.untried]]), fresh, first_row=row, progress=told)[0, :, 0]
+    except Fault:
+        told.more(-len(fresh))
+        return None
+    return found.untried, Estimate.of(tuned - other)

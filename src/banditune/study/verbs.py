@@ -32,7 +32,7 @@ from banditune.study.search import (
     tuner_of,
 )
 from banditune.study.trust import enough, expected_and_others, strained
-from banditune.study.validation import LEAST, untried, validated
+from banditune.study.validation import LEAST, beside, validated
 from banditune.study.warn import short_of, warnings_of
 
 CURVE = 1000
@@ -153,11 +153,12 @@ def tune(
     The search has a `budget` of simulated runs (1,000 if nothing is said). Or it is told a precision: `within=0.02` goes on
     until, with that confidence, no other value is better by more than 2% of the regret, or until `max_budget` runs or
     `max_time` seconds are spent. Afterwards the answer and theory's value are played on fresh instances, the same for
-    both: what is reported was not seen by the search. There are `validate` of them, or as many as it takes to know the gain
-    to a few percent. With `curve`, the regret curve is drawn on fresh instances too. The `floor` under all policies is
-    computed where that takes seconds; True asks for it in any case. With `stress`, the answer is also played where other
-    problems come than this one, each of which is tuned again (see `bt.stress`). A `ledger` is a file that keeps every
-    regret as it comes: a tuning that was interrupted goes on from there, to the same result.
+    both, and the lower end of the range where it may be better: what is reported was not seen by the search. There are
+    `validate` of them, or as many as it takes to know the gain to a few percent. With `curve`, the regret curve is drawn on
+    fresh instances too. The `floor` under all policies is computed where that takes seconds; True asks for it in any case.
+    With `stress`, the answer is also played where other problems come than this one, each of which is tuned again (see
+    `bt.stress`). A `ledger` is a file that keeps every regret as it comes: a tuning that was interrupted goes on from
+    there, to the same result.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
@@ -180,7 +181,7 @@ def tune(
         answer, trials = search(job, tuner, among, budget, player, told, goal, most)
         told.later = drawn
         first, (tuned, theory) = validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
-        beside = tuple(untried(job, among, answer, tuned, range(first, first + len(tuned)), player, told))
+        other = beside(job, answer, tuned, range(first, first + len(tuned)), player, told)
         picture = _picture(job, among, len(tuned), player, told) if curve else None
         strain = None
         if stress:
@@ -198,12 +199,11 @@ def tune(
         trials,
         belief,
         goal.within,
-        None if goal.within is None or belief is None else belief.keeps(goal.within),
+        None if goal.within is None or belief is None else not any(short_of(goal, belief, other)),
         (
             *noise_warnings(job.policy, job.problem),
-            *warnings_of(job, among, answer.value, belief, tuned, theory),
-            *beside,
-            *short_of(goal, belief),
+            *warnings_of(job, among, answer.value, belief, tuned, theory, other),
+            *short_of(goal, belief, other),
         ),
         picture,
         setup_of(job, tuner),
@@ -314,10 +314,8 @@ def _played(
     tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
     warnings: tuple[str, ...] = ()
     if tuner:
-        warnings = (
-            *warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory),
-            *untried(job, only_range(job), answer, tuned, fresh, player, told, 2 * number),
-        )
+        other = beside(job, answer, tuned, fresh, player, told, 2 * number)
+        warnings = tuple(warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory, other))
     return _Played(name, job, params, tuner is not None, spent, tuned, theory, number, warnings)
 
 

@@ -10,17 +10,24 @@ from banditune.contracts import Floats, Goal, Range
 from banditune.engine.run import Job
 from banditune.results import Belief, Estimate
 from banditune.study.noise import another_range, noise_hint, noise_warnings
+from banditune.study.validation import Beside
 
 FEWEST = 250
 """Runs of which a few may be said to carry the mean."""
 
 
 def warnings_of(
-    job: Job, among: Range, value: float, belief: Belief | None, sample: Floats, theory: Floats
+    job: Job,
+    among: Range,
+    value: float,
+    belief: Belief | None,
+    sample: Floats,
+    theory: Floats,
+    other: Beside | None = None,
 ) -> Iterator[str]:
     """What may mislead, as sentences: of a value, its regrets and theory's on the same fresh instances."""
     yield from worse_than_theory(job, among, value, belief, sample - theory)
-    yield from at_an_end(job, among, value)
+    yield from tuple(end_is_better(among, belief, other)) or at_an_end(job, among, value)
     yield from doubts(among, belief)
     yield from carried_by_few(sample)
 
@@ -39,6 +46,19 @@ def worse_than_theory(job: Job, among: Range, value: float, belief: Belief | Non
         )
     else:
         yield f"{lost}: more runs are needed; raise the budget."
+
+
+def end_is_better(among: Range, belief: Belief | None, other: Beside | None) -> Iterator[str]:
+    """Whether the end of the range is surely better than the answer, and what that says about the search."""
+    if other is None or not other[1].low > 0:
+        return
+    end, ahead = other
+    told = ", and its gap does not hold for it" if belief and ahead.low > belief.gap else ""
+    yield (
+        f"{among.name} = {end:.4g}, the end of its range, loses {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
+        f"{ahead.high:.4g}) less than the answer on the same instances. The search makes no run there{told}. If the "
+        "policy does not explore there, the order of arms decides ties: be sure of it before you take that end."
+    )
 
 
 def at_an_end(job: Job, among: Range, value: float) -> Iterator[str]:
@@ -81,10 +101,12 @@ def carried_by_few(sample: Floats) -> Iterator[str]:
         )
 
 
-def short_of(goal: Goal, belief: Belief | None) -> Iterator[str]:
+def short_of(goal: Goal, belief: Belief | None, other: Beside | None) -> Iterator[str]:
     """Whether a wanted precision was not reached."""
-    if goal.within is not None and belief is not None and not belief.keeps(goal.within):
-        yield (
-            f"the wanted precision, {100 * goal.within:.4g}%, was not reached: the search ended before it, by `max_budget` "
-            "or `max_time`; raise them."
-        )
+    if goal.within is None or belief is None:
+        return
+    missed = f"the wanted precision, {100 * goal.within:.4g}%, was not reached:"
+    if not belief.keeps(goal.within):
+        yield f"{missed} the search ended before it, by `max_budget` or `max_time`; raise them."
+    elif other is not None and other[1].low > goal.within * abs(belief.mean):
+        yield f"{missed} {other[0]:.4g}, the end of the range, is better by more than that."

@@ -45,9 +45,9 @@ and no smooth curve shows all there is, as UCB1's steps.
 """
 
 STEP = 0.25
-"""At the lower end of a linear range, where a policy stops exploring, the regret may step, by less than this share: of arms
-that are equal so far UCB1 tries one after the other, with width 0 it stays with the first. No run is made there; where
-curves end near their lowest point, the end is named as untried.
+"""At the lower end of a linear range, where a policy may stop exploring, the regret may step: of arms that are equal so far
+UCB1 tries one after the other, with width 0 it stays with the first. No run is made there, and smooth curves cannot tell:
+where they may end within this share of their lowest point, the end is named as untried.
 """
 
 SHARES = (0.02, 0.05, 0.1, 0.2)
@@ -215,7 +215,9 @@ def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, r
     flat = flat_region(seen, level)
     ends = (value(flat[0]), value(flat[1])) if flat else (0.0, 0.0)
     best_low = float(np.quantile(minima, tail, method="lower"))
-    at_low = np.quantile(seen.curves[:, 0] - (1 + STEP) * seen.curves.min(axis=1), tail) < 0
+    lowest = seen.curves.min(axis=1)
+    near = np.quantile(seen.curves[:, 0] - lowest - STEP * np.abs(lowest), tail) < 0
+    end = among.at(0.0)
     return Found(
         value(seen.answer),
         Belief(
@@ -225,7 +227,7 @@ def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, r
             (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
             tuple(value(library.places[point]) for point in peak_of(found)), misfit(library, found, seen.mean), level,
         ),
-        (among.low,) if among.scale == "linear" and at_low and value(seen.answer) > among.low else (),
+        end if near and end < value(0) else None,
     )  # fmt: skip
 
 
