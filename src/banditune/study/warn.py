@@ -27,7 +27,8 @@ def warnings_of(
 ) -> Iterator[str]:
     """What may mislead, as sentences: of a value, its regrets and theory's on the same fresh instances."""
     yield from worse_than_theory(job, among, value, belief, sample - theory)
-    yield from tuple(end_is_better(among, belief, other)) or at_an_end(job, among, value)
+    yield from at_an_end(job, among, value)
+    yield from end_is_better(among, belief, other)
     yield from doubts(among, belief)
     yield from carried_by_few(sample)
 
