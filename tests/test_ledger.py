@@ -535,8 +535,9 @@ def test_a_study_that_was_killed_twice_ends_with_the_same_result(book, study, un
 
 @pytest.mark.slow
 def test_a_study_that_was_killed_twenty_times_ends_with_the_same_result(book, study):
-    unbroken = subprocess.run([*study, "60000"], capture_output=True, text=True, timeout=300, check=True).stdout
-    result, runs = killed_until_done(book, [*study, "60000"], 20, seed=2, longest=2.5)
+    # So long that no study ends before its first kill.
+    unbroken = subprocess.run([*study, "200000"], capture_output=True, text=True, timeout=300, check=True).stdout
+    result, runs = killed_until_done(book, [*study, "200000"], 20, seed=2, longest=2.5)
     assert result == unbroken
     assert len(set(runs)) > 1
     accounts.verified(book)
