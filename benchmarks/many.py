@@ -24,7 +24,7 @@ from cells import visited
 from pools import FOLDER
 from rows import CHOSEN_ON, PAPER, Row
 from served import Served, pool
-from tuners import BUDGETS, Coverage, checked, marked, sum_up_rates, two_part_answers
+from tuners import BUDGETS, Cell, Coverage, checked, draw, judged, marked, sum_up_rates, two_part_answers
 
 import banditune as bt
 from banditune.engine.run import play
@@ -48,9 +48,8 @@ KINDS = {"ucb1": 28, "ts": 26, "ucb1 gaussian": 10, "ts gaussian": 8, "epsilon":
          "linucb": 5, "lints": 5}  # fmt: skip
 """How often each kind of problem is drawn, in %."""
 
-
-POLICIES: tuple[bt.Policy, bt.Policy] = (bt.LinUCB(), bt.LinTS())
-"""Of the linear problems with many rounds."""
+LINEAR: tuple[bt.Policy, bt.Policy] = (bt.LinUCB(), bt.LinTS())
+"""The policies of the linear problems with many rounds, in turn."""
 
 
 def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
@@ -83,7 +82,8 @@ def drawn_linear(count: int = 10, seed: int = 8) -> Iterator[Row]:
     for number in range(count):
         arms, horizon = (int(np.exp(rng.uniform(*np.log(bounds)))) for bounds in ((10, 200), (3000, 20_000)))
         problem = bt.Linear(arms=arms, dims=int(rng.integers(3, 13)))
-        yield Row(f"long {number} {POLICIES[number % 2].name}", POLICIES[number % 2], problem, horizon)
+        policy = LINEAR[number % 2]
+        yield Row(f"long {number} {policy.name}", policy, problem, horizon)
 
 
 def all_rows() -> list[Row]:
@@ -183,34 +183,39 @@ def shapes(asked: argparse.Namespace) -> None:
         print(f'    "{kind}": (\n        ' + ", ".join(found[kind]) + ",\n    ),")
 
 
-def compared(row: Row, count: int) -> tuple[str, list[str], list[float]]:
-    """A line of the table, the cells of it where two-part is worse by more than a tenth, and the pool's own errors."""
-    served, line, worse, errors = pool_of(row), f"| {row.name} |", [], []
+def compared(row: Row, count: int) -> list[Cell]:
+    """Two-part and NoTeS on a row with all budgets, in turn."""
+    served, cells = pool_of(row), []
     for budget in BUDGETS:
-        answers = two_part_answers(served, budget, count, rng_for(0, row.name, budget))
-        ours = served.excess(answers)
+        ours = two_part_answers(served, budget, count, rng_for(0, row.name, budget))
         at, _ = tunings.notes(budget)(served, 4 * count, rng_for(0, row.name, "notes", budget))
-        theirs = served.excess(served.units[at])
-        line += f" {ours.mean():.2f} ± {ours.std() / len(ours) ** 0.5:.2f} | {theirs.mean():.2f} |"
-        errors.append(served.own_error(answers))
-        if ours.mean() > 1.1 * theirs.mean():
-            worse.append(f"{row.name} at {budget}: {ours.mean():.2f} against {theirs.mean():.2f}")
-    return line, worse, errors
+        cells += [judged("two-part", served, budget, ours, 0), judged("notes", served, budget, served.units[at], 0)]
+    return cells
 
 
 def compare(asked: argparse.Namespace) -> None:
     """Two-part next to NoTeS, excess over the best in %, and the cells where it is worse by more than a tenth."""
     print("| problem | " + " | ".join(f"{budget}: two-part | notes" for budget in BUDGETS) + " |")
     print("|---|" + "---|---|" * len(BUDGETS))
-    worse, errors = [], []
-    for line, some, own in each_row(compared, asked):
-        print(line, flush=True)
-        worse += some
-        errors += own
+    found: list[Cell] = []
+    for cells in each_row(compared, asked):
+        pairs = zip(cells[::2], cells[1::2], strict=True)
+        told = " | ".join(f"{ours.excess:.2f} ± {ours.se:.2f} | {theirs.excess:.2f}" for ours, theirs in pairs)
+        print(f"| {cells[0].row} | {told} |", flush=True)
+        found += cells
+    worse = [
+        f"{ours.row} at {ours.budget}: {ours.excess:.2f} against {theirs.excess:.2f}"
+        for ours, theirs in zip(found[::2], found[1::2], strict=True)
+        if ours.excess > 1.1 * theirs.excess
+    ]
+    error = np.median([cell.own_error for cell in found[::2]])
     print(
-        f"\nWorse than NoTeS by more than a tenth in {len(worse)} of {len(errors)} cells: {'; '.join(worse) or 'none'}. "
-        f"The pools' own errors: {np.median(errors):.2f} (median)."
+        f"\nWorse than NoTeS by more than a tenth in {len(worse)} of {len(found) // 2} cells: "
+        f"{'; '.join(worse) or 'none'}. The pools' own errors: {error:.2f} (median)."
     )
+    if asked.plot:
+        names = {row.name for row in CHOSEN_ON}
+        draw([cell for cell in found if cell.row in names], asked.plot)
 
 
 def covered(row: Row, count: int) -> list[Coverage]:
@@ -245,6 +250,9 @@ def main() -> None:
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--tunings", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2, help="processes of `compare` and `coverage`")
+    parser.add_argument(
+        "--plot", type=Path, help="draw the problems of `rows.py` that `compare` compares into this file"
+    )
     asked = parser.parse_args()
     {"play": play_all, "shapes": shapes, "compare": compare, "coverage": coverage}[asked.what](asked)
 

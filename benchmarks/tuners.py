@@ -140,11 +140,15 @@ def cell_of(name: str, answers: Answers, served: Served, budget: int, tunings: i
     """Tune many times and look at the truth of the answers."""
     before = time.perf_counter()
     found = answers(served, budget, tunings, rng_for(seed, served.name, name, budget))
-    taken = time.perf_counter() - before
-    lost = served.excess(found)
+    return judged(name, served, budget, found, time.perf_counter() - before)
+
+
+def judged(name: str, served: Served, budget: int, found: np.ndarray, seconds: float) -> Cell:
+    """The truth of a tuner's answers, which took so long together."""
+    lost, tunings = served.excess(found), len(found)
     return Cell(
         served.name, name, budget, tunings, float(lost.mean()), float(lost.std(ddof=1) / tunings**0.5),
-        float((lost > FAILURE).mean() * 100), served.own_error(found), taken / tunings,
+        float((lost > FAILURE).mean() * 100), served.own_error(found), seconds / tunings,
     )  # fmt: skip
 
 
@@ -190,7 +194,7 @@ def sums_up(cells: list[Cell]) -> None:
 
 
 def draw(cells: list[Cell], path: Path) -> None:
-    """Excess against budget, a panel per row and a line per tuner."""
+    """Excess against budget, a panel per row and a line per tuner that was tried there."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -209,7 +213,10 @@ def draw(cells: list[Cell], path: Path) -> None:
     for axes, row in zip(panels.flat, rows, strict=False):
         for name, (colour, marker, line) in styles.items():
             points = [(cell.budget, max(cell.excess, 0.1)) for cell in cells if (cell.row, cell.tuner) == (row, name)]
-            axes.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=4, linestyle=line, label=name)
+            if points:
+                axes.plot(
+                    *zip(*points, strict=True), color=colour, marker=marker, markersize=4, linestyle=line, label=name
+                )
         axes.set_title(row, fontsize=9, loc="left")
         axes.set_xscale("log")
         axes.set_yscale("log")

@@ -584,10 +584,11 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
     assert result.spent < result.budget == 100_000
     assert "; wanted 20%: reached)" in repr(result)
     assert "90% sure" in repr(result)
-    for limit, why in (({"max_budget": 30}, "`max_budget` ended the search"), ({"max_time": 1e-9}, "see the warning")):
+    for limit in ({"max_budget": 30}, {"max_time": 1e-9}):
+        (named,) = limit
         short = bt.tune(bt.UCB1(), PROBLEM, horizon=300, within=0.001, validate=50, **limit)
         assert short.reached is False
-        assert f"NOT reached, {why}" in repr(short)
+        assert f"NOT reached, `{named}` ended the search" in repr(short)
         assert any("by `max_budget` or `max_time`; raise them" in warning for warning in short.warnings)
         assert short.spent <= 30
         assert bt.from_json(short.to_json()) == short

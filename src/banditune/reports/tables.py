@@ -214,7 +214,10 @@ def wanted(result: Tuning) -> str:
     """The wanted precision, and what ended the search before it was reached."""
     if result.within is None:
         return ""
-    why = "`max_budget` ended the search" if result.spent >= result.budget else "see the warning"
+    limit = "`max_budget`" if result.spent >= result.budget else "`max_time`"
+    # A search that did reach it was refuted by what it had not tried.
+    searched = result.belief is not None and result.belief.keeps(result.within)
+    why = "see the warning" if searched else f"{limit} ended the search"
     return f"; wanted {100 * result.within:.3g}%: " + ("reached" if result.reached else f"NOT reached, {why}")
 
 

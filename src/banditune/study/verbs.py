@@ -187,6 +187,7 @@ def tune(
         if stress:
             strain = strained(job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out)
     belief = answer.belief
+    missed = tuple(short_of(goal, belief, other))
     return Tuning(
         {among.name: answer.value},
         Estimate.of(tuned),
@@ -199,11 +200,11 @@ def tune(
         trials,
         belief,
         goal.within,
-        None if goal.within is None or belief is None else not any(short_of(goal, belief, other)),
+        None if goal.within is None or belief is None else not missed,
         (
             *noise_warnings(job.policy, job.problem),
             *warnings_of(job, among, answer.value, belief, tuned, theory, other),
-            *short_of(goal, belief, other),
+            *missed,
         ),
         picture,
         setup_of(job, tuner),

@@ -66,11 +66,13 @@ class Searches:
     """Searches in lock-step: `ask` says where all of them run next, `tell` what was lost there."""
 
     def __init__(
-        self, library: Library, searches: int, budget: int, rng: np.random.Generator, start: float = START,
-        at_ends: bool = True,
-    ) -> None:  # fmt: skip
-        self.library, self.budget, self.rng, self.at_ends = library, budget, rng, at_ends
-        first = np.repeat(library.start, max(2, int(start * budget / len(library.start))))
+        self, library: Library, searches: int, budget: int, rng: np.random.Generator, precise: bool = False
+    ) -> None:
+        # Few runs tell most at the ends. A precision takes many; then steps count, as UCB1's, which runs anywhere show.
+        # And a search that stops by itself does not know how many it will make: it starts with the fewest.
+        self.library, self.budget, self.rng, self.at_ends = library, budget, rng, not precise
+        start = 0 if precise else int(START * budget / len(library.start))
+        first = np.repeat(library.start, max(2, start))
         self.next: Integers = np.tile(first, (searches, 1))
         self.size = max(1, -(-(budget - first.size) // BATCHES))
         self.at: Integers = np.empty((searches, 0), int)
@@ -251,8 +253,7 @@ class TwoPart(Tuner):
         least = 2 * len(library.start)
         check_budget(budget, least, f"{self}, which starts with {least} runs", "raise it")
         wanted = goal.within is not None
-        # Few runs tell most at the ends. A precision takes many; then steps count, as UCB1's, which runs anywhere show.
-        searches = Searches(library, 1, budget, np.random.default_rng(0), 0.0 if wanted else START, at_ends=not wanted)
+        searches = Searches(library, 1, budget, np.random.default_rng(0), precise=wanted)
 
         def answer() -> Found:
             return belief_of(library, searches.fit(), among, goal.confidence, SAFETY if wanted else 1.0)
