@@ -93,12 +93,12 @@ class DaskProcesses:
             worker.send_signal(signal.SIGKILL)
             worker.wait()
 
-    def full(self):
+    def full(self, count=WORKERS):
         """Have all workers there again."""
         self.workers = [worker for worker in self.workers if worker.poll() is None]
-        self.work(WORKERS - len(self.workers))
+        self.work(count - len(self.workers))
         with bt.Dask(self.address) as cluster:
-            until(lambda: len(cluster.client.nthreads()) == WORKERS)
+            until(lambda: len(cluster.client.nthreads()) == count)
         return self
 
     def close(self):
@@ -333,7 +333,10 @@ def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch
 
 
 def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_played_again(tmp_path, monkeypatch):
-    """The second worker that plays dies too, after which a scheduler that allows no failures gives up."""
+    """The second worker that plays dies too, after which a scheduler that allows no failures gives up.
+
+    One run is one piece, and so one worker plays at a time, however many there are.
+    """
     import distributed
 
     driver, book = os.getpid(), tmp_path / "players"
@@ -353,18 +356,20 @@ def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_
     def late(client, futures, **more):
         players = book.read_text().split()
         if len(players) == 1:
-            os.kill(int(players[0]), signal.SIGKILL)
+            first = next(worker for worker in processes.workers if worker.pid == int(players[0]))
+            first.kill()
+            first.wait()
         return gather(client, futures, **more)
 
     processes = DaskProcesses(tmp_path, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
-    processes.work(3)
+    processes.full(3)
     monkeypatch.setattr(distributed.Client, "gather", late)
     try:
-        found = bt.simulate(bt.UCB1(), mortal, horizon=20, runs=3, cluster=processes.address)
+        found = bt.simulate(bt.UCB1(), mortal, horizon=20, runs=1, cluster=processes.address)
     finally:
         processes.close()
     assert len(book.read_text().split()) == 3
-    assert found.tobytes() == bt.simulate(bt.UCB1(), mortal, horizon=20, runs=3, jobs=1).tobytes()
+    assert found.tobytes() == bt.simulate(bt.UCB1(), mortal, horizon=20, runs=1, jobs=1).tobytes()
 
 
 @pytest.mark.parametrize(("place", "kind"), [("dask", "Dask"), ("ray", "Ray")])
