@@ -3,12 +3,13 @@
 Tunings draw runs, with replacement, from pools of stored regrets (`python benchmarks/pools.py` makes them); the truth is
 the pools' means, smoothed. Tables are Markdown.
 
-paper     the paper's ten rows, at budgets of 50, 200 and 1,000 runs
-chosen    the same table on problems and curves on which choices were made; held-out: on those that are looked at once
-outside   Optuna's and SciPy's optimisers next to the two-part tuner
-coverage  how often each 95% statement of the two-part tuner holds
-overhead  seconds that a tuning takes besides simulation
-within    the product told to stop within 2%, where the truth is known from a million runs a width (`pools.py --truth`)
+paper       the paper's ten rows, at budgets of 50, 200 and 1,000 runs
+chosen      the same table on problems and curves on which choices were made; held-out: on those that are looked at once
+precisions  the two-part tuner next to the others with finer precisions than their own
+outside     Optuna's and SciPy's optimisers next to the two-part tuner
+coverage    how often each 95% statement of the two-part tuner holds
+overhead    seconds that a tuning takes besides simulation
+within      the product told to stop within 2%, where the truth is known from a million runs a width (`pools.py --truth`)
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import json
 import math
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,11 +128,25 @@ TUNERS: dict[str, Answers] = {
     "halving": halving,
 }
 
+PRECISIONS: dict[str, Answers] = {
+    "two-part": two_part_answers,
+    "notes 0.05": one_by_one(lambda number: NoTeS(0.05)),
+    "notes 0.02": one_by_one(lambda number: NoTeS(0.02)),
+    "uniform 0.05": one_by_one(lambda number: Uniform(0.05)),
+    "halving 0.05": one_by_one(lambda number: SequentialHalving(0.05)),
+}
+
+
+def tenth(answers: Answers) -> Answers:
+    """A tenth of the tunings, of a tuner that is slow."""
+    return lambda served, budget, tunings, rng: answers(served, budget, max(2, tunings // 10), rng)
+
+
 OUTSIDE: dict[str, Answers] = {
     "two-part": two_part_answers,
     "optuna tpe": one_by_one(lambda number: Optuna("tpe", seed=number)),
     "optuna tpe, 20 trials": one_by_one(lambda number: Optuna("tpe", trials=20, seed=number)),
-    "optuna gp, 20 trials": one_by_one(lambda number: Optuna("gp", trials=20, seed=number)),
+    "optuna gp, 20 trials": tenth(one_by_one(lambda number: Optuna("gp", trials=20, seed=number))),
     "scipy": lambda served, budget, tunings, rng: np.array(
         [scipy_answer(served, budget, rng) for _ in range(tunings)]
     ),
@@ -152,45 +169,69 @@ def judged(name: str, served: Served, budget: int, found: np.ndarray, seconds: f
     )  # fmt: skip
 
 
-def compared(sources: Iterable[Served], asked: argparse.Namespace, budgets: tuple[int, ...] = BUDGETS) -> list[Cell]:
-    """A table of tuners, a line per row and budget."""
-    print(f"| row | budget | {' | '.join(TUNERS)} | pool's error |")
-    print("|---|---|" + "---|" * (len(TUNERS) + 1))
+def table(
+    sources: Iterable[Served], tuners: Mapping[str, Answers], budgets: Iterable[int], asked: argparse.Namespace
+) -> list[Cell]:
+    """A line per row and budget, with the lowest figure bold; a tuner that needs a larger budget has none."""
+    print(f"| row | budget | {' | '.join(tuners)} | pool's error |")
+    print("|---|---|" + "---|" * (len(tuners) + 1))
     found = []
-    for served in sources:
-        for budget in budgets:
-            line = [cell_of(*tuner, served, budget, asked.tunings, asked.seed) for tuner in TUNERS.items()]
-            lowest = min(cell.excess for cell in line)
-            told = [f"**{cell}**" if cell.excess == lowest else str(cell) for cell in line]
-            print(f"| {served.name} | {budget} | {' | '.join(told)} | {line[0].own_error:.2f} |", flush=True)
-            found += line
-    sums_up(found)
+    for served, budget in product(sources, budgets):
+        line = {}
+        for name, answers in tuners.items():
+            with suppress(bt.BadRequest):
+                line[name] = cell_of(name, answers, served, budget, asked.tunings, asked.seed)
+        lowest = min(cell.excess for cell in line.values())
+        told = {name: f"**{cell}**" if cell.excess == lowest else str(cell) for name, cell in line.items()}
+        error = line["two-part"].own_error
+        print(
+            f"| {served.name} | {budget} | {' | '.join(told.get(name, '-') for name in tuners)} | {error:.2f} |",
+            flush=True,
+        )
+        found += line.values()
+    tell_who_is_lower(found)
     return found
 
 
-def sums_up(cells: list[Cell]) -> None:
-    """In how many cells the two-part tuner is no worse, and what the others need to keep up."""
-    at = {(cell.row, cell.tuner, cell.budget): cell for cell in cells}
-    places = list(dict.fromkeys((cell.row, cell.budget) for cell in cells))
-    rows = list(dict.fromkeys(row for row, _ in places))
+def compared(asked: argparse.Namespace) -> list[Cell]:
+    """All tuners of the shelf, as they are unless told otherwise."""
+    found = table(sources(asked.what, asked.only), TUNERS, BUDGETS, asked)
+    tell_who_keeps_up(found)
+    print(f"Halving plays {round(1 / finest(50)) + 1} values at a budget of 50, where 11 are too many.")
+    return found
+
+
+def precisions(asked: argparse.Namespace) -> list[Cell]:
+    """The tuners that have one with finer precisions; widths between those of a pool get the runs of the nearest."""
+    return table(pools(PAPER, asked.only), PRECISIONS, BUDGETS[1:], asked)
+
+
+def tell_who_is_lower(cells: list[Cell]) -> None:
+    """In how many cells the two-part tuner is no worse than the best of the others."""
+    lines: dict[tuple[str, int], list[Cell]] = {}
+    for cell in cells:
+        lines.setdefault((cell.row, cell.budget), []).append(cell)
     worse = []
-    for row, budget in places:
-        ours = at[row, "two-part", budget]
-        other = min((at[row, name, budget] for name in TUNERS if name != "two-part"), key=lambda cell: cell.excess)
+    for (row, budget), line in lines.items():
+        ours, *others = sorted(line, key=lambda cell: (cell.tuner != "two-part", cell.excess))
+        other = others[0]
         if ours.excess > other.excess + 2 * math.hypot(ours.se, other.se):
             worse.append(f"{row} at {budget}: {ours.excess:.2f} against {other.excess:.2f} ({other.tuner})")
     print(
-        f"\nTwo-part is no higher than the best of the others, within 2 standard errors, in {len(places) - len(worse)} of "
-        f"{len(places)} cells; not: {'; '.join(worse) or 'none'}."
+        f"\nTwo-part is no higher than the best of the others, within 2 standard errors, in {len(lines) - len(worse)} of "
+        f"{len(lines)} cells; not: {'; '.join(worse) or 'none'}."
     )
-    first, last = 200, 1000
-    keeps = [row for row in rows if at[row, "two-part", first].excess <= at[row, "notes", last].excess]
-    lags = ", ".join(row for row in rows if row not in keeps)
+
+
+def tell_who_keeps_up(cells: list[Cell], first: int = 200, last: int = 1000) -> None:
+    """In how many rows the two-part tuner does with few runs what NoTeS does with many."""
+    at = {(cell.row, cell.tuner, cell.budget): cell.excess for cell in cells}
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    lags = [row for row in rows if at[row, "two-part", first] > at[row, "notes", last]]
     print(
-        f"With {first} runs it is at least as good as NoTeS with {last} in {len(keeps)} of {len(rows)} rows; "
-        f"not: {lags or 'none'}."
+        f"With {first} runs it is at least as good as NoTeS with {last} in {len(rows) - len(lags)} of {len(rows)} rows; "
+        f"not: {', '.join(lags) or 'none'}."
     )
-    print(f"Halving plays {round(1 / finest(50)) + 1} values at a budget of 50, where 11 are too many.")
 
 
 def draw(cells: list[Cell], path: Path) -> None:
@@ -233,21 +274,10 @@ def draw(cells: list[Cell], path: Path) -> None:
 
 
 def outside(asked: argparse.Namespace) -> list[Cell]:
-    """Optimisers from elsewhere, with seconds per tuning; where Optuna's Gaussian process is slow, fewer tunings."""
-    missing = {name for name in OUTSIDE if " gp" in name and not importable("torch")}
-    names = [name for name in OUTSIDE if name not in missing]
-    print(f"| row | budget | {' | '.join(names)} |")
-    print("|---|---|" + "---|" * len(names))
-    found = []
-    for served in pools(PAPER, asked.only):
-        for budget in (50, 200):
-            line = []
-            for name in names:
-                tunings = max(2, asked.tunings // 10 if " gp" in name else asked.tunings)
-                line.append(cell_of(name, OUTSIDE[name], served, budget, tunings, asked.seed))
-            print(f"| {served.name} | {budget} | {' | '.join(map(str, line))} |", flush=True)
-            found += line
-    for budget in (50, 200):
+    """Optimisers from elsewhere, with seconds per tuning; Optuna's Gaussian process only where it can be imported."""
+    names = [name for name in OUTSIDE if " gp" not in name or importable("torch")]
+    found = table(pools(PAPER, asked.only), {name: OUTSIDE[name] for name in names}, BUDGETS[:2], asked)
+    for budget in BUDGETS[:2]:
         told = []
         for name in names:
             cells = [cell for cell in found if (cell.tuner, cell.budget) == (name, budget)]
@@ -506,6 +536,7 @@ TUNINGS = {
     "paper": 2000,
     "chosen": 2000,
     "held-out": 2000,
+    "precisions": 500,
     "outside": 100,
     "coverage": 1000,
     "overhead": 10,
@@ -526,14 +557,11 @@ def main() -> None:
     asked = parser.parse_args()
     asked.tunings = asked.tunings or TUNINGS[asked.what]
     jobs: dict[str, Callable[[argparse.Namespace], Any]] = {
-        "outside": outside, "coverage": coverage, "overhead": overhead, "within": within,
+        "precisions": precisions, "outside": outside, "coverage": coverage, "overhead": overhead, "within": within,
     }  # fmt: skip
-    if asked.what in jobs:
-        found = jobs[asked.what](asked)
-    else:
-        found = compared(sources(asked.what, asked.only), asked)
-        if asked.plot:
-            draw(found, asked.plot)
+    found = jobs.get(asked.what, compared)(asked)
+    if asked.plot and asked.what not in jobs:
+        draw(found, asked.plot)
     if asked.json:
         asked.json.write_text(json.dumps([asdict(cell) for cell in found] if is_cells(found) else found, indent=1))
 
