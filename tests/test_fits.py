@@ -180,6 +180,15 @@ def test_without_spread_beyond_chance_the_upper_end_is_infinite_and_the_problem_
     assert bt.from_json(found.to_json()) == found
 
 
+@pytest.mark.parametrize("mean", [0.002, 0.06, 0.5, 0.998])
+def test_without_a_least_spread_neither_shape_has_an_upper_end(mean):
+    rng = np.random.default_rng(29)
+    pulls = rng.integers(1000, 5000, 60)
+    found = bt.fit(bt.logs_of(*cells(15, 4), pulls, rng.binomial(pulls, mean)))
+    assert found["sd"].low == 0
+    assert found["a"].high == found["b"].high == math.inf
+
+
 def test_arms_that_always_or_never_pay_are_fitted():
     found = bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 30), np.tile([30, 0, 0], 4)))
     assert found["sd"].value == pytest.approx(math.sqrt(2 / 9), rel=0.02)
@@ -350,6 +359,21 @@ def test_features_that_follow_from_each_other_are_refused():
         bt.fit(binary_logs(), "logistic")
 
 
+def test_arms_with_features_keep_their_names():
+    """Arms are numbered as they come in the logs; a policy that is deployed speaks of them by name."""
+    rng = np.random.default_rng(0)
+    size = {"cheap": 1.0, "middle": 2.0, "dear": 3.0}
+    rows = [(campaign, str(arm)) for campaign in range(12) for arm in rng.choice(["dear", "cheap", "middle"], 60)]
+    reward = np.array([0.1 * (campaign % 5) * size[arm] for campaign, arm in rows]) + rng.normal(size=len(rows))
+    for rewards in (reward, reward > 0.5):
+        table = {"campaign": [campaign for campaign, _ in rows], "arm": [arm for _, arm in rows], "reward": rewards * 1.0,
+                 "x1": [size[arm] for _, arm in rows]}  # fmt: skip
+        problem = bt.fit(bt.read_logs(table)).problem
+        assert problem.features == tuple((size[name],) for name in problem.names)
+        tuning = bt.tune(bt.LinUCB(noise=1), problem, horizon=20, budget=50, validate=10, jobs=1)
+        assert tuning.policy().select_arm() in size
+
+
 def test_features_that_differ_between_campaigns_are_drawn():
     rng = np.random.default_rng(7)
     features = np.column_stack([np.ones(60), rng.normal(2, 0.5, 60)])
@@ -357,6 +381,8 @@ def test_features_that_differ_between_campaigns_are_drawn():
     means = (features * np.repeat(theta, 5, axis=0)).sum(axis=1).reshape(12, 5)
     found = bt.fit(real_logs(means, features=features))
     assert found.problem.features is None
+    assert found.problem.names == ()
+    assert any("features differ between campaigns" in note for note in found.notes)
     assert found.problem.feature_prior[0] == pytest.approx((1, features[:, 1].mean()))
     drawn = found.problem.sample(5000, np.random.default_rng(0)).features
     assert abs(drawn[..., 1].mean() - features[:, 1].mean()) < 4 * 0.5 / math.sqrt(25_000)

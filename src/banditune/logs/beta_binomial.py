@@ -159,16 +159,18 @@ def _profiles(counts: Counts, logit: float, size: float) -> dict[str, Profile]:
     mean = 1 / (1 + math.exp(-logit))
     log_sd = 0.5 * math.log(mean * (1 - mean) / (1 + math.exp(size)))
     known = {"b": log_b, "a": log_a, "mean": size, "sd": logit, "size": logit}
+    # Where one of a and b is at an end of its range, the other may be beyond: a mean is near 0 or 1.
+    other_shape = (LEAST - EDGE, MOST + EDGE)
 
     def best_over(name: str, likelihood: Callable[[float], float], low: float, high: float) -> float:
         known[name] = peak(likelihood, known[name], 0.1, low, high, 1e-5)
         return likelihood(known[name])
 
     def of_a(log: float) -> float:
-        return best_over("b", lambda other: counts.likelihood(math.exp(log), math.exp(other)), LEAST - EDGE, MOST + 3)
+        return best_over("b", lambda other: counts.likelihood(math.exp(log), math.exp(other)), *other_shape)
 
     def of_b(log: float) -> float:
-        return best_over("a", lambda other: counts.likelihood(math.exp(other), math.exp(log)), LEAST - EDGE, MOST + 3)
+        return best_over("a", lambda other: counts.likelihood(math.exp(other), math.exp(log)), *other_shape)
 
     def of_mean(place: float) -> float:
         return best_over("mean", lambda other: counts.at(place, other), LEAST, MOST)

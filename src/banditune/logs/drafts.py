@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,9 +105,8 @@ def linear(logs: Logs, wish: Wish) -> Draft:
     names = feature_names(logs)
     found = linear_fit(sums_of(logs, features), kind, names, wish.confidence)
     gauss = rescaled(found.gauss, scale)
-    table, prior, more = features_of(logs, wish)
-    arms = None if table is not None else wish.arms
-    problem = Linear(arms, None, as_prior(gauss), table, prior, found.noise)
+    arms, more = arms_with_features(logs, wish)
+    problem = Linear(prior=as_prior(gauss), noise=found.noise, **arms)
     told = (*estimates(gauss, names, wish.confidence), found.estimates[-1])
     return Draft(problem, told, (*notes, *kept(gauss), *more), *scores(logs, gauss), "real", found.noise)
 
@@ -119,9 +118,8 @@ def logistic(logs: Logs, wish: Wish) -> Draft:
     kind, notes = kind_of(len(logs.campaigns), features.shape[1], "diagonal")
     gauss, share = logistic_fit(table_of(logs, features), kind)
     gauss = rescaled(gauss, scale)
-    table, prior, more = features_of(logs, wish)
-    arms = None if table is not None else wish.arms
-    problem = Logistic(arms, None, as_prior(gauss), table, prior)
+    arms, more = arms_with_features(logs, wish)
+    problem = Logistic(prior=as_prior(gauss), **arms)
     told = estimates(gauss, feature_names(logs), wish.confidence)
     return Draft(problem, told, (*notes, *kept(gauss), *few(share), *more), *logistic_means(logs, gauss), "binary")
 
@@ -143,7 +141,7 @@ def correlated(logs: Logs, wish: Wish) -> Draft:
     unit = np.eye(arms)
     seen = replace(logs, features=unit[logs.arm], feature_names=())
     gauss, share = logistic_fit(table_of(seen, unit[logs.arm]), kind)
-    problem = Logistic(None, None, as_prior(gauss), unit, names=logs.arms)
+    problem = Logistic(prior=as_prior(gauss), features=unit, names=logs.arms)
     told = (*estimates(gauss, logs.arms, wish.confidence), correlation(gauss, wish.confidence))
     notes = (*notes, *kept(gauss), *few(share), "means and sds are of the logit of an arm's mean reward")
     return Draft(problem, told, notes, *logistic_means(seen, gauss), "binary")
@@ -372,18 +370,22 @@ def kind_of(count: int, dims: int, simple: str, uneven: bool = False) -> tuple[s
     return simple, (f"{count} campaigns{those} are too few for a full covariance of {dims} numbers: {words[simple]}",)
 
 
-def features_of(logs: Logs, wish: Wish) -> tuple[Floats | None, object, tuple[str, ...]]:
-    """One matrix of features where arms are always the same, else a Gaussian to draw them from; and a sentence."""
+def arms_with_features(logs: Logs, wish: Wish) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Arms of a problem: those of the logs where they are always the same, else some with features from a Gaussian.
+
+    And a sentence about the latter.
+    """
     assert logs.features is not None
     first = logs.features[: len(logs.arms)]
     if logs.same_arms and np.array_equal(np.tile(first, (len(logs.campaigns), 1)), logs.features):
         check_told(wish, len(logs.arms), "the arms whose features are known")
-        return first, None, ()
+        return {"features": first, "names": logs.arms}, ()
     mean, spread = logs.features.mean(axis=0), np.atleast_2d(np.cov(logs.features.T))
     # A constant feature has no spread, but a covariance needs some.
     spread = spread + np.diag(1e-6 * (logs.features**2).mean(axis=0))
-    note = "features differ between campaigns: the problem draws them from a Gaussian with their mean and covariance"
-    return None, (mean.tolist(), spread.tolist()), (note,)
+    what = "features" if logs.same_arms else "arms"
+    note = f"{what} differ between campaigns: the problem draws features from a Gaussian with their mean and covariance"
+    return {"arms": wish.arms, "feature_prior": (mean.tolist(), spread.tolist())}, (note,)
 
 
 def as_prior(gauss: Gauss) -> object:
