@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Fault, Found, Goal, Range
+from banditune.contracts import Fault, Goal, Range
 from banditune.engine.run import Job, play
 from banditune.results import Belief, Estimate
 from banditune.study.player import rounded
@@ -42,10 +44,10 @@ def test_where_exploring_does_not_pay_the_end_of_the_range_is_told():
     ahead = Estimate.of(tuned - end)
     better, missed = tuning.warnings
     assert told_of(ahead) in better
-    assert "its gap does not hold for it" in better
+    assert "95% sure: no gamma above 0 beats it by more than" in repr(tuning)
     assert ahead.low > 0.05 * tuning.belief.mean
     assert tuning.reached is False
-    assert "the wanted precision, 5%, was not reached: 0, the end of the range, is better" in missed
+    assert "the wanted precision, 5%, was not reached: 0, the end of the range, may be better by more" in missed
     assert "wanted 5%: NOT reached, see the warning" in repr(tuning)
 
 
@@ -88,7 +90,7 @@ def fitted(among, near):
     ],
 )
 def test_an_end_is_named_only_where_it_may_be_near_the_best_and_has_no_runs(among, near, untried):
-    assert fitted(among, near).untried == untried
+    assert fitted(among, near).belief.untried == untried
 
 
 class Fake:
@@ -105,26 +107,32 @@ class Fake:
         return self.regrets[None, :, None]
 
 
-@pytest.mark.parametrize(("ahead", "better"), [(-3.0, False), (0.09, False), (0.11, True), (2.0, True)])
-def test_an_end_is_told_only_if_it_is_surely_better(ahead, better):
+BELIEF = Belief(10.0, 9.0, 11.0, 0.1, 0.5, 1.0, (), (), False, 0.95, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "better", "refuted"), [(-3.0, False, False), (0.09, False, False), (0.11, True, False), (2.0, True, True)]
+)
+def test_an_end_is_told_only_if_it_is_surely_better_and_refutes_a_precision_if_it_may_be(ahead, better, refuted):
     tuned, noise = np.random.default_rng(1).standard_normal((2, 400))
     noise = (noise - noise.mean()) / noise.std(ddof=1)
     fake, fresh, told = Fake(tuned - ahead + noise), range(7, 407), Told(None, 0)
-    other = beside(None, Found(0.2, None, 0.0), tuned, fresh, fake, told, 4)
+    other = beside(None, BELIEF, tuned, fresh, fake, told, 4)
     assert fake.asked == ([[0.0]], fresh, 4)
     assert (told.done, told.total) == (400, 400)
     assert other[0] == 0
     assert other[1].mean == pytest.approx(ahead)
-    belief = Belief(10.0, 9.0, 11.0, 0.1, 0.5, 1.0, (), (), False, 0.95)
-    said = list(end_is_better(LINEAR, belief, other))
-    assert len(said) == better
-    assert ("gap does not hold" in "".join(said)) == (ahead == 2)
-    assert any(short_of(Goal(0.15, 0.95), belief, other)) == (ahead == 2)
+    assert len(list(end_is_better(LINEAR, other))) == better
+    goal = Goal(0.15, 0.95)
+    assert any(short_of(goal, BELIEF, other)) == refuted
+    for high in (1.49, 1.51):  # 15% of 10 are wanted
+        assert any(short_of(goal, BELIEF, (0.0, replace(other[1], high=high)))) == (high > 1.5)
 
 
 def test_without_such_a_value_or_where_it_is_refused_nothing_is_told():
     told = Told(None, 5)
-    assert beside(None, Found(0.2, None), np.ones(4), range(4), Fake(np.ones(4)), told) is None
-    assert beside(None, Found(0.2, None, 0.0), np.ones(4), range(4), Fake(None), told) is None
+    for belief in (None, replace(BELIEF, untried=None)):
+        assert beside(None, belief, np.ones(4), range(4), Fake(np.ones(4)), told) is None
+    assert beside(None, BELIEF, np.ones(4), range(4), Fake(None), told) is None
     assert told.total == 5
-    assert not list(end_is_better(LINEAR, None, None))
+    assert not list(end_is_better(LINEAR, None))

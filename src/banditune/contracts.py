@@ -446,11 +446,10 @@ Search = Generator[Trial, Any, Any]
 
 
 class Found(NamedTuple):
-    """A search's answer, how sure it is of it (`results.Belief`), and a value that it cannot judge, which may be better."""
+    """A search's answer and how sure it is of it (`results.Belief`)."""
 
     value: float
     belief: Any
-    untried: float | None = None
 
 
 class Tuner:

@@ -195,9 +195,14 @@ def surely(result: Tuning) -> Iterator[str]:
     if belief is None:
         return
     (name,) = result.params
+    if belief.misfit:
+        yield f"How sure the search is, it cannot say: see the warning about its curves{wanted(result)}"
+        yield ""
+        return
     sure = f"{100 * belief.level:g}% sure: "
     share = f"{belief.gap / max(abs(belief.mean), 1e-300):.1%} of {number(belief.mean)}"
-    yield f"{sure}nothing beats it by more than {number(belief.gap)} ({share}{wanted(result)})"
+    nothing = "nothing" if belief.untried is None else f"no {name} above {number(belief.untried)}"
+    yield f"{sure}{nothing} beats it by more than {number(belief.gap)} ({share}{wanted(result)})"
     yield f"{' ' * len(sure)}the best {name} is between {number(belief.best_low)} and {number(belief.best_high)}"
     if belief.flat:
         low, high, within = belief.flat

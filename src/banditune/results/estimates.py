@@ -208,8 +208,9 @@ class Belief(Record):
     The answer loses `mean` (`low` to `high`) on average; the best value is between `best_low` and `best_high`; nothing
     beats the answer by more than `gap`; `flat` holds two values and a share: every value between them is within that share
     of the lowest regret (it is empty where that cannot be said). `peak` names three values of which the middle one is
-    surely the worst, if the curve has more than one dip; with a `misfit`, runs are surely off the curves, and nothing of
-    this is to be trusted.
+    surely the worst, if the curve has more than one dip; with a `misfit`, no curve is right, and nothing of this is to be
+    trusted. `untried` is the lower end of the range where it may be better than all else and no run was made: nothing of
+    this speaks of it.
     """
 
     mean: float
@@ -222,6 +223,7 @@ class Belief(Record):
     peak: tuple[float, ...]
     misfit: bool
     level: float
+    untried: float | None = None
 
     def keeps(self, within: float) -> bool:
         """Whether nothing is better than the answer by more than this share of its regret, and the runs speak for that."""

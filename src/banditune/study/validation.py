@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from banditune.contracts import Fault, Floats, Found
+from banditune.contracts import Fault, Floats
 from banditune.engine.run import Job
-from banditune.results import Estimate
+from banditune.results import Belief, Estimate
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Told
 
@@ -47,7 +47,7 @@ def needed(sample: Floats, share: float) -> int:
 
 
 def beside(
-    job: Job, found: Found, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
+    job: Job, belief: Belief | None, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
 ) -> Beside | None:
     """The value that the search could not judge and how much less than the answer it loses, on the same fresh instances.
 
@@ -55,12 +55,13 @@ def beside(
     the answer: at the end of its range a policy may never explore, and where arms come in a known order, good ones first,
     it gains by ties alone.
     """
-    if found.untried is None:
+    if belief is None or belief.untried is None:
         return None
+    end = belief.untried
     told.more(len(fresh))
     try:
-        other = player.play(job, np.array([[found.untried]]), fresh, first_row=row, progress=told)[0, :, 0]
+        other = player.play(job, np.array([[end]]), fresh, first_row=row, progress=told)[0, :, 0]
     except Fault:
         told.more(-len(fresh))
         return None
-    return found.untried, Estimate.of(tuned - other)
+    return end, Estimate.of(tuned - other)

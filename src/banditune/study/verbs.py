@@ -181,7 +181,7 @@ def tune(
         answer, trials = search(job, tuner, among, budget, player, told, goal, most)
         told.later = drawn
         first, (tuned, theory) = validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
-        other = beside(job, answer, tuned, range(first, first + len(tuned)), player, told)
+        other = beside(job, answer.belief, tuned, range(first, first + len(tuned)), player, told)
         picture = _picture(job, among, len(tuned), player, told) if curve else None
         strain = None
         if stress:
@@ -315,7 +315,7 @@ def _played(
     tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
     warnings: tuple[str, ...] = ()
     if tuner:
-        other = beside(job, answer, tuned, fresh, player, told, 2 * number)
+        other = beside(job, answer.belief, tuned, fresh, player, told, 2 * number)
         warnings = tuple(warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory, other))
     return _Played(name, job, params, tuner is not None, spent, tuned, theory, number, warnings)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from banditune.contracts import SPEND, Enough, Floats, Found, Goal, Integers, Range, Search, Trial, Tuner
 from banditune.results import Belief
-from banditune.tuners.curves import Fit, Library, doubted, drawn_curves, fit, library_of, mean_curve
+from banditune.tuners.curves import Fit, Library, doubted, drawn_curves, expected_height, fit, library_of, mean_curve
 from banditune.tuners.dips import highest_between
 from banditune.tuners.grid import check_budget
 
@@ -49,6 +49,9 @@ STEP = 0.25
 UCB1 tries one after the other, with width 0 it stays with the first. No run is made there, and smooth curves cannot tell:
 where they may end within this share of their lowest point, the end is named as untried.
 """
+
+EVERYWHERE = 0.75
+"""Failures that cost more than this share at the largest width of what they cost at the smallest are at every width."""
 
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """A flat region is within the smallest of these of the lowest regret that can be said."""
@@ -204,6 +207,12 @@ def misfit(library: Library, found: Fit, mean: Floats, alarm: float = 0.01) -> b
     return bool((np.abs(off) > NormalDist().inv_cdf(1 - alarm / (2 * len(points))) * se).any())
 
 
+def everywhere(library: Library, found: Fit) -> bool:
+    """Whether failures hardly depend on the width: in every curve they do, so that its end would surely be the best."""
+    price = (expected_height(library, found.bad_weight) @ library.bad_fine)[0]
+    return bool(price[-1] > EVERYWHERE * price[0])
+
+
 def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, room: float = 1.0) -> Found:
     """The answer of one search and what is known about it, in the parameter's own units; `room` divides the gap."""
     seen = view(library, found)
@@ -227,9 +236,10 @@ def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, r
             value(best_low) if best_low else among.low, value(np.quantile(minima, 1 - tail, method="higher")),
             gap_of(seen, level) / room,
             (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
-            tuple(value(library.places[point]) for point in peak_of(found)), misfit(library, found, seen.mean), level,
+            tuple(value(library.places[point]) for point in peak_of(found)),
+            misfit(library, found, seen.mean) or everywhere(library, found), level,
+            end if near and end < value(0) else None,
         ),
-        end if near and end < value(0) else None,
     )  # fmt: skip
 
 
