@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,8 @@ from banditune import cli
 from banditune.contracts import Instances
 from banditune.engine.cluster import place_for
 from banditune.engine.run import BLOCK
+from banditune.reports.files import records_from
+from banditune.results import beginning, check_writable
 from banditune.study import accounts, identity, player
 from banditune.study.door import job_of
 from banditune.study.ledger import FORMAT, Block, Ledger, Series, Setup, cut, ranges_of
@@ -588,6 +591,43 @@ def test_many_threads_make_and_fill_one_ledger(book):
             missing = ledger.fill(one, range(2000), out)
             assert sum(map(len, missing)) == 2000 - len(runs)
             assert (out[runs, 0] == runs).all()
+
+
+LOOKER = """
+import sys
+from banditune.study.ledger import Ledger
+with Ledger(sys.argv[1]) as ledger:
+    print([ledger.regrets(number, series)[0].tolist() for number, (_, series) in ledger.series().items()])
+"""
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda book: None,
+        lambda book: Ledger(book).close(),
+        lambda book: accounts.verified(book),
+        lambda book: accounts.accounts_in(book, lambda name: ()),
+        lambda book: records_from(book, lambda path: [beginning(path)]),
+        lambda book: check_writable(book),
+    ],
+)
+def test_a_second_look_from_the_same_process_keeps_the_locks_of_the_first(book, look):
+    """Without them another process would think itself the last, and take away the file that is still written to."""
+    told = json.dumps({"at": [1], "policy": {"name": "x"}, "problem": {"name": "y"}})
+    series = Series(Setup.of(told), np.array([0.1]).tobytes(), 0)
+
+    def seen_by_another():
+        command = [sys.executable, "-c", LOOKER, str(book)]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    with Ledger(book) as ledger:
+        ledger.keep([Block(series, 0, np.ones((1, 1), np.float32))])
+        with suppress(Exception):  # this one is no study's
+            look(book)
+        assert seen_by_another() == [[0]]
+        ledger.keep([Block(series, BLOCK, np.ones((1, 1), np.float32))])
+        assert seen_by_another() == [[0, BLOCK]]
 
 
 # Damage

@@ -10,7 +10,7 @@ from banditune.reports.figures import check_drawable, plot
 from banditune.reports.markdown import markdown
 from banditune.reports.page import page
 from banditune.reports.story import story
-from banditune.results import Record, check_writable, load, write_whole
+from banditune.results import Record, beginning, check_writable, load, write_whole
 
 Others = Callable[[Path], Sequence[Record]]
 """Reads files that are no JSON."""
@@ -18,12 +18,7 @@ Others = Callable[[Path], Sequence[Record]]
 
 def records_from(path: Path, others: Others) -> Sequence[Record]:
     """The results in a file. JSON, known by its first sign, holds one; `others` may hold several."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(512)
-    except OSError as error:
-        raise BadRequest(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from error
-    return [load(path)] if head.lstrip()[:1] in (b"{", b"[") else others(path)
+    return [load(path)] if beginning(path).lstrip()[:1] in (b"{", b"[") else others(path)
 
 
 def written(

@@ -14,7 +14,7 @@ from banditune.results.estimates import (
     Unimodality,
     student_quantile,
 )
-from banditune.results.files import check_writable, replacing, write_whole
+from banditune.results.files import DATABASE, SHORTEST, beginning, check_writable, replacing, write_whole
 from banditune.results.logs import Backtest, Check, Fit, Fitted
 from banditune.results.paper import PaperCell, PaperCurve, Reproduction
 from banditune.results.record import INFINITE, KINDS, Record, decoded, encoded, frame, from_json, frozen, load
@@ -22,10 +22,12 @@ from banditune.results.setup import Setup
 from banditune.results.tunings import Comparison, Curve, Entry, Export, Strain, Stress, Tuning
 
 __all__ = [
+    "DATABASE",
     "INFINITE",
     "KINDS",
     "LEVEL",
     "QUANTILES",
+    "SHORTEST",
     "TAIL",
     "WORST",
     "Account",
@@ -55,6 +57,7 @@ __all__ = [
     "TrialResult",
     "Tuning",
     "Unimodality",
+    "beginning",
     "check_writable",
     "decoded",
     "encoded",

@@ -1,14 +1,16 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and how files begin."""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import quote
 
 from banditune.contracts import BadRequest
 
@@ -70,10 +72,51 @@ def check_writable(path: str | Path) -> None:
     if Path(path).is_dir():
         raise BadRequest(f"the file {str(path)!r} cannot be written: it is a folder.")
     try:
+        # What is there is not opened: see `beginning`.
         if Path(path).exists():
-            with open(path, "ab"):
-                return
+            _check_access(path, os.W_OK)
+            return
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise BadRequest(f"the file {str(path)!r} cannot be written: {error.strerror or error}.") from error
+
+
+DATABASE = b"SQLite format 3\0"
+"""What a database begins with, ledgers too."""
+
+SHORTEST = 512
+"""Bytes of a database at least."""
+
+
+def beginning(path: str | Path) -> bytes:
+    """The first bytes of a file, of a database only those that all begin with.
+
+    This process may be using that database: opened by hand and closed again it would lose all locks that the process has on
+    it (POSIX lets go of them with any descriptor), and others would take away what it still writes to. SQLite knows better.
+    """
+    try:
+        if os.stat(path).st_size >= SHORTEST:
+            _check_access(path, os.R_OK)
+            if _is_database(path):
+                return DATABASE
+        with open(path, "rb") as file:
+            return file.read(SHORTEST)
+    except OSError as error:
+        raise BadRequest(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from error
+
+
+def _is_database(path: str | Path) -> bool:
+    import sqlite3
+
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(Path(path).resolve()))}?mode=ro", uri=True)) as connection:
+            connection.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_NOTADB
+    return True
+
+
+def _check_access(path: str | Path, how: int) -> None:
+    if not os.access(path, how):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

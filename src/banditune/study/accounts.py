@@ -17,7 +17,17 @@ import numpy as np
 
 from banditune.contracts import BadRequest, Floats, Integers
 from banditune.descriptions import short
-from banditune.results import Account, Estimate, Spread, Tally, check_writable, frozen, write_whole
+from banditune.results import (
+    DATABASE,
+    Account,
+    Estimate,
+    Spread,
+    Tally,
+    beginning,
+    check_writable,
+    frozen,
+    write_whole,
+)
 from banditune.study.door import LARGEST
 from banditune.study.ledger import Ledger, Series, Setup, Singles
 
@@ -267,8 +277,8 @@ def _parquet(columns: dict[str, Any]) -> bytes:
 
 def accounts_in(path: str | Path, names: Names) -> list[Account]:
     """An account of each setup in a ledger or in a summary as `exported` writes it."""
-    head = _beginning(path)
-    if head.startswith(b"SQLite format 3\0"):
+    head = beginning(path)
+    if head == DATABASE:
         read = summary
     elif head.removeprefix(b"\xef\xbb\xbf").startswith(b"setup,"):
         read = _read_csv
@@ -288,14 +298,6 @@ def accounts_in(path: str | Path, names: Names) -> list[Account]:
     if not found:
         raise BadRequest(f"the file {str(path)!r} must hold regrets, but there are none yet.")
     return found
-
-
-def _beginning(path: str | Path) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(16)
-    except OSError as error:
-        raise BadRequest(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from error
 
 
 def _read_csv(path: str | Path) -> list[dict[str, Any]]:

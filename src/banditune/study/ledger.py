@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from banditune.contracts import BadRequest, Floats, Integers
 from banditune.engine.run import BLOCK
-from banditune.results import check_writable
+from banditune.results import DATABASE, SHORTEST, beginning, check_writable
 
 Singles = NDArray[np.float32]
 
@@ -177,17 +177,12 @@ class Ledger:
 
     def _check_beginning(self) -> None:
         """SQLite takes a short file for an empty one, and would write over it."""
-        if not self.path.is_file() or not self.path.stat().st_size:
+        if not self.path.is_file() or not 0 < self.path.stat().st_size < SHORTEST:
             return
-        try:
-            with self.path.open("rb") as file:
-                head = file.read(512)
-        except OSError as error:
-            raise BadRequest(f"the ledger {str(self.path)!r} cannot be read: {error.strerror or error}.") from error
-        if not head.startswith(b"SQLite format 3\0"[: max(1, len(head))]):
+        head = beginning(self.path)
+        if not head.startswith(DATABASE[: max(1, len(head))]):
             raise sqlite3.DatabaseError("file is not a database")
-        if len(head) < 512:
-            raise BadRequest(self._damaged("it ends too early"))
+        raise BadRequest(self._damaged("it ends too early"))
 
     def _patiently(self, connection: sqlite3.Connection, statement: str) -> None:
         """For a statement that does not wait for others by itself."""
