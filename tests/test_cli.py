@@ -210,6 +210,13 @@ WRONG = [
     (["tuna"], "tuna"),
     ([*TUNE, "--colour"], "--colour"),
     ([*TUNE, "--max-time", "-1"], "--max-time"),
+    ([*TUNE, "--policy", "ts"], "--policy must be given once, but it came 2 times; `compare` takes several."),
+    ([*TUNE, "-o", "a.svg", "--plot", "./a.svg"], "--plot must name another file than those that"),
+    ([*TUNE, "--ledger", "x", "-o", "x"], "--output must name another file than those that"),
+    ([*TUNE, "--problem", "p.toml", "-o", "p.toml"], "--output must name another file than those that"),
+    ([*TUNE, "--problem", "p.py:it", "--plot", "p.py"], "--plot must name another file than those that"),
+    (["fit", "logs.csv", "-o", "x.toml", "--save", "x.toml"], "--save must name another file than those that"),
+    (["backtest", "logs.csv", "--policy", "ts", "-o", "logs.csv"], "--output must name another file than those that"),
     ([*TUNE, "--device", "gpu", "--cluster", "processes"], "--device gpu"),
 ]
 
@@ -306,8 +313,8 @@ def test_sentences_of_any_length_are_spoken_at_once(piece):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([*TUNE, "--policy", "ucb1:noise=-1"], "`0 < noise < 1e100` must hold for ucb1, but got noise=-1."),
-        ([*TUNE, "--policy", "ts:prior=0"], "`prior` must be "),
+        (["tune", "--policy", "ucb1:noise=-1", *TUNE[3:]], "`0 < noise < 1e100` must hold for ucb1, but got noise=-1."),
+        (["tune", "--policy", "ts:prior=0", *TUNE[3:]], "`prior` must be "),
         (
             [*TUNE[:3], "--problem", "bernoulli:arms=1", *SMALL[-2:]],
             "`arms` must be a whole number >= 2, but got arms=1.",

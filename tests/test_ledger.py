@@ -977,9 +977,9 @@ def test_the_command_line_keeps_shows_checks_and_exports(banditune, tmp_path, mo
     assert len((tmp_path / "few.csv").read_text().splitlines()) == 1 + 34
     with pytest.raises(bt.BadRequest, match="no SQLite file"):
         ledger("verify", "few.csv")
-    with pytest.raises(bt.BadRequest, match="another file than the ledger"):
+    with pytest.raises(bt.BadRequest, match="--output must name another file than those that"):
         ledger("export", "few.csv", "-o", "few.csv")
-    with pytest.raises(bt.BadRequest, match="another file than the ledger"):
+    with pytest.raises(bt.BadRequest, match="--output must name another file than those that"):
         cli.app([*study, "--ledger", "a", "-o", "a"], standalone_mode=False)
     with pytest.raises(bt.BadRequest, match=r"written as .csv or .parquet, but got 'all.txt'"):
         ledger("export", "my study.ledger", "-o", "all.txt")

@@ -198,7 +198,7 @@ def test_the_command_writes_page_tables_and_figures(full, tmp_path, monkeypatch,
     app(["report", "one.ledger", "--figures", "figures"], standalone_mode=False)
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["one.pdf", "one.png", "one.svg"]
     before = full.read_bytes()
-    with pytest.raises(bt.BadRequest, match="another file than it comes from"):
+    with pytest.raises(bt.BadRequest, match="must name another file than those that"):
         app(["report", "study.ledger", "-o", "study.ledger"], standalone_mode=False)
     assert full.read_bytes() == before
 

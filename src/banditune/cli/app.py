@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from banditune import __version__
+from banditune.cli.typed import check_apart
 
-app = typer.Typer(
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Command(TyperCommand):
+    """A command that keeps what it reads, and drops no policy in silence.
+
+    Of an option that comes twice the last one counts, as everywhere. But `compare` takes several policies, so that others
+    must say that they take one.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        times = sum(parameter.name == "policy" and not parameter.multiple for parameter in order)
+        if times > 1:
+            ctx.fail(f"--policy must be given once, but it came {times} times; `compare` takes several.")
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        check_apart(ctx)
+        return super().invoke(ctx)
+
+
+class Commands(typer.Typer):
+    """A group of such commands."""
+
+    def command(self, *told: Any, **more: Any) -> Callable[[Function], Function]:
+        return super().command(*told, **({"cls": Command} | more))
+
+
+app = Commands(
     name="banditune",
     help="Find how much a bandit algorithm should explore.",
     no_args_is_help=True,

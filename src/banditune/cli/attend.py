@@ -54,7 +54,6 @@ def deliver(
     for path in (output, plot):
         if path is not None:
             check_writable(path)
-            check_another(path, ledger)
     if plot is not None:
         from banditune.reports.figures import check_format
 
@@ -81,14 +80,6 @@ def deliver(
     if plot is not None:
         result.plot(plot)
     return result
-
-
-def check_another(path: Path, ledger: Path | None) -> None:
-    """A result must not be written over the ledger that it comes from."""
-    from banditune.contracts import BadRequest
-
-    if ledger is not None and path.resolve() == ledger.resolve():
-        raise BadRequest(f"the result must go to another file than the ledger, but got {str(path)!r} for both.")
 
 
 def in_runs(done: int, total: int) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from banditune.cli.app import app
+from banditune.cli.app import Commands, app
 from banditune.cli.attend import attended, deliver
 from banditune.cli.numbers import share, whole
 from banditune.cli.options import (
@@ -25,7 +25,7 @@ from banditune.cli.options import (
 )
 from banditune.cli.words import expected, policy_named
 
-exact = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
+exact = Commands(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
 
 
 app.add_typer(exact, name="exact")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from banditune.cli.app import app
+from banditune.cli.app import Commands, app
 from banditune.cli.attend import attended, complain
 from banditune.cli.numbers import decimal, whole
 from banditune.cli.options import Again, Deployed, Features, Library, Names, Pending, Saved, SavedTuning, Seed, Target
@@ -63,7 +63,7 @@ def export(result: SavedTuning, to: Library) -> None:
     typer.echo(repr(tuning.export(to)))
 
 
-at_work = typer.Typer(
+at_work = Commands(
     help="Work with a deployed policy, one process at a time.", no_args_is_help=True, rich_markup_mode=None
 )
 

@@ -63,8 +63,6 @@ def fit(
         )
     for path in filter(None, (output, save, plot)):
         check_writable(path)
-        if path.resolve() == logs.resolve():
-            raise BadRequest(f"what is written must go to another file than the logs, but got {str(path)!r} for both.")
 
     def work(progress: Any) -> Any:
         found = room.read_logs(logs, **vars(columns), progress=lambda rows: progress(rows, 0))

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from banditune.cli.app import app
+from banditune.cli.app import Commands, app
 from banditune.cli.attend import attended
 from banditune.cli.options import Book, Figures, Html, Json, Markdown, Result, Summary, Table, Wanted
 from banditune.cli.words import policy_named, problem_named
@@ -86,7 +86,7 @@ def show(json: Json = False) -> None:
         typer.echo("")
 
 
-books = typer.Typer(help="Look into a ledger.", no_args_is_help=True, rich_markup_mode=None)
+books = Commands(help="Look into a ledger.", no_args_is_help=True, rich_markup_mode=None)
 
 
 app.add_typer(books, name="ledger")

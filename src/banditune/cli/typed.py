@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
+
+FILE = re.compile(r"^(.*\.toml|.*?\.py)(?::.*)?$|^.*?file=([^,]*).*$")
+"""A problem's file, one with code of the user's and the name of something in it, or one that a problem's options name."""
+
+WRITTEN = ("output", "save", "plot", "markdown")
+"""Options that name a file to write."""
 
 ELSEWHERE = ("output", "save", "json", "quiet", "plot", "ledger", "jobs", "cluster", "time_limit")
 """Where it was played and what became of the result; neither changes the result."""
@@ -19,7 +26,7 @@ def as_typed(result: Any, context: typer.Context) -> Any:
     from banditune.results import Backtest
 
     told = {parameter.name: context.params[parameter.name] for parameter in parameters(context)}
-    if not any(names_file(value) for name, value in told.items() if name not in ELSEWHERE):
+    if not any(True for name, value in told.items() if name not in ELSEWHERE for _ in files_in(value)):
         return result
     words = ["banditune", *path_of(context)]
     words += [word for parameter in parameters(context) for word in words_of(parameter, told[parameter.name])]
@@ -28,6 +35,24 @@ def as_typed(result: Any, context: typer.Context) -> Any:
     if isinstance(result, Backtest):
         return replace(result, tuning=replace(result.tuning, setup=replace(result.setup, command=command)))
     return replace(result, setup=replace(result.setup, command=command))
+
+
+def check_apart(context: typer.Context) -> None:
+    """Nothing that a command writes may take the place of what it reads, or of something else that it writes."""
+    from banditune.contracts import BadRequest
+
+    told = {**dict(context.params), **dict.fromkeys(WRITTEN)}
+    taken = {path.resolve() for value in told.values() for path in files_in(value)}
+    for name in WRITTEN:
+        path = context.params.get(name)
+        if path is None or (path.exists() and not path.is_file()):
+            continue
+        if path.resolve() in taken:
+            raise BadRequest(
+                f"--{name} must name another file than those that the command reads, or writes besides, but got "
+                f"{str(path)!r} twice."
+            )
+        taken.add(path.resolve())
 
 
 def path_of(context: Any) -> list[str]:
@@ -43,12 +68,15 @@ def parameters(context: typer.Context) -> Iterator[Any]:
             yield parameter
 
 
-def names_file(value: Any) -> bool:
-    """Whether a value is a file, or a policy or a problem that comes from one."""
+def files_in(value: Any) -> Iterator[Path]:
+    """The file that a value is, or that a policy or a problem comes from; of several all."""
     if isinstance(value, list | tuple):
-        return any(map(names_file, value))
-    text = str(value)
-    return isinstance(value, Path) or text.endswith((".toml", ".py")) or ".py:" in text or "file=" in text
+        for one in value:
+            yield from files_in(one)
+    elif isinstance(value, Path):
+        yield value
+    elif FILE.search(text := str(value)):
+        yield Path(FILE.sub(r"\1\2", text))
 
 
 def words_of(parameter: Any, value: Any) -> Iterator[str]:

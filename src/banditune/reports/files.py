@@ -28,10 +28,6 @@ def written(
     for path in (output, tables):
         if path is not None:
             check_writable(path)
-            if path.resolve() == source.resolve():
-                raise BadRequest(
-                    f"a report must go to another file than it comes from, but got {str(path)!r} for both."
-                )
     records = records_from(source, others)
     stories = [story(record) for record in records]
     if figures is not None:

@@ -104,8 +104,6 @@ def summary(path: str | Path) -> list[dict[str, Any]]:
 
 def exported(path: str | Path, to: str | Path, *, whole: bool = True) -> None:
     """Write all regrets, or unless `whole` their summary, to a .csv or .parquet file."""
-    if Path(to).resolve() == Path(path).resolve():
-        raise BadRequest(f"the table must be another file than the ledger, but got {str(to)!r} for both.")
     check_format(to)
     csv_wanted = Path(to).suffix.lower() == ".csv"
     if not whole:
@@ -278,7 +276,7 @@ def _parquet(columns: dict[str, Any]) -> bytes:
 def accounts_in(path: str | Path, names: Names) -> list[Account]:
     """An account of each setup in a ledger or in a summary as `exported` writes it."""
     head = beginning(path)
-    if head == DATABASE:
+    if head.startswith(DATABASE):
         read = summary
     elif head.removeprefix(b"\xef\xbb\xbf").startswith(b"setup,"):
         read = _read_csv
