@@ -272,6 +272,19 @@ def test_a_policy_that_cannot_play_what_was_left_out_is_refused_before_the_work(
         bt.backtest(bt.Thompson(), logs)
 
 
+def test_a_campaign_with_too_many_arms_is_refused_before_the_work():
+    widths = [2] * 6 + [30] * 6
+    campaign = np.repeat(np.arange(12), widths)
+    arm = np.concatenate([np.arange(width) for width in widths])
+    wins = np.random.default_rng(0).binomial(200, 0.3, len(arm))
+    logs = bt.logs_of(campaign, arm, np.full(len(arm), 200), wins)
+    told = []
+    for seed in range(4):
+        with pytest.raises(bt.BadRequest, match="horizon >= arms"):
+            bt.backtest(bt.UCB1(), logs, horizon=12, budget=30, seed=seed, progress=lambda *now: told.append(now))
+    assert told == []
+
+
 @pytest.mark.parametrize("policy", [bt.UCB1(), pytest.param(bt.Thompson(), marks=pytest.mark.slow)], ids=str)
 def test_rewards_in_the_unit_interval_are_judged_on_such_rewards(policy):
     rng = np.random.default_rng(4)

@@ -79,6 +79,12 @@ def test_decisions_are_added_up_by_campaign_and_arm(written):
     assert logs.told[0] == "columns: campaign = 'campaign', arm = 'arm', reward = 'reward'"
 
 
+@pytest.mark.parametrize("pulls", [1e300, 2.0**53, 0.5, 0, np.nan, np.inf])
+def test_pulls_that_cannot_be_counted_are_refused(pulls):
+    with pytest.raises(bt.BadRequest, match="a whole number of pulls, 1 or more, below 2\\^53"):
+        bt.logs_of(["a", "a"], ["x", "y"], [pulls, 5], [0, 1])
+
+
 def test_pulls_and_successes_are_guessed_and_read(written):
     logs = read_logs(written(TOTALS))
     assert cells(logs)["B", "gum"] == (107, 21.0)

@@ -179,6 +179,10 @@ def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
     # A third of the horizon leaves explore-then-commit no choice; a tuner that needs more than usual gets its budget.
     short = bt.tune(bt.ExploreThenCommit(), bt.Bernoulli(arms=10), horizon=50, budget=40, validate=20, stress=True)
     assert not any("a third" in strain.words for strain in short.stress.strains)
+    assert any("'a third of the horizon (17)' is left out" in warning for warning in short.stress.warnings)
+    # Thompson sampling needs no step for every arm.
+    few = bt.stress(bt.Thompson(), bt.Bernoulli(arms=10), 0.5, horizon=20, budget=40, validate=20)
+    assert any("a third of the horizon (7)" in strain.words for strain in few.strains)
     fine = bt.Uniform(precision=0.001)
     asked = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), fine, horizon=20, budget=2002, validate=20, stress=True)
     assert asked.stress.budget == 2002

@@ -157,9 +157,14 @@ def test_budget_needed_is_the_smallest():
         return bt.failure_bound([2 * n for n in ternary_pairs(budget, 4)], 100.0, 50.0)
 
     assert reached(budget) <= 0.05 < reached(budget - 2)
-    for wrong in (lambda: bt.failure_bound([9], 1.0, 0.0), lambda: bt.iterations_needed(0)):
+    for wrong in (
+        lambda: bt.failure_bound([9], 1.0, 0.0),
+        lambda: bt.failure_bound([9], 1e200, 1.0),
+        lambda: bt.iterations_needed(0),
+    ):
         with pytest.raises(bt.BadRequest):
             wrong()
-    for wrong in ({"bound": 0}, {"bound": 1}, {"slope": 0}, {"noise": -1}):
+    for wrong in ({"bound": 0}, {"bound": 1}, {"slope": 0}, {"noise": -1}, {"slope": "a"}, {"bound": "x"},
+                  {"slope": 1e-200}):  # fmt: skip
         with pytest.raises(bt.BadRequest):
             bt.budget_needed(**({"bound": 0.1, "precision": 0.1, "slope": 1.0, "noise": 1.0} | wrong))

@@ -485,6 +485,11 @@ def test_bad_records_are_refused_in_a_sentence(make, message):
 
 
 @bt.scalar
+def choose_one(state, setting, step, params, stream):
+    return 0 if params[0] > 0.5 else 1
+
+
+@bt.scalar
 def choose_two(state, setting, step, params, stream):
     return 0 if params[0] > params[1] else 1
 
@@ -548,10 +553,10 @@ def test_problems_answer_nonsense_with_a_sentence_or_not_at_all(first, second, t
 
 
 def test_names_with_dollars_and_foreign_letters_can_be_drawn(tmp_path):
-    policy = bt.arm_policy("$\\foo$ 漢字", choose_two, parameters=[bt.Parameter("$a_b$", 0, 1, theory=1)])
-    curve = bt.curve(bt.UCB1(), bt.Bernoulli(arms=2, names=["$\\x$", "漢"]), [0.1, 1], horizon=20, runs=9)
-    curve.plot(tmp_path / "curve.png")
-    assert policy.name.startswith("$")
+    policy = bt.arm_policy("$\\foo$ 漢字", choose_one, parameters=[bt.Parameter("$a_b$", 0, 1, theory=1)])
+    curve = bt.curve(policy, bt.Bernoulli(arms=2, names=["$\\x$", "漢"]), [0.1, 1], horizon=20, runs=9)
+    curve.plot(tmp_path / "curve.svg")
+    assert "$a_b$" in (tmp_path / "curve.svg").read_text()
 
 
 def test_named_arms_and_priors_per_arm():
@@ -601,8 +606,8 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
         ({"within": 0}, "`0 < within <= 1`"),
         ({"within": 2}, "`0 < within <= 1`"),
         ({"within": "2%"}, "`0 < within <= 1`"),
-        ({"within": 0.1, "confidence": 1}, "`0 < confidence <= 0.99`"),
-        ({"confidence": 2}, "`0 < confidence <= 0.99`"),
+        ({"within": 0.1, "confidence": 1}, "`0.5 <= confidence <= 0.99`"),
+        ({"confidence": 2}, "`0.5 <= confidence <= 0.99`"),
         ({"max_budget": 500}, "use `budget`"),
         ({"within": 0.1, "tuner": bt.NoTeS()}, "such as TwoPart()"),
         ({"max_time": 0}, "`max_time > 0`"),
@@ -720,6 +725,66 @@ def test_a_tuner_of_ones_own_asks_as_it_likes(size):
 def test_a_question_that_cannot_be_answered_is_a_fault(size):
     with pytest.raises(bt.Fault, match="a size >= 1 for all or for each"):
         bt.tune(bt.UCB1(), PROBLEM, Asks(size), horizon=200, budget=30)
+
+
+@dataclasses.dataclass(frozen=True)
+class Strays(bt.Tuner):
+    """A tuner that asks for these values, one after the other, with so many runs each, and answers."""
+
+    asked: tuple
+    size: int
+    answer: object
+    name = "strays"
+
+    def search(self, among, budget):
+        for value in self.asked:
+            yield bt.Trial((value,), self.size)
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("tuner", "sentence"),
+    [
+        (Strays((0.5, 7.0), 5, 0.5), "keep to its range, `0 <= gamma <= 1`, but .* asked for 7.0"),
+        (Strays((math.nan,), 5, 0.5), "keep to its range, .* asked for nan"),
+        (Strays((0.5,), 5, math.nan), "keep to its range, .* answered with nan"),
+        (Strays((0.5,), 5, 7), "keep to its range, .* answered with 7"),
+        (Strays((0.5,), 5, None), "keep to its range, .* answered with None"),
+        (Strays((0.5,), 5, "x"), "keep to its range, .* answered with 'x'"),
+        (Strays((0.5, 0.6), 20, 0.5), "keep to its budget, but .* asked for 20 runs where 10 are left"),
+        (Strays((), 5, 0.5), "must make a trial before it answers"),
+    ],
+)
+def test_a_tuner_that_strays_is_a_fault(tuner, sentence):
+    with pytest.raises(bt.Fault, match=sentence):
+        bt.tune(bt.UCB1(), PROBLEM, tuner, horizon=100, budget=30)
+
+
+def test_whole_numbers_are_the_nearest_within_the_range():
+    policy = bt.arm_policy("whole", choose_one, parameters=[bt.Parameter("m", 1, 3.7, theory=2, integer=True)])
+    assert bt.curve(policy, PROBLEM, [1.2, 3.6], horizon=20, runs=4).values.tolist() == [1, 3]
+
+
+def test_every_way_to_count_regret_is_checked():
+    table = bt.RewardTable(np.random.default_rng(0).random((50, 2)), shuffled=False)
+    with pytest.raises(bt.BadRequest, match="`regret` must be"):
+        bt.simulate(bt.UCB1(), table, horizon=20, runs=3, regret="bogus")
+
+
+def test_policies_of_a_comparison_have_names_of_their_own():
+    named = [bt.arm_policy(name, choose_one, parameters=[bt.Parameter("a", 0, 1, theory=1)]) for name in ("a", "a (2)")]
+    found = bt.compare([named[0], named[0], named[1], named[0]], PROBLEM, horizon=20, budget=12, validate=5)
+    assert [entry.policy for entry in found.entries] == ["a", "a (3)", "a (2)", "a (4)"]
+
+
+@pytest.mark.parametrize("values", [[0.5], None])
+def test_the_progress_of_a_curve_counts_all_of_its_runs(values, tmp_path):
+    told = []
+    bt.curve(bt.UCB1(), PROBLEM, values, horizon=50, runs=30, progress=lambda *now: told.append(now))
+    done, totals = zip(*told, strict=True)
+    assert list(done) == sorted(done)
+    assert done[-1] == totals[-1] == (60 if values else 34 * 30)
+    assert done.count(totals[-1]) == 1
 
 
 def test_confidence_is_that_of_the_statements_and_theory_may_be_right():

@@ -66,7 +66,9 @@ def backtest(
     left = with_a_choice(logs.of(order[known:]))
     found = replace(found, notes=tuple(notes_on(policy, found, len(order) - known - len(left.campaigns))))
     judge = groups_of(left, found.model) if found.model in ("linear", "logistic") else judge_of(left)
-    job_of(policy, judge.problems[0], horizon=found.horizon)  # complaints come before the work
+    # Complaints come before the work: what a policy may refuse is how many arms or features there are.
+    for problem in {(problem.arms, problem.dims): problem for problem in judge.problems}.values():
+        job_of(policy, problem, horizon=found.horizon)
     tuning = tune(
         policy, found.problem, tuner, horizon=found.horizon, budget=budget, seed=seed, jobs=jobs, floor=False,
         progress=progress,

@@ -111,7 +111,7 @@ class Tally:
                 "have: leave them out with features='', or make every context a campaign of its own."
             )
 
-    def logs(self, told: Sequence[str] = ()) -> Logs:
+    def logs(self) -> Logs:
         """What was added up, without arms that were never pulled."""
         keys = np.array(list(self.cells), np.int64)
         order = np.argsort(keys, kind="stable")
@@ -136,7 +136,6 @@ class Tally:
             ("unit" if self.others else "binary") if unit else "real",
             self.features[order] if self.columns.features else None,
             self.columns.features,
-            tuple(told),
         )
 
 

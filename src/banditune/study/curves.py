@@ -19,7 +19,7 @@ GRID = 17
 DENSER = (8, 8)
 """A curve starts from so many values and adds so many in each refinement."""
 
-DRAWN = GRID + sum(DENSER)
+DRAWN = GRID + sum(DENSER) + 1
 """Values of a refined curve, at most."""
 
 CANDIDATES = (GRID - 1) * 2 ** len(DENSER) + 1
@@ -41,15 +41,17 @@ def drawn_curve(
     job: Job, among: Range, values: Floats | None, runs: range, player: Player, progress: Progress | None
 ) -> Curve:
     """The curve of a job on these instances."""
+    told = Told(progress, (DRAWN if values is None else 1 + len(values)) * len(runs))
     if values is None:
-        table, regrets = _refined(job, among, runs, player, progress)
+        table, regrets = _refined(job, among, runs, player, told)
     else:
-        told = Told(progress, len(values) * len(runs))
         table, regrets = values, player.play(job, values[:, None], runs, progress=told)[:, :, 0]
     mean = regrets.mean(axis=1)
     best = int(mean.argmin())
     # The lowest of many means is too low: what is said of it comes from instances that it was not chosen on.
-    again = player.play(job, table[best : best + 1, None], range(FRESH + runs.stop, FRESH + runs.stop + len(runs)))
+    fresh = range(FRESH + runs.stop, FRESH + runs.stop + len(runs))
+    told.expect(len(runs))
+    again = player.play(job, table[best : best + 1, None], fresh, progress=told)
     return Curve(
         among.name,
         frozen(table),
@@ -66,9 +68,8 @@ def drawn_curve(
     )
 
 
-def _refined(job: Job, among: Range, runs: range, player: Player, progress: Progress | None) -> tuple[Floats, Floats]:
+def _refined(job: Job, among: Range, runs: range, player: Player, told: Told) -> tuple[Floats, Floats]:
     """An even grid, then more values where the curve bends most, at the centre of the intervals there."""
-    told = Told(progress, DRAWN * len(runs))
     units = np.linspace(0, 1, GRID)
     regrets: dict[float, Floats] = {}
     for more in (*DENSER, 0):

@@ -17,6 +17,7 @@ from numba import config
 
 from banditune.engine.bind import cache_folder
 from banditune.engine.devices import DEVICES, INSTALL, gpu_trouble, simulated
+from banditune.engine.memory import free_memory, gib
 from banditune.engine.run import Job, cores, play
 from banditune.study.door import one_of
 
@@ -80,11 +81,7 @@ def versions() -> dict[str, Any]:
 
 def cores_and_memory() -> dict[str, Any]:
     """Cores that this process may use, and memory that is free."""
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    except (AttributeError, OSError, ValueError):
-        return checked("cores", f"{cores()}")
-    return checked("cores", f"{cores()}, {free:.1f} GiB of memory free")
+    return checked("cores", f"{cores()}, {gib(free_memory())} of memory free")
 
 
 def cache() -> dict[str, Any]:

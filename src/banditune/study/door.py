@@ -59,12 +59,13 @@ def job_of(
         hint = "; make one, e.g. UCB1()" if isinstance(policy, type) and issubclass(policy, Policy) else ""
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r}{hint}.")
     problem, horizon = problem_and_horizon(problem, horizon)
+    regret = one_of("regret", regret, ("expected", "realised"))
     job = Job(
         policy,
         problem,
         horizon,
         whole("seed", seed, 0),
-        problem.only_regret or one_of("regret", regret, ("expected", "realised")),
+        problem.only_regret or regret,
         one_of("noise", noise, ("shared", "own")),
         checkpoints(at, horizon),
         bool(shortcut),
@@ -211,8 +212,7 @@ def rows(job: Job, values: Any) -> Floats:
                 f"`{r.low:g} <= {r.name} <= {r.high:g}` must hold for {job.policy.name}, but got {r.name}={wrong[0]:g}."
             )
     for place, r in enumerate(found):
-        if r.integer:
-            table[:, place] = np.floor(table[:, place] + 0.5)
+        table[:, place] = [r.within(value) for value in table[:, place].tolist()]
     if not np.isfinite(table).all():
         raise BadRequest(f"parameter values must be finite numbers, but got {values!r}.")
     return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from banditune.tuners import TwoPart
 
 Progress = Callable[[int, int], None]
 """Told (runs done, runs in all) as work goes on."""
+
+SUREST = 0.99
+"""More than this cannot be read off the curves from which statements come."""
 
 FRESH = LARGEST
 """Validation plays instances from this number on; no search gets that far."""
@@ -43,8 +46,8 @@ def search(
     try:
         trial: Trial = next(asking)
         while True:
+            check_trial(tuner, trial, among, budget - sum(done.spent for done in trials))
             params = np.array(trial.values)[:, None]
-            check_trial(tuner, trial)
             if isinstance(trial.size, int | np.integer):
                 runs = range(first, first + trial.size)
                 regrets: Any = player.play(job, params, runs, progress=told)[:, :, 0]
@@ -60,8 +63,11 @@ def search(
             late = time.monotonic() - began > most
             trial = asking.throw(Enough(regrets)) if late else asking.send(regrets)
     except StopIteration as answer:
-        found = answer.value if isinstance(answer.value, Found) else Found(float(answer.value), None)
-        return found, tuple(trials)
+        found = answer.value if isinstance(answer.value, Found) else Found(answer.value, None)
+        check_values(tuner, [found.value], among, "answered with")
+        if not trials:
+            raise Fault(f"a search must make a trial before it answers, but {tuner} made none.") from None
+        return found._replace(value=float(found.value)), tuple(trials)
 
 
 def begun(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND) -> Search:
@@ -84,12 +90,27 @@ def seconds(max_time: Any) -> float:
     return found
 
 
-def check_trial(tuner: Tuner, trial: Trial) -> None:
-    """Whether a tuner's question can be answered."""
+def check_trial(tuner: Tuner, trial: Trial, among: Range, left: int) -> None:
+    """Whether a tuner's question can be answered with the runs that are left."""
     same = isinstance(trial.size, int | np.integer)
     sizes: Any = [trial.size] * len(trial.values) if same else trial.size
     if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
         raise Fault(f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}.")
+    check_values(tuner, trial.values, among, "asked for")
+    if sum(sizes) > left:
+        raise Fault(
+            f"a search must keep to its budget, but {tuner} asked for {sum(sizes):,} runs where {left:,} are left."
+        )
+
+
+def check_values(tuner: Tuner, values: Sequence[Any], among: Range, did: str) -> None:
+    """Whether a tuner's values are in the range that it was given."""
+    for value in values:
+        if not among.low <= number_in(value) <= among.high:
+            raise Fault(
+                f"a search must keep to its range, `{among.low:g} <= {among.name} <= {among.high:g}`, but {tuner} {did} "
+                f"{value!r}."
+            )
 
 
 def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget: Any, max_time: Any) -> Goal:
@@ -103,9 +124,12 @@ def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget:
         )
     if within is None and max_budget is not None:
         raise BadRequest("`max_budget` bounds a search that is told `within`, but got none; use `budget`.")
-    for name, share, top in (("within", within, 1.0), ("confidence", confidence, 0.99)):
-        if share is not None and not 0 < number_in(share) <= top:
-            raise BadRequest(f"`0 < {name} <= {top:g}` must hold (2% is 0.02), but got {name}={share!r}.")
+    if within is not None and not 0 < number_in(within) <= 1:
+        raise BadRequest(f"`0 < within <= 1` must hold (2% is 0.02), but got within={within!r}.")
+    if not 0.5 <= number_in(confidence) <= SUREST:
+        raise BadRequest(
+            f"`0.5 <= confidence <= {SUREST:g}` must hold (95% is 0.95), but got confidence={confidence!r}."
+        )
     return Goal(None if within is None else float(within), float(confidence))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,15 +105,10 @@ def expected_and_others(
     pairs = isinstance(beside, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in beside)
     if not pairs or not all(isinstance(problem, Problem) for _, problem in beside):
         raise BadRequest(f"`others` must be a list of pairs (words, problem), but got {others!r}.")
-    horizons = [(words, round(job.horizon * factor)) for factor, words in OTHER_HORIZONS]
-    longest = job.problem.longest or math.inf
+    horizons = [(words, max(1, round(job.horizon * factor))) for factor, words in OTHER_HORIZONS]
     changed = [
         *((str(words), problem, job.horizon) for words, problem in beside),
-        *(
-            (f"{words} ({steps:,})", job.problem, steps)
-            for words, steps in horizons
-            if job.problem.arms <= steps <= longest
-        ),
+        *((f"{words} ({steps:,})", job.problem, steps) for words, steps in horizons if steps != job.horizon),
     ]
     asked, left_out = [("as expected", job)], []
     for words, problem, horizon in changed:

@@ -17,23 +17,23 @@ FEWEST = 30
 """Runs below which nothing is rejected: the statistics are too far from normal."""
 
 
-def check_unimodal(values: Floats, regrets: Floats, *, candidates: int = 0, alarm: float = ALARM) -> Unimodality:
+def check_unimodal(values: Floats, regrets: Floats, *, candidates: int = 0) -> Unimodality:
     """Reject "falls, then rises" where a value is significantly above one on each side.
 
     For values i < j < k, a unimodal curve has not both m_j > m_i and m_j > m_k. The statistic is the largest, over such
     triples, of the smaller of the two paired t statistics. Under a unimodal curve one of each triple's two differences is
     not positive, so a false alarm needs one of the V (V - 1) differences of pairs to exceed its expectation by the
-    critical value: Bonferroni's inequality bounds its probability by `alarm` (as far as the central limit theorem holds).
+    critical value: Bonferroni's inequality bounds its probability by `ALARM` (as far as the central limit theorem holds).
     Where the values were chosen by looking at the curve, `candidates` is the number of those they were chosen from.
     """
     count = len(values)
     pairs = max(count, candidates) * (max(count, candidates) - 1)
-    critical = student_quantile(1 - alarm / max(1, pairs), regrets.shape[1] - 1)
+    critical = student_quantile(1 - ALARM / max(1, pairs), regrets.shape[1] - 1)
     height, triple = highest_between(paired_statistics(regrets))
     rejected = height > critical and regrets.shape[1] >= FEWEST
     statistic = height if math.isfinite(height) else 0.0
     peak = tuple(float(values[i]) for i in triple) if rejected else ()
-    return Unimodality(rejected, statistic, critical, alarm, peak)
+    return Unimodality(rejected, statistic, critical, ALARM, peak)
 
 
 def paired_statistics(regrets: Floats) -> Floats:

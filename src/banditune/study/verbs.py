@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -217,7 +217,7 @@ def tune(
 
 
 def _picture(job: Job, among: Range, validated: int, player: Player, told: Told) -> Curve:
-    """The curve of a tuning, on the first of the instances that validate it."""
+    """The curve of a tuning, on fresh instances."""
     runs = min(validated, CURVE)
     told.last(DRAWN * runs)
     return drawn_curve(job, among, None, range(FRESH, FRESH + runs), player, told.part(DRAWN * runs))
@@ -339,7 +339,10 @@ def _entry(played: _Played, lead: Floats) -> Entry:
 
 def _distinct(names: list[str]) -> list[str]:
     """Names of which none stands twice: ucb1, ucb1 (2)."""
-    return [
-        name if names.index(name) == place else f"{name} ({names[: place + 1].count(name)})"
-        for place, name in enumerate(names)
-    ]
+    taken = set(names)
+    found: list[str] = []
+    for name in names:
+        ways = (f"{name} ({number})" for number in count(2))
+        found.append(next(way for way in ways if way not in taken) if name in found else name)
+        taken.add(found[-1])
+    return found

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from banditune.checks import check_number, number_in
 from banditune.contracts import BadRequest, Range, Search, Trial, Tuner
 from banditune.tuners.grid import check_budget, check_precision
 
@@ -29,10 +30,12 @@ def ternary_pairs(budget: int, iterations: int) -> list[int]:
     return pairs
 
 
-def check_curve(slope: float, noise: float) -> None:
-    """What the theorem assumes of a curve."""
-    if not (slope > 0 and noise > 0 and math.isfinite(slope) and math.isfinite(noise)):
-        raise BadRequest(f"`slope > 0` and `noise > 0` must hold, but got slope={slope!r} and noise={noise!r}.")
+def steepness(slope: float, noise: float) -> float:
+    """What the theorem assumes of a curve: the square of its slope in units of the noise."""
+    ratio = check_number("slope", slope, above=0) / check_number("noise", noise, above=0)
+    if not 1e-6 <= ratio <= 1e6:
+        raise BadRequest(f"`1e-6 <= slope / noise <= 1e6` must hold, but got slope={slope!r} and noise={noise!r}.")
+    return ratio**2
 
 
 def failure_bound(sizes: Sequence[float], slope: float, noise: float) -> float:
@@ -41,17 +44,17 @@ def failure_bound(sizes: Sequence[float], slope: float, noise: float) -> float:
     `sizes` are runs per iteration, `slope` how fast the regret grows away from its minimum (in the unit interval, the
     paper's lambda), `noise` the sub-Gaussian parameter of a run's regret. A bound above 1 says nothing.
     """
-    check_curve(slope, noise)
-    exponents = (-((2 / 3) ** (2 * step)) * slope**2 * size / (32 * noise**2) for step, size in enumerate(sizes, 1))
+    steep = steepness(slope, noise)
+    exponents = (-((2 / 3) ** (2 * step)) * steep * size / 32 for step, size in enumerate(sizes, 1))
     return 4 * sum(math.exp(exponent) for exponent in exponents)
 
 
 def budget_needed(bound: float, precision: float, slope: float, noise: float) -> int:
     """The smallest budget whose `failure_bound`, with `ternary_pairs`, is at most the wanted one."""
-    if not 0 < bound < 1:
+    if not 0 < number_in(bound) < 1:
         raise BadRequest(f"`0 < bound < 1` must hold, but got bound={bound!r}.")
     iterations = iterations_needed(precision)
-    check_curve(slope, noise)
+    steepness(slope, noise)
 
     def reached(budget: int) -> float:
         return failure_bound([2 * pairs for pairs in ternary_pairs(budget, iterations)], slope, noise)

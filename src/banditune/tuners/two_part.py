@@ -39,6 +39,9 @@ DRAWS = 1000
 FEWEST = 30
 """Runs that a point must have to speak against a single dip, or against the fit."""
 
+PEAK_ALARM, MISFIT_ALARM = 0.05, 0.01
+"""How often, at most, either is said where it is not so."""
+
 SAFETY = 0.4
 """Where a search stops as soon as its gap is small enough, the gap is told divided by this: it was looked at many times,
 and no smooth curve shows all there is, as UCB1's steps.
@@ -180,7 +183,7 @@ def grown(within: Booleans, start: int, level: float) -> tuple[int, int]:
     return low, high
 
 
-def peak_of(found: Fit, alarm: float = 0.05) -> tuple[int, ...]:
+def peak_of(found: Fit) -> tuple[int, ...]:
     """Three points of which the one in the middle is surely above both others; none where one dip may be all there is.
 
     As in `study.unimodal`, Bonferroni's inequality over all pairs bounds false alarms, as far as points were not chosen by
@@ -192,19 +195,19 @@ def peak_of(found: Fit, alarm: float = 0.05) -> tuple[int, ...]:
         return ()
     mean, square = found.mean[0, points], found.variance[0, points] / found.runs[0, points]
     height, triple = highest_between(np.subtract.outer(mean, mean) / np.sqrt(np.add.outer(square, square)))
-    if height <= NormalDist().inv_cdf(1 - alarm / (count * (count - 1))):
+    if height <= NormalDist().inv_cdf(1 - PEAK_ALARM / (count * (count - 1))):
         return ()
     return tuple(int(points[place]) for place in triple)
 
 
-def misfit(library: Library, found: Fit, mean: Floats, alarm: float = 0.01) -> bool:
+def misfit(library: Library, found: Fit, mean: Floats) -> bool:
     """Whether the runs at some point are surely off the expected curve: then no curve of the libraries is right."""
     points = np.flatnonzero(found.runs[0] >= FEWEST)
     if not len(points):
         return False
     off = found.mean[0, points] - mean[library.places[points]]
     se = np.sqrt(found.variance[0, points] / found.runs[0, points])
-    return bool((np.abs(off) > NormalDist().inv_cdf(1 - alarm / (2 * len(points))) * se).any())
+    return bool((np.abs(off) > NormalDist().inv_cdf(1 - MISFIT_ALARM / (2 * len(points))) * se).any())
 
 
 def everywhere(library: Library, found: Fit) -> bool:
