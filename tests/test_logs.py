@@ -81,8 +81,8 @@ def test_decisions_are_added_up_by_campaign_and_arm(written):
 
 @pytest.mark.parametrize("pulls", [1e300, 2.0**53, 0.5, 0, np.nan, np.inf])
 def test_pulls_that_cannot_be_counted_are_refused(pulls):
-    with pytest.raises(bt.BadRequest, match="a whole number of pulls, 1 or more, below 2\\^53"):
-        bt.logs_of(["a", "a"], ["x", "y"], [pulls, 5], [0, 1])
+    with pytest.raises(BadRequest, match="a whole number of pulls, 1 or more, below 2\\^53"):
+        logs_of(["a", "a"], ["x", "y"], [pulls, 5], [0, 1])
 
 
 def test_pulls_and_successes_are_guessed_and_read(written):

@@ -372,6 +372,20 @@ def test_a_policy_that_never_returns_is_ended_at_the_time_limit():
     assert time.monotonic() - began < 60
 
 
+def test_a_problem_that_never_draws_is_ended_too(monkeypatch):
+    driver = os.getpid()
+
+    def sample(size, rng):
+        while os.getpid() != driver:
+            pass
+        return rng.random((size, 2))
+
+    monkeypatch.setattr(local, "MAKING", 3.0)
+    stuck = bt.arm_problem("stuck", sample, PROBLEM.reward, arms=2)
+    with pytest.raises(bt.Fault, match=r"on the problem 'stuck' .* took longer; .* the problem never ends"):
+        bt.simulate(bt.UCB1(), stuck, horizon=10, runs=10, time_limit=0.5, jobs=1)
+
+
 def test_children_end_with_their_driver(tmp_path):
     code = f"""
 import sys

@@ -25,6 +25,9 @@ from banditune.engine.pieces import Cluster, Lost, Piece, Played, Work
 from banditune.engine.prepared import compiled, ready
 from banditune.engine.run import Job, cores, who
 
+MAKING = 60.0
+"""Seconds that a job may take to be made ready where there is a time limit: kernels may have to be compiled."""
+
 MOST = 256
 """Threads at most."""
 
@@ -142,7 +145,7 @@ class Processes(Pool):
             raise Fault(
                 f"a piece of the work must take at most {self.time_limit:g} s, the time limit, but runs {piece.runs.start} "
                 f"to {piece.runs.stop - 1} of {who(job)} with parameters {piece.params.tolist()[:3]} took longer; "
-                "raise the limit, or see whether a loop of the policy never ends."
+                "raise the limit, or see whether a loop of the policy or the problem never ends."
             ) from None
         except (EOFError, OSError):
             return Lost(child.ending())
@@ -210,7 +213,7 @@ class Child:
         """Have a piece played; the job travels once."""
         with self.using:
             if recipe.digest != self.digest:
-                self._ask(("job", recipe), None)
+                self._ask(("job", recipe), limit and max(limit, MAKING))
                 self.digest = recipe.digest
             played: Played = self._ask(("piece", packed(piece)), limit)
             return played
