@@ -20,7 +20,7 @@ from scipy import stats
 import banditune as bt
 from banditune.contracts import Range
 from banditune.engine.run import Job, play, play_each
-from banditune.results import Belief, Estimate, student_quantile, write_whole
+from banditune.results import Belief, Estimate, TrialResult, frozen, student_quantile, write_whole
 from banditune.study.curves import denser
 from banditune.study.player import rounded
 from banditune.study.search import FRESH, goal_of, seconds
@@ -368,6 +368,36 @@ def test_a_broken_result_is_refused_in_a_sentence(text, message, tmp_path):
         bt.from_json(text)
     with pytest.raises(bt.BadRequest, match="cannot be read"):
         bt.load(tmp_path / "missing.json")
+
+
+def places_in(told):
+    """Every container in a JSON value, with each of its keys."""
+    for key in list(told) if isinstance(told, dict) else range(len(told)):
+        yield told, key
+        if isinstance(told[key], dict | list):
+            yield from places_in(told[key])
+
+
+def test_a_result_with_any_part_of_another_type_is_a_sentence_or_a_result():
+    tuning = bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS(), horizon=50, budget=8, validate=5, stress=True)
+    told = json.loads(tuning.to_json())
+    refused = 0
+    for within, key in places_in(told):
+        kept = within[key]
+        for wrong in (5, "x", None, True, [{}], {"kind": "Estimate"}):
+            within[key] = wrong
+            try:
+                repr(bt.from_json(json.dumps(told)))
+            except bt.BadRequest:
+                refused += 1
+        within[key] = kept
+    assert refused > 1000
+    assert bt.from_json(json.dumps(told)) == tuning
+
+
+def test_open_ends_in_an_array_are_read_back():
+    trial = TrialResult(frozen([1.0, 2.0]), frozen([math.inf, -math.inf]), frozen([math.nan, 1.0]), (1, 3))
+    assert bt.from_json(trial.to_json()) == trial
 
 
 @dataclasses.dataclass(frozen=True)

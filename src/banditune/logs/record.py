@@ -116,7 +116,8 @@ def logs_of(
     columns = [campaign, arm, pulls, total, *(() if known is None else (known,))]
     if len({len(column) for column in columns}) > 1 or not len(pulls):
         raise BadRequest(f"columns must be of the same length, but got lengths {[len(column) for column in columns]}.")
-    if not (np.isfinite(total).all() and (pulls >= 1).all() and (pulls % 1 == 0).all() and (pulls < 2**53).all()):
+    counted = ((pulls >= 1) & (pulls < 2**53)).all() and (pulls % 1 == 0).all()
+    if not (counted and np.isfinite(total).all()):
         raise BadRequest(
             "every row must have a whole number of pulls, 1 or more, below 2^53, and a finite total; leave others out."
         )

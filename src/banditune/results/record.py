@@ -6,8 +6,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -20,6 +22,9 @@ KINDS: dict[str, type] = {}
 
 INFINITE = ("-infinity", "infinity")
 """How open ends of intervals are written."""
+
+UNUSUAL = {None: math.nan, INFINITE[0]: -math.inf, INFINITE[1]: math.inf}
+"""JSON's words for what it has no number for; the standard error of a single run is null."""
 
 LIVE_STATE = "banditune live state"
 """The `format` of a deployed policy's state, which is no result but is easily taken for one."""
@@ -78,41 +83,68 @@ def encoded(value: Any) -> Any:
         return [encoded(item) for item in value]
     if isinstance(value, np.ndarray):
         return encoded(value.tolist())
-    # JSON has no NaN and no infinity: the standard error of a single run is null, an open end a word.
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else INFINITE[value > 0]
     return plain(value)
 
 
 def decoded(value: Any) -> Any:
-    """The inverse of `encoded`."""
-    if isinstance(value, list):
-        return tuple(decoded(item) for item in value)
-    if not isinstance(value, dict):
-        return value
-    if "kind" not in value:
-        return {key: decoded(item) for key, item in value.items()}
+    """The inverse of `encoded` for a record: an object with its kind."""
     kind = KINDS.get(str(value["kind"]))
     if kind is None:
         raise BadRequest(f"a result must be one of {sorted(KINDS)}, but got {value['kind']!r}.")
-    wanted = [f.name for f in fields(kind)]
-    # A mapping holds a user's names, of which one may be "kind": there are no records in it.
-    mappings = {f.name for f in fields(kind) if str(f.type).startswith("Mapping")}
     # What a result did not have yet when it was saved.
     usual = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
     told = {key: item for key, item in value.items() if key != "kind"}
-    given = usual | {key: plain_data(item) if key in mappings else decoded(item) for key, item in told.items()}
-    if sorted(wanted) != sorted(given):
-        raise BadRequest(f"a {kind.__name__} must hold the fields {wanted}, but got {sorted(given)}.")
+    wanted = [f.name for f in fields(kind)]
+    if sorted(wanted) != sorted(usual | told):
+        raise BadRequest(f"a {kind.__name__} must hold the fields {wanted}, but got {sorted(usual | told)}.")
+    types = _types(kind)
     for f in fields(kind):
-        _check_type(kind, f.name, str(f.type), given[f.name])
-        if f.type == "Floats":
-            given[f.name] = frozen([math.nan if number is None else number for number in given[f.name]])
-        elif f.type == "float" and given[f.name] is None:
-            given[f.name] = math.nan
-        elif f.type == "float" and given[f.name] in INFINITE:
-            given[f.name] = math.inf if INFINITE.index(given[f.name]) else -math.inf
-    return kind(**given)
+        if f.name in told:
+            try:
+                told[f.name] = read_as(types[f.name], told[f.name])
+            except TypeError as error:
+                raise BadRequest(
+                    f"the field {f.name!r} of a {kind.__name__} must be of type {f.type}, but got {told[f.name]!r:.60}."
+                ) from error
+    return kind(**(usual | told))
+
+
+@lru_cache(maxsize=64)
+def _types(kind: type) -> dict[str, Any]:
+    """The types of a record's fields."""
+    return get_type_hints(kind)
+
+
+def read_as(wanted: Any, value: Any) -> Any:
+    """What `encoded` made into JSON, as the type that it had; a `TypeError` where it cannot have been that."""
+    inner = get_args(wanted)
+    if NoneType in inner:
+        (other,) = (one for one in inner if one is not NoneType)
+        return None if value is None else read_as(other, value)
+    if wanted == Floats:
+        return frozen([read_as(float, item) for item in _a(list, value)])
+    if wanted is float:
+        return UNUSUAL[value] if value in UNUSUAL else _a(int | float, value)
+    if get_origin(wanted) is tuple:
+        return tuple(read_as(inner[0], item) for item in _a(list, value))
+    if get_origin(wanted) is Mapping:
+        return {key: read_as(inner[1], item) for key, item in _a(dict, value).items()}
+    if wanted is Any:
+        return plain_data(value)
+    if wanted in KINDS.values():
+        if _a(dict, value).get("kind") != wanted.__name__:
+            raise TypeError
+        return decoded(value)
+    return _a(wanted, value)
+
+
+def _a(wanted: Any, value: Any) -> Any:
+    """A value of that type; to JSON, unlike Python, true is no number."""
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        raise TypeError
+    return value
 
 
 def plain_data(value: Any) -> Any:
@@ -120,28 +152,6 @@ def plain_data(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(plain_data, value))
     return {key: plain_data(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def _check_type(kind: type, name: str, wanted: str, value: Any) -> None:
-    """A field of the type that the record declares."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    good = {
-        "int": isinstance(value, int) and not isinstance(value, bool),
-        "float": number or value is None or value in INFINITE,
-        "str": isinstance(value, str),
-        "bool": isinstance(value, bool),
-        "Floats": isinstance(value, tuple) and all(isinstance(item, int | float | None) for item in value),
-    }
-    if wanted.endswith(" | None"):
-        if value is None:
-            return
-        wanted = wanted.removesuffix(" | None")
-    good |= dict.fromkeys(("tuple[float, ...]", "tuple[int, ...]", "tuple[str, ...]"), isinstance(value, tuple))
-    if wanted.startswith("Mapping"):
-        good[wanted] = isinstance(value, dict)
-    record = KINDS.get(wanted)
-    if not good.get(wanted, record is None or isinstance(value, record)):
-        raise BadRequest(f"the field {name!r} of a {kind.__name__} must be of type {wanted}, but got {value!r:.60}.")
 
 
 def frozen(numbers: Any) -> Floats:

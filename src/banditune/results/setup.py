@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from banditune.contracts import BadRequest
 from banditune.results.record import Record, kept
 
 
@@ -25,6 +26,12 @@ class Setup(Record):
     tuner: Mapping[str, Any] | None = None
     device: str = "cpu"
     command: str | None = None
+
+    def __post_init__(self) -> None:
+        for part in ("policy", "problem", "tuner"):
+            made = getattr(self, part)
+            if made is not None and "name" not in made:
+                raise BadRequest(f"the {part} of a setup must have a name, but got {dict(made)!r:.60}.")
 
     @property
     def tuner_name(self) -> str:

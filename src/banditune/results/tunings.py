@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from banditune.contracts import Floats
+from banditune.contracts import BadRequest, Floats
 from banditune.results.computed import Floor
 from banditune.results.estimates import Belief, Estimate, Spread, TrialResult, Unimodality
 from banditune.results.record import Record, frame, kept
@@ -163,6 +163,11 @@ class Tuning(Record):
     theory_spread: Spread | None = None
     validate: int | None = None
     stress: Stress | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.params) != 1 or set(self.params) != set(self.theory_params):
+            told = f"{dict(self.params)} and {dict(self.theory_params)}"
+            raise BadRequest(f"a tuning must have one parameter, tuned and as theory has it, but got {told}.")
 
     def export(self, library: str) -> Export:
         """The equal parameter in another library, "mabwiser" or "river", and what is not the same there."""
