@@ -26,7 +26,7 @@ BELOW = {
     "results": {"contracts", "descriptions"},
     "problems": {"contracts", "descriptions", "streams", "checks"},
     "policies": {"contracts", "descriptions", "streams", "checks"},
-    "tuners": {"contracts", "results"},
+    "tuners": {"contracts", "checks", "results"},
     "engine": {"contracts", "descriptions", "streams", "checks"},
     "exact": {"contracts", "descriptions", "streams", "checks", "results", "problems", "policies", "engine"},
     "study": {"contracts", "descriptions", "checks", "results", "problems", "engine", "tuners", "exact"},

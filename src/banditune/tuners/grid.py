@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from banditune.checks import number_in
 from banditune.contracts import BadRequest, Range, Search, Trial, Tuner
 
 
 def check_precision(precision: Any) -> float:
     """A share of the range."""
-    number = isinstance(precision, int | float) and not isinstance(precision, bool)
-    if not number or not 0.001 <= precision <= 0.5:
+    if not 0.001 <= number_in(precision) <= 0.5:
         raise BadRequest(f"`0.001 <= precision <= 0.5` must hold, but got precision={precision!r}.")
     return float(precision)
 
