@@ -205,7 +205,7 @@ def test_logs_that_cannot_tell_a_prior_are_refused_in_words():
         bt.fit(bt.logs_of([0], [0], [10], [3]), arms=2)
     with pytest.raises(bt.BadRequest, match="pulled twice"):
         bt.fit(bt.logs_of(*cells(4, 3), np.ones(12, int), np.tile([1, 0, 0], 4)))
-    with pytest.raises(bt.BadRequest, match="say how many"):
+    with pytest.raises(bt.BadRequest, match="name another with `campaign`"):
         bt.fit(bt.logs_of([0, 1], [0, 0], [10, 10], [3, 5]))
 
 

@@ -79,6 +79,33 @@ def test_decisions_are_added_up_by_campaign_and_arm(written):
     assert logs.told[0] == "columns: campaign = 'campaign', arm = 'arm', reward = 'reward'"
 
 
+def test_words_for_nothing_are_no_names(written):
+    table = "campaign,arm,reward\nx,a,1\nx,NULL,0\nx,NaN,1\nx,b,0\nnull,b,0\nx, <NA>,1\nx,None,1\nx,NA,0\n"
+    path = written(table)
+    with pytest.raises(
+        BadRequest, match=r"4 of 8 rows cannot be read \(line 3: the arm is missing; .* campaign is missing"
+    ):
+        read_logs(path)
+    assert read_logs(path, skip_bad=True).arms == ("a", "b", "None", "NA")
+    frame = pandas.read_csv(path, keep_default_na=False)
+    assert read_logs(frame, skip_bad=True).arms == ("a", "b", "None", "NA")
+
+
+def test_an_empty_reward_may_stand_for_a_number(written):
+    path = written("campaign,arm,reward\nx,a,\nx,b,1\nx,a, \nx,b,NULL\nx,a,1\n")
+    with pytest.raises(
+        BadRequest, match=r"3 of 5 rows .*; if an empty reward stands for 0, say blank=0; else mend them"
+    ):
+        read_logs(path)
+    for source in (path, pandas.read_csv(path)):
+        assert cells(read_logs(source, blank=0)) == {("x", "a"): (3, 1.0), ("x", "b"): (2, 1.0)}
+    assert cells(read_logs(path, blank=0.5))["x", "a"] == (3, 2.0)
+    with pytest.raises(BadRequest, match="`blank` must be a finite number"):
+        read_logs(path, blank="no")
+    with pytest.raises(BadRequest, match="the reward must be 0 or 1, but is -1"):
+        read_logs(path, blank=-1, rewards="binary")
+
+
 @pytest.mark.parametrize("pulls", [1e300, 2.0**53, 0.5, 0, np.nan, np.inf])
 def test_pulls_that_cannot_be_counted_are_refused(pulls):
     with pytest.raises(BadRequest, match="a whole number of pulls, 1 or more, below 2\\^53"):

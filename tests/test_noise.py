@@ -144,4 +144,4 @@ def test_a_fit_says_which_noise_the_policy_must_be_told():
     assert warned(bt.UCB1(noise=float(f"{fit.problem.noise:.4g}")), fit.problem) == []
     tested = bt.backtest(bt.UCB1(), logs, budget=20)
     assert any("UCB1(noise=" in warning for warning in tested.warnings)
-    assert "warning: ucb1 takes" in repr(tested)
+    assert "warning: on the fitted problem: ucb1 takes" in repr(tested)

@@ -288,6 +288,12 @@ Claimed = Annotated[
 ]
 
 
+Blank = Annotated[
+    float | None,
+    typer.Option("--blank", metavar="NUMBER", parser=decimal, help="What an empty reward stands for, such as 0."),
+]
+
+
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read.")]
 
 
@@ -303,6 +309,7 @@ class Columns:
     propensity: PropensityColumn = None
     features: FeatureColumns = None
     rewards: Claimed = None
+    blank: Blank = None
     skip_bad: SkipBad = False
 
 

@@ -144,7 +144,8 @@ def _guess(part: str, names: Sequence[str], taken: set[str]) -> str:
     if found is None:
         alone = "; if all rows are of one campaign, add a column with its name" if part == "campaign" else ""
         raise BadRequest(
-            f"a column must hold the {part}, but none of {shown(names)} has a name that says so; "
+            f"a column must hold the {part}, but none of {shown([name for name in names if name not in taken])} has a name "
+            "that says so; "
             f"name it with {part}='COLUMN'{alone}."
         )
     return found

@@ -126,6 +126,11 @@ def arms_wanted(logs: Logs, arms: Any, named: bool) -> tuple[int, tuple[str, ...
     widths = logs.widths
     usual = len(logs.arms) if named else int(np.median(widths))
     if usual < 2:
+        if widths.max() == 1:
+            raise BadRequest(
+                f"campaigns must have two arms or more, so that they tell how arms differ, but each of {len(widths):,} has "
+                "one; if the column is a time or numbers decisions, name another with `campaign`."
+            )
         raise BadRequest(
             "a problem must have two arms or more, but a typical campaign has one; say how many with `arms`."
         )

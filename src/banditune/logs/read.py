@@ -27,19 +27,21 @@ def read_logs(
     propensity: str | None = None,
     features: str | Sequence[str] | None = None,
     rewards: str | None = None,
+    blank: float | None = None,
     skip_bad: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Logs:
     """Past logs from a .csv or .parquet file or a data frame, with a row per decision or per arm of a campaign.
 
     The first arguments name columns; what is not told is guessed from usual names, and `told` of the logs says what was
-    taken. `rewards` is what rewards are claimed to be: "binary", "unit" or "real"; rows that are not so are bad. Bad rows
-    are refused with line numbers, or left out with `skip_bad`. `progress` is told how many rows were read.
+    taken. `rewards` is what rewards are claimed to be: "binary", "unit" or "real"; rows that are not so are bad. `blank`
+    is what an empty reward stands for, such as 0 where only successes were written. Bad rows are refused with line numbers,
+    or left out with `skip_bad`. `progress` is told how many rows were read.
     """
     table = table_of(source)
     told = {"campaign": campaign, "arm": arm, "reward": reward, "pulls": pulls, "successes": successes}
     columns = columns_among(table.names, {**told, "propensity": propensity, "features": features})
-    checker = Checker(columns, rewards)
+    checker = Checker(columns, rewards, blank)
     tally = Tally(columns)
     for rows in table.blocks(columns, checker):
         tally.add(rows)
@@ -53,6 +55,8 @@ def read_logs(
             way_out = in_utf8()
         elif checker.garbled:
             way_out = f"{way_out}; or {in_utf8()}"
+        if 2 * checker.unpaid > checker.bad:
+            way_out = f"if an empty reward stands for 0, say blank=0; else {way_out}"
         raise BadRequest(f"{checker.told()}; {way_out}.")
     if not checker.rows:
         raise BadRequest("logs must hold a row, but the table has none.")
@@ -96,4 +100,6 @@ def remarks(logs: Logs) -> Iterator[str]:
     alone = np.flatnonzero(logs.widths == 1)
     if len(alone):
         few = ", ".join(logs.campaigns[number] for number in alone[:5]) + (" ..." if len(alone) > 5 else "")
-        yield f"{len(alone)} campaigns have a single arm ({few}), in which nothing was to be chosen; they count too."
+        count = "all" if len(alone) == len(logs.campaigns) else f"{len(alone):,}"
+        taken = "; what differs between campaigns is taken for what differs between arms" if count == "all" else ""
+        yield f"{count} campaigns have a single arm ({few}), in which nothing was to be chosen; they count too{taken}."

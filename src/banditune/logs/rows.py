@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from banditune.checks import check_number
 from banditune.contracts import BadRequest, Floats, Integers
 from banditune.logs.columns import Columns
 from banditune.logs.tally import Rows, Words
@@ -17,6 +18,9 @@ from banditune.logs.tally import Rows, Words
 LIMITS = {"binary": "0 or 1", "unit": "a number in [0, 1]", "real": "a finite number"}
 SHOWN = 5
 LARGEST = 1e100
+NOTHING = ("NaN", "nan", "NULL", "null", "<NA>")
+"""Words that programs write where a cell holds nothing."""
+
 TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
@@ -38,7 +42,7 @@ class Bad(NamedTuple):
 class Checker:
     """Turns cells into rows. Bad ones are left out and counted, and the first are remembered."""
 
-    def __init__(self, columns: Columns, rewards: str | None) -> None:
+    def __init__(self, columns: Columns, rewards: str | None, blank: float | None = None) -> None:
         if rewards is not None and rewards not in LIMITS:
             raise BadRequest(f"`rewards` must be one of {', '.join(LIMITS)}, but got {rewards!r}.")
         if columns.reward is None and rewards not in (None, "binary"):
@@ -47,10 +51,13 @@ class Checker:
             )
         self.columns = columns
         self.rewards = rewards
+        self.blank = None if blank is None else check_number("blank", blank)
         self.rows = 0
         self.bad = 0
         self.shown: list[Bad] = []
         self.garbled = 0
+        self.unpaid = 0
+        """Rows without a reward that are bad for it."""
 
     def quick(self, words: Mapping[str, Words], columns: Mapping[str, Floats], lines: Integers) -> Rows:
         """Rows out of whole columns; `Odd` if one of them might be bad."""
@@ -127,6 +134,9 @@ class Checker:
         found = {}
         for part, column in self.columns.numbers:
             value = number_of(cells[column])
+            if part == "reward" and not name_of(cells[column]):
+                value = self.blank
+                self.unpaid += value is None
             if value is None or not math.isfinite(value) or not abs(value) < LARGEST:
                 return (
                     f"the {part} must be a finite number, but is {str(cells[column])[:40]!r}{comma_in(cells[column])}"
@@ -163,7 +173,8 @@ def comma_in(value: Any) -> str:
 
 def name_of(value: Any) -> str:
     """A name, without spaces around it; empty where there is none."""
-    return "" if missing(value) else str(value).strip()
+    name = "" if missing(value) else str(value).strip()
+    return "" if name in NOTHING else name
 
 
 def is_text(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass
 from typing import Any
@@ -107,8 +108,11 @@ def title(result: Fit) -> str:
 def answer(result: Fit) -> str:
     """The problem, and whether it looks like the logs."""
     failed = [check for check in result.checks if check.fails]
-    good = "the logs look like logs of this problem" if not failed else f"{counted(len(failed), 'check')} failed"
-    return f"{made_words(result.made)}, horizon {result.horizon:,}: {good}."
+    # Where they tell so little that a number has no end, a problem that they look like is easily found.
+    little = any(math.isinf(estimate.high) for estimate in result.estimates)
+    good = "the logs do not speak against it, but tell little" if little else "the logs look like logs of this problem"
+    said = f"{counted(len(failed), 'check')} failed" if failed else good
+    return f"{made_words(result.made)}, horizon {result.horizon:,}: {said}."
 
 
 def verdict(result: Fit) -> str:

@@ -270,9 +270,8 @@ def verdict(result: Tuning) -> str:
         share = f" ({gain.mean / result.theory.mean:.0%})" if result.theory.mean > 0 else ""
         return f"{number(gain.mean)}{share} less than theory's {settings(result.theory_params)}"
     if gain.high < 0:
-        return (
-            f"but theory's {settings(result.theory_params)} loses {number(-gain.mean)} less: tune with a larger budget"
-        )
+        less = f"but theory's {settings(result.theory_params)} loses {number(-gain.mean)} less"
+        return f"{less}: {'see the warnings' if result.warnings else 'tune with a larger budget'}"
     return f"which may be no better than theory's {settings(result.theory_params)}: raise `validate` or the budget"
 
 

@@ -130,7 +130,7 @@ class Backtest(Record):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What may mislead in the tuning."""
-        return self.tuning.warnings
+        return tuple(f"on the fitted problem: {warning}" for warning in self.tuning.warnings)
 
     def to_pandas(self) -> Any:
         """A row per number."""

@@ -46,7 +46,9 @@ def worse_than_theory(job: Job, among: Range, value: float, belief: Belief | Non
             f"{noise_hint(job.policy)}, and try another tuner, such as notes."
         )
     else:
-        yield f"{lost}: more runs are needed; raise the budget."
+        # Where the policy's noise is wrong, that is said, and more runs would not help.
+        wrong = any(noise_warnings(job.policy, job.problem))
+        yield f"{lost}{'' if wrong else ': more runs are needed; raise the budget'}."
 
 
 def end_is_better(among: Range, other: Beside | None) -> Iterator[str]:
