@@ -165,15 +165,15 @@ def _(result: Reproduction, axes: Any) -> None:
 @draw.register
 def _(result: Comparison, axes: Any) -> None:
     places = np.arange(len(result.entries))[::-1]
-    for place, entry, regret in zip(places, result.entries, result.regrets, strict=True):
-        axes.errorbar(regret.mean, place, xerr=reach(regret), fmt="o", color=ORANGE, capsize=3)
+    for place, entry in zip(places, result.entries, strict=True):
+        axes.errorbar(entry.regret.mean, place, xerr=reach(entry.regret), fmt="o", color=ORANGE, capsize=3)
         if entry.tuned:
             axes.plot(entry.theory.mean, place, "o", color="black", fillstyle="none")
     axes.plot([], [], "o", color=ORANGE, label="tuned, 95% interval")
     axes.plot([], [], "o", color="black", fillstyle="none", label="as theory has it")
     axes.set_yticks(places, [entry.policy for entry in result.entries])
     axes.set_ylim(-0.5, len(places) - 0.5)
-    axes.set_xlim(left=min(0.0, *(regret.low for regret in result.regrets)))
+    axes.set_xlim(left=min(0.0, *(entry.regret.low for entry in result.entries)))
     axes.set_xlabel("Bayes regret")
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)

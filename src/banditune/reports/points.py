@@ -293,8 +293,7 @@ def comparison_plot(result: Comparison) -> Plot:
     """A row for each policy: its regret with the interval, and what it would lose as theory has it."""
     rows = tuple(range(len(result.entries)))
     tuned = [entry for entry in result.entries if entry.tuned]
-    regrets = result.regrets
-    both = list(zip(result.entries, regrets, strict=True))
+    regrets = [entry.regret for entry in result.entries]
     marks = [
         *floor_marks(result.floor, "rule"),
         Mark(
@@ -316,7 +315,7 @@ def comparison_plot(result: Comparison) -> Plot:
             tuple(regret.low for regret in regrets),
             tuple(regret.high for regret in regrets),
             (4.5,) * len(rows),
-            tuple(f"{entry.policy} {settings(entry.params)} loses {told(regret)}" for entry, regret in both),
+            tuple(f"{entry.policy} {settings(entry.params)} loses {told(entry.regret)}" for entry in result.entries),
             along="x",
         ),
     ]
@@ -324,7 +323,9 @@ def comparison_plot(result: Comparison) -> Plot:
     ends += [result.floor.regret] if result.floor else []
     across = axis("Bayes regret", [0.0, *ends, *(entry.theory.mean for entry in tuned)])
     names = tuple(entry.policy for entry in result.entries)
-    about = "Policies, best first: " + "; ".join(f"{entry.policy} loses {told(regret)}" for entry, regret in both)
+    about = "Policies, best first: " + "; ".join(
+        f"{entry.policy} loses {told(entry.regret)}" for entry in result.entries
+    )
     down = Axis("", -0.5, len(rows) - 0.5, names=names)
     return Plot(about + ".", across, down, tuple(marks), (regrets[0].mean, 0.0))
 

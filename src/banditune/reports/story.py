@@ -286,12 +286,12 @@ def _(result: Comparison) -> Story:
             (
                 entry.policy,
                 settings(entry.params) or "-",
-                number(regret.mean),
-                f"{number(regret.low)} to {number(regret.high)}",
+                number(entry.regret.mean),
+                f"{number(entry.regret.low)} to {number(entry.regret.high)}",
                 "" if entry.policy == result.best else lag(result, entry),
                 number(entry.theory.mean),
             )
-            for entry, regret in zip(result.entries, result.regrets, strict=True)
+            for entry in result.entries
         ),
         left=2,
     )
@@ -317,11 +317,11 @@ def _(result: Comparison) -> Story:
 
 
 def lead_words(result: Comparison) -> Iterator[str]:
-    """Where the best policy's own number comes from."""
+    """What the best policy loses where it was not chosen."""
     if result.again:
         yield (
-            f"What {result.best} loses, {told(result.again)}, is by as many other instances: it was chosen on the first "
-            f"ones, on which it loses {number(result.entries[0].regret.mean)}."
+            f"On as many other instances {result.best} loses {told(result.again)}: those on which it was chosen, which the "
+            "table and the picture have, flatter it a little."
         )
 
 

@@ -301,13 +301,13 @@ def _(result: Comparison) -> str:
     rows: list[Sequence[str]] = [
         ("policy", "tuned to", "regret", "std. error", "behind the best (95%, all pairs)", "as theory has it")
     ]
-    for entry, regret in zip(result.entries, result.regrets, strict=True):
+    for entry in result.entries:
         rows.append(
             (
                 entry.policy,
                 settings(entry.params) + ("" if entry.tuned or not entry.params else " (theory)") or "-",
-                number(regret.mean),
-                number(regret.se),
+                number(entry.regret.mean),
+                number(entry.regret.se),
                 "" if entry.policy == result.best else lag(result, entry),
                 number(entry.theory.mean),
             )
@@ -323,7 +323,7 @@ def _(result: Comparison) -> str:
             *below(result.floor),
             *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
-            f"instances, the same for all{played_again(result)}; seed {result.setup.seed}{place(result.setup)}",
+            f"instances, the same for all; seed {result.setup.seed}{place(result.setup)}",
         ]
     )
 
@@ -332,14 +332,9 @@ def lead(result: Comparison) -> str:
     """Which policy is best, and which others may be as good: with 95% for all pairs of policies together (Bonferroni)."""
     reach = joint_reach(result)
     tied = [entry.policy for entry in result.entries[1:] if entry.behind.mean <= reach * entry.behind.se]
-    chosen = ", on instances that did not choose it" if result.again else ""
-    best = f"{result.best} loses least, {number(result.lowest.mean)} on average{chosen}"
+    again = f", and {number(result.again.mean)} on as many other instances, which did not choose it" if result.again else ""
+    best = f"{result.best} loses least, {number(result.entries[0].regret.mean)} on average{again}"
     return f"{best}; {' and '.join(tied)} may be as good (95% sure for all pairs together)." if tied else f"{best}."
-
-
-def played_again(result: Comparison) -> str:
-    """Where the best policy's own number comes from."""
-    return f", and as many others for {result.best}" if result.again else ""
 
 
 def joint_reach(result: Comparison) -> float:

@@ -258,18 +258,13 @@ class Comparison(Record):
         """What the best policy loses, where it can be said, on instances on which it was not chosen."""
         return self.again or self.entries[0].regret
 
-    @property
-    def regrets(self) -> tuple[Estimate, ...]:
-        """What each policy loses, with intervals that hold: that of the best is by instances that did not choose it."""
-        return (self.lowest, *(entry.regret for entry in self.entries[1:]))
-
     def to_pandas(self) -> Any:
-        """A row per policy, with what it loses as `regrets` has it."""
+        """A row per policy; all numbers are by the same instances."""
         rows = {
             "policy": [entry.policy for entry in self.entries],
             "params": [dict(entry.params) for entry in self.entries],
-            "regret": [regret.mean for regret in self.regrets],
-            "se": [regret.se for regret in self.regrets],
+            "regret": [entry.regret.mean for entry in self.entries],
+            "se": [entry.regret.se for entry in self.entries],
             "behind": [entry.behind.mean for entry in self.entries],
             "behind_low": [entry.behind.low for entry in self.entries],
             "behind_high": [entry.behind.high for entry in self.entries],
