@@ -332,7 +332,9 @@ def lead(result: Comparison) -> str:
     """Which policy is best, and which others may be as good: with 95% for all pairs of policies together (Bonferroni)."""
     reach = joint_reach(result)
     tied = [entry.policy for entry in result.entries[1:] if entry.behind.mean <= reach * entry.behind.se]
-    again = f", and {number(result.again.mean)} on as many other instances, which did not choose it" if result.again else ""
+    again = (
+        f", and {number(result.again.mean)} on as many other instances, which did not choose it" if result.again else ""
+    )
     best = f"{result.best} loses least, {number(result.entries[0].regret.mean)} on average{again}"
     return f"{best}; {' and '.join(tied)} may be as good (95% sure for all pairs together)." if tied else f"{best}."
 
