@@ -272,6 +272,29 @@ def test_a_policy_that_cannot_play_what_was_left_out_is_refused_before_the_work(
         bt.backtest(bt.Thompson(), logs)
 
 
+def test_a_policy_may_be_made_for_the_fitted_problem():
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(4, 2))
+    theta = rng.normal(1, 0.5, (12, 2))
+    arm = np.tile(np.arange(4), 12)
+    wins = rng.binomial(40, 1 / (1 + np.exp(-(theta @ features.T).ravel())))
+    logs = bt.logs_of(np.repeat(np.arange(12), 4), arm, np.full(48, 40), wins, features=features[arm])
+    asked = []
+
+    def made(problem):
+        asked.append(problem)
+        return bt.UCBGLM(prior=problem.prior)
+
+    found = bt.backtest(made, logs, horizon=20, budget=30, jobs=1)
+    assert [found.fit.problem] == asked
+    assert not any("must be told" in note for note in found.notes)
+    assert found == bt.backtest(bt.UCBGLM(prior=found.fit.problem.prior), logs, horizon=20, budget=30, jobs=1)
+    plain = bt.backtest(bt.UCBGLM(), logs, horizon=20, budget=30, jobs=1)
+    assert any("told too: ucb-glm:prior=problem or glm-tsl:prior=problem with this" in note for note in plain.notes)
+    with pytest.raises(bt.BadRequest, match="a function that makes one for a problem"):
+        bt.backtest("ucb1", logs)
+
+
 def test_a_campaign_with_too_many_arms_is_refused_before_the_work():
     widths = [2] * 6 + [30] * 6
     campaign = np.repeat(np.arange(12), widths)

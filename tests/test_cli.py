@@ -23,6 +23,7 @@ from banditune.cli import app, main, speech
 from banditune.cli.attend import complain
 from banditune.cli.numbers import share, whole
 from banditune.cli.speech import spoken, spoken_result
+from banditune.cli.words import policy_named
 from banditune.live.state import Arm, State
 from banditune.results.record import LIVE_STATE
 from banditune.shelf import matrix_from
@@ -210,6 +211,11 @@ WRONG = [
     (["tuna"], "tuna"),
     ([*TUNE, "--colour"], "--colour"),
     ([*TUNE, "--max-time", "-1"], "--max-time"),
+    (["tune", "--policy", "ucb1:noise=problem", *TUNE[3:]], "`noise` can be the problem's own only where it has one"),
+    (
+        ["tune", "--policy", "ts:prior=problem", "--problem", "bernoulli:arms=2,prior=1,2;3,4", "--horizon", "9"],
+        "`prior` can be the problem's own only where arms share one, but here are 2.",
+    ),
     ([*TUNE, "--policy", "ts"], "--policy must be given once, but it came 2 times; `compare` takes several."),
     ([*TUNE, "-o", "a.svg", "--plot", "./a.svg"], "--plot must name another file than those that"),
     ([*TUNE, "--ledger", "x", "-o", "x"], "--output must name another file than those that"),
@@ -327,6 +333,29 @@ def test_options_within_a_policy_or_a_problem_are_named_as_they_are_typed(argume
         app(arguments, standalone_mode=False)
     complain(error.value)
     assert capsys.readouterr().err.startswith(f"banditune: {told}")
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem", "wanted"),
+    [
+        ("ts:prior=problem", bt.Bernoulli(arms=3, prior=(2, 5)), bt.Thompson(prior=(2, 5))),
+        (
+            "gaussian-ts:prior=problem,noise=problem",
+            bt.Gaussian(arms=3, prior=(4, 2), noise=3),
+            bt.GaussianThompson(prior=(4, 2), noise=3),
+        ),
+        ("lints:noise=problem", bt.Linear(arms=4, dims=2, noise=0.7), bt.LinTS(noise=0.7)),
+        (
+            "glm-tsl:prior=problem",
+            bt.Logistic(arms=4, dims=2, prior=([1, 2], [[1, 0.5], [0.5, 2]])),
+            bt.GLMTSL(prior=([1, 2], [[1, 0.5], [0.5, 2]])),
+        ),
+    ],
+)
+def test_a_policy_may_take_what_the_problem_has(policy, problem, wanted):
+    assert policy_named(policy, problem) == wanted
+    with pytest.raises(bt.BadRequest, match="must be told in numbers, as there is no problem here"):
+        policy_named(policy)
 
 
 def test_all_commands_name_an_option_alike():

@@ -16,24 +16,42 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import utf8
-from banditune.contracts import BadRequest, Floats, Parameter
+from banditune.contracts import BadRequest, Floats, Parameter, Problem
 
 
 class BadOption(BadRequest):
     """Of `name:option=value`: the names in its sentence are those of such options."""
 
 
-def pick(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind: type, options: Any = None) -> Any:
-    """`name`, `name:option=value,option=value` or `file.py:name`."""
+PROBLEM = "problem"
+"""A value that stands for the problem's own."""
+
+
+def pick(
+    what: str,
+    spec: str,
+    shelf: Mapping[str, Callable[..., Any]],
+    kind: type,
+    options: Any = None,
+    problem: Problem | None = None,
+) -> Any:
+    """`name`, `name:option=value,option=value` or `file.py:name`; `prior=problem` takes the prior of that problem."""
     try:
-        return _picked(what, spec, shelf, kind, dict(options or {}))
+        return _picked(what, spec, shelf, kind, dict(options or {}), problem)
     except BadRequest as error:
         if ":" not in spec:
             raise
         raise BadOption(str(error)) from error
 
 
-def _picked(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind: type, options: dict[str, Any]) -> Any:
+def _picked(
+    what: str,
+    spec: str,
+    shelf: Mapping[str, Callable[..., Any]],
+    kind: type,
+    options: dict[str, Any],
+    problem: Problem | None,
+) -> Any:
     if ".py:" in spec or spec.endswith(".py"):
         return from_file(what, spec, kind, options)
     name, _, told = spec.partition(":")
@@ -64,7 +82,21 @@ def _picked(what: str, spec: str, shelf: Mapping[str, Callable[..., Any]], kind:
     ]
     if missing:
         raise BadRequest(f"the {what} {name!r} needs {' and '.join(missing)}; give it as --{missing[0]}.")
-    return shelf[name](**options)
+    return shelf[name](**{key: own_of(problem, key) if value == PROBLEM else value for key, value in options.items()})
+
+
+def own_of(problem: Problem | None, option: str) -> Any:
+    """What a problem has for an option of a policy: its noise, or the prior of theta or of all arms alike."""
+    if problem is None:
+        raise BadRequest(f"`{option}` must be told in numbers, as there is no problem here, but got {PROBLEM!r}.")
+    found = getattr(problem, option, None)
+    if found is None:
+        raise BadRequest(f"`{option}` can be the problem's own only where it has one, but {problem.name} has none.")
+    if option == "prior" and not problem.dims:
+        if len(found) > 1:
+            raise BadRequest(f"`prior` can be the problem's own only where arms share one, but here are {len(found)}.")
+        return found[0]
+    return found
 
 
 def pairs(spec: str, told: str) -> dict[str, Any]:

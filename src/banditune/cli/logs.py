@@ -105,7 +105,7 @@ def backtest(
         said.append(found.told[0])
         remarks.extend(found.remarks)
         return room.backtest(
-            policy_named(policy), found, model, per_arm=per_arm, share=share, horizon=horizon,
+            lambda problem: policy_named(policy, problem), found, model, per_arm=per_arm, share=share, horizon=horizon,
             tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
         )  # fmt: skip
 

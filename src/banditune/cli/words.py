@@ -21,7 +21,7 @@ def policy_named(name: str, problem: Any = None) -> Any:
             f"a policy must be one name, but got {name!r}; `banditune compare` takes several, each "
             "with a --policy of its own."
         )
-    found = pick("policy", name, every_policy(), Kind)
+    found = pick("policy", name, every_policy(), Kind, problem=problem)
     return found if problem is None or ":" in name else suited(found, problem)
 
 

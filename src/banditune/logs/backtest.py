@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from inspect import isfunction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from banditune.checks import check_number, check_whole
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Tuner
 from banditune.engine.run import BLOCK, instances
 from banditune.logs.drafts import MODELS, Wish
-from banditune.logs.fit import fit, noise_to_tell
+from banditune.logs.fit import fit, to_tell
 from banditune.logs.judges import LOUDER, Judge, judge_of
 from banditune.logs.record import Logs
 from banditune.results import Backtest, Estimate, Fit
@@ -29,7 +30,7 @@ GROUPS, FEWEST = 10, 4
 
 
 def backtest(
-    policy: Policy,
+    policy: Policy | Callable[[Problem], Policy],
     logs: Logs,
     model: str = "auto",
     *,
@@ -46,12 +47,13 @@ def backtest(
 
     A campaign that was left out is played as its own data have it: arms' means are drawn from what these say (where arms
     have features, from the problem fitted to all that were left out). What is reported are means over these campaigns,
-    with the uncertainty that so few and so short ones leave.
+    with the uncertainty that so few and so short ones leave. A function instead of a policy is given the fitted problem
+    and returns the policy, which can then have its prior and noise.
     """
-    if not isinstance(policy, Policy) or not isinstance(logs, Logs):
+    if not (isinstance(policy, Policy) or isfunction(policy)) or not isinstance(logs, Logs):
         raise BadRequest(
-            "`policy` must be a policy and `logs` past logs (banditune.Logs), in this order, but got "
-            f"{type(policy).__name__} and {type(logs).__name__}."
+            "`policy` must be a policy, or a function that makes one for a problem, and `logs` past logs (banditune.Logs), "
+            f"in this order, but got {type(policy).__name__} and {type(logs).__name__}."
         )
     share = check_number("share", share, above=0)
     if not share < 1:
@@ -63,14 +65,15 @@ def backtest(
     order = np.random.default_rng([check_whole("seed", seed, 0), len(logs.campaigns)]).permutation(len(logs.campaigns))
     known = min(max(2, round(share * len(order))), len(order) - 2)
     found = fit(logs.of(order[:known]), model, per_arm=per_arm, horizon=horizon)
+    made = policy if isinstance(policy, Policy) else policy(found.problem)
     left = with_a_choice(logs.of(order[known:]))
-    found = replace(found, notes=tuple(notes_on(policy, found, len(order) - known - len(left.campaigns))))
+    found = replace(found, notes=tuple(notes_on(made, found, len(order) - known - len(left.campaigns))))
     judge = groups_of(left, found.model) if found.model in ("linear", "logistic") else judge_of(left)
     # Complaints come before the work: what a policy may refuse is how many arms or features there are.
     for problem in {(problem.arms, problem.dims): problem for problem in judge.problems}.values():
-        job_of(policy, problem, horizon=found.horizon)
+        job_of(made, problem, horizon=found.horizon)
     tuning = tune(
-        policy, found.problem, tuner, horizon=found.horizon, budget=budget, seed=seed, jobs=jobs, floor=False,
+        made, found.problem, tuner, horizon=found.horizon, budget=budget, seed=seed, jobs=jobs, floor=False,
         progress=progress,
     )  # fmt: skip
     rows = [list(params.values()) for params in (tuning.params, tuning.theory_params)]
@@ -78,7 +81,7 @@ def backtest(
     def play(problem: Problem, runs: range) -> tuple[Floats, Floats]:
         # Runs have their noise by their number: those that judge must not be those of the search.
         fresh = range(FRESH + runs.start, FRESH + runs.stop)
-        return played(policy, problem, rows, found.horizon, fresh, seed, jobs)
+        return played(made, problem, rows, found.horizon, fresh, seed, jobs)
 
     paid = np.bincount(left.campaign, left.total, len(left.campaigns)) / left.lengths
     told = judged(judge, play) if isinstance(judge, Judge) else judged_by_groups(judge, play)
@@ -146,7 +149,9 @@ def judged_by_groups(groups: Groups, play: Play) -> Iterator[Estimate]:
 def notes_on(policy: Policy, found: Fit, alone: int) -> Iterator[str]:
     """The notes of a fit, less what this policy knows, and a sentence on campaigns with one arm."""
     # Where a policy has a noise that is far from the rewards', the tuning warns of it.
-    known = noise_to_tell(found.problem) if hasattr(policy, "noise") else ()
+    problem = found.problem
+    knows = getattr(policy, "prior", None) == problem.prior if problem.dims else hasattr(policy, "noise")
+    known = to_tell(problem, found.model) if knows else ()
     yield from (note for note in found.notes if note not in known)
     if alone:
         yield f"{alone} of the campaigns that were left out had one arm, and so nothing to choose: they do not judge"

@@ -68,7 +68,7 @@ def fit(
         found.replayed,
         found.low,
         found.high,
-        (*notes, *more, *odd_cell(logs), *draft.notes, *found.notes, *noise_to_tell(draft.problem)),
+        (*notes, *more, *odd_cell(logs), *draft.notes, *found.notes, *to_tell(draft.problem, name)),
         found.drawn,
     )
 
@@ -90,17 +90,22 @@ def odd_cell(logs: Logs) -> Iterator[str]:
         )
 
 
-def noise_to_tell(problem: Problem) -> tuple[str, ...]:
-    """The noise of real rewards, which policies have as an option of their own and do not take from the problem."""
+def to_tell(problem: Problem, model: str) -> tuple[str, ...]:
+    """Noise of real rewards and prior of theta, which policies have as options of their own and take from no problem."""
+    if model in ("linear", "logistic"):
+        real = problem.rewards == "real"
+        what = f"rewards have a noise of {problem.noise:.4g} and theta has" if real else "theta has"
+        options = "noise=problem,prior=problem" if real else "prior=problem"
+        first, second = ("linucb", "lints") if real else ("ucb-glm", "glm-tsl")
+        return (
+            f"{what} the prior that was fitted, which the policy must be told too: {first}:{options} or {second}:{options} "
+            "with this problem",
+        )
     if problem.rewards != "real":
         return ()
-    told = f"noise={problem.noise:.4g}"
-    if problem.dims:
-        ways = f"linucb:{told} or lints:{told}"
-    else:
-        # Thompson sampling believes in its prior: with another unit, one of (0, 1) is far off.
-        mean, sd = typical_means(problem)
-        ways = f"ucb1:{told} or gaussian-ts:{told},prior={mean:.4g},{sd:.4g}"
+    # Thompson sampling believes in its prior: with another unit, one of (0, 1) is far off.
+    told, (mean, sd) = f"noise={problem.noise:.4g}", typical_means(problem)
+    ways = f"ucb1:{told} or gaussian-ts:{told},prior={mean:.4g},{sd:.4g}"
     return (f"rewards have a noise of {problem.noise:.4g}, which the policy must be told too: {ways}",)
 
 
