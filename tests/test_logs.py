@@ -383,7 +383,27 @@ def test_some_campaigns_can_be_taken_alone(written):
 
 FIELDS = st.one_of(
     st.sampled_from(
-        ["a", "b", " a", "", "0", "1", "0.5", "-3", "1e3", "nan", "inf", "true", "False", "yes", "No", "NA", "1_0", "é"]
+        [
+            "a",
+            "b",
+            " a",
+            "",
+            "0",
+            "1",
+            "0.5",
+            "-3",
+            "1e3",
+            "nan",
+            "NULL",
+            "inf",
+            "true",
+            "False",
+            "yes",
+            "No",
+            "NA",
+            "1_0",
+            "é",
+        ]
     ),
     st.text(string.printable, max_size=4),
 )
@@ -418,9 +438,10 @@ def by_hand(rows):
             value = (math.nan if "_" in word else float(word)) if value is None else value
         except ValueError:
             continue
-        if campaign.strip() and arm.strip() and abs(value) < 1e100:
-            pulls, total = sums[campaign.strip(), arm.strip()]
-            sums[campaign.strip(), arm.strip()] = pulls + 1, total + value
+        names = campaign.strip(), arm.strip()
+        if not set(names) & {"", "nan", "NaN", "null", "NULL", "<NA>"} and abs(value) < 1e100:
+            pulls, total = sums[names]
+            sums[names] = pulls + 1, total + value
     return dict(sums)
 
 

@@ -13,6 +13,7 @@ import banditune as bt
 from banditune import problems, tuners
 from banditune.contracts import Policy, Problem, Tuner
 from banditune.descriptions import described
+from banditune.results import KINDS
 from banditune.shelf import every_policy
 from conftest import ROOT
 
@@ -115,6 +116,10 @@ except bt.BadRequest as error:
     done = run_python(code)
     assert done.returncode == 0, done.stderr
     assert "pip install" in done.stdout
+
+
+def test_every_record_that_users_get_has_a_public_name():
+    assert {name: getattr(bt, name) for name in KINDS} == KINDS
 
 
 @pytest.mark.parametrize("name", [name for name in bt.__all__ if name != "__version__"])

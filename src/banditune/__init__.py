@@ -20,8 +20,9 @@ _ROOMS = {
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "engine.cluster": "Cluster Dask Processes Ray Threads",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
-    "results": "Account Backtest Belief Bound Check Comparison Curve Estimate ExactRegret Export Fit Fitted Floor Optimum "
-    "Reproduction Spread Strain Stress Tally Tuning from_json load",
+    "results": "Account Backtest Belief Bound Check Comparison Curve Entry Estimate ExactRegret Export Fit Fitted Floor "
+    "Optimum PaperCell PaperCurve Reproduction Setup Spread Strain Stress Tally TrialResult Tuning Unimodality from_json "
+    "load",
     "study": "compare curve exact_regret lower_bound optimum simulate stress tune",
     "logs": "Logs Prior backtest fit logs_of read_logs read_prior write_prior",
     "guests": "Foreign exported foreign",

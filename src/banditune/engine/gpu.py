@@ -24,7 +24,7 @@ from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Prob
 from banditune.engine import bind, grid, loop, run
 from banditune.engine.claims import check_claims
 from banditune.engine.devices import simulated
-from banditune.engine.run import BLOCK, Job, constant, dims_of, numbers_of, shortcut_for, slots_for
+from banditune.engine.run import Job, constant, dims_of, numbers_of, shortcut_for, slots_for
 
 PIECE = 1 << 20
 """Threads in a piece of the work: a few times what fills a GPU, few enough for a progress bar."""
@@ -465,10 +465,7 @@ def drawing(job: Job) -> Callable[[range], Instances]:
         return found
 
     def drawn(runs: range) -> Instances:
-        parts = []
-        for block in range(runs.start // BLOCK, (runs.stop - 1) // BLOCK + 1):
-            first = block * BLOCK
-            parts.append(run.cut(block_of(block), slice(max(runs.start - first, 0), runs.stop - first)))
+        parts = [run.cut(block_of(block), run.place_in(block, some)) for block, some in run.by_block(runs)]
         features = [np.broadcast_to(features, (len(means), *features.shape[1:])) for means, features in parts]
         return Instances(np.concatenate([means for means, _ in parts]), np.concatenate(features))
 

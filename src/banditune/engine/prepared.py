@@ -27,6 +27,7 @@ from banditune.engine.run import (
     instances,
     kernel_for,
     numbers_of,
+    place_in,
     read_only,
     strip,
     who,
@@ -68,7 +69,7 @@ class Prepared:
         regrets = np.empty((len(piece.params), len(piece.runs), len(self.at)))
         trouble = np.zeros(5)
         for block, within in by_block(piece.runs):
-            means, features = cut(self.drawn(block), slice(within.start - block * BLOCK, within.stop - block * BLOCK))
+            means, features = cut(self.drawn(block), place_in(block, within))
             results = np.empty((len(piece.params), len(within), len(self.at)))
             one = piece._replace(runs=within)
             try:

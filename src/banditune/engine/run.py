@@ -171,6 +171,18 @@ def by_block(runs: range) -> Iterator[tuple[int, range]]:
         yield block, range(max(runs.start, block * BLOCK), min(runs.stop, (block + 1) * BLOCK))
 
 
+def place_in(block: int, runs: range) -> slice:
+    """Where runs of a block stand in it."""
+    return slice(runs.start - block * BLOCK, runs.stop - block * BLOCK)
+
+
+def means_of(problem: Problem, seed: int, runs: range) -> Floats:
+    """The mean rewards of the instances of these runs, (runs, arms)."""
+    return np.concatenate(
+        [instances(problem, seed, block).means[place_in(block, some)] for block, some in by_block(runs)]
+    )
+
+
 class Part(NamedTuple):
     """Rows of parameters to be played on instances `runs`, and where their regrets go."""
 

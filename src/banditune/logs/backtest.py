@@ -12,7 +12,7 @@ import numpy as np
 
 from banditune.checks import check_number, check_whole
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Tuner
-from banditune.engine.run import BLOCK, instances
+from banditune.engine.run import means_of
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.fit import fit, to_tell
 from banditune.logs.judges import LOUDER, Judge, judge_of
@@ -170,8 +170,6 @@ def played(
 ) -> tuple[Floats, Floats]:
     """Of runs with two rows of parameters: both regrets, the gain, both rewards (5, runs), and the means of arms."""
     regrets = simulate(policy, problem, rows, horizon=horizon, runs=len(runs), first=runs.start, seed=seed, jobs=jobs)
-    blocks = range(runs.start // BLOCK, -(-runs.stop // BLOCK))
-    before = runs.start - blocks.start * BLOCK
-    means = np.concatenate([instances(problem, seed, block).means for block in blocks])[before : before + len(runs)]
+    means = means_of(problem, seed, runs)
     rewards = means.max(axis=1) - regrets / horizon
     return np.stack([*regrets, regrets[1] - regrets[0], *rewards]), means

@@ -11,7 +11,7 @@ from banditune.contracts import Floats, Integers, Range
 from banditune.paper.pools import FOLDS, UNITS, fold_means, smoothed
 from banditune.paper.published import FRESH_RUNS, LAST_DIGIT, Place, known_about, published, tolerance_of
 from banditune.paper.tunings import EPSILON, Tuned
-from banditune.results import PaperCell, PaperCurve, frozen
+from banditune.results import PaperCell, PaperCurve, frozen, standard_error
 
 AFTER_TUNING, FAILURES = (50, 200, 1000), (200, 500, 1000)
 """Budgets of the paper's two tables."""
@@ -116,4 +116,4 @@ class Pool:
 
 def mean_of(sample: Floats) -> Number:
     """A mean and its standard error."""
-    return float(sample.mean()), float(sample.std(ddof=1) / math.sqrt(len(sample)))
+    return float(sample.mean()), standard_error(sample)

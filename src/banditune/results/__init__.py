@@ -12,6 +12,7 @@ from banditune.results.estimates import (
     Spread,
     TrialResult,
     Unimodality,
+    standard_error,
     student_quantile,
 )
 from banditune.results.files import DATABASE, SHORTEST, beginning, check_writable, replacing, write_whole
@@ -66,6 +67,7 @@ __all__ = [
     "frozen",
     "load",
     "replacing",
+    "standard_error",
     "student_quantile",
     "write_whole",
 ]

@@ -88,6 +88,11 @@ def _fraction(x: float, a: float, b: float) -> float:
     return found
 
 
+def standard_error(sample: Floats) -> float:
+    """The standard error of a mean; NaN for a single run."""
+    return float(np.std(sample, ddof=1) / math.sqrt(len(sample))) if len(sample) > 1 else math.nan
+
+
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Estimate(Record):
@@ -102,8 +107,7 @@ class Estimate(Record):
     @classmethod
     def of(cls, sample: Floats) -> Estimate:
         """The mean of a sample, one number per run."""
-        se = float(np.std(sample, ddof=1) / math.sqrt(len(sample))) if len(sample) > 1 else math.nan
-        return cls.told(float(np.mean(sample)), se, len(sample))
+        return cls.told(float(np.mean(sample)), standard_error(sample), len(sample))
 
     @classmethod
     def told(cls, mean: float, se: float, runs: int) -> Estimate:
@@ -246,8 +250,8 @@ class TrialResult(Record):
     @classmethod
     def of(cls, values: Sequence[float], regrets: Sequence[Floats]) -> TrialResult:
         """The means of each value's regrets; a single run has no standard error."""
-        se = [np.std(row, ddof=1) / math.sqrt(len(row)) if len(row) > 1 else math.nan for row in regrets]
-        return cls(frozen(values), frozen([row.mean() for row in regrets]), frozen(se), tuple(map(len, regrets)))
+        means, errors = [row.mean() for row in regrets], [standard_error(row) for row in regrets]
+        return cls(frozen(values), frozen(means), frozen(errors), tuple(map(len, regrets)))
 
     @property
     def spent(self) -> int:

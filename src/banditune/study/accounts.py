@@ -26,6 +26,7 @@ from banditune.results import (
     beginning,
     check_writable,
     frozen,
+    standard_error,
     write_whole,
 )
 from banditune.study.door import LARGEST
@@ -202,7 +203,7 @@ def _numbers(sample: Floats) -> dict[str, Any]:
     return {
         "runs": runs,
         "mean": float(sample.mean()),
-        "se": float(sample.std(ddof=1) / math.sqrt(runs)) if runs > 1 else math.nan,
+        "se": standard_error(sample),
         **{f"q{percent:02d}": value for percent, value in zip(QUANTILES, quantiles, strict=True)},
         "max": float(ordered[-1]),
     }

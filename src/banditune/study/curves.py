@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from banditune.contracts import BadRequest, Floats, Range
 from banditune.engine.run import Job
-from banditune.results import Curve, Estimate, frozen
+from banditune.results import Curve, Estimate, frozen, standard_error
 from banditune.study.door import ranges, rows, setup_of
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Progress, Told
@@ -56,7 +55,7 @@ def drawn_curve(
         among.name,
         frozen(table),
         frozen(mean),
-        frozen(regrets.std(axis=1, ddof=1) / math.sqrt(len(runs))),
+        frozen([standard_error(row) for row in regrets]),
         len(runs),
         float(table[best]),
         Estimate.of(again[0, :, 0]),

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditune.contracts import BadRequest, Floats, Integers
-from banditune.engine.run import BLOCK
+from banditune.engine.run import BLOCK, by_block
 from banditune.results import DATABASE, SHORTEST, beginning, check_writable
 
 Singles = NDArray[np.float32]
@@ -418,10 +418,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def cut(first: int, regrets: Singles) -> Iterator[tuple[int, Singles]]:
     """Regrets of neighbouring runs from `first` on, cut at multiples of `BLOCK`."""
-    stop = first + len(regrets)
-    for block in range(first // BLOCK, -(-stop // BLOCK)):
-        start, end = max(first, block * BLOCK), min(stop, (block + 1) * BLOCK)
-        yield start, regrets[start - first : end - first]
+    for _, runs in by_block(range(first, first + len(regrets))):
+        yield runs.start, regrets[runs.start - first : runs.stop - first]
 
 
 def ranges_of(chosen: NDArray[np.bool_], start: int) -> list[range]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
-import numpy as np
-
 from banditune.contracts import Policy, Problem
 from banditune.descriptions import own_code
-from banditune.engine.run import instances
+from banditune.engine.run import BLOCK, means_of
 
 CLOSE = 1.5
 """A policy's noise is close to the problem's within this factor; estimates of it differ by less."""
@@ -51,7 +49,7 @@ def typical_means(problem: Problem) -> tuple[float, float]:
     if problem.usual_means is not None:
         mean, sd = problem.usual_means
         return mean, sd
-    means = np.concatenate([instances(problem, 0, block).means for block in range(4)])
+    means = means_of(problem, 0, range(4 * BLOCK))
     return float(means.mean()), float(means.std())
 
 
