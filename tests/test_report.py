@@ -450,6 +450,26 @@ def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
     assert bt.from_json(done.stdout) == result
 
 
+@pytest.mark.parametrize(
+    ("changes", "told", "band"),
+    [
+        ({}, "95% sure: nothing beats it by more than 1.4", "the best is here (95% sure)"),
+        ({"untried": 0.0}, "95% sure: no gamma above 0 beats it by more than 1.4", "the best gamma above 0 is here"),
+        ({"misfit": True}, "How sure the search is, it cannot say: see the warning about its curves", ""),
+    ],
+)
+def test_a_search_says_of_itself_what_it_can(changes, told, band):
+    found = a_tuning()
+    found = replace(found, belief=replace(found.belief, **changes))
+    assert told in repr(found)
+    assert told in page(story(found))
+    for picture in (page(story(found)), " ".join(bt.plot(found).axes[0].get_legend_handles_labels()[1])):
+        assert ("is here (" in picture) == bool(band)
+        assert band in picture
+    if "misfit" in changes:
+        assert "95% sure" not in repr(found)
+
+
 def test_the_floor_is_told_and_drawn_where_it_is_known():
     floor = Floor(30.5, True, 1.0, "dynamic programming")
     bound = Floor(20.25, False, 0.95, "penalty")

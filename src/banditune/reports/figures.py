@@ -114,17 +114,24 @@ def _(result: Curve, axes: Any) -> None:
     axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
 
 
+def best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
+    """Where the best value is and how sure that is, as far as the search can say."""
+    belief = result.belief
+    if belief is None or belief.misfit:
+        return None
+    (name,) = result.params
+    what = "the best" if belief.untried is None else f"the best {name} above {number(belief.untried)}"
+    return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
+
+
 @draw.register
 def _(result: Tuning, axes: Any) -> None:
     ((name, value),) = result.params.items()
     ((_, theory),) = result.theory_params.items()
     if result.curve:
         draw_curve(result.curve, axes)
-    if result.belief:
-        label = f"the best is here ({100 * result.belief.level:g}% sure)"
-        axes.axvspan(
-            result.belief.best_low, result.belief.best_high, color=ORANGE, alpha=0.12, linewidth=0, label=label
-        )
+    if span := best_span(result):
+        axes.axvspan(*span[0], color=ORANGE, alpha=0.12, linewidth=0, label=span[1])
     visited, means, sizes = visits(result)
     axes.scatter(
         visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="means of the search (area: runs)", zorder=3

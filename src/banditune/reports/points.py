@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import Floats
-from banditune.reports.figures import view, visits
+from banditune.reports.figures import best_span, view, visits
 from banditune.reports.words import number, settings, sureness
 from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Spread, TrialResult, Tuning, student_quantile
 
@@ -164,11 +164,8 @@ def search_mark(result: Tuning) -> Mark:
 
 def belief_marks(result: Tuning) -> tuple[Mark, ...]:
     """Where the best value is, as far as the search knows."""
-    belief = result.belief
-    if belief is None:
-        return ()
-    label = f"the best is here ({100 * belief.level:g}% sure)"
-    return (Mark("span", TUNED, label, x=(belief.best_low, belief.best_high)),)
+    span = best_span(result)
+    return () if span is None else (Mark("span", TUNED, span[1], x=span[0]),)
 
 
 def floor_marks(floor: Floor | None, shape: str) -> tuple[Mark, ...]:
