@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 
 import numpy as np
@@ -285,7 +285,7 @@ def test_a_policy_may_be_made_for_the_fitted_problem():
         asked.append(problem)
         return bt.UCBGLM(prior=problem.prior)
 
-    found = bt.backtest(made, logs, horizon=20, budget=30, jobs=1)
+    found = bt.backtest(partial(made), logs, horizon=20, budget=30, jobs=1)
     assert [found.fit.problem] == asked
     assert not any("must be told" in note for note in found.notes)
     assert found == bt.backtest(bt.UCBGLM(prior=found.fit.problem.prior), logs, horizon=20, budget=30, jobs=1)

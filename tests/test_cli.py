@@ -214,7 +214,12 @@ WRONG = [
     (["tune", "--policy", "ucb1:noise=problem", *TUNE[3:]], "`noise` can be the problem's own only where it has one"),
     (
         ["tune", "--policy", "ts:prior=problem", "--problem", "bernoulli:arms=2,prior=1,2;3,4", "--horizon", "9"],
-        "`prior` can be the problem's own only where arms share one, but here are 2.",
+        "`prior` must be 2 finite numbers",
+    ),
+    (
+        ["tune", "--policy", "gaussian-ts:prior=problem", *TUNE[3:]],
+        "only where both mean the same, but gaussian-ts takes (mean, standard deviation) of an arm's mean and bernoulli "
+        "has (a, b) of the Beta law of an arm's mean; tell it in numbers.",
     ),
     ([*TUNE, "--policy", "ts"], "--policy must be given once, but it came 2 times; `compare` takes several."),
     ([*TUNE, "-o", "a.svg", "--plot", "./a.svg"], "--plot must name another file than those that"),
@@ -343,6 +348,11 @@ def test_options_within_a_policy_or_a_problem_are_named_as_they_are_typed(argume
             "gaussian-ts:prior=problem,noise=problem",
             bt.Gaussian(arms=3, prior=(4, 2), noise=3),
             bt.GaussianThompson(prior=(4, 2), noise=3),
+        ),
+        (
+            "gittins:prior=problem",
+            bt.Bernoulli(arms=2, prior=((1, 2), (3, 4))),
+            bt.Gittins(prior=((1, 2), (3, 4))),
         ),
         ("lints:noise=problem", bt.Linear(arms=4, dims=2, noise=0.7), bt.LinTS(noise=0.7)),
         (

@@ -100,6 +100,9 @@ def test_an_empty_reward_may_stand_for_a_number(written):
     for source in (path, pandas.read_csv(path)):
         assert cells(read_logs(source, blank=0)) == {("x", "a"): (3, 1.0), ("x", "b"): (2, 1.0)}
     assert cells(read_logs(path, blank=0.5))["x", "a"] == (3, 2.0)
+    totals = written("campaign,arm,pulls,successes\nx,a,3,1\nx,b,2,1\n", "totals.csv")
+    with pytest.raises(BadRequest, match="`blank` stands for empty rewards, but here are pulls and successes"):
+        read_logs(totals, blank=0)
     with pytest.raises(BadRequest, match="`blank` must be a finite number"):
         read_logs(path, blank="no")
     with pytest.raises(BadRequest, match="the reward must be 0 or 1, but is -1"):

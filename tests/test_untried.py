@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Fault, Goal, Range
+from banditune.contracts import Fault, Goal, Outage, Range
 from banditune.engine.run import Job, play
 from banditune.results import Belief, Estimate
 from banditune.study.player import rounded
@@ -47,7 +47,9 @@ def test_where_exploring_does_not_pay_the_end_of_the_range_is_told():
     assert "95% sure: no gamma above 0 beats it by more than" in repr(tuning)
     assert ahead.low > 0.05 * tuning.belief.mean
     assert tuning.reached is False
-    assert "the wanted precision, 5%, was not reached: 0, the end of the range, may be better by more" in missed
+    assert "the wanted precision, 5%, was not reached: 0, the end of the range, is better by more" in missed
+    assert "the best gamma above 0 is between" in repr(tuning)
+    assert "of the lowest regret of any gamma above 0" in repr(tuning)
     assert "wanted 5%: NOT reached, see the warning" in repr(tuning)
 
 
@@ -87,6 +89,8 @@ def fitted(among, near):
         (Range("pulls", 1.0, 20.0, 1.0, True, "linear"), 0.0, None),
         (Range("many", 1.4, 1000.0, 1.0, True, "linear"), 0.0, 2.0),
         (Range("x", 0.01, 1.0, 1.0, False, "log"), 0.0, None),
+        # high * (low / high) is above low here
+        (Range("x", 0.0074733462215909, 0.627585836361713, 0.1, False, "log"), 0.0, None),
     ],
 )
 def test_an_end_is_named_only_where_it_may_be_near_the_best_and_has_no_runs(among, near, untried):
@@ -123,10 +127,41 @@ def test_an_end_is_told_only_if_it_is_surely_better_and_refutes_a_precision_if_i
     assert other[0] == 0
     assert other[1].mean == pytest.approx(ahead)
     assert len(list(end_is_better(LINEAR, other))) == better
-    goal = Goal(0.15, 0.95)
-    assert any(short_of(goal, BELIEF, other)) == refuted
+    goal, level = Goal(0.15, 0.95), (1.0, Estimate.of(noise))
+    assert any(short_of(goal, BELIEF, level, other)) == refuted
     for high in (1.49, 1.51):  # 15% of 10 are wanted
-        assert any(short_of(goal, BELIEF, (0.0, replace(other[1], high=high)))) == (high > 1.5)
+        assert any(short_of(goal, BELIEF, level, (0.0, replace(other[1], high=high)))) == (high > 1.5)
+    # What the search did try refutes it only if it is surely better.
+    for low in (1.49, 1.51):
+        assert any(short_of(goal, BELIEF, (1.0, replace(other[1], low=low, high=3.0)), None)) == (low > 1.5)
+
+
+@pytest.mark.parametrize(
+    ("belief", "told"),
+    [
+        (replace(BELIEF, gap=2.0), "ended before it, by `max_budget` or `max_time`; raise them"),
+        (replace(BELIEF, gap=2.0, misfit=True), "do not fit the curves of the search, and more of them may not help"),
+    ],
+)
+def test_it_is_said_why_a_precision_was_not_reached(belief, told):
+    (missed,) = short_of(Goal(0.15, 0.95), belief, (1.0, Estimate.told(-1.0, 0.1, 400)), None)
+    assert told in missed
+
+
+def always_first(state, setting, step, params, stream):
+    return bt.random_arm(state, stream) if bt.uniform(stream) < 0.02 + 0.05 * params[0] else 0
+
+
+def test_a_precision_is_not_reached_by_runs_too_few_to_tell_that_failures_are_everywhere():
+    """Exploring hardly changes anything here: whether the first arm is the good one decides what a run loses."""
+    policy = bt.arm_policy("first", bt.scalar(always_first), parameters=[bt.Parameter("g", 0, 1, theory=0.05)])
+    problem = bt.Mixture(((0.9, 0.1), (0.1, 0.9)), (0.7, 0.3))
+    tuning = bt.tune(policy, problem, horizon=200, within=0.05, max_budget=1500, validate=1000)
+    assert tuning.spent == 1500
+    assert tuning.reached is False
+    assert tuning.belief.misfit
+    assert "NOT reached, see the warning" in repr(tuning)
+    assert not any("what the search says of itself is wrong" in warning for warning in tuning.warnings)
 
 
 def test_without_such_a_value_or_where_it_is_refused_nothing_is_told():
@@ -136,3 +171,12 @@ def test_without_such_a_value_or_where_it_is_refused_nothing_is_told():
     assert beside(None, BELIEF, np.ones(4), range(4), Fake(None), told) is None
     assert told.total == 5
     assert not list(end_is_better(LINEAR, None))
+
+
+def test_where_what_plays_breaks_the_study_ends():
+    class Broken:
+        def play(self, *asked, **told):
+            raise Outage("the cluster went away")
+
+    with pytest.raises(Outage):
+        beside(None, BELIEF, np.ones(4), range(4), Broken(), Told(None, 5))

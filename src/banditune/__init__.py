@@ -9,8 +9,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "contracts": "BadRequest Enough Fault Found Goal Instances Parameter Play Policy Problem Range Setting Trial Tuner "
-    "scalar",
+    "contracts": "BadRequest Enough Fault Found Goal Instances Outage Parameter Play Policy Problem Range Setting Trial "
+    "Tuner scalar",
     "streams": "bernoulli beta binomial exponential gamma_variate normal uniform",
     "problems": "Bernoulli BetaRewards Campaigns Gaussian Linear Logistic Mixture RewardTable arm_problem "
     "problem_from warm_up",

@@ -35,6 +35,14 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+PRIORS = {
+    "beta": "(a, b) of the Beta law of an arm's mean",
+    "normal": "(mean, standard deviation) of an arm's mean",
+    "theta": "(mean, covariance) of theta",
+    "": "one of another kind",
+}
+"""What the priors of policies and problems are."""
+
 
 class BadRequest(ValueError):
     """A request that cannot be served; the message says what must hold, what came and what to do."""
@@ -42,6 +50,10 @@ class BadRequest(ValueError):
 
 class Fault(RuntimeError):
     """A policy or problem broke its promise while it was played; the message says where, to repeat it."""
+
+
+class Outage(Fault):
+    """What was to play, a worker, a child process or a cluster, broke or took too long; its policy may be innocent."""
 
 
 def scalar(function: Function) -> Function:
@@ -284,8 +296,8 @@ class Policy:
     """Whether it is Python that no kernel can hold, and `player(job)` gives who plays it."""
     faults: ClassVar[dict[int, str]] = {}
     """What `choose` means by a negative number: why the policy could not go on."""
-    has_prior: ClassVar[bool] = False
-    """Whether it has a prior, by which it judges arms without rewards; others pull such arms first."""
+    prior_kind: ClassVar[str] = ""
+    """What its `prior`, by which it judges arms without rewards, is: a key of `PRIORS`; others pull such arms first."""
     noise_scales: ClassVar[bool] = False
     """Whether its `noise` does nothing but multiply its parameter, so that another noise is another range of widths."""
     expected_means: Any = None
@@ -370,6 +382,8 @@ class Problem:
     """The standard deviation of a reward around its arm's mean, where it is one number and known."""
     usual_means: Any = None
     """Mean and standard deviation of arms' means, where they are known without drawing instances."""
+    prior_kind: ClassVar[str] = ""
+    """What its `prior` is, where it has one: a key of `PRIORS`."""
     by_key: ClassVar[bool] = False
     """Whether an instance is a function of its key, which `reward` knows too, so that `sample_at` makes it."""
 

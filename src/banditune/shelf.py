@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import utf8
-from banditune.contracts import BadRequest, Floats, Parameter, Problem
+from banditune.contracts import PRIORS, BadRequest, Floats, Parameter, Problem
 
 
 class BadOption(BadRequest):
@@ -82,21 +82,26 @@ def _picked(
     ]
     if missing:
         raise BadRequest(f"the {what} {name!r} needs {' and '.join(missing)}; give it as --{missing[0]}.")
-    return shelf[name](**{key: own_of(problem, key) if value == PROBLEM else value for key, value in options.items()})
+    make = shelf[name]
+    return make(**{key: own_of(problem, key, make) if value == PROBLEM else value for key, value in options.items()})
 
 
-def own_of(problem: Problem | None, option: str) -> Any:
-    """What a problem has for an option of a policy: its noise, or the prior of theta or of all arms alike."""
+def own_of(problem: Problem | None, option: str, made: Any) -> Any:
+    """What a problem has for an option of the policy that is made: its noise, or a prior of the kind that it takes."""
     if problem is None:
         raise BadRequest(f"`{option}` must be told in numbers, as there is no problem here, but got {PROBLEM!r}.")
     found = getattr(problem, option, None)
     if found is None:
         raise BadRequest(f"`{option}` can be the problem's own only where it has one, but {problem.name} has none.")
-    if option == "prior" and not problem.dims:
-        if len(found) > 1:
-            raise BadRequest(f"`prior` can be the problem's own only where arms share one, but here are {len(found)}.")
-        return found[0]
-    return found
+    if option != "prior":
+        return found
+    if problem.prior_kind != made.prior_kind:
+        raise BadRequest(
+            f"`prior` can be the problem's own only where both mean the same, but {made.name} takes "
+            f"{PRIORS[made.prior_kind]} and {problem.name} has {PRIORS[problem.prior_kind]}; tell it in numbers."
+        )
+    # Arms that share one prior are a problem's usual case; what policies take of several, they say themselves.
+    return found[0] if not problem.dims and len(found) == 1 else found
 
 
 def pairs(spec: str, told: str) -> dict[str, Any]:

@@ -99,6 +99,10 @@ def backtest(
 ) -> None:
     """Tune a policy on some past campaigns and judge it on the others."""
     from banditune import logs as room
+    from banditune.shelf import PROBLEM
+
+    if f"={PROBLEM}" not in policy:  # else it cannot be made before there is a problem
+        policy_named(policy)
 
     def work(progress: Any) -> Any:
         found = room.read_logs(logs, **vars(columns))

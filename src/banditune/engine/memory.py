@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from banditune.contracts import BadRequest
@@ -24,8 +26,8 @@ def gib(size: float) -> str:
 
 
 def free_memory() -> float:
-    """Bytes that this process can still have: of the machine, and of its control group where there is one."""
-    found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))] if hasattr(os, "sysconf") else []
+    """Bytes that this process can still have, of the machine and of its control group; no end of them if nobody tells."""
+    found = _free_pages()
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             found = [float(line.split()[1]) * 1024]
@@ -34,7 +36,15 @@ def free_memory() -> float:
         # Files that were read count as used, but are given up when memory is needed.
         files = [line.split()[1] for line in _lines("/sys/fs/cgroup/memory.stat") if line.startswith("inactive_file ")]
         found.append(max(0.0, float(limit[0]) - float(used[0]) + sum(map(float, files))))
-    return min(found, default=float(2**32))
+    return min(found, default=math.inf)
+
+
+def _free_pages() -> list[float]:
+    """Free pages in bytes; all there are on macOS, which does not tell how many are free. Windows tells neither."""
+    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
+        with suppress(AttributeError, OSError, ValueError):
+            return [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf(name))]
+    return []
 
 
 def _lines(path: str) -> list[str]:

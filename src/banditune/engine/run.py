@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Policy, Problem
+from banditune.contracts import BadRequest, Fault, Floats, Instances, Outage, Play, Policy, Problem
 from banditune.engine import loop
 from banditune.engine.bind import kernel
 from banditune.engine.memory import check_room
@@ -319,7 +319,7 @@ def again(job: Job, flight: Flight, lost: Lost, work: Work) -> Flight:
     flight = flight._replace(lost=flight.lost + lost.times)
     runs = flight.piece.runs
     if flight.lost >= TRIES:
-        raise Fault(
+        raise Outage(
             f"a worker must live until its piece is done, but runs {runs.start} to {runs.stop - 1} of {who(job)} with "
             f"parameters {flight.piece.params.tolist()[:3]} lost their worker {flight.lost} times (at last: {lost.why}); "
             "see whether it has memory enough, and whether these runs end it."

@@ -256,7 +256,7 @@ class Gittins(TotalsPolicy):
 
     name = "gittins"
     rewards = "binary"
-    has_prior = True
+    prior_kind = "beta"
 
     def __post_init__(self) -> None:
         prior = pairs(self.prior, max(1, len(array_of(self.prior))), first="a", second="b", first_positive=True)

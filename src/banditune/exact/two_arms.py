@@ -194,7 +194,7 @@ class Optimal(TotalsPolicy):
 
     name = "optimal"
     rewards: ClassVar[str] = "binary"
-    has_prior: ClassVar[bool] = True
+    prior_kind: ClassVar[str] = "beta"
     choose = staticmethod(choose_optimal)
 
     def __post_init__(self) -> None:

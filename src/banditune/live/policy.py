@@ -130,7 +130,7 @@ class Live:
             for place, count in enumerate(self._pulls):
                 if count == 0 and self._waiting[place] == 0:
                     return place
-        if self._unseen == len(self._pulls) and not self._policy.has_prior and any(self._waiting):
+        if self._unseen == len(self._pulls) and not self._policy.prior_kind and any(self._waiting):
             return self._waiting.index(min(self._waiting))
         if self._ends and self._rounds >= self._state.horizon:
             last = self._agent.policy.beyond(*self._agent.recall())
@@ -142,7 +142,7 @@ class Live:
         """How many pulls of each arm count although their reward is not there; None if there are none."""
         if self._state.pending == "mean":
             return self._waiting if any(self._waiting) else None
-        if not self._unseen or self._policy.has_prior:
+        if not self._unseen or self._policy.prior_kind:
             return None
         first = [0 if pulls else waits for pulls, waits in zip(self._pulls, self._waiting, strict=True)]
         return first if any(first) else None

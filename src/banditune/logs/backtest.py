@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from inspect import isfunction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +49,8 @@ def backtest(
     with the uncertainty that so few and so short ones leave. A function instead of a policy is given the fitted problem
     and returns the policy, which can then have its prior and noise.
     """
-    if not (isinstance(policy, Policy) or isfunction(policy)) or not isinstance(logs, Logs):
+    makes = isinstance(policy, Policy) or (callable(policy) and not isinstance(policy, type))
+    if not makes or not isinstance(logs, Logs):
         raise BadRequest(
             "`policy` must be a policy, or a function that makes one for a problem, and `logs` past logs (banditune.Logs), "
             f"in this order, but got {type(policy).__name__} and {type(logs).__name__}."

@@ -49,6 +49,10 @@ class Checker:
             raise BadRequest(
                 f"pulls and successes are sums of 0 and 1, but rewards={rewards!r} was told; leave it out."
             )
+        if columns.reward is None and blank is not None:
+            raise BadRequest(
+                f"`blank` stands for empty rewards, but here are pulls and successes, and blank={blank!r}; leave it out."
+            )
         self.columns = columns
         self.rewards = rewards
         self.blank = None if blank is None else check_number("blank", blank)

@@ -44,7 +44,7 @@ class GaussianThompson(TotalsPolicy):
 
     name = "gaussian-ts"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
-    has_prior: ClassVar[bool] = True
+    prior_kind: ClassVar[str] = "normal"
     choose = staticmethod(choose_gaussian_sample)
 
     def __post_init__(self) -> None:

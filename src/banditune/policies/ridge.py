@@ -431,7 +431,7 @@ class FeaturePolicy(Policy):
     """A policy that knows arms by their features, and theta by a Gaussian prior (mean, covariance)."""
 
     needs_features: ClassVar[bool] = True
-    has_prior: ClassVar[bool] = True
+    prior_kind: ClassVar[str] = "theta"
     prior: Any = (0, 1)
 
     def __post_init__(self) -> None:

@@ -82,7 +82,7 @@ class Thompson(TotalsPolicy):
     name = "ts"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     rewards: ClassVar[str] = "unit"
-    has_prior: ClassVar[bool] = True
+    prior_kind: ClassVar[str] = "beta"
     plays: ClassVar[tuple[Play, ...]] = (LAZY,)
 
     choose = staticmethod(choose_sample)

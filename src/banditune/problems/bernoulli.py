@@ -41,6 +41,7 @@ class Bernoulli(BinaryProblem):
     names: Any = ()
 
     name = "bernoulli"
+    prior_kind = "beta"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", check_arms(self.arms))

@@ -51,6 +51,7 @@ class BetaRewards(Problem):
     names: Any = ()
 
     name = "beta"
+    prior_kind = "beta"
     rewards = "unit"
     reward = staticmethod(beta_reward)
 

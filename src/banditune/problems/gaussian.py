@@ -29,6 +29,7 @@ class Gaussian(Problem):
     names: Any = ()
 
     name = "gaussian"
+    prior_kind = "normal"
     reward = staticmethod(gaussian_reward)
 
     def __post_init__(self) -> None:

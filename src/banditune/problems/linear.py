@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class Structured(Problem):
     prior: Any
     features: Any
     feature_prior: Any
+    prior_kind: ClassVar[str] = "theta"
 
     def check(self) -> None:
         """Words and arrays become numbers and tuples, or a complaint."""

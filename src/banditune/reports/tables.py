@@ -201,13 +201,15 @@ def surely(result: Tuning) -> Iterator[str]:
         return
     sure = f"{100 * belief.level:g}% sure: "
     share = f"{belief.gap / max(abs(belief.mean), 1e-300):.1%} of {number(belief.mean)}"
-    nothing = "nothing" if belief.untried is None else f"no {name} above {number(belief.untried)}"
+    above = "" if belief.untried is None else f" above {number(belief.untried)}"
+    nothing = f"no {name}{above}" if above else "nothing"
     yield f"{sure}{nothing} beats it by more than {number(belief.gap)} ({share}{wanted(result)})"
-    yield f"{' ' * len(sure)}the best {name} is between {number(belief.best_low)} and {number(belief.best_high)}"
+    yield f"{' ' * len(sure)}the best {name}{above} is between {number(belief.best_low)} and {number(belief.best_high)}"
     if belief.flat:
         low, high, within = belief.flat
+        of = f" of any {name}{above}" if above else ""
         least = f"any {name} from {number(low)} to {number(high)}, at least,"
-        yield f"{' ' * len(sure)}{least} is within {within:.0%} of the lowest regret"
+        yield f"{' ' * len(sure)}{least} is within {within:.0%} of the lowest regret{of}"
     yield (
         f"{' ' * len(sure)}by the search's own runs, {settings(result.params)} loses {number(belief.low)} to "
         f"{number(belief.high)}"
@@ -220,9 +222,9 @@ def wanted(result: Tuning) -> str:
     if result.within is None:
         return ""
     limit = "`max_budget`" if result.spent >= result.budget else "`max_time`"
-    # A search that did reach it was refuted by what it had not tried.
-    searched = result.belief is not None and result.belief.keeps(result.within)
-    why = "see the warning" if searched else f"{limit} ended the search"
+    # A search that did reach it was refuted on fresh instances; where no curve fits, no limit is to blame.
+    told = result.belief is not None and (result.belief.misfit or result.belief.keeps(result.within))
+    why = "see the warning" if told else f"{limit} ended the search"
     return f"; wanted {100 * result.within:.3g}%: " + ("reached" if result.reached else f"NOT reached, {why}")
 
 
@@ -270,8 +272,7 @@ def verdict(result: Tuning) -> str:
         share = f" ({gain.mean / result.theory.mean:.0%})" if result.theory.mean > 0 else ""
         return f"{number(gain.mean)}{share} less than theory's {settings(result.theory_params)}"
     if gain.high < 0:
-        less = f"but theory's {settings(result.theory_params)} loses {number(-gain.mean)} less"
-        return f"{less}: {'see the warnings' if result.warnings else 'tune with a larger budget'}"
+        return f"but theory's {settings(result.theory_params)} loses {number(-gain.mean)} less: see the warnings"
     return f"which may be no better than theory's {settings(result.theory_params)}: raise `validate` or the budget"
 
 

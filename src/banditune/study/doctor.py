@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import subprocess
@@ -81,7 +82,9 @@ def versions() -> dict[str, Any]:
 
 def cores_and_memory() -> dict[str, Any]:
     """Cores that this process may use, and memory that is free."""
-    return checked("cores", f"{cores()}, {gib(free_memory())} of memory free")
+    free = free_memory()
+    told = f"{gib(free)} of memory free" if math.isfinite(free) else "free memory unknown"
+    return checked("cores", f"{cores()}, {told}")
 
 
 def cache() -> dict[str, Any]:

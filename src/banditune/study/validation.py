@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from banditune.contracts import Fault, Floats
+from banditune.contracts import Fault, Floats, Outage
 from banditune.engine.run import Job
 from banditune.results import Belief, Estimate
 from banditune.study.player import Player
@@ -61,6 +61,8 @@ def beside(
     told.more(len(fresh))
     try:
         other = player.play(job, np.array([[end]]), fresh, first_row=row, progress=told)[0, :, 0]
+    except Outage:
+        raise
     except Fault:
         told.more(-len(fresh))
         return None

@@ -187,7 +187,7 @@ def tune(
         if stress:
             strain = strained(job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out)
     belief = answer.belief
-    missed = tuple(short_of(goal, belief, other))
+    missed = tuple(short_of(goal, belief, (among.theory, Estimate.of(tuned - theory)), other))
     return Tuning(
         {among.name: answer.value},
         Estimate.of(tuned),

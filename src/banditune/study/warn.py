@@ -40,7 +40,7 @@ def worse_than_theory(job: Job, among: Range, value: float, belief: Belief | Non
         return
     lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
     # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
-    if belief and worse.low > belief.gap:
+    if belief and not belief.misfit and worse.low > belief.gap:
         yield (
             f"{lost}: what the search says of itself is wrong here. Look at the whole curve (`curve`)"
             f"{noise_hint(job.policy)}, and try another tuner, such as notes."
@@ -103,16 +103,29 @@ def carried_by_few(sample: Floats) -> Iterator[str]:
         )
 
 
-def short_of(goal: Goal, belief: Belief | None, other: Beside | None) -> Iterator[str]:
-    """Whether a wanted precision was not reached."""
+def short_of(goal: Goal, belief: Belief | None, theory: Beside, other: Beside | None) -> Iterator[str]:
+    """Whether a wanted precision was not reached, by the search itself or by what fresh instances say of other values."""
     if goal.within is None or belief is None:
         return
     missed = f"the wanted precision, {100 * goal.within:.4g}%, was not reached:"
-    if not belief.keeps(goal.within):
+    limit = goal.within * abs(belief.mean)
+    if belief.misfit:
+        yield f"{missed} the runs do not fit the curves of the search, and more of them may not help."
+    elif belief.gap > limit:
         yield f"{missed} the search ended before it, by `max_budget` or `max_time`; raise them."
-    elif other is not None and other[1].high > goal.within * abs(belief.mean):
-        end, ahead = other
-        yield (
-            f"{missed} {end:.4g}, the end of the range, may be better by more, {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
-            f"{ahead.high:.4g}); validate on more instances to know."
-        )
+    value, ahead = theory
+    if ahead.low > limit:
+        yield f"{missed} theory's {value:.4g} is {better_by(ahead)}."
+    if other is None or not other[1].high > limit:
+        return
+    # Of an end without runs the search says nothing: that it may be better is enough.
+    end, ahead = other
+    if ahead.low > limit:
+        yield f"{missed} {end:.4g}, the end of the range, is {better_by(ahead)}."
+    else:
+        yield f"{missed} {end:.4g}, the end of the range, may be {better_by(ahead)}; validate on more instances to know."
+
+
+def better_by(ahead: Estimate) -> str:
+    """By how much a value is better, where that is more than was wanted."""
+    return f"better by more, {ahead.mean:.4g} (95%: {ahead.low:.4g} to {ahead.high:.4g})"

@@ -53,8 +53,10 @@ UCB1 tries one after the other, with width 0 it stays with the first. No run is 
 where they may end within this share of their lowest point, the end is named as untried.
 """
 
-EVERYWHERE = 0.75
-"""Failures that cost more than this share at the largest width of what they cost at the smallest are at every width."""
+EVERYWHERE, TOLD = 0.75, 1000
+"""Failures that cost more than this share at the largest width of what they cost at the smallest are at every width. Where
+the largest width is the answer, they may be; fewer runs than this do not tell.
+"""
 
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """A flat region is within the smallest of these of the lowest regret that can be said."""
@@ -241,7 +243,7 @@ def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, r
             (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
             tuple(value(library.places[point]) for point in peak_of(found)),
             misfit(library, found, seen.mean) or everywhere(library, found), level,
-            end if near and end < value(0) else None,
+            end if near and among.scale == "linear" and end < value(0) else None,
         ),
     )  # fmt: skip
 
@@ -251,6 +253,12 @@ def value_at(among: Range, width: float) -> float:
     if among.scale == "log":
         return among.within(among.high * width)
     return among.at(width)
+
+
+def reached(found: Found, among: Range, runs: int, within: float) -> bool:
+    """Whether a search that found this in so many runs may stop: nothing else is better by more than this share."""
+    told = runs >= TOLD or found.value < value_at(among, 1.0)
+    return told and bool(found.belief.keeps(within))
 
 
 @dataclass(frozen=True)
@@ -279,8 +287,8 @@ class TwoPart(Tuner):
                 values = tuple(value_at(among, width) for width in library.points[points])
                 regrets = yield Trial(values, tuple(counts.tolist()))
                 searches.tell(np.concatenate(regrets)[None])
-                enough = goal.within is not None and searches.regrets.shape[1] >= MOST
-                if enough and answer().belief.keeps(goal.within):
+                runs = searches.regrets.shape[1]
+                if goal.within is not None and runs >= MOST and reached(answer(), among, runs, goal.within):
                     break
         except Enough as last:
             searches.tell(np.concatenate(last.args[0])[None])

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
-from banditune.contracts import BadRequest, Fault
+from banditune.contracts import BadRequest, Outage
 from banditune.engine.cluster.travel import (
     card,
     check_versions,
@@ -149,7 +149,7 @@ class DaskWork(Work):
         if isinstance(error, KilledWorker):
             # The scheduler has tried as often as it is allowed to.
             return Lost(f"the worker {error.last_worker.address} died", 1 + error.allowed_failures)
-        raise Fault(f"a Dask worker failed: {type(error).__name__}: {error}.")
+        raise Outage(f"a Dask worker failed: {type(error).__name__}: {error}.")
 
     def stop(self) -> None:
         futures = [*self.tickets, self.kit]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_whole
-from banditune.contracts import BadRequest, Fault, Integers
+from banditune.contracts import BadRequest, Integers, Outage
 from banditune.engine.cluster.travel import Recipe, check_versions, packed, raised, recipe_of
 from banditune.engine.pieces import Cluster, Lost, Piece, Played, Work
 from banditune.engine.prepared import compiled, ready
@@ -140,13 +140,9 @@ class Processes(Pool):
                 child.end()
         try:
             return child.play(recipe, piece, self.time_limit)
-        except TimeoutError:
+        except TimeoutError as late:
             child.end()
-            raise Fault(
-                f"a piece of the work must take at most {self.time_limit:g} s, the time limit, but runs {piece.runs.start} "
-                f"to {piece.runs.stop - 1} of {who(job)} with parameters {piece.params.tolist()[:3]} took longer; "
-                "raise the limit, or see whether a loop of the policy or the problem never ends."
-            ) from None
+            raise too_long(job, piece, *late.args) from None
         except (EOFError, OSError):
             return Lost(child.ending())
         finally:
@@ -159,6 +155,19 @@ class Processes(Pool):
         super().close()
         for child in list(self.children):
             child.end()
+
+
+def too_long(job: Job, piece: Piece, what: str, limit: float) -> Outage:
+    """A sentence for a piece that took too long, or a job that took too long to be made ready."""
+    if what == "job":
+        must, doer = "a job must be ready to play after", who(job)
+    else:
+        must = "a piece of the work must take at most"
+        doer = f"runs {piece.runs.start} to {piece.runs.stop - 1} of {who(job)} with parameters {piece.params.tolist()[:3]}"
+    return Outage(
+        f"{must} {limit:g} s where there is a time limit, but {doer} took longer; raise the limit above that, or see "
+        "whether a loop of the policy or the problem never ends."
+    )
 
 
 class ProcessWork(PoolWork):
@@ -204,7 +213,7 @@ class Child:
         try:
             check_versions(pickle.loads(self.pipe.recv_bytes()))
         except (EOFError, OSError):
-            raise Fault(f"a child process must start, but it did not: {self.ending()}.") from None
+            raise Outage(f"a child process must start, but it did not: {self.ending()}.") from None
         except BaseException:
             self.end()
             raise
@@ -221,7 +230,7 @@ class Child:
     def _ask(self, message: Any, limit: float | None) -> Any:
         self.pipe.send_bytes(pickle.dumps(message, protocol=5))
         if not self.pipe.poll(limit):
-            raise TimeoutError
+            raise TimeoutError(message[0], limit)
         return raised(pickle.loads(self.pipe.recv_bytes()))
 
     def ending(self) -> str:
@@ -247,7 +256,7 @@ def started() -> Child:
     try:
         return Child()
     except OSError as error:
-        raise Fault(
+        raise Outage(
             f"a child process must start, but the system refused it ({error.strerror or error}); use fewer `jobs`, or see "
             "whether memory, processes and open files suffice."
         ) from error

@@ -7,7 +7,7 @@ from collections import deque
 from functools import partial
 from typing import Any
 
-from banditune.contracts import BadRequest, Fault
+from banditune.contracts import BadRequest, Outage
 from banditune.engine.cluster.travel import (
     card,
     check_versions,
@@ -113,7 +113,7 @@ class RayWork(Work):
         except died as error:
             return Lost(f"{type(error).__name__}: {short(error)}")
         except errors.RayError as error:
-            raise Fault(f"a Ray worker failed: {short(error)}.") from error
+            raise Outage(f"a Ray worker failed: {short(error)}.") from error
         except Exception as error:
             raise gone("Ray", f"{type(error).__name__}: {short(error)}") from error
         outcome: Played | Lost = raised(found)

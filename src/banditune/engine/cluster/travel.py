@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from banditune.contracts import BadRequest, Fault
+from banditune.contracts import BadRequest, Fault, Outage
 from banditune.engine.pieces import Piece, Played
 
 HELD = 4
@@ -246,9 +246,9 @@ def short(error: Exception) -> str:
     return " ".join(told.split())[:SHORT]
 
 
-def gone(kind: str, why: object) -> Fault:
+def gone(kind: str, why: object) -> Outage:
     """A cluster went away."""
-    return Fault(
+    return Outage(
         f"the {kind} cluster must stay until the work is done, but {why}; start it and the study again: with a ledger it "
         "goes on where it was."
     )
