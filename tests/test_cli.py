@@ -23,7 +23,7 @@ from banditune.cli import app, main, speech
 from banditune.cli.attend import complain
 from banditune.cli.numbers import share, whole
 from banditune.cli.speech import spoken, spoken_result
-from banditune.cli.words import policy_named
+from banditune.cli.words import policy_named, problem_named
 from banditune.live.state import Arm, State
 from banditune.results.record import LIVE_STATE
 from banditune.shelf import matrix_from
@@ -492,10 +492,9 @@ def test_own_files_may_use_dataclasses_and_their_neighbours(banditune, tmp_path)
 
 
 def test_a_closed_pipe_is_no_traceback():
-    done = subprocess.run(
-        f"{sys.executable} -m banditune list | head -1", shell=True, capture_output=True, text=True, timeout=60
-    )
-    assert done.stderr == ""
+    script = f"set -o pipefail; {sys.executable} -m banditune list | true"  # nobody reads
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.stderr, done.returncode) == ("", 141)
 
 
 GOOD = {
@@ -522,6 +521,12 @@ BAD = {
 def test_features_are_read_from_text_files(name, tmp_path):
     (tmp_path / name).write_bytes(GOOD[name])
     assert matrix_from(tmp_path / name).tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_problem_takes_features_from_a_file(tmp_path):
+    (tmp_path / "arms.csv").write_bytes(GOOD["names.csv"])
+    found = problem_named("logistic", features=tmp_path / "arms.csv", prior="0,1")
+    assert found == bt.Logistic(features=[[1, 2], [3, 4]], prior=(0, 1))
 
 
 @pytest.mark.parametrize("name", BAD)

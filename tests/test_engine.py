@@ -18,6 +18,7 @@ from banditune.engine import loop
 from banditune.engine import run as engine
 from banditune.engine.bind import bound
 from banditune.engine.run import Job, kernel_for, play, shortcut_for
+from banditune.policies.arms import OwnPolicy
 from banditune.problems import SHELF as PROBLEMS
 from banditune.shelf import every_policy
 from banditune.study.door import job_of
@@ -435,7 +436,7 @@ def falls_off(state, setting, step, params, stream):
 
 def test_a_policy_that_returns_nothing_is_named():
     with pytest.raises(bt.Fault, match="must return an arm on every path"):
-        bt.simulate(bt.arm_policy("silent", falls_off), bt.Bernoulli(arms=3), horizon=20, runs=5)
+        bt.simulate(OwnPolicy("silent", falls_off), bt.Bernoulli(arms=3), horizon=20, runs=5)
 
 
 def test_a_sample_that_fails_is_named():
@@ -495,7 +496,50 @@ def test_code_that_cannot_be_compiled_is_one_sentence_with_the_policy():
         bt.simulate(bt.arm_policy("listy", uses_a_list), bt.Bernoulli(arms=3), horizon=20, runs=5)
 
 
+@bt.scalar
+def forgets(state, setting, step, params, stream):
+    state.pulls[0] += 1
+
+
+@bt.scalar
+def takes_four(state, setting, step, params):
+    return 0
+
+
+@bt.scalar
+def returns_at_last(state, setting, step, params, stream):
+    while True:
+        if bt.uniform(stream) < 0.5:
+            return 1
+
+
+@bt.scalar
+def from_numpy(state, setting, step, params, stream):
+    return np.random.randint(2)
+
+
+def test_a_policy_that_forgets_its_arm_or_takes_something_else_is_refused_when_it_is_made():
+    for silent in (forgets, falls_off):
+        with pytest.raises(bt.BadRequest, match="must return an arm on every way through it, .* may end without"):
+            bt.arm_policy("mine", silent)
+    with pytest.raises(
+        bt.BadRequest, match=r"`choose` must take \(state, .*, stream\), but 'takes_four' takes \(state,"
+    ):
+        bt.ridge_policy("mine", takes_four)
+    with pytest.raises(bt.BadRequest, match=r"`reward` must take \(instance, .*, stream\), but 'takes_four' takes"):
+        bt.arm_problem("mine", lambda size, rng: rng.random((size, 2)), takes_four, arms=2)
+    assert bt.arm_policy("mine", returns_at_last).choose is returns_at_last
+
+
+def test_a_policy_that_draws_from_elsewhere_is_refused():
+    with pytest.raises(bt.BadRequest, match=r"must come from `stream`, .* but 'from_numpy' uses `np.random`"):
+        bt.simulate(bt.arm_policy("mine", from_numpy), bt.Bernoulli(arms=2), horizon=5, runs=2)
+
+
 def test_a_problem_with_wrong_means_is_named():
+    never = bt.arm_problem("never", lambda size, rng: rng.random((size, 2)) * np.nan, strange_reward, arms=2)
+    with pytest.raises(bt.Fault, match="but for size=256 it returned some that are not finite"):
+        bt.simulate(bt.UCB1(), never, horizon=5, runs=2)
     problem = bt.arm_problem("thin", lambda size, rng: rng.random((size, 2)), strange_reward, arms=3)
     with pytest.raises(bt.Fault, match=r"'thin' must return finite means of shape \(size, 3\)"):
         bt.simulate(bt.Greedy(), problem, horizon=20, runs=5)

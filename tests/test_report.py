@@ -454,7 +454,11 @@ def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
     ("changes", "told", "band"),
     [
         ({}, "95% sure: nothing beats it by more than 1.4", "the best is here (95% sure)"),
-        ({"untried": 0.0}, "95% sure: no gamma above 0 beats it by more than 1.4", "the best gamma above 0 is here"),
+        (
+            {"untried": (0.0, 0.02)},
+            "95% sure: no gamma from 0.02 on beats it by more than 1.4",
+            "the best gamma from 0.02 on is here",
+        ),
         ({"misfit": True}, "How sure the search is, it cannot say: see the warning about its curves", ""),
     ],
 )

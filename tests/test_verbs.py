@@ -720,6 +720,16 @@ def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it
         assert re.search(said, found), found
 
 
+def test_fresh_instances_far_from_what_the_search_expects_are_told():
+    among, job = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), Job(bt.UCB1(), PROBLEM, 1000)
+    belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 1.0, (), (), False, 0.95)  # a standard error of 0.51
+    for mean, told in ((6.7, 0), (6.9, 1), (3.3, 0), (3.1, 1)):
+        sample = mean + np.linspace(-0.1, 0.1, 300)
+        found = list(warnings_of(job, among, 0.4, belief, sample, sample))
+        assert len(found) == told, mean
+        assert all("while the search expects 4 to 6" in warning for warning in found)
+
+
 def test_numbers_of_numpy_are_numbers():
     assert goal_of(bt.TwoPart(), None, np.float32(0.5), np.float64(0.9), None, None) == (0.5, 0.9)
     assert seconds(np.int64(5)) == 5

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -167,3 +170,22 @@ def as_tuples(numbers: Any) -> Any:
     """An array as nested tuples, which can be compared and hashed."""
     values = np.asarray(numbers).tolist()
     return tuple(map(as_tuples, values)) if isinstance(values, list) else values
+
+
+def check_scalar(name: str, function: Any, takes: str, gives: str) -> None:
+    """Whether a user's scalar function takes what it will be given and returns something on every way through it."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return  # what is no plain function is refused where it is bound
+    try:
+        inspect.signature(function).bind(*takes.split(", "))
+    except TypeError as error:
+        asked = inspect.signature(function)
+        raise BadRequest(f"`{name}` must take ({takes}), but {function.__qualname__!r} takes {asked}.") from error
+    steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+    # How Python ends a function without a word differs by its version.
+    if ("RETURN_CONST", None) in steps or (("LOAD_CONST", None), ("RETURN_VALUE", None)) in pairwise(steps):
+        raise BadRequest(
+            f"`{name}` must return {gives} on every way through it, but {function.__qualname__!r} may end without; see "
+            "whether a `return` is missing."
+        )

@@ -180,7 +180,12 @@ class Parameter:
     def within(self, arms: int, horizon: int) -> Range:
         """The parameter's range for this many arms and this horizon."""
         low, high, theory = (self._bound(name, arms, horizon) for name in ("low", "high", "theory"))
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise BadRequest(
+                f"the bounds of the parameter {self.name!r} must be finite numbers, but its range is [{low:g}, {high:g}] "
+                f"with arms={arms} and horizon={horizon}."
+            )
+        if not low < high:
             raise BadRequest(
                 f"`low < high` must hold for the parameter {self.name!r}, but its range is [{low:g}, {high:g}] with "
                 f"arms={arms} and horizon={horizon}; raise the horizon or change the bounds."

@@ -72,7 +72,7 @@ def _picked(
     wanted = list(inspect.signature(shelf[name]).parameters)
     for option in options:
         if option not in wanted:
-            near = difflib.get_close_matches(option, wanted, n=1, cutoff=0.5)
+            near = difflib.get_close_matches(option, wanted, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."
             raise BadRequest(f"the {what} {name!r} takes {', '.join(wanted) or 'no options'}, but got {option!r}{hint}")
     missing = [
@@ -83,7 +83,8 @@ def _picked(
     if missing:
         raise BadRequest(f"the {what} {name!r} needs {' and '.join(missing)}; give it as --{missing[0]}.")
     make = shelf[name]
-    return make(**{key: own_of(problem, key, make) if value == PROBLEM else value for key, value in options.items()})
+    taken = [key for key, value in options.items() if isinstance(value, str) and value == PROBLEM]
+    return make(**options | {key: own_of(problem, key, make) for key in taken})
 
 
 def own_of(problem: Problem | None, option: str, made: Any) -> Any:
@@ -197,9 +198,8 @@ def from_file(what: str, spec: str, kind: type, options: Any) -> Any:
         found = found()
     if not isinstance(found, kind):
         there = [key for key, value in vars(module).items() if isinstance(value, kind)]
-        raise BadRequest(
-            f"{name!r} in {path} must be a {what}, but it is {found!r}; there: {', '.join(there) or 'none'}."
-        )
+        came = f"it is {found!r}" if hasattr(module, name) else "nothing there has that name"
+        raise BadRequest(f"{name!r} in {path} must be a {what}, but {came}; there: {', '.join(there) or 'none'}.")
     return found
 
 

@@ -13,6 +13,9 @@ from banditune.cli.attend import ENDED, INTERRUPTED, Ended, complain, leave, lis
 
 __all__ = ["app", "main"]
 
+PIPE_CLOSED = 141
+"""As a shell tells SIGPIPE."""
+
 for _commands in ("study", "logs", "live", "exact", "look", "paper"):  # in the order of the help
     import_module(f"banditune.cli.{_commands}")
 
@@ -46,7 +49,12 @@ def main() -> None:
     except Ended:
         leave(complain("ended by SIGTERM.", ENDED))
     except BrokenPipeError:
-        leave(141)
+        leave(PIPE_CLOSED)
+    except SystemExit as error:
+        # The library of the command line takes a reader that has seen enough, as `head`, for a failure.
+        if isinstance(error.__context__, BrokenPipeError):
+            leave(PIPE_CLOSED)
+        raise
     except OSError as error:
         complain(f"the output cannot be written: {error.strerror or error}.", 1)
         leave(1)

@@ -12,7 +12,7 @@ import shlex
 from functools import lru_cache
 from typing import Any
 
-PHRASES = {"tuning.policy(mine)": "--policy FILE.py:NAME", "Live.load(path, policy)": "--policy NAME"}
+PHRASES = {"tuning.policy(mine)": "--policy FILE.py:NAME", "Live.load(path, policy)": "--policy FILE.py:NAME"}
 """Calls that a command makes when it is told an option."""
 
 KEPT = ("noise", "prior")

@@ -221,6 +221,11 @@ class _Binder:
         self, user: types.FunctionType, name: str, module: types.ModuleType, attributes: tuple[str, ...]
     ) -> tuple[Any, str]:
         """A stand-in that holds the bound attributes; the compiler's own modules (math, numpy) stay as they are."""
+        if module.__name__ == "numpy" and "random" in attributes:
+            raise BadRequest(
+                f"random numbers must come from `stream`, so that the same seed gives the same answer, but "
+                f"{user.__qualname__!r} uses `{name}.random`; use banditune's uniform(stream), normal(stream) and others."
+            )
         if module.__name__ in ("math", "numpy", "numba.cuda"):
             return module, f"module {module.__name__}"
         stand_in = types.ModuleType(module.__name__)

@@ -121,9 +121,10 @@ def instances(problem: Problem, seed: int, block: int) -> Instances:
             f"`sample(size, rng)` of the problem {problem.name!r} failed: {type(error).__name__}: {error}."
         ) from error
     if means.shape != (BLOCK, problem.arms) or not np.isfinite(means).all():
+        came = f"shape {means.shape}" if means.shape != (BLOCK, problem.arms) else "some that are not finite"
         raise Fault(
             f"`sample(size, rng)` of the problem {problem.name!r} must return finite means of shape (size, "
-            f"{problem.arms}), but for size={BLOCK} it returned shape {means.shape}."
+            f"{problem.arms}), but for size={BLOCK} it returned {came}."
         )
     wanted = (features.shape[0], problem.dims, problem.arms)
     if features.shape != wanted or features.shape[0] not in (1, BLOCK) or not np.isfinite(features).all():

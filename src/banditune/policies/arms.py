@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from banditune.checks import check_scalar
 from banditune.contracts import BadRequest, Floats, Parameter, Policy, scalar
 from banditune.descriptions import untold
 from banditune.streams import uniform
@@ -119,4 +120,5 @@ def parameter_records(choose: Any, parameters: Any) -> tuple[Parameter, ...]:
         raise BadRequest(
             f"`choose` must be a function and `parameters` Parameter records, but got {choose!r}, {found!r}."
         )
+    check_scalar("choose", choose, "state, setting, step, params, stream", "an arm")
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import check_arms, check_dims, check_names
+from banditune.checks import check_arms, check_dims, check_names, check_scalar
 from banditune.contracts import BadRequest, Instances, Problem
 from banditune.descriptions import untold
 
@@ -56,6 +56,7 @@ def arm_problem(
     """
     if rewards not in ("binary", "unit", "real"):
         raise BadRequest(f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {rewards!r}.')
+    check_scalar("reward", reward, "instance, arm, pull, step, stream", "a number")
     arms = check_arms(arms)
     dims = check_dims(dims, least=0)
     return OwnProblem(name, arms, dims, rewards, check_names(names, arms), sample, reward, tuple(map(float, options)))

@@ -120,7 +120,7 @@ def best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
     if belief is None or belief.misfit:
         return None
     (name,) = result.params
-    what = "the best" if belief.untried is None else f"the best {name} above {number(belief.untried)}"
+    what = f"the best {belief.among(name)}" if belief.untried else "the best"
     return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
 
 

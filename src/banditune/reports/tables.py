@@ -201,13 +201,13 @@ def surely(result: Tuning) -> Iterator[str]:
         return
     sure = f"{100 * belief.level:g}% sure: "
     share = f"{belief.gap / max(abs(belief.mean), 1e-300):.1%} of {number(belief.mean)}"
-    above = "" if belief.untried is None else f" above {number(belief.untried)}"
-    nothing = f"no {name}{above}" if above else "nothing"
+    nothing = f"no {belief.among(name)}" if belief.untried else "nothing"
     yield f"{sure}{nothing} beats it by more than {number(belief.gap)} ({share}{wanted(result)})"
-    yield f"{' ' * len(sure)}the best {name}{above} is between {number(belief.best_low)} and {number(belief.best_high)}"
+    best = f"{number(belief.best_low)} and {number(belief.best_high)}"
+    yield f"{' ' * len(sure)}the best {belief.among(name)} is between {best}"
     if belief.flat:
         low, high, within = belief.flat
-        of = f" of any {name}{above}" if above else ""
+        of = f" of any {belief.among(name)}" if belief.untried else ""
         least = f"any {name} from {number(low)} to {number(high)}, at least,"
         yield f"{' ' * len(sure)}{least} is within {within:.0%} of the lowest regret{of}"
     yield (

@@ -213,8 +213,8 @@ class Belief(Record):
     beats the answer by more than `gap`; `flat` holds two values and a share: every value between them is within that share
     of the lowest regret (it is empty where that cannot be said). `peak` names three values of which the middle one is
     surely the worst, if the curve has more than one dip; with a `misfit`, no curve is right, and nothing of this is to be
-    trusted. `untried` is the lower end of the range where it may be better than all else and no run was made: nothing of
-    this speaks of it.
+    trusted. `untried` is empty, or holds the lower end of the range, where it may be better than all else and no run was
+    made, and the smallest value that this speaks of: nothing of this speaks of smaller ones.
     """
 
     mean: float
@@ -227,7 +227,11 @@ class Belief(Record):
     peak: tuple[float, ...]
     misfit: bool
     level: float
-    untried: float | None = None
+    untried: tuple[float, ...] = ()
+
+    def among(self, name: str) -> str:
+        """The values of which something is said, in words: "gamma", or "gamma from 0.0062 on"."""
+        return f"{name} from {self.untried[1]:.4g} on" if self.untried else name
 
     def keeps(self, within: float) -> bool:
         """Whether nothing is better than the answer by more than this share of its regret, and the runs speak for that."""

@@ -55,9 +55,9 @@ def beside(
     the answer: at the end of its range a policy may never explore, and where arms come in a known order, good ones first,
     it gains by ties alone.
     """
-    if belief is None or belief.untried is None:
+    if belief is None or not belief.untried:
         return None
-    end = belief.untried
+    end = belief.untried[0]
     told.more(len(fresh))
     try:
         other = player.play(job, np.array([[end]]), fresh, first_row=row, progress=told)[0, :, 0]

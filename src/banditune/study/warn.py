@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from statistics import NormalDist
 
 import numpy as np
 
@@ -14,6 +16,9 @@ from banditune.study.validation import Beside
 
 FEWEST = 250
 """Runs of which a few may be said to carry the mean."""
+
+APART = 3.5
+"""What search and fresh instances say of the same regret contradicts if it is so many joint standard errors apart."""
 
 
 def warnings_of(
@@ -30,6 +35,7 @@ def warnings_of(
     yield from at_an_end(job, among, value)
     yield from end_is_better(among, other)
     yield from doubts(among, belief)
+    yield from contradicted(among, value, belief, Estimate.of(sample))
     yield from carried_by_few(sample)
 
 
@@ -69,9 +75,10 @@ def at_an_end(job: Job, among: Range, value: float) -> Iterator[str]:
         if abs(value - end) <= abs(among.at(unit) - end):
             # Where the policy's noise is wrong, that is said, and what else to try is not.
             wrong = any(noise_warnings(job.policy, job.problem))
+            beyond = ", or lie beyond it" if end else ""  # nothing explores less than not at all
             yield (
                 f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
-                f"optimum may be that end, or lie beyond it.{'' if wrong else another_range(job.policy, factor)}"
+                f"optimum may be that end{beyond}.{'' if wrong else another_range(job.policy, factor)}"
             )
             return
 
@@ -88,6 +95,19 @@ def doubts(among: Range, belief: Belief | None) -> Iterator[str]:
         yield (
             f"the regret may have more than one dip: {among.name} = {top:.4g} loses more than both {left:.4g} and "
             f"{right:.4g}; look at the whole curve (`curve`)."
+        )
+
+
+def contradicted(among: Range, value: float, belief: Belief | None, fresh: Estimate) -> Iterator[str]:
+    """Whether the answer loses on fresh instances what the search takes for all but impossible."""
+    if belief is None or belief.misfit:
+        return
+    se = (belief.high - belief.low) / (2 * NormalDist().inv_cdf((1 + belief.level) / 2))
+    if abs(fresh.mean - belief.mean) > APART * math.hypot(se, fresh.se):
+        yield (
+            f"{among.name} = {value:.4g} loses {fresh.mean:.4g} ({fresh.low:.4g} to {fresh.high:.4g}) on fresh instances, "
+            f"while the search expects {belief.low:.4g} to {belief.high:.4g}: what it says of itself is wrong here. Look "
+            "at the whole curve (`curve`), and try another tuner, such as uniform."
         )
 
 

@@ -238,12 +238,12 @@ def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, r
         value(seen.answer),
         Belief(
             float(seen.mean[seen.answer]), float(low), float(high),
-            value(best_low) if best_low else among.low, value(np.quantile(minima, 1 - tail, method="higher")),
+            value(best_low), value(np.quantile(minima, 1 - tail, method="higher")),
             gap_of(seen, level) / room,
             (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
             tuple(value(library.places[point]) for point in peak_of(found)),
             misfit(library, found, seen.mean) or everywhere(library, found), level,
-            end if near and among.scale == "linear" and end < value(0) else None,
+            (end, value(0)) if near and among.scale == "linear" and end < value(0) else (),
         ),
     )  # fmt: skip
 
