@@ -313,6 +313,25 @@ def test_what_cannot_be_read_gives_a_sentence(written, content, options, sentenc
         read_logs(written(content), **options)
 
 
+@pytest.mark.parametrize(
+    ("named", "twice", "parts"),
+    [
+        ({"campaign": "b", "arm": "b"}, "b", "`campaign` and by `arm`"),
+        ({"pulls": "n", "successes": "n"}, "n", "`pulls` and by `successes`"),
+        ({"arm": "b", "successes": "b"}, "b", "`arm` and by `successes`"),
+        ({"reward": "w", "propensity": "w"}, "w", "`reward` and by `propensity`"),
+        ({"reward": "w", "features": "n,w"}, "w", "`reward` and by `features`"),
+        ({"features": ["n", "n"]}, "n", "`features` and by `features`"),
+    ],
+)
+def test_a_column_plays_one_part(written, named, twice, parts):
+    content = "a,b,n,w\nx,y,1,1\nx,z,1,0\n"
+    told = {"campaign": "a", "arm": "b", **named}
+    for source in (written(content), pandas.read_csv(io.StringIO(content))):
+        with pytest.raises(BadRequest, match=f"must be named once, but '{twice}' was named by {parts}; name another"):
+            read_logs(source, **told)
+
+
 def test_columns_of_shops_are_known(written):
     logs = read_logs(written("Campaign Name,Creative,Impressions,Clicks\nspring,red,10,2\nspring,blue,8,1\n"))
     assert (

@@ -343,7 +343,7 @@ class Parquet:
 
         first = 0
         try:
-            for batch in self.file.iter_batches(BATCH, columns=list(dict.fromkeys(columns.wanted))):
+            for batch in self.file.iter_batches(BATCH, columns=list(columns.wanted)):
                 found = {name: _plain(batch.column(name)) for name in batch.schema.names}
                 yield from block_of(found, columns, checker, first)
                 first += batch.num_rows
