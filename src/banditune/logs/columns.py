@@ -103,10 +103,12 @@ def _rewards(names: Sequence[str], found: Mapping[str, str], taken: set[str]) ->
         raise BadRequest(
             f"pulls and successes belong together, but no column holds {other}; name it with {other}='COLUMN'."
         )
-    if pulls and not _usual("reward", names, taken):
+    seen = pulls or successes
+    if seen and not _usual("reward", names, taken):
+        part, other = ("pulls", "successes") if pulls else ("successes", "pulls")
         raise BadRequest(
-            f"pulls and successes belong together, but beside {pulls!r} no column has a name that says successes; name it "
-            "with successes='COLUMN', or the reward of each decision with reward='COLUMN'."
+            f"pulls and successes belong together, but beside {seen!r}, which looks like {part}, no column has a name that "
+            f"says {other}; name it with {other}='COLUMN', or the reward of each decision with reward='COLUMN'."
         )
     reward = _guess("reward", names, taken)
     if pulls:
