@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,8 @@ def read_logs(
         raise BadRequest(f"{checker.told()}; {way_out}.")
     if not checker.rows:
         raise BadRequest("logs must hold a row, but the table has none.")
-    logs = tally.logs()
-    return logs.saying([f"columns: {columns}", *_left_out(checker), *_stray(logs, tally.others), *remarks(logs)])
+    logs = replace(tally.logs(), left_out=tuple(_left_out(checker)))
+    return logs.saying([f"columns: {columns}", *logs.left_out, *_stray(logs, tally.others), *remarks(logs)])
 
 
 STRAY = 0.01
