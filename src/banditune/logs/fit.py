@@ -70,6 +70,7 @@ def fit(
         found.high,
         (*logs.left_out, *notes, *more, *odd_cell(logs), *draft.notes, *found.notes, *to_tell(draft.problem, name)),
         found.drawn,
+        logs.columns,
     )
 
 

@@ -62,7 +62,7 @@ def read_logs(
     if not checker.rows:
         raise BadRequest("logs must hold a row, but the table has none.")
     logs = replace(tally.logs(), left_out=tuple(_left_out(checker)))
-    return logs.saying([f"columns: {columns}", *logs.left_out, *_stray(logs, tally.others), *remarks(logs)])
+    return logs.saying([f"columns: {logs.columns}", *logs.left_out, *_stray(logs, tally.others), *remarks(logs)])
 
 
 STRAY = 0.01

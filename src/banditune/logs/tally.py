@@ -149,6 +149,7 @@ class Tally:
             ("unit" if self.others else "binary") if unit else "real",
             self.features[order] if self.columns.features else None,
             self.columns.features,
+            columns=str(self.columns),
         )
 
 
