@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.cli import app
 from banditune.logs.judges import judge_of
 from banditune.reports.story import story
 from conftest import ROOT
@@ -47,6 +49,41 @@ def test_logs_become_a_prior_on_the_command_line(banditune, tmp_path):
     assert done.returncode == 2
     assert "line 3: the reward must be a finite number" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_rows_that_were_left_out_are_said_once_and_stand_in_all_that_is_saved(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{campaign},{arm},10,{arm + campaign}" for campaign in range(4) for arm in range(2)]
+    (tmp_path / "logs.csv").write_text("\n".join(["campaign,arm,pulls,successes", *rows, "4,0,10,11"]))
+    told = "left out: 1 of 9 rows cannot be read (line 10: successes and pulls must be whole numbers"
+    app(["fit", "logs.csv", "--skip-bad", "--save", "f.json", "-o", "p.toml"], standalone_mode=False)
+    assert capsys.readouterr().out.count(told) == 1
+    assert f"# {told}" in (tmp_path / "p.toml").read_text()
+    app(["fit", "logs.csv", "--skip-bad", "-q"], standalone_mode=False)
+    assert capsys.readouterr().err.count(told) == 1
+    whole = bt.read_logs("logs.csv", skip_bad=True)
+    found = bt.backtest(bt.UCB1(), whole, horizon=20, budget=12)
+    for result in (bt.load("f.json"), bt.fit(whole.of([0, 1])), found):
+        assert sum(note.startswith(told) for note in result.notes) == 1
+        assert told in story(result).parts[1 if result is found else 0].words[0]
+
+
+def test_the_report_of_a_fit_says_how_to_repeat_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{campaign},{arm},10,{arm + campaign}" for campaign in range(4) for arm in range(2)]
+    (tmp_path / "my logs.csv").write_text("\n".join(["week,banner,shown,clicks", *rows]))
+    told = ["fit", "my logs.csv", "--campaign", "week", "--features", "", "--confidence", "0.9"]
+    app([*told, "--save", "f.json", "-o", "p.toml", "-q"], standalone_mode=False)
+    columns = ("columns", "campaign = 'week', arm = 'banner', pulls = 'shown', successes = 'clicks'")
+    shown = story(bt.load("f.json")).parts[-1]
+    assert (shown.title, shown.code) == ("How to repeat this", f"banditune {shlex.join(told)}")
+    assert columns in shown.table.rows
+    app([*shlex.split(shown.code)[1:], "--save", "again.json", "-q"], standalone_mode=False)
+    assert bt.load("again.json") == bt.load("f.json")
+    by_hand = story(bt.fit(bt.read_logs("my logs.csv", campaign="week"))).parts[-1]
+    assert (by_hand.title, by_hand.code) == ("How to repeat this", "")
+    assert "repeated from Python" in by_hand.words[0]
+    assert columns in by_hand.table.rows
 
 
 def test_a_backtest_on_the_command_line(banditune, tmp_path):

@@ -296,7 +296,12 @@ def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(wr
         ("campaign,arm,n,successes\na,b,0,0\n", {}, "must hold a decision"),
         ("campaign,arm,n,wins\na,b,1,1\n", {"rewards": "real"}, "sums of 0 and 1"),
         ("campaign,arm,n\na,b,1\n", {"pulls": "n"}, "no column holds successes; name it with successes='COLUMN'"),
-        ("campaign,arm,n,rate\na,b,9,4%\n", {}, "beside 'n' no column has a name that says successes; .*='COLUMN'"),
+        ("campaign,arm,n,rate\na,b,9,4%\n", {}, "beside 'n', which looks like pulls, .* says successes; .*='COLUMN'"),
+        (
+            "campaign,arm,Views (n),Clicks\na,b,9,4\n",
+            {},
+            "'Clicks', which looks like successes, .* says pulls; name it",
+        ),
         ("arm,reward\na,1\n", {}, "if all rows are of one campaign, add a column with its name"),
         ("campaign;arm;reward\na;b;9,5\n", {}, r"'9,5', with a comma for a point\); mend them, or name other columns"),
         ('campaign,arm,n,wins\na,b,"1,200",1\n', {}, "with a comma for a point or between thousands"),
@@ -311,6 +316,25 @@ def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(wr
 def test_what_cannot_be_read_gives_a_sentence(written, content, options, sentence):
     with pytest.raises(BadRequest, match=sentence):
         read_logs(written(content), **options)
+
+
+@pytest.mark.parametrize(
+    ("named", "twice", "parts"),
+    [
+        ({"campaign": "b", "arm": "b"}, "b", "`campaign` and by `arm`"),
+        ({"pulls": "n", "successes": "n"}, "n", "`pulls` and by `successes`"),
+        ({"arm": "b", "successes": "b"}, "b", "`arm` and by `successes`"),
+        ({"reward": "w", "propensity": "w"}, "w", "`reward` and by `propensity`"),
+        ({"reward": "w", "features": "n,w"}, "w", "`reward` and by `features`"),
+        ({"features": ["n", "n"]}, "n", "`features` and by `features`"),
+    ],
+)
+def test_a_column_plays_one_part(written, named, twice, parts):
+    content = "a,b,n,w\nx,y,1,1\nx,z,1,0\n"
+    told = {"campaign": "a", "arm": "b", **named}
+    for source in (written(content), pandas.read_csv(io.StringIO(content))):
+        with pytest.raises(BadRequest, match=f"must be named once, but '{twice}' was named by {parts}; name another"):
+            read_logs(source, **told)
 
 
 def test_columns_of_shops_are_known(written):
@@ -466,8 +490,28 @@ def test_a_few_rewards_that_are_neither_0_nor_1_are_mentioned():
 
 def test_missing_cells_of_pandas_are_missing():
     frame = pandas.DataFrame({"campaign": ["a", pandas.NA], "arm": ["x", "y"], "reward": [1, 0]})
-    with pytest.raises(BadRequest, match="line 2: the campaign is missing"):
+    with pytest.raises(BadRequest, match=r"row 1, counted from 0: the campaign is missing\)"):
         read_logs(frame)
+
+
+@pytest.mark.parametrize("batch", [2, 1 << 18])
+def test_rows_of_a_data_frame_are_counted_from_0_and_those_of_files_as_lines(tmp_path, written, monkeypatch, batch):
+    monkeypatch.setattr(tables, "BATCH", batch)
+    content = "campaign,arm,reward\na,x,1\na,y,0\na,x,0\na,,1\na,y,\n"
+    frame = pandas.read_csv(io.StringIO(content))
+    frame.to_parquet(tmp_path / "logs.parquet")
+    places = {
+        "row 3, counted from 0: the arm is missing; row 4: the": (frame, frame.set_index([list("vwxyz")])),
+        "line 4: the arm is missing; line 5: the": (tmp_path / "logs.parquet",),
+        "line 5: the arm is missing; line 6: the": (written(content),),
+    }
+    for told, sources in places.items():
+        for source in sources:
+            with pytest.raises(BadRequest, match=told):
+                read_logs(source)
+    features = {"campaign": "aaa", "arm": "bcb", "reward": [1, 0, 1], "x1": [0, 0, 2]}
+    with pytest.raises(BadRequest, match=r"changes from 0 to 2 in row 2, counted from 0\. Features"):
+        read_logs({name: list(column) for name, column in features.items()})
 
 
 @pytest.mark.parametrize(

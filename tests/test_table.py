@@ -120,6 +120,24 @@ def test_tables_come_from_files(banditune, tmp_path):
     assert "cannot be read" in done.stderr
 
 
+def test_rows_are_drawn_or_not_and_nothing_else(tmp_path):
+    from banditune.problems import reward_table
+
+    np.save(tmp_path / "one.npy", TABLES[0])
+    (tmp_path / "one.csv").write_text("a,b\n1,0\n0,1\n")
+    for name in ("one.npy", "one.csv"):
+        told = {None: True, "true": True, "False": False, True: True, False: False}
+        assert {word: reward_table(tmp_path / name, word).shuffled for word in told} == told
+        for word in ("maybe", "", 2, "none"):
+            with pytest.raises(bt.BadRequest, match=f"^`shuffled` must be True, .* but got {word!r}; leave it out"):
+                reward_table(tmp_path / name, word)
+    for odd in ("true", "no", 1, 0.0, [True]):
+        with pytest.raises(bt.BadRequest, match=r"^`shuffled` must be True"):
+            bt.RewardTable(TABLES, odd)
+    assert bt.RewardTable(TABLES, np.True_).shuffled is True
+    assert not bt.RewardTable(TABLES).shuffled
+
+
 def test_a_table_without_names_is_refused(tmp_path):
     from banditune.problems import problem_from, reward_table
 

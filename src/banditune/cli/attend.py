@@ -46,8 +46,8 @@ def deliver(
 ) -> Any:
     """Do the work with a progress bar, then print and write what came out.
 
-    `before` it come words of the work, then its `remarks`, which are said in any case, as warnings are. By its `context` a
-    result knows how it was asked for.
+    `before` it come words of the work, then its `remarks`, which are said in any case, as warnings are; what the result
+    notes itself is said once. By its `context` a result knows how it was asked for.
     """
     from banditune.results import check_writable
 
@@ -63,6 +63,8 @@ def deliver(
         result = as_typed(result, context)
     if output is not None:
         result.save(output)
+    notes = getattr(result, "notes", ())
+    remarks = [line for line in remarks if line not in notes]
     if json:
         typer.echo(result.to_json())
     elif not quiet:
@@ -73,7 +75,7 @@ def deliver(
         typer.echo(("\n" if before or remarks else "") + spoken_result(text(result)))
     if quiet or json:
         # Whoever asks for silence, or hands the result to a program, still has to learn what may mislead.
-        for line in getattr(result, "notes", ()):
+        for line in notes:
             complain(f"note: {line}")
         for line in (*remarks, *getattr(result, "warnings", ())):
             complain(f"warning: {line}")

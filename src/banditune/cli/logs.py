@@ -38,6 +38,7 @@ from banditune.cli.words import policy_named, tuner_named
 @app.command(short_help="Fit what to expect to past logs, as a problem to tune on.")
 @reading
 def fit(
+    context: typer.Context,
     logs: LogFile,
     model: Model = "auto",
     per_arm: PerArm = False,
@@ -72,7 +73,10 @@ def fit(
 
     said: list[str] = []
     remarks: list[str] = []
-    result = deliver(work, json=json, output=save, plot=plot, quiet=quiet, told=rows_read, before=said, remarks=remarks)
+    result = deliver(
+        work, json=json, output=save, plot=plot, quiet=quiet, told=rows_read, before=said, remarks=remarks,
+        context=context,
+    )  # fmt: skip
     if output is not None:
         title = f"{result.model} fitted to {logs.name}: {result.decisions:,} decisions, {result.campaigns} campaigns"
         room.write_prior(result.problem, output, result.horizon, (title, *map(spoken, result.notes)))

@@ -23,7 +23,7 @@ ELSEWHERE = ("output", "save", "json", "quiet", "plot", "ledger", "jobs", "clust
 
 def as_typed(result: Any, context: typer.Context) -> Any:
     """The result with the command that gave it, where that names a file which the result does not hold."""
-    from banditune.results import Backtest
+    from banditune.results import Backtest, Fit
 
     told = {parameter.name: context.params[parameter.name] for parameter in parameters(context)}
     if not any(True for name, value in told.items() if name not in ELSEWHERE for _ in files_in(value)):
@@ -32,6 +32,8 @@ def as_typed(result: Any, context: typer.Context) -> Any:
     words += [word for parameter in parameters(context) for word in words_of(parameter, told[parameter.name])]
     words += ["--curve"] if told.get("plot") and "curve" in context.params and not told.get("curve") else []
     command = shlex.join(words)
+    if isinstance(result, Fit):
+        return replace(result, command=command)
     if isinstance(result, Backtest):
         return replace(result, tuning=replace(result.tuning, setup=replace(result.setup, command=command)))
     return replace(result, setup=replace(result.setup, command=command))

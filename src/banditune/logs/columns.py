@@ -72,6 +72,7 @@ def columns_among(names: Sequence[str], told: Mapping[str, str | Sequence[str] |
     features = told.get("features")
     listed = () if features is None else tuple(features.split(",") if isinstance(features, str) else features)
     chosen = tuple(_told("features", name, names) for name in listed if str(name).strip())
+    _check_apart([*found.items(), *(("features", name) for name in chosen)])
     taken = {*found.values(), *chosen}
     for part in ("campaign", "arm"):
         if part not in found:
@@ -102,10 +103,12 @@ def _rewards(names: Sequence[str], found: Mapping[str, str], taken: set[str]) ->
         raise BadRequest(
             f"pulls and successes belong together, but no column holds {other}; name it with {other}='COLUMN'."
         )
-    if pulls and not _usual("reward", names, taken):
+    seen = pulls or successes
+    if seen and not _usual("reward", names, taken):
+        part, other = ("pulls", "successes") if pulls else ("successes", "pulls")
         raise BadRequest(
-            f"pulls and successes belong together, but beside {pulls!r} no column has a name that says successes; name it "
-            "with successes='COLUMN', or the reward of each decision with reward='COLUMN'."
+            f"pulls and successes belong together, but beside {seen!r}, which looks like {part}, no column has a name that "
+            f"says {other}; name it with {other}='COLUMN', or the reward of each decision with reward='COLUMN'."
         )
     reward = _guess("reward", names, taken)
     if pulls:
@@ -125,6 +128,18 @@ def _told(part: str, name: object, names: Sequence[str]) -> str:
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise BadRequest(f"the column for {part} must be one of {shown(names)}, but got {word!r:.60}{hint}")
     return word
+
+
+def _check_apart(told: Sequence[tuple[str, str]]) -> None:
+    """Every column that the user named plays one part."""
+    parts: dict[str, str] = {}
+    for part, column in told:
+        if column in parts:
+            raise BadRequest(
+                f"a column must be named once, but {column!r} was named by `{parts[column]}` and by `{part}`; name another "
+                "by one of them, or leave it out there."
+            )
+        parts[column] = part
 
 
 def shown(names: Sequence[str]) -> str:

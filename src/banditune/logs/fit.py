@@ -68,8 +68,9 @@ def fit(
         found.replayed,
         found.low,
         found.high,
-        (*notes, *more, *odd_cell(logs), *draft.notes, *found.notes, *to_tell(draft.problem, name)),
+        (*logs.left_out, *notes, *more, *odd_cell(logs), *draft.notes, *found.notes, *to_tell(draft.problem, name)),
         found.drawn,
+        logs.columns,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,13 @@ def read_logs(
     The first arguments name columns; what is not told is guessed from usual names, and `told` of the logs says what was
     taken. `rewards` is what rewards are claimed to be: "binary", "unit" or "real"; rows that are not so are bad. `blank`
     is what an empty reward stands for, such as 0 where only successes were written. Bad rows are refused with line numbers,
-    or left out with `skip_bad`. `progress` is told how many rows were read.
+    those of a data frame with row numbers, or left out with `skip_bad`. `progress` is told how many rows were read.
     """
     table = table_of(source)
     told = {"campaign": campaign, "arm": arm, "reward": reward, "pulls": pulls, "successes": successes}
     columns = columns_among(table.names, {**told, "propensity": propensity, "features": features})
-    checker = Checker(columns, rewards, blank)
-    tally = Tally(columns)
+    checker = Checker(columns, table.numbering, rewards, blank)
+    tally = Tally(columns, table.numbering)
     for rows in table.blocks(columns, checker):
         tally.add(rows)
         if progress:
@@ -60,8 +61,8 @@ def read_logs(
         raise BadRequest(f"{checker.told()}; {way_out}.")
     if not checker.rows:
         raise BadRequest("logs must hold a row, but the table has none.")
-    logs = tally.logs()
-    return logs.saying([f"columns: {columns}", *_left_out(checker), *_stray(logs, tally.others), *remarks(logs)])
+    logs = replace(tally.logs(), left_out=tuple(_left_out(checker)))
+    return logs.saying([f"columns: {logs.columns}", *logs.left_out, *_stray(logs, tally.others), *remarks(logs)])
 
 
 STRAY = 0.01

@@ -33,6 +33,10 @@ class Logs:
     feature_names: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     """Which columns were read, then what to know about the logs, in sentences."""
+    columns: str = ""
+    """Which column of a table was which part."""
+    left_out: tuple[str, ...] = ()
+    """Sentences on what was left out in reading: whatever is made of the logs, or of a part of them, must say so too."""
 
     @property
     def mean(self) -> Floats:
@@ -72,6 +76,8 @@ class Logs:
             self.rewards,
             None if self.features is None else self.features[kept],
             self.feature_names,
+            columns=self.columns,
+            left_out=self.left_out,
         )
 
     @property

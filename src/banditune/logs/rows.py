@@ -13,7 +13,7 @@ import numpy as np
 from banditune.checks import check_number
 from banditune.contracts import BadRequest, Floats, Integers
 from banditune.logs.columns import Columns
-from banditune.logs.tally import Rows, Words
+from banditune.logs.tally import Numbering, Rows, Words
 
 LIMITS = {"binary": "0 or 1", "unit": "a number in [0, 1]", "real": "a finite number"}
 SHOWN = 5
@@ -42,7 +42,7 @@ class Bad(NamedTuple):
 class Checker:
     """Turns cells into rows. Bad ones are left out and counted, and the first are remembered."""
 
-    def __init__(self, columns: Columns, rewards: str | None, blank: float | None = None) -> None:
+    def __init__(self, columns: Columns, numbering: Numbering, rewards: str | None, blank: float | None = None) -> None:
         if rewards is not None and rewards not in LIMITS:
             raise BadRequest(f"`rewards` must be one of {', '.join(LIMITS)}, but got {rewards!r}.")
         if columns.reward is None and rewards not in (None, "binary"):
@@ -54,6 +54,7 @@ class Checker:
                 f"`blank` stands for empty rewards, but here are pulls and successes, and blank={blank!r}; leave it out."
             )
         self.columns = columns
+        self.numbering = numbering
         self.rewards = rewards
         self.blank = None if blank is None else check_number("blank", blank)
         self.rows = 0
@@ -162,7 +163,8 @@ class Checker:
 
     def told(self) -> str:
         """The first bad rows, and how many there are."""
-        first = "; ".join(f"line {bad.line}: {bad.why}" for bad in self.shown)
+        word, since = self.numbering
+        first = "; ".join(f"{word} {bad.line}{since * (bad is self.shown[0])}: {bad.why}" for bad in self.shown)
         rest = f"; and {self.bad - SHOWN:,} more" if self.bad > SHOWN else ""
         return f"{self.bad:,} of {self.rows:,} rows cannot be read ({first}{rest})"
 

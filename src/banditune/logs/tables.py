@@ -18,7 +18,7 @@ from banditune.checks import utf8
 from banditune.contracts import BadRequest, Floats, Integers
 from banditune.logs.columns import Columns
 from banditune.logs.rows import Checker, Odd, name_of, number_of, words_of
-from banditune.logs.tally import Rows, Words
+from banditune.logs.tally import FROM_0, LINES, Numbering, Rows, Words
 
 BLOCK = 1 << 23
 """Bytes of text that are read at once."""
@@ -37,6 +37,7 @@ class Table(Protocol):
     """Something with named columns that can be read in blocks."""
 
     names: list[str]
+    numbering: Numbering
 
     def blocks(self, columns: Columns, checker: Checker) -> Iterator[Rows]:
         """Checked rows, block by block."""
@@ -60,6 +61,8 @@ class Text:
     Blocks of whole lines are read as columns, by Arrow where it is installed; a block in which anything is odd is read
     again, row by row, which alone decides what is bad.
     """
+
+    numbering = LINES
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -285,6 +288,8 @@ def arrow_numbers(column: Any) -> Floats:
 class Frame:
     """A data frame, of pandas or polars, or anything with columns and slices; also a mapping of columns."""
 
+    numbering = FROM_0
+
     def __init__(self, source: Any) -> None:
         if isinstance(source, dict):
             source = _Columns(source)
@@ -321,7 +326,9 @@ class _Columns:
 
 
 class Parquet:
-    """A .parquet file."""
+    """A .parquet file; its rows count as lines, from 1."""
+
+    numbering = LINES
 
     def __init__(self, path: Path) -> None:
         try:
@@ -341,9 +348,9 @@ class Parquet:
     def blocks(self, columns: Columns, checker: Checker) -> Iterator[Rows]:
         import pyarrow as pa
 
-        first = 0
+        first = 1
         try:
-            for batch in self.file.iter_batches(BATCH, columns=list(dict.fromkeys(columns.wanted))):
+            for batch in self.file.iter_batches(BATCH, columns=list(columns.wanted)):
                 found = {name: _plain(batch.column(name)) for name in batch.schema.names}
                 yield from block_of(found, columns, checker, first)
                 first += batch.num_rows
@@ -366,9 +373,9 @@ def listed(column: Any) -> Any:
 
 
 def block_of(cells: dict[str, Any], columns: Columns, checker: Checker, first: int) -> Iterator[Rows]:
-    """Checked rows out of columns of cells; lines are counted from 1."""
+    """Checked rows out of columns of cells, numbered from `first` on."""
     size = len(next(iter(cells.values())))
-    lines: Integers = np.arange(first + 1, first + 1 + size)
+    lines: Integers = np.arange(first, first + size)
     try:
         words = {column: named(cells[column]) for column in (columns.campaign, columns.arm)}
         numbers = {column: valued(cells[column]) for _, column in columns.numbers}

@@ -22,8 +22,19 @@ class Words(NamedTuple):
     codes: Integers
 
 
+class Numbering(NamedTuple):
+    """What a row is called with its number, and from where rows are counted if that must be said."""
+
+    word: str
+    since: str = ""
+
+
+LINES, FROM_0 = Numbering("line"), Numbering("row", ", counted from 0")
+"""Rows of files, and of data frames, where it is not plain from where they are counted."""
+
+
 class Rows(NamedTuple):
-    """Checked rows of a log: names, pulls (1 where a row is a decision), what they paid in all, features, line numbers."""
+    """Checked rows of a log: names, pulls (1 where a row is a decision), what they paid in all, features, row numbers."""
 
     campaign: Words
     arm: Words
@@ -36,8 +47,9 @@ class Rows(NamedTuple):
 class Tally:
     """Sums of every arm of every campaign."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, numbering: Numbering) -> None:
         self.columns = columns
+        self.numbering = numbering
         self.campaigns: dict[str, int] = {}
         self.arms: dict[str, int] = {}
         self.cells: dict[int, int] = {}
@@ -104,11 +116,12 @@ class Tally:
         if len(changed):
             row, feature = map(int, changed[0])
             arm = rows.arm.names[int(rows.arm.codes[row])]
+            place = f"{self.numbering.word} {int(rows.lines[row])}{self.numbering.since}"
             raise BadRequest(
                 f"an arm's features must stay the same within a campaign, but {self.columns.features[feature]!r} of arm "
-                f"{arm!r} changes from {self.features[cell[row], feature]:g} to {rows.features[row, feature]:g} in line "
-                f"{int(rows.lines[row])}. Features that change per decision are contexts, which these problems do not "
-                "have: leave them out with features='', or make every context a campaign of its own."
+                f"{arm!r} changes from {self.features[cell[row], feature]:g} to {rows.features[row, feature]:g} in {place}"
+                ". Features that change per decision are contexts, which these problems do not have: leave them out with "
+                "features='', or make every context a campaign of its own."
             )
 
     def logs(self) -> Logs:
@@ -136,6 +149,7 @@ class Tally:
             ("unit" if self.others else "binary") if unit else "real",
             self.features[order] if self.columns.features else None,
             self.columns.features,
+            columns=str(self.columns),
         )
 
 

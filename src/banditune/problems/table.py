@@ -20,6 +20,9 @@ from banditune.streams import TABLES, philox
 HEAD = 3
 """Numbers before the tables in the options: how many tables, how many rows, whether rows are drawn."""
 
+TRUTH = {"true": True, "false": False}
+"""How the command line writes `shuffled`."""
+
 
 @scalar
 def table_of(tables, key0, key1):
@@ -65,7 +68,7 @@ class RewardTable(Problem):
     def __post_init__(self) -> None:
         tables = _checked(self.tables)
         count, rows, arms = tables.shape
-        shuffled = count == 1 if self.shuffled is None else bool(self.shuffled)
+        shuffled = count == 1 if self.shuffled is None else _checked_flag(self.shuffled)
         numbers = np.concatenate([[count, rows, shuffled], tables.ravel()]).astype(np.float64)
         unit = float(tables.min()) >= 0 and float(tables.max()) <= 1
         binary = unit and bool((tables % 1 == 0).all())
@@ -129,17 +132,25 @@ def _checked(tables: Any) -> Floats:
     return found
 
 
+def _checked_flag(shuffled: Any) -> bool:
+    """Whether rows are drawn."""
+    if not isinstance(shuffled, bool | np.bool_):
+        raise BadRequest(
+            "`shuffled` must be True, so that every step draws a row, or False, so that rows are played in order, but got "
+            f"{shuffled!r:.60}; leave it out to draw from a single table and to play several in order."
+        )
+    return bool(shuffled)
+
+
 def reward_table(file: Any, shuffled: Any = None, column: Any = None) -> RewardTable:
     """Rewards of all arms at all steps from a file, a column per arm; `column`, if told, tells tables apart."""
     path = Path(str(file))
+    drawn = TRUTH.get(str(shuffled).lower(), shuffled)
     if path.suffix == ".npy":
-        try:
-            return RewardTable(np.load(path, allow_pickle=False), _flag(shuffled))
-        except (OSError, ValueError) as error:
-            raise BadRequest(f"{str(path)!r} must be an array in a .npy file, but cannot be read: {error}.") from error
+        return RewardTable(_array(path), drawn)
     names, cells = _read(path)
     if column is None:
-        return RewardTable(_numbers(path, names, cells), _flag(shuffled), names)
+        return RewardTable(_numbers(path, names, cells), drawn, names)
     if str(column) not in names:
         raise BadRequest(f"the column of the tables must be one of {', '.join(names)}, but got {column!r}.")
     place = names.index(str(column))
@@ -152,13 +163,14 @@ def reward_table(file: Any, shuffled: Any = None, column: Any = None) -> RewardT
             f"all tables must have as many rows, but in {str(path)!r} they have {sizes[0]} to {sizes[-1]}."
         )
     names = names[:place] + names[place + 1 :]
-    return RewardTable([_numbers(path, names, group) for group in groups.values()], _flag(shuffled), names)
+    return RewardTable([_numbers(path, names, group) for group in groups.values()], drawn, names)
 
 
-def _flag(told: Any) -> Any:
-    """True or false, however it was written."""
-    word = str(told).lower()
-    return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(word)
+def _array(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise BadRequest(f"{str(path)!r} must be an array in a .npy file, but cannot be read: {error}.") from error
 
 
 def _read(path: Path) -> tuple[list[str], list[list[str]]]:

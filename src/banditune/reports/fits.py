@@ -7,9 +7,9 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from banditune.reports import figures
+from banditune.reports import figures, repeat
 from banditune.reports.points import BLACK, CURVE, GREY, Mark, Plot, axis
-from banditune.reports.story import Part, Story, Table, said, story
+from banditune.reports.story import AS_TYPED, FROM_PYTHON, Part, Story, Table, said, story
 from banditune.reports.tables import text
 from banditune.reports.words import counted, made_words, number, table
 from banditune.results import Check, Fit
@@ -94,10 +94,25 @@ def _(result: Fit) -> Story:
         Part("The fit", (f"{100 * result.confidence:g}% intervals.",), table=estimates_table(result)),
         Part(told.title, (told.words,), quantile_plot(result)),
         Part("What matters to a bandit", (verdict(result),), table=checks_table(result)),
+        provenance(result),
     ]
     shown = result.estimates[:3]
     boxes = tuple((e.name, number(e.value), f"{number(e.low)} to {number(e.high)}") for e in shown)
     return Story(title(result), answer(result), boxes, tuple(parts))
+
+
+def provenance(result: Fit) -> Part:
+    """Everything that is needed to fit the logs again."""
+    line = repeat.command(result)
+    rows = (
+        *([("columns", result.columns)] if result.columns else []),
+        ("model", result.model),
+        ("arms", str(result.arms)),
+        ("horizon", f"{result.horizon:,}"),
+        ("confidence", f"{100 * result.confidence:g}%"),
+    )
+    words = AS_TYPED if line else FROM_PYTHON
+    return Part("How to repeat this", (words,), None, Table(("", ""), rows, left=2), line or "")
 
 
 def title(result: Fit) -> str:

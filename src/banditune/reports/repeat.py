@@ -8,7 +8,7 @@ from functools import singledispatch
 from typing import Any
 
 from banditune.descriptions import OWN
-from banditune.results import Bound, Comparison, Curve, ExactRegret, Optimum, Record, Setup, Tuning
+from banditune.results import Bound, Comparison, Curve, ExactRegret, Fit, Optimum, Record, Setup, Tuning
 
 USUAL = {"seed": 0, "regret": "expected", "noise": "shared", "device": "cpu"}
 """Settings that need not be told."""
@@ -60,6 +60,11 @@ def _(result: Comparison) -> str | None:
     told = {"tuner": spec(result.setup.tuner), "budget": result.budget, "validate": result.validated}
     told["floor"] = result.floor is not None
     return joined("compare", [spec(entry.made) for entry in result.entries], result.setup, told)
+
+
+@composed.register
+def _(result: Fit) -> str | None:
+    return result.command
 
 
 @composed.register

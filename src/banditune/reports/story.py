@@ -42,6 +42,10 @@ from banditune.results import (
     student_quantile,
 )
 
+AS_TYPED = "The same again, as it was typed, as long as the files that it names hold what they held then:"
+FROM_PYTHON = "No command line can tell all of this; it is repeated from Python, with these settings:"
+"""How a result is repeated whose command is known, and one that has none."""
+
 SHOWN = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Quantiles that the table shows."""
 
@@ -348,9 +352,9 @@ def repeated(result: Record, setup: Setup, rows: Sequence[tuple[str, str]]) -> P
     own = own_rows(result, setup)
     line = repeat.command(result)
     if setup.command is not None:
-        words = "The same again, as it was typed, as long as the files that it names hold what they held then:"
+        words = AS_TYPED
     elif line is None:
-        words = "No command line can tell all of this; it is repeated from Python, with these settings:"
+        words = FROM_PYTHON
     elif own:
         words = (
             "The same again; NAME is what a policy or problem of yours is called in its file, which must hold what it held "

@@ -59,7 +59,7 @@ class Fit(Record):
     the same pulls; so do quantiles of cell means at `levels`: `observed`, and the middle, `low` and `high` (95%) of the
     replayed ones. Where pulls depended on rewards both are `drawn`: means that are likely given the logs are compared with
     means of the fit, because means of rewards would mislead. `notes` are sentences about what was decided and what may
-    mislead.
+    mislead. `columns` are those that were read, `command` is how the fit was asked for, each where there was one.
     """
 
     model: str
@@ -78,6 +78,8 @@ class Fit(Record):
     high: Floats
     notes: tuple[str, ...]
     drawn: bool = False
+    columns: str = ""
+    command: str | None = None
 
     @property
     def problem(self) -> Any:
