@@ -1,4 +1,4 @@
-"""Figures: first the points to draw, then the drawing."""
+"""Figures: draws what `points` has found."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import textwrap
 import warnings
 from functools import singledispatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from banditune.contracts import BadRequest
+from banditune.reports.points import Mark, Plot, best_span, view, visits
 from banditune.reports.words import headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
-
-if TYPE_CHECKING:
-    from banditune.reports.points import Mark, Plot
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
@@ -112,16 +110,6 @@ def _(result: Curve, axes: Any) -> None:
     )
     axes.legend(frameon=False)
     axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
-
-
-def best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
-    """Where the best value is and how sure that is, as far as the search can say."""
-    belief = result.belief
-    if belief is None or belief.misfit:
-        return None
-    (name,) = result.params
-    what = "the best" if belief.untried is None else f"the best {name} above {number(belief.untried)}"
-    return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
 
 
 @draw.register
@@ -246,23 +234,3 @@ def draw_mark(mark: Mark, axes: Any) -> None:
 def reach(estimate: Estimate) -> float:
     """Half the width of the interval."""
     return (estimate.high - estimate.low) / 2
-
-
-def visits(result: Tuning) -> tuple[Any, Any, Any]:
-    """Values that the search played, their means, and areas that grow with the runs."""
-    values = np.concatenate([trial.values for trial in result.trials])
-    sums = np.concatenate([trial.mean * trial.runs for trial in result.trials])
-    sizes = np.concatenate([trial.runs for trial in result.trials])
-    values, which = np.unique(values, return_inverse=True)
-    sizes = np.bincount(which, sizes)
-    means = np.bincount(which, sums) / sizes
-    often = sizes >= min(10, sizes.max())  # means of few runs would look like better values
-    return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
-
-
-def view(result: Tuning) -> tuple[float, float]:
-    """A range of regrets that shows the tuned and theory's value well, whatever the far end of the curve does."""
-    low = min(0.0, result.regret.low, result.theory.low)
-    high = max(result.theory.high, result.regret.high)
-    # Where nothing is lost at all, any range will do.
-    return low, high + 0.25 * (high - low) or 1.0

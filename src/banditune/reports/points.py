@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import Floats
-from banditune.reports.figures import best_span, view, visits
 from banditune.reports.words import number, settings, sureness
 from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Spread, TrialResult, Tuning, student_quantile
 
@@ -83,6 +82,26 @@ def axis(label: str, values: Sequence[float], *, log: bool = False, room: float 
     # On a logarithmic axis the same room is a multiple.
     top = high / 0.85 if log and least else high + extra
     return Axis(label, bottom, top, least, log and least is not None, **more)
+
+
+def visits(result: Tuning) -> tuple[Any, Any, Any]:
+    """Values that the search played, their means, and areas that grow with the runs."""
+    values = np.concatenate([trial.values for trial in result.trials])
+    sums = np.concatenate([trial.mean * trial.runs for trial in result.trials])
+    sizes = np.concatenate([trial.runs for trial in result.trials])
+    values, which = np.unique(values, return_inverse=True)
+    sizes = np.bincount(which, sizes)
+    means = np.bincount(which, sums) / sizes
+    often = sizes >= min(10, sizes.max())  # means of few runs would look like better values
+    return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
+
+
+def view(result: Tuning) -> tuple[float, float]:
+    """A range of regrets that shows the tuned and theory's value well, whatever the far end of the curve does."""
+    low = min(0.0, result.regret.low, result.theory.low)
+    high = max(result.theory.high, result.regret.high)
+    # Where nothing is lost at all, any range will do.
+    return low, high + 0.25 * (high - low) or 1.0
 
 
 def tuning_plot(result: Tuning) -> Plot:
@@ -166,6 +185,16 @@ def belief_marks(result: Tuning) -> tuple[Mark, ...]:
     """Where the best value is, as far as the search knows."""
     span = best_span(result)
     return () if span is None else (Mark("span", TUNED, span[1], x=span[0]),)
+
+
+def best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
+    """Where the best value is and how sure that is, as far as the search can say."""
+    belief = result.belief
+    if belief is None or belief.misfit:
+        return None
+    (name,) = result.params
+    what = "the best" if belief.untried is None else f"the best {name} above {number(belief.untried)}"
+    return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
 
 
 def floor_marks(floor: Floor | None, shape: str) -> tuple[Mark, ...]:
