@@ -116,7 +116,7 @@ def test_policies_are_shown_on_the_same_instances_and_the_best_is_told_on_others
 def an_account(policy="ucb1"):
     """What a ledger may hold of a setup: a search of many values, few runs of one, two values on fresh instances."""
     rng = np.random.default_rng(4)
-    sizes = [(value / 10, False, 150) for value in range(10)] + [(0.95, False, 3), (0.2, True, 400), (0.9, True, 400)]
+    sizes = [(value / 10, False, 350) for value in range(10)] + [(0.95, False, 3), (0.2, True, 400), (0.9, True, 400)]
     tallies = []
     for value, fresh, runs in sizes:
         sample = rng.gamma(2, 10 + 30 * value, runs)

@@ -50,7 +50,7 @@ def book(tmp_path):
 @pytest.fixture
 def full(book):
     """A search, fresh runs, no parameter, several with steps and own noise and a script for a name, single runs."""
-    kept(book, setup_for(), [(value,) for value in np.linspace(0.1, 1, 12)], 150)
+    kept(book, setup_for(), [(value,) for value in np.linspace(0.1, 1, 12)], 350)
     kept(book, setup_for(), [(0.05,)], 3)
     kept(book, setup_for(), [(0.1,), (1.0,)], 400, first=FIRST)
     kept(book, setup_for("greedy"), [(0.0,)], 30)
@@ -135,11 +135,41 @@ def test_fresh_instances_come_first_and_few_runs_are_never_best(full):
     search = told.parts[2]
     assert len(search.table.rows) == books.BEST
     assert "0.05" not in [row[0] for row in search.table.rows]
-    assert search.words[0].startswith("12 values with 150 runs or more; others are too noisy")
+    assert search.words[0].startswith("12 values with 350 runs or more; others are too noisy")
     drawn = [mark.shape for mark in told.parts[0].plot.marks]
     assert drawn == ["band", "line", "dots", "dots"]
     assert "Not drawn: 1 mean of few runs" in told.parts[0].words[-1]
-    assert told.figures[-1] == ("runs in all", "2,603", "13 values")
+    assert told.figures[-1] == ("runs in all", "5,003", "13 values")
+
+
+def test_means_of_few_runs_are_faint_dots_without_an_interval(book):
+    kept(book, setup_for(), [(value / 10,) for value in range(1, 7)], 350)
+    kept(book, setup_for(), [(0.25,), (0.45,)], 29)
+    kept(book, setup_for(), [(0.35,)], 9)
+    (account,) = books_in(book)
+    faint, band, line, dots = books.regret_plot(account, 0).marks
+    assert (faint.colour, faint.x, faint.low) == (points.GREY, (0.25, 0.45), ())
+    assert band.x == line.x == dots.x == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    assert "to" not in faint.tips[0]
+    assert faint.tips[0].endswith(" in 29 runs")
+    assert max(faint.radius) < min(dots.radius)
+    told = markdown(story(account))
+    assert "Grey means have fewer than 300 runs" in told
+    assert re.search(r"\| 0\.25 \| 29 \| [\d.]+ \| [\d.]+ \|  \|", told)
+    assert re.search(r"\| 0\.2 \| 350 \| [\d.]+ \| [\d.]+ \| [\d.]+ to [\d.]+ \|", told)
+    drawn = bt.plot(account).axes[0].collections
+    assert [float(one.get_alpha() or 1) for one in drawn] == [0.55, 0.2, 1.0]
+    assert len(drawn[0].get_offsets()) == 2
+
+
+def test_without_enough_runs_nothing_has_a_line_or_an_interval(book):
+    kept(book, setup_for(at=[10, 1000]), [(value / 10,) for value in range(1, 7)], 20)
+    (account,) = books_in(book)
+    (faint,) = books.regret_plot(account, 0).marks
+    assert len(faint.x) == 6
+    assert " to " not in story(account).answer
+    (growth,) = books.growth(account)
+    assert [mark.shape for mark in growth.plot.marks] == ["line", "dots"]
 
 
 def test_what_was_chosen_by_looking_is_said(book):
@@ -153,7 +183,7 @@ def test_an_account_is_told_as_text(full):
     text = bt.text(books_in(full)[0])
     assert text.startswith("ucb1(noise=0.5) on bernoulli(arms=10), horizon 1,000\n\ngamma = 0.1 loses")
     assert "lowest means, search instances" in text
-    assert text.endswith("1,803 on search instances, 800 on fresh ones; expected regret, seed 3, on the cpu")
+    assert text.endswith("4,203 on search instances, 800 on fresh ones; expected regret, seed 3, on the cpu")
     assert all(bt.text(account) for account in books_in(full))
 
 
@@ -161,7 +191,7 @@ def test_a_policy_without_parameters_has_one_mean(full):
     told = story(books_in(full)[1])
     assert re.fullmatch(r"greedy\(noise=0\.5\) loses .* on 30 search instances\.", told.answer)
     assert [part.title for part in told.parts][:2] == ["Lowest means on search instances", "How single runs lose"]
-    assert "No value has 100 runs" in told.parts[0].words[-1]
+    assert "No value has 300 runs" in told.parts[0].words[-1]
 
 
 def test_single_runs_have_no_interval(full):
@@ -223,9 +253,9 @@ def edited(old, new):
         (lambda book: summarised(book).read_bytes().splitlines()[0] + b"\n", "must hold regrets, but there are none"),
         (lambda book: summarised(book).read_bytes()[:-60], "it may have been cut off"),
         (edited(b"search", b"seen"), "instances must be 'search' or 'fresh', but got 'seen'"),
-        (edited(b",150,", b",-1,"), "numbers of runs and steps must be 1 or more, but got '-1'"),
-        (edited(b",150,", b",many,"), "must be as it was written, but: invalid literal"),
-        (edited(b",150,", b",150,9e305,"), "numbers must be finite, but got '9e305'|cut off"),
+        (edited(b",350,", b",-1,"), "numbers of runs and steps must be 1 or more, but got '-1'"),
+        (edited(b",350,", b",many,"), "must be as it was written, but: invalid literal"),
+        (edited(b",350,", b",350,9e305,"), "numbers must be finite, but got '9e305'|cut off"),
         (edited(b"0.1,0,search", b"0.1;2,0,search"), "different numbers of parameters"),
         (edited(b"ucb1", b"\xff\xfe"), "cannot be read"),
     ],

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from banditune.reports import figures, points
-from banditune.reports.points import CURVE, TUNED, Axis, Mark, Plot, axis, percent, told
+from banditune.reports.points import CURVE, GREY, TUNED, Axis, Mark, Plot, axis, percent, told
 from banditune.reports.story import Part, Story, Table, reach, story
 from banditune.reports.tables import text
-from banditune.reports.words import cells, counted, number, settings, table
+from banditune.reports.words import counted, number, settings, table
 from banditune.results import Account, Estimate, Spread, Tally
 
-ENOUGH = 100
-"""Runs that a value must have to be called best, unless all have fewer: below, the luckiest value is."""
+ENOUGH = 300
+"""Runs that a value must have to be told and drawn with an interval, and to be ranked, unless all have fewer.
+
+What happens to one run in 100 is missed by 300 runs with a probability of 5%, by 30 runs with 74%: a mean of few runs may
+lack the rare disasters that carry it, and its interval, which lacks them too, is then narrow and wrong.
+"""
 
 FEW = 10
 """Means of fewer runs than that are not drawn, unless all are."""
@@ -116,9 +121,14 @@ def answer(result: Account) -> str:
     return f"{loses}, the lowest mean of {among:,} values; it was chosen by that, so expect more."
 
 
+def has_interval(estimate: Estimate) -> bool:
+    """Whether there are runs enough for an interval to be trusted."""
+    return estimate.runs >= ENOUGH
+
+
 def interval(estimate: Estimate) -> str:
-    """40.4 (35.6 to 45.3); a single run has no interval."""
-    return told(estimate) if estimate.runs > 1 else number(estimate.mean)
+    """40.4 (35.6 to 45.3); few runs have no interval."""
+    return told(estimate) if has_interval(estimate) else number(estimate.mean)
 
 
 def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
@@ -127,7 +137,12 @@ def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
     kind = "fresh" if first.fresh else "search"
     if len(result.parameters) == 1:
         yield result.parameters[0], number(first.params[0]), f"lowest mean on {kind} instances"
-    yield "regret", number(first.regret.mean), reach(first.regret) if first.regret.runs > 1 else "of a single run"
+    sure = has_interval(first.regret)
+    yield (
+        "regret",
+        number(first.regret.mean),
+        reach(first.regret) if sure else f"of {counted(first.regret.runs, 'run')}",
+    )
     yield (
         "1 run in 100 loses",
         number(first.spread.at(0.99)),
@@ -138,21 +153,33 @@ def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
 
 
 def over(result: Account, place: int) -> Part:
-    """Regret over one of the parameters."""
-    name = result.parameters[place]
-    words = [
+    """Regret over one of the parameters; what is to be known about all of these plots is said once."""
+    words = () if place else tuple(plot_words(result))
+    return Part(f"Regret over {result.parameters[place]}", words, regret_plot(result, place))
+
+
+def plot_words(result: Account) -> Iterator[str]:
+    """How to read the plots."""
+    yield (
         f"{amount(result)}. Bands and bars are 95% intervals of the means, of each value by itself; the larger a dot, the "
-        "more runs.",
-        CHOSEN,
-    ]
-    if place:
-        words = []
-    elif len(result.parameters) > 1:
-        words.append("The other parameters vary from dot to dot.")
-    hidden = sum(len(result.ended(fresh=fresh)) - len(shown(result, fresh)) for _, fresh, _ in KINDS)
-    if hidden and not place:
-        words.append(f"Not drawn: {counted(hidden, 'mean')} of few runs, or beyond the {DRAWN} with most runs.")
-    return Part(f"Regret over {name}", tuple(words), regret_plot(result, place))
+        "more runs."
+    )
+    yield CHOSEN
+    if any(not has_interval(tally.regret) for tally in drawn(result)):
+        yield (
+            f"Grey means have fewer than {ENOUGH} runs and no interval: what is rare and terrible may not have happened to "
+            "them yet."
+        )
+    if len(result.parameters) > 1:
+        yield "The other parameters vary from dot to dot."
+    hidden = sum(len(result.ended(fresh=fresh)) for _, fresh, _ in KINDS) - len(drawn(result))
+    if hidden:
+        yield f"Not drawn: {counted(hidden, 'mean')} of few runs, or beyond the {DRAWN} with most runs."
+
+
+def drawn(result: Account) -> list[Tally]:
+    """All means that are drawn."""
+    return [tally for _, fresh, _ in KINDS for tally in shown(result, fresh)]
 
 
 def shown(result: Account, fresh: bool) -> list[Tally]:
@@ -163,45 +190,52 @@ def shown(result: Account, fresh: bool) -> list[Tally]:
 
 
 def regret_plot(result: Account, place: int) -> Plot:
-    """Means over a parameter, search and fresh instances in colours of their own."""
+    """Means over a parameter, search and fresh instances in colours of their own, those of few runs in grey."""
     name, first = result.parameters[place], leader(result)
-    groups = [(kind, colour, shown(result, fresh)) for kind, fresh, colour in KINDS]
-    marks = [
-        mark for kind, colour, tallies in groups if tallies for mark in kind_marks(result, place, kind, colour, tallies)
-    ]
-    drawn = [tally for _, _, tallies in groups for tally in tallies]
-    means = [tally.regret.mean for tally in drawn]
-    # Intervals of few runs are no reason to press all others flat.
-    top = max(means) + 0.5 * abs(max(means))
-    heights = [0.0, *means, *(min(ends(tally.regret)[1], top) for tally in drawn)]
+    tallies = drawn(result)
+    most = max(tally.regret.runs for tally in tallies)
+    few = [tally for tally in tallies if not has_interval(tally.regret)]
+    label = f"means of fewer than {ENOUGH} runs (area: runs)"
+    marks = [dots(result, place, few, most=most, colour=GREY, label=label)] if few else []
+    for kind, fresh, colour in KINDS:
+        sure = [tally for tally in tallies if tally.fresh == fresh and has_interval(tally.regret)]
+        means = dots(result, place, sure, most=most, colour=colour, label=f"{kind} instances, 95%")
+        marks += kind_marks(result, sure, means)
+    heights = [tally.regret.mean for tally in tallies]
+    # Intervals are no reason to press all means flat.
+    top = max(heights) + 0.5 * abs(max(heights))
+    heights += [0.0, *(min(tally.regret.high, top) for tally in tallies if has_interval(tally.regret))]
     about = f"Mean regret over {name}: {answer(result)}"
-    x = axis(name, [tally.params[place] for tally in drawn], room=0.02)
+    x = axis(name, [tally.params[place] for tally in tallies], room=0.02)
     return Plot(about, x, axis("Bayes regret", heights), tuple(marks), (first.params[place], first.regret.mean))
 
 
-def kind_marks(result: Account, place: int, kind: str, colour: int, tallies: Sequence[Tally]) -> Iterator[Mark]:
-    """A band, a line and dots; dots with intervals where values are few, or more than one mean stands at a place."""
-    x = tuple(tally.params[place] for tally in tallies)
-    y = tuple(tally.regret.mean for tally in tallies)
-    low, high = zip(*(ends(tally.regret) for tally in tallies), strict=True)
-    most = max(tally.regret.runs for tally in tallies)
-    radius = tuple(2 + 3 * math.sqrt(tally.regret.runs / most) for tally in tallies)
-    tips = tuple(
-        f"{kind}: {named(result, tally)} loses {interval(tally.regret)} in {counted(tally.regret.runs, 'run')}"
-        for tally in tallies
+def dots(result: Account, place: int, tallies: Sequence[Tally], *, most: int, colour: int, label: str) -> Mark:
+    """A dot for each mean, with an area that grows with the runs, of which there are `most` at the largest."""
+    return Mark(
+        "dots",
+        colour,
+        label,
+        tuple(tally.params[place] for tally in tallies),
+        tuple(tally.regret.mean for tally in tallies),
+        radius=tuple(2 + 3 * math.sqrt(tally.regret.runs / most) for tally in tallies),
+        tips=tuple(
+            f"{'fresh' if tally.fresh else 'search'}: {named(result, tally)} loses {interval(tally.regret)} in "
+            f"{counted(tally.regret.runs, 'run')}"
+            for tally in tallies
+        ),
     )
-    label = f"{kind} instances, 95%"
-    if len(result.parameters) == 1 and len(set(x)) == len(x) >= JOINED:
-        yield Mark("band", colour, x=x, low=low, high=high)
-        yield Mark("line", colour, label, x=x, y=y)
-        yield Mark("dots", colour, x=x, y=y, radius=radius, tips=tips)
-    else:
-        yield Mark("dots", colour, label, x, y, low, high, radius, tips)
 
 
-def ends(estimate: Estimate) -> tuple[float, float]:
-    """The interval to draw; a single run has none."""
-    return (estimate.low, estimate.high) if estimate.runs > 1 else (estimate.mean, estimate.mean)
+def kind_marks(result: Account, tallies: Sequence[Tally], means: Mark) -> Iterator[Mark]:
+    """Band, line and dots; dots with intervals where values are few, or more than one mean stands at a place."""
+    low, high = tuple(tally.regret.low for tally in tallies), tuple(tally.regret.high for tally in tallies)
+    if len(result.parameters) == 1 and len(set(means.x)) == len(means.x) >= JOINED:
+        yield Mark("band", means.colour, x=means.x, low=low, high=high)
+        yield Mark("line", means.colour, means.label, x=means.x, y=means.y)
+        yield replace(means, label="")
+    elif tallies:
+        yield replace(means, low=low, high=high)
 
 
 def lowest(result: Account) -> Iterator[Part]:
@@ -237,7 +271,9 @@ def values_table(result: Account, tallies: Sequence[Tally]) -> Table:
             *map(number, tally.params),
             *own[place : place + 1],
             f"{tally.regret.runs:,}",
-            *(cells(tally.regret) if tally.regret.runs > 1 else (number(tally.regret.mean), "", "")),
+            number(tally.regret.mean),
+            number(tally.regret.se) if tally.regret.runs > 1 else "",
+            f"{number(tally.regret.low)} to {number(tally.regret.high)}" if has_interval(tally.regret) else "",
             number(tally.spread.at(0.5)),
             number(tally.spread.at(0.99)),
         )
@@ -281,16 +317,19 @@ def growth(result: Account) -> Iterator[Part]:
     same = [t for t in result.tallies if (t.params, t.noise, t.fresh) == (first.params, first.noise, first.fresh)]
     line = sorted(same, key=lambda tally: tally.step)
     x, y = tuple(float(tally.step) for tally in line), tuple(tally.regret.mean for tally in line)
-    low, high = zip(*(ends(tally.regret) for tally in line), strict=True)
     tips = tuple(f"after {tally.step:,} steps: {interval(tally.regret)}" for tally in line)
-    marks = (
-        Mark("band", CURVE, x=x, low=low, high=high),
-        Mark("line", CURVE, f"{named(result, first)}, 95% band", x=x, y=y),
+    marks = [
+        Mark("line", CURVE, named(result, first), x=x, y=y),
         Mark("dots", CURVE, x=x, y=y, radius=(3.0,) * len(x), tips=tips),
-    )
+    ]
+    heights = [0.0, *y]
+    if has_interval(first.regret):
+        low, high = tuple(tally.regret.low for tally in line), tuple(tally.regret.high for tally in line)
+        marks.insert(0, Mark("band", CURVE, "95% band", x=x, low=low, high=high))
+        heights += [*low, *high]
     about = f"Mean regret over steps: {tips[-1]}."
     across = Axis("step", 0.0, 1.02 * x[-1], 0.85 * x[0], whole=True)
-    plot = Plot(about, across, axis("Bayes regret", [0.0, *low, *high]), marks, (x[-1], y[-1]))
+    plot = Plot(about, across, axis("Bayes regret", heights), tuple(marks), (x[-1], y[-1]))
     yield Part("Regret as the run goes on", (f"{named(result, first)}, the value of the headline.",), plot)
 
 

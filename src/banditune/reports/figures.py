@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import BadRequest
+from banditune.reports.points import GREY as FAINT
 from banditune.reports.points import Mark, Plot, best_span, view, visits
 from banditune.reports.words import headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
@@ -224,7 +225,9 @@ def draw_mark(mark: Mark, axes: Any) -> None:
     elif mark.shape == "rule":
         axes.axvline(*mark.x, linewidth=0.8, linestyle="--", **look)
     else:
-        axes.scatter(mark.x, mark.y, s=[3 * radius**2 for radius in mark.radius], linewidth=0, zorder=3, **look)
+        alpha = 0.55 if mark.colour == FAINT else 1.0
+        sizes = [3 * radius**2 for radius in mark.radius]
+        axes.scatter(mark.x, mark.y, s=sizes, alpha=alpha, linewidth=0, zorder=3, **look)
         if mark.low and mark.along == "y":
             axes.vlines(mark.x, mark.low, mark.high, linewidth=1.2, color=look["color"])
         elif mark.low:
