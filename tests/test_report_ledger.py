@@ -172,6 +172,40 @@ def test_without_enough_runs_nothing_has_a_line_or_an_interval(book):
     assert [mark.shape for mark in growth.plot.marks] == ["line", "dots"]
 
 
+def disastrous(book, rows, *, runs, first=0):
+    """Write runs that lose so much on average, by value."""
+    rng = np.random.default_rng(0)
+    blocks = []
+    for value, mean in rows.items():
+        sample = rng.gamma(2, mean / 2, (runs, 1)).astype(np.float32)
+        blocks.append(Block(Series(setup_for(), np.array([value]).tobytes(), 0), first, sample))
+    with Ledger(book) as ledger:
+        ledger.keep(blocks)
+
+
+def test_a_line_that_loses_enormously_leaves_the_plot_and_single_dots_stay(book):
+    disastrous(book, {0.0: 1000, 0.2: 300, 0.4: 40, 0.6: 20, 0.8: 25, 1.0: 30}, runs=500)
+    disastrous(book, {0.1: 2000}, runs=20)
+    (account,) = books_in(book)
+    y = books.regret_plot(account, 0).y
+    assert (y.low, 40 < y.high < 100) == (0, True)
+    assert bt.plot(account).axes[0].get_ylim() == (y.low, y.high)
+    disastrous(book, {0.6: 20, 1.0: 250}, runs=500, first=FIRST)
+    (account,) = books_in(book)
+    highest = max(tally.regret.high for tally in account.ended(fresh=True))
+    assert books.regret_plot(account, 0).y.high == pytest.approx(1.25 * highest)
+
+
+def test_where_the_best_never_loses_all_others_are_seen(book):
+    with Ledger(book) as ledger:
+        ledger.keep(
+            Block(Series(setup_for(), np.array([loss / 10]).tobytes(), 0), 0, np.full((400, 1), loss, np.float32))
+            for loss in range(7)
+        )
+    (account,) = books_in(book)
+    assert books.regret_plot(account, 0).y.high == 7.5
+
+
 def test_what_was_chosen_by_looking_is_said(book):
     kept(book, setup_for(), [(0.1,), (0.9,)], 150)
     (account,) = books_in(book)

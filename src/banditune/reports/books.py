@@ -30,6 +30,9 @@ BEST, LISTED, DRAWN = 10, 200, 500
 JOINED = 5
 """From so many values on they are joined by a line: between few values nobody knows the regret."""
 
+FAR = 4
+"""A line and grey dots are seen up to so many times the leader's regret; a few dots with intervals are always seen."""
+
 KINDS = (("search", False, CURVE), ("fresh", True, TUNED))
 """Kinds of instances, whether they are fresh, and their colours."""
 
@@ -198,16 +201,36 @@ def regret_plot(result: Account, place: int) -> Plot:
     label = f"means of fewer than {ENOUGH} runs (area: runs)"
     marks = [dots(result, place, few, most=most, colour=GREY, label=label)] if few else []
     for kind, fresh, colour in KINDS:
-        sure = [tally for tally in tallies if tally.fresh == fresh and has_interval(tally.regret)]
+        sure = sure_ones(result, fresh)
         means = dots(result, place, sure, most=most, colour=colour, label=f"{kind} instances, 95%")
         marks += kind_marks(result, sure, means)
-    heights = [tally.regret.mean for tally in tallies]
-    # Intervals are no reason to press all means flat.
-    top = max(heights) + 0.5 * abs(max(heights))
-    heights += [0.0, *(min(tally.regret.high, top) for tally in tallies if has_interval(tally.regret))]
     about = f"Mean regret over {name}: {answer(result)}"
     x = axis(name, [tally.params[place] for tally in tallies], room=0.02)
-    return Plot(about, x, axis("Bayes regret", heights), tuple(marks), (first.params[place], first.regret.mean))
+    bottom, top = points.view(of_interest(result))
+    y = replace(axis("Bayes regret", [tally.regret.mean for tally in tallies]), low=bottom, high=top)
+    return Plot(about, x, y, tuple(marks), (first.params[place], first.regret.mean))
+
+
+def sure_ones(result: Account, fresh: bool) -> list[Tally]:
+    """Those that are drawn with an interval."""
+    return [tally for tally in shown(result, fresh) if has_interval(tally.regret)]
+
+
+def of_interest(result: Account) -> list[tuple[float, float]]:
+    """Intervals that a plot must show. A line that leaves it is seen to leave; a dot beyond its top nobody misses."""
+    first = ends(leader(result).regret)
+    bottom = min(0.0, first[0])
+    # Where the leader never loses anything, it is no measure of the others.
+    most = FAR * (first[1] - bottom) or math.inf
+    near = [tally for tally in drawn(result) if tally.regret.mean - bottom <= most]
+    groups = [sure_ones(result, fresh) for _, fresh, _ in KINDS]
+    alone = [tally for group in groups if len(group) < JOINED for tally in group]
+    return [first, *(ends(tally.regret) for tally in (*near, *alone))]
+
+
+def ends(estimate: Estimate) -> tuple[float, float]:
+    """The interval that is drawn; that of few runs is none."""
+    return (estimate.low, estimate.high) if has_interval(estimate) else (estimate.mean, estimate.mean)
 
 
 def dots(result: Account, place: int, tallies: Sequence[Tally], *, most: int, colour: int, label: str) -> Mark:

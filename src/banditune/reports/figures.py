@@ -13,7 +13,7 @@ import numpy as np
 
 from banditune.contracts import BadRequest
 from banditune.reports.points import GREY as FAINT
-from banditune.reports.points import Mark, Plot, best_span, view, visits
+from banditune.reports.points import Mark, Plot, best_span, tuning_view, visits
 from banditune.reports.words import headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
 
@@ -132,8 +132,7 @@ def _(result: Tuning, axes: Any) -> None:
         axes.errorbar(x, estimate.mean, yerr=reach(estimate), fmt="o", color=colour, capsize=3, label=label, zorder=4)
     axes.set_xlabel(name)
     axes.set_ylabel("Bayes regret")
-    low, high = view(result)
-    axes.set_ylim(low, high)
+    axes.set_ylim(*tuning_view(result))
     axes.legend(frameon=False)
     axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
 

@@ -96,12 +96,18 @@ def visits(result: Tuning) -> tuple[Any, Any, Any]:
     return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
 
 
-def view(result: Tuning) -> tuple[float, float]:
-    """A range of regrets that shows the tuned and theory's value well, whatever the far end of the curve does."""
-    low = min(0.0, result.regret.low, result.theory.low)
-    high = max(result.theory.high, result.regret.high)
+def view(intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """A range of regrets that shows these intervals well, whatever all others do."""
+    low = min(0.0, *(low for low, _ in intervals))
+    high = max(high for _, high in intervals)
+    top = high + 0.25 * (high - low)
     # Where nothing is lost at all, any range will do.
-    return low, high + 0.25 * (high - low) or 1.0
+    return low, top if top > low else low + 1.0
+
+
+def tuning_view(result: Tuning) -> tuple[float, float]:
+    """That of the tuned and theory's value."""
+    return view([(estimate.low, estimate.high) for estimate in (result.regret, result.theory)])
 
 
 def tuning_plot(result: Tuning) -> Plot:
@@ -109,7 +115,7 @@ def tuning_plot(result: Tuning) -> Plot:
     ((name, value),) = result.params.items()
     ((_, theory),) = result.theory_params.items()
     visited, means, _ = visits(result)
-    bottom, top = view(result)
+    bottom, top = tuning_view(result)
     marks = [
         *belief_marks(result),
         *(curve_marks(result.curve) if result.curve else ()),
@@ -130,7 +136,6 @@ def tuning_plot(result: Tuning) -> Plot:
         f"{name} = {number(theory)} loses {told(result.theory)}."
     )
     log = bool(result.curve and result.curve.log_scale)
-    top = top if top > bottom else bottom + 1.0
     y = Axis("Bayes regret", bottom, top, least if result.regret.mean > 0 else None)
     return Plot(about, axis(name, places, log=log, room=0.02), y, tuple(marks), (value, result.regret.mean))
 
