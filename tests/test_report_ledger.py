@@ -124,7 +124,7 @@ def test_every_account_becomes_a_page_that_is_whole(full):
 def test_fresh_instances_come_first_and_few_runs_are_never_best(full):
     account = books_in(full)[0]
     told = story(account)
-    assert re.match(r"gamma = 0\.1 loses .* on 400 fresh instances, the lowest mean of 2 values there\.", told.answer)
+    assert told.answer.startswith("gamma = 0.1 has the lowest of 2 means on fresh instances, ")
     assert [part.title for part in told.parts if part.title] == [
         "Regret over gamma",
         "Lowest means on fresh instances",
@@ -209,13 +209,41 @@ def test_where_the_best_never_loses_all_others_are_seen(book):
 def test_what_was_chosen_by_looking_is_said(book):
     kept(book, setup_for(), [(0.1,), (0.9,)], 150)
     (account,) = books_in(book)
-    assert story(account).answer.endswith("the lowest mean of 2 values; it was chosen by that, so expect more.")
+    mean = min(tally.regret.mean for tally in account.tallies)
+    words = f"has the lowest of 2 means on search instances, {mean:.4g}, which as the lowest is likely too low."
+    assert story(account).answer == f"gamma = 0.1 {words}"
+    assert ("lowest mean", f"{mean:.4g}", "likely too low") in story(account).figures
     assert "likely to lose more" in markdown(story(account))
+
+
+def test_the_lowest_of_equal_values_is_not_told_as_if_it_were_alone(book):
+    disastrous(book, dict.fromkeys(np.linspace(0, 1, 40), 30), runs=500, first=FIRST)
+    (account,) = books_in(book)
+    lead = books.leader(account).regret
+    low, high = books.surely(books.leader(account), 40)
+    assert lead.high < 30 < high
+    told = story(account)
+    assert told.answer.endswith(
+        f" has the lowest of 40 means on fresh instances, {lead.mean:.4g}, which as the lowest is likely too low: it loses "
+        f"{low:.4g} to {high:.4g} (95% sure for all values together)."
+    )
+    for words in (told.answer, *map(" ".join, told.figures), told.parts[0].plot.about):
+        assert f"{lead.high:.4g}" not in words
+
+
+def test_the_only_value_has_its_own_interval(book):
+    disastrous(book, {0.5: 30}, runs=500, first=FIRST)
+    (account,) = books_in(book)
+    (tally,) = account.tallies
+    assert books.surely(tally, 1) == pytest.approx((tally.regret.low, tally.regret.high))
+    words = f"{tally.regret.low:.4g} to {tally.regret.high:.4g}"
+    assert story(account).answer == f"gamma = 0.5 loses {tally.regret.mean:.4g} ({words}) on 500 fresh instances."
+    assert ("regret", f"{tally.regret.mean:.4g}", f"95%: {words}") in story(account).figures
 
 
 def test_an_account_is_told_as_text(full):
     text = bt.text(books_in(full)[0])
-    assert text.startswith("ucb1(noise=0.5) on bernoulli(arms=10), horizon 1,000\n\ngamma = 0.1 loses")
+    assert text.startswith("ucb1(noise=0.5) on bernoulli(arms=10), horizon 1,000\n\ngamma = 0.1 has the lowest")
     assert "lowest means, search instances" in text
     assert text.endswith("4,203 on search instances, 800 on fresh ones; expected regret, seed 3, on the cpu")
     assert all(bt.text(account) for account in books_in(full))
@@ -230,7 +258,7 @@ def test_a_policy_without_parameters_has_one_mean(full):
 
 def test_single_runs_have_no_interval(full):
     told = story(books_in(full)[3])
-    assert re.match(r"parameter = 0\.\d loses [\d.]+ on 1 search instances", told.answer)
+    assert re.match(r"parameter = 0\.\d has the lowest of 2 means on search instances, [\d.]+, which", told.answer)
     assert "nan" not in markdown(told)
 
 

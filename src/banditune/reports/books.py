@@ -9,8 +9,8 @@ from typing import Any
 
 from banditune.reports import figures, points
 from banditune.reports.points import CURVE, GREY, TUNED, Axis, Mark, Plot, axis, percent, told
-from banditune.reports.story import Part, Story, Table, reach, story
-from banditune.reports.tables import text
+from banditune.reports.story import Part, Story, Table, story
+from banditune.reports.tables import reach_of_all, text
 from banditune.reports.words import counted, number, settings, table
 from banditune.results import Account, Estimate, Spread, Tally
 
@@ -39,7 +39,8 @@ KINDS = (("search", False, CURVE), ("fresh", True, TUNED))
 CHOSEN = (
     "Values that a search preferred, and the lowest of many means, were chosen by looking at these numbers: they look "
     "better than they are (the winner's curse), the more so the fewer runs they have. Fresh instances (runs from 2^40 on), "
-    "on which no search looked, are told apart: trust them where there are any."
+    "on which no search looked, are told apart; the lowest of several means is too low there as well. What a search "
+    "answered is in its result: the ledger does not hold it."
 )
 
 
@@ -111,17 +112,33 @@ def named(result: Account, tally: Tally) -> str:
     return settings(dict(zip(result.parameters, tally.params, strict=True))) or result.policy
 
 
+def rivals(result: Account) -> int:
+    """How many values the leader is the lowest of, itself among them."""
+    return len(best(result.ended(fresh=leader(result).fresh)))
+
+
 def answer(result: Account) -> str:
-    """Which value lost least, on which instances, and among how many."""
-    first = leader(result)
-    among = len(best(result.ended(fresh=first.fresh)))
-    kind = "fresh instances" if first.fresh else "search instances"
-    loses = f"{named(result, first)} loses {interval(first.regret)} on {first.regret.runs:,} {kind}"
-    if among == 1:
-        return f"{loses}."
-    if first.fresh:
-        return f"{loses}, the lowest mean of {among:,} values there."
-    return f"{loses}, the lowest mean of {among:,} values; it was chosen by that, so expect more."
+    """Which value lost least, on which instances, and what is to be thought of that where there were others."""
+    first, count = leader(result), rivals(result)
+    kind = "fresh" if first.fresh else "search"
+    if count == 1:
+        instances = counted(first.regret.runs, f"{kind} instance")
+        return f"{named(result, first)} loses {interval(first.regret)} on {instances}."
+    lowest = f"{named(result, first)} has the lowest of {count:,} means on {kind} instances"
+    sure = surely(first, count)
+    loses = f": it loses {number(sure[0])} to {number(sure[1])} (95% sure for all values together)" if sure else ""
+    return f"{lowest}, {number(first.regret.mean)}, which as the lowest is likely too low{loses}."
+
+
+def surely(first: Tally, count: int) -> tuple[float, float] | None:
+    """The interval of a leader's regret that holds together with those of all `count` values that it was chosen from.
+
+    None where runs are few, or where a search chose by these very runs how many there are.
+    """
+    if not has_interval(first.regret) or (count > 1 and not first.fresh):
+        return None
+    half = reach_of_all(count, first.regret.runs) * first.regret.se
+    return first.regret.mean - half, first.regret.mean + half
 
 
 def has_interval(estimate: Estimate) -> bool:
@@ -140,12 +157,7 @@ def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
     kind = "fresh" if first.fresh else "search"
     if len(result.parameters) == 1:
         yield result.parameters[0], number(first.params[0]), f"lowest mean on {kind} instances"
-    sure = has_interval(first.regret)
-    yield (
-        "regret",
-        number(first.regret.mean),
-        reach(first.regret) if sure else f"of {counted(first.regret.runs, 'run')}",
-    )
+    yield regret_figure(result, first)
     yield (
         "1 run in 100 loses",
         number(first.spread.at(0.99)),
@@ -153,6 +165,16 @@ def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
     )
     runs = sum(tally.regret.runs for fresh in (False, True) for tally in result.ended(fresh=fresh))
     yield "runs in all", f"{runs:,}", f"{len({tally.params for tally in result.tallies}):,} values"
+
+
+def regret_figure(result: Account, first: Tally) -> tuple[str, str, str]:
+    """What the leader loses, as far as that is known."""
+    mean, count = number(first.regret.mean), rivals(result)
+    sure = surely(first, count)
+    reach = f"95%: {number(sure[0])} to {number(sure[1])}" if sure else ""
+    if count == 1:
+        return "regret", mean, reach or f"of {counted(first.regret.runs, 'run')}"
+    return "lowest mean", mean, f"likely too low; {reach} for all values together" if reach else "likely too low"
 
 
 def over(result: Account, place: int) -> Part:
@@ -274,8 +296,11 @@ def lowest(result: Account) -> Iterator[Part]:
                 f"{counted(len(ranked), 'value')} with {counted(min(runs), 'run')} or more; others are too noisy to be "
                 "ranked."
             )
-        if not fresh and len(ranked) > 1:
-            words.append("Chosen by looking: the first of them is likely to lose more than it says here.")
+        if len(ranked) > 1:
+            words.append(
+                "Chosen by looking: the first of them is likely to lose more than it says here. Intervals are of each "
+                "value by itself."
+            )
         if max(runs) < ENOUGH:
             words.append(f"No value has {ENOUGH} runs: all of this is noisy.")
         yield Part(f"Lowest means on {kind} instances", tuple(words), table=best_table(result, ranked))
@@ -340,20 +365,27 @@ def growth(result: Account) -> Iterator[Part]:
     same = [t for t in result.tallies if (t.params, t.noise, t.fresh) == (first.params, first.noise, first.fresh)]
     line = sorted(same, key=lambda tally: tally.step)
     x, y = tuple(float(tally.step) for tally in line), tuple(tally.regret.mean for tally in line)
-    tips = tuple(f"after {tally.step:,} steps: {interval(tally.regret)}" for tally in line)
-    marks = [
+    tips = tuple(f"after {tally.step:,} steps: {number(tally.regret.mean)}" for tally in line)
+    marks = (
+        *growth_band(line, rivals(result)),
         Mark("line", CURVE, named(result, first), x=x, y=y),
         Mark("dots", CURVE, x=x, y=y, radius=(3.0,) * len(x), tips=tips),
-    ]
-    heights = [0.0, *y]
-    if has_interval(first.regret):
-        low, high = tuple(tally.regret.low for tally in line), tuple(tally.regret.high for tally in line)
-        marks.insert(0, Mark("band", CURVE, "95% band", x=x, low=low, high=high))
-        heights += [*low, *high]
+    )
+    heights = [height for mark in marks for height in (*mark.y, *mark.low, *mark.high)]
     about = f"Mean regret over steps: {tips[-1]}."
     across = Axis("step", 0.0, 1.02 * x[-1], 0.85 * x[0], whole=True)
-    plot = Plot(about, across, axis("Bayes regret", heights), tuple(marks), (x[-1], y[-1]))
+    plot = Plot(about, across, axis("Bayes regret", [0.0, *heights]), marks, (x[-1], y[-1]))
     yield Part("Regret as the run goes on", (f"{named(result, first)}, the value of the headline.",), plot)
+
+
+def growth_band(line: Sequence[Tally], count: int) -> Iterator[Mark]:
+    """The leader's intervals over steps, where it has any."""
+    found = [(float(tally.step), surely(tally, count)) for tally in line]
+    known = [(step, *sure) for step, sure in found if sure]
+    if known:
+        x, low, high = zip(*known, strict=True)
+        label = "95% band" if count == 1 else "95% band for all values together"
+        yield Mark("band", CURVE, label, x=x, low=low, high=high)
 
 
 def every_value(result: Account) -> Iterator[Part]:
