@@ -107,10 +107,28 @@ def test_policies_are_shown_on_the_same_instances_and_the_best_is_told_on_others
     assert part.table.rows[0][2:4] == (f"{regret.mean:.4g}", f"{regret.low:.4g} to {regret.high:.4g}")
     assert any(f"On as many other instances {found.best} loses {again.mean:.4g}" in words for words in part.words)
     assert any(f"{again.mean:.4g}" in figure for figure in told.figures)
-    dots = points.comparison_plot(replace(found, again=again)).marks[-1]
-    assert dots.x == tuple(entry.regret.mean for entry in found.entries)
-    drawn = bt.plot(replace(found, again=again)).axes[0].containers
-    assert [container.lines[0].get_xdata()[0] for container in drawn] == [dots.x[0], dots.x[1]]
+    dots = points.comparison_plot(replace(found, again=again)).marks[1:]
+    assert [mark.x for mark in dots] == [(entry.regret.mean,) for entry in found.entries]
+
+
+def test_a_comparison_calls_each_dot_what_it_is_on_the_page_and_in_the_figure():
+    found = replace(a_comparison(), floor=Floor(7.5, False, 0.95, "penalty"))
+    floor, theory, tuned, untuned = points.comparison_plot(found).marks
+    assert (floor.label, floor.x) == ("no policy below 7.5 (95% sure)", (7.5,))
+    assert (theory.label, theory.y, theory.hollow) == ("as theory has it", (0.0,), True)
+    assert (tuned.label, tuned.y) == ("tuned, 95% interval", (0.0,))
+    assert (untuned.label, untuned.y) == ("not tuned, 95% interval", (1.0,))
+    axes = bt.plot(found).axes[0]
+    assert [words.get_text() for words in axes.get_legend().get_texts()] == [
+        mark.label for mark in (floor, theory, tuned, untuned)
+    ]
+    assert [words.get_text() for words in axes.get_yticklabels()] == ["ts", "ucb1"]
+    assert axes.yaxis_inverted()
+    assert axes.lines[0].get_xdata() == [7.5, 7.5]
+    assert [mark.label for mark in points.comparison_plot(replace(found, entries=found.entries[1:])).marks] == [
+        floor.label,
+        untuned.label,
+    ]
 
 
 def an_account(policy="ucb1"):
@@ -743,6 +761,26 @@ def test_it_can_be_read_on_a_phone(opened, name, width):
     }}).map((text) => text.textContent)"""
     assert browser.run(beyond) == []
     assert browser.run("parseFloat(getComputedStyle(document.querySelector('.plot text')).fontSize)") >= 12
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+def test_no_line_goes_through_the_name_of_a_policy(opened, width):
+    browser = opened(
+        replace(a_comparison("a-policy-with-quite-a-long-name"), floor=Floor(3.5, True, 1.0, "exact")), width
+    )
+    code = """(() => {
+        const plot = document.querySelector('.plot');
+        const paths = [...plot.querySelectorAll('.rule path, .grid')].map((path) => path.getAttribute('d'));
+        const pieces = paths.flatMap((d) => [...d.matchAll(/M([\\d.]+) ([\\d.]+)V([\\d.]+)/g)]);
+        const lines = pieces.map((piece) => piece.slice(1).map(Number));
+        const boxes = [...plot.querySelectorAll('.name')].map((name) => name.getBBox());
+        const crossed = boxes.flatMap((box) => lines.filter(([x, top, bottom]) =>
+            x > box.x && x < box.x + box.width && top < box.y + box.height - 3 && bottom > box.y + 3));
+        return [lines.length, boxes.length, crossed.length];
+    })()"""
+    lines, names, crossed = browser.run(code)
+    assert lines > names == 2
+    assert crossed == 0
 
 
 def test_it_can_be_printed_and_read_at_night(opened, tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 
 from banditune.contracts import BadRequest
 from banditune.reports.points import GREY as FAINT
-from banditune.reports.points import Mark, Plot, best_span, tuning_view, visits
+from banditune.reports.points import Mark, Plot, best_span, comparison_plot, tuning_view, visits
 from banditune.reports.words import headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
 
@@ -159,21 +159,7 @@ def _(result: Reproduction, axes: Any) -> None:
 
 @draw.register
 def _(result: Comparison, axes: Any) -> None:
-    places = np.arange(len(result.entries))[::-1]
-    for place, entry in zip(places, result.entries, strict=True):
-        axes.errorbar(entry.regret.mean, place, xerr=reach(entry.regret), fmt="o", color=ORANGE, capsize=3)
-        if entry.tuned:
-            axes.plot(entry.theory.mean, place, "o", color="black", fillstyle="none")
-    axes.plot([], [], "o", color=ORANGE, label="tuned, 95% interval")
-    axes.plot([], [], "o", color="black", fillstyle="none", label="as theory has it")
-    axes.set_yticks(places, [entry.policy for entry in result.entries])
-    axes.set_ylim(-0.5, len(places) - 0.5)
-    axes.set_xlim(left=min(0.0, *(entry.regret.low for entry in result.entries)))
-    axes.set_xlabel("Bayes regret")
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
-    axes.legend(frameon=False)
-    axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
+    draw_plot(comparison_plot(result), axes, headline(result.setup))
 
 
 def draw_curve(curve: Curve, axes: Any) -> None:
@@ -226,11 +212,12 @@ def draw_mark(mark: Mark, axes: Any) -> None:
     else:
         alpha = 0.55 if mark.colour == FAINT else 1.0
         sizes = [3 * radius**2 for radius in mark.radius]
-        axes.scatter(mark.x, mark.y, s=sizes, alpha=alpha, linewidth=0, zorder=3, **look)
-        if mark.low and mark.along == "y":
-            axes.vlines(mark.x, mark.low, mark.high, linewidth=1.2, color=look["color"])
-        elif mark.low:
-            axes.hlines(mark.y, mark.low, mark.high, linewidth=1.2, color=look["color"])
+        edge = {"facecolor": "none", "linewidth": 1.2} if mark.hollow else {"linewidth": 0}
+        axes.scatter(mark.x, mark.y, s=sizes, alpha=alpha, zorder=3, **look | edge)
+        if mark.low:
+            middle = np.array(mark.y if mark.along == "y" else mark.x)
+            sides = {f"{mark.along}err": [middle - mark.low, mark.high - middle]}
+            axes.errorbar(mark.x, mark.y, fmt="none", ecolor=look["color"], capsize=3, **sides)
 
 
 def reach(estimate: Estimate) -> float:

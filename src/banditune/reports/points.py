@@ -11,7 +11,18 @@ import numpy as np
 
 from banditune.contracts import Floats
 from banditune.reports.words import number, settings, sureness
-from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Spread, TrialResult, Tuning, student_quantile
+from banditune.results import (
+    TAIL,
+    Comparison,
+    Curve,
+    Entry,
+    Estimate,
+    Floor,
+    Spread,
+    TrialResult,
+    Tuning,
+    student_quantile,
+)
 
 BLACK, TUNED, CURVE, GREY = 0, 1, 2, 7
 """Places in the palette of the page (`page.css`)."""
@@ -322,43 +333,52 @@ def middle(batch: Batch) -> tuple[float, float]:
 
 def comparison_plot(result: Comparison) -> Plot:
     """A row for each policy: its regret with the interval, and what it would lose as theory has it."""
-    rows = tuple(range(len(result.entries)))
-    tuned = [entry for entry in result.entries if entry.tuned]
-    regrets = [entry.regret for entry in result.entries]
+    rows = list(enumerate(result.entries))
+    tuned, others = ([(row, entry) for row, entry in rows if entry.tuned == which] for which in (True, False))
     marks = [
         *floor_marks(result.floor, "rule"),
-        Mark(
-            "dots",
-            BLACK,
-            "as theory has it",
-            tuple(entry.theory.mean for entry in tuned),
-            tuple(float(row) for row, entry in zip(rows, result.entries, strict=True) if entry.tuned),
-            radius=(4.5,) * len(tuned),
-            tips=tuple(f"{entry.policy} as theory has it loses {told(entry.theory)}" for entry in tuned),
-            hollow=True,
-        ),
-        Mark(
-            "dots",
-            TUNED,
-            "tuned, where there is something to tune; 95% interval",
-            tuple(regret.mean for regret in regrets),
-            tuple(map(float, rows)),
-            tuple(regret.low for regret in regrets),
-            tuple(regret.high for regret in regrets),
-            (4.5,) * len(rows),
-            tuple(f"{entry.policy} {settings(entry.params)} loses {told(entry.regret)}" for entry in result.entries),
-            along="x",
-        ),
+        *([theory_mark(tuned), policy_mark(tuned, TUNED, "tuned, 95% interval")] if tuned else ()),
+        *([policy_mark(others, BLACK, "not tuned, 95% interval")] if others else ()),
     ]
-    ends = [end for regret in regrets for end in (regret.low, regret.high)]
+    ends = [end for entry in result.entries for end in (entry.regret.low, entry.regret.high)]
     ends += [result.floor.regret] if result.floor else []
-    across = axis("Bayes regret", [0.0, *ends, *(entry.theory.mean for entry in tuned)])
+    across = axis("Bayes regret", [0.0, *ends, *(entry.theory.mean for _, entry in tuned)])
     names = tuple(entry.policy for entry in result.entries)
     about = "Policies, best first: " + "; ".join(
         f"{entry.policy} loses {told(entry.regret)}" for entry in result.entries
     )
     down = Axis("", -0.5, len(rows) - 0.5, names=names)
-    return Plot(about + ".", across, down, tuple(marks), (regrets[0].mean, 0.0))
+    return Plot(about + ".", across, down, tuple(marks), (result.entries[0].regret.mean, 0.0))
+
+
+def policy_mark(rows: Sequence[tuple[int, Entry]], colour: int, label: str) -> Mark:
+    """Regrets with their intervals, each in its row."""
+    return Mark(
+        "dots",
+        colour,
+        label,
+        tuple(entry.regret.mean for _, entry in rows),
+        tuple(float(row) for row, _ in rows),
+        tuple(entry.regret.low for _, entry in rows),
+        tuple(entry.regret.high for _, entry in rows),
+        (4.5,) * len(rows),
+        tuple(f"{entry.policy} {settings(entry.params)} loses {told(entry.regret)}" for _, entry in rows),
+        along="x",
+    )
+
+
+def theory_mark(rows: Sequence[tuple[int, Entry]]) -> Mark:
+    """What tuned policies would lose as theory has them."""
+    return Mark(
+        "dots",
+        BLACK,
+        "as theory has it",
+        tuple(entry.theory.mean for _, entry in rows),
+        tuple(float(row) for row, _ in rows),
+        radius=(4.5,) * len(rows),
+        tips=tuple(f"{entry.policy} as theory has it loses {told(entry.theory)}" for _, entry in rows),
+        hollow=True,
+    )
 
 
 def spread_plot(spreads: Sequence[tuple[str, Spread]]) -> Plot:
