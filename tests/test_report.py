@@ -488,6 +488,28 @@ def test_a_search_says_of_itself_what_it_can(changes, told, band):
         assert "95% sure" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "log", "shown"),
+    [
+        (0.1, 0.8, False, True),
+        (0.1, 0.9, False, False),
+        (0.02, 1.0, False, False),
+        (0.1, 0.9, True, True),
+        (0.03, 0.9, True, False),
+    ],
+)
+def test_a_band_over_nearly_all_that_was_searched_is_not_drawn_but_told(low, high, log, shown):
+    curve = replace(a_curve(), log_scale=log)
+    found = a_tuning(belief=replace(a_tuning().belief, best_low=low, best_high=high), curve=curve)
+    assert found.trials[0].values.tolist() == np.linspace(0.02, 1, 5).tolist()
+    told = f"the best gamma is between {low:.4g} and {high:.4g}"
+    assert told in repr(found)
+    assert told in page(story(found))
+    assert ("is here (" in page(story(found))) == shown
+    assert ("is here (" in " ".join(bt.plot(found).axes[0].get_legend_handles_labels()[1])) == shown
+    assert any(mark.shape == "span" for mark in points.tuning_plot(found).marks) == shown
+
+
 def test_the_floor_is_told_and_drawn_where_it_is_known():
     floor = Floor(30.5, True, 1.0, "dynamic programming")
     bound = Floor(20.25, False, 0.95, "penalty")

@@ -30,6 +30,9 @@ BLACK, TUNED, CURVE, GREY = 0, 1, 2, 7
 SERIES = (1, 2, 3, 4, 5, 6, 0)
 """Colours of several lines, in this order; more lines than that could not be told apart."""
 
+VAGUE = 0.75
+"""Where the best may be anywhere in so much of the range that was searched, or more, a picture need not show it."""
+
 DOTS, BATCHES = 1000, 50
 """A search of more dots than that is drawn in so many batches of trials."""
 
@@ -146,9 +149,10 @@ def tuning_plot(result: Tuning) -> Plot:
         f"Bayes regret over {name}. Tuned, {name} = {number(value)} loses {told(result.regret)}; theory's "
         f"{name} = {number(theory)} loses {told(result.theory)}."
     )
-    log = bool(result.curve and result.curve.log_scale)
     y = Axis("Bayes regret", bottom, top, least if result.regret.mean > 0 else None)
-    return Plot(about, axis(name, places, log=log, room=0.02), y, tuple(marks), (value, result.regret.mean))
+    return Plot(
+        about, axis(name, places, log=log_drawn(result), room=0.02), y, tuple(marks), (value, result.regret.mean)
+    )
 
 
 def curve_plot(result: Curve) -> Plot:
@@ -204,13 +208,27 @@ def belief_marks(result: Tuning) -> tuple[Mark, ...]:
 
 
 def best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
-    """Where the best value is and how sure that is, as far as the search can say."""
+    """Where the best value is and how sure that is, as far as the search can say something by that."""
     belief = result.belief
-    if belief is None or belief.misfit:
+    if belief is None or belief.misfit or share_searched(result, belief.best_low, belief.best_high) >= VAGUE:
         return None
     (name,) = result.params
     what = "the best" if belief.untried is None else f"the best {name} above {number(belief.untried)}"
     return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
+
+
+def share_searched(result: Tuning, low: float, high: float) -> float:
+    """The share of the searched range that lies between two values, on the axis on which it is drawn."""
+    values = np.concatenate([trial.values for trial in result.trials])
+    ends = np.array([low, high, values.min(), values.max()])
+    if log_drawn(result) and ends.min() > 0:
+        ends = np.log(ends)
+    return float((ends[1] - ends[0]) / (ends[3] - ends[2])) if ends[3] > ends[2] else 0.0
+
+
+def log_drawn(result: Tuning) -> bool:
+    """Whether the parameter has a logarithmic axis."""
+    return bool(result.curve and result.curve.log_scale)
 
 
 def floor_marks(floor: Floor | None, shape: str) -> tuple[Mark, ...]:
@@ -280,9 +298,10 @@ def search_plot(result: Tuning) -> Plot:
         f"Values of {name} that the search visited, trial by trial: {len(result.trials)} trials, {result.spent:,} runs; "
         f"at the end most runs went to {number(lows[-1])} to {number(highs[-1])}."
     )
-    log = bool(result.curve and result.curve.log_scale)
     across = Axis("trial", 0.5, len(result.trials) + 0.5, 0.8, whole=True)
-    return Plot(about, across, axis(name, [*visited.y, value], log=log, room=0.05), marks, (ends[-1], value))
+    return Plot(
+        about, across, axis(name, [*visited.y, value], log=log_drawn(result), room=0.05), marks, (ends[-1], value)
+    )
 
 
 def visited_mark(name: str, batches: Sequence[Batch]) -> Mark:
