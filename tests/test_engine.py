@@ -520,7 +520,7 @@ def from_numpy(state, setting, step, params, stream):
 
 def test_a_policy_that_forgets_its_arm_or_takes_something_else_is_refused_when_it_is_made():
     for silent in (forgets, falls_off):
-        with pytest.raises(bt.BadRequest, match="must return an arm on every way through it, .* may end without"):
+        with pytest.raises(bt.BadRequest, match=r"must return an arm on every way through it, .* may end without"):
             bt.arm_policy("mine", silent)
     with pytest.raises(
         bt.BadRequest, match=r"`choose` must take \(state, .*, stream\), but 'takes_four' takes \(state,"

@@ -107,16 +107,34 @@ def test_policies_are_shown_on_the_same_instances_and_the_best_is_told_on_others
     assert part.table.rows[0][2:4] == (f"{regret.mean:.4g}", f"{regret.low:.4g} to {regret.high:.4g}")
     assert any(f"On as many other instances {found.best} loses {again.mean:.4g}" in words for words in part.words)
     assert any(f"{again.mean:.4g}" in figure for figure in told.figures)
-    dots = points.comparison_plot(replace(found, again=again)).marks[-1]
-    assert dots.x == tuple(entry.regret.mean for entry in found.entries)
-    drawn = bt.plot(replace(found, again=again)).axes[0].containers
-    assert [container.lines[0].get_xdata()[0] for container in drawn] == [dots.x[0], dots.x[1]]
+    dots = points.comparison_plot(replace(found, again=again)).marks[1:]
+    assert [mark.x for mark in dots] == [(entry.regret.mean,) for entry in found.entries]
+
+
+def test_a_comparison_calls_each_dot_what_it_is_on_the_page_and_in_the_figure():
+    found = replace(a_comparison(), floor=Floor(7.5, False, 0.95, "penalty"))
+    floor, theory, tuned, untuned = points.comparison_plot(found).marks
+    assert (floor.label, floor.x) == ("no policy below 7.5 (95% sure)", (7.5,))
+    assert (theory.label, theory.y, theory.hollow) == ("as theory has it", (0.0,), True)
+    assert (tuned.label, tuned.y) == ("tuned, 95% interval", (0.0,))
+    assert (untuned.label, untuned.y) == ("not tuned, 95% interval", (1.0,))
+    axes = bt.plot(found).axes[0]
+    assert [words.get_text() for words in axes.get_legend().get_texts()] == [
+        mark.label for mark in (floor, theory, tuned, untuned)
+    ]
+    assert [words.get_text() for words in axes.get_yticklabels()] == ["ts", "ucb1"]
+    assert axes.yaxis_inverted()
+    assert axes.lines[0].get_xdata() == [7.5, 7.5]
+    assert [mark.label for mark in points.comparison_plot(replace(found, entries=found.entries[1:])).marks] == [
+        floor.label,
+        untuned.label,
+    ]
 
 
 def an_account(policy="ucb1"):
     """What a ledger may hold of a setup: a search of many values, few runs of one, two values on fresh instances."""
     rng = np.random.default_rng(4)
-    sizes = [(value / 10, False, 150) for value in range(10)] + [(0.95, False, 3), (0.2, True, 400), (0.9, True, 400)]
+    sizes = [(value / 10, False, 350) for value in range(10)] + [(0.95, False, 3), (0.2, True, 400), (0.9, True, 400)]
     tallies = []
     for value, fresh, runs in sizes:
         sample = rng.gamma(2, 10 + 30 * value, runs)
@@ -474,6 +492,28 @@ def test_a_search_says_of_itself_what_it_can(changes, told, band):
         assert "95% sure" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "log", "shown"),
+    [
+        (0.1, 0.8, False, True),
+        (0.1, 0.9, False, False),
+        (0.02, 1.0, False, False),
+        (0.1, 0.9, True, True),
+        (0.03, 0.9, True, False),
+    ],
+)
+def test_a_band_over_nearly_all_that_was_searched_is_not_drawn_but_told(low, high, log, shown):
+    curve = replace(a_curve(), log_scale=log)
+    found = a_tuning(belief=replace(a_tuning().belief, best_low=low, best_high=high), curve=curve)
+    assert found.trials[0].values.tolist() == np.linspace(0.02, 1, 5).tolist()
+    told = f"the best gamma is between {low:.4g} and {high:.4g}"
+    assert told in repr(found)
+    assert told in page(story(found))
+    assert ("is here (" in page(story(found))) == shown
+    assert ("is here (" in " ".join(bt.plot(found).axes[0].get_legend_handles_labels()[1])) == shown
+    assert any(mark.shape == "span" for mark in points.tuning_plot(found).marks) == shown
+
+
 def test_the_floor_is_told_and_drawn_where_it_is_known():
     floor = Floor(30.5, True, 1.0, "dynamic programming")
     bound = Floor(20.25, False, 0.95, "penalty")
@@ -747,6 +787,26 @@ def test_it_can_be_read_on_a_phone(opened, name, width):
     }}).map((text) => text.textContent)"""
     assert browser.run(beyond) == []
     assert browser.run("parseFloat(getComputedStyle(document.querySelector('.plot text')).fontSize)") >= 12
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+def test_no_line_goes_through_the_name_of_a_policy(opened, width):
+    browser = opened(
+        replace(a_comparison("a-policy-with-quite-a-long-name"), floor=Floor(3.5, True, 1.0, "exact")), width
+    )
+    code = """(() => {
+        const plot = document.querySelector('.plot');
+        const paths = [...plot.querySelectorAll('.rule path, .grid')].map((path) => path.getAttribute('d'));
+        const pieces = paths.flatMap((d) => [...d.matchAll(/M([\\d.]+) ([\\d.]+)V([\\d.]+)/g)]);
+        const lines = pieces.map((piece) => piece.slice(1).map(Number));
+        const boxes = [...plot.querySelectorAll('.name')].map((name) => name.getBBox());
+        const crossed = boxes.flatMap((box) => lines.filter(([x, top, bottom]) =>
+            x > box.x && x < box.x + box.width && top < box.y + box.height - 3 && bottom > box.y + 3));
+        return [lines.length, boxes.length, crossed.length];
+    })()"""
+    lines, names, crossed = browser.run(code)
+    assert lines > names == 2
+    assert crossed == 0
 
 
 def test_it_can_be_printed_and_read_at_night(opened, tmp_path):

@@ -50,7 +50,7 @@ def book(tmp_path):
 @pytest.fixture
 def full(book):
     """A search, fresh runs, no parameter, several with steps and own noise and a script for a name, single runs."""
-    kept(book, setup_for(), [(value,) for value in np.linspace(0.1, 1, 12)], 150)
+    kept(book, setup_for(), [(value,) for value in np.linspace(0.1, 1, 12)], 350)
     kept(book, setup_for(), [(0.05,)], 3)
     kept(book, setup_for(), [(0.1,), (1.0,)], 400, first=FIRST)
     kept(book, setup_for("greedy"), [(0.0,)], 30)
@@ -124,7 +124,7 @@ def test_every_account_becomes_a_page_that_is_whole(full):
 def test_fresh_instances_come_first_and_few_runs_are_never_best(full):
     account = books_in(full)[0]
     told = story(account)
-    assert re.match(r"gamma = 0\.1 loses .* on 400 fresh instances, the lowest mean of 2 values there\.", told.answer)
+    assert told.answer.startswith("gamma = 0.1 has the lowest of 2 means on fresh instances, ")
     assert [part.title for part in told.parts if part.title] == [
         "Regret over gamma",
         "Lowest means on fresh instances",
@@ -135,25 +135,117 @@ def test_fresh_instances_come_first_and_few_runs_are_never_best(full):
     search = told.parts[2]
     assert len(search.table.rows) == books.BEST
     assert "0.05" not in [row[0] for row in search.table.rows]
-    assert search.words[0].startswith("12 values with 150 runs or more; others are too noisy")
+    assert search.words[0].startswith("12 values with 350 runs or more; others are too noisy")
     drawn = [mark.shape for mark in told.parts[0].plot.marks]
     assert drawn == ["band", "line", "dots", "dots"]
     assert "Not drawn: 1 mean of few runs" in told.parts[0].words[-1]
-    assert told.figures[-1] == ("runs in all", "2,603", "13 values")
+    assert told.figures[-1] == ("runs in all", "5,003", "13 values")
+
+
+def test_means_of_few_runs_are_faint_dots_without_an_interval(book):
+    kept(book, setup_for(), [(value / 10,) for value in range(1, 7)], 350)
+    kept(book, setup_for(), [(0.25,), (0.45,)], 29)
+    kept(book, setup_for(), [(0.35,)], 9)
+    (account,) = books_in(book)
+    faint, band, line, dots = books.regret_plot(account, 0).marks
+    assert (faint.colour, faint.x, faint.low) == (points.GREY, (0.25, 0.45), ())
+    assert band.x == line.x == dots.x == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    assert "to" not in faint.tips[0]
+    assert faint.tips[0].endswith(" in 29 runs")
+    assert max(faint.radius) < min(dots.radius)
+    told = markdown(story(account))
+    assert "Grey means have fewer than 300 runs" in told
+    assert re.search(r"\| 0\.25 \| 29 \| [\d.]+ \| [\d.]+ \|  \|", told)
+    assert re.search(r"\| 0\.2 \| 350 \| [\d.]+ \| [\d.]+ \| [\d.]+ to [\d.]+ \|", told)
+    drawn = bt.plot(account).axes[0].collections
+    assert [float(one.get_alpha() or 1) for one in drawn] == [0.55, 0.2, 1.0]
+    assert len(drawn[0].get_offsets()) == 2
+
+
+def test_without_enough_runs_nothing_has_a_line_or_an_interval(book):
+    kept(book, setup_for(at=[10, 1000]), [(value / 10,) for value in range(1, 7)], 20)
+    (account,) = books_in(book)
+    (faint,) = books.regret_plot(account, 0).marks
+    assert len(faint.x) == 6
+    assert " to " not in story(account).answer
+    (growth,) = books.growth(account)
+    assert [mark.shape for mark in growth.plot.marks] == ["line", "dots"]
+
+
+def disastrous(book, rows, *, runs, first=0):
+    """Write runs that lose so much on average, by value."""
+    rng = np.random.default_rng(0)
+    blocks = []
+    for value, mean in rows.items():
+        sample = rng.gamma(2, mean / 2, (runs, 1)).astype(np.float32)
+        blocks.append(Block(Series(setup_for(), np.array([value]).tobytes(), 0), first, sample))
+    with Ledger(book) as ledger:
+        ledger.keep(blocks)
+
+
+def test_a_line_that_loses_enormously_leaves_the_plot_and_single_dots_stay(book):
+    disastrous(book, {0.0: 1000, 0.2: 300, 0.4: 40, 0.6: 20, 0.8: 25, 1.0: 30}, runs=500)
+    disastrous(book, {0.1: 2000}, runs=20)
+    (account,) = books_in(book)
+    y = books.regret_plot(account, 0).y
+    assert (y.low, 40 < y.high < 100) == (0, True)
+    assert bt.plot(account).axes[0].get_ylim() == (y.low, y.high)
+    disastrous(book, {0.6: 20, 1.0: 250}, runs=500, first=FIRST)
+    (account,) = books_in(book)
+    highest = max(tally.regret.high for tally in account.ended(fresh=True))
+    assert books.regret_plot(account, 0).y.high == pytest.approx(1.25 * highest)
+
+
+def test_where_the_best_never_loses_all_others_are_seen(book):
+    with Ledger(book) as ledger:
+        ledger.keep(
+            Block(Series(setup_for(), np.array([loss / 10]).tobytes(), 0), 0, np.full((400, 1), loss, np.float32))
+            for loss in range(7)
+        )
+    (account,) = books_in(book)
+    assert books.regret_plot(account, 0).y.high == 7.5
 
 
 def test_what_was_chosen_by_looking_is_said(book):
     kept(book, setup_for(), [(0.1,), (0.9,)], 150)
     (account,) = books_in(book)
-    assert story(account).answer.endswith("the lowest mean of 2 values; it was chosen by that, so expect more.")
+    mean = min(tally.regret.mean for tally in account.tallies)
+    words = f"has the lowest of 2 means on search instances, {mean:.4g}, which as the lowest is likely too low."
+    assert story(account).answer == f"gamma = 0.1 {words}"
+    assert ("lowest mean", f"{mean:.4g}", "likely too low") in story(account).figures
     assert "likely to lose more" in markdown(story(account))
+
+
+def test_the_lowest_of_equal_values_is_not_told_as_if_it_were_alone(book):
+    disastrous(book, dict.fromkeys(np.linspace(0, 1, 40), 30), runs=500, first=FIRST)
+    (account,) = books_in(book)
+    lead = books.leader(account).regret
+    low, high = books.surely(books.leader(account), 40)
+    assert lead.high < 30 < high
+    told = story(account)
+    assert told.answer.endswith(
+        f" has the lowest of 40 means on fresh instances, {lead.mean:.4g}, which as the lowest is likely too low: it loses "
+        f"{low:.4g} to {high:.4g} (95% sure for all values together)."
+    )
+    for words in (told.answer, *map(" ".join, told.figures), told.parts[0].plot.about):
+        assert f"{lead.high:.4g}" not in words
+
+
+def test_the_only_value_has_its_own_interval(book):
+    disastrous(book, {0.5: 30}, runs=500, first=FIRST)
+    (account,) = books_in(book)
+    (tally,) = account.tallies
+    assert books.surely(tally, 1) == pytest.approx((tally.regret.low, tally.regret.high))
+    words = f"{tally.regret.low:.4g} to {tally.regret.high:.4g}"
+    assert story(account).answer == f"gamma = 0.5 loses {tally.regret.mean:.4g} ({words}) on 500 fresh instances."
+    assert ("regret", f"{tally.regret.mean:.4g}", f"95%: {words}") in story(account).figures
 
 
 def test_an_account_is_told_as_text(full):
     text = bt.text(books_in(full)[0])
-    assert text.startswith("ucb1(noise=0.5) on bernoulli(arms=10), horizon 1,000\n\ngamma = 0.1 loses")
+    assert text.startswith("ucb1(noise=0.5) on bernoulli(arms=10), horizon 1,000\n\ngamma = 0.1 has the lowest")
     assert "lowest means, search instances" in text
-    assert text.endswith("1,803 on search instances, 800 on fresh ones; expected regret, seed 3, on the cpu")
+    assert text.endswith("4,203 on search instances, 800 on fresh ones; expected regret, seed 3, on the cpu")
     assert all(bt.text(account) for account in books_in(full))
 
 
@@ -161,12 +253,12 @@ def test_a_policy_without_parameters_has_one_mean(full):
     told = story(books_in(full)[1])
     assert re.fullmatch(r"greedy\(noise=0\.5\) loses .* on 30 search instances\.", told.answer)
     assert [part.title for part in told.parts][:2] == ["Lowest means on search instances", "How single runs lose"]
-    assert "No value has 100 runs" in told.parts[0].words[-1]
+    assert "No value has 300 runs" in told.parts[0].words[-1]
 
 
 def test_single_runs_have_no_interval(full):
     told = story(books_in(full)[3])
-    assert re.match(r"parameter = 0\.\d loses [\d.]+ on 1 search instances", told.answer)
+    assert re.match(r"parameter = 0\.\d has the lowest of 2 means on search instances, [\d.]+, which", told.answer)
     assert "nan" not in markdown(told)
 
 
@@ -223,9 +315,9 @@ def edited(old, new):
         (lambda book: summarised(book).read_bytes().splitlines()[0] + b"\n", "must hold regrets, but there are none"),
         (lambda book: summarised(book).read_bytes()[:-60], "it may have been cut off"),
         (edited(b"search", b"seen"), "instances must be 'search' or 'fresh', but got 'seen'"),
-        (edited(b",150,", b",-1,"), "numbers of runs and steps must be 1 or more, but got '-1'"),
-        (edited(b",150,", b",many,"), "must be as it was written, but: invalid literal"),
-        (edited(b",150,", b",150,9e305,"), "numbers must be finite, but got '9e305'|cut off"),
+        (edited(b",350,", b",-1,"), "numbers of runs and steps must be 1 or more, but got '-1'"),
+        (edited(b",350,", b",many,"), "must be as it was written, but: invalid literal"),
+        (edited(b",350,", b",350,9e305,"), "numbers must be finite, but got '9e305'|cut off"),
         (edited(b"0.1,0,search", b"0.1;2,0,search"), "different numbers of parameters"),
         (edited(b"ucb1", b"\xff\xfe"), "cannot be read"),
     ],

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from banditune.reports import figures, points
-from banditune.reports.points import CURVE, TUNED, Axis, Mark, Plot, axis, percent, told
-from banditune.reports.story import Part, Story, Table, reach, story
-from banditune.reports.tables import text
-from banditune.reports.words import cells, counted, number, settings, table
+from banditune.reports.points import CURVE, GREY, TUNED, Axis, Mark, Plot, axis, percent, told
+from banditune.reports.story import Part, Story, Table, story
+from banditune.reports.tables import reach_of_all, text
+from banditune.reports.words import counted, number, settings, table
 from banditune.results import Account, Estimate, Spread, Tally
 
-ENOUGH = 100
-"""Runs that a value must have to be called best, unless all have fewer: below, the luckiest value is."""
+ENOUGH = 300
+"""Runs that a value must have to be told and drawn with an interval, and to be ranked, unless all have fewer.
+
+What happens to one run in 100 is missed by 300 runs with a probability of 5%, by 30 runs with 74%: a mean of few runs may
+lack the rare disasters that carry it, and its interval, which lacks them too, is then narrow and wrong.
+"""
 
 FEW = 10
 """Means of fewer runs than that are not drawn, unless all are."""
@@ -25,13 +30,17 @@ BEST, LISTED, DRAWN = 10, 200, 500
 JOINED = 5
 """From so many values on they are joined by a line: between few values nobody knows the regret."""
 
+FAR = 4
+"""A line and grey dots are seen up to so many times the leader's regret; a few dots with intervals are always seen."""
+
 KINDS = (("search", False, CURVE), ("fresh", True, TUNED))
 """Kinds of instances, whether they are fresh, and their colours."""
 
 CHOSEN = (
     "Values that a search preferred, and the lowest of many means, were chosen by looking at these numbers: they look "
     "better than they are (the winner's curse), the more so the fewer runs they have. Fresh instances (runs from 2^40 on), "
-    "on which no search looked, are told apart: trust them where there are any."
+    "on which no search looked, are told apart; the lowest of several means is too low there as well. What a search "
+    "answered is in its result: the ledger does not hold it."
 )
 
 
@@ -103,22 +112,43 @@ def named(result: Account, tally: Tally) -> str:
     return settings(dict(zip(result.parameters, tally.params, strict=True))) or result.policy
 
 
+def rivals(result: Account) -> int:
+    """How many values the leader is the lowest of, itself among them."""
+    return len(best(result.ended(fresh=leader(result).fresh)))
+
+
 def answer(result: Account) -> str:
-    """Which value lost least, on which instances, and among how many."""
-    first = leader(result)
-    among = len(best(result.ended(fresh=first.fresh)))
-    kind = "fresh instances" if first.fresh else "search instances"
-    loses = f"{named(result, first)} loses {interval(first.regret)} on {first.regret.runs:,} {kind}"
-    if among == 1:
-        return f"{loses}."
-    if first.fresh:
-        return f"{loses}, the lowest mean of {among:,} values there."
-    return f"{loses}, the lowest mean of {among:,} values; it was chosen by that, so expect more."
+    """Which value lost least, on which instances, and what is to be thought of that where there were others."""
+    first, count = leader(result), rivals(result)
+    kind = "fresh" if first.fresh else "search"
+    if count == 1:
+        instances = counted(first.regret.runs, f"{kind} instance")
+        return f"{named(result, first)} loses {interval(first.regret)} on {instances}."
+    lowest = f"{named(result, first)} has the lowest of {count:,} means on {kind} instances"
+    sure = surely(first, count)
+    loses = f": it loses {number(sure[0])} to {number(sure[1])} (95% sure for all values together)" if sure else ""
+    return f"{lowest}, {number(first.regret.mean)}, which as the lowest is likely too low{loses}."
+
+
+def surely(first: Tally, count: int) -> tuple[float, float] | None:
+    """The interval of a leader's regret that holds together with those of all `count` values that it was chosen from.
+
+    None where runs are few, or where a search chose by these very runs how many there are.
+    """
+    if not has_interval(first.regret) or (count > 1 and not first.fresh):
+        return None
+    half = reach_of_all(count, first.regret.runs) * first.regret.se
+    return first.regret.mean - half, first.regret.mean + half
+
+
+def has_interval(estimate: Estimate) -> bool:
+    """Whether there are runs enough for an interval to be trusted."""
+    return estimate.runs >= ENOUGH
 
 
 def interval(estimate: Estimate) -> str:
-    """40.4 (35.6 to 45.3); a single run has no interval."""
-    return told(estimate) if estimate.runs > 1 else number(estimate.mean)
+    """40.4 (35.6 to 45.3); few runs have no interval."""
+    return told(estimate) if has_interval(estimate) else number(estimate.mean)
 
 
 def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
@@ -127,7 +157,7 @@ def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
     kind = "fresh" if first.fresh else "search"
     if len(result.parameters) == 1:
         yield result.parameters[0], number(first.params[0]), f"lowest mean on {kind} instances"
-    yield "regret", number(first.regret.mean), reach(first.regret) if first.regret.runs > 1 else "of a single run"
+    yield regret_figure(result, first)
     yield (
         "1 run in 100 loses",
         number(first.spread.at(0.99)),
@@ -137,22 +167,44 @@ def to_remember(result: Account) -> Iterator[tuple[str, str, str]]:
     yield "runs in all", f"{runs:,}", f"{len({tally.params for tally in result.tallies}):,} values"
 
 
+def regret_figure(result: Account, first: Tally) -> tuple[str, str, str]:
+    """What the leader loses, as far as that is known."""
+    mean, count = number(first.regret.mean), rivals(result)
+    sure = surely(first, count)
+    reach = f"95%: {number(sure[0])} to {number(sure[1])}" if sure else ""
+    if count == 1:
+        return "regret", mean, reach or f"of {counted(first.regret.runs, 'run')}"
+    return "lowest mean", mean, f"likely too low; {reach} for all values together" if reach else "likely too low"
+
+
 def over(result: Account, place: int) -> Part:
-    """Regret over one of the parameters."""
-    name = result.parameters[place]
-    words = [
+    """Regret over one of the parameters; what is to be known about all of these plots is said once."""
+    words = () if place else tuple(plot_words(result))
+    return Part(f"Regret over {result.parameters[place]}", words, regret_plot(result, place))
+
+
+def plot_words(result: Account) -> Iterator[str]:
+    """How to read the plots."""
+    yield (
         f"{amount(result)}. Bands and bars are 95% intervals of the means, of each value by itself; the larger a dot, the "
-        "more runs.",
-        CHOSEN,
-    ]
-    if place:
-        words = []
-    elif len(result.parameters) > 1:
-        words.append("The other parameters vary from dot to dot.")
-    hidden = sum(len(result.ended(fresh=fresh)) - len(shown(result, fresh)) for _, fresh, _ in KINDS)
-    if hidden and not place:
-        words.append(f"Not drawn: {counted(hidden, 'mean')} of few runs, or beyond the {DRAWN} with most runs.")
-    return Part(f"Regret over {name}", tuple(words), regret_plot(result, place))
+        "more runs."
+    )
+    yield CHOSEN
+    if any(not has_interval(tally.regret) for tally in drawn(result)):
+        yield (
+            f"Grey means have fewer than {ENOUGH} runs and no interval: what is rare and terrible may not have happened to "
+            "them yet."
+        )
+    if len(result.parameters) > 1:
+        yield "The other parameters vary from dot to dot."
+    hidden = sum(len(result.ended(fresh=fresh)) for _, fresh, _ in KINDS) - len(drawn(result))
+    if hidden:
+        yield f"Not drawn: {counted(hidden, 'mean')} of few runs, or beyond the {DRAWN} with most runs."
+
+
+def drawn(result: Account) -> list[Tally]:
+    """All means that are drawn."""
+    return [tally for _, fresh, _ in KINDS for tally in shown(result, fresh)]
 
 
 def shown(result: Account, fresh: bool) -> list[Tally]:
@@ -163,45 +215,72 @@ def shown(result: Account, fresh: bool) -> list[Tally]:
 
 
 def regret_plot(result: Account, place: int) -> Plot:
-    """Means over a parameter, search and fresh instances in colours of their own."""
+    """Means over a parameter, search and fresh instances in colours of their own, those of few runs in grey."""
     name, first = result.parameters[place], leader(result)
-    groups = [(kind, colour, shown(result, fresh)) for kind, fresh, colour in KINDS]
-    marks = [
-        mark for kind, colour, tallies in groups if tallies for mark in kind_marks(result, place, kind, colour, tallies)
-    ]
-    drawn = [tally for _, _, tallies in groups for tally in tallies]
-    means = [tally.regret.mean for tally in drawn]
-    # Intervals of few runs are no reason to press all others flat.
-    top = max(means) + 0.5 * abs(max(means))
-    heights = [0.0, *means, *(min(ends(tally.regret)[1], top) for tally in drawn)]
-    about = f"Mean regret over {name}: {answer(result)}"
-    x = axis(name, [tally.params[place] for tally in drawn], room=0.02)
-    return Plot(about, x, axis("Bayes regret", heights), tuple(marks), (first.params[place], first.regret.mean))
-
-
-def kind_marks(result: Account, place: int, kind: str, colour: int, tallies: Sequence[Tally]) -> Iterator[Mark]:
-    """A band, a line and dots; dots with intervals where values are few, or more than one mean stands at a place."""
-    x = tuple(tally.params[place] for tally in tallies)
-    y = tuple(tally.regret.mean for tally in tallies)
-    low, high = zip(*(ends(tally.regret) for tally in tallies), strict=True)
+    tallies = drawn(result)
     most = max(tally.regret.runs for tally in tallies)
-    radius = tuple(2 + 3 * math.sqrt(tally.regret.runs / most) for tally in tallies)
-    tips = tuple(
-        f"{kind}: {named(result, tally)} loses {interval(tally.regret)} in {counted(tally.regret.runs, 'run')}"
-        for tally in tallies
-    )
-    label = f"{kind} instances, 95%"
-    if len(result.parameters) == 1 and len(set(x)) == len(x) >= JOINED:
-        yield Mark("band", colour, x=x, low=low, high=high)
-        yield Mark("line", colour, label, x=x, y=y)
-        yield Mark("dots", colour, x=x, y=y, radius=radius, tips=tips)
-    else:
-        yield Mark("dots", colour, label, x, y, low, high, radius, tips)
+    few = [tally for tally in tallies if not has_interval(tally.regret)]
+    label = f"means of fewer than {ENOUGH} runs (area: runs)"
+    marks = [dots(result, place, few, most=most, colour=GREY, label=label)] if few else []
+    for kind, fresh, colour in KINDS:
+        sure = sure_ones(result, fresh)
+        means = dots(result, place, sure, most=most, colour=colour, label=f"{kind} instances, 95%")
+        marks += kind_marks(result, sure, means)
+    about = f"Mean regret over {name}: {answer(result)}"
+    x = axis(name, [tally.params[place] for tally in tallies], room=0.02)
+    bottom, top = points.view(of_interest(result))
+    y = replace(axis("Bayes regret", [tally.regret.mean for tally in tallies]), low=bottom, high=top)
+    return Plot(about, x, y, tuple(marks), (first.params[place], first.regret.mean))
+
+
+def sure_ones(result: Account, fresh: bool) -> list[Tally]:
+    """Those that are drawn with an interval."""
+    return [tally for tally in shown(result, fresh) if has_interval(tally.regret)]
+
+
+def of_interest(result: Account) -> list[tuple[float, float]]:
+    """Intervals that a plot must show. A line that leaves it is seen to leave; a dot beyond its top nobody misses."""
+    first = ends(leader(result).regret)
+    bottom = min(0.0, first[0])
+    # Where the leader never loses anything, it is no measure of the others.
+    most = FAR * (first[1] - bottom) or math.inf
+    near = [tally for tally in drawn(result) if tally.regret.mean - bottom <= most]
+    groups = [sure_ones(result, fresh) for _, fresh, _ in KINDS]
+    alone = [tally for group in groups if len(group) < JOINED for tally in group]
+    return [first, *(ends(tally.regret) for tally in (*near, *alone))]
 
 
 def ends(estimate: Estimate) -> tuple[float, float]:
-    """The interval to draw; a single run has none."""
-    return (estimate.low, estimate.high) if estimate.runs > 1 else (estimate.mean, estimate.mean)
+    """The interval that is drawn; that of few runs is none."""
+    return (estimate.low, estimate.high) if has_interval(estimate) else (estimate.mean, estimate.mean)
+
+
+def dots(result: Account, place: int, tallies: Sequence[Tally], *, most: int, colour: int, label: str) -> Mark:
+    """A dot for each mean, with an area that grows with the runs, of which there are `most` at the largest."""
+    return Mark(
+        "dots",
+        colour,
+        label,
+        tuple(tally.params[place] for tally in tallies),
+        tuple(tally.regret.mean for tally in tallies),
+        radius=tuple(2 + 3 * math.sqrt(tally.regret.runs / most) for tally in tallies),
+        tips=tuple(
+            f"{'fresh' if tally.fresh else 'search'}: {named(result, tally)} loses {interval(tally.regret)} in "
+            f"{counted(tally.regret.runs, 'run')}"
+            for tally in tallies
+        ),
+    )
+
+
+def kind_marks(result: Account, tallies: Sequence[Tally], means: Mark) -> Iterator[Mark]:
+    """Band, line and dots; dots with intervals where values are few, or more than one mean stands at a place."""
+    low, high = tuple(tally.regret.low for tally in tallies), tuple(tally.regret.high for tally in tallies)
+    if len(result.parameters) == 1 and len(set(means.x)) == len(means.x) >= JOINED:
+        yield Mark("band", means.colour, x=means.x, low=low, high=high)
+        yield Mark("line", means.colour, means.label, x=means.x, y=means.y)
+        yield replace(means, label="")
+    elif tallies:
+        yield replace(means, low=low, high=high)
 
 
 def lowest(result: Account) -> Iterator[Part]:
@@ -217,8 +296,11 @@ def lowest(result: Account) -> Iterator[Part]:
                 f"{counted(len(ranked), 'value')} with {counted(min(runs), 'run')} or more; others are too noisy to be "
                 "ranked."
             )
-        if not fresh and len(ranked) > 1:
-            words.append("Chosen by looking: the first of them is likely to lose more than it says here.")
+        if len(ranked) > 1:
+            words.append(
+                "Chosen by looking: the first of them is likely to lose more than it says here. Intervals are of each "
+                "value by itself."
+            )
         if max(runs) < ENOUGH:
             words.append(f"No value has {ENOUGH} runs: all of this is noisy.")
         yield Part(f"Lowest means on {kind} instances", tuple(words), table=best_table(result, ranked))
@@ -237,7 +319,9 @@ def values_table(result: Account, tallies: Sequence[Tally]) -> Table:
             *map(number, tally.params),
             *own[place : place + 1],
             f"{tally.regret.runs:,}",
-            *(cells(tally.regret) if tally.regret.runs > 1 else (number(tally.regret.mean), "", "")),
+            number(tally.regret.mean),
+            number(tally.regret.se) if tally.regret.runs > 1 else "",
+            f"{number(tally.regret.low)} to {number(tally.regret.high)}" if has_interval(tally.regret) else "",
             number(tally.spread.at(0.5)),
             number(tally.spread.at(0.99)),
         )
@@ -281,17 +365,27 @@ def growth(result: Account) -> Iterator[Part]:
     same = [t for t in result.tallies if (t.params, t.noise, t.fresh) == (first.params, first.noise, first.fresh)]
     line = sorted(same, key=lambda tally: tally.step)
     x, y = tuple(float(tally.step) for tally in line), tuple(tally.regret.mean for tally in line)
-    low, high = zip(*(ends(tally.regret) for tally in line), strict=True)
-    tips = tuple(f"after {tally.step:,} steps: {interval(tally.regret)}" for tally in line)
+    tips = tuple(f"after {tally.step:,} steps: {number(tally.regret.mean)}" for tally in line)
     marks = (
-        Mark("band", CURVE, x=x, low=low, high=high),
-        Mark("line", CURVE, f"{named(result, first)}, 95% band", x=x, y=y),
+        *growth_band(line, rivals(result)),
+        Mark("line", CURVE, named(result, first), x=x, y=y),
         Mark("dots", CURVE, x=x, y=y, radius=(3.0,) * len(x), tips=tips),
     )
+    heights = [height for mark in marks for height in (*mark.y, *mark.low, *mark.high)]
     about = f"Mean regret over steps: {tips[-1]}."
     across = Axis("step", 0.0, 1.02 * x[-1], 0.85 * x[0], whole=True)
-    plot = Plot(about, across, axis("Bayes regret", [0.0, *low, *high]), marks, (x[-1], y[-1]))
+    plot = Plot(about, across, axis("Bayes regret", [0.0, *heights]), marks, (x[-1], y[-1]))
     yield Part("Regret as the run goes on", (f"{named(result, first)}, the value of the headline.",), plot)
+
+
+def growth_band(line: Sequence[Tally], count: int) -> Iterator[Mark]:
+    """The leader's intervals over steps, where it has any."""
+    found = [(float(tally.step), surely(tally, count)) for tally in line]
+    known = [(step, *sure) for step, sure in found if sure]
+    if known:
+        x, low, high = zip(*known, strict=True)
+        label = "95% band" if count == 1 else "95% band for all values together"
+        yield Mark("band", CURVE, label, x=x, low=low, high=high)
 
 
 def every_value(result: Account) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""Figures: first the points to draw, then the drawing."""
+"""Figures: draws what `points` has found."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import textwrap
 import warnings
 from functools import singledispatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from banditune.contracts import BadRequest
+from banditune.reports.points import GREY as FAINT
+from banditune.reports.points import Mark, Plot, best_span, comparison_plot, tuning_view, visits
 from banditune.reports.words import headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
-
-if TYPE_CHECKING:
-    from banditune.reports.points import Mark, Plot
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
@@ -114,16 +113,6 @@ def _(result: Curve, axes: Any) -> None:
     axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
 
 
-def best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
-    """Where the best value is and how sure that is, as far as the search can say."""
-    belief = result.belief
-    if belief is None or belief.misfit:
-        return None
-    (name,) = result.params
-    what = f"the best {belief.among(name)}" if belief.untried else "the best"
-    return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
-
-
 @draw.register
 def _(result: Tuning, axes: Any) -> None:
     ((name, value),) = result.params.items()
@@ -143,8 +132,7 @@ def _(result: Tuning, axes: Any) -> None:
         axes.errorbar(x, estimate.mean, yerr=reach(estimate), fmt="o", color=colour, capsize=3, label=label, zorder=4)
     axes.set_xlabel(name)
     axes.set_ylabel("Bayes regret")
-    low, high = view(result)
-    axes.set_ylim(low, high)
+    axes.set_ylim(*tuning_view(result))
     axes.legend(frameon=False)
     axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
 
@@ -171,21 +159,7 @@ def _(result: Reproduction, axes: Any) -> None:
 
 @draw.register
 def _(result: Comparison, axes: Any) -> None:
-    places = np.arange(len(result.entries))[::-1]
-    for place, entry in zip(places, result.entries, strict=True):
-        axes.errorbar(entry.regret.mean, place, xerr=reach(entry.regret), fmt="o", color=ORANGE, capsize=3)
-        if entry.tuned:
-            axes.plot(entry.theory.mean, place, "o", color="black", fillstyle="none")
-    axes.plot([], [], "o", color=ORANGE, label="tuned, 95% interval")
-    axes.plot([], [], "o", color="black", fillstyle="none", label="as theory has it")
-    axes.set_yticks(places, [entry.policy for entry in result.entries])
-    axes.set_ylim(-0.5, len(places) - 0.5)
-    axes.set_xlim(left=min(0.0, *(entry.regret.low for entry in result.entries)))
-    axes.set_xlabel("Bayes regret")
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
-    axes.legend(frameon=False)
-    axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
+    draw_plot(comparison_plot(result), axes, headline(result.setup))
 
 
 def draw_curve(curve: Curve, axes: Any) -> None:
@@ -236,33 +210,16 @@ def draw_mark(mark: Mark, axes: Any) -> None:
     elif mark.shape == "rule":
         axes.axvline(*mark.x, linewidth=0.8, linestyle="--", **look)
     else:
-        axes.scatter(mark.x, mark.y, s=[3 * radius**2 for radius in mark.radius], linewidth=0, zorder=3, **look)
-        if mark.low and mark.along == "y":
-            axes.vlines(mark.x, mark.low, mark.high, linewidth=1.2, color=look["color"])
-        elif mark.low:
-            axes.hlines(mark.y, mark.low, mark.high, linewidth=1.2, color=look["color"])
+        alpha = 0.55 if mark.colour == FAINT else 1.0
+        sizes = [3 * radius**2 for radius in mark.radius]
+        edge = {"facecolor": "none", "linewidth": 1.2} if mark.hollow else {"linewidth": 0}
+        axes.scatter(mark.x, mark.y, s=sizes, alpha=alpha, zorder=3, **look | edge)
+        if mark.low:
+            middle = np.array(mark.y if mark.along == "y" else mark.x)
+            sides = {f"{mark.along}err": [middle - mark.low, mark.high - middle]}
+            axes.errorbar(mark.x, mark.y, fmt="none", ecolor=look["color"], capsize=3, **sides)
 
 
 def reach(estimate: Estimate) -> float:
     """Half the width of the interval."""
     return (estimate.high - estimate.low) / 2
-
-
-def visits(result: Tuning) -> tuple[Any, Any, Any]:
-    """Values that the search played, their means, and areas that grow with the runs."""
-    values = np.concatenate([trial.values for trial in result.trials])
-    sums = np.concatenate([trial.mean * trial.runs for trial in result.trials])
-    sizes = np.concatenate([trial.runs for trial in result.trials])
-    values, which = np.unique(values, return_inverse=True)
-    sizes = np.bincount(which, sizes)
-    means = np.bincount(which, sums) / sizes
-    often = sizes >= min(10, sizes.max())  # means of few runs would look like better values
-    return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
-
-
-def view(result: Tuning) -> tuple[float, float]:
-    """A range of regrets that shows the tuned and theory's value well, whatever the far end of the curve does."""
-    low = min(0.0, result.regret.low, result.theory.low)
-    high = max(result.theory.high, result.regret.high)
-    # Where nothing is lost at all, any range will do.
-    return low, high + 0.25 * (high - low) or 1.0

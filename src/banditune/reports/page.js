@@ -5,6 +5,7 @@
   const BARE = 8; // above a plot whose rows have names
   const ROW = 46;
   const NAME = 44;
+  const ABOVE = 5; // upright lines begin so far above a row's dots, below its name
   const LETTER = 8.5;
   const SVG = document.querySelector("svg").namespaceURI;
   const plots = JSON.parse(document.getElementById("plots").textContent);
@@ -75,9 +76,13 @@
     return name.length <= letters ? name : name.slice(0, letters - 1) + "…";
   }
 
+  function upright(x, frame) {
+    return frame.stretches.map(([begin, end]) => "M" + x.toFixed(1) + " " + begin.toFixed(1) + "V" + end.toFixed(1)).join("");
+  }
+
   function path(mark, across, down, frame) {
     const at = (x, y) => x.toFixed(1) + " " + y.toFixed(1);
-    if (mark.shape === "rule") return "M" + at(across(mark.x[0]), frame.top) + "V" + frame.bottom;
+    if (mark.shape === "rule") return upright(across(mark.x[0]), frame);
     if (mark.shape === "level") return "M" + at(frame.left, down(mark.y[0])) + "H" + frame.right;
     if (mark.shape === "span") {
       const low = (across(mark.x[0]) - 1).toFixed(1);
@@ -137,6 +142,7 @@
     function redraw() {
       across = scale(view.x, frame.left, frame.right);
       down = named ? scale(view.y, frame.top, frame.bottom) : scale(view.y, frame.bottom, frame.top);
+      frame.stretches = named ? plot.y.names.map((_, row) => [down(row) - ABOVE, down(row) + ROW / 2]) : [[frame.top, frame.bottom]];
       drawAxes();
       plot.marks.forEach((mark, place) => {
         const group = groups[place];
@@ -154,9 +160,9 @@
       const made = [];
       const put = (name, attributes, told) => made.push(element(name, attributes, told));
       for (const value of ticks(plot.x, view.x, Math.min(8, Math.round((frame.right - frame.left) / 85)))) {
-        const x = across(value).toFixed(1);
-        put("path", { class: "grid", d: "M" + x + " " + frame.top + "V" + frame.bottom });
-        put("text", { class: "tick", x: x, y: frame.bottom + 17 }, words(plot.x, value));
+        const x = across(value);
+        put("path", { class: "grid", d: upright(x, frame) });
+        put("text", { class: "tick", x: x.toFixed(1), y: frame.bottom + 17 }, words(plot.x, value));
       }
       for (const value of named ? [] : ticks(plot.y, view.y, 6)) {
         const y = down(value);

@@ -10,15 +10,28 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import Floats
-from banditune.reports.figures import best_span, view, visits
 from banditune.reports.words import number, settings, sureness
-from banditune.results import TAIL, Comparison, Curve, Estimate, Floor, Spread, TrialResult, Tuning, student_quantile
+from banditune.results import (
+    TAIL,
+    Comparison,
+    Curve,
+    Entry,
+    Estimate,
+    Floor,
+    Spread,
+    TrialResult,
+    Tuning,
+    student_quantile,
+)
 
 BLACK, TUNED, CURVE, GREY = 0, 1, 2, 7
 """Places in the palette of the page (`page.css`)."""
 
 SERIES = (1, 2, 3, 4, 5, 6, 0)
 """Colours of several lines, in this order; more lines than that could not be told apart."""
+
+VAGUE = 0.75
+"""Where the best may be anywhere in so much of the range that was searched, or more, a picture need not show it."""
 
 DOTS, BATCHES = 1000, 50
 """A search of more dots than that is drawn in so many batches of trials."""
@@ -85,12 +98,38 @@ def axis(label: str, values: Sequence[float], *, log: bool = False, room: float 
     return Axis(label, bottom, top, least, log and least is not None, **more)
 
 
+def visits(result: Tuning) -> tuple[Any, Any, Any]:
+    """Values that the search played, their means, and areas that grow with the runs."""
+    values = np.concatenate([trial.values for trial in result.trials])
+    sums = np.concatenate([trial.mean * trial.runs for trial in result.trials])
+    sizes = np.concatenate([trial.runs for trial in result.trials])
+    values, which = np.unique(values, return_inverse=True)
+    sizes = np.bincount(which, sizes)
+    means = np.bincount(which, sums) / sizes
+    often = sizes >= min(10, sizes.max())  # means of few runs would look like better values
+    return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
+
+
+def view(intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """A range of regrets that shows these intervals well, whatever all others do."""
+    low = min(0.0, *(low for low, _ in intervals))
+    high = max(high for _, high in intervals)
+    top = high + 0.25 * (high - low)
+    # Where nothing is lost at all, any range will do.
+    return low, top if top > low else low + 1.0
+
+
+def tuning_view(result: Tuning) -> tuple[float, float]:
+    """That of the tuned and theory's value."""
+    return view([(estimate.low, estimate.high) for estimate in (result.regret, result.theory)])
+
+
 def tuning_plot(result: Tuning) -> Plot:
     """Regret over the parameter: the curve if there is one, the means of the search, the tuned and theory's value."""
     ((name, value),) = result.params.items()
     ((_, theory),) = result.theory_params.items()
     visited, means, _ = visits(result)
-    bottom, top = view(result)
+    bottom, top = tuning_view(result)
     marks = [
         *belief_marks(result),
         *(curve_marks(result.curve) if result.curve else ()),
@@ -110,10 +149,10 @@ def tuning_plot(result: Tuning) -> Plot:
         f"Bayes regret over {name}. Tuned, {name} = {number(value)} loses {told(result.regret)}; theory's "
         f"{name} = {number(theory)} loses {told(result.theory)}."
     )
-    log = bool(result.curve and result.curve.log_scale)
-    top = top if top > bottom else bottom + 1.0
     y = Axis("Bayes regret", bottom, top, least if result.regret.mean > 0 else None)
-    return Plot(about, axis(name, places, log=log, room=0.02), y, tuple(marks), (value, result.regret.mean))
+    return Plot(
+        about, axis(name, places, log=log_drawn(result), room=0.02), y, tuple(marks), (value, result.regret.mean)
+    )
 
 
 def curve_plot(result: Curve) -> Plot:
@@ -166,6 +205,30 @@ def belief_marks(result: Tuning) -> tuple[Mark, ...]:
     """Where the best value is, as far as the search knows."""
     span = best_span(result)
     return () if span is None else (Mark("span", TUNED, span[1], x=span[0]),)
+
+
+def best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
+    """Where the best value is and how sure that is, as far as the search can say something by that."""
+    belief = result.belief
+    if belief is None or belief.misfit or share_searched(result, belief.best_low, belief.best_high) >= VAGUE:
+        return None
+    (name,) = result.params
+    what = f"the best {belief.among(name)}" if belief.untried else "the best"
+    return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
+
+
+def share_searched(result: Tuning, low: float, high: float) -> float:
+    """The share of the searched range that lies between two values, on the axis on which it is drawn."""
+    values = np.concatenate([trial.values for trial in result.trials])
+    ends = np.array([low, high, values.min(), values.max()])
+    if log_drawn(result) and ends.min() > 0:
+        ends = np.log(ends)
+    return float((ends[1] - ends[0]) / (ends[3] - ends[2])) if ends[3] > ends[2] else 0.0
+
+
+def log_drawn(result: Tuning) -> bool:
+    """Whether the parameter has a logarithmic axis."""
+    return bool(result.curve and result.curve.log_scale)
 
 
 def floor_marks(floor: Floor | None, shape: str) -> tuple[Mark, ...]:
@@ -235,9 +298,10 @@ def search_plot(result: Tuning) -> Plot:
         f"Values of {name} that the search visited, trial by trial: {len(result.trials)} trials, {result.spent:,} runs; "
         f"at the end most runs went to {number(lows[-1])} to {number(highs[-1])}."
     )
-    log = bool(result.curve and result.curve.log_scale)
     across = Axis("trial", 0.5, len(result.trials) + 0.5, 0.8, whole=True)
-    return Plot(about, across, axis(name, [*visited.y, value], log=log, room=0.05), marks, (ends[-1], value))
+    return Plot(
+        about, across, axis(name, [*visited.y, value], log=log_drawn(result), room=0.05), marks, (ends[-1], value)
+    )
 
 
 def visited_mark(name: str, batches: Sequence[Batch]) -> Mark:
@@ -288,43 +352,52 @@ def middle(batch: Batch) -> tuple[float, float]:
 
 def comparison_plot(result: Comparison) -> Plot:
     """A row for each policy: its regret with the interval, and what it would lose as theory has it."""
-    rows = tuple(range(len(result.entries)))
-    tuned = [entry for entry in result.entries if entry.tuned]
-    regrets = [entry.regret for entry in result.entries]
+    rows = list(enumerate(result.entries))
+    tuned, others = ([(row, entry) for row, entry in rows if entry.tuned == which] for which in (True, False))
     marks = [
         *floor_marks(result.floor, "rule"),
-        Mark(
-            "dots",
-            BLACK,
-            "as theory has it",
-            tuple(entry.theory.mean for entry in tuned),
-            tuple(float(row) for row, entry in zip(rows, result.entries, strict=True) if entry.tuned),
-            radius=(4.5,) * len(tuned),
-            tips=tuple(f"{entry.policy} as theory has it loses {told(entry.theory)}" for entry in tuned),
-            hollow=True,
-        ),
-        Mark(
-            "dots",
-            TUNED,
-            "tuned, where there is something to tune; 95% interval",
-            tuple(regret.mean for regret in regrets),
-            tuple(map(float, rows)),
-            tuple(regret.low for regret in regrets),
-            tuple(regret.high for regret in regrets),
-            (4.5,) * len(rows),
-            tuple(f"{entry.policy} {settings(entry.params)} loses {told(entry.regret)}" for entry in result.entries),
-            along="x",
-        ),
+        *([theory_mark(tuned), policy_mark(tuned, TUNED, "tuned, 95% interval")] if tuned else ()),
+        *([policy_mark(others, BLACK, "not tuned, 95% interval")] if others else ()),
     ]
-    ends = [end for regret in regrets for end in (regret.low, regret.high)]
+    ends = [end for entry in result.entries for end in (entry.regret.low, entry.regret.high)]
     ends += [result.floor.regret] if result.floor else []
-    across = axis("Bayes regret", [0.0, *ends, *(entry.theory.mean for entry in tuned)])
+    across = axis("Bayes regret", [0.0, *ends, *(entry.theory.mean for _, entry in tuned)])
     names = tuple(entry.policy for entry in result.entries)
     about = "Policies, best first: " + "; ".join(
         f"{entry.policy} loses {told(entry.regret)}" for entry in result.entries
     )
     down = Axis("", -0.5, len(rows) - 0.5, names=names)
-    return Plot(about + ".", across, down, tuple(marks), (regrets[0].mean, 0.0))
+    return Plot(about + ".", across, down, tuple(marks), (result.entries[0].regret.mean, 0.0))
+
+
+def policy_mark(rows: Sequence[tuple[int, Entry]], colour: int, label: str) -> Mark:
+    """Regrets with their intervals, each in its row."""
+    return Mark(
+        "dots",
+        colour,
+        label,
+        tuple(entry.regret.mean for _, entry in rows),
+        tuple(float(row) for row, _ in rows),
+        tuple(entry.regret.low for _, entry in rows),
+        tuple(entry.regret.high for _, entry in rows),
+        (4.5,) * len(rows),
+        tuple(f"{entry.policy} {settings(entry.params)} loses {told(entry.regret)}" for _, entry in rows),
+        along="x",
+    )
+
+
+def theory_mark(rows: Sequence[tuple[int, Entry]]) -> Mark:
+    """What tuned policies would lose as theory has them."""
+    return Mark(
+        "dots",
+        BLACK,
+        "as theory has it",
+        tuple(entry.theory.mean for _, entry in rows),
+        tuple(float(row) for row, _ in rows),
+        radius=(4.5,) * len(rows),
+        tips=tuple(f"{entry.policy} as theory has it loses {told(entry.theory)}" for _, entry in rows),
+        hollow=True,
+    )
 
 
 def spread_plot(spreads: Sequence[tuple[str, Spread]]) -> Plot:

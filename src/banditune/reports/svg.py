@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from html import escape
+from typing import NamedTuple
 
 from banditune.reports.points import Axis, Mark, Plot, percent
 from banditune.reports.words import number
@@ -16,6 +17,23 @@ LEFT, RIGHT, TOP, BOTTOM, BARE = 58, 14, 28, 46, 8
 
 NAME = 44
 """Letters of a row's name that are shown at most."""
+
+ABOVE = 5
+"""Upright lines go from so far above a row's dots to its lower end: its name, which stands above them, is not crossed."""
+
+
+class Frame(NamedTuple):
+    """The ends of a plot in pixels, and the `stretches` from top to bottom in which upright lines are drawn."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    stretches: tuple[tuple[float, float], ...]
+
+    def upright(self, x: float) -> str:
+        """The path of an upright line."""
+        return "".join(f"M{x:.1f} {begin:.1f}V{end:.1f}" for begin, end in self.stretches)
 
 
 class Scale:
@@ -46,9 +64,10 @@ def draw(plot: Plot, place: int) -> str:
     left, top = (RIGHT, BARE) if named else (LEFT, TOP)
     height = BARE + BOTTOM + ROW * named if named else HEIGHT
     right, bottom = WIDTH - RIGHT, height - BOTTOM
-    frame = (left, top, right, bottom)
     across = Scale(plot.x, left, right)
     down = Scale(plot.y, top, bottom) if named else Scale(plot.y, bottom, top)
+    rows = tuple((down(row) - ABOVE, down(row) + ROW / 2) for row in range(named))
+    frame = Frame(left, top, right, bottom, rows or ((top, bottom),))
     marks = "".join(mark_drawn(mark, across, down, frame) for mark in plot.marks)
     return (
         f'<svg class="plot" data-plot="{place}" viewBox="0 0 {WIDTH} {height}" role="img" tabindex="0" '
@@ -61,13 +80,13 @@ def draw(plot: Plot, place: int) -> str:
     )
 
 
-def axes_drawn(plot: Plot, across: Scale, down: Scale, frame: tuple[float, float, float, float]) -> str:
+def axes_drawn(plot: Plot, across: Scale, down: Scale, frame: Frame) -> str:
     """Grid, ticks and labels."""
-    left, top, right, bottom = frame
+    left, _, right, bottom, _ = frame
     pieces = []
     for value in ticks(plot.x, across, 7):
         x = across(value)
-        pieces.append(f'<path class="grid" d="M{x:.1f} {top}V{bottom}"/>')
+        pieces.append(f'<path class="grid" d="{frame.upright(x)}"/>')
         pieces.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 17}">{tick_words(plot.x, value)}</text>')
     for value in () if plot.y.names else ticks(plot.y, down, 6):
         y = down(value)
@@ -117,7 +136,7 @@ def tick_words(axis: Axis, value: float) -> str:
     return percent(value) if axis.percent else number(round(value, 12))
 
 
-def mark_drawn(mark: Mark, across: Scale, down: Scale, frame: tuple[float, float, float, float]) -> str:
+def mark_drawn(mark: Mark, across: Scale, down: Scale, frame: Frame) -> str:
     """One mark as a group: a path, if it has one, then its dots."""
     path = path_of(mark, across, down, frame)
     drawn = f'<path d="{path}"/>' if path else ""
@@ -134,17 +153,16 @@ def classes(mark: Mark) -> str:
     return f"{mark.shape} c{mark.colour}" + (" hollow" if mark.hollow else "")
 
 
-def path_of(mark: Mark, across: Scale, down: Scale, frame: tuple[float, float, float, float]) -> str:
+def path_of(mark: Mark, across: Scale, down: Scale, frame: Frame) -> str:
     """The path of a mark; of dots, their intervals."""
-    left, top, right, bottom = frame
     if mark.shape == "rule":
-        return f"M{across(mark.x[0]):.1f} {top}V{bottom}"
+        return frame.upright(across(mark.x[0]))
     if mark.shape == "level":
-        return f"M{left} {down(mark.y[0]):.1f}H{right}"
+        return f"M{frame.left} {down(mark.y[0]):.1f}H{frame.right}"
     if mark.shape == "span":
         # A span that is only one value is still to be seen.
         low, high = across(mark.x[0]) - 1, across(mark.x[1]) + 1
-        return f"M{low:.1f} {top}H{high:.1f}V{bottom}H{low:.1f}Z"
+        return f"M{low:.1f} {frame.top}H{high:.1f}V{frame.bottom}H{low:.1f}Z"
     if mark.shape == "line":
         return "M" + "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in zip(mark.x, mark.y, strict=True))
     if mark.shape == "band":

@@ -342,8 +342,13 @@ def lead(result: Comparison) -> str:
 
 def joint_reach(result: Comparison) -> float:
     """Standard errors to each side that hold all differences between two policies together (Bonferroni)."""
-    pairs = len(result.entries) * (len(result.entries) - 1) / 2
-    return student_quantile(1 - (1 - LEVEL) / 2 / pairs, result.validated - 1)
+    pairs = len(result.entries) * (len(result.entries) - 1) // 2
+    return reach_of_all(pairs, result.validated)
+
+
+def reach_of_all(count: int, runs: int) -> float:
+    """Standard errors to each side by which so many intervals hold together with 95% (Bonferroni)."""
+    return student_quantile(1 - (1 - LEVEL) / 2 / count, runs - 1)
 
 
 def lag(result: Comparison, entry: Entry) -> str:
