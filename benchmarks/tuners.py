@@ -5,6 +5,7 @@ the pools' means, smoothed. Tables are Markdown.
 
 paper       the paper's ten rows, at budgets of 50, 200 and 1,000 runs
 chosen      the same table on problems and curves on which choices were made; held-out: on those that are looked at once
+places      the same curve with its lowest point at many places: what of a figure is luck with a tuner's grid
 precisions  the two-part tuner next to the others with finer precisions than their own
 outside     Optuna's and SciPy's optimisers next to the two-part tuner
 coverage    how often each 95% statement of the two-part tuner holds
@@ -30,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pools import FOLDER, KNOWN, truth_of
 from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
-from served import Served, chosen_synthetic, excess, held_out_synthetic, pool_of
+from served import Served, bowl, chosen_synthetic, excess, held_out_synthetic, pool_of, vee
 
 import banditune as bt
 from banditune.contracts import Found, Tuner
@@ -198,6 +199,38 @@ def compared(asked: argparse.Namespace) -> list[Cell]:
     found = table(sources(asked.what, asked.only), TUNERS, BUDGETS, asked)
     tell_who_keeps_up(found)
     print(f"Halving plays {round(1 / finest(50)) + 1} values at a budget of 50, where 11 are too many.")
+    return found
+
+
+PLACES = np.linspace(0.1, 0.9, 41)
+"""Where the lowest points of `places` are."""
+
+
+def places(asked: argparse.Namespace) -> list[Cell]:
+    """Bowls and Vs at many places: means over places, the best and the worst place, and how often two-part is lower.
+
+    A tuner with a grid loses nothing where a point of its grid is the optimum, and much in between; one figure of one
+    curve tells which of both it met.
+    """
+    print("| curve | budget | tuner | mean | best place | worst place | places where two-part is lower |")
+    print("|---|---|---|---|---|---|---|")
+    found = []
+    for (shape, make), budget in product((("bowl", bowl), ("V", vee)), BUDGETS):
+        curves = [make(round(float(place), 3)) for place in PLACES]
+        lines = {
+            name: [cell_of(name, answers, served, budget, asked.tunings, asked.seed) for served in curves]
+            for name, answers in TUNERS.items()
+        }
+        for name, cells in lines.items():
+            lost = np.array([cell.excess for cell in cells])
+            error = math.hypot(*(cell.se for cell in cells)) / len(cells)
+            lower = sum(ours.excess < cell.excess for ours, cell in zip(lines["two-part"], cells, strict=True))
+            print(
+                f"| {shape} | {budget} | {name} | {lost.mean():.2f} ± {error:.2f} | {lost.min():.2f} | {lost.max():.2f} | "
+                f"{'' if name == 'two-part' else f'{lower} of {len(cells)}'} |",
+                flush=True,
+            )
+            found += cells
     return found
 
 
@@ -536,6 +569,7 @@ TUNINGS = {
     "paper": 2000,
     "chosen": 2000,
     "held-out": 2000,
+    "places": 200,
     "precisions": 500,
     "outside": 100,
     "coverage": 1000,
@@ -557,7 +591,8 @@ def main() -> None:
     asked = parser.parse_args()
     asked.tunings = asked.tunings or TUNINGS[asked.what]
     jobs: dict[str, Callable[[argparse.Namespace], Any]] = {
-        "precisions": precisions, "outside": outside, "coverage": coverage, "overhead": overhead, "within": within,
+        "places": places, "precisions": precisions, "outside": outside, "coverage": coverage, "overhead": overhead,
+        "within": within,
     }  # fmt: skip
     found = jobs.get(asked.what, compared)(asked)
     if asked.plot and asked.what not in jobs:

@@ -422,11 +422,17 @@ LONG = [
 @pytest.mark.parametrize("delay", [1.0, 4.0])
 def test_ctrl_c_leaves_within_two_seconds_with_130(tmp_path, delay):
     command = [sys.executable, "-m", "banditune", *LONG, "--no-shortcut", "-o", str(tmp_path / "out.json")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs do not hear it
+    )  # fmt: skip
     time.sleep(delay)
     process.send_signal(signal.SIGINT)
     before = time.perf_counter()
-    _, errors = process.communicate(timeout=20)
+    try:
+        _, errors = process.communicate(timeout=20)
+    finally:
+        process.kill()
     assert time.perf_counter() - before < 2
     assert process.returncode == 130
     assert "Traceback" not in errors

@@ -227,6 +227,8 @@ def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, r
 
     tail = (1 - level) / 2
     low, high = np.quantile(seen.curves[:, seen.answer], [tail, 1 - tail])
+    if (found.mean >= 0).all():  # below 0 are only regrets of tables whose order favours a policy
+        low = max(low, 0.0)
     minima = seen.curves.argmin(axis=1)
     flat = flat_region(seen, level)
     ends = (value(flat[0]), value(flat[1])) if flat else (0.0, 0.0)
