@@ -1,15 +1,15 @@
 """Failures of the paper that no reading explains, linear lints and beta ucb1: what was tried.
 
-Say `python benchmarks/failures.py stored`, or `ridge`, `noise`, `features`, `blur`, `few`, `schedules`, `rare`. All but the
-last are about lints, where 0.2 and 0.3 are near enough to the best width and all other tenths fail. Each but `features`
-prints failures of Uniform and Halving in %, and what their answers lose, beside the paper's.
+Say `python benchmarks/failures.py stored`, or `ridge`, `noise`, `features`, `blur`, `few`, `luck`, `schedules`, `rare`. All
+but the last are about lints, where 0.2 and 0.3 are near enough to the best width and all other tenths fail. Each but
+`features` prints failures of Uniform and Halving in %, most also what their answers lose, beside the paper's.
 
 `stored` tunes the stored pool. `ridge` plays LinTS with G = I + sum of x x', as the paper's lambda = 1 may be read, and
 `noise` our LinTS, both with the same reward noise for all tenths. `features` plays it on features that are drawn once for
 all instances, as if every tuning had its own. `blur` adds to each run the noise of the rewards, as if regret were the best
-mean times the horizon less what was paid. `few` draws tunings from pools of 1,000 runs. `schedules` lets Uniform keep its
-budget and Halving the smaller half, with shared instances and with instances of each value's own. `rare` counts runs of
-beta ucb1 that are so bad that NoTeS fails.
+mean times the horizon less what was paid. `few` draws tunings from pools of 1,000 runs, `luck` from ten other pools of
+10,000. `schedules` lets Uniform keep its budget and Halving the smaller half, with shared instances and with instances of
+each value's own. `rare` counts runs of beta ucb1 that are so bad that NoTeS fails.
 """
 
 from __future__ import annotations
@@ -101,19 +101,39 @@ def blurred(source: Source) -> Source:
     return dataclasses.replace(source, draw=draw)
 
 
-def few(source: Source, regrets: np.ndarray, pools: int = 60, runs: int = 1000, tunings: int = 1000) -> None:
-    """Failures with 1,000 runs on small pools: their mean and largest share."""
+def few(source: Source, regrets: np.ndarray, pools: int = 60, runs: int = 1000) -> None:
+    """Failures on small pools."""
     rng = np.random.default_rng(1)
+    some = (regrets[:, rng.choice(regrets.shape[1], runs, replace=False)] for _ in range(pools))
+    by_pool([source_of(LINTS.name, source.among, source.units, pool) for pool in some], 1000, rng)
+
+
+def luck(runs: int, pools: int = 10) -> None:
+    """Failures on pools of other instances, in which bad runs at 0.3 may be more. Larger widths are taken never to win."""
+    widths = TENTHS[1:6]
+    sources = []
+    for number in range(pools):
+        regrets = np.full((POINTS, runs), 1e6)
+        regrets[1:6] = bt.simulate(
+            LINTS.policy, LINTS.problem, widths, horizon=LINTS.horizon, runs=runs, seed=1000 + number,
+            regret="realised", noise="own",
+        )  # fmt: skip
+        sources.append(source_of(LINTS.name, range_of(LINTS), TENTHS, regrets))
+        at = regrets[3]
+        print(
+            f"  0.3 loses {at.mean():.1f}; over 1,350: {(at > 1350).sum()}, over 2,700: {(at > 2700).sum()}", flush=True
+        )
+    by_pool(sources, TUNINGS, np.random.default_rng(1))
+
+
+def by_pool(pools: list[Source], tunings: int, rng: np.random.Generator) -> None:
+    """Failures on each of several pools: their mean and largest share."""
     for tuner, make in grids(PRINTED).items():
         for budget in FAILURES:
-            shares = []
-            for _ in range(pools):
-                some = regrets[:, rng.choice(regrets.shape[1], runs, replace=False)]
-                small = source_of(LINTS.name, source.among, source.units, some)
-                ends = source.units[make(budget)(small, tunings, rng)[0]]
-                shares.append(100 * np.mean(np.abs(np.subtract.outer(ends, NEAR)).min(axis=1) > 1e-9))
+            ends = (pool.units[make(budget)(pool, tunings, rng)[0]] for pool in pools)
+            shares = [100 * np.mean(np.abs(np.subtract.outer(end, NEAR)).min(axis=1) > 1e-9) for end in ends]
             failed = published()[Place("failures", LINTS.name, tuner, budget)]
-            print(f"  {tuner} {budget}: {np.mean(shares):.2f}%, at most {max(shares):.1f}% / {failed}%", flush=True)
+            print(f"  {tuner} {budget}: {np.mean(shares):.2f}%, at most {max(shares):.2f}% / {failed}%", flush=True)
 
 
 def keeping_less(budget: int, *, shared: bool) -> Lockstep:
@@ -200,7 +220,9 @@ def rare(row: Row, runs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["stored", "ridge", "noise", "features", "blur", "few", "schedules", "rare"])
+    parser.add_argument(
+        "what", choices=["stored", "ridge", "noise", "features", "blur", "few", "luck", "schedules", "rare"]
+    )
     parser.add_argument("--runs", type=int, default=10_000, help="at each width, where runs are played")
     asked = parser.parse_args()
     if asked.what == "rare":
@@ -208,6 +230,9 @@ def main() -> None:
         return
     if asked.what == "features":
         features()
+        return
+    if asked.what == "luck":
+        luck(asked.runs)
         return
     if asked.what == "ridge":
         # noise^2 / covariance is what stands beside the sum.
