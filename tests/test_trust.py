@@ -56,6 +56,14 @@ def test_priors_near_the_edge_stay_priors():
             assert np.isfinite(instances(other, 0, 0).means).all()
 
 
+def test_worse_than_theory_is_said_only_where_that_is_sure():
+    best, loss, own = Estimate.told(10.0, 0.2, 1000), Estimate.told(5.0, 0.3, 1000), Estimate.told(15.0, 0.3, 1000)
+    theory = Estimate.told(14.7, 0.3, 1000)
+    for behind, verdict in ((0.3, "fragile"), (0.7, "worse than theory"), (None, "fragile")):
+        told = None if behind is None else Estimate.told(behind, 0.3, 1000)
+        assert Strain("so", {}, 100, own, 0.2, best, loss, theory, told).verdict == verdict
+
+
 def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
     # Tuned for arms far apart, played on arms close together: greedy was good enough, and is not any more.
     problem, close = bt.Mixture([[0.9, 0.1], [0.1, 0.9]]), bt.Mixture([[0.55, 0.45], [0.45, 0.55]])

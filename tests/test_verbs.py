@@ -728,6 +728,14 @@ def test_fresh_instances_far_from_what_the_search_expects_are_told():
         found = list(warnings_of(job, among, 0.4, belief, sample, sample))
         assert len(found) == told, mean
         assert all("while the search expects 4 to 6" in warning for warning in found)
+    few = 9 + np.linspace(-0.1, 0.1, 249)  # which may have met no failure
+    assert list(warnings_of(job, among, 0.4, belief, few, few)) == []
+
+
+def test_a_comparison_says_of_policies_without_a_parameter_too_that_few_runs_carry_the_mean():
+    rare = bt.Mixture([(0.5, 0.4999), (0.1, 0.9)], [0.995, 0.005])
+    found = bt.compare([bt.Greedy(), bt.EpsilonGreedy()], rare, horizon=400, budget=50, validate=1000)
+    assert any(warning.startswith("greedy: 10 of 1,000 runs carry") for warning in found.warnings)
 
 
 def test_numbers_of_numpy_are_numbers():

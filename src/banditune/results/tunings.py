@@ -47,7 +47,8 @@ class Curve(Record):
 class Strain(Record):
     """A tuned value where another problem came than was expected, told in `words`.
 
-    `loss` is its `regret` there minus `best_regret`, that of the value tuned for what came, paired; `theory` is theory's.
+    `loss` is its `regret` there minus `best_regret`, that of the value tuned for what came, paired; `theory` is theory's,
+    and `behind_theory` the paired difference to it.
     """
 
     words: str
@@ -58,6 +59,7 @@ class Strain(Record):
     best_regret: Estimate
     loss: Estimate
     theory: Estimate
+    behind_theory: Estimate | None = None
 
     @property
     def share(self) -> float:
@@ -84,12 +86,12 @@ class Strain(Record):
 
     @property
     def verdict(self) -> str:
-        """In a word: fragile where it surely loses a quarter more than the best, and then perhaps more than theory too."""
+        """In a word: fragile where it surely loses a quarter more than the best, and worse if surely more than theory."""
         if self.loss.high <= 0:
             return "fine"  # whatever the best value loses: it may be too uncertain to take a quarter of
         beyond = self.over(0.25)
         if beyond.low > 0:
-            return "worse than theory" if self.regret.mean > self.theory.mean else "fragile"
+            return "worse than theory" if self.behind_theory and self.behind_theory.low > 0 else "fragile"
         return "fine" if beyond.high <= 0 else "unclear"
 
     def __repr__(self) -> str:

@@ -81,8 +81,12 @@ def strained(
         found, _ = search(other, tuner, among, budget, player, told)
         three = np.array([[among.within(value)], [found.value], [among.theory]])
         own, best, theory = player.play(other, three, range(FRESH, FRESH + validate), progress=told)[:, :, 0]
-        lost = Estimate.of(own), found.value, Estimate.of(best), Estimate.of(own - best), Estimate.of(theory)
-        strains.append(Strain(words, described(other.problem), other.horizon, *lost))
+        strains.append(
+            Strain(
+                words, described(other.problem), other.horizon, Estimate.of(own), found.value,
+                *map(Estimate.of, (best, own - best, theory, own - theory)),
+            )
+        )  # fmt: skip
     return Stress({only_range(job).name: value}, tuple(strains), budget, validate, setup_of(job, tuner), warnings)
 
 

@@ -33,7 +33,7 @@ from banditune.study.search import (
 )
 from banditune.study.trust import enough, expected_and_others, strained
 from banditune.study.validation import LEAST, beside, validated
-from banditune.study.warn import short_of, warnings_of
+from banditune.study.warn import carried_by_few, short_of, warnings_of
 
 CURVE = 1000
 """Instances on which the curve of a tuning is drawn, at most."""
@@ -313,7 +313,7 @@ def _played(
         params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
     both = np.array([params, theory_row(job)])
     tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
-    warnings: tuple[str, ...] = ()
+    warnings = tuple(carried_by_few(tuned))
     if tuner:
         other = beside(job, answer.belief, tuned, fresh, player, told, 2 * number)
         warnings = tuple(warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory, other))

@@ -15,7 +15,7 @@ from banditune.study.noise import another_range, noise_hint, noise_warnings
 from banditune.study.validation import Beside
 
 FEWEST = 250
-"""Runs of which a few may be said to carry the mean."""
+"""Runs of which a few may be said to carry the mean, and that may contradict a search."""
 
 APART = 3.5
 """What search and fresh instances say of the same regret contradicts if it is so many joint standard errors apart."""
@@ -100,7 +100,8 @@ def doubts(among: Range, belief: Belief | None) -> Iterator[str]:
 
 def contradicted(among: Range, value: float, belief: Belief | None, fresh: Estimate) -> Iterator[str]:
     """Whether the answer loses on fresh instances what the search takes for all but impossible."""
-    if belief is None or belief.misfit:
+    # Few runs may have met no failure, and then are too sure of their mean.
+    if belief is None or belief.misfit or fresh.runs < FEWEST:
         return
     se = (belief.high - belief.low) / (2 * NormalDist().inv_cdf((1 + belief.level) / 2))
     if abs(fresh.mean - belief.mean) > APART * math.hypot(se, fresh.se):
