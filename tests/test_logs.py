@@ -495,14 +495,17 @@ def test_missing_cells_of_pandas_are_missing():
 
 
 @pytest.mark.parametrize("batch", [2, 1 << 18])
-def test_rows_of_a_data_frame_are_counted_from_0_and_those_of_files_as_lines(tmp_path, written, monkeypatch, batch):
+def test_rows_of_a_table_are_counted_from_0_and_those_of_text_as_lines(tmp_path, written, monkeypatch, batch):
     monkeypatch.setattr(tables, "BATCH", batch)
     content = "campaign,arm,reward\na,x,1\na,y,0\na,x,0\na,,1\na,y,\n"
     frame = pandas.read_csv(io.StringIO(content))
     frame.to_parquet(tmp_path / "logs.parquet")
     places = {
-        "row 3, counted from 0: the arm is missing; row 4: the": (frame, frame.set_index([list("vwxyz")])),
-        "line 4: the arm is missing; line 5: the": (tmp_path / "logs.parquet",),
+        "row 3, counted from 0: the arm is missing; row 4: the": (
+            frame,
+            frame.set_index([list("vwxyz")]),
+            tmp_path / "logs.parquet",
+        ),
         "line 5: the arm is missing; line 6: the": (written(content),),
     }
     for told, sources in places.items():

@@ -326,9 +326,9 @@ class _Columns:
 
 
 class Parquet:
-    """A .parquet file; its rows count as lines, from 1."""
+    """A .parquet file, which has rows and no lines."""
 
-    numbering = LINES
+    numbering = FROM_0
 
     def __init__(self, path: Path) -> None:
         try:
@@ -348,7 +348,7 @@ class Parquet:
     def blocks(self, columns: Columns, checker: Checker) -> Iterator[Rows]:
         import pyarrow as pa
 
-        first = 1
+        first = 0
         try:
             for batch in self.file.iter_batches(BATCH, columns=list(columns.wanted)):
                 found = {name: _plain(batch.column(name)) for name in batch.schema.names}
