@@ -14,13 +14,14 @@ import pytest
 
 import banditune as bt
 from banditune.contracts import loads, reads_step
-from banditune.engine import loop
+from banditune.engine import loop, memory
 from banditune.engine import run as engine
 from banditune.engine.bind import bound
 from banditune.engine.run import Job, kernel_for, play, shortcut_for
 from banditune.policies.arms import OwnPolicy
 from banditune.problems import SHELF as PROBLEMS
 from banditune.shelf import every_policy
+from banditune.study import doctor
 from banditune.study.door import job_of
 
 SMALL = {
@@ -534,6 +535,24 @@ def test_a_policy_that_forgets_its_arm_or_takes_something_else_is_refused_when_i
 def test_a_policy_that_draws_from_elsewhere_is_refused():
     with pytest.raises(bt.BadRequest, match=r"must come from `stream`, .* but 'from_numpy' uses `np.random`"):
         bt.simulate(bt.arm_policy("mine", from_numpy), bt.Bernoulli(arms=2), horizon=5, runs=2)
+
+
+def test_memory_that_nobody_tells_is_no_limit(monkeypatch):
+    known = {"SC_PAGE_SIZE": 4096, "SC_AVPHYS_PAGES": 10, "SC_PHYS_PAGES": 100}
+
+    def told(name):
+        if name not in known:
+            raise ValueError("unrecognized configuration name")
+        return known[name]
+
+    monkeypatch.setattr(memory, "_lines", lambda path: [])
+    monkeypatch.setattr(memory.os, "sysconf", told)
+    assert memory.free_memory() == 40960
+    del known["SC_AVPHYS_PAGES"]
+    assert memory.free_memory() == 409600
+    del known["SC_PHYS_PAGES"]
+    assert memory.free_memory() == float("inf")
+    assert doctor.cores_and_memory()["found"].endswith("free memory unknown")
 
 
 def test_a_problem_with_wrong_means_is_named():

@@ -34,7 +34,8 @@ def said(error: Any) -> str:
 def main() -> None:
     """Run the command line.
 
-    It ends with 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted, 143 SIGTERM.
+    It ends with 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted, 141 a closed
+    pipe, 143 SIGTERM.
     """
     from banditune.contracts import BadRequest, Fault
 

@@ -37,7 +37,8 @@ def read_logs(
     The first arguments name columns; what is not told is guessed from usual names, and `told` of the logs says what was
     taken. `rewards` is what rewards are claimed to be: "binary", "unit" or "real"; rows that are not so are bad. `blank`
     is what an empty reward stands for, such as 0 where only successes were written. Bad rows are refused with line numbers,
-    those of a data frame with row numbers, or left out with `skip_bad`. `progress` is told how many rows were read.
+    those of data frames and Parquet files with row numbers, or left out with `skip_bad`. `progress` is told how many rows
+    were read.
     """
     table = table_of(source)
     told = {"campaign": campaign, "arm": arm, "reward": reward, "pulls": pulls, "successes": successes}

@@ -30,7 +30,7 @@ class Numbering(NamedTuple):
 
 
 LINES, FROM_0 = Numbering("line"), Numbering("row", ", counted from 0")
-"""Rows of files, and of data frames, where it is not plain from where they are counted."""
+"""Rows of text, and of tables, where it is not plain from where they are counted."""
 
 
 class Rows(NamedTuple):

@@ -30,7 +30,7 @@ def feature_matrix(features: Any) -> Floats:
     table = array_of(features)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 1:
         came = f"shape {table.shape}" if table.size else f"{type(features).__name__} that is no matrix of numbers"
-        file = "; a file is told as --features FILE" if isinstance(features, str) else ""
+        file = "; read the file first (on the command line: --features FILE)" if isinstance(features, str) else ""
         raise BadRequest(f"`features` must be a matrix with a row per arm, two arms or more, but got {came}{file}.")
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):

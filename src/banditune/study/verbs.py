@@ -313,11 +313,12 @@ def _played(
         params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
     both = np.array([params, theory_row(job)])
     tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
-    warnings = tuple(carried_by_few(tuned))
     if tuner:
         other = beside(job, answer.belief, tuned, fresh, player, told, 2 * number)
-        warnings = tuple(warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory, other))
-    return _Played(name, job, params, tuner is not None, spent, tuned, theory, number, warnings)
+        warnings = warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory, other)
+    else:
+        warnings = carried_by_few(tuned)
+    return _Played(name, job, params, tuner is not None, spent, tuned, theory, number, tuple(warnings))
 
 
 def _entry(played: _Played, lead: Floats) -> Entry:
