@@ -14,6 +14,7 @@ import banditune as bt
 from banditune.contracts import Range, Trial
 from banditune.paper.pools import UNITS, smoother, units_of
 from banditune.paper.tunings import answer_of
+from banditune.study.search import begun
 from banditune.tuners import NoTeS, Optuna, TwoPart
 from banditune.tuners.curves import fit, library_of, mean_curve
 from banditune.tuners.outside import sizes
@@ -159,6 +160,18 @@ def test_optuna_finds_a_bowl_without_noise(seed):
     answer, _, spent = search(Optuna(seed=seed), lambda x: (x - 0.3) ** 2, 200, UNIT)
     assert answer == pytest.approx(0.3, abs=0.03)
     assert spent == 200
+
+
+def test_optuna_follows_the_seed_of_the_study_unless_it_has_its_own():
+    pytest.importorskip("optuna")
+
+    def first_value(tuner, seed):
+        return next(begun(tuner, UNIT, 20, seed=seed)).values[0]
+
+    values = [first_value(Optuna(), seed) for seed in range(3)]
+    assert values == [first_value(Optuna(), seed) for seed in range(3)]
+    assert len(set(values)) == 3
+    assert len({first_value(Optuna(seed=5), seed) for seed in range(3)}) == 1
 
 
 @pytest.mark.parametrize("budget", [1, 7, 99])

@@ -11,6 +11,7 @@ from scipy import integrate, stats
 
 import banditune as bt
 from banditune.contracts import Enough, Goal, Range
+from banditune.study.search import begun
 from banditune.tuners import curves, seen, two_part
 from banditune.tuners.curves import drawn_curves, fit, library_of, mean_curve
 from banditune.tuners.two_part import (
@@ -382,6 +383,24 @@ def test_a_search_is_repeatable_spends_its_budget_and_says_how_sure_it_is():
     assert belief.best_low <= value <= belief.best_high
     assert belief.low < belief.mean < belief.high
     assert belief.gap >= 0
+
+
+def test_a_search_follows_its_random_numbers():
+    def asked(seed):
+        search = begun(bt.TwoPart(), UNIT, 150, seed=seed)
+        return [trial for trial, _ in questions(search, 150)]
+
+    seeds = range(4)
+    trials = [asked(seed) for seed in seeds]
+    assert trials == [asked(seed) for seed in seeds]
+    assert len({tuple(one[1].values + one[1].size) for one in trials}) == len(trials)
+
+
+def test_what_is_said_is_drawn_anew_for_other_runs_of_the_same_number():
+    first, second = (searched(seed=seed).fit() for seed in (0, 1))
+    alike = second._replace(**{name: getattr(first, name) for name in first._fields if name not in ("runs", "mean")})
+    assert view(LIBRARY, first).curves.tolist() == view(LIBRARY, first).curves.tolist()
+    assert view(LIBRARY, first).curves.tolist() != view(LIBRARY, alike).curves.tolist()
 
 
 def test_a_search_for_a_precision_looks_anywhere_and_tells_more_than_its_gap(monkeypatch):

@@ -817,6 +817,41 @@ def test_a_tuner_that_strays_is_a_fault(tuner, sentence):
         bt.tune(bt.UCB1(), PROBLEM, tuner, horizon=100, budget=30)
 
 
+@dataclasses.dataclass(frozen=True)
+class Draws(bt.Tuner):
+    """A tuner that asks for one value drawn at random, and answers with it."""
+
+    aims: bool = False
+    name = "draws"
+
+    def search(self, among, budget, *goal, rng):
+        assert len(goal) == self.aims
+        value = among.at(rng.random())
+        yield bt.Trial((value,), budget)
+        return value
+
+
+@pytest.mark.parametrize("aims", [False, True])
+def test_a_tuners_random_numbers_follow_the_seed_of_the_study(aims):
+    def drawn(seed, jobs):
+        found = bt.tune(
+            bt.UCB1(noise=0.5),
+            PROBLEM,
+            Draws(aims),
+            horizon=20,
+            budget=5,
+            validate=2,
+            seed=seed,
+            jobs=jobs,
+            floor=False,
+        )
+        return found.params["gamma"]
+
+    values = [drawn(seed, 1) for seed in range(5)]
+    assert len(set(values)) == 5
+    assert values == [drawn(seed, 2) for seed in range(5)]
+
+
 def test_whole_numbers_are_the_nearest_within_the_range():
     policy = bt.arm_policy("whole", choose_one, parameters=[bt.Parameter("m", 1, 3.7, theory=2, integer=True)])
     assert bt.curve(policy, PROBLEM, [1.2, 3.6], horizon=20, runs=4).values.tolist() == [1, 3]

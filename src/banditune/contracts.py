@@ -479,5 +479,9 @@ class Tuner:
     """Whether `search` takes a `Goal` as its third argument and stops when it is reached, or when `Enough` is thrown."""
 
     def search(self, among: Range, budget: int) -> Search:
-        """Search the range; every complaint about the budget is made before the first trial."""
+        """Search the range; every complaint about the budget is made before the first trial.
+
+        A tuner that draws random numbers has one more argument, `rng`: a NumPy generator that follows the study's seed.
+        With the same seed it gives the same numbers; a tuner must draw from nothing else.
+        """
         raise BadRequest(f"the tuner {type(self).__name__} must define `search(among, budget)`.")

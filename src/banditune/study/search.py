@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ FRESH = LARGEST
 """Validation plays instances from this number on; no search gets that far."""
 
 
+SEARCHES = (1, 0, 0)
+"""The spawn key of a search's random numbers. Those of instances have two numbers."""
+
+
 def search(
     job: Job,
     tuner: Tuner,
@@ -39,7 +44,7 @@ def search(
     most: float = math.inf,
 ) -> tuple[Found, tuple[TrialResult, ...]]:
     """Run the tuner's generator: every trial plays instances that no trial before it played."""
-    asking = begun(tuner, among, budget, goal)
+    asking = begun(tuner, among, budget, goal, job.seed)
     trials: list[TrialResult] = []
     first = 0
     began = 0.0
@@ -70,9 +75,14 @@ def search(
         return found._replace(value=float(found.value)), tuple(trials)
 
 
-def begun(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND) -> Search:
-    """A search that has asked for nothing yet."""
-    return tuner.search(among, budget, goal) if tuner.aims else tuner.search(among, budget)  # type: ignore[call-arg]
+def begun(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND, seed: int = 0) -> Search:
+    """A search that has asked for nothing yet. It gets what its `search` takes: a goal, and random numbers of the seed."""
+    taken: dict[str, Any] = {}
+    if "rng" in signature(tuner.search).parameters:
+        # Instances come from the same seed: the spawn key makes these numbers others than theirs.
+        taken["rng"] = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=SEARCHES))
+    goals = (goal,) if tuner.aims else ()
+    return tuner.search(among, budget, *goals, **taken)
 
 
 def check_search(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND) -> None:

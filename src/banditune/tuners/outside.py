@@ -15,11 +15,14 @@ SAMPLERS = {"tpe": "TPESampler", "gp": "GPSampler"}
 
 @dataclass(frozen=True)
 class Optuna(Tuner):
-    """Optuna's samplers, tpe or gp: the budget is spread over `trials` values, the lowest average wins."""
+    """Optuna's samplers, tpe or gp: the budget is spread over `trials` values, the lowest average wins.
+
+    The sampler's seed follows the study's seed; where `seed` is given, it is that.
+    """
 
     sampler: str = "tpe"
     trials: int = 50
-    seed: int = 0
+    seed: int | None = None
 
     name = "optuna"
 
@@ -28,11 +31,14 @@ class Optuna(Tuner):
             raise BadRequest(f"`sampler` must be one of {', '.join(SAMPLERS)}, but got {self.sampler!r}.")
         for name, least in (("trials", 1), ("seed", 0)):
             number = getattr(self, name)
+            if name == "seed" and number is None:
+                continue
             if not isinstance(number, int) or isinstance(number, bool) or number < least:
                 raise BadRequest(f"`{name}` must be a whole number of at least {least}, but got {name}={number!r}.")
 
-    def search(self, among: Range, budget: int) -> Search:
-        study = study_of(self.sampler, self.seed)
+    def search(self, among: Range, budget: int, rng: np.random.Generator | None = None) -> Search:
+        rng = np.random.default_rng(0) if rng is None else rng
+        study = study_of(self.sampler, int(rng.integers(1 << 32)) if self.seed is None else self.seed)
         for size in sizes(budget, self.trials):
             trial = study.ask()
             value = among.within(suggested(trial, among))

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,8 +144,9 @@ def view(library: Library, found: Fit, search: int = 0) -> View:
     one = one_search(found, search)
     mean = mean_curve(library, one)[0]
     unsure = one._replace(bad_weight=doubted(library, one.bad_weight))
-    # The same runs, the same words: the numbers come from a stream of their own.
-    curves = drawn_curves(library, unsure, DRAWS, np.random.default_rng(int(one.runs.sum())))[0]
+    # The same runs, the same words; other runs, other numbers: their seed is a hash of the runs.
+    seed = [crc32(one.runs.tobytes()), crc32(one.mean.tobytes())]
+    curves = drawn_curves(library, unsure, DRAWS, np.random.default_rng(seed))[0]
     return View(int(mean.argmin()), mean, curves)
 
 
@@ -270,13 +272,14 @@ class TwoPart(Tuner):
     name = "two-part"
     aims = True
 
-    def search(self, among: Range, budget: int, goal: Goal = SPEND) -> Search:
-        """Spend the budget; where a precision is wanted, stop as soon as it is reached."""
+    def search(self, among: Range, budget: int, goal: Goal = SPEND, rng: np.random.Generator | None = None) -> Search:
+        """Spend the budget; where a precision is wanted, stop as soon as it is reached. Without `rng`, that of seed 0."""
+        rng = np.random.default_rng(0) if rng is None else rng
         library = library_of(among)
         least = 2 * len(library.start)
         check_budget(budget, least, f"{self}, which starts with {least} runs", "raise it")
         wanted = goal.within is not None
-        searches = Searches(library, 1, budget, np.random.default_rng(0), precise=wanted)
+        searches = Searches(library, 1, budget, rng, precise=wanted)
 
         def answer() -> Found:
             return belief_of(library, searches.fit(), among, goal.confidence, SAFETY if wanted else 1.0)
