@@ -92,7 +92,7 @@ def measured(name: str, repetitions: int, seed: int = 0) -> tuple[np.ndarray, np
         if logs.features is None:
             told = judged(judge_of(logs), play)
         else:
-            told = judged_by_groups(groups_of(logs, "linear"), play)
+            told = judged_by_groups(groups_of(logs, "linear", intercept=False), play)
         found.append([(one.mean, one.se, one.low, one.high) for one in told])
     return np.array(found), truth
 

@@ -293,6 +293,7 @@ def test_sentences_name_options_instead_of_arguments():
     told = {
         "`max_time` must be > 0, but got max_time=-1.": "--max-time must be > 0, but got --max-time -1.",
         "try model='correlated' or per_arm=True.": "try --model correlated or --per-arm.",
+        "is added; intercept=False leaves it out": "is added; --no-intercept leaves it out",
         "leave it out with features=''; or shortcut=False": "leave it out with --features ''; or --no-shortcut",
         "`budget >= 8` must hold for NoTeS(precision=0.1, budget=5)": "`--budget >= 8` must hold for "
         "NoTeS(precision=0.1, budget=5)",

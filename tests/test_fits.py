@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import tracemalloc
@@ -318,7 +319,7 @@ def test_linear_estimates_are_those_of_the_restricted_likelihood_of_cell_means()
     options = {"fatol": 1e-9, "xatol": 1e-6, "maxiter": 4000, "maxfev": 4000}
     best = optimize.minimize(lambda x: likelihood(x)[0], (0, 0, 0, 0), method="Nelder-Mead", options=options)
     _, mean, covariance, noise = likelihood(best.x)
-    found = bt.fit(logs)
+    found = bt.fit(logs, intercept=False)
     assert found.model == "linear"
     assert found.problem.prior[0] == pytest.approx(tuple(mean), rel=1e-3)
     assert np.array(found.problem.prior[1]) == pytest.approx(covariance, rel=2e-3, abs=1e-4)
@@ -369,7 +370,7 @@ def test_arms_with_features_keep_their_names():
         table = {"campaign": [campaign for campaign, _ in rows], "arm": [arm for _, arm in rows], "reward": rewards * 1.0,
                  "x1": [size[arm] for _, arm in rows]}  # fmt: skip
         problem = bt.fit(bt.read_logs(table)).problem
-        assert problem.features == tuple((size[name],) for name in problem.names)
+        assert problem.features == tuple((1.0, size[name]) for name in problem.names)
         tuning = bt.tune(bt.LinUCB(noise=1), problem, horizon=20, budget=50, validate=10, jobs=1)
         assert tuning.policy().select_arm() in size
 
@@ -386,6 +387,78 @@ def test_features_that_differ_between_campaigns_are_drawn():
     assert found.problem.feature_prior[0] == pytest.approx((1, features[:, 1].mean()))
     drawn = found.problem.sample(5000, np.random.default_rng(0)).features
     assert abs(drawn[..., 1].mean() - features[:, 1].mean()) < 4 * 0.5 / math.sqrt(25_000)
+
+
+def levelled_logs(rewards, seed=0, campaigns=30, arms=8):
+    """Arms with two features, whose rewards (or logits) are -2 where both are 0."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(arms, 2))
+    theta = rng.multivariate_normal([-2, 0.3, -0.2], np.diag([0.09, 0.05, 0.05]), campaigns)
+    campaign, arm = cells(campaigns, arms)
+    score = (theta[:, :1] + theta[:, 1:] @ features.T).ravel()
+    pulls = np.full(campaigns * arms, 300)
+    if rewards == "binary":
+        wins = rng.binomial(pulls, 1 / (1 + np.exp(-score)))
+        return bt.logs_of(campaign, arm, pulls, wins, features=features[arm], feature_names=("price", "size"))
+    total, squares = pulls * rng.normal(score, 1 / np.sqrt(pulls)), rng.chisquare(pulls - 1)
+    return bt.logs_of(
+        campaign, arm, pulls, total, squares, rewards="real", features=features[arm], feature_names=("price", "size")
+    )
+
+
+@pytest.mark.parametrize("rewards", ["binary", "real"])
+def test_an_intercept_mends_six_failed_checks(rewards):
+    logs = levelled_logs(rewards)
+    without, found = bt.fit(logs, intercept=False), bt.fit(logs)
+    assert sum(check.fails for check in without.checks) >= 6
+    assert not any(check.fails for check in found.checks)
+    assert found["mean[intercept]"].low < -2 < found["mean[intercept]"].high
+    assert found["sd[intercept]"].low < 0.3 < found["sd[intercept]"].high
+    assert found.problem.intercept
+    assert not without.problem.intercept
+    assert found.problem.features == tuple((1.0, *row) for row in logs.features[:8])
+    assert any("'intercept', which is 1 for every arm, is added" in note for note in found.notes)
+
+
+def test_features_that_hold_a_constant_get_no_second_one():
+    logs = levelled_logs("real")
+    parts = (logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares)
+    for constant in (np.full((240, 1), 5.0), np.eye(8)[logs.arm]):
+        features = constant if constant.shape[1] > 1 else np.column_stack([logs.features, constant])
+        found = bt.fit(bt.logs_of(*parts, rewards="real", features=features))
+        assert found.problem.features == tuple(map(tuple, features[:8]))
+        assert not found.problem.intercept
+        assert any("hold a constant already" in note for note in found.notes)
+    with pytest.raises(bt.BadRequest, match="`intercept` must be left out for the model 'beta-binomial'"):
+        bt.fit(binary_logs(), intercept=False)
+
+
+def test_drawn_features_have_an_intercept_too():
+    rng = np.random.default_rng(3)
+    features = rng.normal(2, 0.5, (60, 1))
+    means = (3 + features[:, 0] * np.repeat(rng.normal(0.5, 0.4, 12), 5)).reshape(12, 5)
+    problem = bt.fit(real_logs(means, features=features)).problem
+    assert problem.dims == 2
+    assert problem.feature_prior[0] == pytest.approx((features.mean(),))
+    drawn = problem.sample(400, np.random.default_rng(0))
+    assert (drawn.features[..., 0] == 1).all()
+    assert drawn.features[..., 1].std() == pytest.approx(features.std(), rel=0.1)
+
+
+def test_deployed_policies_know_the_intercept():
+    problem = bt.fit(levelled_logs("binary")).problem
+    tuning = bt.tune(bt.UCBGLM(prior=problem.prior), problem, horizon=20, budget=50, validate=10, jobs=1)
+    for live in (tuning.policy(), tuning.policy(features=levelled_logs("binary").features[:8])):
+        live.add_arm("new", (0.5, 1.5))
+        live.add_arm("newer", (1, 0.5, 1.5))
+        state = json.loads(live.to_json())
+        assert [arm["features"] for arm in state["arms"]] == [
+            *map(list, problem.features),
+            [1, 0.5, 1.5],
+            [1, 0.5, 1.5],
+        ]
+        with pytest.raises(bt.BadRequest, match="as many features"):
+            live.add_arm("odd", (0.5,))
 
 
 def logistic_logs(campaigns=12, seed=8, dims=1):
@@ -733,6 +806,23 @@ def test_arms_that_are_seldom_there_share_the_sd_of_all():
     assert len({round(estimate.value, 6) for estimate in sds}) == 1
     assert sds[0].low < 0.4 * math.sqrt(2) < sds[0].high
     assert found["correlation"].low < 0.5 < found["correlation"].high
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_arms_without_a_success_are_correlated_with_the_others(seed):
+    """The first arm pays 1 in 160,000, so that it had no success: its logit has no likeliest value."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(-5, 0.5, (20, 1)) + rng.normal(0, 0.5, (20, 6)) - 7 * (np.arange(6) == 0)
+    campaign, arm = cells(20, 6)
+    wins = rng.binomial(300, 1 / (1 + np.exp(-logits.ravel())))
+    assert not wins[arm == 0].any()
+    found = bt.fit(bt.logs_of(campaign, arm, np.full(120, 300), wins), "correlated")
+    assert not any(check.fails for check in found.checks)
+    assert found["mean[0]"].low < -12 < found["mean[0]"].value < -8
+    assert found["sd[0]"].low < math.sqrt(0.5) < found["sd[0]"].high
+    assert found["correlation"].low < 0.5 < found["correlation"].high
+    assert any("1 arm (0) always paid the same: half a success" in note for note in found.notes)
+    assert not any("feature" in note for note in found.notes)
 
 
 def test_every_fit_goes_to_json_and_back_and_gives_its_problem(fits, tmp_path):

@@ -20,6 +20,8 @@ PROBLEMS = [
     bt.Gaussian(arms=3, prior=[(0, 1), (1, 1), (2, 0.5)], noise=0.3),
     bt.Linear(arms=5, dims=3, prior=(0.5, 2.0)),
     bt.Logistic(features=np.eye(3), prior=([0, 1, 2], np.diag([1.0, 2, 3]))),
+    bt.Logistic(features=[[1, 2], [1, 0]], prior=([0, 1], np.eye(2)), intercept=True),
+    bt.Linear(arms=4, dims=3, feature_prior=(0.5, 2.0), intercept=True),
     bt.Mixture([[0.1, 0.2], [0.3, 0.1]], weights=[1, 3]),
 ]
 

@@ -113,6 +113,14 @@ def check_number(name: str, value: Any, *, above: float = -math.inf) -> float:
     return found
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, also as the command line writes them."""
+    found = {"true": True, "false": False}.get(str(value).lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool | np.bool_):
+        raise BadRequest(f"`{name}` must be True or False, but got {name}={value!r:.60}.")
+    return bool(found)
+
+
 def check_pair(name: str, value: Any) -> tuple[float, float]:
     """Two finite numbers."""
     pair = array_of(value)

@@ -15,6 +15,7 @@ from banditune.cli.options import (
     CampaignSteps,
     Certainty,
     Columns,
+    Intercept,
     Jobs,
     Json,
     LeftOut,
@@ -42,6 +43,7 @@ def fit(
     logs: LogFile,
     model: Model = "auto",
     per_arm: PerArm = False,
+    intercept: Intercept = True,
     columns: Columns = GUESSED,
     arms: Arms = None,
     horizon: CampaignSteps = None,
@@ -69,7 +71,9 @@ def fit(
         found = room.read_logs(logs, **vars(columns), progress=lambda rows: progress(rows, 0))
         said.append(found.told[0])
         remarks.extend(found.remarks)
-        return room.fit(found, model, per_arm=per_arm, arms=arms, horizon=horizon, confidence=confidence)
+        return room.fit(
+            found, model, per_arm=per_arm, intercept=intercept, arms=arms, horizon=horizon, confidence=confidence
+        )
 
     said: list[str] = []
     remarks: list[str] = []
@@ -90,6 +94,7 @@ def backtest(
     policy: Policy,
     model: Model = "auto",
     per_arm: PerArm = False,
+    intercept: Intercept = True,
     share: LeftOut = 0.5,
     columns: Columns = GUESSED,
     horizon: CampaignSteps = None,
@@ -113,8 +118,8 @@ def backtest(
         said.append(found.told[0])
         remarks.extend(found.remarks)
         return room.backtest(
-            lambda problem: policy_named(policy, problem), found, model, per_arm=per_arm, share=share, horizon=horizon,
-            tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
+            lambda problem: policy_named(policy, problem), found, model, per_arm=per_arm, intercept=intercept, share=share,
+            horizon=horizon, tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
         )  # fmt: skip
 
     said: list[str] = []

@@ -346,6 +346,15 @@ Model = Annotated[
 PerArm = Annotated[bool, typer.Option("--per-arm", help="A prior for each arm's name instead of one for all arms.")]
 
 
+Intercept = Annotated[
+    bool,
+    typer.Option(
+        "--intercept/--no-intercept",
+        help="Where arms have features: with one that is 1 for every arm, unless they hold a constant.",
+    ),
+]
+
+
 PriorFile = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE.toml", help="Write the problem as TOML.")
 ]

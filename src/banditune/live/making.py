@@ -15,6 +15,7 @@ from banditune.live.agent import Arms
 from banditune.live.policy import Live, row_of
 from banditune.live.state import MOST_ARMS, PENDING, REWARDS, Arm, Name, State, check_arms_of, check_name, policy_told
 from banditune.problems import rewards_in
+from banditune.problems.linear import with_ones
 from banditune.results import Comparison, Tuning
 from banditune.shelf import every_policy
 from banditune.study.door import LONGEST, one_of, rows, whole
@@ -72,7 +73,8 @@ def deploy_tuning(
 ) -> Live:
     """Put to work what a tuning found, or the best policy of a comparison; your own policy must be passed again.
 
-    Arms have the names and features of the problem, unless told otherwise.
+    Arms have the names and features of the problem, unless told otherwise; where the problem has an intercept, features
+    need not hold it.
     """
     if isinstance(tuning, Comparison):
         told, params = tuning.entries[0].made, tuning.entries[0].params
@@ -86,6 +88,8 @@ def deploy_tuning(
     found = policy_told(told, policy, every_policy(), of="that was tuned", call="tuning.policy(mine)")
     if features is None and found.needs_features:
         features = problem.get("features")
+    elif features is not None and problem.get("intercept"):
+        features = with_ones(features)
     return deploy(
         found,
         dict(params),

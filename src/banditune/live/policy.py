@@ -246,14 +246,18 @@ class Live:
             self._rounds -= dropped
 
     def add_arm(self, name: Name, features: Iterable[float] = ()) -> None:
-        """Add an arm without rewards; where arms have features, with its own."""
+        """Add an arm without rewards; where arms have features, with its own.
+
+        Where the first feature of all arms is 1, an intercept, it need not be given.
+        """
         with self._lock:
             if str(name) in map(str, (*self._places, *self._gone)):
                 raise BadRequest(f"the name of a new arm must be new, but {name!r} is or was an arm.")
             present = self._present()
             if len(present) + len(self._gone) >= MOST_ARMS:
                 raise BadRequest(f"there must be at most {MOST_ARMS} arms, and as many there are.")
-            new = Arm(check_name(name), features=row_of(features))
+            known = [arm.features for arm in (*present, *self._gone.values())]
+            new = Arm(check_name(name), features=with_known_intercept(row_of(features), known))
             self._settle((*present, new, *self._gone.values()))
 
     def retire_arm(self, name: Name) -> None:
@@ -357,6 +361,12 @@ def row_of(features: Any) -> tuple[float, ...]:
     if row.ndim != 1 or not np.isfinite(row).all() or np.abs(row).max(initial=0) > LARGEST:
         raise BadRequest(f"the features of an arm must be a row of finite numbers, but got {features!r:.80}.")
     return tuple(row.tolist())
+
+
+def with_known_intercept(row: tuple[float, ...], known: list[tuple[float, ...]]) -> tuple[float, ...]:
+    """A row of features, with the 1 that all known ones begin with where just that is missing."""
+    misses_one = bool(row) and all(len(other) == len(row) + 1 and other[0] == 1 for other in known)
+    return (1.0, *row) if misses_one else row
 
 
 def check_deployable(policy: Policy, state: State) -> None:

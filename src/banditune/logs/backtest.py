@@ -13,7 +13,7 @@ from banditune.checks import check_number, check_whole
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Tuner
 from banditune.engine.run import means_of
 from banditune.logs.drafts import MODELS, Wish
-from banditune.logs.fit import fit, to_tell
+from banditune.logs.fit import FEATURED, chosen_model, fit, prepared, to_tell
 from banditune.logs.judges import LOUDER, Judge, judge_of
 from banditune.logs.record import Logs
 from banditune.results import Backtest, Estimate, Fit
@@ -34,6 +34,7 @@ def backtest(
     model: str = "auto",
     *,
     per_arm: bool = False,
+    intercept: bool = True,
     share: float = 0.5,
     horizon: int | None = None,
     tuner: Tuner | None = None,
@@ -62,13 +63,16 @@ def backtest(
         raise BadRequest(
             f"logs must hold four campaigns or more, so that some can be left out, but these are {logs!r}."
         )
+    if chosen_model(logs, model)[0] in FEATURED:
+        # Both halves must have the same features: whether these hold a constant is decided once.
+        logs, _ = prepared(logs, intercept)
     order = np.random.default_rng([check_whole("seed", seed, 0), len(logs.campaigns)]).permutation(len(logs.campaigns))
     known = min(max(2, round(share * len(order))), len(order) - 2)
-    found = fit(logs.of(order[:known]), model, per_arm=per_arm, horizon=horizon)
+    found = fit(logs.of(order[:known]), model, per_arm=per_arm, intercept=intercept, horizon=horizon)
     made = policy if isinstance(policy, Policy) else policy(found.problem)
     left = with_a_choice(logs.of(order[known:]))
     found = replace(found, notes=tuple(notes_on(made, found, len(order) - known - len(left.campaigns))))
-    judge = groups_of(left, found.model) if found.model in ("linear", "logistic") else judge_of(left)
+    judge = groups_of(left, found.model, intercept) if found.model in FEATURED else judge_of(left)
     # Complaints come before the work: what a policy may refuse is how many arms or features there are.
     for problem in {(problem.arms, problem.dims): problem for problem in judge.problems}.values():
         job_of(made, problem, horizon=found.horizon)
@@ -118,7 +122,7 @@ class Groups(NamedTuple):
     problems: list[Problem]
 
 
-def groups_of(logs: Logs, model: str) -> Groups:
+def groups_of(logs: Logs, model: str, intercept: bool = True) -> Groups:
     """Campaigns whose arms have features, in groups chosen at random, always the same."""
     count = len(logs.campaigns)
     if count < FEWEST:
@@ -126,7 +130,7 @@ def groups_of(logs: Logs, model: str) -> Groups:
             f"{FEWEST} campaigns or more must be left out to judge by where arms have features, but there are {count}; "
             "leave more out with a smaller `share`, or take more logs."
         )
-    whole = fit(logs, model).problem
+    whole = fit(logs, model, intercept=intercept).problem
     order = np.random.default_rng(20_213).permutation(count)
     wish = Wish(False, whole.arms, 0.95)
     parts = [np.setdiff1d(order, group) for group in np.array_split(order, min(count, GROUPS))]

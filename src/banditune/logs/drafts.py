@@ -138,13 +138,46 @@ def correlated(logs: Logs, wish: Wish) -> Draft:
     held = np.zeros((len(logs.campaigns), arms))
     held[logs.campaign, logs.arm] = 1
     kind, notes = kind_of(int(max((held.T @ held).min(), 3)), arms, "alike", uneven=bool((held == 0).any()))
+    mixed = np.bincount(logs.arm, (logs.total > 0) & (logs.total < logs.pulls), arms)
+    if kind == "full" and mixed.min() < 3:
+        kind = "alike"
+        what = "some arms have successes and failures in fewer than 3 campaigns, too few for a spread of their own"
+        notes = (*notes, f"{what}: {ALIKE}")
+    logs, more = with_both_outcomes(logs)
+    notes = (*notes, *more)
     unit = np.eye(arms)
-    seen = replace(logs, features=unit[logs.arm], feature_names=())
+    seen = replace(logs, features=unit[logs.arm], feature_names=(), intercept=False)
     gauss, share = logistic_fit(table_of(seen, unit[logs.arm]), kind)
     problem = Logistic(prior=as_prior(gauss), features=unit, names=logs.arms)
     told = (*estimates(gauss, logs.arms, wish.confidence), correlation(gauss, wish.confidence))
     notes = (*notes, *kept(gauss), *few(share), "means and sds are of the logit of an arm's mean reward")
     return Draft(problem, told, notes, *logistic_means(seen, gauss), "binary")
+
+
+ALIKE = "all arms get one sd and one correlation"
+
+
+def with_both_outcomes(logs: Logs) -> tuple[Logs, tuple[str, ...]]:
+    """Logs in which every arm has successes and failures, and a sentence about the arms that did not.
+
+    The likeliest logit of an arm without a success is minus infinity. Such arms are given half a success and half a
+    failure (Haldane 1956, Anscombe 1956), spread over their campaigns by pulls.
+    """
+    arms = len(logs.arms)
+    total, pulls = np.bincount(logs.arm, logs.total, arms), np.bincount(logs.arm, logs.pulls, arms)
+    alone = (total == 0) | (total == pulls)
+    if not alone.any():
+        return logs, ()
+    share = np.where(alone[logs.arm], logs.pulls / pulls[logs.arm], 0.0)
+    names = [logs.arms[place] for place in np.flatnonzero(alone)]
+    words = f"{counted_arms(names)} always paid the same: half a success and half a failure are added to each"
+    return replace(logs, total=logs.total + share / 2, pulls=logs.pulls + share), (words,)
+
+
+def counted_arms(names: list[str]) -> str:
+    """How many arms, and which, in a few words: 12 arms (a, b, c, d, e ...)."""
+    some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    return f"{len(names)} arm{'s' * (len(names) != 1)} ({some})"
 
 
 def campaigns(logs: Logs, wish: Wish) -> Draft:
@@ -342,7 +375,7 @@ def scaled_features(logs: Logs, model: str) -> tuple[Floats, Floats]:
     if np.linalg.matrix_rank(features, tol=1e-6 * math.sqrt(len(features))) < features.shape[1]:
         raise BadRequest(
             "features must not follow from each other, but some is a sum of others; leave one out (an indicator for every "
-            "arm and a constant are such a case)."
+            "arm and a constant are such a case; the constant that a fit adds is left out with intercept=False)."
         )
     return features, scale
 
@@ -364,7 +397,7 @@ def kind_of(count: int, dims: int, simple: str, uneven: bool = False) -> tuple[s
         return "full", ()
     words = {
         "diagonal": "coordinates of theta are taken as independent",
-        "alike": "all arms get one sd and one correlation",
+        "alike": ALIKE,
     }
     those = " that hold the same arms" if uneven else ""
     return simple, (f"{count} campaigns{those} are too few for a full covariance of {dims} numbers: {words[simple]}",)
@@ -377,15 +410,17 @@ def arms_with_features(logs: Logs, wish: Wish) -> tuple[dict[str, Any], tuple[st
     """
     assert logs.features is not None
     first = logs.features[: len(logs.arms)]
+    constant: dict[str, Any] = {"intercept": True} if logs.intercept else {}
     if logs.same_arms and np.array_equal(np.tile(first, (len(logs.campaigns), 1)), logs.features):
         check_told(wish, len(logs.arms), "the arms whose features are known")
-        return {"features": first, "names": logs.arms}, ()
-    mean, spread = logs.features.mean(axis=0), np.atleast_2d(np.cov(logs.features.T))
+        return {"features": first, "names": logs.arms, **constant}, ()
+    drawn = logs.features[:, 1:] if logs.intercept else logs.features
+    mean, spread = drawn.mean(axis=0), np.atleast_2d(np.cov(drawn.T))
     # A constant feature has no spread, but a covariance needs some.
-    spread = spread + np.diag(1e-6 * (logs.features**2).mean(axis=0))
+    spread = spread + np.diag(1e-6 * (drawn**2).mean(axis=0))
     what = "features" if logs.same_arms else "arms"
     note = f"{what} differ between campaigns: the problem draws features from a Gaussian with their mean and covariance"
-    return {"arms": wish.arms, "feature_prior": (mean.tolist(), spread.tolist())}, (note,)
+    return {"arms": wish.arms, "feature_prior": (mean.tolist(), spread.tolist()), **constant}, (note,)
 
 
 def as_prior(gauss: Gauss) -> object:

@@ -13,7 +13,7 @@ from banditune.contracts import BadRequest, Problem
 from banditune.descriptions import described
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.predictive import predicted
-from banditune.logs.record import Logs
+from banditune.logs.record import INTERCEPT, Logs, with_intercept
 from banditune.results import Fit
 from banditune.study.noise import typical_means
 
@@ -23,14 +23,16 @@ def fit(
     model: str = "auto",
     *,
     per_arm: bool = False,
+    intercept: bool = True,
     arms: Any = None,
     horizon: Any = None,
     confidence: float = 0.95,
 ) -> Fit:
     """Fit a problem to past logs; `fit(...).problem` is ready to be tuned on.
 
-    `per_arm` gives each arm's name a prior of its own where there are no features. `arms` and `horizon` are those of a
-    typical campaign (median) unless told.
+    `per_arm` gives each arm's name a prior of its own where there are no features. Where there are some, `intercept` adds
+    one that is 1 for every arm, unless they hold a constant. `arms` and `horizon` are those of a typical campaign (median)
+    unless given.
     """
     if not isinstance(logs, Logs):
         raise BadRequest(
@@ -41,6 +43,11 @@ def fit(
     if not 0.5 <= confidence < 1:
         raise BadRequest(f"`0.5 <= confidence < 1` must hold, but got confidence={confidence:g}.")
     name, notes = chosen_model(logs, model)
+    if name in FEATURED:
+        logs, more = prepared(logs, intercept)
+        notes = (*notes, *more)
+    elif not intercept:
+        raise BadRequest(f"`intercept` must be left out for the model {name!r}, which uses no features.")
     if per_arm and name not in ("beta-binomial", "beta", "gaussian"):
         raise BadRequest(f"`per_arm` must be left out for the model {name!r}, which tells arms apart in its own way.")
     wanted, more = arms_wanted(logs, arms, per_arm or name == "correlated")
@@ -74,6 +81,21 @@ def fit(
     )
 
 
+FEATURED = ("linear", "logistic")
+"""Models of arms with features."""
+
+
+def prepared(logs: Logs, intercept: bool) -> tuple[Logs, tuple[str, ...]]:
+    """The logs as models of features take them, with an intercept where it is wanted, and a sentence about it."""
+    if not intercept or logs.features is None:
+        return logs, ()
+    found = with_intercept(logs)
+    if found.intercept:
+        words = f"a feature {INTERCEPT!r}, which is 1 for every arm, is added; intercept=False leaves it out"
+        return found, (words,)
+    return found, ("the features hold a constant already, alone or as a sum of some: no intercept is added",)
+
+
 ODD = 0.5
 """A cell with a larger share of all scatter is named; among `CELLS` or more, none should have that much."""
 
@@ -93,7 +115,7 @@ def odd_cell(logs: Logs) -> Iterator[str]:
 
 def to_tell(problem: Problem, model: str) -> tuple[str, ...]:
     """Noise of real rewards and prior of theta, which policies have as options of their own and take from no problem."""
-    if model in ("linear", "logistic"):
+    if model in FEATURED:
         real = problem.rewards == "real"
         what = f"rewards have a noise of {problem.noise:.4g} and theta has" if real else "theta has"
         options = "noise=problem,prior=problem" if real else "prior=problem"

@@ -35,6 +35,8 @@ class Logs:
     """Which columns were read, then what to know about the logs, in sentences."""
     columns: str = ""
     """Which column of a table was which part."""
+    intercept: bool = False
+    """Whether the first feature is the constant 1 that a fit added."""
     left_out: tuple[str, ...] = ()
     """Sentences on what was left out in reading: whatever is made of the logs, or of a part of them, must say so too."""
 
@@ -77,6 +79,7 @@ class Logs:
             None if self.features is None else self.features[kept],
             self.feature_names,
             columns=self.columns,
+            intercept=self.intercept,
             left_out=self.left_out,
         )
 
@@ -95,6 +98,26 @@ class Logs:
             f"{int(self.pulls.sum()):,} decisions in {campaigns:,} campaign{'s' * (campaigns != 1)} with "
             f"{arms:,} arm{'s' * (arms != 1)}, {self.rewards} rewards"
         )
+
+
+INTERCEPT = "intercept"
+
+
+def with_intercept(logs: Logs) -> Logs:
+    """The logs with a first feature that is 1 for every arm; as they are where a sum of features is constant."""
+    if logs.features is None or spans_constant(logs.features):
+        return logs
+    names = logs.feature_names or tuple(str(place) for place in range(logs.features.shape[1]))
+    features = np.column_stack([np.ones(len(logs.features)), logs.features])
+    return replace(logs, features=features, feature_names=(INTERCEPT, *names), intercept=True)
+
+
+def spans_constant(features: Floats) -> bool:
+    """Whether a constant other than 0 is a sum of multiples of the features."""
+    scaled = features / np.maximum(np.sqrt((features**2).mean(axis=0)), 1e-300)
+    ones = np.ones(len(features))
+    left = ones - scaled @ np.linalg.lstsq(scaled, ones, rcond=1e-10)[0]
+    return float((left**2).mean()) < 1e-12
 
 
 def whole_campaigns(widths: Integers, most: int, rng: np.random.Generator) -> Integers:

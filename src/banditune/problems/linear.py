@@ -13,6 +13,7 @@ from banditune.checks import (
     as_tuples,
     check_arms,
     check_dims,
+    check_flag,
     check_names,
     check_number,
     gaussian,
@@ -48,6 +49,19 @@ def feature_matrix(features: Any) -> Floats:
     return table
 
 
+def with_ones(features: Any) -> Any:
+    """A matrix with a first column of ones, unless it has one; what is no matrix is left to `feature_matrix`."""
+    table = array_of(features)
+    if table.ndim != 2 or not table.size or (table[:, 0] == 1).all():
+        return features
+    return np.column_stack([np.ones(len(table)), table])
+
+
+def intercept() -> Any:
+    """The option `intercept`; a problem without one is described as before there was the option."""
+    return field(default=False, metadata={"told": lambda problem: problem.intercept})
+
+
 class Structured(Problem):
     """Features of arms and a vector theta; what an arm pays depends on their product."""
 
@@ -56,15 +70,17 @@ class Structured(Problem):
     prior: Any
     features: Any
     feature_prior: Any
+    intercept: Any
     prior_kind: ClassVar[str] = "theta"
 
     def check(self) -> None:
         """Words and arrays become numbers and tuples, or a complaint."""
+        object.__setattr__(self, "intercept", check_flag("intercept", self.intercept))
         if self.features is None:
             arms = check_arms(100 if self.arms is None else self.arms)
-            dims = check_dims(self.usual_dims() if self.dims is None else self.dims)
+            dims = check_dims(self.usual_dims() if self.dims is None else self.dims, least=1 + self.intercept)
         else:
-            table = feature_matrix(self.features)
+            table = feature_matrix(with_ones(self.features) if self.intercept else self.features)
             arms, dims = table.shape
             for name, told, found in (("arms", self.arms, arms), ("dims", self.dims, dims)):
                 if told is not None and not np.array_equal(told, found):
@@ -81,23 +97,26 @@ class Structured(Problem):
             told = getattr(self, name)
             if told is not None and not (isinstance(told, str) and told == "uniform"):
                 object.__setattr__(self, name, gaussian(name, told))
-                mean_and_root(name, getattr(self, name), self.dims)
+                mean_and_root(name, getattr(self, name), self.dims - (self.intercept and name == "feature_prior"))
             else:
                 object.__setattr__(self, name, None)
         object.__setattr__(self, "names", check_names(self.names, self.arms))
 
     def usual_dims(self) -> int:
-        """As many features as a prior says, else ten."""
-        for told in (self.prior, self.feature_prior):
+        """As many features as a prior says, else ten; that of features does not count the intercept."""
+        for told, more in ((self.prior, 0), (self.feature_prior, int(self.intercept))):
             for part in told if isinstance(told, tuple | list) else ():
                 if np.ndim(part) > 0:
-                    return len(part)
+                    return len(part) + more
         return 10
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Features (size or 1, arms, dims) and their products with theta (size, arms)."""
         if self.features is None:
-            features = vectors("feature_prior", self.feature_prior, (size, self.arms, self.dims), rng)
+            shape = (size, self.arms, self.dims - self.intercept)
+            features = vectors("feature_prior", self.feature_prior, shape, rng)
+            if self.intercept:
+                features = np.concatenate([np.ones((size, self.arms, 1)), features], axis=2)
         else:
             features = np.array(self.features)[None]
         theta = vectors("prior", self.prior, (size, self.dims), rng)
@@ -126,6 +145,8 @@ class Linear(Structured):
 
     `prior` is a Gaussian (mean, covariance) for theta and `feature_prior` one for every arm's features, each a number, or
     a vector and a matrix; `features` is one matrix for all instances, a row per arm. `noise` is the standard deviation.
+    With `intercept` the first feature of every arm is 1: it is put before the others unless it is there. `dims` and `prior`
+    count it, `feature_prior` does not.
     """
 
     arms: Any = None
@@ -135,6 +156,7 @@ class Linear(Structured):
     feature_prior: Any = None
     noise: float = 0.5
     names: Any = ()
+    intercept: Any = intercept()
 
     name = "linear"
     reward = staticmethod(gaussian_reward)
@@ -161,6 +183,7 @@ class Logistic(Structured):
     features: Any = field(default=None, repr=False)
     feature_prior: Any = None
     names: Any = ()
+    intercept: Any = intercept()
 
     name = "logistic"
     rewards = "binary"
