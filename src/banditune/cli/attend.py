@@ -100,11 +100,11 @@ def attended(
     import threading
 
     outcome: dict[str, Any] = {}
-    bar = Bar(shown=not quiet and sys.stderr.isatty(), words=told)
+    bar = Bar(shown=not quiet and sys.stderr.isatty(), words=told, quiet=quiet)
 
     def run() -> None:
         try:
-            outcome["result"] = work(bar.told)
+            outcome["result"] = work(bar)
         except BaseException as error:
             outcome["error"] = error
 
@@ -131,16 +131,25 @@ def attended(
 class Bar:
     """A progress bar that appears only if the work takes more than a second."""
 
-    def __init__(self, *, shown: bool, words: Callable[[int, int], str] = in_runs) -> None:
-        self.shown, self.words = shown, words
+    def __init__(self, *, shown: bool, words: Callable[[int, int], str] = in_runs, quiet: bool = False) -> None:
+        self.shown, self.words, self.quiet = shown, words, quiet
         self.done = 0
         self.total = 0
         self.waited = 0
         self.live: Any = None
 
-    def told(self, done: int, total: int) -> None:
-        """Called from the working threads."""
+    def __call__(self, done: int, total: int) -> None:
+        """Receives the progress, from the working threads."""
         self.done, self.total = done, total
+
+    def announce(self, line: str) -> None:
+        """Print a line on work that starts now, above the bar."""
+        if self.quiet:
+            return
+        if self.live is not None:
+            self.live.console.print(line, highlight=False, soft_wrap=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
 
     def refresh(self) -> None:
         """Called ten times a second."""

@@ -99,6 +99,7 @@ def tune(
             validate=validate, seed=seed,
             regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device,
             curve=curve or plot is not None, floor=floor, stress=stress, ledger=ledger, progress=progress,
+            announce=progress.announce,
         )  # fmt: skip
 
     deliver(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger, context=context)

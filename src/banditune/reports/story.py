@@ -134,9 +134,11 @@ def stress_parts(stress: Stress) -> Iterator[Part]:
         "If something else comes",
         (
             f"{words[0].upper()}{words[1:]}.",
-            f"Each of these problems was tuned again, with {stress.budget:,} runs; then the value, the one tuned there and "
-            f"theory's were played on the same {stress.validated:,} fresh instances. The loss is a paired difference; "
-            "fragile means that it is surely above a quarter of what the best value loses.",
+            f"On each of these problems the policy was tuned again, with {stress.budget:,} runs. Then the value, the best "
+            f"one that is known there and theory's were played on the same {stress.validated:,} fresh instances; the loss "
+            "is a paired difference. Fine means that the value surely loses at most a tenth more than any other value, "
+            "fragile that it surely loses more. Where the search for that problem cannot be trusted, or errors are too "
+            "large, it is not decided.",
             *stress.warnings,
         ),
         table=Table(STRAIN_HEAD, tuple(strain_rows(stress))),

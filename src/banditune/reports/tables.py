@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
@@ -124,7 +125,7 @@ def backtest_rows(result: Backtest) -> Iterator[tuple[str, ...]]:
     yield "reward a decision, as logged", *cells(result.logged)
 
 
-STRAIN_HEAD = ("what if", "regret", "tuned for that", "its regret", "loss", "std. error", "share", "theory", "")
+STRAIN_HEAD = ("what if", "regret", "best known", "its regret", "loss", "std. error", "share", "theory", "verdict")
 
 
 def strain_rows(stress: Stress) -> Iterator[tuple[str, ...]]:
@@ -139,7 +140,7 @@ def strain_rows(stress: Stress) -> Iterator[tuple[str, ...]]:
             number(strain.loss.se),
             strain_share(strain),
             number(strain.theory.mean),
-            strain.verdict,
+            f"{strain.verdict}: {strain.reason}" if strain.reason else strain.verdict,
         )
 
 
@@ -154,7 +155,7 @@ def strain_lines(stress: Stress) -> Iterator[str]:
     """The same as a table below a sentence."""
     yield f"{strain_verdict(stress)}:"
     yield ""
-    yield table([STRAIN_HEAD, *strain_rows(stress)])
+    yield table([STRAIN_HEAD, *strain_rows(stress)], left=(0, len(STRAIN_HEAD) - 1))
     for warning in stress.warnings:
         yield f"warning: {warning}"
 
@@ -163,7 +164,7 @@ def strain_verdict(stress: Stress) -> str:
     """Whether a tuned value holds where something else comes."""
     count = len(stress.others)
     fine = sum(strain.verdict == "fine" for strain in stress.others)
-    unclear = [strain for strain in stress.others if strain.verdict == "unclear"]
+    undecided = [strain for strain in stress.others if strain.verdict == "not decided"]
     broken = [strain for strain in stress.others if strain.verdict in ("fragile", "worse than theory")]
     told = [
         f"{settings(stress.params)} holds in {fine} of {counted(count, 'case')} in which something else comes than was "
@@ -172,9 +173,12 @@ def strain_verdict(stress: Stress) -> str:
     if broken:
         worst = max(broken, key=lambda strain: strain.share)
         told.append(strain_count("fragile", broken, worst, f"loses {strain_times(worst.share)}"))
-    if unclear:
-        worst = max(unclear, key=lambda strain: strain.most)
-        told.append(strain_count("unclear", unclear, worst, f"may lose {strain_times(worst.most)}"))
+    if undecided:
+        worst = max(undecided, key=lambda strain: strain.most)
+        if math.isfinite(worst.most):
+            told.append(strain_count("not decided", undecided, worst, f"may lose {strain_times(worst.most)}"))
+        else:
+            told.append(f"not decided in {len(undecided)}, see there")
     return "; ".join(told)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,13 +42,19 @@ class Curve(Record):
         return frame({self.parameter: self.values, "mean": self.mean, "se": self.se, "runs": self.runs})
 
 
+TOLERATED = 0.1
+"""A value is fine where it loses at most this share more than the best, and fragile where it loses more."""
+
+
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Strain(Record):
     """A tuned value where another problem came than was expected, told in `words`.
 
-    `loss` is its `regret` there minus `best_regret`, that of the value tuned for what came, paired; `theory` is theory's,
-    and `behind_theory` the paired difference to it.
+    `best` is the best value that is known there and `best_regret` its regret; `loss` is `regret` minus that, paired.
+    `retuned` is the answer of the search that tuned the policy for this problem, mostly the same value. By that search
+    nothing is better than `best` by more than `gap` (None: it states nothing). A `doubt` says why the gap is not trusted.
+    `theory` is the regret of theory's value, and `behind_theory` the paired difference to it.
     """
 
     words: str
@@ -60,6 +66,9 @@ class Strain(Record):
     loss: Estimate
     theory: Estimate
     behind_theory: Estimate | None = None
+    gap: float | None = None
+    doubt: str = ""
+    retuned: float | None = None
 
     @property
     def share(self) -> float:
@@ -67,9 +76,16 @@ class Strain(Record):
         return self.loss.mean / max(abs(self.best_regret.mean), 1e-300)
 
     @property
+    def least(self) -> float:
+        """The share that is surely lost, whatever the best value is: the lower end of a 95% interval (Fieller)."""
+        return -1.0 if self.best_regret.mean < 0 else _last_share(lambda share: self.over(share).low > 0)
+
+    @property
     def most(self) -> float:
-        """The upper end of that share's 95% interval (delta method)."""
-        return self.share + self.over(self.share).high / max(abs(self.best_regret.mean), 1e-300)
+        """The largest share that may be lost: the upper end of that interval, with the gap; infinite where unknown."""
+        if self.gap is None or self.doubt or self.best_regret.mean < 0:
+            return math.inf
+        return _last_share(lambda share: self.over(share).high + (1 + share) * (self.gap or 0.0) > 0)
 
     def over(self, share: float) -> Estimate:
         """What it loses beyond the best value's regret and this share of it, paired.
@@ -86,16 +102,44 @@ class Strain(Record):
 
     @property
     def verdict(self) -> str:
-        """In a word: fragile where it surely loses a quarter more than the best, and worse if surely more than theory."""
-        if self.loss.high <= 0:
-            return "fine"  # whatever the best value loses: it may be too uncertain to take a quarter of
-        beyond = self.over(0.25)
-        if beyond.low > 0:
+        """Fine where it surely loses at most a tenth more than the best, fragile where surely more.
+
+        "Worse than theory" is fragile and surely worse than theory's value. A value is fine only if the gap is trusted.
+        """
+        if self.least > TOLERATED:
             return "worse than theory" if self.behind_theory and self.behind_theory.low > 0 else "fragile"
-        return "fine" if beyond.high <= 0 else "unclear"
+        return "fine" if self.most <= TOLERATED else "not decided"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not decided; empty where it is."""
+        if self.verdict != "not decided":
+            return ""
+        if self.doubt:
+            return self.doubt
+        if self.best_regret.mean < 0:
+            return "regrets there are below 0, and have no shares"
+        if self.gap is None:
+            return "the search states no gap"
+        return f"it may lose {self.most:.0%} more" if math.isfinite(self.most) else "the regret is too uncertain"
 
     def __repr__(self) -> str:
         return f"{self.words}: {self.share:+.0%} of {self.best_regret.mean:.4g} ({self.verdict})"
+
+
+def _last_share(holds: Callable[[float], bool]) -> float:
+    """The largest share for which a statement holds that holds for all smaller ones: -1 if for none, or infinity."""
+    low, high = -1.0, 0.0
+    if not holds(low):
+        return low
+    while holds(high):
+        low, high = high, max(1.0, 4 * high)
+        if high > 1e9:
+            return math.inf
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 @kept
@@ -128,8 +172,10 @@ class Stress(Record):
         rows: dict[str, Any] = {"words": [strain.words for strain in self.strains]}
         for name in ("regret", "best_regret", "loss", "theory"):
             rows[name] = [getattr(strain, name).mean for strain in self.strains]
-        rows |= {"loss_se": [strain.loss.se for strain in self.strains], "share": [s.share for s in self.strains]}
-        return frame(rows | {"verdict": [strain.verdict for strain in self.strains]})
+        rows["loss_se"] = [strain.loss.se for strain in self.strains]
+        for name in ("best", "share", "least", "most", "verdict", "reason"):
+            rows[name] = [getattr(strain, name) for strain in self.strains]
+        return frame(rows)
 
 
 @kept

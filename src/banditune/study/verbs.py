@@ -31,7 +31,8 @@ from banditune.study.search import (
     seconds,
     tuner_of,
 )
-from banditune.study.trust import enough, expected_and_others, strained
+from banditune.study.timing import Announce, in_words, seconds_per_run
+from banditune.study.trust import enough, expected_and_others, runs_of_scenario, strained
 from banditune.study.validation import LEAST, beside, validated
 from banditune.study.warn import carried_by_few, short_of, warnings_of
 
@@ -147,6 +148,7 @@ def tune(
     stress: bool = False,
     ledger: str | Path | None = None,
     progress: Progress | None = None,
+    announce: Announce | None = None,
 ) -> Tuning:
     """Find the parameter value with the lowest Bayes regret.
 
@@ -158,7 +160,8 @@ def tune(
     fresh instances too. The `floor` under all policies is computed where that takes seconds; True asks for it in any case.
     With `stress`, the answer is also played where other problems come than this one, each of which is tuned again (see
     `bt.stress`). A `ledger` is a file that keeps every regret as it comes: a tuning that was interrupted goes on from
-    there, to the same result.
+    there, to the same result. `announce` is called with a line on how long the curve and the stress test will take, before
+    each starts.
     """
     job = job_of(
         policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
@@ -176,16 +179,20 @@ def tune(
     each = enough(tuner, asked, STRESSED, budget)
     below = floor_of(problem, job.horizon, floor)
     drawn = DRAWN * min(validate or LEAST, CURVE) if curve else 0
-    told = Told(progress, budget, later=2 * (validate or LEAST) + drawn)
+    stressed = len(asked) * runs_of_scenario(each, validate or LEAST)
+    told = Told(progress, budget, later=2 * (validate or LEAST) + drawn + stressed)
     with Player(place, ledger) as player:
         answer, trials = search(job, tuner, among, budget, player, told, goal, most)
-        told.later = drawn
+        told.later = drawn + stressed
         first, (tuned, theory) = validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
         other = beside(job, answer.belief, tuned, range(first, first + len(tuned)), player, told)
-        picture = _picture(job, among, len(tuned), player, told) if curve else None
+        told.later = stressed
+        picture = _picture(job, among, answer.value, len(tuned), player, told, announce) if curve else None
         strain = None
         if stress:
-            strain = strained(job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out)
+            strain = strained(
+                job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out, announce
+            )
     belief = answer.belief
     missed = tuple(short_of(goal, belief, (among.theory, Estimate.of(tuned - theory)), other))
     return Tuning(
@@ -216,10 +223,18 @@ def tune(
     )
 
 
-def _picture(job: Job, among: Range, validated: int, player: Player, told: Told) -> Curve:
-    """The curve of a tuning, on fresh instances."""
+def _picture(
+    job: Job, among: Range, value: float, validated: int, player: Player, told: Told, announce: Announce | None
+) -> Curve:
+    """The curve of a tuning, on fresh instances; half of its values are near the tuned one."""
     runs = min(validated, CURVE)
-    told.last(DRAWN * runs)
+    told.expect(DRAWN * runs)
+    if announce:
+        near, all_over = (
+            seconds_per_run(job, values, player) for values in ([value], [among.at(unit / 8) for unit in range(9)])
+        )
+        seconds = DRAWN * runs * (near + all_over) / 2
+        announce(f"curve: about {in_words(seconds)} ({DRAWN} values x {runs:,} runs)")
     return drawn_curve(job, among, None, range(FRESH, FRESH + runs), player, told.part(DRAWN * runs))
 
 

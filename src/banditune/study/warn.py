@@ -71,16 +71,25 @@ def end_is_better(among: Range, other: Beside | None) -> Iterator[str]:
 
 def at_an_end(job: Job, among: Range, value: float) -> Iterator[str]:
     """Whether the answer is at an end of its range, and how to look beyond."""
-    for end, name, unit, factor in ((among.low, "lower", 0.01, 0.1), (among.high, "upper", 0.99, 10)):
+    name = nearest_end(among, value)
+    if name is None:
+        return
+    end, factor = (among.low, 0.1) if name == "lower" else (among.high, 10)
+    # Where the policy's noise is wrong, that is said, and what else to try is not.
+    wrong = any(noise_warnings(job.policy, job.problem))
+    beyond = ", or lie beyond it" if end else ""  # nothing explores less than not at all
+    yield (
+        f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
+        f"optimum may be that end{beyond}.{'' if wrong else another_range(job.policy, factor)}"
+    )
+
+
+def nearest_end(among: Range, value: float) -> str | None:
+    """The end of its range at which a value is, "lower" or "upper"; None if it is inside."""
+    for end, name, unit in ((among.low, "lower", 0.01), (among.high, "upper", 0.99)):
         if abs(value - end) <= abs(among.at(unit) - end):
-            # Where the policy's noise is wrong, that is said, and what else to try is not.
-            wrong = any(noise_warnings(job.policy, job.problem))
-            beyond = ", or lie beyond it" if end else ""  # nothing explores less than not at all
-            yield (
-                f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
-                f"optimum may be that end{beyond}.{'' if wrong else another_range(job.policy, factor)}"
-            )
-            return
+            return name
+    return None
 
 
 def doubts(among: Range, belief: Belief | None) -> Iterator[str]:

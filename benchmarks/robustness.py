@@ -1,0 +1,114 @@
+"""Verdicts of stress tests against the truth, which fine grids and other instances tell.
+
+    python benchmarks/robustness.py OUT [seeds] [runs] [processes]
+
+Each of the problems below is tuned with several seeds; each tuned value is put through its stress test. The truth of a
+scenario is the regret of 60 values (0, then even in the logarithm), and of the tuned ones, on instances of another seed.
+A verdict of "fine" is wrong if the true loss is above a tenth, and one of "fragile" if it is below. Written to OUT: a row
+for each verdict as CSV; printed: counts, wrong verdicts and reasons.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+import banditune as bt
+from banditune.results.tunings import TOLERATED
+from banditune.study.door import job_of, only_range
+from banditune.study.trust import expected_and_others
+
+CASES = {
+    "ucb1, clicks": (bt.UCB1(noise=0.5), bt.Bernoulli(arms=46, prior=(3.35722, 771.387)), 30_000),
+    "ucb1, rare clicks": (bt.UCB1(noise=0.5), bt.Bernoulli(arms=20, prior=(2, 998)), 20_000),
+    "ucb1, uniform": (bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 5_000),
+    "ucb1, two arms": (bt.UCB1(noise=0.5), bt.Bernoulli(arms=2, prior=(2, 8)), 1_000),
+    "ucb1, gaussian": (bt.UCB1(noise=1.0), bt.Gaussian(arms=5), 1_000),
+    "ts, uniform": (bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 2_000),
+    "ts, clicks": (bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10, prior=(2, 98)), 2_000),
+    "epsilon-greedy, uniform": (bt.EpsilonGreedy(), bt.Bernoulli(arms=10), 1_000),
+}
+TRUTH = 991_991
+"""The seed of the instances that tell the truth."""
+
+
+def verdicts(task):
+    """The stress test of one tuning, as rows."""
+    name, seed = task
+    policy, problem, horizon = CASES[name]
+    tuning = bt.tune(policy, problem, horizon=horizon, seed=seed, stress=True, floor=False, jobs=1)
+    ((_, value),) = tuning.params.items()
+    return [
+        {"case": name, "seed": seed, "place": place, "words": strain.words, "value": value, "verdict": strain.verdict,
+         "reason": strain.reason, "share": strain.share, "least": strain.least, "most": strain.most}
+        for place, strain in enumerate(tuning.stress.strains)
+    ]  # fmt: skip
+
+
+def truth(task):
+    """The true loss of tuned values in one scenario, as shares."""
+    name, place, values, runs = task
+    policy, problem, horizon = CASES[name]
+    job = expected_and_others(job_of(policy, problem, horizon=horizon))[0][place][1]
+    among = only_range(job)
+    top = among.high
+    grid = [among.low, *np.geomspace(max(among.low, 1e-3 * top), top, 59).tolist()]
+    grid = sorted({among.within(value) for value in (*grid, *values)})
+    regrets = bt.simulate(policy, job.problem, grid, horizon=job.horizon, runs=runs, seed=TRUTH, jobs=1).mean(axis=1)
+    return [float(regrets[grid.index(among.within(value))] / regrets.min() - 1) for value in values]
+
+
+def main(out, seeds=10, runs=3000, processes=16):
+    """Play all, write the rows, print a summary."""
+    tasks = [(name, seed) for name in CASES for seed in range(seeds)]
+    with get_context("spawn").Pool(processes) as pool:
+        rows = [row for found in pool.imap_unordered(verdicts, tasks, chunksize=1) for row in found]
+        scenarios = sorted({(row["case"], row["place"]) for row in rows}, key=lambda one: -CASES[one[0]][2])
+        asked = [
+            (name, place, sorted({row["value"] for row in rows if row["case"] == name}), runs)
+            for name, place in scenarios
+        ]
+        losses = {}
+        for (name, place, values, _), found in zip(asked, pool.imap(truth, asked, chunksize=1), strict=True):
+            losses |= {(name, place, value): loss for value, loss in zip(values, found, strict=True)}
+    for row in rows:
+        row["truth"] = losses[row["case"], row["place"], row["value"]]
+    path = Path(out) / "robustness.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    report(rows)
+
+
+def report(rows):
+    """Counts by case, wrong verdicts, and why others were not decided."""
+    for name in (*CASES, None):
+        some = [row for row in rows if name in (None, row["case"])]
+        counts = Counter("fragile" if row["verdict"] == "worse than theory" else row["verdict"] for row in some)
+        fine = [row["truth"] for row in some if row["verdict"] == "fine"]
+        fragile = [row["truth"] for row in some if row["verdict"] in ("fragile", "worse than theory")]
+        inside = [row["least"] <= row["truth"] <= row["most"] for row in some]
+        above, below = sum(loss > TOLERATED for loss in fine), sum(loss <= TOLERATED for loss in fragile)
+        print(
+            f"{name or 'all'}: {dict(counts)}; fine but above a tenth {above} of {len(fine)} (largest "
+            f"{max(fine, default=0):.1%}), fragile but below {below} of "
+            f"{len(fragile)}; truth inside the interval {np.mean(inside):.1%} of {len(inside)}"
+        )
+    for row in rows:
+        wrong = (row["verdict"] == "fine") == (row["truth"] > TOLERATED)
+        if wrong and row["verdict"] != "not decided":
+            print("wrong:", {key: row[key] for key in ("case", "seed", "words", "value", "verdict", "share", "truth")})
+    reasons = Counter(
+        " ".join(word for word in row["reason"].split() if not any(map(str.isdigit, word))) for row in rows
+    )
+    print({reason: count for reason, count in reasons.most_common() if reason})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))
