@@ -24,7 +24,7 @@ from banditune.policies.glm import (
 from banditune.policies.live import LIVING, advance_live, live_memory, view_field
 from banditune.policies.logistic import LOST, settle, start_logistic, view_logistic
 from banditune.policies.ridge import point_at, sample_scores, start_ridge, update_ridge, view_ridge
-from banditune.problems.gaussian import gaussian_reward
+from banditune.problems.residuals import gaussian_reward
 from banditune.streams import Stream
 from conftest import close
 

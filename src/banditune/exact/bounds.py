@@ -42,7 +42,7 @@ class LowerBound(NamedTuple):
 
 def applies(problem: Any) -> bool:
     """Whether there are bounds for a problem: a subclass may draw its means in another way."""
-    return type(problem) in (Bernoulli, Gaussian)
+    return type(problem) in (Bernoulli, Gaussian) and not getattr(problem, "residuals", ())
 
 
 def seconds(problem: Any, horizon: int) -> float:
@@ -121,8 +121,8 @@ def _checked(problem: Any, horizon: Any) -> int:
     """Refuse what cannot be bounded, before the work; returns the horizon that is bounded."""
     if not applies(problem):
         raise BadRequest(
-            f"the problem must be bernoulli or gaussian for a lower bound, but got {getattr(problem, 'name', problem)!r}; "
-            "for a mixture there is its optimum."
+            f"the problem must be bernoulli or gaussian for a lower bound, but got {getattr(problem, 'name', problem)!r}"
+            f"{' with residuals' * bool(getattr(problem, 'residuals', ()))}; for a mixture there is its optimum."
         )
     if isinstance(problem, Gaussian) and not all(1e-3 <= sd / problem.noise <= 1e3 for _, sd in problem.prior):
         raise BadRequest(

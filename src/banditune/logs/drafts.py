@@ -17,6 +17,7 @@ from banditune.logs.hierarchy import Gauss, correlation, estimates, rescaled
 from banditune.logs.linear import linear_fit, sums_of
 from banditune.logs.logistic import logistic_fit, table_of
 from banditune.logs.record import Logs
+from banditune.logs.residuals import by_arm, excess_kurtosis, pooled, remark
 from banditune.logs.unit import concentration_fit, counted
 from banditune.logs.within import Posteriors, beta_posteriors, normal_posteriors
 from banditune.problems import Bernoulli, BetaRewards, Campaigns, Gaussian, Linear, Logistic
@@ -44,7 +45,8 @@ class Draft(NamedTuple):
     """A fitted problem; `rewards` around drawn means are "binary", "real" with noise `scale`, or "unit" with v `scale`.
 
     `means` draws what replayed logs have, `known` what arms have given their own data. `around` is what arms have around
-    their own campaign before their data, of a model that does not say how campaigns differ.
+    their own campaign before their data, of a model that does not say how campaigns differ. `kurtosis` is that of real
+    rewards, beyond 0 of normal ones.
     """
 
     problem: Problem
@@ -55,6 +57,7 @@ class Draft(NamedTuple):
     rewards: str
     scale: float = 1.0
     around: Means | None = None
+    kurtosis: float = 0.0
 
 
 def beta_binomial(logs: Logs, wish: Wish) -> Draft:
@@ -89,12 +92,14 @@ def unit(logs: Logs, wish: Wish) -> Draft:
 def gaussian(logs: Logs, wish: Wish) -> Draft:
     """Mean rewards from a normal distribution, common to all arms or one per arm; rewards with normal noise."""
     found, priors = gaussian_priors(logs, wish)
-    problem = Gaussian(arms_of(logs, wish), prior_of(priors, wish), found.noise, names_of(logs, wish))
+    shape = (by_arm(logs) if wish.per_arm else ()) or pooled(logs)
+    problem = Gaussian(arms_of(logs, wish), prior_of(priors, wish), found.noise, names_of(logs, wish), shape)
     before = priors[logs.arm]
     weight = 1 / before[:, 1] ** 2 + logs.pulls / found.noise**2
     mean = (before[:, 0] / before[:, 1] ** 2 + logs.total / found.noise**2) / weight
     drawn = normal_means(before), normal_means(np.stack([mean, 1 / np.sqrt(weight)], axis=1))
-    return Draft(problem, found.estimates, found.notes, *drawn, "real", found.noise)
+    notes = (*found.notes, remark(logs, bool(shape)))
+    return Draft(problem, found.estimates, notes, *drawn, "real", found.noise, kurtosis=excess_kurtosis(logs))
 
 
 def linear(logs: Logs, wish: Wish) -> Draft:
@@ -106,9 +111,12 @@ def linear(logs: Logs, wish: Wish) -> Draft:
     found = linear_fit(sums_of(logs, features), kind, names, wish.confidence)
     gauss = rescaled(found.gauss, scale)
     arms, more = arms_with_features(logs, wish)
-    problem = Linear(prior=as_prior(gauss), noise=found.noise, **arms)
+    shape = pooled(logs)
+    problem = Linear(prior=as_prior(gauss), noise=found.noise, residuals=shape, **arms)
     told = (*estimates(gauss, names, wish.confidence), found.estimates[-1])
-    return Draft(problem, told, (*notes, *kept(gauss), *more), *scores(logs, gauss), "real", found.noise)
+    said = (*notes, *kept(gauss), *more, remark(logs, bool(shape)))
+    drawn = scores(logs, gauss)
+    return Draft(problem, told, said, *drawn, "real", found.noise, kurtosis=excess_kurtosis(logs))
 
 
 def logistic(logs: Logs, wish: Wish) -> Draft:
@@ -194,12 +202,19 @@ def campaigns(logs: Logs, wish: Wish) -> Draft:
         notes = (*notes, f"{len(logs.campaigns) - len(whole)} campaigns with fewer than {wish.arms} arms are left out")
     bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
     rows = tuple(tuple(map(tuple, found.after[bounds[c] : bounds[c + 1]].tolist())) for c in whole)
-    how = {"real": {"noise": scale}, "unit": {"v": scale}, "binary": {}}[logs.rewards]
-    problem = Campaigns(rows, logs.rewards, wish.arms, names=names_of(logs, wish), **how)
+    shape = pooled(logs)
+    how: dict[str, dict[str, Any]] = {
+        "real": {"noise": scale, "residuals": shape},
+        "unit": {"v": scale},
+        "binary": {},
+    }
+    notes = (*notes, *([remark(logs, bool(shape))] if logs.rewards == "real" else []))
+    problem = Campaigns(rows, logs.rewards, wish.arms, names=names_of(logs, wish), **how[logs.rewards])
     drawn = normal_means if logs.rewards == "real" else beta_means
     after = drawn(found.after)
     told = (*estimates, found.spread)
-    return Draft(problem, told, (*notes, *found.notes), after, after, logs.rewards, scale, drawn(found.before))
+    said, kurtosis = (*notes, *found.notes), excess_kurtosis(logs)
+    return Draft(problem, told, said, after, after, logs.rewards, scale, drawn(found.before), kurtosis)
 
 
 def posteriors_of(logs: Logs, wish: Wish) -> tuple[tuple[Fitted, ...], tuple[str, ...], Posteriors, float]:

@@ -26,6 +26,7 @@ from banditune.logs.centres import Cells, at_logit, cells_of, evidences, logit_o
 from banditune.logs.drafts import Wish, counts_of, gaussian_priors
 from banditune.logs.gaussian import Cells as NormalCells
 from banditune.logs.record import Logs
+from banditune.logs.residuals import pooled
 from banditune.logs.search import error_matrix, peak
 from banditune.problems import Campaigns
 
@@ -173,8 +174,10 @@ def normal_model(logs: Logs) -> Model:
     def penalty(numbers: Floats) -> float:
         return float(numbers[0])
 
-    def options(numbers: Floats) -> dict[str, float]:
-        return {"noise": math.exp(numbers[1])}
+    shape = pooled(logs)
+
+    def options(numbers: Floats) -> dict[str, Any]:
+        return {"noise": math.exp(numbers[1]), "residuals": shape}
 
     return Model(likelihoods, penalty, pairs, start, np.array([0.05, 0.05]), ranges, options)
 

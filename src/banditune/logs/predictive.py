@@ -221,7 +221,10 @@ def replay(rng: np.random.Generator, size: int, logs: Logs, draft: Draft, cells:
         return found, pulls * found * (1 - found)
     if draft.rewards == "real":
         found = rng.normal(means, draft.scale / np.sqrt(pulls))
-        return found, draft.scale**2 * rng.chisquare(np.maximum(pulls - 1, 1e-9), found.shape)
+        # The variance of a sum of squares holds the kurtosis; a scaled chi-square with as much stands for its law.
+        degrees = np.maximum(pulls - 1, 1e-9)
+        free = degrees / (1 + 0.5 * draft.kurtosis * degrees / pulls)
+        return found, draft.scale**2 * degrees * rng.chisquare(free, found.shape) / free
     # A mean of beta rewards is nearly beta with the same mean and variance; of one reward, exactly.
     size_of = np.maximum(pulls * (draft.scale + 1) - 1, 1e-9)
     safe = np.clip(means, 1e-12, 1 - 1e-12)

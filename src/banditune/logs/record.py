@@ -10,6 +10,7 @@ import numpy as np
 
 from banditune.checks import array_of
 from banditune.contracts import BadRequest, Floats, Integers
+from banditune.logs.residuals import Residuals
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class Logs:
     """Which column of a table was which part."""
     intercept: bool = False
     """Whether the first feature is the constant 1 that a fit added."""
+    residuals: Residuals | None = None
+    """A sample of what rewards were off from the means of their cells; None where only sums were logged."""
     left_out: tuple[str, ...] = ()
     """Sentences on what was left out in reading: whatever is made of the logs, or of a part of them, must say so too."""
 
@@ -80,8 +83,16 @@ class Logs:
             self.feature_names,
             columns=self.columns,
             intercept=self.intercept,
+            residuals=self._residuals_of(kept),
             left_out=self.left_out,
         )
+
+    def _residuals_of(self, kept: Any) -> Residuals | None:
+        """The residuals of some cells, which are numbered anew."""
+        if self.residuals is None:
+            return None
+        mine = kept[self.residuals.cell]
+        return Residuals((np.cumsum(kept) - 1)[self.residuals.cell[mine]], self.residuals.value[mine])
 
     @property
     def remarks(self) -> tuple[str, ...]:

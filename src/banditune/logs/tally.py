@@ -10,6 +10,7 @@ import numpy as np
 from banditune.contracts import BadRequest, Floats, Integers
 from banditune.logs.columns import Columns
 from banditune.logs.record import Logs
+from banditune.logs.residuals import Reservoir
 
 MOST = 5_000_000
 """Arms of campaigns, at most: more means that the campaign's column numbers decisions."""
@@ -58,6 +59,7 @@ class Tally:
         self.squares = np.zeros(0)
         self.features = np.zeros((0, len(columns.features)))
         self.low, self.high, self.others = np.inf, -np.inf, 0
+        self.sample = Reservoir()
 
     def add(self, rows: Rows) -> None:
         """Take rows in."""
@@ -72,6 +74,7 @@ class Tally:
         self.features[cell[new]] = rows.features[first[new]]
         self._compare(rows, cell[place])
         if rows.pulls is None:
+            self.sample.add(cell[place], rows.total)
             self._add_rewards(rows.total, cell, place)
         else:
             self._add_totals(rows.pulls, rows.total, cell, place)
@@ -138,6 +141,8 @@ class Tally:
         pulls, mean = self.pulls[order], self.mean[order]
         # Sums of 0 and 1 are whole; the mean that was kept has lost that.
         total = mean * pulls if self.others else np.rint(mean * pulls)
+        place = np.zeros(len(keys), np.int64)
+        place[order] = np.arange(len(order))
         return Logs(
             tuple(names[number] for number in campaigns),
             tuple(arm_names[number] for number in arms),
@@ -150,6 +155,7 @@ class Tally:
             self.features[order] if self.columns.features else None,
             self.columns.features,
             columns=str(self.columns),
+            residuals=None if self.columns.reward is None else self.sample.residuals(place, pulls, mean),
         )
 
 

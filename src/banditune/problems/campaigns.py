@@ -12,9 +12,9 @@ from banditune.checks import array_of, check_arms, check_names, check_number
 from banditune.contracts import BadRequest, Instances, Problem
 from banditune.problems.bernoulli import bernoulli_reward
 from banditune.problems.beta import beta_reward
-from banditune.problems.gaussian import gaussian_reward
+from banditune.problems.residuals import check_residuals, residuals, reward_around, reward_options
 
-REWARDS = {"binary": bernoulli_reward, "unit": beta_reward, "real": gaussian_reward}
+REWARDS = ("binary", "unit", "real")
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Campaigns(Problem):
 
     `posteriors` has for each campaign a pair for each arm: (a, b) of a beta distribution where `rewards` are "binary" or
     "unit", in [0, 1] as `BetaRewards` pays them with this `v`; (mean, sd) of a normal one where they are "real", with this
-    `noise`. Of a campaign with more than `arms`
-    arms so many are chosen at random, in their order; `arms` is the smallest number there is unless told.
+    `noise`, Gaussian or in the shape of `residuals`. Of a campaign with more than `arms` arms so many are chosen at random,
+    in their order; `arms` is the smallest number there is unless given.
     """
 
     posteriors: Any = field(repr=False)
@@ -34,6 +34,7 @@ class Campaigns(Problem):
     noise: float = field(default=1.0, metadata={"told": lambda problem: problem.rewards != "unit"})
     names: Any = ()
     v: float = field(default=4.0, metadata={"told": lambda problem: problem.rewards == "unit"})
+    residuals: Any = residuals()
 
     name = "campaigns"
 
@@ -56,11 +57,18 @@ class Campaigns(Problem):
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
         object.__setattr__(self, "v", check_number("v", self.v, above=0))
         object.__setattr__(self, "names", check_names(self.names, arms))
+        object.__setattr__(self, "residuals", check_residuals(self.residuals, None))
+        if self.residuals and self.rewards != "real":
+            raise BadRequest(
+                f'`residuals` must be left out unless `rewards` are "real", but these are {self.rewards!r}.'
+            )
 
     @property
     def reward(self) -> Callable[..., Any]:  # type: ignore[override]
         """The scalar function that draws a reward."""
-        return REWARDS[self.rewards]
+        if self.rewards == "real":
+            return reward_around(self.residuals)
+        return bernoulli_reward if self.rewards == "binary" else beta_reward
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         widths = np.array([len(row) for row in self.posteriors])
@@ -77,7 +85,9 @@ class Campaigns(Problem):
         return Instances(draw(pairs[..., 0], pairs[..., 1]))
 
     def options(self) -> Sequence[float]:
-        return {"binary": (), "unit": (self.v,), "real": (self.noise,)}[self.rewards]
+        if self.rewards == "real":
+            return reward_options(self.noise, self.residuals)
+        return () if self.rewards == "binary" else (self.v,)
 
     def _row(self, place: int, row: Any) -> tuple[tuple[float, float], ...]:
         table = array_of(row)

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from banditune.checks import check_arms, check_names, check_number, columns, pairs
-from banditune.contracts import Instances, Problem, scalar
-from banditune.streams import normal
-
-
-@scalar
-def gaussian_reward(instance, arm, pull, step, stream):
-    """The mean plus Gaussian noise."""
-    return instance.means[arm] + instance.options[0] * normal(stream)
+from banditune.contracts import Instances, Problem
+from banditune.problems.residuals import check_residuals, residuals, reward_around, reward_options
 
 
 @dataclass(frozen=True)
 class Gaussian(Problem):
-    """Arms pay their mean plus Gaussian noise; means are drawn from N(mean, sd^2), one prior for all or one per arm."""
+    """Arms pay their mean plus noise; means are drawn from N(mean, sd^2), one prior for all or one per arm.
+
+    `noise` is the standard deviation of rewards around their mean. They are Gaussian unless `residuals` are given, whose
+    shape they have then: numbers for all arms, or a row per arm.
+    """
 
     arms: int = 10
     prior: Any = (0, 1)
     noise: float = 1.0
     names: Any = ()
+    residuals: Any = residuals()
 
     name = "gaussian"
     prior_kind = "normal"
-    reward = staticmethod(gaussian_reward)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", check_arms(self.arms))
@@ -38,6 +36,12 @@ class Gaussian(Problem):
         object.__setattr__(self, "prior", prior)
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
         object.__setattr__(self, "names", check_names(self.names, self.arms))
+        object.__setattr__(self, "residuals", check_residuals(self.residuals, self.arms))
+
+    @property
+    def reward(self) -> Callable[..., Any]:  # type: ignore[override]
+        """The scalar function that draws a reward."""
+        return reward_around(self.residuals)
 
     @property
     def usual_means(self) -> tuple[float, float] | None:
@@ -52,4 +56,4 @@ class Gaussian(Problem):
         return Instances(rng.normal(mean, sd, (size, self.arms)))
 
     def options(self) -> Sequence[float]:
-        return (self.noise,)
+        return reward_options(self.noise, self.residuals)

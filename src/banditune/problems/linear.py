@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from banditune.checks import (
 )
 from banditune.contracts import BadRequest, Floats, Instances, Problem
 from banditune.problems.bernoulli import bernoulli_reward
-from banditune.problems.gaussian import gaussian_reward
+from banditune.problems.residuals import check_residuals, residuals, reward_around, reward_options
 
 
 def feature_matrix(features: Any) -> Floats:
@@ -141,10 +141,11 @@ def vectors(name: str, prior: Any, shape: tuple[int, ...], rng: np.random.Genera
 
 @dataclass(frozen=True)
 class Linear(Structured):
-    """Arms pay x'theta plus Gaussian noise; features x and theta are uniform on [-1, 1]^d unless told otherwise.
+    """Arms pay x'theta plus noise; features x and theta are uniform on [-1, 1]^d unless given otherwise.
 
     `prior` is a Gaussian (mean, covariance) for theta and `feature_prior` one for every arm's features, each a number, or
-    a vector and a matrix; `features` is one matrix for all instances, a row per arm. `noise` is the standard deviation.
+    a vector and a matrix; `features` is one matrix for all instances, a row per arm. `noise` is the standard deviation
+    of rewards around their means; they are Gaussian unless `residuals` are given, whose shape they have then.
     With `intercept` the first feature of every arm is 1: it is put before the others unless it is there. `dims` and `prior`
     count it, `feature_prior` does not.
     """
@@ -157,20 +158,26 @@ class Linear(Structured):
     noise: float = 0.5
     names: Any = ()
     intercept: Any = intercept()
+    residuals: Any = residuals()
 
     name = "linear"
-    reward = staticmethod(gaussian_reward)
 
     def __post_init__(self) -> None:
         self.check()
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
+        object.__setattr__(self, "residuals", check_residuals(self.residuals, self.arms))
+
+    @property
+    def reward(self) -> Callable[..., Any]:  # type: ignore[override]
+        """The scalar function that draws a reward."""
+        return reward_around(self.residuals)
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         features, scores = self.draw(size, rng)
         return Instances(scores, features)
 
     def options(self) -> Sequence[float]:
-        return (self.noise,)
+        return reward_options(self.noise, self.residuals)
 
 
 @dataclass(frozen=True)

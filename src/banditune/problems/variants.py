@@ -129,6 +129,9 @@ def _other_arms(problem: Any, prior: tuple[tuple[float, ...], ...]) -> Iterator[
     for words, arms in (("half as many arms", problem.arms // 2), ("twice as many arms", 2 * problem.arms)):
         if arms >= 2:
             own = {} if common else {"prior": tuple(prior[arm % problem.arms] for arm in range(arms))}
+            rows = getattr(problem, "residuals", ())
+            if rows and isinstance(rows[0], tuple):
+                own["residuals"] = tuple(rows[arm % problem.arms] for arm in range(arms))
             yield f"{words} ({arms})", replace(problem, arms=arms, names=(), **own)
 
 
