@@ -1,120 +1,300 @@
-"""Are standard errors of a backtest right? Numbers told of many logs beside their true spread and the truth.
+"""Are backtests right? Numbers of many simulated logs beside the truth, without and with differences between arms.
 
-python benchmarks/backtests.py 400             # every design, an hour on one core
-python benchmarks/backtests.py 400 "5 pulls"   # one of them
+python benchmarks/backtests.py 200                    # everything, about 40 minutes on one core
+python benchmarks/backtests.py 200 --processes 16     # the same on 16 cores
+python benchmarks/backtests.py 200 "5 pulls" "no spread, ads"   # some of it
+
+For designs whose name begins with "no spread" all arms of a campaign are equal, and the whole backtest is made: fit,
+tuning on one half, judging by the other. For the others the judge alone is asked about two given widths. Truth has
+two meanings: "these" are means over the judging campaigns of expected values at their true means, "all" the mean of
+that over all logs, which is that of the population. Intervals are made for the second.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
+import multiprocessing
+import os
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from recovery import MU3, S3, X10, binary, cells, real, thompson, within
+from recovery import MU3, S3, X10, binary, cells, thompson
 
 import banditune as bt
-from banditune.logs.backtest import groups_of, judged, judged_by_groups, played
-from banditune.logs.judges import judge_of
+from banditune.logs.backtest import played
+from banditune.logs.judges import Runs, judge_of
 from banditune.logs.record import Logs
 
-KINDS = ("regret", "theory", "gain", "reward", "theory reward")
-HORIZON, TRUE_RUNS = 200, 100_000
-Rng = np.random.Generator
-Design = tuple[bt.Policy, list[list[float]], bt.Problem, Callable[[Rng], Logs]]
-
-
-def centres(rng: Rng, campaigns: int) -> np.ndarray:
-    return rng.beta(4, 16, campaigns)
-
-
-def independent(rng: Rng, pulls: int, campaigns: int = 20) -> Logs:
-    """Five arms, each with as many pulls, means from Beta(2, 8)."""
-    wins = rng.binomial(pulls, rng.beta(2, 8, (campaigns, 5)))
-    return binary(campaigns, np.full(wins.shape, pulls), wins)
-
-
-def together(rng: Rng, pulls: int, campaigns: int = 20) -> Logs:
-    """Arms of a campaign lie around its own centre."""
-    return within(rng, centres(rng, campaigns), 5, 30, pulls)
-
-
-def by_thompson(rng: Rng, steps: int, campaigns: int = 20) -> Logs:
-    """Thompson sampling chose the arms."""
-    return binary(campaigns, *thompson(rng, rng.beta(2, 8, (campaigns, 5)), steps))
-
-
-def normal(rng: Rng, pulls: int, campaigns: int = 20) -> Logs:
-    """Real rewards with a noise of 1, arms of a campaign around its own centre."""
-    means = rng.normal(1, 0.5, (campaigns, 1)) + rng.normal(0, 0.4, (campaigns, 5))
-    return real(rng, campaigns, 5, 5 * pulls, means.ravel(), 1.0)
-
-
-def featured(rng: Rng, pulls: int, campaigns: int = 20) -> Logs:
-    """Ten arms with three features, real rewards with a noise of 1."""
-    means = rng.multivariate_normal(MU3, S3, campaigns) @ X10.T
-    return real(rng, campaigns, 10, 10 * pulls, means.ravel(), 1.0, features=X10[cells(campaigns, 10)[1]])
-
-
-def around_centres() -> bt.Problem:
-    rng = np.random.default_rng(11)
-    middle = centres(rng, 20_000)[:, None]
-    return bt.Mixture(rng.beta(30 * middle, 30 * (1 - middle), (20_000, 5)))
-
-
+KINDS = ("regret", "theory", "gain", "reward", "theory_reward", "difference")
+HORIZON, TRUE_RUNS = 200, 8000
 WIDTHS = [[0.2], [1.0]]
-LINEAR = bt.Linear(prior=(MU3.tolist(), S3.tolist()), features=X10, noise=1.0)
-BETA, MIXED, NORMAL = bt.Bernoulli(5, (2, 8)), around_centres(), bt.Gaussian(5, (1, 0.4), 1.0)
+CLICKS = 0.00433
+Rng = np.random.Generator
+
+
+class Past(NamedTuple):
+    """Logs and the true means of each campaign's arms, as these stand in the logs."""
+
+    logs: Logs
+    means: list[np.ndarray]
+
+
+class Design(NamedTuple):
+    policy: bt.Policy
+    make: Callable[[Rng], Past]
+    horizon: int = HORIZON
+    model: str = "auto"
+
+
+def split(logs: Logs, means: np.ndarray) -> Past:
+    """Means of all cells, campaign by campaign."""
+    return Past(logs, np.split(means, np.cumsum(logs.widths)[:-1]))
+
+
+def of_clicks(pulls: np.ndarray, means: np.ndarray, rng: Rng) -> Past:
+    """0/1 rewards; (campaigns, arms)."""
+    return split(binary(len(means), pulls, rng.binomial(pulls, means)), means.ravel())
+
+
+def ads(rng: Rng, campaigns: int, scale: float = 1, size: float = math.inf) -> Past:
+    """The shape of display ads: 3 to 46 arms, 3,000 to 300,000 impressions, 0.433% clicks; a + b of arms is `size`."""
+    campaign, arm, pulls, means = [], [], [], []
+    for number in range(campaigns):
+        arms = int(math.exp(rng.uniform(math.log(3), math.log(46.99))))
+        shown = scale * math.exp(rng.uniform(math.log(3e3), math.log(3e5)))
+        pulls.append(np.maximum(rng.multinomial(int(shown), rng.dirichlet(np.full(arms, 2.0))), 2))
+        rate = CLICKS * rng.gamma(20, 1 / 20)
+        rates = np.full(arms, rate) if size == math.inf else rng.beta(size * rate, size * (1 - rate), arms)
+        means.append(rates)
+        campaign += [number] * arms
+        arm += range(arms)
+    shown, rates = np.concatenate(pulls), np.concatenate(means)
+    return split(bt.logs_of(campaign, arm, shown, rng.binomial(shown, rates)), rates)
+
+
+def independent(rng: Rng, pulls: int, campaigns: int = 20) -> Past:
+    """Five arms, each with as many pulls, means from Beta(2, 8)."""
+    return of_clicks(np.full((campaigns, 5), pulls), rng.beta(2, 8, (campaigns, 5)), rng)
+
+
+def around(rng: Rng, pulls: np.ndarray, size: float = 30.0, a: float = 4.0, b: float = 16.0) -> Past:
+    """Arms of a campaign lie around its own centre, from Beta(a, b)."""
+    middle = rng.beta(a, b, (len(pulls), 1))
+    means = np.repeat(middle, pulls.shape[1], axis=1)
+    return of_clicks(
+        pulls, means if size == math.inf else rng.beta(size * middle, size * (1 - middle), pulls.shape), rng
+    )
+
+
+def together(rng: Rng, pulls: int, campaigns: int = 20, size: float = 30.0) -> Past:
+    """About as many pulls of each of five arms."""
+    return around(rng, np.maximum(rng.poisson(pulls, (campaigns, 5)), 2), size)
+
+
+def uneven(rng: Rng, size: float = 30.0) -> Past:
+    """Pulls of arms from 3 to 3,000."""
+    return around(rng, np.exp(rng.uniform(math.log(3), math.log(3000), (20, 5))).astype(int), size)
+
+
+def rare(rng: Rng, size: float = 800.0) -> Past:
+    """Few clicks: 500 pulls of an arm, of which 5 pay."""
+    return around(rng, np.full((20, 5), 500), size, 10, 990)
+
+
+def mixed(rng: Rng, pulls: int) -> Past:
+    """In half of the campaigns all arms are equal, in the others one of five pays twice as much."""
+    means = np.full((20, 5), 0.15)
+    means[rng.random(20) < 0.5, 0] = 0.3
+    return of_clicks(np.full((20, 5), pulls), means, rng)
+
+
+def by_thompson(rng: Rng, steps: int, size: float = 0.0) -> Past:
+    """Thompson sampling chose the arms."""
+    means = rng.beta(2, 8, (20, 5)) if size == 0 else np.repeat(rng.beta(2, 8, (20, 1)), 5, axis=1)
+    pulls, wins = thompson(rng, means, steps)
+    return split(binary(20, pulls, wins), means[pulls > 0])
+
+
+def normal(rng: Rng, pulls: int, sd: float = 0.4, campaigns: int = 20) -> Past:
+    """Real rewards with a noise of 1, arms of a campaign around its own centre."""
+    means = (rng.normal(1, 0.5, (campaigns, 1)) + rng.normal(0, 1, (campaigns, 5)) * sd).ravel()
+    counts = np.maximum(rng.multinomial(5 * pulls, np.full(5, 0.2), campaigns), 2).ravel()
+    total = counts * means + np.sqrt(counts) * rng.standard_normal(len(counts))
+    squares = rng.chisquare(counts - 1)
+    return split(bt.logs_of(*cells(campaigns, 5), counts, total, squares, rewards="real"), means)
+
+
+def unit(rng: Rng, pulls: int, size: float = 10.0) -> Past:
+    """Beta rewards with v = 4, 20 campaigns of five arms around centres from Beta(5, 5)."""
+    middle = rng.beta(5, 5, (20, 1))
+    means = np.repeat(middle, 5, axis=1) if size == math.inf else rng.beta(size * middle, size * (1 - middle), (20, 5))
+    rewards = rng.beta(4 * means.ravel(), 4 * (1 - means.ravel()), (pulls, 100))
+    squares = ((rewards - rewards.mean(axis=0)) ** 2).sum(axis=0)
+    logs = bt.logs_of(*cells(20, 5), np.full(100, pulls), rewards.sum(axis=0), squares, rewards="unit")
+    return split(logs, means.ravel())
+
+
+def featured(rng: Rng, pulls: int, sd: float = 1.0) -> Past:
+    """Ten arms with three features, real rewards with a noise of 1; without spread all arms pay 0."""
+    theta = rng.multivariate_normal(MU3, S3, 20)
+    means = (theta @ X10.T).ravel() if sd else np.zeros(200)
+    counts = np.maximum(rng.multinomial(10 * pulls, np.full(10, 0.1), 20), 2).ravel()
+    total = counts * means + np.sqrt(counts) * rng.standard_normal(200)
+    campaign, arm = cells(20, 10)
+    return split(
+        bt.logs_of(campaign, arm, counts, total, rng.chisquare(counts - 1), rewards="real", features=X10[arm]), means
+    )
+
+
+UCB, ADS, REAL = bt.UCB1(noise=0.5), bt.UCB1(noise=math.sqrt(CLICKS)), bt.UCB1(noise=1.0)
+NULL: dict[str, Design] = {
+    "no spread, ads": Design(ADS, partial(ads, campaigns=21), 20_000),
+    "no spread, ads, ten times the data": Design(ADS, partial(ads, campaigns=21, scale=10), 20_000),
+    "no spread, 5 pulls": Design(UCB, partial(together, pulls=5, campaigns=40, size=math.inf)),
+    "no spread, 200 pulls": Design(UCB, partial(together, pulls=200, campaigns=40, size=math.inf)),
+    "no spread, uneven": Design(UCB, partial(uneven, size=math.inf)),
+    "no spread, few clicks": Design(UCB, partial(rare, size=math.inf)),
+    "no spread, Thompson": Design(UCB, partial(by_thompson, steps=100, size=math.inf)),
+    "no spread, real": Design(REAL, partial(normal, pulls=20, sd=0.0, campaigns=40)),
+    "no spread, unit": Design(UCB, partial(unit, pulls=20, size=math.inf)),
+    "no spread, features": Design(bt.LinUCB(noise=1.0), partial(featured, pulls=20, sd=0.0)),
+}
 DESIGNS: dict[str, Design] = {
-    **{f"{n} pulls": (bt.UCB1(), WIDTHS, BETA, partial(independent, pulls=n)) for n in (5, 20, 40, 200)},
-    "20 pulls, 6 campaigns": (bt.UCB1(), WIDTHS, BETA, partial(independent, pulls=20, campaigns=6)),
-    "20 pulls, 60 campaigns": (bt.UCB1(), WIDTHS, BETA, partial(independent, pulls=20, campaigns=60)),
-    **{f"{n} pulls, centres": (bt.UCB1(), WIDTHS, MIXED, partial(together, pulls=n)) for n in (5, 20, 200)},
-    "100 steps of Thompson": (bt.UCB1(), WIDTHS, BETA, partial(by_thompson, steps=100)),
-    **{f"{n} pulls, real": (bt.UCB1(noise=1), WIDTHS, NORMAL, partial(normal, pulls=n)) for n in (5, 20, 200)},
-    **{f"{n} pulls, features": (bt.LinUCB(noise=1), WIDTHS, LINEAR, partial(featured, pulls=n)) for n in (2, 20)},
+    "ads": Design(ADS, partial(ads, campaigns=20, size=2000.0), 20_000),
+    **{f"{n} pulls": Design(UCB, partial(independent, pulls=n)) for n in (5, 20, 200)},
+    "20 pulls, 6 campaigns": Design(UCB, partial(independent, pulls=20, campaigns=6)),
+    "20 pulls, 60 campaigns": Design(UCB, partial(independent, pulls=20, campaigns=60)),
+    **{f"{n} pulls, centres": Design(UCB, partial(together, pulls=n)) for n in (5, 20, 200)},
+    "uneven": Design(UCB, uneven),
+    "few clicks": Design(bt.UCB1(noise=0.1), rare, 2000),
+    **{f"{n} pulls, half equal": Design(UCB, partial(mixed, pulls=n)) for n in (20, 200)},
+    "100 steps of Thompson": Design(UCB, partial(by_thompson, steps=100)),
+    **{f"{n} pulls, real": Design(REAL, partial(normal, pulls=n)) for n in (5, 20, 200)},
+    **{f"{n} pulls, unit": Design(UCB, partial(unit, pulls=n)) for n in (5, 50)},
+    **{
+        f"{n} pulls, features": Design(bt.LinUCB(noise=1), partial(featured, pulls=n), HORIZON, "linear")
+        for n in (2, 20)
+    },
 }
 
 
-def measured(name: str, repetitions: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Estimates (repetitions, kinds, 4): mean, standard error and interval; and what is true of all campaigns."""
-    policy, rows, problem, make = DESIGNS[name]
-    truth = played(policy, problem, rows, HORIZON, range(TRUE_RUNS), 12_345, 1)[0].mean(axis=1)
+def judged(design: Design, logs: Logs, seed: int) -> list[tuple[float, ...]]:
+    """Mean, standard error and interval of each kind of number, as the judge has them for two widths."""
+
+    def play(problem: bt.Problem, runs: range) -> Runs:
+        return played(design.policy, problem, WIDTHS, design.horizon, runs, seed, 1)
+
+    judge = judge_of(logs, design.model, intercept=False)
+    return [(one.mean, one.se, one.low, one.high) for one in judge.judge(play)]
+
+
+def true_of(design: Design, past: Past, seed: int) -> list[float]:
+    """What is true of these campaigns."""
     found = []
-    for repetition in range(repetitions):
-        logs = make(np.random.default_rng([seed, repetition]))
-
-        def play(one: bt.Problem, runs: range, at: int = repetition) -> tuple[np.ndarray, np.ndarray]:
-            return played(policy, one, rows, HORIZON, runs, at, 1)
-
-        if logs.features is None:
-            told = judged(judge_of(logs), play)
-        else:
-            told = judged_by_groups(groups_of(logs, "linear", intercept=False), play)
-        found.append([(one.mean, one.se, one.low, one.high) for one in told])
-    return np.array(found), truth
+    for number, means in enumerate(past.means):
+        mine = past.logs.pulls[past.logs.campaign == number]
+        runs = range(max(TRUE_RUNS // len(past.means), 100))
+        problem = true_problem(past.logs, means, mine)
+        one = played(design.policy, problem, WIDTHS, design.horizon, runs, 10**6 + 1000 * seed + number, 1)
+        regret, theory = one.regrets.mean(axis=1)
+        reward, other = one.rewards.mean(axis=1)
+        shown = mine @ means / mine.sum()
+        found.append([regret, theory, theory - regret, reward, other, reward - shown])
+    return np.mean(found, axis=0).tolist()
 
 
-def told(name: str, repetitions: int) -> None:
+def true_problem(logs: Logs, means: np.ndarray, pulls: np.ndarray) -> bt.Problem:
+    """A campaign whose arms have these means."""
+    if logs.features is not None:
+        # Means of arms with features follow from a theta that is known.
+        theta = np.linalg.lstsq(X10, means, rcond=None)[0]
+        return bt.Linear(prior=(theta.tolist(), (1e-12 * np.eye(3)).tolist()), features=X10, noise=1.0)
+    if logs.rewards == "real":
+        return bt.Gaussian(len(means), [(float(mean), 1e-9) for mean in means], 1.0)
+    if logs.rewards == "unit":
+        return bt.BetaRewards(len(means), [(1e9 * float(mean), 1e9 * (1 - float(mean))) for mean in means], 4.0)
+    return bt.Mixture(means[None])
+
+
+def of_spread(name: str, repetition: int, seed: int) -> tuple[list[tuple[float, ...]], list[float]]:
+    """Estimates for logs with spread, and what is true of their campaigns."""
+    design = DESIGNS[name]
+    past = design.make(np.random.default_rng([seed, repetition]))
+    return judged(design, past.logs, repetition), true_of(design, past, repetition)
+
+
+def of_none(name: str, repetition: int, seed: int) -> tuple[list[tuple[float, ...]], list[float]]:
+    """Estimates of a whole backtest, for logs without spread; p-values come last."""
+    design = NULL[name]
+    logs = design.make(np.random.default_rng([seed, repetition])).logs
+    found = bt.backtest(design.policy, logs, design.model, horizon=design.horizon, budget=100, seed=repetition, jobs=1)
+    ratio = found.reward.mean / found.logged.mean
+    rows = [(one.mean, one.se, one.low, one.high) for one in (getattr(found, kind) for kind in KINDS)]
+    return rows, [ratio, found.equal_arms_p]
+
+
+def measured(name: str, repetitions: int, seed: int = 0, processes: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Estimates (repetitions, kinds, 4) and truths (repetitions, kinds)."""
+    work = partial(of_none if name in NULL else of_spread, name, seed=seed)
+    if processes == 1:
+        found = [work(repetition) for repetition in range(repetitions)]
+    else:
+        with multiprocessing.Pool(processes) as pool:
+            found = pool.map(work, range(repetitions), chunksize=1)
+    estimates, truths = zip(*found, strict=True)
+    return np.array(estimates), np.array(truths)
+
+
+def cover(found: np.ndarray, truth: np.ndarray | float) -> np.ndarray:
+    """The share of intervals (repetitions, kinds, 4) that hold the truth."""
+    return ((found[..., 2] <= truth) & (truth <= found[..., 3])).mean(axis=0)
+
+
+def lines(name: str, repetitions: int, seed: int, processes: int) -> None:
     """A line for each kind of number."""
     begun = time.time()
-    found, truth = measured(name, repetitions)
-    pace = (time.time() - begun) / repetitions
-    for kind, values, true in zip(KINDS, found.swapaxes(0, 1), truth, strict=True):
-        mean, se, low, high = values.T
-        spread = mean.std(ddof=1)
-        cover = ((low <= true) & (true <= high)).mean()
+    found, truth = measured(name, repetitions, seed, processes)
+    seconds = f"{time.time() - begun:.0f} s"
+    mean, se = found[..., 0], found[..., 1]
+    spread = mean.std(axis=0, ddof=1)
+    if name in NULL:
+        excluded = 1 - cover(found, 0.0)
+        for kind, row, sd, out in zip(KINDS, mean.T, spread, excluded, strict=True):
+            away = row.mean() / (sd / math.sqrt(repetitions)) if sd else 0.0
+            if kind in ("regret", "theory", "gain", "difference"):
+                print(f"| {name} | {kind} | {row.mean():.3g} | {away:+.1f} | {100 * out:.1f} |", flush=True)
         print(
-            f"| {name} | {kind} | {true:.4g} | {100 * (mean.mean() / true - 1):+.1f}% "
-            f"+- {100 * spread / math.sqrt(repetitions) / abs(true):.1f} | {spread:.3g} | "
-            f"{math.sqrt((se**2).mean()) / spread:.2f} | {np.median(se) / spread:.2f} | {100 * cover:.1f} | {pace:.2f} s |",
+            f"| {name} | reward / logged | {truth[:, 0].mean():.4f} | "
+            f"p < 0.05 in {100 * (truth[:, 1] < 0.05).mean():.1f}% | {seconds} |",
+            flush=True,
+        )
+        return
+    middle = truth.mean(axis=0)
+    these, every = cover(found, truth), cover(found, middle)
+    for place, kind in enumerate(KINDS):
+        error = (mean[:, place] - truth[:, place]).std(ddof=1) / math.sqrt(repetitions)
+        bias = (mean[:, place] - truth[:, place]).mean()
+        print(
+            f"| {name} | {kind} | {middle[place]:.4g} | {100 * bias / abs(middle[place]):+.1f}% +- "
+            f"{100 * error / abs(middle[place]):.1f} | {math.sqrt((se[:, place] ** 2).mean()) / spread[place]:.2f} | "
+            f"{100 * every[place]:.1f} | {100 * these[place]:.1f} | {seconds} |",
             flush=True,
         )
 
 
 if __name__ == "__main__":
-    print("| logs | number | truth | bias | true spread | told (root mean square) | told (median) | coverage | |")
-    for design in sys.argv[2:] or DESIGNS:
-        told(design, int(sys.argv[1]))
+    asked = argparse.ArgumentParser()
+    asked.add_argument("repetitions", type=int)
+    asked.add_argument("names", nargs="*", default=[*NULL, *DESIGNS])
+    asked.add_argument("--seed", type=int, default=0)
+    asked.add_argument("--processes", type=int, default=1)
+    wanted = asked.parse_args()
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    print("| without spread | number | mean | in standard errors | intervals without 0, % |")
+    print("| with spread | number | truth | bias | standard errors / spread | coverage: all, % | these, % | |")
+    for one in wanted.names:
+        lines(one, wanted.repetitions, wanted.seed, wanted.processes)

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from banditune.checks import check_number, check_whole
-from banditune.contracts import BadRequest, Floats, Policy, Problem, Tuner
+from banditune.contracts import BadRequest, Policy, Problem, Tuner
 from banditune.engine.run import means_of
-from banditune.logs.drafts import MODELS, Wish
+from banditune.logs.chance import equal_arms_p
 from banditune.logs.fit import FEATURED, chosen_model, fit, prepared, to_tell
-from banditune.logs.judges import LOUDER, Judge, judge_of
+from banditune.logs.judges import Runs, judge_of
 from banditune.logs.record import Logs
 from banditune.results import Backtest, Estimate, Fit
 from banditune.study import simulate, tune
 from banditune.study.door import job_of
 from banditune.study.search import FRESH
-
-RUNS, LEAST = 4000, 20
-"""Runs on all held-out campaigns together, and on each at least."""
-
-GROUPS, FEWEST = 10, 4
-"""Where arms have features: groups of campaigns that are left out in turn, and the fewest campaigns that tell anything."""
 
 
 def backtest(
@@ -72,7 +65,7 @@ def backtest(
     made = policy if isinstance(policy, Policy) else policy(found.problem)
     left = with_a_choice(logs.of(order[known:]))
     found = replace(found, notes=tuple(notes_on(made, found, len(order) - known - len(left.campaigns))))
-    judge = groups_of(left, found.model, intercept) if found.model in FEATURED else judge_of(left)
+    judge = judge_of(left, found.model, intercept)
     # Complaints come before the work: what a policy may refuse is how many arms or features there are.
     for problem in {(problem.arms, problem.dims): problem for problem in judge.problems}.values():
         job_of(made, problem, horizon=found.horizon)
@@ -82,72 +75,20 @@ def backtest(
     )  # fmt: skip
     rows = [list(params.values()) for params in (tuning.params, tuning.theory_params)]
 
-    def play(problem: Problem, runs: range) -> tuple[Floats, Floats]:
+    def play(problem: Problem, runs: range) -> Runs:
         # Runs have their noise by their number: those that judge must not be those of the search.
         fresh = range(FRESH + runs.start, FRESH + runs.stop)
         return played(made, problem, rows, found.horizon, fresh, seed, jobs)
 
     paid = np.bincount(left.campaign, left.total, len(left.campaigns)) / left.lengths
-    told = judged(judge, play) if isinstance(judge, Judge) else judged_by_groups(judge, play)
-    return Backtest(found, tuning, len(left.campaigns), *(*told, Estimate.of(paid)))
-
-
-Play = Callable[[Problem, range], tuple[Floats, Floats]]
-"""What runs of a problem tell, a row for each kind of number, and the means of their arms."""
-
-
-def judged(judge: Judge, play: Play) -> Iterator[Estimate]:
-    """Means over campaigns of what `play` tells of a problem and runs, with what campaigns share in their errors."""
-    count = len(judge.problems)
-    runs = max(LEAST, math.ceil(RUNS / count))
-    values, leanings = [], []
-    for number, problem in enumerate(judge.problems):
-        # Every campaign is played with instances and noise of its own: what they shared, no spread among them would show.
-        span = range(number * runs, (number + 1) * runs)
-        found, means = play(problem, span)
-        leaning = judge.leanings(number, found, means)
-        louder = judge.louder(number)
-        if louder is not None:
-            leaning[:, -1] += (play(louder, span)[0] - found).mean(axis=1) / LOUDER
-        values.append(found.mean(axis=1))
-        leanings.append(leaning)
-    errors = judge.errors(np.array(values), np.array(leanings))
-    for mean, error in zip(np.mean(values, axis=0), errors, strict=True):
-        yield Estimate.told(float(mean), float(error), count)
-
-
-class Groups(NamedTuple):
-    """The problem fitted to all campaigns, then those fitted without each group of them."""
-
-    problems: list[Problem]
-
-
-def groups_of(logs: Logs, model: str, intercept: bool = True) -> Groups:
-    """Campaigns whose arms have features, in groups chosen at random, always the same."""
-    count = len(logs.campaigns)
-    if count < FEWEST:
-        raise BadRequest(
-            f"{FEWEST} campaigns or more must be left out to judge by where arms have features, but there are {count}; "
-            "leave more out with a smaller `share`, or take more logs."
-        )
-    whole = fit(logs, model, intercept=intercept).problem
-    order = np.random.default_rng(20_213).permutation(count)
-    wish = Wish(False, whole.arms, 0.95)
-    parts = [np.setdiff1d(order, group) for group in np.array_split(order, min(count, GROUPS))]
-    return Groups([whole, *(MODELS[model](logs.of(part), wish).problem for part in parts)])
-
-
-def judged_by_groups(groups: Groups, play: Play) -> Iterator[Estimate]:
-    """Means over instances of the problem fitted to all, with errors by the jackknife over groups of campaigns.
-
-    All problems are played with the same random numbers: only what a group changes is seen, not the luck of runs.
-    """
-    whole, *others = groups.problems
-    means = play(whole, range(RUNS))[0].mean(axis=1)
-    without = np.array([play(problem, range(RUNS // 4))[0].mean(axis=1) for problem in others])
-    errors = np.sqrt((len(others) - 1) * without.var(axis=0))
-    for mean, error in zip(means, errors, strict=True):
-        yield Estimate.told(float(mean), float(error), len(others))
+    return Backtest(
+        fit=found,
+        tuning=tuning,
+        campaigns=len(left.campaigns),
+        logged=Estimate.of(paid),
+        equal_arms_p=equal_arms_p(left),
+        **judge.judge(play)._asdict(),
+    )
 
 
 def notes_on(policy: Policy, found: Fit, alone: int) -> Iterator[str]:
@@ -169,11 +110,8 @@ def with_a_choice(logs: Logs) -> Logs:
     return logs.of(some)
 
 
-def played(
-    policy: Policy, problem: Problem, rows: Any, horizon: int, runs: range, seed: int, jobs: int | None
-) -> tuple[Floats, Floats]:
-    """Of runs with two rows of parameters: both regrets, the gain, both rewards (5, runs), and the means of arms."""
+def played(policy: Policy, problem: Problem, rows: Any, horizon: int, runs: range, seed: int, jobs: int | None) -> Runs:
+    """Runs with two rows of parameters."""
     regrets = simulate(policy, problem, rows, horizon=horizon, runs=len(runs), first=runs.start, seed=seed, jobs=jobs)
     means = means_of(problem, seed, runs)
-    rewards = means.max(axis=1) - regrets / horizon
-    return np.stack([*regrets, regrets[1] - regrets[0], *rewards]), means
+    return Runs(regrets, means.max(axis=1) - regrets / horizon, means)

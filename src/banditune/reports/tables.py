@@ -123,6 +123,8 @@ def backtest_rows(result: Backtest) -> Iterator[tuple[str, ...]]:
     yield "reward a decision, tuned", *cells(result.reward)
     yield "reward a decision, theory", *cells(result.theory_reward)
     yield "reward a decision, as logged", *cells(result.logged)
+    if result.difference is not None:  # results that were saved before had none
+        yield "tuned minus logged", *cells(result.difference)
 
 
 STRAIN_HEAD = ("what if", "regret", "best known", "its regret", "loss", "std. error", "share", "theory", "verdict")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,6 +12,9 @@ from banditune.results.estimates import Estimate
 from banditune.results.record import Record, frame, kept
 from banditune.results.setup import Setup
 from banditune.results.tunings import Tuning
+
+CHANCE = 0.05
+"""Arms differ beyond chance where a p-value is at most this."""
 
 
 @kept
@@ -106,7 +110,8 @@ class Backtest(Record):
     """A policy tuned on some past campaigns (`fit`, `tuning`) and played on the others, of which there are `campaigns`.
 
     `regret`, `theory` and `gain` are those of a campaign, `reward`, `theory_reward` and `logged`, what the logs say was
-    paid, those of a decision; all are means over the campaigns that were left out.
+    paid, those of a decision; all are means over campaigns such as those that were left out. `difference` is `reward` less
+    `logged`, paired by campaign. `equal_arms_p` is the p-value of "in each of these campaigns all arms pay alike".
     """
 
     fit: Fit
@@ -118,6 +123,8 @@ class Backtest(Record):
     reward: Estimate
     theory_reward: Estimate
     logged: Estimate
+    difference: Estimate | None = None
+    equal_arms_p: float = math.nan
 
     @property
     def setup(self) -> Setup:
@@ -126,8 +133,15 @@ class Backtest(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was decided in the fit, and what may mislead there."""
-        return self.fit.notes
+        """What was decided in the fit, what may mislead there, and whether the judging campaigns show any difference."""
+        return (*self.fit.notes, *self._without_spread())
+
+    def _without_spread(self) -> Iterator[str]:
+        if self.equal_arms_p > CHANCE:
+            yield (
+                f"the {self.campaigns} judging campaigns show no difference between arms beyond chance "
+                f"(p = {self.equal_arms_p:.2g}), so they show no gain by any policy"
+            )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -136,7 +150,7 @@ class Backtest(Record):
 
     def to_pandas(self) -> Any:
         """A row per number."""
-        names = ("regret", "theory", "gain", "reward", "theory_reward", "logged")
-        found = [getattr(self, name) for name in names]
+        names = ("regret", "theory", "gain", "reward", "theory_reward", "logged", "difference")
+        found = [getattr(self, name) for name in names if getattr(self, name) is not None]
         columns = {column: [getattr(one, column) for one in found] for column in ("mean", "se", "low", "high")}
-        return frame({"name": list(names)} | columns)
+        return frame({"name": list(names[: len(found)])} | columns)
