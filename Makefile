@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 demo: .venv/installed
 	@mkdir -p demo
-	$(BIN)/banditune tune --policy ucb1 --problem bernoulli --arms 10 --horizon 10000 --budget 1000 --seed 0 \
+	$(BIN)/banditune tune --policy ucb1:noise=0.5 --problem bernoulli --arms 10 --horizon 10000 --budget 1000 --seed 0 \
 	    --plot demo/ucb1.png -o demo/ucb1.json
 	@echo; echo "The picture is demo/ucb1.png, the result demo/ucb1.json."
 

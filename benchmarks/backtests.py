@@ -161,7 +161,7 @@ NULL: dict[str, Design] = {
     "no spread, Thompson": Design(UCB, partial(by_thompson, steps=100, size=math.inf)),
     "no spread, real": Design(REAL, partial(normal, pulls=20, sd=0.0, campaigns=40)),
     "no spread, unit": Design(UCB, partial(unit, pulls=20, size=math.inf)),
-    "no spread, features": Design(bt.LinUCB(noise=1.0), partial(featured, pulls=20, sd=0.0)),
+    "no spread, features": Design(bt.LinUCB(prior=(0, 1), noise=1.0), partial(featured, pulls=20, sd=0.0)),
 }
 DESIGNS: dict[str, Design] = {
     "ads": Design(ADS, partial(ads, campaigns=20, size=2000.0), 20_000),
@@ -176,7 +176,7 @@ DESIGNS: dict[str, Design] = {
     **{f"{n} pulls, real": Design(REAL, partial(normal, pulls=n)) for n in (5, 20, 200)},
     **{f"{n} pulls, unit": Design(UCB, partial(unit, pulls=n)) for n in (5, 50)},
     **{
-        f"{n} pulls, features": Design(bt.LinUCB(noise=1), partial(featured, pulls=n), HORIZON, "linear")
+        f"{n} pulls, features": Design(bt.LinUCB(prior=(0, 1), noise=1), partial(featured, pulls=n), HORIZON, "linear")
         for n in (2, 20)
     },
 }
@@ -186,7 +186,7 @@ def judged(design: Design, logs: Logs, seed: int) -> list[tuple[float, ...]]:
     """Mean, standard error and interval of each kind of number, as the judge has them for two widths."""
 
     def play(problem: bt.Problem, runs: range) -> Runs:
-        return played(design.policy, problem, WIDTHS, design.horizon, runs, seed, 1)
+        return played([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, seed, 1)
 
     judge = judge_of(logs, design.model, intercept=False)
     return [(one.mean, one.se, one.low, one.high) for one in judge.judge(play)]
@@ -199,7 +199,9 @@ def true_of(design: Design, past: Past, seed: int) -> list[float]:
         mine = past.logs.pulls[past.logs.campaign == number]
         runs = range(max(TRUE_RUNS // len(past.means), 100))
         problem = true_problem(past.logs, means, mine)
-        one = played(design.policy, problem, WIDTHS, design.horizon, runs, 10**6 + 1000 * seed + number, 1)
+        one = played(
+            [(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, 10**6 + 1000 * seed + number, 1
+        )
         regret, theory = one.regrets.mean(axis=1)
         reward, other = one.rewards.mean(axis=1)
         shown = mine @ means / mine.sum()

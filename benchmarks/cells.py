@@ -222,7 +222,7 @@ def main() -> None:
             for name, shelf in (("instances shared", PRINTED), ("instances apart", APART)):
                 told(row, name, shelf, *stored(row))
         elif row.name.endswith("ucb1"):
-            for policy in (bt.UCB1(), bt.UCB1Step()):
+            for policy in (bt.UCB1(noise=0.5), bt.UCB1Step(noise=0.5)):
                 told(row, policy.name, PRINTED, *played(row, policy, asked.runs))
 
 

@@ -40,7 +40,7 @@ def timed(place: Cluster) -> tuple[float, float]:
     run.Pace.learn = watched  # type: ignore[method-assign]
     began = time.perf_counter()
     try:
-        bt.simulate(bt.UCB1(), bt.Bernoulli(arms=10), [0.2], cluster=place, **WORK)
+        bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.2], cluster=place, **WORK)
     finally:
         run.Pace.learn = learn  # type: ignore[method-assign]
     took = time.perf_counter() - began
@@ -49,7 +49,7 @@ def timed(place: Cluster) -> tuple[float, float]:
 
 def rate(place: Cluster) -> float:
     """Pieces a second that take no time to play."""
-    job = Job(bt.UCB1(), bt.Bernoulli(arms=10), 1)
+    job = Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 1)
     work = place.work(job)
     piece = Piece(read_only(np.ones((1, 1))), 0, range(1))
     work.submit(0, piece)

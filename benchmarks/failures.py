@@ -196,7 +196,7 @@ def rare(row: Row, runs: int) -> None:
     other runs of the comparison are usual ones.
     """
     rng = np.random.default_rng(0)
-    for policy in (row.policy, bt.UCB1Step()):
+    for policy in (row.policy, bt.UCB1Step(noise=0.5)):
         low, high = bt.simulate(policy, row.problem, [4 / 27, 8 / 27], horizon=row.horizon, runs=1000, seed=7)
         low = low[low < BAD]
         print(f"\n{policy.name}: usual runs lose {low.mean():.1f} at 4/27 and {high.mean():.1f} at 8/27")
@@ -236,7 +236,7 @@ def main() -> None:
         return
     if asked.what == "ridge":
         # noise^2 / covariance is what stands beside the sum.
-        both("G = I + sum of x x'", *played(bt.LinTS(prior=(0, LINTS.policy.noise**2)), asked.runs))
+        both("G = I + sum of x x'", *played(bt.LinTS(prior=(0, LINTS.policy.noise**2), noise=0.5), asked.runs))
         return
     if asked.what == "noise":
         both("the same noise", *played(LINTS.policy, asked.runs))

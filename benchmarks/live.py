@@ -78,7 +78,7 @@ def regret(
 def delays(runs: int = 100, horizon: int = 2000, delay: int = 100) -> None:
     """Regret at once, and with late rewards under both rules, on the same instances."""
     instances = np.random.default_rng(0).uniform(size=(runs, ARMS))
-    for policy, value in ((bt.UCB1(), 0.25), (bt.Thompson(), 0.6), (bt.EpsilonGreedy(), 0.05)):
+    for policy, value in ((bt.UCB1(noise=0.5), 0.25), (bt.Thompson(prior=(1, 1)), 0.6), (bt.EpsilonGreedy(), 0.05)):
         for wait, pending in ((0, "ignore"), (delay, "ignore"), (delay, "mean")):
             lost = [regret(policy, value, means, wait, pending, seed, horizon) for seed, means in enumerate(instances)]
             se = np.std(lost, ddof=1) / np.sqrt(runs)

@@ -48,7 +48,14 @@ KINDS = {"ucb1": 28, "ts": 26, "ucb1 gaussian": 10, "ts gaussian": 8, "epsilon":
          "linucb": 5, "lints": 5}  # fmt: skip
 """How often each kind of problem is drawn, in %."""
 
-LINEAR: tuple[bt.Policy, bt.Policy] = (bt.LinUCB(), bt.LinTS())
+LINEAR: tuple[bt.Policy, bt.Policy] = (bt.LinUCB(prior=(0, 1), noise=0.5), bt.LinTS(prior=(0, 1), noise=0.5))
+POLICIES: dict[str, bt.Policy] = {
+    "ucb1": bt.UCB1(noise=0.5),
+    "ts": bt.Thompson(prior=(1, 1)),
+    "epsilon": bt.EpsilonGreedy(),
+    "linucb": LINEAR[0],
+    "lints": LINEAR[1],
+}
 """The policies of the linear problems with many rounds, in turn."""
 
 
@@ -63,8 +70,7 @@ def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
         a, b = np.exp(rng.uniform(np.log(0.5), np.log(8), 2)).round(2).tolist() if skewed else (1.0, 1.0)
         spread, noise = float(rng.choice([0.1, 0.2, 0.3, 0.5])), float(rng.choice([0.25, 0.5, 0.5, 0.7]))
         dims = int(rng.integers(2, 9))
-        policy: bt.Policy = {"ucb1": bt.UCB1(), "ts": bt.Thompson(), "epsilon": bt.EpsilonGreedy(),
-                  "linucb": bt.LinUCB(), "lints": bt.LinTS()}[kind.split()[0]]  # fmt: skip
+        policy: bt.Policy = POLICIES[kind.split()[0]]
         problem: bt.Problem = bt.Bernoulli(arms=arms, prior=(a, b))
         if kind.startswith("lin"):
             problem, horizon = bt.Linear(arms=arms + 5, dims=dims), min(horizon, 3000)

@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent / "pools"
 
 KNOWN = (
     *(row for row in PAPER if row.name in ("warm-up ucb1", "warm-up ts", "bernoulli ucb1")),
-    Row("bernoulli ts 1000", bt.Thompson(), bt.Bernoulli(arms=10), 1000),
+    Row("bernoulli ts 1000", bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 1000),
     *(row for row in CHOSEN_ON if row.name in ("short ts", "rare successes ucb1")),
 )
 """Rows whose truth is made by `--truth`."""

@@ -266,14 +266,14 @@ def coverage(names: list[str]) -> None:
 LINEAR = bt.Linear(prior=(MU5.tolist(), S5.tolist()), features=X20, noise=0.5)
 
 TUNINGS = {
-    "bernoulli, K = 10": ("beta-binomial", beta_binomial, bt.Bernoulli(10, (2, 5)), bt.UCB1()),
+    "bernoulli, K = 10": ("beta-binomial", beta_binomial, bt.Bernoulli(10, (2, 5)), bt.UCB1(noise=0.5)),
     "bernoulli, K = 10, Thompson's logs": (
         "beta-binomial",
         beta_binomial_adaptive,
         bt.Bernoulli(10, (2, 5)),
-        bt.UCB1(),
+        bt.UCB1(noise=0.5),
     ),
-    "linear, K = 20, d = 5": ("linear", linear, LINEAR, bt.LinUCB()),
+    "linear, K = 20, d = 5": ("linear", linear, LINEAR, bt.LinUCB(prior=(0, 1), noise=0.5)),
 }
 
 

@@ -118,7 +118,7 @@ import json, sys
 import banditune as bt
 told = json.loads(sys.argv[1])
 problem = bt.Bernoulli(arms=told["arms"])
-policy = bt.UCB1() if told["policy"] == "ucb1" else bt.Thompson()
+policy = bt.UCB1(noise=0.5) if told["policy"] == "ucb1" else bt.Thompson(prior=(1, 1))
 done = bt.tune(policy, problem, horizon=told["horizon"], budget=told["budget"], validate=told["validate"],
                seed=told["seed"], ledger=told["ledger"], jobs=2)
 done.save(told["out"])

@@ -248,12 +248,12 @@ def cases() -> dict[str, Case]:
     linear, logistic = (problem(arms=STRUCTURED_ARMS, dims=DIMS) for problem in (bt.Linear, bt.Logistic))
     size, few = LINEAR_INSTANCES, LOGISTIC_INSTANCES
     listed = (
-        Case(bt.UCB1(), arms, (1.0, 0.3), "NumPy", numpy_ucb1, INSTANCES, 1000, 20_000, 400),
-        Case(bt.Thompson(), arms, (1.0, 0.3), "NumPy", numpy_thompson, INSTANCES, 300, 3000, 60),
-        Case(bt.LinUCB(), linear, (1.0, 0.25), "NumPy", numpy_linucb, size, 3000, 256, 64),
-        Case(bt.LinTS(), linear, (1.0, 0.24), "NumPy", numpy_lints, size, 3000, 256, 64),
-        Case(bt.UCBGLM(), logistic, (1.0, 0.35), "loop", loop_ucb_glm, few, HORIZON, 64, 16),
-        Case(bt.GLMTSL(), logistic, (1.0, 0.19), "loop", loop_glm_tsl, few, HORIZON, 64, 16),
+        Case(bt.UCB1(noise=0.5), arms, (1.0, 0.3), "NumPy", numpy_ucb1, INSTANCES, 1000, 20_000, 400),
+        Case(bt.Thompson(prior=(1, 1)), arms, (1.0, 0.3), "NumPy", numpy_thompson, INSTANCES, 300, 3000, 60),
+        Case(bt.LinUCB(prior=(0, 1), noise=0.5), linear, (1.0, 0.25), "NumPy", numpy_linucb, size, 3000, 256, 64),
+        Case(bt.LinTS(prior=(0, 1), noise=0.5), linear, (1.0, 0.24), "NumPy", numpy_lints, size, 3000, 256, 64),
+        Case(bt.UCBGLM(prior=(0, 1), noise=0.5), logistic, (1.0, 0.35), "loop", loop_ucb_glm, few, HORIZON, 64, 16),
+        Case(bt.GLMTSL(prior=(0, 1)), logistic, (1.0, 0.19), "loop", loop_glm_tsl, few, HORIZON, 64, 16),
     )
     return {case.policy.name: case for case in listed}
 

@@ -51,12 +51,12 @@ def reward_by_step(instance, arm, pull, step, stream):
 
 BY_STEP = bt.arm_problem("by step", lambda size, rng: rng.random((size, 3)), reward_by_step, arms=3, rewards="unit")
 CASES = [
-    (bt.UCB1(), bt.Bernoulli(arms=3)),
-    (bt.UCB1(), bt.BetaRewards(arms=3, v=3)),
-    (bt.UCB1(), bt.Gaussian(arms=3)),
-    (bt.Thompson(), bt.Bernoulli(arms=3)),
+    (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)),
+    (bt.UCB1(noise=0.5), bt.BetaRewards(arms=3, v=3)),
+    (bt.UCB1(noise=0.5), bt.Gaussian(arms=3)),
+    (bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=3)),
     (bt.EpsilonGreedy(), bt.Bernoulli(arms=3)),
-    (bt.GaussianThompson(), bt.Gaussian(arms=3)),
+    (bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3)),
     (OWN, bt.Gaussian(arms=3)),
     (OWN, OWN_PROBLEM),
     (OWN, BY_STEP),
@@ -97,7 +97,7 @@ def test_regrets_are_the_cpus_to_the_last_bit(policy, problem):
 
 
 @pytest.mark.usefixtures("in_turn")
-@pytest.mark.parametrize("policy", [bt.UCB1(), bt.Thompson()], ids=names)
+@pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))], ids=names)
 def test_the_plain_loop_is_the_cpus_too(policy):
     assert same(Job(policy, bt.Bernoulli(arms=3), 25, seed=5, regret="realised", shortcut=False))
 
@@ -109,7 +109,7 @@ def test_features(features, noise):
     table = np.random.default_rng(0).normal(size=(4, 2))
     problem = bt.Linear(features=table) if features == "alike" else bt.Linear(arms=4, dims=2)
     assert len(run.instances(problem, 6, 0).features) == (1 if features == "alike" else run.BLOCK)
-    job = Job(bt.LinGreedy(), problem, 15, seed=6, regret="realised", noise=noise, at=(2, 15))
+    job = Job(bt.LinGreedy(prior=(0, 1), noise=0.5), problem, 15, seed=6, regret="realised", noise=noise, at=(2, 15))
     assert same(job, [[0.0]], range(254, 259))
 
 
@@ -139,7 +139,11 @@ def parts(found, what):
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize(
     ("policy", "problem"),
-    [CASES[0], CASES[2], pytest.param(bt.LinGreedy(), bt.Linear(arms=3, dims=2), marks=pytest.mark.slow)],
+    [
+        CASES[0],
+        CASES[2],
+        pytest.param(bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2), marks=pytest.mark.slow),
+    ],
     ids=names,
 )
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
@@ -164,7 +168,7 @@ def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
 @pytest.mark.parametrize("noise", ["shared", "own"])
 def test_each_value_has_instances_of_its_own(noise):
     done = []
-    job = Job(bt.UCB1(), bt.Bernoulli(arms=3), 30, noise=noise, device="gpu")
+    job = Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 30, noise=noise, device="gpu")
     found = run.play_each(job, VALUES, [3, 2], 7, progress=done.append)
     wanted = run.play_each(replace(job, device="cpu"), VALUES, [3, 2], 7)
     assert done == [5]
@@ -200,7 +204,7 @@ def test_so_many_pieces_are_under_way_and_memory_is_used_again(monkeypatch):
         return tracks[-1]
 
     monkeypatch.setattr(gpu.Supply, "track", track)
-    assert same(Job(bt.UCB1(), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(8))
+    assert same(Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(8))
     under_way, most = [], 0
     for what, _, taken in found:
         assert any(taken is one for one in tracks)
@@ -214,7 +218,7 @@ def test_so_many_pieces_are_under_way_and_memory_is_used_again(monkeypatch):
     assert parts(found, "collect") == [range(first, first + 1) for first in range(8)]
     assert all(track.out.shape == (1, 2, 1) for track in tracks)
     tracks.clear()
-    assert same(Job(bt.UCB1(), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(2))
+    assert same(Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(2))
     assert len(tracks) == 2
 
 
@@ -239,10 +243,10 @@ def drawn_ahead(monkeypatch):
 @pytest.mark.parametrize(
     ("policy", "problem", "noise", "ahead"),
     [
-        (bt.GaussianThompson(), bt.Gaussian(arms=3), "shared", True),
-        (bt.GaussianThompson(), bt.Gaussian(arms=3), "own", False),
-        (bt.GaussianThompson(), bt.Gaussian(arms=12), "shared", False),
-        (bt.UCB1(), bt.Bernoulli(arms=3), "shared", False),
+        (bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3), "shared", True),
+        (bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3), "own", False),
+        (bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=12), "shared", False),
+        (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), "shared", False),
         (OWN, BY_STEP, "shared", False),
     ],
 )
@@ -257,7 +261,7 @@ def test_rewards_are_drawn_ahead_where_many_rows_read_the_same(monkeypatch, poli
 def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
     """A run needs 40 bytes, and 360 with its rewards: they are drawn ahead where a quarter of a piece then still fits."""
     monkeypatch.setattr(gpu, "PIECE", 16)
-    job = Job(bt.GaussianThompson(), bt.Gaussian(arms=3), 15, seed=9)
+    job = Job(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3), 15, seed=9)
     found = drawn_ahead(monkeypatch)
     launched = pieces_of(monkeypatch)
     for room, ahead, sizes in ((8 * 400, True, [6]), (2 * 400, True, [2, 2, 2]), (2 * 400 - 1, False, [6]),
@@ -274,13 +278,13 @@ def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
 def test_the_verbs_play_on_the_gpu_and_say_so():
     problem = bt.Bernoulli(arms=3)
     arguments = {"horizon": 20, "seed": 2}
-    usual = bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=3, **arguments)
-    assert (bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=3, device="gpu", **arguments) == usual).all()
-    curve = bt.curve(bt.UCB1(), problem, [0.3, 1], runs=3, device="gpu", **arguments)
+    usual = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=3, **arguments)
+    assert (bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=3, device="gpu", **arguments) == usual).all()
+    curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=3, device="gpu", **arguments)
     assert curve.setup.device == "gpu"
     assert "numba-cuda" in curve.setup.versions
     assert bt.from_json(curve.to_json()) == curve
-    assert (curve.mean == bt.curve(bt.UCB1(), problem, [0.3, 1], runs=3, **arguments).mean).all()
+    assert (curve.mean == bt.curve(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=3, **arguments).mean).all()
 
 
 @bt.scalar
@@ -308,7 +312,7 @@ def complaint(play, job, values, **options):
     [
         (bt.arm_policy("broken", bad_arm), bt.Bernoulli(arms=3)),
         (bt.Greedy(), STRANGE),
-        (bt.UCB1(), STRANGE),
+        (bt.UCB1(noise=0.5), STRANGE),
     ],
     ids=names,
 )
@@ -354,8 +358,8 @@ class Block(Threads):
 @pytest.mark.parametrize(
     ("policy", "problem", "horizon"),
     [
-        (bt.LinUCB(), bt.Linear(arms=35, dims=2), 12),
-        pytest.param(bt.UCBGLM(), bt.Logistic(arms=4, dims=2), 6, marks=pytest.mark.slow),
+        (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=35, dims=2), 12),
+        pytest.param(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(arms=4, dims=2), 6, marks=pytest.mark.slow),
     ],
     ids=names,
 )
@@ -385,12 +389,12 @@ def test_a_ledger_keeps_what_a_gpu_played(tmp_path, monkeypatch):
     problem = bt.Bernoulli(arms=3)
     arguments = {"horizon": 20, "device": "gpu", "ledger": tmp_path / "study.ledger"}
     for noise in ("shared", "own"):
-        bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=2, noise=noise, **arguments)
-        kept = bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=4, noise=noise, **arguments)
-        usual = bt.simulate(bt.UCB1(), problem, [0.3, 1], runs=4, noise=noise, horizon=20)
+        bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=2, noise=noise, **arguments)
+        kept = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=4, noise=noise, **arguments)
+        usual = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=4, noise=noise, horizon=20)
         assert (kept == usual.astype(np.float32)).all()
-    first = bt.tune(bt.UCB1(), problem, budget=12, validate=3, **arguments)
+    first = bt.tune(bt.UCB1(noise=0.5), problem, budget=12, validate=3, **arguments)
     monkeypatch.setattr(gpu, "play", None)
-    assert bt.tune(bt.UCB1(), problem, budget=12, validate=3, **arguments) == first
+    assert bt.tune(bt.UCB1(noise=0.5), problem, budget=12, validate=3, **arguments) == first
     with pytest.raises(TypeError):  # a value that is not in the ledger must be played
-        bt.simulate(bt.UCB1(), problem, [0.3, 0.9], runs=4, **arguments)
+        bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 0.9], runs=4, **arguments)

@@ -6,7 +6,6 @@ import json
 import shlex
 import sys
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -71,7 +70,7 @@ def test_rows_that_were_left_out_are_said_once_and_stand_in_all_that_is_saved(tm
     app(["fit", "logs.csv", "--skip-bad", "-q"], standalone_mode=False)
     assert capsys.readouterr().err.count(told) == 1
     whole = bt.read_logs("logs.csv", skip_bad=True)
-    found = bt.backtest(bt.UCB1(), whole, horizon=20, budget=12)
+    found = bt.backtest(bt.UCB1(noise=0.5), whole, horizon=20, budget=12)
     for result in (bt.load("f.json"), bt.fit(whole.of([0, 1])), found):
         assert sum(note.startswith(told) for note in result.notes) == 1
         assert told in story(result).parts[1 if result is found else 0].words[0]
@@ -109,7 +108,7 @@ def test_a_backtest_on_the_command_line(banditune, tmp_path):
 
 
 def test_a_backtest_from_python_does_not_pass_off_its_tuning_as_the_whole():
-    found = bt.backtest(bt.UCB1(), simulated(8, 3, 20)[0], horizon=30, budget=12)
+    found = bt.backtest(bt.UCB1(noise=0.5), simulated(8, 3, 20)[0], horizon=30, budget=12)
     shown = story(found).parts[-1]
     assert (shown.title, shown.code) == ("How to repeat this", "")
     assert "repeated from Python" in shown.words[0]
@@ -118,12 +117,12 @@ def test_a_backtest_from_python_does_not_pass_off_its_tuning_as_the_whole():
 def test_a_backtest_says_what_it_was_given_and_what_it_left_out():
     logs, _ = simulated(8, 3, 20)
     with pytest.raises(bt.BadRequest, match="in this order, but got Logs and UCB1"):
-        bt.backtest(logs, bt.UCB1())
+        bt.backtest(logs, bt.UCB1(noise=0.5))
     # Four of the campaigns come again, with one arm only.
     alone = np.flatnonzero(logs.arm == 0)[:4]
     campaign = np.concatenate([logs.campaign, 8 + logs.campaign[alone]])
     parts = (np.concatenate([part, part[alone]]) for part in (logs.arm, logs.pulls, logs.total))
-    found = bt.backtest(bt.UCB1(), bt.logs_of(campaign, *parts), horizon=30, budget=12)
+    found = bt.backtest(bt.UCB1(noise=0.5), bt.logs_of(campaign, *parts), horizon=30, budget=12)
     left = 12 - found.fit.campaigns - found.campaigns
     assert left > 0
     assert f"{left} of the campaigns that were left out had one arm" in repr(found)
@@ -132,28 +131,30 @@ def test_a_backtest_says_what_it_was_given_and_what_it_left_out():
     assert "decisions), which is what theory has." in repr(same)
 
 
-def test_a_backtest_does_not_ask_for_a_noise_that_the_policy_knows():
+def test_a_backtest_warns_of_a_noise_that_is_not_that_of_the_logs():
     rng = np.random.default_rng(0)
     campaign, arm = (part.ravel() for part in np.meshgrid(np.arange(6), np.arange(2), indexing="ij"))
     rewards = rng.normal(100, 5, (12, 1)) + rng.normal(0, 20, (12, 20))
     squares = 20 * rewards.var(axis=1)
     logs = bt.logs_of(campaign, arm, np.full(12, 20), rewards.sum(axis=1), squares, rewards="real")
-    said = "must be told too"
-    assert said in repr(bt.fit(logs))
-    found = bt.backtest(bt.UCB1(noise=20), logs, budget=12, horizon=30)
-    assert said not in repr(found)
-    found = bt.backtest(bt.UCB1(), logs, budget=12, horizon=30)
-    assert "takes rewards to have a standard deviation of 0.5" in repr(found)
+    said = "takes rewards to have a standard deviation of"
+    for policy in (bt.UCB1(), bt.UCB1(noise=20)):
+        assert said not in repr(bt.backtest(policy, logs, budget=12, horizon=30))
+    assert f"{said} 0.5" in repr(bt.backtest(bt.UCB1(noise=0.5), logs, budget=12, horizon=30))
 
 
 def test_what_is_left_out_is_judged_by_its_own_data(monkeypatch):
     monkeypatch.setattr(import_module("banditune.logs.judges"), "RUNS", 80_000)
     logs, means = simulated(12, 3, 100_000)
-    found = bt.backtest(bt.UCB1(), logs, horizon=100, budget=100, seed=3)
+    found = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=100, budget=100, seed=3)
     # With so many pulls the means are known: play the true ones.
     order = np.random.default_rng([3, 12]).permutation(12)[6:]
     truth = bt.simulate(
-        bt.UCB1(), bt.Mixture(means[np.sort(order)]), [found.tuning.params["gamma"], 1.0], horizon=100, runs=40_000
+        bt.UCB1(noise=0.5),
+        bt.Mixture(means[np.sort(order)]),
+        [found.tuning.params["gamma"], 1.0],
+        horizon=100,
+        runs=40_000,
     )
     for estimate, regrets in ((found.regret, truth[0]), (found.theory, truth[1])):
         se = regrets.std() / np.sqrt(len(regrets))
@@ -168,7 +169,7 @@ def test_what_is_left_out_is_judged_by_its_own_data(monkeypatch):
 def test_the_interval_tells_of_campaigns_not_of_runs():
     # Few campaigns that differ much: no number of runs makes their mean certain.
     logs, _ = simulated(8, 2, 5000, prior=(1, 1))
-    found = bt.backtest(bt.UCB1(), logs, horizon=200, budget=60)
+    found = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=200, budget=60)
     assert found.regret.runs == 4
     assert found.regret.se > 0.02 * found.regret.mean
     assert bt.from_json(found.to_json()).gain.mean == found.gain.mean
@@ -313,27 +314,27 @@ def test_a_backtest_with_features():
             for name, value in zip(rows, values, strict=True):
                 rows[name].append(value)
     logs = bt.read_logs(rows)
-    found = bt.backtest(bt.LinUCB(), logs, horizon=50, budget=60)
+    found = bt.backtest(bt.LinUCB(prior=(0, 1), noise=0.5), logs, horizon=50, budget=60)
     assert found.fit.model == "linear"
     assert found.regret.mean < found.theory.mean
     # Campaigns are left out in turn; runs, of which there are thousands, make nothing certain.
     assert found.reward.runs == 6
     assert found.reward.se > 0.5 * found.logged.se
     with pytest.raises(bt.BadRequest, match="4 campaigns or more must be left out"):
-        bt.backtest(bt.LinUCB(), logs.of(range(6)), horizon=50, budget=60)
+        bt.backtest(bt.LinUCB(prior=(0, 1), noise=0.5), logs.of(range(6)), horizon=50, budget=60)
 
 
 def test_too_few_campaigns_are_refused():
     logs, _ = simulated(3, 2, 50)
     with pytest.raises(bt.BadRequest, match="four campaigns or more"):
-        bt.backtest(bt.UCB1(), logs)
+        bt.backtest(bt.UCB1(noise=0.5), logs)
     with pytest.raises(bt.BadRequest, match=r"^`0 < share < 1` must hold \(50% is 0.5\), but got share=50.$"):
-        bt.backtest(bt.UCB1(), simulated(8, 2, 50)[0], share=50)
+        bt.backtest(bt.UCB1(noise=0.5), simulated(8, 2, 50)[0], share=50)
 
 
 def test_same_seed_same_answer():
     logs, _ = simulated(8, 2, 50)
-    once, twice = (json.loads(bt.backtest(bt.UCB1(), logs, budget=30, jobs=j).to_json()) for j in (1, 2))
+    once, twice = (json.loads(bt.backtest(bt.UCB1(noise=0.5), logs, budget=30, jobs=j).to_json()) for j in (1, 2))
     assert once == twice
 
 
@@ -341,7 +342,9 @@ def test_all_campaigns_with_a_choice_judge_whatever_their_size():
     campaign = np.concatenate([np.repeat(np.arange(8), 2), np.repeat(np.arange(8, 14), 6), [14]])
     arm = np.concatenate([np.tile(np.arange(2), 8), np.tile(np.arange(6), 6), [0]])
     wins = np.random.default_rng(0).binomial(200, 0.3, len(arm))
-    found = bt.backtest(bt.UCB1(), bt.logs_of(campaign, arm, np.full(len(arm), 200), wins), horizon=50, budget=30)
+    found = bt.backtest(
+        bt.UCB1(noise=0.5), bt.logs_of(campaign, arm, np.full(len(arm), 200), wins), horizon=50, budget=30
+    )
     assert found.regret.runs == found.campaigns == found.logged.runs
 
 
@@ -351,29 +354,28 @@ def test_a_policy_that_cannot_play_what_was_left_out_is_refused_before_the_work(
         rewards="real",
     )  # fmt: skip
     with pytest.raises(bt.BadRequest, match="any real number"):
-        bt.backtest(bt.Thompson(), logs)
+        bt.backtest(bt.Thompson(prior=(1, 1)), logs)
 
 
-def test_a_policy_may_be_made_for_the_fitted_problem():
+def test_a_policy_takes_the_prior_of_the_fitted_problem():
     rng = np.random.default_rng(3)
     features = rng.normal(size=(4, 2))
     theta = rng.normal(1, 0.5, (12, 2))
     arm = np.tile(np.arange(4), 12)
     wins = rng.binomial(40, 1 / (1 + np.exp(-(theta @ features.T).ravel())))
     logs = bt.logs_of(np.repeat(np.arange(12), 4), arm, np.full(48, 40), wins, features=features[arm])
-    asked = []
-
-    def made(problem):
-        asked.append(problem)
-        return bt.UCBGLM(prior=problem.prior)
-
-    found = bt.backtest(partial(made), logs, horizon=20, budget=30, jobs=1)
-    assert [found.fit.problem] == asked
-    assert not any("must be told" in note for note in found.notes)
-    assert found == bt.backtest(bt.UCBGLM(prior=found.fit.problem.prior), logs, horizon=20, budget=30, jobs=1)
-    plain = bt.backtest(bt.UCBGLM(), logs, horizon=20, budget=30, jobs=1)
-    assert any("told too: ucb-glm:prior=problem or glm-tsl:prior=problem with this" in note for note in plain.notes)
-    with pytest.raises(bt.BadRequest, match="a function that makes one for a problem"):
+    found = bt.backtest(bt.UCBGLM(noise=0.5), logs, horizon=20, budget=30, jobs=1)
+    named = bt.backtest(bt.UCBGLM(prior=found.fit.problem.prior, noise=0.5), logs, horizon=20, budget=30, jobs=1)
+    assert found.tuning.setup.policy == named.tuning.setup.policy
+    assert (found.regret, found.reward) == (named.regret, named.reward)
+    # Only the baseline is another one: the textbook's, where the prior was not given.
+    assert found.tuning.baseline["prior"] == [0, 1]
+    assert named.tuning.baseline == named.tuning.setup.policy
+    plain = bt.backtest(bt.UCBGLM(prior=(0, 1), noise=0.5), logs, horizon=20, budget=30, jobs=1)
+    assert found.theory == plain.theory
+    assert found.theory != named.theory
+    assert "regret, textbook, prior=(0, 1)" in repr(found)
+    with pytest.raises(bt.BadRequest, match="must be a policy and `logs` past logs"):
         bt.backtest("ucb1", logs)
 
 
@@ -386,11 +388,15 @@ def test_a_campaign_with_too_many_arms_is_refused_before_the_work():
     told = []
     for seed in range(4):
         with pytest.raises(bt.BadRequest, match="horizon >= arms"):
-            bt.backtest(bt.UCB1(), logs, horizon=12, budget=30, seed=seed, progress=lambda *now: told.append(now))
+            bt.backtest(
+                bt.UCB1(noise=0.5), logs, horizon=12, budget=30, seed=seed, progress=lambda *now: told.append(now)
+            )
     assert told == []
 
 
-@pytest.mark.parametrize("policy", [bt.UCB1(), pytest.param(bt.Thompson(), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize(
+    "policy", [bt.UCB1(noise=0.5), pytest.param(bt.Thompson(prior=(1, 1)), marks=pytest.mark.slow)], ids=str
+)
 def test_rewards_in_the_unit_interval_are_judged_on_such_rewards(policy):
     rng = np.random.default_rng(4)
     campaign, arm = np.divmod(np.arange(24), 3)

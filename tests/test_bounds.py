@@ -266,7 +266,9 @@ def test_the_largest_of_gaussian_means():
 )
 def test_gaussian_bounds_are_below_what_good_policies_lose(problem):
     horizon = 50
-    regrets = bt.simulate(bt.GaussianThompson(), problem, [0.3, 0.5, 0.8], horizon=horizon, runs=20000)
+    regrets = bt.simulate(
+        bt.GaussianThompson(prior=(0, 1), noise=1), problem, [0.3, 0.5, 0.8], horizon=horizon, runs=20000
+    )
     lost = regrets.mean(axis=1).min()
     se = regrets.std(axis=1).max() / math.sqrt(regrets.shape[1])
     for name, estimate in bounds(problem, horizon, runs=2000, seed=2).items():
@@ -278,7 +280,7 @@ def test_gaussian_bounds_are_below_what_good_policies_lose(problem):
 @pytest.mark.slow
 def test_bernoulli_bounds_are_below_what_good_policies_lose():
     problem = bt.Bernoulli(arms=10)
-    lost = bt.simulate(bt.Thompson(), problem, [0.4], horizon=200, runs=20000).mean()
+    lost = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [0.4], horizon=200, runs=20000).mean()
     best = lower_bound(problem, 200, runs=500)
     assert best.name == "together"
     assert 0.55 * lost < best.value < lost

@@ -19,7 +19,7 @@ def problem(sample, reward, arms=3, **more):
 
 
 def checked(problem, **more):
-    check_claims(Job(bt.UCB1(), problem, HORIZON, **more))
+    check_claims(Job(bt.UCB1(noise=0.5), problem, HORIZON, **more))
 
 
 def uniform_means(size, rng):
@@ -114,7 +114,7 @@ def test_rewards_with_other_means_are_refused(own, told):
 
 def test_tune_refuses_wrong_means():
     with pytest.raises(bt.Fault, match="or ask for regret='realised'"):
-        bt.tune(bt.UCB1(), problem(uniform_means, doubled), horizon=HORIZON, budget=50)
+        bt.tune(bt.UCB1(noise=0.5), problem(uniform_means, doubled), horizon=HORIZON, budget=50)
 
 
 @pytest.mark.parametrize("rewards", ["unit", "binary"])
@@ -196,7 +196,7 @@ OURS = [
 @pytest.mark.parametrize("horizon", [1, HORIZON])
 def test_the_shelfs_problems_have_the_means_that_they_tell(ours, horizon):
     for seed in range(3):
-        job = Job(bt.UCB1(), ours, horizon, seed=seed)
+        job = Job(bt.UCB1(noise=0.5), ours, horizon, seed=seed)
         check_means(job, *(instances(ours, seed, block).means for block in (0, 1)))
 
 

@@ -27,6 +27,7 @@ from banditune.cli.words import policy_named, problem_named
 from banditune.live.state import Arm, State
 from banditune.results.record import LIVE_STATE
 from banditune.shelf import matrix_from
+from banditune.study.scale import fit_to_problem
 
 SMALL = ["--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "100"]
 TUNE = ["tune", *SMALL, "--budget", "40", "--validate", "50"]
@@ -38,7 +39,7 @@ def test_tune_prints_the_answer(banditune):
     assert done.stderr == ""
     assert "gamma = " in done.stdout
     assert "tuned" in done.stdout
-    assert "theory" in done.stdout
+    assert "textbook, noise=0.5" in done.stdout
     assert "gain" in done.stdout
 
 
@@ -211,15 +212,14 @@ WRONG = [
     (["tuna"], "tuna"),
     ([*TUNE, "--colour"], "--colour"),
     ([*TUNE, "--max-time", "-1"], "--max-time"),
-    (["tune", "--policy", "ucb1:noise=problem", *TUNE[3:]], "`noise` can be the problem's own only where it has one"),
+    (["tune", "--policy", "ucb1:noise=loud", *TUNE[3:]], "`noise` must be a finite number"),
     (
-        ["tune", "--policy", "ts:prior=problem", "--problem", "bernoulli:arms=2,prior=1,2;3,4", "--horizon", "9"],
-        "`prior` must be 2 finite numbers",
+        ["tune", "--policy", "epsilon-greedy:noise=problem", *TUNE[3:]],
+        "the policy 'epsilon-greedy' takes no options, but got 'noise'",
     ),
     (
-        ["tune", "--policy", "gaussian-ts:prior=problem", *TUNE[3:]],
-        "only where both mean the same, but gaussian-ts takes (mean, standard deviation) of an arm's mean and bernoulli "
-        "has (a, b) of the Beta law of an arm's mean; tell it in numbers.",
+        ["tune", "--policy", "ucb1", "--problem", "mixture:means=problem", "--horizon", "9"],
+        "`means` must be rows of equal length",
     ),
     ([*TUNE, "--policy", "ts"], "--policy must be given once, but it came 2 times; `compare` takes several."),
     ([*TUNE, "-o", "a.svg", "--plot", "./a.svg"], "--plot must name another file than those that"),
@@ -344,29 +344,24 @@ def test_options_within_a_policy_or_a_problem_are_named_as_they_are_typed(argume
 @pytest.mark.parametrize(
     ("policy", "problem", "wanted"),
     [
+        ("ts", bt.Bernoulli(arms=3, prior=(2, 5)), bt.Thompson(prior=(2, 5))),
         ("ts:prior=problem", bt.Bernoulli(arms=3, prior=(2, 5)), bt.Thompson(prior=(2, 5))),
         (
-            "gaussian-ts:prior=problem,noise=problem",
+            "gaussian-ts:noise=problem",
             bt.Gaussian(arms=3, prior=(4, 2), noise=3),
             bt.GaussianThompson(prior=(4, 2), noise=3),
         ),
+        ("gittins", bt.Bernoulli(arms=2, prior=((1, 2), (3, 4))), bt.Gittins(prior=((1, 2), (3, 4)))),
+        ("lints:prior=0,1", bt.Linear(arms=4, dims=2, noise=0.7), bt.LinTS(prior=(0, 1), noise=0.7)),
         (
-            "gittins:prior=problem",
-            bt.Bernoulli(arms=2, prior=((1, 2), (3, 4))),
-            bt.Gittins(prior=((1, 2), (3, 4))),
-        ),
-        ("lints:noise=problem", bt.Linear(arms=4, dims=2, noise=0.7), bt.LinTS(noise=0.7)),
-        (
-            "glm-tsl:prior=problem",
+            "glm-tsl",
             bt.Logistic(arms=4, dims=2, prior=([1, 2], [[1, 0.5], [0.5, 2]])),
             bt.GLMTSL(prior=([1, 2], [[1, 0.5], [0.5, 2]])),
         ),
     ],
 )
-def test_a_policy_may_take_what_the_problem_has(policy, problem, wanted):
-    assert policy_named(policy, problem) == wanted
-    with pytest.raises(bt.BadRequest, match="must be told in numbers, as there is no problem here"):
-        policy_named(policy)
+def test_a_policy_takes_what_the_problem_has(policy, problem, wanted):
+    assert fit_to_problem(policy_named(policy), problem).policy == wanted
 
 
 def test_all_commands_name_an_option_alike():
@@ -377,7 +372,7 @@ def test_all_commands_name_an_option_alike():
 
 
 def test_silence_hides_no_warnings(tmp_path, capsys):
-    noisy = [*TUNE[:4], "gaussian:noise=5", *TUNE[5:]]
+    noisy = ["tune", "--policy", "ucb1:noise=0.5", "--problem", "gaussian:noise=5", *TUNE[5:]]
 
     def printed(*arguments):
         app([*noisy, *arguments], standalone_mode=False)
@@ -559,7 +554,7 @@ def test_structured_bandits_are_tuned_from_the_command_line(banditune, tmp_path)
 
 
 def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
-    bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10).save(tmp_path / "tuning.json")
+    bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10).save(tmp_path / "tuning.json")
     done = banditune("deploy", "tuning.json", "-o", "state.json", "--names", "red,7")
     assert done.returncode == 0, done.stderr
     assert banditune("live", "select", "state.json").stdout == "red\n"
@@ -614,7 +609,7 @@ def live(state, *arguments):
 
 def test_arms_come_and_go_from_the_shell(tmp_path):
     state = tmp_path / "state.json"
-    bt.deploy(bt.UCB1(), 0.2, horizon=20, arms=2).save(state)
+    bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=20, arms=2).save(state)
     assert live(state, "select") == "0\n"
     assert live(state, "drop", "0") == ""
     assert live(state, "add", "2") == ""
@@ -637,7 +632,7 @@ def test_arms_come_and_go_from_the_shell(tmp_path):
 
 def test_the_state_of_a_deployed_policy_is_no_result(tmp_path):
     state = tmp_path / "state.json"
-    bt.deploy(bt.UCB1(), 0.2, horizon=20, arms=2).save(state)
+    bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=20, arms=2).save(state)
     assert json.loads(state.read_text())["format"] == LIVE_STATE
     with pytest.raises(bt.BadRequest, match="this is the state of a deployed policy") as refused:
         bt.load(state)
@@ -656,7 +651,7 @@ def test_exact_commands_take_the_horizon_of_the_problem_file(tmp_path):
 
 def test_another_library_is_named_as_such_and_takes_tunings_only(tmp_path):
     path = tmp_path / "tuning.json"
-    bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=10, budget=12, validate=2).save(path)
+    bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=10, budget=12, validate=2).save(path)
     with pytest.raises(bt.BadRequest, match="the other library must be one of mabwiser, river, but got 'foo'"):
         app(["export", str(path), "--to", "foo"], standalone_mode=False)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -676,7 +671,7 @@ def test_an_arm_with_features_is_added_from_the_shell(banditune, tmp_path, monke
 
 def test_what_is_computed_for_a_policy_in_a_file_knows_its_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.py").write_text("import banditune as bt\n\nmine = bt.UCB1()\n")
+    (tmp_path / "own.py").write_text("import banditune as bt\n\nmine = bt.UCB1(noise=0.5)\n")
     told = "exact regret --policy own.py:mine --problem bernoulli --horizon 5 --arms 2"
     app([*told.split(), "-o", "out.json"], standalone_mode=False)
     assert bt.load(tmp_path / "out.json").setup.command == f"banditune {told}"

@@ -216,7 +216,7 @@ def cluster(request):
 @pytest.fixture(scope="module")
 def reference():
     """What one thread finds."""
-    return bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], jobs=1, **LONG)
+    return bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], jobs=1, **LONG)
 
 
 def test_the_same_bits_as_one_thread_for_every_kind_of_policy(cluster):
@@ -227,8 +227,9 @@ def test_the_same_bits_as_one_thread_for_every_kind_of_policy(cluster):
         return bt.random_arm(state, stream) if bt.uniform(stream) < closed_over * params[0] else bt.best_mean(state)
 
     here = bt.arm_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, theory=0.2)])
-    pairs = [(bt.UCB1(), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM), (bt.LinUCB(), bt.Linear(arms=5, dims=3)),
-             (bt.Gittins(), bt.Bernoulli(arms=2))]  # fmt: skip
+    pairs = [(bt.UCB1(noise=0.5), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM),
+             (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=3)),
+             (bt.Gittins(prior=(1, 1)), bt.Bernoulli(arms=2))]  # fmt: skip
     usual = {"horizon": 50, "runs": 700, "noise": "own", "regret": "realised", "at": [20, 50]}
     with place_for(cluster.address)() as place:
         for policy, problem in pairs:
@@ -246,7 +247,7 @@ def test_two_of_four_workers_are_killed_and_the_result_is_the_same(cluster, refe
             killed.append(done)
             cluster.kill(2)
 
-    found = bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], cluster=cluster.address, progress=progress, **LONG)
+    found = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], cluster=cluster.address, progress=progress, **LONG)
     assert killed
     assert killed[0] < 2 * LONG["runs"]
     assert found.tobytes() == reference.tobytes()
@@ -312,14 +313,14 @@ def test_a_piece_that_ends_its_workers_is_named(cluster):
     with pytest.raises(
         bt.Fault, match=r"runs \d+ to \d+ of the policy 'ucb1' on the problem 'deadly' .* lost their worker [34] times"
     ):
-        bt.simulate(bt.UCB1(), deadly, horizon=10, runs=3, cluster=cluster.address)
+        bt.simulate(bt.UCB1(noise=0.5), deadly, horizon=10, runs=3, cluster=cluster.address)
 
 
 def test_a_worker_without_a_package_of_the_users_is_a_sentence(cluster, elsewhere):
     with pytest.raises(
         bt.BadRequest, match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep"
     ):
-        bt.simulate(bt.UCB1(), elsewhere, horizon=10, runs=3, cluster=cluster.address)
+        bt.simulate(bt.UCB1(noise=0.5), elsewhere, horizon=10, runs=3, cluster=cluster.address)
 
 
 def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch):
@@ -328,7 +329,7 @@ def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch
 
     monkeypatch.setattr(f"banditune.engine.cluster.{cluster.kind}.entrance", lambda: enter)
     with pytest.raises(bt.Fault, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\.") as told:
-        bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster=cluster.address)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=3, cluster=cluster.address)
     assert "Traceback" not in str(told.value)
 
 
@@ -365,11 +366,11 @@ def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_
     processes.full(3)
     monkeypatch.setattr(distributed.Client, "gather", late)
     try:
-        found = bt.simulate(bt.UCB1(), mortal, horizon=20, runs=1, cluster=processes.address)
+        found = bt.simulate(bt.UCB1(noise=0.5), mortal, horizon=20, runs=1, cluster=processes.address)
     finally:
         processes.close()
     assert len(book.read_text().split()) == 3
-    assert found.tobytes() == bt.simulate(bt.UCB1(), mortal, horizon=20, runs=1, jobs=1).tobytes()
+    assert found.tobytes() == bt.simulate(bt.UCB1(noise=0.5), mortal, horizon=20, runs=1, jobs=1).tobytes()
 
 
 @pytest.mark.parametrize(("place", "kind"), [("dask", "Dask"), ("ray", "Ray")])
@@ -390,7 +391,7 @@ def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
         client = Client(processes.address.replace("dask://", "tcp://"), timeout=2, set_as_default=False)
         usual = ENDLESS | {"progress": ender(processes.scheduler)}
         with client, pytest.raises(bt.Fault, match=r"the Dask cluster must stay until .* with a ledger it goes on"):
-            bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], cluster=client, **usual)
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], cluster=client, **usual)
     finally:
         processes.close()
 
@@ -404,7 +405,9 @@ def test_a_ray_head_that_goes_away_is_a_sentence(tmp_path, monkeypatch):
         with pytest.raises(
             bt.Fault, match=r"the Ray cluster must stay until the work is done, but .* with a ledger it"
         ):
-            bt.simulate(bt.UCB1(), PROBLEM, [0.2, 1.0], cluster=node.client, progress=ender(node.head), **ENDLESS)
+            bt.simulate(
+                bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], cluster=node.client, progress=ender(node.head), **ENDLESS
+            )
     finally:
         node.close()
 
@@ -440,38 +443,38 @@ def test_a_dask_worker_with_another_version_is_refused_with_a_sentence(tmp_path)
         with pytest.raises(
             bt.BadRequest, match=rf"process \d+ has banditune 9.9 \(here {bt.__version__}\); install the same"
         ):
-            bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster=processes.address)
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=3, cluster=processes.address)
     finally:
         processes.close()
 
 
 def test_a_dask_client_is_a_cluster_too(dask_processes):
-    alone = bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, jobs=1)
+    alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, jobs=1)
     from distributed import Client
 
     with Client(dask_processes.full().address.replace("dask://", "tcp://"), set_as_default=False) as client:
-        assert (bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, cluster=client) == alone).all()
+        assert (bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, cluster=client) == alone).all()
         assert client.status == "running"
 
 
 def test_ray_itself_is_a_cluster_too(ray_node):
-    alone = bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, jobs=1)
+    alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, jobs=1)
     import ray
 
     until(lambda: answers(ray_node.port))
     ray.init(ray_node.client, log_to_driver=False)
     try:
-        assert (bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, cluster=ray) == alone).all()
+        assert (bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, cluster=ray) == alone).all()
         assert ray.is_initialized()
         with pytest.raises(bt.BadRequest, match="can be in one Ray cluster"):
-            bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=300, cluster="ray://elsewhere:10001")
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, cluster="ray://elsewhere:10001")
     finally:
         ray.shutdown()
 
 
 def test_nobody_answers():
     with pytest.raises(bt.BadRequest, match=r"a Dask scheduler must answer at dask://127\.0\.0\.1:9, but none does"):
-        bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=3, cluster="dask://127.0.0.1:9")
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=3, cluster="dask://127.0.0.1:9")
 
 
 @pytest.mark.slow
@@ -489,8 +492,8 @@ def test_workers_are_busy_most_of_the_time(dask_processes):
     with bt.Dask(dask_processes.address) as place, pytest.MonkeyPatch.context() as patched:
         until(lambda: len(place.client.nthreads()) == 2)
         patched.setattr(run.Pace, "learn", watched)
-        bt.simulate(bt.UCB1(), PROBLEM, [0.2], cluster=place, horizon=2000, runs=256, shortcut=False)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2], cluster=place, horizon=2000, runs=256, shortcut=False)
         began, playing = time.monotonic(), 0.0
-        bt.simulate(bt.UCB1(), PROBLEM, [0.2], cluster=place, horizon=10_000, runs=6000, shortcut=False)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2], cluster=place, horizon=10_000, runs=6000, shortcut=False)
         busy = playing / (time.monotonic() - began) / 2
     assert busy > 0.7, busy  # 0.9 and more on a machine that has nothing else to do

@@ -140,7 +140,7 @@ def test_plain_python_equals_compiled_to_the_last_bit(policy, problem):
 def test_disabling_the_compiler_runs_the_same_file_with_the_same_numbers(run_python):
     code = """
 import banditune as bt
-for policy in (bt.UCB1(), bt.Thompson()):
+for policy in (bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))):
     print(bt.simulate(policy, bt.Bernoulli(arms=3), [0.3, 1], horizon=60, runs=3, regret="realised").tolist())
 """
     plain, compiled = run_python(code, NUMBA_DISABLE_JIT="1"), run_python(code)
@@ -149,7 +149,7 @@ for policy in (bt.UCB1(), bt.Thompson()):
     assert plain.stdout == compiled.stdout
 
 
-@pytest.mark.parametrize("policy", [bt.UCB1(), bt.Thompson(), bt.EpsilonGreedy()])
+@pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.EpsilonGreedy()])
 def test_threads_and_chunks_do_not_change_a_bit(policy, monkeypatch):
     job = Job(policy, bt.Bernoulli(arms=5), 300, seed=9, regret="realised", noise="own")
     params = np.array([[0.1], [1.0]])
@@ -162,15 +162,15 @@ def test_threads_and_chunks_do_not_change_a_bit(policy, monkeypatch):
 
 
 def test_shared_noise_does_not_depend_on_the_other_values():
-    one = bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), [0.5], horizon=100, runs=50)
-    two = bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), [0.1, 0.5], horizon=100, runs=50)
+    one = bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.5], horizon=100, runs=50)
+    two = bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.1, 0.5], horizon=100, runs=50)
     assert (one[0] == two[1]).all()
 
 
 def test_own_noise_is_independent_given_the_instance():
     problem = bt.Mixture([(0.5, 0.5 - 1e-9)])
-    shared = bt.simulate(bt.UCB1(), problem, [1.0, 1.0], horizon=100, runs=2000, regret="realised")
-    own = bt.simulate(bt.UCB1(), problem, [1.0, 1.0], horizon=100, runs=2000, regret="realised", noise="own")
+    shared = bt.simulate(bt.UCB1(noise=0.5), problem, [1.0, 1.0], horizon=100, runs=2000, regret="realised")
+    own = bt.simulate(bt.UCB1(noise=0.5), problem, [1.0, 1.0], horizon=100, runs=2000, regret="realised", noise="own")
     assert (shared[0] == shared[1]).all()
     assert abs(np.corrcoef(own)[0, 1]) < 4 / math.sqrt(2000)
     assert (own[0] != shared[0]).any()
@@ -178,14 +178,14 @@ def test_own_noise_is_independent_given_the_instance():
 
 def test_seeds_differ_and_repeat():
     first, again, other = (
-        bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), horizon=50, runs=20, seed=seed) for seed in (1, 1, 2)
+        bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=50, runs=20, seed=seed) for seed in (1, 1, 2)
     )
     assert (first == again).all()
     assert (first != other).any()
 
 
 @pytest.mark.parametrize("shortcut", [True, False])
-@pytest.mark.parametrize("policy", [bt.UCB1(), bt.Thompson(), bt.EpsilonGreedy()])
+@pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.EpsilonGreedy()])
 def test_realised_and_expected_regret_have_the_same_mean(policy, shortcut):
     problem = bt.Bernoulli(arms=3)
     arguments = {"horizon": 200, "runs": 20_000, "shortcut": shortcut, "seed": 4}
@@ -196,7 +196,7 @@ def test_realised_and_expected_regret_have_the_same_mean(policy, shortcut):
     assert realised.std() > expected.std()
 
 
-@pytest.mark.parametrize("policy", [bt.UCB1(), bt.EpsilonGreedy(), bt.ExploreThenCommit()])
+@pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.EpsilonGreedy(), bt.ExploreThenCommit()])
 def test_regret_at_a_step_is_that_of_a_run_watched_there(policy):
     at = [3, 10, 64, 65, 400]
     for regret in ("expected", "realised"):
@@ -217,9 +217,9 @@ def test_regret_of_two_arms_can_be_counted_by_hand():
 
 
 def test_shortcuts_are_chosen_where_they_apply_and_only_there():
-    assert shortcut_for(bt.UCB1(), bt.Bernoulli()).name == "level"
-    assert shortcut_for(bt.UCB1(), bt.BetaRewards()).name == "stay"
-    assert shortcut_for(bt.Thompson(), bt.BetaRewards()).name == "lazy"
+    assert shortcut_for(bt.UCB1(noise=0.5), bt.Bernoulli()).name == "level"
+    assert shortcut_for(bt.UCB1(noise=0.5), bt.BetaRewards()).name == "stay"
+    assert shortcut_for(bt.Thompson(prior=(1, 1)), bt.BetaRewards()).name == "lazy"
     assert shortcut_for(bt.Thompson(prior=(0.5, 1)), bt.Bernoulli()) is None
     assert shortcut_for(bt.EpsilonGreedy(), bt.Bernoulli()) is None
 
@@ -265,7 +265,9 @@ def strange_reward(instance, arm, pull, step, stream):
 
 @pytest.mark.parametrize("shortcut", [True, False])
 @pytest.mark.parametrize("paid", [math.nan, math.inf])
-@pytest.mark.parametrize("policy", [bt.UCB1(), pytest.param(bt.Thompson(), marks=pytest.mark.slow), bt.Greedy()])
+@pytest.mark.parametrize(
+    "policy", [bt.UCB1(noise=0.5), pytest.param(bt.Thompson(prior=(1, 1)), marks=pytest.mark.slow), bt.Greedy()]
+)
 def test_a_reward_that_is_not_a_number_is_named(policy, paid, shortcut):
     problem = bt.arm_problem(
         "strange", lambda size, rng: rng.random((size, 3)), strange_reward, arms=3, rewards="unit", options=[paid]
@@ -287,7 +289,7 @@ def test_a_reward_that_is_not_a_number_is_named_with_its_step_whatever_the_noise
     )
     told = []
     for shortcut in (True, False):
-        job = Job(bt.UCB1(), problem, 15, seed=10, noise=noise, shortcut=shortcut)
+        job = Job(bt.UCB1(noise=0.5), problem, 15, seed=10, noise=noise, shortcut=shortcut)
         with pytest.raises(bt.Fault, match=r"'at times' paid another for arm . at step \d+ of run 0") as error:
             play(job, [[0.4]], range(1), first_row=5)
         told.append(str(error.value))
@@ -336,7 +338,7 @@ def test_rewards_that_depend_on_the_step_are_played_step_by_step():
     problem = bt.arm_problem(
         "changing", lambda size, rng: rng.random((size, 2)), changing_reward, arms=2, rewards="unit"
     )
-    for policy in (bt.UCB1(), bt.Thompson()):
+    for policy in (bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))):
         assert shortcut_for(policy, problem) is None
         assert shortcut_for(policy, bt.arm_problem("n", lambda size, rng: 0, strange_reward, arms=2, rewards="unit"))
 
@@ -349,10 +351,10 @@ def test_a_subclass_whose_rewards_depend_on_the_step_is_played_step_by_step():
     """Arm 0 pays until step 50, arm 1 from then on, whatever their means."""
     assert bt.Bernoulli().per_pull
     assert not Changing(arms=2).per_pull
-    assert shortcut_for(bt.UCB1(), Changing(arms=2)) is None
+    assert shortcut_for(bt.UCB1(noise=0.5), Changing(arms=2)) is None
     table = bt.RewardTable(np.repeat([[1.0, 0.0], [0.0, 1.0]], 50, axis=0), shuffled=False)
     found, known = (
-        bt.simulate(bt.UCB1(), problem, [0.1, 1.0], horizon=100, runs=2, regret="realised")
+        bt.simulate(bt.UCB1(noise=0.5), problem, [0.1, 1.0], horizon=100, runs=2, regret="realised")
         for problem in (Changing(arms=2), table)
     )
     assert not table.per_pull
@@ -396,7 +398,7 @@ def test_a_subclass_with_another_function_is_not_played_by_the_shortcut_of_its_p
     assert shortcut_for(AlwaysSecond(), bt.Bernoulli()) is None
     assert (bt.simulate(AlwaysSecond(), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=2) == 10).all()
     assert AlwaysOne().words is None
-    assert shortcut_for(bt.UCB1(), AlwaysOne()).name == "stay"
+    assert shortcut_for(bt.UCB1(noise=0.5), AlwaysOne()).name == "stay"
 
 
 @bt.scalar
@@ -464,13 +466,14 @@ def test_a_fault_can_be_repeated_from_what_it_says():
 
 def test_more_memory_than_there_is_is_refused_in_a_sentence():
     with pytest.raises(bt.BadRequest, match="regrets must fit into memory"):
-        bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), horizon=20, runs=2**40 - 1)
+        bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=20, runs=2**40 - 1)
 
 
 def test_first_names_the_first_run():
-    whole = bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), [0.3], horizon=50, runs=600)
+    whole = bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3], horizon=50, runs=600)
     assert (
-        whole[:, 300:310] == bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), [0.3], horizon=50, runs=10, first=300)
+        whole[:, 300:310]
+        == bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3], horizon=50, runs=10, first=300)
     ).all()
 
 
@@ -558,7 +561,7 @@ def test_memory_that_nobody_tells_is_no_limit(monkeypatch):
 def test_a_problem_with_wrong_means_is_named():
     never = bt.arm_problem("never", lambda size, rng: rng.random((size, 2)) * np.nan, strange_reward, arms=2)
     with pytest.raises(bt.Fault, match="but for size=256 it returned some that are not finite"):
-        bt.simulate(bt.UCB1(), never, horizon=5, runs=2)
+        bt.simulate(bt.UCB1(noise=0.5), never, horizon=5, runs=2)
     problem = bt.arm_problem("thin", lambda size, rng: rng.random((size, 2)), strange_reward, arms=3)
     with pytest.raises(bt.Fault, match=r"'thin' must return finite means of shape \(size, 3\)"):
         bt.simulate(bt.Greedy(), problem, horizon=20, runs=5)
@@ -567,7 +570,7 @@ def test_a_problem_with_wrong_means_is_named():
 def test_a_million_runs_need_little_memory(run_python):
     code = """
 import banditune as bt
-assert len(bt.simulate(bt.UCB1(), bt.warm_up(), [0.3], horizon=200, runs=1_000_000)[0]) == 1_000_000
+assert len(bt.simulate(bt.UCB1(noise=0.5), bt.warm_up(), [0.3], horizon=200, runs=1_000_000)[0]) == 1_000_000
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
     done = run_python(code)
@@ -576,7 +579,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 
 def test_the_kernel_is_bound_once_in_a_process():
-    job = Job(bt.UCB1(), bt.Bernoulli(arms=3), 10)
+    job = Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 10)
     assert kernel_for(job)[0] is kernel_for(dataclasses.replace(job, policy=bt.UCB1(noise=2.0), horizon=20))[0]
 
 
@@ -597,4 +600,4 @@ def pays_five(instance, arm, pull, step, stream):
 def test_rewards_that_are_not_what_the_problem_says_are_named(rewards, told):
     problem = bt.arm_problem("five", lambda size, rng: rng.random((size, 3)), pays_five, arms=3, rewards=rewards)
     with pytest.raises(bt.Fault, match=f"rewards of 'five' must be {told}, .* but arm 0 of run 0 pays 5"):
-        bt.simulate(bt.UCB1(), problem, [0.3], horizon=5, runs=2)
+        bt.simulate(bt.UCB1(noise=0.5), problem, [0.3], horizon=5, runs=2)

@@ -17,20 +17,20 @@ THREE = bt.Mixture(((0.6, 0.4, 0.5), (0.1, 0.35, 0.3)), weights=(0.3, 0.7))
 BETA = bt.Bernoulli(arms=3, prior=((1, 1), (2, 2), (1, 3)))
 
 CASES = [
-    (bt.UCB1(), 1.0, THREE, 20),
-    (bt.UCB1(), 0.3, THREE, 20),
-    (bt.UCB1(), 0.0, TWO, 20),
+    (bt.UCB1(noise=0.5), 1.0, THREE, 20),
+    (bt.UCB1(noise=0.5), 0.3, THREE, 20),
+    (bt.UCB1(noise=0.5), 0.0, TWO, 20),
     (bt.UCB1(noise=1.0), 0.7, TWO, 13),
-    (bt.UCB1(), 0.2, BETA, 40),
+    (bt.UCB1(noise=0.5), 0.2, BETA, 40),
     (bt.Greedy(), 0.0, THREE, 20),
     (bt.EpsilonGreedy(), 0.15, TWO, 20),
     (bt.EpsilonGreedy(), 1.0, THREE, 8),
     (bt.ExploreThenCommit(), 3.2, THREE, 20),
-    (bt.Thompson(), 1.0, TWO, 20),
-    (bt.Thompson(), 0.5, TWO, 20),
-    (bt.Thompson(), 0.0, TWO, 20),
+    (bt.Thompson(prior=(1, 1)), 1.0, TWO, 20),
+    (bt.Thompson(prior=(1, 1)), 0.5, TWO, 20),
+    (bt.Thompson(prior=(1, 1)), 0.0, TWO, 20),
     (bt.Thompson(prior=(2.0, 1.0)), 0.8, TWO, 12),
-    (bt.Thompson(), 0.6, BETA, 12),
+    (bt.Thompson(prior=(1, 1)), 0.6, BETA, 12),
 ]
 
 

@@ -371,7 +371,7 @@ def test_arms_with_features_keep_their_names():
                  "x1": [size[arm] for _, arm in rows]}  # fmt: skip
         problem = bt.fit(bt.read_logs(table)).problem
         assert problem.features == tuple((1.0, size[name]) for name in problem.names)
-        tuning = bt.tune(bt.LinUCB(noise=1), problem, horizon=20, budget=50, validate=10, jobs=1)
+        tuning = bt.tune(bt.LinUCB(prior=(0, 1), noise=1), problem, horizon=20, budget=50, validate=10, jobs=1)
         assert tuning.policy().select_arm() in size
 
 
@@ -447,7 +447,7 @@ def test_drawn_features_have_an_intercept_too():
 
 def test_deployed_policies_know_the_intercept():
     problem = bt.fit(levelled_logs("binary")).problem
-    tuning = bt.tune(bt.UCBGLM(prior=problem.prior), problem, horizon=20, budget=50, validate=10, jobs=1)
+    tuning = bt.tune(bt.UCBGLM(prior=problem.prior, noise=0.5), problem, horizon=20, budget=50, validate=10, jobs=1)
     for live in (tuning.policy(), tuning.policy(features=levelled_logs("binary").features[:8])):
         live.add_arm("new", (0.5, 1.5))
         live.add_arm("newer", (1, 0.5, 1.5))
@@ -747,7 +747,7 @@ def test_campaigns_are_counted_where_a_problem_is_told_in_words():
 def test_a_fit_is_not_taken_for_its_problem():
     found = bt.fit(bt.logs_of(["a", "a", "b", "b"], ["x", "y", "x", "y"], [90, 90, 90, 90], [9, 20, 30, 4]))
     with pytest.raises(bt.BadRequest, match=r"but got a Fit, which holds one; pass its parts: found.problem, horizon="):
-        bt.tune(bt.UCB1(), found, horizon=10, budget=12)
+        bt.tune(bt.UCB1(noise=0.5), found, horizon=10, budget=12)
     with pytest.raises(bt.BadRequest, match=r"read them first: fit\(read_logs\(FILE\)\)"):
         bt.fit("logs.csv")
     assert "; a check fails where the share above is outside 0.005 to 0.995\n" in repr(found)

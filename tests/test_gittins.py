@@ -112,7 +112,7 @@ def test_pulling_the_highest_index_is_optimal_with_a_discount():
 
 def test_the_paper_s_gittins_line():
     """Uniform priors, horizon 200, on the warm-up: 3.75 (the paper has 3.9)."""
-    regrets = bt.simulate(Gittins(), bt.warm_up(), horizon=200, runs=100_000, seed=1)[0]
+    regrets = bt.simulate(Gittins(prior=(1, 1)), bt.warm_up(), horizon=200, runs=100_000, seed=1)[0]
     assert close(regrets, 3.75, 0.03)
 
 
@@ -145,7 +145,7 @@ def test_the_table_is_kept_on_disk_and_made_again_if_damaged(monkeypatch, tmp_pa
 def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeypatch):
     monkeypatch.setattr(room, "free_memory", lambda: 10 * 2**20 / room.SHARE)
     with pytest.raises(bt.BadRequest, match=r"at horizon=3000 it needs 16.8 GiB .* largest horizon that fits is 249"):
-        bt.simulate(Gittins(), bt.Bernoulli(arms=2), horizon=3000, runs=1)
+        bt.simulate(Gittins(prior=(1, 1)), bt.Bernoulli(arms=2), horizon=3000, runs=1)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,14 @@ def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeyp
         (lambda: gittins_index(0, 0, left=0), "`left` must be a whole number >= 1"),
         (lambda: gittins_index(0, 0, left=10**6), "left <= 20000.*use a discount"),
         (lambda: gittins_index(-1, 0, left=5), "successes"),
-        (lambda: bt.simulate(Gittins(), bt.Gaussian(arms=2), horizon=5), "rewards of 0 or 1.*any real number"),
-        (lambda: bt.simulate(Gittins(), bt.BetaRewards(arms=2), horizon=5), r"any number in \[0, 1\]; use ts or ucb1"),
+        (
+            lambda: bt.simulate(Gittins(prior=(1, 1)), bt.Gaussian(arms=2), horizon=5),
+            "rewards of 0 or 1.*any real number",
+        ),
+        (
+            lambda: bt.simulate(Gittins(prior=(1, 1)), bt.BetaRewards(arms=2), horizon=5),
+            r"any number in \[0, 1\]; use ts or ucb1",
+        ),
         (lambda: bt.simulate(Gittins(prior=[(1, 1)] * 3), bt.Bernoulli(arms=2), horizon=5), "or 2 such pairs"),
     ],
 )

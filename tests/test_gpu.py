@@ -49,12 +49,12 @@ def thread_plan(policy, problem, shortcut=True, precision="float64"):
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
-        (bt.UCB1(), bt.Bernoulli(arms=4)),
-        (bt.UCB1(), bt.Gaussian(arms=4)),
+        (bt.UCB1(noise=0.5), bt.Bernoulli(arms=4)),
+        (bt.UCB1(noise=0.5), bt.Gaussian(arms=4)),
         (bt.EpsilonGreedy(), bt.Bernoulli(arms=4)),
         (OWN, OWN_PROBLEM),
-        (bt.LinGreedy(), bt.Logistic(arms=4, dims=3)),
-        pytest.param(bt.GLMGreedy(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
+        (bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Logistic(arms=4, dims=3)),
+        pytest.param(bt.GLMGreedy(prior=(0, 1)), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
     ],
     ids=["index", "stay", "plain loop", "own", "ridge regression", "logistic regression"],
 )
@@ -66,21 +66,21 @@ def test_every_kind_of_kernel_for_a_thread_is_compiled(policy, problem):
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_thompson_samplings_long_code_stays_calls(precision):
     """Pasted in everywhere, it would not fit into the caches of instructions."""
-    code = lowered(thread_plan(bt.Thompson(), bt.Bernoulli(arms=4), precision=precision))
+    code = lowered(thread_plan(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=4), precision=precision))
     assert is_a_kernel(code)
     assert called(code)
     assert ("ex2.approx.ftz.f32" in code) == (precision == "float32")
 
 
 def test_threads_play_in_single_precision_where_it_is_declared():
-    short, long = (Job(bt.Thompson(), bt.Bernoulli(arms=4), horizon) for horizon in (20_000, 20_001))
+    short, long = (Job(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=4), horizon) for horizon in (20_000, 20_001))
     assert gpu.plan(short).target is gpu.ALONE["float32"]
     assert gpu.plan(short, "float64").target is gpu.ALONE["float64"]
     assert gpu.plan(long).target is gpu.ALONE["float64"]
     for other in (
-        Job(bt.Thompson(), bt.Bernoulli(arms=4), 50, shortcut=False),
+        Job(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=4), 50, shortcut=False),
         Job(bt.Thompson(prior=(0.5, 0.5)), bt.Bernoulli(arms=4), 50),
-        Job(bt.UCB1(), bt.Bernoulli(arms=4), 50),
+        Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=4), 50),
     ):
         assert gpu.plan(other).target is gpu.plan(other, "float32").target is gpu.ALONE["float64"]
 
@@ -102,10 +102,10 @@ def test_marked_functions_stay_calls(mark):
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
-        (bt.LinUCB(), bt.Logistic(arms=4, dims=3)),
-        pytest.param(bt.LinTS(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
-        pytest.param(bt.UCBGLM(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
-        pytest.param(bt.GLMTSL(), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
+        (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Logistic(arms=4, dims=3)),
+        pytest.param(bt.LinTS(prior=(0, 1), noise=0.5), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
+        pytest.param(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
+        pytest.param(bt.GLMTSL(prior=(0, 1)), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
     ],
     ids=["linucb", "lints", "ucb-glm", "glm-tsl"],
 )
@@ -118,7 +118,16 @@ def test_every_kernel_for_a_team_is_compiled(policy, problem):
     assert "shfl.sync" in code
 
 
-@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS(), bt.UCBGLM(), bt.GLMTSL()], ids=lambda policy: policy.name)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        bt.LinUCB(prior=(0, 1), noise=0.5),
+        bt.LinTS(prior=(0, 1), noise=0.5),
+        bt.UCBGLM(prior=(0, 1), noise=0.5),
+        bt.GLMTSL(prior=(0, 1)),
+    ],
+    ids=lambda policy: policy.name,
+)
 def test_a_team_has_the_target_of_its_precision(policy):
     """Targets have names of their own, by which kernels are kept."""
     job = Job(policy, bt.Logistic(arms=4, dims=3), 50)
@@ -156,7 +165,16 @@ def test_every_problems_rewards_can_be_drawn_ahead(problem):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS(), bt.UCBGLM(), bt.GLMTSL()], ids=lambda policy: policy.name)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        bt.LinUCB(prior=(0, 1), noise=0.5),
+        bt.LinTS(prior=(0, 1), noise=0.5),
+        bt.UCBGLM(prior=(0, 1), noise=0.5),
+        bt.GLMTSL(prior=(0, 1)),
+    ],
+    ids=lambda policy: policy.name,
+)
 @pytest.mark.parametrize(("arms", "dims"), [(40, 3), (65, 10)])
 def test_teams_with_several_arms_a_thread_are_compiled(policy, arms, dims):
     planned = gpu.plan(Job(policy, bt.Logistic(arms=arms, dims=dims), 50))
@@ -204,21 +222,21 @@ def pays_five(instance, arm, pull, step, stream):
 def test_a_problem_must_keep_its_word_on_a_gpu_too():
     problem = bt.arm_problem("five", lambda size, rng: rng.random((size, 2)), pays_five, arms=2, rewards="unit")
     with pytest.raises(bt.Fault, match=r"rewards of 'five' must be in \[0, 1\]"):
-        gpu.play(Job(bt.UCB1(), problem, 5), np.ones((1, 1)), range(2))
+        gpu.play(Job(bt.UCB1(noise=0.5), problem, 5), np.ones((1, 1)), range(2))
 
 
 def test_teams_are_chosen_where_they_play_the_policy_and_only_there():
     linear = bt.Linear(arms=40, dims=3)
     by_step = bt.arm_problem("by step", lambda size, rng: rng.random((size, 4)), reward_by_step, arms=4)
-    assert gpu.team_for(Job(bt.LinUCB(), linear, 50)) is bt.LinUCB.team
-    assert gpu.team_for(Job(bt.LinUCB(), linear, 50, shortcut=False)) is None
+    assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50)) is bt.LinUCB.team
+    assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50, shortcut=False)) is None
     assert gpu.team_for(Job(SecondScore(), linear, 50)) is None
-    assert gpu.team_for(Job(bt.LinUCB(), by_step, 50)) is None
-    assert gpu.team_for(Job(bt.UCB1(), linear, 50)) is None
+    assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), by_step, 50)) is None
+    assert gpu.team_for(Job(bt.UCB1(noise=0.5), linear, 50)) is None
 
 
 def test_fewer_teams_share_a_block_where_they_need_more_memory(monkeypatch):
-    job = Job(bt.LinUCB(), bt.Linear(arms=40, dims=3), 50)
+    job = Job(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 50)
     blocks = []
     for size in (48 << 10, 6 << 10, 3 << 10, 1 << 10):
         monkeypatch.setattr(gpu, "STATIC", size)
@@ -235,11 +253,11 @@ def test_rooms_are_large_enough_and_not_much_larger(size):
 
 def test_a_run_that_does_not_fit_is_refused():
     with pytest.raises(bt.BadRequest, match=r"must fit into 128 KiB on a GPU, but the policy 'ucb1' .* use fewer arms"):
-        gpu.plan(Job(bt.UCB1(), bt.Gaussian(arms=50_000), 50_000))
+        gpu.plan(Job(bt.UCB1(noise=0.5), bt.Gaussian(arms=50_000), 50_000))
 
 
 def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
-    job = Job(bt.UCB1(), bt.Bernoulli(arms=3), 50)
+    job = Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 50)
     monkeypatch.setattr(gpu, "free_memory", lambda: 1 << 30)
     assert gpu.Supply(job, gpu.plan(job), rows=1000, checkpoints=50).most >= 1
     told = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
@@ -249,7 +267,7 @@ def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
 
 def test_pieces_fit_into_memory(monkeypatch):
     """Inputs, rewards drawn ahead and results of all pieces under way, in half of what is free."""
-    job = Job(bt.GaussianThompson(), bt.Gaussian(arms=10), 1000)
+    job = Job(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=10), 1000)
     monkeypatch.setattr(gpu.bind, "kernel", lambda *_: None)
     for free, ahead in ((1 << 20, False), (1 << 27, False), (1 << 36, True)):
         monkeypatch.setattr(gpu, "free_memory", lambda free=free: free)
@@ -261,7 +279,8 @@ def test_pieces_fit_into_memory(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("policy", "problem"), [(bt.UCB1(), bt.Bernoulli(arms=3)), (bt.LinUCB(), bt.Linear(arms=40, dims=3))]
+    ("policy", "problem"),
+    [(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)), (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3))],
 )
 def test_a_piece_has_enough_threads_and_not_many_more(monkeypatch, policy, problem):
     monkeypatch.setattr(gpu, "free_memory", lambda: 1 << 40)
@@ -365,10 +384,10 @@ def test_what_is_missing_is_named_with_how_to_get_it(monkeypatch):
 def test_every_verb_refuses_a_gpu_that_is_not_there():
     problem, told = bt.Bernoulli(arms=3), {"horizon": 20, "device": "gpu"}
     for verb in (
-        lambda: bt.simulate(bt.UCB1(), problem, runs=2, **told),
-        lambda: bt.curve(bt.UCB1(), problem, runs=2, **told),
-        lambda: bt.tune(bt.UCB1(), problem, budget=20, **told),
-        lambda: bt.compare([bt.UCB1(), bt.Thompson()], problem, budget=20, **told),
+        lambda: bt.simulate(bt.UCB1(noise=0.5), problem, runs=2, **told),
+        lambda: bt.curve(bt.UCB1(noise=0.5), problem, runs=2, **told),
+        lambda: bt.tune(bt.UCB1(noise=0.5), problem, budget=20, **told),
+        lambda: bt.compare([bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))], problem, budget=20, **told),
     ):
         with pytest.raises(bt.BadRequest, match="needs an NVIDIA GPU"):
             verb()
@@ -386,14 +405,14 @@ def test_the_command_line_refuses_a_gpu_that_is_not_there(banditune, no_gpu):
 
 @pytest.mark.usefixtures("out_of_reach")
 def test_results_record_the_device(tmp_path):
-    found = bt.curve(bt.UCB1(), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3, device="auto")
+    found = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3, device="auto")
     assert found.setup.device == "cpu"
     found.save(tmp_path / "curve.json")
     assert bt.load(tmp_path / "curve.json") == found
 
 
 def test_results_of_times_before_devices_can_be_read(tmp_path):
-    found = bt.curve(bt.UCB1(), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3)
+    found = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3)
     told = json.loads(found.to_json())
     assert told["setup"].pop("device") == "cpu"
     assert bt.from_json(json.dumps(told)) == found

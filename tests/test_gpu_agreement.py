@@ -143,7 +143,9 @@ def test_single_precision_is_as_good(policy, problem):
 
 
 @pytest.mark.parametrize(
-    ("policy", "problem"), [(bt.UCB1(), bt.Gaussian(arms=4)), (bt.LinUCB(), MANY["linear"])], ids=["thread", "team"]
+    ("policy", "problem"),
+    [(bt.UCB1(noise=0.5), bt.Gaussian(arms=4)), (bt.LinUCB(prior=(0, 1), noise=0.5), MANY["linear"])],
+    ids=["thread", "team"],
 )
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     job = Job(policy, problem, 100, seed=6, regret="realised")

@@ -58,7 +58,7 @@ def test_mabwiser_and_river_play_as_ours_with_the_same_index_to_the_last_bit(reg
     pytest.importorskip("mabwiser")
     pytest.importorskip("river")
     usual = {"horizon": 60, "runs": 10, "regret": regret, "at": [20, 60], "jobs": 1}
-    ours = bt.simulate(bt.UCB1Step(), PROBLEM, [0.3, 1.0], **usual)
+    ours = bt.simulate(bt.UCB1Step(noise=0.5), PROBLEM, [0.3, 1.0], **usual)
     for guest in (bt.foreign(mabwiser_ucb1, ALPHA), bt.foreign(river_ucb, DELTA)):
         theirs = bt.simulate(guest, PROBLEM, [0.3, 1.0], **usual)
         # Ties go to another arm in River; without one, all is the same.
@@ -105,7 +105,9 @@ def test_a_guest_is_tuned_like_any_policy():
     tuning = bt.tune(EPSILON, PROBLEM, horizon=40, budget=60, validate=20, jobs=1)
     assert 0 <= tuning.params["epsilon"] <= 1
     assert tuning.setup.policy["name"] == "mine"
-    assert len(bt.compare([EPSILON, bt.UCB1()], PROBLEM, horizon=20, budget=20, validate=10, jobs=1).entries) == 2
+    assert (
+        len(bt.compare([EPSILON, bt.UCB1(noise=0.5)], PROBLEM, horizon=20, budget=20, validate=10, jobs=1).entries) == 2
+    )
 
 
 class Global:
@@ -222,7 +224,7 @@ def test_a_guest_without_parameters_is_played_and_compared():
     """Arm 1 of means 0.9 and 0.1 loses 0.8 a step."""
     problem, guest = bt.Mixture([(0.9, 0.1)]), bt.foreign(Second, ())
     assert bt.simulate(guest, problem, horizon=10, runs=3, jobs=1) == pytest.approx(8)
-    compared = bt.compare([guest, bt.UCB1()], problem, horizon=10, budget=40, validate=20, jobs=1)
+    compared = bt.compare([guest, bt.UCB1(noise=0.5)], problem, horizon=10, budget=40, validate=20, jobs=1)
     assert [entry.policy for entry in compared.entries] == ["ucb1", guest.name]
 
 
@@ -267,23 +269,23 @@ def test_exports_make_objects_with_the_equal_parameter(library):
     theirs = bt.simulate(guest, PROBLEM, [1.0], horizon=60, runs=8, jobs=1)
     ours = bt.simulate(bt.UCB1Step(noise=0.2), PROBLEM, [step.params["gamma"]], horizon=60, runs=8)
     assert (theirs == ours).mean() >= (1.0 if library == "mabwiser" else 0.5)
-    horizon = tuned(bt.UCB1()).export(library)
+    horizon = tuned(bt.UCB1(noise=0.5)).export(library)
     assert not horizon.same
     assert "logarithm of the step" in horizon.words
     assert "the other library's is narrower, 39% of it at step 2" in horizon.words
     assert tuned(bt.EpsilonGreedy()).export(library).same
-    assert "no width" in tuned(bt.Thompson()).export(library).words
-    for policy in (bt.UCB1(), bt.EpsilonGreedy(), bt.Thompson()):
+    assert "no width" in tuned(bt.Thompson(prior=(1, 1))).export(library).words
+    for policy in (bt.UCB1(noise=0.5), bt.EpsilonGreedy(), bt.Thompson(prior=(1, 1))):
         assert made(tuned(policy).export(library)) is not None
     assert bt.from_json(found.to_json()).code == found.code
     with pytest.raises(bt.BadRequest, match="has none like 'gaussian-ts'"):
-        tuned(bt.GaussianThompson()).export(library)
+        tuned(bt.GaussianThompson(prior=(0, 1), noise=1)).export(library)
     with pytest.raises(bt.BadRequest, match="must be one of mabwiser, river"):
         step.export("vowpal")
 
 
 def test_a_saved_tuning_is_exported_on_the_command_line(banditune, tmp_path):
-    tuned(bt.UCB1Step()).save(tmp_path / "tuned.json")
+    tuned(bt.UCB1Step(noise=0.5)).save(tmp_path / "tuned.json")
     done = banditune("export", "tuned.json", "--to", "river")
     assert done.stdout.startswith("river: bandit.UCB(delta="), done.stderr
     assert banditune("export", "tuned.json", "--to", "vowpal").returncode == 2

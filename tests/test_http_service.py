@@ -67,7 +67,7 @@ def play(port, number, rounds):
 
 def test_a_killed_service_goes_on_from_its_saved_state(serve, tmp_path):
     path = tmp_path / "state.json"
-    bt.deploy(bt.Thompson(), 0.5, horizon=10_000, names=["a", "b", "c"]).save(path)
+    bt.deploy(bt.Thompson(prior=(1, 1)), 0.5, horizon=10_000, names=["a", "b", "c"]).save(path)
     process, port = serve(path)
     clients = [threading.Thread(target=play, args=(port, number, 75)) for number in range(4)]
     for client in clients:
@@ -126,7 +126,7 @@ CHUNKED = "Transfer-Encoding: chunked"
 def port(tmp_path_factory):
     """A service in this process."""
     path = tmp_path_factory.mktemp("service") / "state.json"
-    bt.deploy(bt.UCB1(), 0.5, horizon=100, names=["a", "b"]).save(path)
+    bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, names=["a", "b"]).save(path)
     service = http_service.Service(("127.0.0.1", 0), str(path))
     threading.Thread(target=service.serve_forever, daemon=True).start()
     yield service.server_address[1]
@@ -186,6 +186,6 @@ def test_a_missing_state_and_a_taken_port_are_sentences(port, tmp_path):
         return done.stderr
 
     assert "Make one with: banditune deploy TUNING.json -o " in failed()
-    bt.deploy(bt.UCB1(), 0.5, horizon=100, names=["a", "b"]).save(state)
+    bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, names=["a", "b"]).save(state)
     assert f"port {port} cannot be listened on: " in failed("--port", str(port))
     assert "choose another with --port" in failed("--port", "99999")

@@ -29,13 +29,13 @@ def test_no_policy_is_better_than_the_optimum_and_the_optimal_one_is_as_good():
     assert optimal.regret[0] == pytest.approx(best, abs=1e-9)
     assert optimal.floor.regret == best
     assert optimal.floor.exact
-    for policy in (bt.UCB1(), bt.Gittins(), bt.Greedy()):
+    for policy in (bt.UCB1(noise=0.5), bt.Gittins(prior=(1, 1)), bt.Greedy()):
         assert bt.exact_regret(policy, TWO, horizon=40).regret[0] > best
-    assert bt.exact_regret(bt.Gittins(), TWO, horizon=40).regret[0] < 1.01 * best
+    assert bt.exact_regret(bt.Gittins(prior=(1, 1)), TWO, horizon=40).regret[0] < 1.01 * best
 
 
 def test_exact_regrets_are_told_by_value_with_theory_marked():
-    found = bt.exact_regret(bt.UCB1(), TWO, [0.2, 1.0], horizon=20)
+    found = bt.exact_regret(bt.UCB1(noise=0.5), TWO, [0.2, 1.0], horizon=20)
     assert found.parameter == "gamma"
     assert found.values.tolist() == [0.2, 1.0]
     assert "<- theory" in text(found)
@@ -45,7 +45,9 @@ def test_exact_regrets_are_told_by_value_with_theory_marked():
 
 def test_exact_computations_tell_their_steps():
     told = []
-    bt.exact_regret(bt.UCB1(), bt.Bernoulli(arms=2), [0.2, 1.0], horizon=3, progress=lambda *step: told.append(step))
+    bt.exact_regret(
+        bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.2, 1.0], horizon=3, progress=lambda *step: told.append(step)
+    )
     assert told == [(step, 6) for step in range(1, 7)]
     told.clear()
     bt.optimum(bt.warm_up(), horizon=4, progress=lambda *step: told.append(step))
@@ -53,31 +55,33 @@ def test_exact_computations_tell_their_steps():
 
 
 def test_a_tuning_stands_on_the_optimum_where_that_is_quick():
-    tuning = bt.tune(bt.UCB1(), TWO, horizon=100, budget=100, validate=100)
+    tuning = bt.tune(bt.UCB1(noise=0.5), TWO, horizon=100, budget=100, validate=100)
     assert tuning.floor == bt.Floor(bt.optimum(TWO, horizon=100).regret, True, 1.0, "dynamic programming")
     assert f"the best that any policy can do here: {tuning.floor.regret:.4g} (exact, by dynamic programming)" in text(
         tuning
     )
-    assert bt.tune(bt.UCB1(), TWO, horizon=100, budget=100, validate=100, floor=False).floor is None
+    assert bt.tune(bt.UCB1(noise=0.5), TWO, horizon=100, budget=100, validate=100, floor=False).floor is None
 
 
 def test_a_tuning_stands_on_a_bound_elsewhere():
-    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=10), horizon=500, budget=100, validate=100)
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), horizon=500, budget=100, validate=100)
     assert not tuning.floor.exact
     assert 5 < tuning.floor.regret < tuning.regret.high
     assert "no policy can lose less than" in text(tuning)
 
 
 def test_a_comparison_has_a_floor_too():
-    found = bt.compare([bt.UCB1(), bt.Gittins()], bt.warm_up(), horizon=50, budget=50, validate=200)
+    found = bt.compare(
+        [bt.UCB1(noise=0.5), bt.Gittins(prior=(1, 1))], bt.warm_up(), horizon=50, budget=50, validate=200
+    )
     assert found.floor.exact
     assert "the best that any policy can do here" in text(found)
 
 
 def test_a_floor_that_is_not_known_is_left_out_or_refused():
-    assert bt.tune(bt.UCB1(), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50).floor is None
+    assert bt.tune(bt.UCB1(noise=0.5), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50).floor is None
     with pytest.raises(bt.BadRequest, match="leave out `floor`"):
-        bt.tune(bt.UCB1(), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50, floor=True)
+        bt.tune(bt.UCB1(noise=0.5), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50, floor=True)
 
 
 def test_a_floor_is_not_computed_unasked_where_it_takes_long(monkeypatch):
@@ -91,9 +95,9 @@ def test_a_floor_is_not_computed_unasked_where_it_takes_long(monkeypatch):
 
 def test_a_prior_that_no_integral_takes_does_not_end_a_tuning():
     problem = bt.Bernoulli(arms=2, prior=(0.02, 1))
-    assert bt.tune(bt.UCB1(), problem, horizon=50, budget=50, validate=50).floor is None
+    assert bt.tune(bt.UCB1(noise=0.5), problem, horizon=50, budget=50, validate=50).floor is None
     with pytest.raises(bt.BadRequest, match="shapes"):
-        bt.tune(bt.UCB1(), problem, horizon=50, budget=50, validate=50, floor=True)
+        bt.tune(bt.UCB1(noise=0.5), problem, horizon=50, budget=50, validate=50, floor=True)
 
 
 def test_a_longer_horizon_has_no_lower_floor():
@@ -110,7 +114,7 @@ def test_the_exact_regret_of_a_problem_that_draws_otherwise_is_refused():
             return bt.Instances(np.tile([0.9, 0.1], (size, 1)))
 
     with pytest.raises(bt.BadRequest, match="bernoulli or mixture"):
-        bt.exact_regret(bt.UCB1(), Fixed(2), horizon=5)
+        bt.exact_regret(bt.UCB1(noise=0.5), Fixed(2), horizon=5)
 
 
 def test_table_policies_know_the_problems_prior_on_the_command_line(banditune):
@@ -149,9 +153,9 @@ def test_a_bound_tells_every_kind_and_the_best():
     "make",
     [
         lambda: bt.optimum(TWO, horizon=10),
-        lambda: bt.exact_regret(bt.UCB1(), TWO, [0.5], horizon=10),
+        lambda: bt.exact_regret(bt.UCB1(noise=0.5), TWO, [0.5], horizon=10),
         lambda: bt.lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50),
-        lambda: bt.tune(bt.UCB1(), TWO, horizon=50, budget=50, validate=50),
+        lambda: bt.tune(bt.UCB1(noise=0.5), TWO, horizon=50, budget=50, validate=50),
     ],
 )
 def test_results_go_to_json_and_back(make):
@@ -161,7 +165,7 @@ def test_results_go_to_json_and_back(make):
 
 
 def test_a_tuning_that_was_saved_before_there_were_floors_can_be_read():
-    tuning = bt.tune(bt.UCB1(), TWO, horizon=50, budget=50, validate=50)
+    tuning = bt.tune(bt.UCB1(noise=0.5), TWO, horizon=50, budget=50, validate=50)
     saved = json.loads(tuning.to_json())
     del saved["floor"]
     assert bt.from_json(json.dumps(saved)).floor is None

@@ -57,7 +57,7 @@ def played(monkeypatch):
 
 
 def simulated(book, values=0.3, runs=50, **others):
-    return bt.simulate(bt.UCB1(), PROBLEM, values, runs=runs, ledger=book, **(USUAL | others))
+    return bt.simulate(bt.UCB1(noise=0.5), PROBLEM, values, runs=runs, ledger=book, **(USUAL | others))
 
 
 # The same answer
@@ -66,11 +66,11 @@ def simulated(book, values=0.3, runs=50, **others):
 @pytest.mark.parametrize(
     "study",
     [
-        lambda **more: bt.tune(bt.UCB1(), PROBLEM, budget=120, validate=150, curve=True, **USUAL, **more),
-        lambda **more: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS(), budget=120, noise="own", **USUAL, **more),
-        lambda **more: bt.tune(bt.Thompson(), PROBLEM, within=0.3, validate=50, **USUAL, **more),
-        lambda **more: bt.curve(bt.Thompson(), PROBLEM, runs=60, regret="realised", **USUAL, **more),
-        lambda **more: bt.compare([bt.UCB1(), bt.Greedy()], PROBLEM, budget=60, validate=90, **USUAL, **more),
+        lambda **more: bt.tune(bt.UCB1(noise=0.5), PROBLEM, budget=120, validate=150, curve=True, **USUAL, **more),
+        lambda **more: bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.NoTeS(), budget=120, noise="own", **USUAL, **more),
+        lambda **more: bt.tune(bt.Thompson(prior=(1, 1)), PROBLEM, within=0.3, validate=50, **USUAL, **more),
+        lambda **more: bt.curve(bt.Thompson(prior=(1, 1)), PROBLEM, runs=60, regret="realised", **USUAL, **more),
+        lambda **more: bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], PROBLEM, budget=60, validate=90, **USUAL, **more),
     ],
 )
 def test_a_study_is_the_same_without_a_ledger_with_one_and_from_one(study, book, played):
@@ -84,7 +84,7 @@ def test_a_study_is_the_same_without_a_ledger_with_one_and_from_one(study, book,
 
 
 def test_simulate_gives_float32_from_a_ledger_and_all_digits_without(book):
-    exact = bt.simulate(bt.UCB1(), PROBLEM, [0.3, 1], runs=20, **USUAL)
+    exact = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.3, 1], runs=20, **USUAL)
     for _ in range(2):
         kept = simulated(book, [0.3, 1], 20)
         assert kept.dtype == np.float64
@@ -93,7 +93,7 @@ def test_simulate_gives_float32_from_a_ledger_and_all_digits_without(book):
 
 
 def test_regrets_beyond_float32_are_refused_in_a_sentence():
-    job = job_of(bt.UCB1(), PROBLEM, horizon=10)
+    job = job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=10)
     with pytest.raises(bt.Fault, match=r"regrets must be below 3.4e38, .* scale the rewards down"):
         player.singles(job, np.array([1.0, 1e39]))
 
@@ -111,7 +111,9 @@ def test_more_runs_and_more_values_play_only_what_is_missing(book, played):
     played.clear()
     whole = simulated(book, [0.1, 0.3, 0.5], 700)
     assert played == [([0.1], 0, range(700)), ([0.3, 0.5], 1, range(300, 700))]
-    assert (whole == bt.simulate(bt.UCB1(), PROBLEM, [0.1, 0.3, 0.5], runs=700, **USUAL).astype(np.float32)).all()
+    assert (
+        whole == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.1, 0.3, 0.5], runs=700, **USUAL).astype(np.float32)
+    ).all()
 
 
 def test_runs_between_others_are_filled_in(book, played):
@@ -120,7 +122,7 @@ def test_runs_between_others_are_filled_in(book, played):
     played.clear()
     whole = simulated(book, runs=600)
     assert [runs for _, _, runs in played] == [range(100), range(120, 200), range(500, 600)]
-    assert (whole == bt.simulate(bt.UCB1(), PROBLEM, 0.3, runs=600, **USUAL).astype(np.float32)).all()
+    assert (whole == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, runs=600, **USUAL).astype(np.float32)).all()
 
 
 def test_rows_that_miss_the_same_runs_are_played_together_unless_their_noise_is_numbered(book, tmp_path, played):
@@ -133,7 +135,7 @@ def test_rows_that_miss_the_same_runs_are_played_together_unless_their_noise_is_
         whole = simulated(file, every, 40, noise=noise)
         assert sorted(values for values, _, _ in played) == parts
         assert all(row == every.index(values[0]) for values, row, _ in played)
-        usual = bt.simulate(bt.UCB1(), PROBLEM, every, runs=40, noise=noise, **USUAL)
+        usual = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, every, runs=40, noise=noise, **USUAL)
         assert (whole == usual.astype(np.float32)).all()
 
 
@@ -180,7 +182,7 @@ def test_regrets_of_slow_runs_are_stored_before_their_block_is_complete(book, mo
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bt.simulate(bt.UCB1(), PROBLEM, 0.3, horizon=400_000, runs=100, jobs=1, ledger=book, progress=stop)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=400_000, runs=100, jobs=1, ledger=book, progress=stop)
     (setup,) = accounts.overview(book)["setups"]
     assert 40 <= setup["runs"] < 100
 
@@ -204,7 +206,7 @@ def test_chosen_runs_become_ranges():
 
 
 def told(policy=None, problem=PROBLEM, **others):
-    job = job_of(policy or bt.UCB1(), problem, **({"horizon": 100} | others))
+    job = job_of(policy or bt.UCB1(noise=0.5), problem, **({"horizon": 100} | others))
     return identity.canonical(identity.identity(job))
 
 
@@ -213,10 +215,11 @@ def test_the_key_is_the_same_in_every_process(run_python):
 import banditune as bt
 from banditune.study.door import job_of
 from banditune.study.identity import canonical, identity
-for policy, problem in ((bt.UCB1(), bt.Bernoulli(arms=3)), (bt.LinTS(), bt.Linear(arms=5, dims=2))):
+pairs = (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)), (bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2))
+for policy, problem in pairs:
     print(canonical(identity(job_of(policy, problem, horizon=100))))
 """
-    here = [told(), told(bt.LinTS(), bt.Linear(arms=5, dims=2))]
+    here = [told(), told(bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2))]
     for seed in ("1", "2"):
         assert run_python(code, PYTHONHASHSEED=seed).stdout.split("\n")[:2] == here
 
@@ -225,7 +228,7 @@ for policy, problem in ((bt.UCB1(), bt.Bernoulli(arms=3)), (bt.LinTS(), bt.Linea
     "other",
     [
         {"policy": bt.UCB1(noise=1)},
-        {"policy": bt.Thompson()},
+        {"policy": bt.Thompson(prior=(1, 1))},
         {"problem": bt.Bernoulli(arms=4)},
         {"problem": bt.Bernoulli(arms=3, prior=(1, 2))},
         {"horizon": 101},
@@ -246,24 +249,29 @@ def test_on_a_gpu_team_and_precision_are_part_of_the_key():
         told = identity.identity(job, kind)
         return told["device"], told["play"], told["precision"], told["code"]
 
-    linear = found(bt.LinUCB(), bt.Linear(arms=5, dims=2))
+    linear = found(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2))
     assert linear[:3] == ("gpu", "team", "float64")
-    assert linear[3]["choose"] != json.loads(told(bt.LinUCB(), bt.Linear(arms=5, dims=2)))["code"]["choose"]
-    single, double = (found(bt.Thompson(), PROBLEM, kind) for kind in (None, "float64"))
+    assert (
+        linear[3]["choose"]
+        != json.loads(told(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2)))["code"]["choose"]
+    )
+    single, double = (found(bt.Thompson(prior=(1, 1)), PROBLEM, kind) for kind in (None, "float64"))
     assert single[:3] == ("gpu", "lazy", "float32")
     assert double[:3] == ("gpu", "lazy", "float64")
     assert single[3]["advance"] != double[3]["advance"]
-    job = replace(job_of(bt.Thompson(), PROBLEM, horizon=100), device="gpu")
+    job = replace(job_of(bt.Thompson(prior=(1, 1)), PROBLEM, horizon=100), device="gpu")
     assert [identity.kind_of(job, np.array([value])) for value in (0.0, 1e-4, 0.5)] == [None, "float64", None]
 
 
 def test_of_large_options_the_key_holds_a_digest():
     features = np.random.default_rng(0).normal(size=(300, 3))
-    key = told(bt.LinGreedy(), bt.Linear(features=features))
+    key = told(bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(features=features))
     assert len(key) < 2000
     assert "300 x 3 " in key
     features[299, 2] += 1e-9
-    assert "problem" in parts_that_differ(key, told(bt.LinGreedy(), bt.Linear(features=features)))
+    assert "problem" in parts_that_differ(
+        key, told(bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(features=features))
+    )
 
 
 def test_a_value_that_is_asked_for_twice_is_stored_once(book):
@@ -425,12 +433,12 @@ GUEST = bt.foreign(lambda: None, (), name="guest")
 @pytest.mark.parametrize(
     ("refused", "sentence"),
     [
-        (lambda **asked: bt.tune(bt.UCB1(), PROBLEM, budget=12, max_time=-1, **asked), "`max_time > 0`"),
-        (lambda **asked: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS(), budget=1, **asked), "`budget >= 8`"),
-        (lambda **asked: bt.curve(bt.UCB1(), PROBLEM, [5], **asked), "`0 <= gamma <= 1`"),
+        (lambda **asked: bt.tune(bt.UCB1(noise=0.5), PROBLEM, budget=12, max_time=-1, **asked), "`max_time > 0`"),
+        (lambda **asked: bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.NoTeS(), budget=1, **asked), "`budget >= 8`"),
+        (lambda **asked: bt.curve(bt.UCB1(noise=0.5), PROBLEM, [5], **asked), "`0 <= gamma <= 1`"),
         (lambda **asked: bt.curve(TWO, PROBLEM, **asked), "over one parameter"),
         (lambda **asked: bt.simulate(GUEST, PROBLEM, **asked), "not that of 'guest'"),
-        (lambda **asked: bt.compare([bt.UCB1(), GUEST], PROBLEM, **asked), "not that of 'guest'"),
+        (lambda **asked: bt.compare([bt.UCB1(noise=0.5), GUEST], PROBLEM, **asked), "not that of 'guest'"),
     ],
 )
 def test_what_is_refused_leaves_no_ledger(book, refused, sentence):
@@ -450,13 +458,13 @@ def test_the_same_seed_draws_what_stream_version_1_drew():
     """If this fails because draws were changed on purpose: raise STREAM_VERSION, or old ledgers give old numbers."""
     assert identity.STREAM_VERSION == 1
     regrets = bt.simulate(
-        bt.UCB1(), PROBLEM, 0.3, runs=4, seed=5, first=254, shortcut=False, regret="realised", **USUAL
+        bt.UCB1(noise=0.5), PROBLEM, 0.3, runs=4, seed=5, first=254, shortcut=False, regret="realised", **USUAL
     )
     assert regrets.tolist() == [PINNED["ucb1"]]
     for name, policy, problem in (
-        ("ts", bt.Thompson(), bt.BetaRewards(arms=3)),
-        ("gaussian-ts", bt.GaussianThompson(), bt.Gaussian(arms=3)),
-        ("lints", bt.LinTS(), bt.Linear(arms=4, dims=2)),
+        ("ts", bt.Thompson(prior=(1, 1)), bt.BetaRewards(arms=3)),
+        ("gaussian-ts", bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3)),
+        ("lints", bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=4, dims=2)),
     ):
         regrets = bt.simulate(policy, problem, 0.5, runs=4, seed=5, first=254, shortcut=False, **USUAL)
         assert regrets[0] == pytest.approx(PINNED[name], rel=1e-9)
@@ -477,7 +485,7 @@ import sys
 import banditune as bt
 
 result = bt.tune(
-    bt.UCB1(), bt.Bernoulli(arms=10), horizon=int(sys.argv[1]), budget=400, validate=200, jobs=1, shortcut=False,
+    bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), horizon=int(sys.argv[1]), budget=400, validate=200, jobs=1, shortcut=False,
     ledger=sys.argv[2] if len(sys.argv) > 2 else None,
     progress=lambda done, total: print("playing", file=sys.stderr, flush=True),
 )
@@ -781,7 +789,7 @@ import banditune as bt
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:
-    bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=100_000, jobs=1, ledger={str(book)!r})
+    bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=100_000, jobs=1, ledger={str(book)!r})
 except bt.BadRequest as error:
     print(error)
 """
@@ -814,7 +822,14 @@ def test_a_ledger_that_is_taken_away_ends_the_study(tmp_path, monkeypatch, take)
         bt.BadRequest, match="must stay where it is while a study writes to it, but it was removed, moved"
     ):
         bt.simulate(
-            bt.UCB1(), PROBLEM, 0.3, horizon=100, runs=5000, jobs=1, ledger=folder / "study.ledger", progress=progress
+            bt.UCB1(noise=0.5),
+            PROBLEM,
+            0.3,
+            horizon=100,
+            runs=5000,
+            jobs=1,
+            ledger=folder / "study.ledger",
+            progress=progress,
         )
     assert taken
 
@@ -859,8 +874,8 @@ import banditune as bt
 from banditune.study import accounts
 
 def study(ledger=None):
-    return bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), bt.Uniform(), horizon=50, budget=200_000, validate=20_000, jobs=1,
-                   floor=False, ledger=ledger).to_json()
+    return bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), bt.Uniform(), horizon=50, budget=200_000, validate=20_000,
+                   jobs=1, floor=False, ledger=ledger).to_json()
 
 book = os.path.join(sys.argv[1], "book")
 try:
@@ -1004,7 +1019,7 @@ def test_ctrl_c_and_the_end_of_a_jobs_time_say_how_to_go_on(tmp_path, sign, code
 
 
 def test_a_job_keeps_its_key_within_a_study(book):
-    job = job_of(bt.UCB1(), PROBLEM, horizon=100)
+    job = job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=100)
     with player.Player(place_for(), book) as one:
         assert one._setup(job, None) is one._setup(job, None)
         assert one._setup(replace(job, seed=1), None) != one._setup(job, None)

@@ -117,10 +117,10 @@ import sys
 sys.path[:0] = [{str(ROOT / "src")!r}, {str(ROOT / "tests")!r}]
 from test_live import *
 nature = Nature(bt.Bernoulli(arms=5), 1)
-print(played(deployed(bt.Thompson(), nature, 100, 1), nature, 100))
+print(played(deployed(bt.Thompson(prior=(1, 1)), nature, 100, 1), nature, 100))
 """
     nature = Nature(bt.Bernoulli(arms=5), 1)
-    arms = played(deployed(bt.Thompson(), nature, 100, 1), nature, 100)
+    arms = played(deployed(bt.Thompson(prior=(1, 1)), nature, 100, 1), nature, 100)
     assert run_python(code, NUMBA_DISABLE_JIT="1").stdout.strip() == str(arms)
 
 
@@ -157,17 +157,17 @@ def test_what_retired_arms_taught_logistic_policies_is_laplaces_approximation():
 
 def of(policy=None, value=0.3, arms=4, **told):
     """A deployed policy, UCB1 unless told otherwise."""
-    return bt.deploy(policy or bt.UCB1(), value, **({"horizon": 1000, "arms": arms} | told))
+    return bt.deploy(policy or bt.UCB1(noise=0.5), value, **({"horizon": 1000, "arms": arms} | told))
 
 
 def test_first_pulls_are_spread_over_the_arms_while_no_reward_is_there():
-    for policy in (bt.UCB1(), bt.Greedy(), bt.EpsilonGreedy(), bt.ExploreThenCommit()):
+    for policy in (bt.UCB1(noise=0.5), bt.Greedy(), bt.EpsilonGreedy(), bt.ExploreThenCommit()):
         live = of(policy, None if policy.name == "greedy" else 0 if policy.name == "epsilon-greedy" else 1, arms=4)
         assert live.select_arms(8) == [0, 1, 2, 3] * 2
 
 
 def test_an_arm_whose_first_reward_is_lost_neither_starves_nor_gets_everything():
-    for policy in (bt.UCB1(), bt.EpsilonGreedy()):
+    for policy in (bt.UCB1(noise=0.5), bt.EpsilonGreedy()):
         live = of(policy, 0.3, arms=3)
         rng = np.random.default_rng(0)
         counts = Counter()
@@ -211,7 +211,7 @@ def test_pending_pulls_count_when_their_reward_arrives_or_by_their_mean():
 
 def test_rewards_in_any_order_give_the_same_estimates():
     rewards = [(arm, float(paid)) for arm, paid in np.random.default_rng(0).integers(0, 2, (50, 2))]
-    first, second = of(bt.Thompson(), arms=2), of(bt.Thompson(), arms=2)
+    first, second = of(bt.Thompson(prior=(1, 1)), arms=2), of(bt.Thompson(prior=(1, 1)), arms=2)
     first.update_many(rewards)
     for arm, paid in reversed(rewards):
         second.update(arm, paid)
@@ -238,8 +238,8 @@ def test_steps_are_pulls_with_a_reward_and_pulls_that_wait():
 
 def test_rewards_that_cannot_be_are_refused_and_nothing_is_changed():
     for policy, wrong in (
-        (bt.UCB1(), (float("nan"), float("inf"), "1", None, 1e101, [1])),
-        (bt.Thompson(), (-0.1, 1.1, float("nan"))),
+        (bt.UCB1(noise=0.5), (float("nan"), float("inf"), "1", None, 1e101, [1])),
+        (bt.Thompson(prior=(1, 1)), (-0.1, 1.1, float("nan"))),
         (bt.Gittins(discount=0.5), (0.5, 2)),
     ):
         live = of(policy, None if policy.name == "gittins" else 0.3, arms=2, horizon=5)
@@ -291,7 +291,7 @@ def test_after_the_horizon_it_goes_on():
     for _ in range(40):
         live.update(live.select_arm(), 0.5)
     assert live.beyond_horizon
-    table = bt.deploy(bt.Gittins(), horizon=20, arms=2)
+    table = bt.deploy(bt.Gittins(prior=(1, 1)), horizon=20, arms=2)
     for _ in range(20):
         assert not table.beyond_horizon
         arm = table.select_arm()
@@ -304,7 +304,7 @@ def test_after_the_horizon_it_goes_on():
 
 @pytest.mark.parametrize("pending", ["ignore", "mean"])
 def test_many_threads_lose_nothing(pending, tmp_path):
-    live = of(bt.Thompson(), pending=pending, horizon=4000)
+    live = of(bt.Thompson(prior=(1, 1)), pending=pending, horizon=4000)
     paid = [0] * 4
 
     def work(number):
@@ -332,7 +332,7 @@ def test_many_threads_lose_nothing(pending, tmp_path):
     assert sum(arm.waiting for arm in arms) == 0
 
 
-@pytest.mark.parametrize("policy", [bt.UCB1(), bt.Thompson()])
+@pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))])
 def test_a_decision_for_ten_arms_takes_less_than_20_microseconds(policy):
     live = of(policy, 0.22, arms=10, horizon=10_000)
     for arm in range(10):
@@ -356,8 +356,8 @@ def test_a_tuning_gives_its_policy():
     assert live.state.pending == "mean"
     assert tuning.policy(names=[7, 8, 9]).select_arm() == 7
     with pytest.raises(bt.BadRequest, match="the one that was tuned"):
-        tuning.policy(bt.UCB1())
-    compared = bt.compare([bt.UCB1(), bt.Thompson()], problem, horizon=50, budget=20, validate=20)
+        tuning.policy(bt.UCB1(noise=0.5))
+    compared = bt.compare([bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))], problem, horizon=50, budget=20, validate=20)
     best = bt.deploy_tuning(compared)
     assert best.state.params == compared.entries[0].params
     with pytest.raises(bt.BadRequest, match="tuning or a comparison"):
@@ -366,7 +366,7 @@ def test_a_tuning_gives_its_policy():
 
 @pytest.mark.parametrize("problem", [bt.Bernoulli(arms=2), bt.BetaRewards(arms=2), bt.warm_up()])
 def test_rewards_that_it_was_not_tuned_for_raise_a_warning_once_and_are_learnt(problem, tmp_path):
-    live = bt.tune(bt.UCB1(), problem, horizon=50, budget=20, validate=20).policy()
+    live = bt.tune(bt.UCB1(noise=0.5), problem, horizon=50, budget=20, validate=20).policy()
     live.update(0, 0.5)
     with pytest.warns(UserWarning, match=r"0 paid 5, but ucb1 was tuned for rewards in \[0, 1\].*scale rewards"):
         live.update(0, 5)
@@ -378,7 +378,7 @@ def test_rewards_that_it_was_not_tuned_for_raise_a_warning_once_and_are_learnt(p
 
 
 def test_warnings_that_are_errors_change_nothing():
-    live = bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2, rewards="unit")
+    live = bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=50, arms=2, rewards="unit")
     for _ in range(2):
         with pytest.raises(UserWarning):
             live.update(0, 5)
@@ -388,7 +388,7 @@ def test_warnings_that_are_errors_change_nothing():
 
 
 def test_a_batch_that_is_refused_warns_of_nothing():
-    live = bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2, rewards="binary")
+    live = bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=50, arms=2, rewards="binary")
     with pytest.raises(bt.BadRequest, match="a reward must be"):
         live.update_many([(0, 5), (1, "much")])
     assert live.step == 0
@@ -402,9 +402,9 @@ def test_any_reward_is_expected_where_any_was_tuned_for():
     live = bt.tune(bt.UCB1(noise=1), bt.Gaussian(arms=2), horizon=50, budget=20, validate=20).policy()
     assert live.state.rewards == "real"
     live.update(0, 5e9)
-    bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2).update(0, 7)
+    bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=50, arms=2).update(0, 7)
     with pytest.raises(bt.BadRequest, match="`rewards` must be one of"):
-        bt.deploy(bt.UCB1(), 0.2, horizon=50, arms=2, rewards="euros")
+        bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=50, arms=2, rewards="euros")
 
 
 @dataclass(frozen=True)
@@ -448,7 +448,7 @@ def test_a_guest_that_is_deployed_is_told_where_to_work():
         bt.BadRequest, match=r"make it there with delta=0.25, or tune and deploy a policy from the shelf"
     ):
         bt.deploy(guest, {"delta": 0.25}, horizon=10, arms=2)
-    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
     tuned = replace(tuning, setup=replace(tuning.setup, policy=described(guest)))
     for call in (tuned.policy, lambda: tuned.policy(guest)):
         with pytest.raises(bt.BadRequest, match=r"'river' is an object of another one.*make it there with gamma=0\."):
@@ -473,7 +473,7 @@ def test_a_policy_of_your_own_is_passed_again(tmp_path):
     again = bt.Live.load(tmp_path / "mine.json", mine)
     assert again.select_arms(20) == live.select_arms(20)
     with pytest.raises(bt.BadRequest, match="the one of the state"):
-        bt.Live.load(tmp_path / "mine.json", bt.UCB1())
+        bt.Live.load(tmp_path / "mine.json", bt.UCB1(noise=0.5))
 
 
 @dataclass(frozen=True)
@@ -491,12 +491,12 @@ NAMESAKES = [
 
 @pytest.mark.parametrize("mine", NAMESAKES, ids=["function", "subclass"])
 def test_a_policy_of_your_own_is_never_taken_for_its_namesake_on_the_shelf(mine):
-    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
     tuned = replace(tuning, setup=replace(tuning.setup, policy=described(mine)))
     with pytest.raises(bt.BadRequest, match="a policy of your own must be passed again"):
         tuned.policy()
     with pytest.raises(bt.BadRequest, match="the one that was tuned"):
-        tuned.policy(bt.UCB1())
+        tuned.policy(bt.UCB1(noise=0.5))
     for library in ("mabwiser", "river"):
         with pytest.raises(bt.BadRequest, match=r"'ucb1' is your own \(test_live.py:"):
             tuned.export(library)
@@ -517,7 +517,7 @@ class Forgetful(Policy):
     ("request_", "said"),
     [
         (lambda: of(Forgetful(), None), "`recall` and `resume`"),
-        (lambda: of(bt.OptimalMixture(), None, arms=2), "`recall` and `resume`"),
+        (lambda: of(bt.OptimalMixture(bt.warm_up().means), None, arms=2), "`recall` and `resume`"),
         (lambda: of(bt.UCB1, 0.3), "must be a policy"),
         (lambda: of(value=2.0), "0 <= gamma <= 1"),
         (lambda: of(value={"width": 1}), "parameters of ucb1 are gamma"),
@@ -531,11 +531,11 @@ class Forgetful(Policy):
         (lambda: of(horizon=0), "horizon"),
         (lambda: of(seed=-1), "seed"),
         (lambda: of(pending="never"), "pending"),
-        (lambda: of(bt.LinUCB()), "pass `features`"),
+        (lambda: of(bt.LinUCB(prior=(0, 1), noise=0.5)), "pass `features`"),
         (lambda: of(features=np.eye(4)), "does not know features"),
-        (lambda: of(bt.LinUCB(), arms=None, features=[1, 2]), "row of numbers"),
-        (lambda: of(bt.LinUCB(), arms=None, features=np.full((2, 2), np.nan)), "finite numbers"),
-        (lambda: of(bt.Optimal(), None, arms=3), "arms = 2"),
+        (lambda: of(bt.LinUCB(prior=(0, 1), noise=0.5), arms=None, features=[1, 2]), "row of numbers"),
+        (lambda: of(bt.LinUCB(prior=(0, 1), noise=0.5), arms=None, features=np.full((2, 2), np.nan)), "finite numbers"),
+        (lambda: of(bt.Optimal(prior=(1, 1)), None, arms=3), "arms = 2"),
     ],
 )
 def test_what_cannot_be_deployed_is_refused_with_a_sentence(request_, said):
@@ -545,5 +545,5 @@ def test_what_cannot_be_deployed_is_refused_with_a_sentence(request_, said):
 
 def test_a_policy_that_knows_arms_by_number_is_deployed_from_a_problem_with_features():
     problem = bt.Logistic(features=[[1.0, 0.0], [0.0, 1.0]], names=("left", "right"))
-    tuning = bt.tune(bt.UCB1(), problem, horizon=30, budget=20, validate=10)
+    tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=30, budget=20, validate=10)
     assert tuning.policy().select_arm() == "left"

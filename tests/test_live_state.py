@@ -20,7 +20,7 @@ MANY = settings(max_examples=400, deadline=None, derandomize=True, suppress_heal
 
 def a_state(policy=None, **told):
     """A state with some history, as JSON."""
-    live = bt.deploy(policy or bt.Thompson(), 0.3, **({"horizon": 100, "names": ["a", "b", 3]} | told))
+    live = bt.deploy(policy or bt.Thompson(prior=(1, 1)), 0.3, **({"horizon": 100, "names": ["a", "b", 3]} | told))
     for turn in range(12):
         live.update(live.select_arm(), float(turn % 3 == 0))
     live.select_arms(2)
@@ -193,7 +193,7 @@ def test_a_state_goes_to_json_and_back_without_loss():
 
 
 def test_states_that_do_not_say_for_which_rewards_they_were_tuned_are_read():
-    told = json.loads(bt.deploy(bt.UCB1(), 0.2, horizon=10, arms=2).to_json())
+    told = json.loads(bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=10, arms=2).to_json())
     del told["rewards"]
     with pytest.raises(bt.BadRequest, match="must hold the fields"):
         bt.Live.from_json(json.dumps(told))
@@ -246,7 +246,7 @@ def test_no_code_named_in_a_state_is_run_and_nothing_is_unpickled():
     ],
 )
 def test_a_saved_tuning_with_nonsense_in_it_is_not_deployed(where, what):
-    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=20, budget=20, validate=5)
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=20, budget=20, validate=5)
     told = json.loads(tuning.to_json())
     told["setup"][where] = what
     with pytest.raises(bt.BadRequest):
@@ -255,10 +255,10 @@ def test_a_saved_tuning_with_nonsense_in_it_is_not_deployed(where, what):
 
 def test_what_could_not_be_loaded_is_not_deployed():
     with pytest.raises(bt.BadRequest, match="at most"):
-        bt.deploy(bt.LinUCB(), 0.5, horizon=100, features=np.ones((2, 1500)))
-    live = bt.deploy(bt.UCB1(), 0.5, horizon=100, arms=2)
+        bt.deploy(bt.LinUCB(prior=(0, 1), noise=0.5), 0.5, horizon=100, features=np.ones((2, 1500)))
+    live = bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, arms=2)
     with pytest.raises(bt.BadRequest, match="the arm must be one of"):
         live.update(True, 1)
-    assert bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=20, budget=20, validate=5).policy(
+    assert bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=20, validate=5).policy(
         names=np.array(["a", "b"])
     ).arms == ("a", "b")

@@ -11,6 +11,7 @@ import banditune as bt
 from banditune.contracts import Instances
 from banditune.shelf import every_policy
 from banditune.study.noise import another_range, noise_hint, noise_warnings
+from banditune.study.scale import fit_to_problem
 
 LOUD = bt.Gaussian(arms=3, noise=5)
 
@@ -22,16 +23,24 @@ def warned(policy, problem):
 @pytest.mark.parametrize(
     ("policy", "problem", "way_out"),
     [
-        (bt.UCB1(), LOUD, "ucb1:noise=5 on the command line, UCB1(noise=5) in Python"),
-        (bt.UCB1Step(), LOUD, "ucb1-step:noise=5 on the command line, UCB1Step(noise=5) in Python"),
-        (bt.GaussianThompson(), LOUD, "gaussian-ts:noise=5 on the command line, GaussianThompson(noise=5)"),
-        (bt.LinUCB(), bt.Linear(arms=3, dims=2, noise=3), "linucb:noise=3 on the command line, LinUCB(noise=3)"),
-        (bt.LinTS(), bt.Linear(arms=3, dims=2, noise=3), "lints:noise=3"),
-        (bt.LinGreedy(), bt.Linear(arms=3, dims=2, noise=3), "lin-greedy:noise=3"),
-        (bt.UCB1(), bt.Campaigns([[(0, 1), (1, 1)]], "real", noise=2), "UCB1(noise=2)"),
-        (bt.UCB1(), bt.RewardTable([[0.0, 8.0], [4.0, 12.0]]), "UCB1(noise=2)"),
+        (bt.UCB1(noise=0.5), LOUD, "ucb1:noise=5 on the command line, UCB1(noise=5) in Python"),
+        (bt.UCB1Step(noise=0.5), LOUD, "ucb1-step:noise=5 on the command line, UCB1Step(noise=5) in Python"),
         (
-            bt.ridge_policy("mine", bt.LinGreedy.choose),
+            bt.GaussianThompson(prior=(0, 1), noise=1),
+            LOUD,
+            "gaussian-ts:noise=5 on the command line, GaussianThompson(noise=5)",
+        ),
+        (
+            bt.LinUCB(prior=(0, 1), noise=0.5),
+            bt.Linear(arms=3, dims=2, noise=3),
+            "linucb:noise=3 on the command line, LinUCB(noise=3)",
+        ),
+        (bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2, noise=3), "lints:noise=3"),
+        (bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2, noise=3), "lin-greedy:noise=3"),
+        (bt.UCB1(noise=0.5), bt.Campaigns([[(0, 1), (1, 1)]], "real", noise=2), "UCB1(noise=2)"),
+        (bt.UCB1(noise=0.5), bt.RewardTable([[0.0, 8.0], [4.0, 12.0]]), "UCB1(noise=2)"),
+        (
+            bt.ridge_policy("mine", bt.LinGreedy.choose, noise=0.5),
             bt.Linear(arms=3, dims=2, noise=3),
             "Make it anew, as OwnRidgePolicy(..., noise=3)",
         ),
@@ -46,11 +55,12 @@ def test_the_policy_and_what_to_type_are_named(policy, problem, way_out):
 
 def test_what_is_typed_then_ends_the_warning():
     for name, make in every_policy().items():
-        policy = make() if name not in ("optimal-mixture",) else None
+        policy = make()
         if hasattr(policy, "noise") and policy.rewards == "real":
             problem = bt.Linear(arms=3, dims=2, noise=7) if policy.needs_features else bt.Gaussian(arms=3, noise=7)
-            assert len(warned(policy, problem)) == 1
+            assert len(warned(make(noise=0.5), problem)) == 1, name
             assert warned(make(noise=7.4), problem) == []
+            assert warned(fit_to_problem(policy, problem).policy, problem) == []
 
 
 def test_too_large_a_noise_is_said_too():
@@ -60,24 +70,50 @@ def test_too_large_a_noise_is_said_too():
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
-        (bt.UCB1(), bt.Bernoulli(arms=3)),
-        (bt.UCB1(noise=5), bt.Bernoulli(arms=3)),
-        (bt.UCB1(), bt.BetaRewards(arms=3, v=100)),
-        (bt.UCB1(), bt.Campaigns([[(1, 2), (3, 4)]])),
-        (bt.LinUCB(), bt.Logistic(arms=3, dims=2)),
-        (bt.UCB1(), bt.RewardTable([[0, 1], [1, 0]])),
+        (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)),
+        (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3, prior=(1, 25))),
+        (bt.UCB1(noise=0.5), bt.BetaRewards(arms=3)),
+        (bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=3, prior=(2, 38))),
+        (bt.Thompson(prior=(1, 1)), bt.Mixture([[0.5, 0.5]])),
+        (bt.UCB1(noise=0.5), bt.Campaigns([[(1, 2), (3, 4)]])),
+        (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Logistic(arms=3, dims=2)),
+        (bt.UCB1(noise=0.5), bt.RewardTable([[0, 1], [1, 0]])),
         (bt.EpsilonGreedy(), LOUD),
         (bt.UCB1(noise=4.5), LOUD),
-        (bt.UCB1(), bt.arm_problem("own", lambda size, rng: rng.random((size, 2)), bt.Gaussian.reward, arms=2)),
+        (
+            bt.UCB1(noise=0.5),
+            bt.arm_problem("own", lambda size, rng: rng.random((size, 2)), bt.Gaussian.reward, arms=2),
+        ),
     ],
 )
 def test_nothing_is_said_where_nothing_is_wrong_or_known(policy, problem):
     assert warned(policy, problem) == []
 
 
+@pytest.mark.parametrize(
+    ("policy", "problem", "words"),
+    [
+        (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3, prior=(1, 99)), "of bernoulli have 0.099:"),
+        (bt.UCB1(noise=5), bt.Bernoulli(arms=3), "of bernoulli have 0.4082"),
+        (bt.UCB1(noise=0.5), bt.BetaRewards(arms=3, v=100), "of beta have 0.04062"),
+        (bt.UCB1(noise=0.1), bt.Logistic(arms=3, dims=2), "of logistic have 0.4"),
+        (
+            bt.Thompson(prior=(1, 1)),
+            bt.Bernoulli(arms=3, prior=(1, 99)),
+            "with a probability of 0.027 between 0.0005",
+        ),
+        (bt.Thompson(prior=(50, 50)), bt.Bernoulli(arms=3, prior=(20, 80)), "ts:prior=20,80 on the command line"),
+        (bt.Gittins(prior=(1, 1)), bt.Campaigns([[(10, 990), (12, 980)]]), "where 90% of the arms of campaigns are"),
+    ],
+)
+def test_noise_and_prior_far_from_rewards_in_the_unit_interval_are_named(policy, problem, words):
+    (sentence,) = warned(policy, problem)
+    assert words in sentence
+
+
 def test_thompson_sampling_is_told_what_arms_pay_where_it_expects_something_else():
     shop = bt.Gaussian(arms=3, prior=(24.5, 2), noise=8)
-    (sentence,) = warned(bt.GaussianThompson(noise=8), shop)
+    (sentence,) = warned(bt.GaussianThompson(prior=(0, 1), noise=8), shop)
     assert (
         "gaussian-ts expects arms to pay 0 on average, give or take 1 (prior), but those of gaussian pay 24.5"
         in sentence
@@ -88,7 +124,7 @@ def test_thompson_sampling_is_told_what_arms_pay_where_it_expects_something_else
     assert warned(bt.GaussianThompson(noise=8, prior=(21, 2)), shop) == []
     assert "look too good" in warned(bt.GaussianThompson(noise=8, prior=(60, 2)), shop)[0]
     past = bt.Campaigns([[(9, 1), (11, 1)]], "real", noise=1)
-    assert "those of campaigns pay 9.986" in warned(bt.GaussianThompson(), past)[0]
+    assert "those of campaigns pay 9.986" in warned(bt.GaussianThompson(prior=(0, 1), noise=1), past)[0]
     assert warned(bt.UCB1(noise=8), shop) == []
 
 
@@ -106,24 +142,24 @@ class OwnGaussian(bt.Gaussian):
 
 
 def test_a_policy_of_ones_own_is_not_taken_for_its_namesake():
-    (sentence,) = warned(OwnUCB1(), LOUD)
+    (sentence,) = warned(OwnUCB1(noise=0.5), LOUD)
     assert sentence.endswith("Make it anew, as OwnUCB1(..., noise=5) or the function that makes it.")
-    assert "ucb1:noise" not in noise_hint(OwnUCB1())
-    assert "10 times its noise: ucb1:noise=5 on" in another_range(bt.UCB1(), 10)
-    assert another_range(OwnUCB1(), 10) == ""
+    assert "ucb1:noise" not in noise_hint(OwnUCB1(noise=0.5))
+    assert "10 times its noise: ucb1:noise=5 on" in another_range(bt.UCB1(noise=0.5), 10)
+    assert another_range(OwnUCB1(noise=0.5), 10) == ""
     mine = bt.arm_policy("gaussian-ts", bt.Greedy.choose)
     assert warned(mine, bt.Gaussian(arms=3, prior=(24.5, 2))) == []
 
 
 def test_means_are_drawn_where_a_problem_of_ones_own_draws_them():
-    (sentence,) = warned(bt.GaussianThompson(), OwnGaussian(arms=3))
+    (sentence,) = warned(bt.GaussianThompson(prior=(0, 1), noise=1), OwnGaussian(arms=3))
     assert "those of gaussian pay 40" in sentence
 
 
 def test_tunings_comparisons_and_backtests_carry_it():
-    tuning = bt.tune(bt.UCB1(), LOUD, horizon=30, budget=20, validate=20)
+    tuning = bt.tune(bt.UCB1(noise=0.5), LOUD, horizon=30, budget=20, validate=20)
     assert "UCB1(noise=5)" in tuning.warnings[0]
-    comparison = bt.compare([bt.UCB1(), bt.UCB1(noise=5)], LOUD, horizon=30, budget=20, validate=20)
+    comparison = bt.compare([bt.UCB1(noise=0.5), bt.UCB1(noise=5)], LOUD, horizon=30, budget=20, validate=20)
     noise, end = comparison.warnings
     assert "ucb1 takes" in noise
     assert "gamma = 0, the end of its range, loses" in end
@@ -131,17 +167,16 @@ def test_tunings_comparisons_and_backtests_carry_it():
     assert bt.from_json(comparison.to_json()) == comparison
 
 
-def test_a_fit_says_which_noise_the_policy_must_be_told():
+def test_a_policy_takes_noise_and_prior_of_a_fitted_problem():
     rng = np.random.default_rng(0)
     campaign, arm = np.repeat(np.arange(8), 60), np.tile(np.arange(3), 160)
     reward = rng.normal(0, 1, (8, 3))[campaign, arm] + rng.normal(0, 5, 480)
     logs = bt.read_logs({"campaign": campaign, "arm": arm, "reward": reward})
     fit = bt.fit(logs)
-    wanted = f"ucb1:noise={fit.problem.noise:.4g} or gaussian-ts:noise={fit.problem.noise:.4g},prior="
-    assert wanted in fit.notes[-1]
-    prior = [float(number) for number in fit.notes[-1].partition("prior=")[2].split(",")]
-    assert prior == pytest.approx(fit.problem.prior[0], rel=1e-3)
-    assert warned(bt.UCB1(noise=float(f"{fit.problem.noise:.4g}")), fit.problem) == []
-    tested = bt.backtest(bt.UCB1(), logs, budget=20)
+    fitted = fit_to_problem(bt.GaussianThompson(), fit.problem).policy
+    assert fitted == bt.GaussianThompson(prior=fit.problem.prior[0], noise=fit.problem.noise)
+    assert warned(fitted, fit.problem) == []
+    assert bt.backtest(bt.UCB1(), logs, budget=20).tuning.setup.from_problem == {"noise": "from the problem"}
+    tested = bt.backtest(bt.UCB1(noise=0.5), logs, budget=20)
     assert any("UCB1(noise=" in warning for warning in tested.warnings)
     assert "warning: on the fitted problem: ucb1 takes" in repr(tested)

@@ -76,14 +76,15 @@ def test_a_problem_of_ones_own_with_features():
 
     problem = bt.arm_problem("squared", sample, bt.Bernoulli().reward, arms=6, dims=3, rewards="unit")
     linear, greedy = (
-        bt.simulate(policy, problem, horizon=300, runs=200).mean() for policy in (bt.LinUCB(), bt.Greedy())
+        bt.simulate(policy, problem, horizon=300, runs=200).mean()
+        for policy in (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Greedy())
     )
     assert 0 < linear < greedy * 2
     wrong = bt.arm_problem(
         "wrong", lambda size, rng: (rng.random((size, 6)), table), bt.Bernoulli().reward, arms=6, dims=2
     )
     with pytest.raises(bt.Fault, match=r"'wrong' must return finite features of shape \(size, 6, 2\)"):
-        bt.simulate(bt.LinUCB(), wrong, horizon=20, runs=2)
+        bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), wrong, horizon=20, runs=2)
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def test_children_play_the_same_bits_as_one_thread(two):
         return bt.random_arm(state, stream) if bt.uniform(stream) < closed_over * params[0] else bt.best_mean(state)
 
     here = bt.arm_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, theory=0.2)])
-    for policy, problem in ((bt.UCB1(), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM)):
+    for policy, problem in ((bt.UCB1(noise=0.5), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM)):
         usual = SHORT | {"noise": "own", "regret": "realised", "at": [20, 50]}
         alone = bt.simulate(policy, problem, [0.2, 0.7], jobs=1, **usual)
         assert alone.tobytes() == bt.simulate(policy, problem, [0.2, 0.7], cluster=two, **usual).tobytes()
@@ -68,9 +68,9 @@ def test_children_play_the_same_bits_as_one_thread(two):
 
 def test_a_tuning_is_the_same_with_a_ledger_on_any_place(two, tmp_path):
     usual = {"horizon": 100, "budget": 300, "validate": 300, "floor": False}
-    alone = bt.tune(bt.UCB1(), PROBLEM, jobs=1, **usual).to_json()
-    assert bt.tune(bt.UCB1(), PROBLEM, cluster=two, ledger=tmp_path / "book", **usual).to_json() == alone
-    assert bt.tune(bt.UCB1(), PROBLEM, jobs=2, ledger=tmp_path / "book", **usual).to_json() == alone
+    alone = bt.tune(bt.UCB1(noise=0.5), PROBLEM, jobs=1, **usual).to_json()
+    assert bt.tune(bt.UCB1(noise=0.5), PROBLEM, cluster=two, ledger=tmp_path / "book", **usual).to_json() == alone
+    assert bt.tune(bt.UCB1(noise=0.5), PROBLEM, jobs=2, ledger=tmp_path / "book", **usual).to_json() == alone
 
 
 def test_a_script_needs_no_guard_and_its_own_functions_travel(run_python):
@@ -113,7 +113,7 @@ def test_a_policy_from_a_file_travels_and_binds_to_the_same_code(tmp_path):
 
 
 def test_a_job_is_small_and_made_ready_once(monkeypatch):
-    job = job_of(bt.Gittins(), PROBLEM, horizon=30)
+    job = job_of(bt.Gittins(prior=(1, 1)), PROBLEM, horizon=30)
     recipe = travel.recipe_of(job)
     assert len(recipe.job) < 2000  # the table is not in it
     made = []
@@ -133,7 +133,7 @@ def test_what_cannot_travel_is_a_sentence():
     with pytest.raises(
         bt.BadRequest, match=r"'stuck' must be able to travel to other processes, but it cannot be packed"
     ):
-        travel.recipe_of(job_of(bt.UCB1(), stuck, horizon=10))
+        travel.recipe_of(job_of(bt.UCB1(noise=0.5), stuck, horizon=10))
 
 
 @pytest.mark.parametrize("part", ["banditune", "numpy", "numba", "python"])
@@ -145,7 +145,7 @@ def test_a_worker_with_other_versions_is_refused_with_a_sentence(part):
 
 
 def test_a_worker_with_other_code_is_refused_with_a_sentence():
-    recipe = travel.recipe_of(job_of(bt.UCB1(), PROBLEM, horizon=10))
+    recipe = travel.recipe_of(job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=10))
     answered = travel.answer(recipe._replace(digest="another", code="other"), ([[1.0]], 0, range(5)))
     with pytest.raises(bt.BadRequest, match="every worker must have the same code as this process"):
         travel.raised(answered)
@@ -155,7 +155,7 @@ def test_a_worker_without_a_package_of_the_users_is_a_sentence(two, elsewhere):
     with pytest.raises(
         bt.BadRequest, match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep"
     ):
-        bt.simulate(bt.UCB1(), elsewhere, horizon=10, runs=3, cluster=two)
+        bt.simulate(bt.UCB1(noise=0.5), elsewhere, horizon=10, runs=3, cluster=two)
 
 
 # The contract, on a cluster that loses things
@@ -203,12 +203,12 @@ class UnreliableWork(Work):
 
 def test_lost_pieces_are_played_again_in_any_order_with_few_in_flight(monkeypatch, tmp_path):
     monkeypatch.setattr(run, "TASK", 5000)
-    alone = bt.simulate(bt.UCB1(), PROBLEM, [0.2, 0.7], jobs=1, **SHORT)
+    alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 0.7], jobs=1, **SHORT)
     cluster = Unreliable(2)
-    assert (bt.simulate(bt.UCB1(), PROBLEM, [0.2, 0.7], cluster=cluster, **SHORT) == alone).all()
+    assert (bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 0.7], cluster=cluster, **SHORT) == alone).all()
     assert cluster.most == run.AHEAD * 3
     book = tmp_path / "book"
-    kept = bt.simulate(bt.UCB1(), PROBLEM, [0.2, 0.7], cluster=cluster, ledger=book, **SHORT)
+    kept = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 0.7], cluster=cluster, ledger=book, **SHORT)
     assert (kept == alone.astype(np.float32)).all()
     # Every regret was written once, although blocks were complete in another order.
     assert accounts.verified(book)["regrets"] == alone.size
@@ -219,7 +219,7 @@ def test_a_piece_that_was_lost_three_times_is_named(monkeypatch):
     with pytest.raises(
         bt.Fault, match=r"runs \d+ to \d+ of the policy 'ucb1' .* 3 times \(at last: it was unplugged\)"
     ):
-        bt.simulate(bt.UCB1(), PROBLEM, 0.2, cluster=Unreliable(3), **SHORT)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.2, cluster=Unreliable(3), **SHORT)
 
 
 class Torn(UnreliableWork):
@@ -243,11 +243,11 @@ def test_what_went_wrong_first_is_told_whatever_giving_up_meets():
     with pytest.raises(bt.Fault, match="the policy 'nan' chose nan"), Player(lambda: TornPlace(0)) as player:
         player.play(job_of(bt.arm_policy("nan", choose_nan), PROBLEM, horizon=50), [[]], range(9))
     with pytest.raises(OSError, match="the connection is gone"):  # an error of its own is not swallowed
-        bt.simulate(bt.UCB1(), PROBLEM, cluster=TornPlace(0), **SHORT)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster=TornPlace(0), **SHORT)
 
 
 def test_pieces_become_longer_where_they_travel():
-    job = job_of(bt.UCB1(), PROBLEM, horizon=1000)
+    job = job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=1000)
     params = run.read_only([[1.0]])
     part = run.Part(params, 0, range(100_000), np.empty((1, 100_000, 1)))
     cluster = Unreliable(0)
@@ -266,7 +266,7 @@ def test_pieces_become_longer_where_they_travel():
 def test_a_killed_child_is_replaced(monkeypatch):
     monkeypatch.setattr(run, "TASK", 200_000)
     work = {"horizon": 2000, "runs": 3000, "shortcut": False}
-    alone = bt.simulate(bt.UCB1(), PROBLEM, jobs=1, **work)
+    alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, jobs=1, **work)
     with bt.Processes(2) as cluster:
         killed = []
 
@@ -276,7 +276,7 @@ def test_a_killed_child_is_replaced(monkeypatch):
                 for pid in killed:
                     os.kill(pid, signal.SIGKILL)
 
-        assert (bt.simulate(bt.UCB1(), PROBLEM, cluster=cluster, progress=progress, **work) == alone).all()
+        assert (bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster=cluster, progress=progress, **work) == alone).all()
         assert len(killed) == 2
         assert not {child.process.pid for child in cluster.children} & set(killed)
 
@@ -286,7 +286,7 @@ def test_a_child_that_cannot_start_is_a_sentence(monkeypatch):
     with pytest.raises(
         bt.Fault, match=r"must start, but the system refused it \(No such file or directory\); use fewer"
     ):
-        bt.simulate(bt.UCB1(), PROBLEM, cluster="processes", jobs=1, **SHORT)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster="processes", jobs=1, **SHORT)
 
 
 def test_the_pipe_of_a_child_that_cannot_start_is_closed(monkeypatch):
@@ -300,7 +300,7 @@ def test_the_pipe_of_a_child_that_cannot_start_is_closed(monkeypatch):
 
 def test_pipes_of_idle_and_of_busy_children_are_closed_when_these_end():
     with bt.Processes(1) as cluster:
-        bt.simulate(bt.UCB1(), PROBLEM, cluster=cluster, **SHORT)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster=cluster, **SHORT)
         (idle,) = cluster.children
     assert idle.pipe.closed
     busy = local.started()
@@ -319,7 +319,7 @@ def test_a_child_with_other_versions_is_refused_and_ended(monkeypatch):
     other = travel.Card(ours.name, ours.versions | {"numpy": "0.0"})
     monkeypatch.setattr(travel, "card", lambda: other)
     with pytest.raises(bt.BadRequest, match=r"has numpy [\d.]+ \(here 0.0\)"):
-        bt.simulate(bt.UCB1(), PROBLEM, cluster="processes", jobs=1, **SHORT)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster="processes", jobs=1, **SHORT)
     assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
 
@@ -345,8 +345,8 @@ def test_runs_that_end_their_process_are_named(two):
 
     deadly = bt.arm_problem("deadly", sample, PROBLEM.reward, arms=2)
     with pytest.raises(bt.Fault, match=r"'deadly' .* lost their worker 3 times \(at last: it ended with code 3\)"):
-        bt.simulate(bt.UCB1(), deadly, horizon=10, runs=1, cluster=two)
-    assert np.isfinite(bt.simulate(bt.UCB1(), PROBLEM, cluster=two, **SHORT)).all()
+        bt.simulate(bt.UCB1(noise=0.5), deadly, horizon=10, runs=1, cluster=two)
+    assert np.isfinite(bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster=two, **SHORT)).all()
 
 
 def test_a_bad_arm_and_a_bad_reward_are_named_with_run_and_step(two):
@@ -359,7 +359,7 @@ def test_a_bad_arm_and_a_bad_reward_are_named_with_run_and_step(two):
 
     unpaid = bt.arm_problem("unpaid", lambda size, rng: rng.random((size, 2)), reward_nan, arms=2)
     with pytest.raises(bt.Fault, match=r"'unpaid' paid another for arm 0 at step \d+ of run \d+ "):
-        bt.simulate(bt.UCB1(), unpaid, horizon=20, runs=300, cluster=two)
+        bt.simulate(bt.UCB1(noise=0.5), unpaid, horizon=20, runs=300, cluster=two)
 
 
 def test_a_policy_that_never_returns_is_ended_at_the_time_limit():
@@ -383,7 +383,7 @@ def test_a_problem_that_never_draws_is_ended_too(monkeypatch):
     monkeypatch.setattr(local, "MAKING", 3.0)
     stuck = bt.arm_problem("stuck", sample, PROBLEM.reward, arms=2)
     with pytest.raises(bt.Fault, match=r"ready to play after 3 s .* on the problem 'stuck' took longer; raise"):
-        bt.simulate(bt.UCB1(), stuck, horizon=10, runs=10, time_limit=0.5, jobs=1)
+        bt.simulate(bt.UCB1(noise=0.5), stuck, horizon=10, runs=10, time_limit=0.5, jobs=1)
 
 
 def test_children_end_with_their_driver(tmp_path):
@@ -393,7 +393,7 @@ sys.path.insert(0, {str(ROOT / "tests")!r})
 import banditune as bt
 from test_processes import PROBLEM, choose_endless
 with bt.Processes(1) as cluster:
-    bt.simulate(bt.UCB1(), PROBLEM, horizon=10, runs=10, cluster=cluster)
+    bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=10, cluster=cluster)
     print(*(child.process.pid for child in cluster.children), flush=True)
     bt.simulate(bt.arm_policy("endless", choose_endless), PROBLEM, horizon=10, runs=10, cluster=cluster)
 """
@@ -427,7 +427,7 @@ import banditune as bt
 if sys.argv[1:]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 try:
-    bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=60_000, jobs=1, ledger={str(book)!r})
+    bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=60_000, jobs=1, ledger={str(book)!r})
 except bt.BadRequest as error:
     print(error)
 """
@@ -439,9 +439,9 @@ except bt.BadRequest as error:
     done = run_python(code)
     assert (done.returncode, done.stdout) == (0, "")
     assert accounts.verified(book)["regrets"] == 60_000
-    whole = bt.simulate(bt.UCB1(), PROBLEM, 0.3, horizon=100, runs=60_000)
+    whole = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=100, runs=60_000)
     assert (
-        bt.simulate(bt.UCB1(), PROBLEM, 0.3, horizon=100, runs=60_000, ledger=book) == whole.astype(np.float32)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=100, runs=60_000, ledger=book) == whole.astype(np.float32)
     ).all()
 
 
@@ -450,9 +450,9 @@ def test_a_cache_that_cannot_be_written_only_costs_time(run_python):
     code = """
 import banditune as bt
 usual = {"horizon": 20, "runs": 3, "shortcut": False}
-print(bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), cluster="processes", jobs=1, **usual)[0].tolist())
+print(bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), cluster="processes", jobs=1, **usual)[0].tolist())
 """
-    alone = bt.simulate(bt.UCB1(), PROBLEM, horizon=20, runs=3, shortcut=False)[0].tolist()
+    alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=20, runs=3, shortcut=False)[0].tolist()
     done = run_python(code, BANDITUNE_CACHE="/proc/nowhere")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(alone)
@@ -461,11 +461,11 @@ print(bt.simulate(bt.UCB1(), bt.Bernoulli(arms=3), cluster="processes", jobs=1, 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: bt.simulate(bt.UCB1(), PROBLEM, [0.1] * 1000, horizon=10, runs=10**9),
-        lambda: bt.curve(bt.UCB1(), PROBLEM, horizon=10, runs=10**11),
-        lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=10, budget=10**12),
-        lambda: bt.tune(bt.UCB1(), PROBLEM, bt.Uniform(), horizon=10, budget=10**12),
-        lambda: bt.simulate(bt.LinUCB(), bt.Linear(arms=100_000, dims=1000), horizon=10, runs=2),
+        lambda: bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.1] * 1000, horizon=10, runs=10**9),
+        lambda: bt.curve(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=10**11),
+        lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=10, budget=10**12),
+        lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.Uniform(), horizon=10, budget=10**12),
+        lambda: bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=100_000, dims=1000), horizon=10, runs=2),
     ],
 )
 def test_a_request_too_large_for_memory_is_refused_before_it_starts(ask):
@@ -481,9 +481,9 @@ def test_features_that_all_instances_share_are_counted_once(monkeypatch):
     problem = bt.Linear(arms=50, dims=40, features=features)
     monkeypatch.setattr("banditune.engine.prepared.free_memory", lambda: 2e6)
     monkeypatch.setattr(memory, "free_memory", lambda: 2e6)
-    assert np.isfinite(bt.simulate(bt.LinUCB(), problem, horizon=60, runs=2)).all()
+    assert np.isfinite(bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), problem, horizon=60, runs=2)).all()
     with pytest.raises(bt.BadRequest, match="256 instances of the problem 'linear' must fit"):
-        bt.simulate(bt.LinUCB(), bt.Linear(arms=50, dims=40), horizon=60, runs=2)
+        bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=50, dims=40), horizon=60, runs=2)
 
 
 # The door
@@ -502,7 +502,7 @@ def test_features_that_all_instances_share_are_counted_once(monkeypatch):
 )
 def test_the_door_refuses_with_a_sentence(options, sentence):
     with pytest.raises(bt.BadRequest, match=sentence):
-        bt.simulate(bt.UCB1(), PROBLEM, **SHORT, **options)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **SHORT, **options)
 
 
 def test_a_gpu_and_a_cluster_are_refused():
@@ -517,7 +517,7 @@ def test_a_missing_library_is_a_sentence(monkeypatch):
     monkeypatch.setattr(travel.importlib.util, "find_spec", lambda name: None)
     for name in ("dask", "ray"):
         with pytest.raises(bt.BadRequest, match=rf"needs `pip install 'banditune\[{name}\]'`"):
-            bt.simulate(bt.UCB1(), PROBLEM, **SHORT, cluster=f"{name}://host:1")
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **SHORT, cluster=f"{name}://host:1")
 
 
 def test_the_command_line_plays_in_processes(banditune):

@@ -134,7 +134,7 @@ def ridge_of(policy, features, pulled, paid):
 def test_ridge_regression_is_numpys_and_scikit_learns(rounds):
     features, pulled, rng = data(12, 3, rounds, 0)
     paid = features[pulled] @ [0.5, -0.2, 0.9] + 0.3 * rng.normal(size=rounds)
-    score, products = ridge_of(bt.LinUCB(noise=0.3), features, pulled, paid)
+    score, products = ridge_of(bt.LinUCB(prior=(0, 1), noise=0.3), features, pulled, paid)
     x = features[pulled]
     gram = 0.09 * np.eye(3) + x.T @ x
     assert np.allclose(products, features @ np.linalg.solve(gram, features.T), rtol=1e-8, atol=1e-12)
@@ -198,7 +198,7 @@ def test_the_logistic_mode_is_scikit_learns_and_newtons(rounds, paid_by):
 
 def logistic_of(features, pulled, paid):
     theta, lost = np.zeros(features.shape[1]), np.zeros(1 + len(features))
-    learned(play_logistic, bt.UCBGLM(), features, pulled, paid, theta, lost)
+    learned(play_logistic, bt.UCBGLM(prior=(0, 1), noise=0.5), features, pulled, paid, theta, lost)
     assert lost[0] == 0
     return theta, lost[1:]
 
@@ -222,7 +222,7 @@ def test_glm_tsl_draws_with_the_inverse_hessian_of_numpy(rounds, paid_by):
     features, pulled, rng = data(12, 3, rounds, 9)
     paid = HISTORIES[paid_by](rounds, rng)
     columns = np.zeros((len(features), 3))
-    learned(play_root, bt.GLMTSL(), features, pulled, paid, columns)
+    learned(play_root, bt.GLMTSL(prior=(0, 1)), features, pulled, paid, columns)
     _, hessian = mode_by_newton(features[pulled], paid)
     assert np.allclose(columns[:3] @ columns[:3].T, np.linalg.inv(hessian), rtol=1e-6, atol=1e-9)
 
@@ -246,7 +246,9 @@ def test_the_mode_is_found_from_hard_histories(scale):
 def test_rounding_does_not_decide_between_arms_while_the_mode_is_zero(seed, run):
     """After a one and a zero from the first arm the mode is exactly 0: all arms tie, and the first of them is pulled."""
     problem = bt.Logistic(arms=5, dims=3)
-    found = bt.simulate(bt.UCBGLM(), problem, [0.0], horizon=3, runs=1, first=run, seed=seed, at=[1, 2, 3])
+    found = bt.simulate(
+        bt.UCBGLM(prior=(0, 1), noise=0.5), problem, [0.0], horizon=3, runs=1, first=run, seed=seed, at=[1, 2, 3]
+    )
     means = instances(problem, seed, 0).means[run]
     lost = means.max() - means[0]
     assert lost > 0.01
@@ -297,7 +299,7 @@ def test_linear_thompson_draws_have_the_mean_and_covariance_of_the_posterior():
     paid = features[pulled] @ [0.5, -0.2, 0.9] + 0.5 * rng.normal(size=60)
     x = features[pulled]
     inverse = np.linalg.inv(0.25 * np.eye(3) + x.T @ x)
-    draws = drawn(sample_linear, bt.LinTS(), features, pulled, paid)
+    draws = drawn(sample_linear, bt.LinTS(prior=(0, 1), noise=0.5), features, pulled, paid)
     assert_gaussian(draws, inverse @ x.T @ paid, 0.64 * inverse)
 
 
@@ -306,7 +308,7 @@ def test_glm_tsl_draws_have_the_mode_and_the_inverse_hessian():
     features, pulled, rng = data(12, 3, 60, 5)
     paid = (rng.random(60) < 0.7).astype(float)
     mode, hessian = mode_by_newton(features[pulled], paid)
-    draws = drawn(sample_logistic, bt.GLMTSL(), features, pulled, paid)
+    draws = drawn(sample_logistic, bt.GLMTSL(prior=(0, 1)), features, pulled, paid)
     assert_gaussian(draws, mode, 0.64 * np.linalg.inv(hessian))
 
 
@@ -326,7 +328,7 @@ def test_rounding_does_not_pile_up_in_ridge_regression(dimensions, near):
     features, pulled, rng = data(40, dimensions, ROUNDS, 6, near=near)
     theta = rng.uniform(-1, 1, dimensions)
     paid = features[pulled] @ theta + 0.5 * rng.normal(size=ROUNDS)
-    score, products = ridge_of(bt.LinUCB(), features, pulled, paid)
+    score, products = ridge_of(bt.LinUCB(prior=(0, 1), noise=0.5), features, pulled, paid)
     counts = np.bincount(pulled, minlength=len(features))
     gram = 0.25 * np.eye(dimensions) + features.T @ (features * counts[:, None])
     estimate = np.linalg.solve(gram, features[pulled].T @ paid)
@@ -352,7 +354,7 @@ def play_live(floats, integers, features, options, means, noise, cursors, pulls,
 def test_rounding_does_not_pile_up_among_live_arms(dimensions, near):
     features, _, rng = data(40, dimensions, 1, 7, near=near)
     arms = len(features)
-    options = np.array(bt.LinUCB().options(arms, dimensions, ROUNDS))
+    options = np.array(bt.LinUCB(prior=(0, 1), noise=0.5).options(arms, dimensions, ROUNDS))
     floats, integers = live_memory(arms, dimensions)
     pulls, products, live = np.zeros(arms, np.int64), np.full(arms, np.nan), np.full(arms, -1)
     compiled = kernel(play_live, {"dims": constant(dimensions), "reward": gaussian_reward})
@@ -382,7 +384,7 @@ import banditune as bt
 from banditune.policies import logistic
 logistic.QUICK = logistic.STEPS = 0
 try:
-    bt.simulate(bt.GLMTSL(), bt.Logistic(arms=5, dims=2), horizon=20, runs=1)
+    bt.simulate(bt.GLMTSL(prior=(0, 1)), bt.Logistic(arms=5, dims=2), horizon=20, runs=1)
 except bt.Fault as error:
     print(error)
 """

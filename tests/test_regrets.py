@@ -232,14 +232,16 @@ def test_a_policy_whose_options_are_a_table():
 
 def test_every_row_has_its_regret():
     rows = np.array([[0.0], [0.2], [1.0]])
-    together = bayes_regret(bt.UCB1(), bt.Bernoulli(arms=2), rows, 20)
-    alone = [bayes_regret(bt.UCB1(), bt.Bernoulli(arms=2), row[None], 20)[0] for row in rows]
+    together = bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), rows, 20)
+    alone = [bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), row[None], 20)[0] for row in rows]
     assert together.tolist() == alone
     assert len(set(alone)) == 3
 
 
 def test_one_step():
-    assert bayes_regret(bt.Thompson(), bt.Bernoulli(arms=2), [[1.0]], 1)[0] == pytest.approx(2 / 3 - 1 / 2, abs=1e-12)
+    assert bayes_regret(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=2), [[1.0]], 1)[0] == pytest.approx(
+        2 / 3 - 1 / 2, abs=1e-12
+    )
 
 
 def test_uniform_choice_over_many_steps():
@@ -253,7 +255,7 @@ def test_thompson_is_the_same_for_any_order_of_equal_arms():
     priors = [(1.0, 2.0), (3.0, 1.0), (2.0, 2.0)]
     orders = [(0, 1, 2), (1, 2, 0), (2, 1, 0)]
     found = [
-        bayes_regret(bt.Thompson(), bt.Bernoulli(arms=3, prior=[priors[k] for k in order]), [[0.7]], 8)[0]
+        bayes_regret(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=3, prior=[priors[k] for k in order]), [[0.7]], 8)[0]
         for order in orders
     ]
     assert found == pytest.approx([found[0]] * 3, abs=1e-11)
@@ -275,11 +277,11 @@ def test_compiled_and_plain_python_agree(run_python):
     code = """
 import banditune as bt
 from banditune.exact.regrets import bayes_regret
-print(*bayes_regret(bt.UCB1(), bt.Bernoulli(arms=2), [[0.3]], 9).tolist())
+print(*bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9).tolist())
 """
     done = run_python(code, NUMBA_DISABLE_JIT="1")
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) == bayes_regret(bt.UCB1(), bt.Bernoulli(arms=2), [[0.3]], 9)[0]
+    assert float(done.stdout) == bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9)[0]
 
 
 @bt.scalar
@@ -338,19 +340,19 @@ def test_an_exception_is_a_fault():
 
 def test_what_cannot_be_computed_is_refused():
     with pytest.raises(bt.BadRequest, match="bernoulli or mixture, but got 'gaussian'"):
-        bayes_regret(bt.UCB1(), bt.Gaussian(arms=2), [[1.0]], 5)
+        bayes_regret(bt.UCB1(noise=0.5), bt.Gaussian(arms=2), [[1.0]], 5)
     guest = bt.foreign(lambda: None, (), name="guest")
     with pytest.raises(bt.BadRequest, match="'guest' is an object that plays itself; simulate"):
         bt.exact_regret(guest, bt.Bernoulli(arms=2), horizon=5)
     with pytest.raises(bt.BadRequest, match="rows of 1 finite numbers"):
-        bayes_regret(bt.UCB1(), bt.Bernoulli(arms=2), [1.0], 5)
+        bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [1.0], 5)
     with pytest.raises(bt.BadRequest, match="features"):
-        bayes_regret(bt.LinUCB(), bt.Bernoulli(arms=2), [[1.0]], 5)
+        bayes_regret(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Bernoulli(arms=2), [[1.0]], 5)
     with pytest.raises(bt.BadRequest, match=r"between about 0\.04 and 50,000"):
-        bayes_regret(bt.Thompson(), bt.Bernoulli(arms=2), [[0.001]], 5)
+        bayes_regret(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=2), [[0.001]], 5)
 
 
-@pytest.mark.parametrize("policy", [bt.UCB1(), bt.Thompson(), bt.EpsilonGreedy()])
+@pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.EpsilonGreedy()])
 def test_what_does_not_fit_is_refused_with_what_does(policy, monkeypatch):
     monkeypatch.setattr(room, "free_memory", lambda: 2.0**20)
     with pytest.raises(bt.BadRequest, match="at horizon=90") as refused:

@@ -354,7 +354,7 @@ def test_a_spread_keeps_quantiles_and_the_worst_runs():
 
 
 def test_the_worst_runs_of_a_tuning_can_be_played_again():
-    policy, problem = bt.UCB1(), bt.Bernoulli(arms=3)
+    policy, problem = bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)
     for validate in (60, None):
         tuning = bt.tune(policy, problem, horizon=100, budget=40, validate=validate, seed=5)
         values = [tuning.params["gamma"], 1.0]
@@ -462,7 +462,7 @@ def test_the_command_line_of_a_result_says_what_was_asked_for():
 
 
 def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
-    result = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=100, budget=40, validate=50, seed=2)
+    result = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=100, budget=40, validate=50, seed=2)
     done = banditune(*repeat.command(result).replace("'", "").split()[1:], "--json")
     assert done.returncode == 0, done.stderr
     assert bt.from_json(done.stdout) == result
@@ -594,7 +594,7 @@ def test_a_bound_says_which_one_and_how_sure():
     "make",
     [
         lambda: bt.optimum(bt.Mixture([(0.5, 0.25), (0.25, 0.5)], weights=(0.25, 0.75)), horizon=10),
-        lambda: bt.exact_regret(bt.UCB1(), bt.Bernoulli(arms=2), [0.3, 1.0], horizon=10),
+        lambda: bt.exact_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.3, 1.0], horizon=10),
         lambda: bt.lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50, seed=1, confidence=0.9),
     ],
 )
@@ -824,7 +824,7 @@ def test_it_can_be_printed_and_read_at_night(opened, tmp_path):
 
 
 def test_figures_have_fonts_that_publishers_take_and_are_the_same_files_again(tmp_path):
-    curve = bt.curve(bt.UCB1(), bt.Bernoulli(arms=2), [0.2, 0.5, 1], horizon=20, runs=20)
+    curve = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.2, 0.5, 1], horizon=20, runs=20)
     for kind in ("pdf", "svg", "png"):
         first, second = tmp_path / f"first.{kind}", tmp_path / f"second.{kind}"
         curve.plot(first)

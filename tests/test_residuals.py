@@ -113,7 +113,7 @@ def test_rewards_have_the_means_and_the_shape_of_the_residuals(problem):
         assert len(np.unique(paid)) > 490
         assert abs(paid.mean() - 10) < 4 * problem.noise * shape.std() / math.sqrt(4000)
     assert float((np.array(problem.residuals) ** 2).mean()) == pytest.approx(1)
-    job = job_of(bt.UCB1(noise=1) if not problem.dims else bt.LinUCB(noise=1), problem, horizon=400)
+    job = job_of(bt.UCB1(noise=1) if not problem.dims else bt.LinUCB(prior=(0, 1), noise=1), problem, horizon=400)
     assert problem.reward is residual_reward
     check_means(job, instances(problem, 0, 0).means, instances(problem, 0, 1).means)
 

@@ -106,7 +106,7 @@ import sys
 for name in ("scipy", "matplotlib", "pandas", "rich", "typer"):
     sys.modules[name] = None
 import banditune as bt
-result = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=50, budget=20, validate=20, curve=True)
+result = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=50, budget=20, validate=20, curve=True)
 print(result)
 try:
     result.to_pandas()

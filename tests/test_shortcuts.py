@@ -59,8 +59,10 @@ def test_lazy_thompson_has_the_law_of_the_plain_loop(problem, horizon):
     runs = 4000
     gammas = [0.05, 0.4, 1.0]
     at = [horizon // 4, horizon]
-    lazy = bt.simulate(bt.Thompson(), problem, gammas, horizon=horizon, runs=runs, at=at)
-    plain = bt.simulate(bt.Thompson(), problem, gammas, horizon=horizon, runs=runs, at=at, shortcut=False, seed=77)
+    lazy = bt.simulate(bt.Thompson(prior=(1, 1)), problem, gammas, horizon=horizon, runs=runs, at=at)
+    plain = bt.simulate(
+        bt.Thompson(prior=(1, 1)), problem, gammas, horizon=horizon, runs=runs, at=at, shortcut=False, seed=77
+    )
     for fast, slow in zip(lazy.reshape(-1, runs, 2), plain.reshape(-1, runs, 2), strict=True):
         for place in range(2):
             x, y = fast[:, place], slow[:, place]
@@ -92,8 +94,8 @@ def pull_counts(policy, problem, gamma, horizon, runs, *, shortcut, seed):
 @pytest.mark.parametrize(("problem", "horizon"), LAZY_SHAPES)
 def test_lazy_thompson_pulls_the_arms_as_often_as_the_plain_loop(problem, horizon):
     for gamma in (0.3, 1.0):
-        lazy = pull_counts(bt.Thompson(), problem, gamma, horizon, 3000, shortcut=True, seed=0)
-        plain = pull_counts(bt.Thompson(), problem, gamma, horizon, 3000, shortcut=False, seed=1)
+        lazy = pull_counts(bt.Thompson(prior=(1, 1)), problem, gamma, horizon, 3000, shortcut=True, seed=0)
+        plain = pull_counts(bt.Thompson(prior=(1, 1)), problem, gamma, horizon, 3000, shortcut=False, seed=1)
         assert (lazy.sum(axis=1) == horizon).all()
         for place in {0, 1, problem.arms // 2, problem.arms - 1}:
             assert stats.ks_2samp(lazy[:, place], plain[:, place]).pvalue > 1e-4
@@ -103,7 +105,8 @@ def test_lazy_thompson_pulls_the_arms_as_often_as_the_plain_loop(problem, horizo
 def test_ucb1_shortcuts_pull_the_arms_as_often_as_the_plain_loop(problem, horizon):
     for gamma in (0.1, 1.0):
         fast, plain = (
-            pull_counts(bt.UCB1(), problem, gamma, horizon, 50, shortcut=shortcut, seed=0) for shortcut in (True, False)
+            pull_counts(bt.UCB1(noise=0.5), problem, gamma, horizon, 50, shortcut=shortcut, seed=0)
+            for shortcut in (True, False)
         )
         assert (fast == plain).all()
 
@@ -120,15 +123,15 @@ def test_lazy_thompson_at_gamma_zero_is_the_plain_loop(prior):
 def test_lazy_thompson_is_right_at_widths_next_to_nothing():
     problem = bt.Mixture([(0.5, 0.45, 0.4)])
     gammas = [2e-9, 1e-8, 1e-6, 1e-4]
-    lazy = bt.simulate(bt.Thompson(), problem, gammas, horizon=40, runs=60_000)
-    plain = bt.simulate(bt.Thompson(), problem, [1e-6], horizon=40, runs=60_000, shortcut=False, seed=5)[0]
+    lazy = bt.simulate(bt.Thompson(prior=(1, 1)), problem, gammas, horizon=40, runs=60_000)
+    plain = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [1e-6], horizon=40, runs=60_000, shortcut=False, seed=5)[0]
     for fast in lazy:
         assert abs(fast.mean() - plain.mean()) < 4 * math.sqrt((fast.var() + plain.var()) / 60_000)
 
 
 def test_shortcuts_can_be_switched_off():
     lazy, plain = (
-        bt.simulate(bt.Thompson(), bt.Bernoulli(arms=3), horizon=100, runs=30, shortcut=shortcut)
+        bt.simulate(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=3), horizon=100, runs=30, shortcut=shortcut)
         for shortcut in (True, False)
     )
     assert (lazy != plain).any()
@@ -172,8 +175,16 @@ def test_linucb_among_live_arms_pulls_the_arms_of_the_plain_loop(problem, option
     """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
     for horizon in (50, 1500):
         arguments = {"horizon": horizon, "runs": 100, "at": [1, 7, 41, horizon], "seed": 5}
-        plain = bt.simulate(bt.LinUCB(**options), problem, [0.0, 0.1, 1.0], shortcut=False, **arguments)
-        live = bt.simulate(bt.LinUCB(**options), problem, [0.0, 0.1, 1.0], **arguments)
+        plain = bt.simulate(
+            bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options),
+            problem,
+            [0.0, 0.1, 1.0],
+            shortcut=False,
+            **arguments,
+        )
+        live = bt.simulate(
+            bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options), problem, [0.0, 0.1, 1.0], **arguments
+        )
         assert (np.abs(plain - live).max(axis=2) > 1e-9 * (1 + plain[..., -1])).sum() <= 1
 
 
@@ -184,8 +195,18 @@ def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
     runs = 4000
     gammas = [0.1, 0.4, 1.0]
     at = [30, 300]
-    lazy = bt.simulate(bt.LinTS(**options), problem, gammas, horizon=300, runs=runs, at=at)
-    plain = bt.simulate(bt.LinTS(**options), problem, gammas, horizon=300, runs=runs, at=at, shortcut=False)
+    lazy = bt.simulate(
+        bt.LinTS(**{"prior": (0, 1), "noise": 0.5} | options), problem, gammas, horizon=300, runs=runs, at=at
+    )
+    plain = bt.simulate(
+        bt.LinTS(**{"prior": (0, 1), "noise": 0.5} | options),
+        problem,
+        gammas,
+        horizon=300,
+        runs=runs,
+        at=at,
+        shortcut=False,
+    )
     for fast, slow in zip(lazy, plain, strict=True):
         for place in range(2):
             # The same instances: their differences have mean 0.
@@ -197,8 +218,10 @@ def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
 @pytest.mark.slow
 def test_lazy_linear_thompson_at_gamma_0_is_greedy():
     problem = bt.Linear(arms=30, dims=3)
-    greedy = bt.simulate(bt.LinGreedy(), problem, horizon=300, runs=200)
-    assert np.allclose(greedy, bt.simulate(bt.LinTS(), problem, [0.0], horizon=300, runs=200), rtol=1e-9)
+    greedy = bt.simulate(bt.LinGreedy(prior=(0, 1), noise=0.5), problem, horizon=300, runs=200)
+    assert np.allclose(
+        greedy, bt.simulate(bt.LinTS(prior=(0, 1), noise=0.5), problem, [0.0], horizon=300, runs=200), rtol=1e-9
+    )
 
 
 def test_bounds_of_proposals_are_above_roberts_mass():
@@ -211,7 +234,7 @@ def test_bounds_of_proposals_are_above_roberts_mass():
     assert (mass > stats.norm.sf(tau)).all()
 
 
-@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS()])
+@pytest.mark.parametrize("policy", [bt.LinUCB(prior=(0, 1), noise=0.5), bt.LinTS(prior=(0, 1), noise=0.5)])
 def test_shortcuts_of_linear_policies_play_any_short_horizon(policy):
     problem = bt.Linear(arms=30, dims=3)
     for horizon in (1, 2, 3):
@@ -228,7 +251,8 @@ def test_lazy_linear_thompson_is_right_where_arms_can_hardly_be_told_apart():
     for near in (1e-5, 1e-7):
         problem = bt.Linear(features=1 + near * NEARLY[:, :3], prior=(0.5, 1.0))
         lazy, plain = (
-            bt.simulate(bt.LinTS(), problem, [1.0], horizon=300, runs=4000, shortcut=shortcut)[0] / near
+            bt.simulate(bt.LinTS(prior=(0, 1), noise=0.5), problem, [1.0], horizon=300, runs=4000, shortcut=shortcut)[0]
+            / near
             for shortcut in (True, False)
         )
         difference = lazy - plain
@@ -241,7 +265,7 @@ def breaks_off(instance, arm, pull, step, stream):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", [bt.LinUCB(), bt.LinTS()])
+@pytest.mark.parametrize("policy", [bt.LinUCB(prior=(0, 1), noise=0.5), bt.LinTS(prior=(0, 1), noise=0.5)])
 def test_a_reward_that_is_not_finite_is_named_by_linear_policies(policy):
     def sample(size, rng):
         return rng.random((size, 6)), NEARLY[:6]

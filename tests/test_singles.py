@@ -62,7 +62,7 @@ def test_small_terms():
     ids=lambda value: getattr(value, "name", None),
 )
 def test_single_precision_loses_as_much(problem, horizon, runs):
-    job = Job(bt.Thompson(), problem, horizon, seed=8)
+    job = Job(bt.Thompson(prior=(1, 1)), problem, horizon, seed=8)
     values = read_only([[0.0], [0.01], [0.05], [0.2], [0.7], [1.0]])
     single, double = (play(job, values, range(runs))[:, :, 0] for play in (play_single, run.play))
     apart = single - double
@@ -79,7 +79,7 @@ def test_rows_that_need_double_precision_are_played_apart(monkeypatch):
         return np.zeros((len(params), len(runs), 1))
 
     monkeypatch.setattr(gpu, "play_rows", play_rows)
-    job = Job(bt.Thompson(), bt.Bernoulli(arms=3), 50)
+    job = Job(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=3), 50)
     values = read_only([[0.0], [1e-8], [1e-4], [0.5], [1.0]])
     assert gpu.play(job, values, range(2), first_row=7).shape == (5, 2, 1)
     assert played == [([0.0], 7, None), ([1e-8, 1e-4], 8, "float64"), ([0.5, 1.0], 10, None)]

@@ -16,17 +16,19 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.3, 1.0])
 @pytest.mark.parametrize("problem", [bt.Bernoulli(arms=10), bt.BetaRewards(arms=10)])
 def test_lazy_thompson_has_the_law_of_the_plain_loop_at_the_papers_scale(problem, gamma):
-    lazy = bt.simulate(bt.Thompson(), problem, [gamma], horizon=10_000, runs=10_000)[0]
-    plain = bt.simulate(bt.Thompson(), problem, [gamma], horizon=10_000, runs=4000, shortcut=False, seed=1)[0]
+    lazy = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [gamma], horizon=10_000, runs=10_000)[0]
+    plain = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [gamma], horizon=10_000, runs=4000, shortcut=False, seed=1)[
+        0
+    ]
     assert abs(lazy.mean() - plain.mean()) < 4 * math.hypot(lazy.std() / 100, plain.std() / math.sqrt(4000))
     assert stats.ks_2samp(lazy, plain).pvalue > 1e-4
 
 
 BEST = [
-    (bt.UCB1(), bt.Bernoulli(arms=10), 0.22, 44.0, 1.0),
-    (bt.Thompson(), bt.Bernoulli(arms=10), 0.7, 35.0, 0.5),
-    (bt.UCB1(), bt.BetaRewards(arms=10), 0.11, 15.9, 0.4),
-    (bt.Thompson(), bt.BetaRewards(arms=10), 0.7, 35.0, 0.5),
+    (bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 0.22, 44.0, 1.0),
+    (bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 0.7, 35.0, 0.5),
+    (bt.UCB1(noise=0.5), bt.BetaRewards(arms=10), 0.11, 15.9, 0.4),
+    (bt.Thompson(prior=(1, 1)), bt.BetaRewards(arms=10), 0.7, 35.0, 0.5),
 ]
 
 
@@ -41,15 +43,15 @@ def test_regret_at_the_best_widths_of_the_reconstruction(policy, problem, gamma,
     ("problem", "known", "se"), [(bt.BetaRewards(arms=10), 45.7, 0.3), (bt.Bernoulli(arms=10), 45.6, 0.3)]
 )
 def test_thompson_at_theorys_width(problem, known, se):
-    regrets = bt.simulate(bt.Thompson(), problem, [1.0], horizon=10_000, runs=40_000, seed=3)[0]
+    regrets = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [1.0], horizon=10_000, runs=40_000, seed=3)[0]
     assert close(regrets, known, se)
 
 
 STRUCTURED = [
-    (bt.LinUCB(), bt.Linear(), 314.3, 1.1, 0.25, 49.5, 1.0),
-    (bt.LinTS(), bt.Linear(), 340.9, 0.9, 0.24, 56.8, 0.7),
-    (bt.UCBGLM(), bt.Logistic(), 170.6, 0.7, 0.35, 59.4, 0.6),
-    (bt.GLMTSL(), bt.Logistic(), 377.8, 0.9, 0.19, 67.7, 0.7),
+    (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(), 314.3, 1.1, 0.25, 49.5, 1.0),
+    (bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(), 340.9, 0.9, 0.24, 56.8, 0.7),
+    (bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(), 170.6, 0.7, 0.35, 59.4, 0.6),
+    (bt.GLMTSL(prior=(0, 1)), bt.Logistic(), 377.8, 0.9, 0.19, 67.7, 0.7),
 ]
 
 
@@ -66,8 +68,10 @@ def test_structured_bandits_at_the_papers_scale(policy, problem, theory, theory_
 
 @pytest.mark.parametrize("gamma", [0.24, 1.0])
 def test_lazy_linear_thompson_has_the_law_of_the_plain_loop_at_the_papers_scale(gamma):
-    lazy = bt.simulate(bt.LinTS(), bt.Linear(), [gamma], horizon=10_000, runs=4000)[0]
-    plain = bt.simulate(bt.LinTS(), bt.Linear(), [gamma], horizon=10_000, runs=2000, shortcut=False)[0]
+    lazy = bt.simulate(bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(), [gamma], horizon=10_000, runs=4000)[0]
+    plain = bt.simulate(
+        bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(), [gamma], horizon=10_000, runs=2000, shortcut=False
+    )[0]
     difference = lazy[:2000] - plain
     assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(2000)
     assert stats.ks_2samp(lazy, plain).pvalue > 1e-4
@@ -75,6 +79,8 @@ def test_lazy_linear_thompson_has_the_law_of_the_plain_loop_at_the_papers_scale(
 
 @pytest.mark.parametrize("gamma", [0.25, 1.0])
 def test_linucb_among_live_arms_pulls_the_arms_of_the_plain_loop_at_the_papers_scale(gamma):
-    live = bt.simulate(bt.LinUCB(), bt.Linear(), [gamma], horizon=10_000, runs=1000)
-    plain = bt.simulate(bt.LinUCB(), bt.Linear(), [gamma], horizon=10_000, runs=1000, shortcut=False)
+    live = bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(), [gamma], horizon=10_000, runs=1000)
+    plain = bt.simulate(
+        bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(), [gamma], horizon=10_000, runs=1000, shortcut=False
+    )
     assert (abs(live - plain) > 1e-6).sum() <= 2

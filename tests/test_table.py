@@ -31,7 +31,7 @@ def ucb1_by_hand(table, gamma):
 
 def test_tables_in_their_order_are_played_as_by_hand():
     problem = bt.RewardTable(TABLES)
-    regrets = bt.simulate(bt.UCB1(), problem, [0.1, 0.5], horizon=60, runs=300)
+    regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.1, 0.5], horizon=60, runs=300)
     means = instances(problem, 0, 0).means
     own = {tuple(np.round(table.mean(axis=0), 12)): table for table in TABLES}
     for run in range(40):
@@ -53,12 +53,12 @@ def test_a_single_table_draws_rows_with_replacement():
     base = rng.random(50) * 0.9
     problem = bt.RewardTable(np.stack([base + 0.1, base], axis=1))
     assert problem.shuffled
-    realised = bt.simulate(bt.UCB1(), problem, [1.0], horizon=500, runs=400, regret="realised")[0]
-    expected = bt.simulate(bt.UCB1(), problem, [1.0], horizon=500, runs=400)[0]
+    realised = bt.simulate(bt.UCB1(noise=0.5), problem, [1.0], horizon=500, runs=400, regret="realised")[0]
+    expected = bt.simulate(bt.UCB1(noise=0.5), problem, [1.0], horizon=500, runs=400)[0]
     np.testing.assert_allclose(realised, expected, atol=1e-9)
     noise = bt.RewardTable(np.stack([base + 0.1, rng.permutation(base)], axis=1))
     realised, expected = (
-        bt.simulate(bt.UCB1(), noise, [1.0], horizon=500, runs=4000, regret=regret)[0]
+        bt.simulate(bt.UCB1(noise=0.5), noise, [1.0], horizon=500, runs=4000, regret=regret)[0]
         for regret in ("realised", "expected")
     )
     assert close(realised - expected, 0.0)
@@ -70,15 +70,15 @@ def test_drawn_rows_are_like_independent_draws():
     table = np.zeros((100, 2))
     table[:60, 0] = 1
     table[rng.permutation(100)[:40], 1] = 1
-    shuffled = bt.simulate(bt.UCB1(), bt.RewardTable(table), [0.3], horizon=200, runs=4000)[0]
-    bernoulli = bt.simulate(bt.UCB1(), bt.Mixture([[0.6, 0.4]]), [0.3], horizon=200, runs=4000)[0]
+    shuffled = bt.simulate(bt.UCB1(noise=0.5), bt.RewardTable(table), [0.3], horizon=200, runs=4000)[0]
+    bernoulli = bt.simulate(bt.UCB1(noise=0.5), bt.Mixture([[0.6, 0.4]]), [0.3], horizon=200, runs=4000)[0]
     se = bernoulli.std(ddof=1) / math.sqrt(len(bernoulli))
     assert close(shuffled, float(bernoulli.mean()), se)
 
 
 def test_own_noise_draws_other_rows():
     problem = bt.RewardTable(TABLES[0])
-    regrets = bt.simulate(bt.UCB1(), problem, [0.3, 0.3], horizon=100, runs=50, noise="own")
+    regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 0.3], horizon=100, runs=50, noise="own")
     assert (regrets[0] != regrets[1]).any()
 
 
@@ -86,17 +86,17 @@ def test_rewards_say_which_policies_can_play():
     assert bt.RewardTable(TABLES).rewards == "unit"
     assert bt.RewardTable(TABLES * 3).rewards == "real"
     assert bt.RewardTable(TABLES > 0.5).rewards == "binary"
-    bt.simulate(bt.Thompson(), bt.RewardTable(TABLES > 0.5), horizon=20, runs=2)
+    bt.simulate(bt.Thompson(prior=(1, 1)), bt.RewardTable(TABLES > 0.5), horizon=20, runs=2)
     with pytest.raises(bt.BadRequest, match=r"needs rewards in \[0, 1\]"):
-        bt.simulate(bt.Thompson(), bt.RewardTable(TABLES * 3), horizon=20, runs=2)
+        bt.simulate(bt.Thompson(prior=(1, 1)), bt.RewardTable(TABLES * 3), horizon=20, runs=2)
 
 
 def test_a_table_can_be_tuned_and_says_so(tmp_path):
-    tuning = bt.tune(bt.UCB1(), bt.RewardTable(TABLES), horizon=60, budget=200, validate=50)
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.RewardTable(TABLES), horizon=60, budget=200, validate=50)
     assert tuning.setup.regret == "realised"
     assert tuning.setup.problem["digest"] == bt.RewardTable(TABLES).digest
     with pytest.raises(bt.BadRequest, match="`horizon <= 60` must hold"):
-        bt.tune(bt.UCB1(), bt.RewardTable(TABLES), horizon=61)
+        bt.tune(bt.UCB1(noise=0.5), bt.RewardTable(TABLES), horizon=61)
 
 
 @pytest.mark.parametrize("tables", [1, [1, 2], [[1], [2]], [[1, math.nan]], "x", [[[1, 2]], [[1]]], []])

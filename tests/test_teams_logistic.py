@@ -29,28 +29,28 @@ def job(policy, problem, horizon, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("regret", ["realised", "expected"])
 def test_ucb_glm_pulls_the_plain_loops_arms(regret):
-    told = job(bt.UCBGLM(), bt.Logistic(40, 3), 600, seed=11, regret=regret)
+    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(40, 3), 600, seed=11, regret=regret)
     np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(24)), play(told, GAMMAS, range(24)))
 
 
 @pytest.mark.slow
 def test_ucb_glm_with_few_arms_and_another_prior():
     covariance = [[1.5, 0.4, 0.0], [0.4, 0.8, -0.2], [0.0, -0.2, 2.0]]
-    policy = bt.UCBGLM(prior=([0.3, -0.5, 0.1], covariance))
+    policy = bt.UCBGLM(prior=([0.3, -0.5, 0.1], covariance), noise=0.5)
     told = job(policy, bt.Logistic(5, 3), 600, seed=12)
     np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(24)), play(told, GAMMAS, range(24)))
 
 
 @pytest.mark.slow
 def test_ucb_glm_over_a_long_horizon():
-    told = job(bt.UCBGLM(), bt.Logistic(40, 3), 3000, seed=13)
+    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(40, 3), 3000, seed=13)
     np.testing.assert_allclose(alone(told, bt.UCBGLM.team, GAMMAS, range(6)), play(told, GAMMAS, range(6)))
 
 
 @pytest.mark.slow
 def test_ucb_glm_with_extreme_features():
     features = np.random.default_rng(1).uniform(-30, 30, (40, 3)).round(3).tolist()
-    told = job(bt.UCBGLM(), bt.Logistic(features=features), 400, seed=14)
+    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(features=features), 400, seed=14)
     found = alone(told, bt.UCBGLM.team, GAMMAS, range(12))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, play(told, GAMMAS, range(12)))
@@ -60,7 +60,9 @@ def test_ucb_glm_with_extreme_features():
 def test_ties_go_to_the_lowest_arm():
     """Arms 1 to 4 are alike, and better than arm 0, so one of them is pulled: the first."""
     features = [[-1.0, 0.0, 0.0], *[[1.0, 0.0, 0.0]] * 4]
-    told = Job(bt.UCBGLM(prior=([2, 0, 0], 1)), bt.Logistic(features=features), 50, seed=15, regret="expected")
+    told = Job(
+        bt.UCBGLM(prior=([2, 0, 0], 1), noise=0.5), bt.Logistic(features=features), 50, seed=15, regret="expected"
+    )
     shifted = instances(told.problem, 15, 0).means[:20]
     found = alone(told, bt.UCBGLM.team, np.zeros((1, 1)), range(20))
     np.testing.assert_allclose(found, play(told, np.zeros((1, 1)), range(20)))
@@ -69,7 +71,7 @@ def test_ties_go_to_the_lowest_arm():
 
 @pytest.fixture(scope="module")
 def samples():
-    told = Job(bt.GLMTSL(), bt.Logistic(8, 3), 300, seed=16, regret="expected", at=(20, 100, 300))
+    told = Job(bt.GLMTSL(prior=(0, 1)), bt.Logistic(8, 3), 300, seed=16, regret="expected", at=(20, 100, 300))
     gammas = np.array([[0.0], [0.1], [0.4], [1.0]])
     return alone(told, bt.GLMTSL.team, gammas, range(256)), play(told, gammas, range(256))
 
@@ -93,7 +95,7 @@ def test_glm_tsl_has_the_plain_loops_law(samples, row):
 @pytest.mark.slow
 def test_glm_tsl_with_extreme_features():
     features = np.random.default_rng(2).uniform(-30, 30, (8, 3)).round(3).tolist()
-    told = Job(bt.GLMTSL(), bt.Logistic(features=features), 300, seed=17, regret="expected", at=(10, 300))
+    told = Job(bt.GLMTSL(prior=(0, 1)), bt.Logistic(features=features), 300, seed=17, regret="expected", at=(10, 300))
     gammas = np.array([[0.0], [0.3], [1.0]])
     team, plain = alone(told, bt.GLMTSL.team, gammas, range(200)), play(told, gammas, range(200))
     apart = team - plain
@@ -102,7 +104,7 @@ def test_glm_tsl_with_extreme_features():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("policy", "arms"), [(bt.UCBGLM(), 40), (bt.GLMTSL(), 8)])
+@pytest.mark.parametrize(("policy", "arms"), [(bt.UCBGLM(prior=(0, 1), noise=0.5), 40), (bt.GLMTSL(prior=(0, 1)), 8)])
 def test_32_threads_pull_the_arms_of_one(policy, arms):
     told = Job(policy, bt.Logistic(arms, 3), 40, seed=18, regret="expected", at=tuple(range(1, 41)))
     one = alone(told, policy.team, [[0.3]], range(1))
@@ -110,7 +112,7 @@ def test_32_threads_pull_the_arms_of_one(policy, arms):
 
 
 @pytest.mark.parametrize(("arms", "dims"), [(2, 1), (65, 2)])
-@pytest.mark.parametrize("policy", [bt.UCBGLM(), bt.GLMTSL()])
+@pytest.mark.parametrize("policy", [bt.UCBGLM(prior=(0, 1), noise=0.5), bt.GLMTSL(prior=(0, 1))])
 def test_any_number_of_arms_and_dimensions(policy, arms, dims):
     told = Job(policy, bt.Logistic(arms, dims), 20, seed=21, regret="realised", noise="own", at=tuple(range(1, 21)))
     found, one = (together(told, policy.team, [0.3], 3, members).regrets for members in (32, 1))
@@ -146,7 +148,7 @@ def test_mode_and_draws_agree_with_numpy(monkeypatch):
     arms, dims = 8, 3
     rng = np.random.default_rng(4)
     features = rng.uniform(-2, 2, (dims, arms))
-    policy = bt.GLMTSL(factor=1)
+    policy = bt.GLMTSL(prior=(0, 1), factor=1)
     setting = Setting(arms, dims, 100, features, np.array(policy.options(arms, dims, 100)))
     slots = {**ALONE, "share": constant(arms), "dims": constant(dims)}
     start, choose, learn, number_at, column_at = (

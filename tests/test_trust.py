@@ -69,7 +69,9 @@ def test_worse_than_theory_is_said_only_where_that_is_sure():
 def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
     # Tuned for arms far apart, played on arms close together: greedy was good enough, and is not any more.
     problem, close = bt.Mixture([[0.9, 0.1], [0.1, 0.9]]), bt.Mixture([[0.55, 0.45], [0.45, 0.55]])
-    found = bt.stress(bt.UCB1(), problem, 0.0, horizon=500, others=[("close arms", close)], budget=200, validate=500)
+    found = bt.stress(
+        bt.UCB1(noise=0.5), problem, 0.0, horizon=500, others=[("close arms", close)], budget=200, validate=500
+    )
     words = [strain.words for strain in found.strains]
     assert words == ["as expected", "close arms", "a third of the horizon (167)", "three times the horizon (1,500)"]
     assert found.worst.verdict in ("fragile", "worse than theory")
@@ -86,7 +88,7 @@ class Own(bt.Bernoulli):
 
 
 def test_a_problem_that_draws_means_in_its_own_way_is_not_changed_by_its_prior():
-    found = bt.stress(bt.UCB1(), Own(arms=3), 0.2, horizon=30, budget=20, validate=20)
+    found = bt.stress(bt.UCB1(noise=0.5), Own(arms=3), 0.2, horizon=30, budget=20, validate=20)
     words = [strain.words for strain in found.strains]
     assert words == ["as expected", "a third of the horizon (10)", "three times the horizon (90)"]
 
@@ -101,7 +103,7 @@ def test_the_sentence_counts_what_holds_what_is_not_decided_and_what_is_fragile(
         best, lost = Estimate.told(16.0, 0.5, 1000), Estimate.told(loss, se, 1000)
         return Strain(words, {}, 100, Estimate.told(16.0 + loss, 0.5, 1000), 0.2, best, lost, best, gap=0.2)
 
-    setup = bt.curve(bt.UCB1(), bt.Bernoulli(arms=3), [0.5, 1], horizon=10, runs=2).setup
+    setup = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.5, 1], horizon=10, runs=2).setup
     expected, fine, open_ = strain("as expected", 0.0, 0.1), strain("more arms", 0.1, 0.1), strain("less", 1.5, 0.95)
     found = bt.Stress({"gamma": 0.2}, (expected, fine, open_), 10, 1000, setup)
     assert strain_verdict(found) == (
@@ -116,10 +118,10 @@ def test_the_sentence_counts_what_holds_what_is_not_decided_and_what_is_fragile(
 
 
 def test_losses_are_paired_and_agree_with_a_simulation():
-    found = bt.stress(bt.UCB1(), bt.Bernoulli(arms=3), 0.5, horizon=100, others=[], budget=100, validate=300)
+    found = bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.5, horizon=100, others=[], budget=100, validate=300)
     strain = found.strains[0]
     rows = bt.simulate(
-        bt.UCB1(), bt.Bernoulli(arms=3), [0.5, strain.best, 1.0], horizon=100, runs=300, first=2**40
+        bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.5, strain.best, 1.0], horizon=100, runs=300, first=2**40
     ).astype(np.float32)
     assert strain.regret.mean == pytest.approx(rows[0].mean(), rel=1e-6)
     assert strain.loss.mean == pytest.approx((rows[0] - rows[1]).mean(), rel=1e-4, abs=1e-6)
@@ -127,7 +129,9 @@ def test_losses_are_paired_and_agree_with_a_simulation():
 
 
 def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
-    tuning = bt.tune(bt.UCB1(), bt.Mixture([[0.6, 0.4], [0.4, 0.6]]), horizon=60, budget=60, validate=50, stress=True)
+    tuning = bt.tune(
+        bt.UCB1(noise=0.5), bt.Mixture([[0.6, 0.4], [0.4, 0.6]]), horizon=60, budget=60, validate=50, stress=True
+    )
     assert tuning.stress.params == tuning.params
     assert "what if" in repr(tuning)
     path = tmp_path / "report.html"
@@ -136,10 +140,10 @@ def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
     assert "--stress" in path.read_text()
     for value in (float("nan"), "x", 99):
         with pytest.raises(bt.BadRequest):
-            bt.stress(bt.UCB1(), bt.Bernoulli(), value, horizon=100)
+            bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(), value, horizon=100)
     for wrong in (5, [("x", 1)], ["x"]):
         with pytest.raises(bt.BadRequest):
-            bt.stress(bt.UCB1(), bt.Bernoulli(), 0.5, horizon=100, others=wrong)
+            bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(), 0.5, horizon=100, others=wrong)
 
 
 def test_a_loss_below_zero_is_within_error_or_none_at_all():
@@ -183,7 +187,7 @@ def test_verdicts_know_that_the_best_regret_is_uncertain_too():
 
 def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
     small = {"horizon": 100, "budget": 40, "validate": 20}
-    found = bt.tune(bt.UCB1(), bt.Bernoulli(arms=60), stress=True, **small)
+    found = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=60), stress=True, **small)
     assert "twice as many arms (120)" not in [strain.words for strain in found.stress.strains]
     assert any("'twice as many arms (120)' is left out" in warning for warning in found.stress.warnings)
     assert "is left out" in str(found)
@@ -192,20 +196,20 @@ def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
     assert not any("a third" in strain.words for strain in short.stress.strains)
     assert any("'a third of the horizon (17)' is left out" in warning for warning in short.stress.warnings)
     # Thompson sampling needs no step for every arm.
-    few = bt.stress(bt.Thompson(), bt.Bernoulli(arms=10), 0.5, horizon=20, budget=40, validate=20)
+    few = bt.stress(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 0.5, horizon=20, budget=40, validate=20)
     assert any("a third of the horizon (7)" in strain.words for strain in few.strains)
     fine = bt.Uniform(precision=0.001)
-    asked = bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), fine, horizon=20, budget=2002, validate=20, stress=True)
+    asked = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), fine, horizon=20, budget=2002, validate=20, stress=True)
     assert asked.stress.budget == 2002
     with pytest.raises(bt.BadRequest, match="give `others`"):
-        bt.stress(bt.UCB1(), bt.RewardTable([np.eye(2), np.eye(2)]), 0.3, horizon=2)
+        bt.stress(bt.UCB1(noise=0.5), bt.RewardTable([np.eye(2), np.eye(2)]), 0.3, horizon=2)
     with pytest.raises(bt.BadRequest, match="budget"):
-        bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=50, budget=5, ledger=tmp_path / "x.ledger")
+        bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=50, budget=5, ledger=tmp_path / "x.ledger")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_stress_warns_of_noise_too():
-    found = bt.stress(bt.UCB1(), bt.Gaussian(arms=2, noise=5.0), 0.3, horizon=20, budget=40, validate=20)
+    found = bt.stress(bt.UCB1(noise=0.5), bt.Gaussian(arms=2, noise=5.0), 0.3, horizon=20, budget=40, validate=20)
     assert any("standard deviation of 0.5" in warning for warning in found.warnings)
 
 
@@ -235,7 +239,7 @@ def test_past_campaigns_are_moved_around_their_centre(rewards):
 @pytest.mark.parametrize("value", [[0.1, 0.2], [[0.1], [0.2]]])
 def test_several_values_are_not_stressed_at_once(value):
     with pytest.raises(bt.BadRequest, match="`value` must be one number, but got"):
-        bt.stress(bt.UCB1(), bt.Bernoulli(arms=2), value, horizon=10)
+        bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), value, horizon=10)
 
 
 def test_a_policy_with_nothing_to_tune_is_not_stressed():
@@ -336,7 +340,8 @@ def test_a_gap_is_doubted_for_each_reason():
 def test_a_tuned_value_that_is_surely_not_the_best_where_all_is_as_expected_is_warned_of():
     found = bt.stress(bt.UCB1(noise=0.5), CLICKS, 1 / 162, tuner=Fixed(1 / 162), **SMALL)
     assert found.strains[0].least > 0
-    (warning,) = found.warnings
+    noise, warning = found.warnings
+    assert "of bernoulli have 0.0" in noise
     assert "the search for gamma = 0.006173 missed a better value, 0.01235" in warning
 
 

@@ -456,7 +456,7 @@ def test_what_is_said_holds_where_good_runs_scatter_far():
     over, gaps = [], []
     for seed in range(16):
         found = bt.tune(
-            bt.UCB1(),
+            bt.UCB1(noise=0.5),
             bt.Bernoulli(arms=2),
             bt.TwoPart(),
             horizon=30_000,
@@ -589,11 +589,11 @@ def test_the_answer_is_true_where_rewards_are_noisier_than_the_policy_takes_them
     """Runs that were no longer good in one step and not yet bad in the next were once lost: of ten intervals none held."""
     problem = bt.Gaussian(arms=4, noise=10)
     found = [
-        bt.tune(bt.UCB1(), problem, bt.TwoPart(), horizon=200, budget=3000, validate=2, seed=seed, floor=False)
+        bt.tune(bt.UCB1(noise=0.5), problem, bt.TwoPart(), horizon=200, budget=3000, validate=2, seed=seed, floor=False)
         for seed in range(10)
     ]
     widths = [tuning.params["gamma"] for tuning in found]
-    truth = bt.simulate(bt.UCB1(), problem, widths, horizon=200, runs=20_000, seed=99).mean(axis=1)
+    truth = bt.simulate(bt.UCB1(noise=0.5), problem, widths, horizon=200, runs=20_000, seed=99).mean(axis=1)
     held = [tuning.belief.low <= mean <= tuning.belief.high for tuning, mean in zip(found, truth, strict=True)]
     assert sum(held) >= 7
 

@@ -25,7 +25,7 @@ LINEAR = Range("gamma", 0.0, 2.0, 1.0, False, "linear")
 
 
 def lost(values, first=0, runs=1000, first_row=0, noise="shared"):
-    job = Job(bt.UCB1(), MANY, HORIZON, noise=noise)
+    job = Job(bt.UCB1(noise=0.5), MANY, HORIZON, noise=noise)
     regrets = play(job, np.array(values)[:, None], range(first, first + runs), first_row=first_row)
     return rounded(job, regrets)[:, :, 0]
 
@@ -37,7 +37,7 @@ def told_of(ahead):
 def test_where_exploring_does_not_pay_the_end_of_the_range_is_told():
     at = lost([0.0, 1 / 162, 0.1, 0.2]).mean(axis=1)
     assert at[0] < 0.95 * at[1:].min()
-    tuning = bt.tune(bt.UCB1(), MANY, horizon=HORIZON, within=0.05, validate=400)
+    tuning = bt.tune(bt.UCB1(noise=0.5), MANY, horizon=HORIZON, within=0.05, validate=400)
     (value,) = tuning.params.values()
     assert value > 0
     tuned, end = lost([value, 0.0], FRESH, 400)
@@ -56,8 +56,8 @@ def test_where_exploring_does_not_pay_the_end_of_the_range_is_told():
 def test_a_comparison_plays_the_end_with_the_noise_of_its_row_and_counts_it():
     counted = []
     compared = bt.compare(
-        [bt.Thompson(), bt.UCB1(), bt.Greedy()], MANY, horizon=HORIZON, budget=300, validate=400, noise="own",
-        progress=lambda done, total: counted.append((done, total)),
+        [bt.Thompson(prior=(1, 1)), bt.UCB1(noise=0.5), bt.Greedy()], MANY, horizon=HORIZON, budget=300, validate=400,
+        noise="own", progress=lambda done, total: counted.append((done, total)),
     )  # fmt: skip
     (entry,) = (entry for entry in compared.entries if entry.policy == "ucb1")
     tuned, end = (lost([value], FRESH, 400, 2, "own")[0] for value in (entry.params["gamma"], 0.0))

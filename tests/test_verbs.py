@@ -33,24 +33,25 @@ PROBLEM = bt.Bernoulli(arms=3)
 
 @pytest.fixture(scope="module")
 def tuning():
-    return bt.tune(bt.UCB1(), PROBLEM, horizon=300, budget=100, validate=200, curve=True)
+    return bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=300, budget=100, validate=200, curve=True)
 
 
 @pytest.fixture(scope="module")
 def comparison():
-    policies = [bt.UCB1(), bt.Thompson(), bt.Greedy(), bt.UCB1(noise=1)]
+    policies = [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.Greedy(), bt.UCB1(noise=1)]
     return bt.compare(policies, PROBLEM, horizon=300, budget=60, validate=300)
 
 
 def test_runs_are_paired_over_values():
-    regrets = bt.simulate(bt.UCB1(), PROBLEM, [0.2, 0.3, 1.0], horizon=300, runs=50)
+    regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 0.3, 1.0], horizon=300, runs=50)
     assert regrets.shape == (3, 50)
-    assert (regrets[1] == bt.simulate(bt.UCB1(), PROBLEM, 0.3, horizon=300, runs=50)[0]).all()
+    assert (regrets[1] == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=300, runs=50)[0]).all()
 
 
 def test_without_values_theorys_are_played():
     assert (
-        bt.simulate(bt.UCB1(), PROBLEM, horizon=50, runs=9) == bt.simulate(bt.UCB1(), PROBLEM, 1, horizon=50, runs=9)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=9)
+        == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 1, horizon=50, runs=9)
     ).all()
 
 
@@ -61,7 +62,7 @@ def test_a_policy_without_parameters_takes_any_value_and_ignores_it():
 
 def test_validation_repeats_on_the_instances_it_names(tuning):
     (value,) = tuning.params.values()
-    job = Job(bt.UCB1(), PROBLEM, 300)
+    job = Job(bt.UCB1(noise=0.5), PROBLEM, 300)
     tuned, theory = rounded(job, play(job, np.array([[value], [1.0]]), range(FRESH, FRESH + 200)))[:, :, 0]
     assert tuning.regret.mean == tuned.mean()
     assert tuning.theory.mean == theory.mean()
@@ -77,14 +78,14 @@ def test_the_search_spends_what_it_says(tuning):
 
 
 def test_tuning_does_not_depend_on_threads(tuning):
-    again = bt.tune(bt.UCB1(), PROBLEM, horizon=300, budget=100, validate=200, curve=True, jobs=1)
+    again = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=300, budget=100, validate=200, curve=True, jobs=1)
     assert again == tuning
 
 
 @pytest.mark.parametrize("tuner", [bt.Uniform(), bt.SequentialHalving(), bt.NoTeS(precision=0.05)])
 def test_every_tuner_works_through_the_door(tuner):
     result = bt.tune(
-        bt.Thompson(), PROBLEM, tuner, horizon=100, budget=170, validate=50, regret="realised", noise="own"
+        bt.Thompson(prior=(1, 1)), PROBLEM, tuner, horizon=100, budget=170, validate=50, regret="realised", noise="own"
     )
     assert result.spent <= 170
     assert result.setup.tuner["name"] == tuner.name
@@ -97,7 +98,7 @@ def test_integer_parameters_are_tuned_to_whole_numbers():
 
 
 def test_a_curve_is_denser_where_it_bends():
-    curve = bt.curve(bt.UCB1(), bt.Bernoulli(arms=10), horizon=2000, runs=300)
+    curve = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), horizon=2000, runs=300)
     near = np.sum(np.abs(curve.values - curve.best) < 0.15)
     far = np.sum(np.abs(curve.values - 0.85) <= 0.15)
     assert len(curve.values) == 33
@@ -121,7 +122,7 @@ def test_a_curve_of_an_integer_parameter_has_no_value_twice():
 
 
 def test_given_values_are_played_in_order():
-    curve = bt.curve(bt.UCB1(), PROBLEM, [0.5, 0.1, 0.1], horizon=50, runs=20)
+    curve = bt.curve(bt.UCB1(noise=0.5), PROBLEM, [0.5, 0.1, 0.1], horizon=50, runs=20)
     assert curve.values.tolist() == [0.1, 0.5]
     assert len(bt.curve(bt.Greedy(), PROBLEM, [0.0, 1.0], horizon=50, runs=20).values) == 2
 
@@ -178,8 +179,8 @@ def test_the_regret_at_the_best_value_of_a_curve_is_not_too_low():
     """The lowest of the means is; `best_regret` is unbiased for the value that was chosen."""
     problem, differences, lowest = bt.Bernoulli(arms=3), [], []
     for seed in range(60):
-        curve = bt.curve(bt.UCB1(), problem, np.linspace(0.05, 0.4, 8), horizon=200, runs=60, seed=seed)
-        truth = bt.simulate(bt.UCB1(), problem, [curve.best], horizon=200, runs=4000, seed=1000 + seed).mean()
+        curve = bt.curve(bt.UCB1(noise=0.5), problem, np.linspace(0.05, 0.4, 8), horizon=200, runs=60, seed=seed)
+        truth = bt.simulate(bt.UCB1(noise=0.5), problem, [curve.best], horizon=200, runs=4000, seed=1000 + seed).mean()
         differences.append(curve.best_regret.mean - truth)
         lowest.append(curve.mean.min() - truth)
     assert abs(np.mean(differences)) < 4 * np.std(differences) / math.sqrt(60)
@@ -196,7 +197,9 @@ def test_own_noise_is_own_in_a_refined_curve_and_between_policies():
     assert len(set(shared.mean)) == 1
     assert len(set(own.mean)) == len(own.values)
     behind = (
-        bt.compare([bt.UCB1(), bt.UCB1()], PROBLEM, horizon=50, budget=12, validate=50, noise="own").entries[1].behind
+        bt.compare([bt.UCB1(noise=0.5), bt.UCB1(noise=0.5)], PROBLEM, horizon=50, budget=12, validate=50, noise="own")
+        .entries[1]
+        .behind
     )
     assert behind.se > 0
 
@@ -216,7 +219,9 @@ def test_comparisons_are_paired_and_in_order(comparison):
     assert means == sorted(means)
     assert comparison.best == comparison.entries[0].policy
     assert comparison.entries[0].behind.mean == 0
-    assert {entry.policy for entry in comparison.entries} == {"ucb1", "ts", "greedy", "ucb1(noise=1)"}
+    assert {entry.policy for entry in comparison.entries} == {
+        "ucb1(noise=0.5)", "ts(prior=(1, 1))", "greedy", "ucb1(noise=1)",
+    }  # fmt: skip
     assert {"name": "ucb1", "noise": 1.0} in [entry.made for entry in comparison.entries]
     greedy = next(entry for entry in comparison.entries if entry.policy == "greedy")
     assert not greedy.tuned
@@ -242,18 +247,20 @@ def test_the_best_of_a_comparison_is_told_on_instances_that_did_not_choose_it():
 
 
 def test_a_comparison_says_what_its_searches_warn_of():
-    found = bt.compare([bt.UCB1(noise=50), bt.UCB1()], bt.Bernoulli(arms=5), horizon=200, budget=100, validate=50)
+    found = bt.compare(
+        [bt.UCB1(noise=50), bt.UCB1(noise=0.5)], bt.Bernoulli(arms=5), horizon=200, budget=100, validate=50
+    )
     assert any(w.startswith("ucb1(noise=50)") and "lower end of its range" in w for w in found.warnings), found.warnings
 
 
 def test_runs_that_cannot_be_played_again_by_number_have_none():
-    policies = [bt.UCB1(), bt.EpsilonGreedy()]
+    policies = [bt.UCB1(noise=0.5), bt.EpsilonGreedy()]
     for noise, numbered in (("shared", [True, True]), ("own", [True, False])):
         found = bt.compare(policies, bt.warm_up(), horizon=30, budget=50, validate=50, noise=noise)
         by_name = {entry.policy.partition("(")[0]: entry for entry in found.entries}
         assert [bool(by_name[policy.name].spread.worst) for policy in policies] == numbered
         (worst,) = bt.simulate(
-            bt.UCB1(), bt.warm_up(), list(by_name["ucb1"].params.values()), horizon=30, runs=1,
+            bt.UCB1(noise=0.5), bt.warm_up(), list(by_name["ucb1"].params.values()), horizon=30, runs=1,
             first=by_name["ucb1"].spread.worst[0], noise=noise,
         )[0]  # fmt: skip
         assert worst == pytest.approx(by_name["ucb1"].spread.losses[0], rel=1e-6)
@@ -304,7 +311,7 @@ def test_a_result_that_was_read_back_reads_the_same(tuning, comparison):
 
 
 def test_the_standard_error_of_a_single_run_is_null_in_json():
-    result = bt.tune(bt.UCB1(), PROBLEM, horizon=20, budget=13, validate=2)
+    result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=20, budget=13, validate=2)
     assert math.isnan(result.trials[1].se[0])
     assert "NaN" not in result.to_json()
     assert bt.from_json(result.to_json()) == result
@@ -356,7 +363,7 @@ def test_results_can_be_read_and_drawn(tuning, comparison, tmp_path):
 
 
 def test_a_verdict_is_no_stronger_than_the_data():
-    result = bt.tune(bt.UCB1(), bt.Mixture([(0.5, 0.5)]), horizon=20, budget=12, validate=2)
+    result = bt.tune(bt.UCB1(noise=0.5), bt.Mixture([(0.5, 0.5)]), horizon=20, budget=12, validate=2)
     assert "may be no better" in repr(result)
 
 
@@ -388,7 +395,7 @@ def places_in(told):
 
 
 def test_a_result_with_any_part_of_another_type_is_a_sentence_or_a_result():
-    tuning = bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS(), horizon=50, budget=8, validate=5, stress=True)
+    tuning = bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.NoTeS(), horizon=50, budget=8, validate=5, stress=True)
     told = json.loads(tuning.to_json())
     refused = 0
     for within, key in places_in(told):
@@ -416,7 +423,7 @@ class Euros(bt.Bernoulli):
     rewards = "euros"
 
 
-GOOD = {"policy": bt.UCB1(), "problem": PROBLEM, "horizon": 100, "runs": 5}
+GOOD = {"policy": bt.UCB1(noise=0.5), "problem": PROBLEM, "horizon": 100, "runs": 5}
 BAD = [
     ({"horizon": 0}, "whole number >= 1"),
     ({"horizon": 2}, "`horizon >= arms` must hold for ucb1"),
@@ -453,7 +460,7 @@ BAD = [
         {"problem": bt.logs_of("aa", "xy", [9, 9], [1, 2])},
         "past logs; fit a problem to them: found = fit(logs), then found.",
     ),
-    ({"policy": bt.Thompson(), "problem": bt.Gaussian()}, "needs rewards in [0, 1]"),
+    ({"policy": bt.Thompson(prior=(1, 1)), "problem": bt.Gaussian()}, "needs rewards in [0, 1]"),
     ({"policy": bt.ExploreThenCommit(), "horizon": 5}, "raise the horizon"),
     ({"problem": Euros(arms=3)}, "`rewards` of 'bernoulli' must be one of 'real', 'unit', 'binary', but got 'euros'"),
 ]
@@ -505,14 +512,14 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
         (lambda: bt.text(3), "can be told"),
         (lambda: bt.Thompson(prior=3), "2 finite numbers"),
         (lambda: bt.GaussianThompson(noise=0), "must be > 0"),
-        (lambda: bt.tune(bt.UCB1(), PROBLEM, bt.NoTeS, horizon=50), "must be a tuner"),
-        (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, budget=5), "`budget >= 12`"),
-        (lambda: bt.tune(bt.UCB1(), PROBLEM, horizon=50, validate=1), "`validate`"),
+        (lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.NoTeS, horizon=50), "must be a tuner"),
+        (lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=50, budget=5), "`budget >= 12`"),
+        (lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=50, validate=1), "`validate`"),
         (lambda: bt.tune(bt.Greedy(), PROBLEM, horizon=50), "exactly one parameter to be tuned, but greedy has 0"),
         (lambda: bt.tune(TWO, PROBLEM, horizon=50), "two has 2 (a, b)"),
         (lambda: bt.curve(TWO, PROBLEM, horizon=50), "over one parameter"),
-        (lambda: bt.compare([bt.UCB1()], PROBLEM, horizon=50), "two policies or more"),
-        (lambda: bt.compare([bt.UCB1(), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 12`"),
+        (lambda: bt.compare([bt.UCB1(noise=0.5)], PROBLEM, horizon=50), "two policies or more"),
+        (lambda: bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 12`"),
         (lambda: bt.simulate(UPSIDE_DOWN, PROBLEM, horizon=50), "`low < high`"),
         (lambda: bt.simulate(OFF_RANGE, PROBLEM, horizon=50), "theory's value"),
     ],
@@ -545,7 +552,7 @@ def test_several_parameters_come_in_rows():
     regrets = bt.simulate(TWO, problem, [(1, 0), (0, 1)], horizon=10, runs=2)
     assert regrets.tolist() == [[0, 0], [10, 10]]
     assert (bt.simulate(TWO, problem, {"a": 0, "b": 1}, horizon=10, runs=2) == 10).all()
-    comparison = bt.compare([TWO, bt.UCB1()], problem, horizon=10, budget=12, validate=10)
+    comparison = bt.compare([TWO, bt.UCB1(noise=0.5)], problem, horizon=10, budget=12, validate=10)
     assert comparison.best == "two"
 
 
@@ -567,7 +574,7 @@ def test_the_door_answers_nonsense_with_a_sentence_or_not_at_all(change, values)
         if isinstance(request.get(name), int) and request[name] > 50:
             return
     try:
-        bt.simulate(bt.UCB1(), PROBLEM, values, **request)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, values, **request)
     except bt.BadRequest as error:
         assert "\n" not in str(error)
 
@@ -601,9 +608,11 @@ def test_names_with_dollars_and_foreign_letters_can_be_drawn(tmp_path):
 def test_named_arms_and_priors_per_arm():
     problem = bt.Bernoulli(arms=2, prior=[(1000, 1), (1, 1000)], names=["left", "right"])
     assert problem.names == ("left", "right")
-    regrets = bt.simulate(bt.UCB1(), problem, [0.3], horizon=50, runs=50)
+    regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3], horizon=50, runs=50)
     assert regrets.mean() < 2
-    assert bt.from_json(bt.curve(bt.UCB1(), problem, [0.3], horizon=50, runs=9).to_json()).setup.problem["names"]
+    assert bt.from_json(bt.curve(bt.UCB1(noise=0.5), problem, [0.3], horizon=50, runs=9).to_json()).setup.problem[
+        "names"
+    ]
 
 
 def test_log_ranges_map_the_unit_interval_evenly_in_the_logarithm():
@@ -612,7 +621,7 @@ def test_log_ranges_map_the_unit_interval_evenly_in_the_logarithm():
 
 
 def test_each_value_has_instances_of_its_own():
-    job = Job(bt.UCB1(), PROBLEM, 300, noise="own", at=(100, 300))
+    job = Job(bt.UCB1(noise=0.5), PROBLEM, 300, noise="own", at=(100, 300))
     parts = play_each(job, [[0.1], [0.4], [1.0]], [3, 1, 300], 250, jobs=3)
     whole = play(job, [[0.1], [0.4], [1.0]], range(250, 554))
     assert [part.shape for part in parts] == [(3, 2), (1, 2), (300, 2)]
@@ -622,7 +631,7 @@ def test_each_value_has_instances_of_its_own():
 
 
 def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
-    result = bt.tune(bt.UCB1(), PROBLEM, horizon=300, within=0.2, confidence=0.9)
+    result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=300, within=0.2, confidence=0.9)
     assert result.reached is True
     assert result.belief.gap <= 0.2 * result.belief.mean
     assert result.spent < result.budget == 100_000
@@ -630,7 +639,7 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
     assert "90% sure" in repr(result)
     for limit in ({"max_budget": 30}, {"max_time": 1e-9}):
         (named,) = limit
-        short = bt.tune(bt.UCB1(), PROBLEM, horizon=300, within=0.001, validate=50, **limit)
+        short = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=300, within=0.001, validate=50, **limit)
         assert short.reached is False
         assert f"NOT reached, `{named}` ended the search" in repr(short)
         assert any("by `max_budget` or `max_time`; raise them" in warning for warning in short.warnings)
@@ -658,12 +667,12 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
 )
 def test_a_precision_that_cannot_be_served_is_refused(options, message):
     with pytest.raises(bt.BadRequest) as error:
-        bt.tune(bt.UCB1(), PROBLEM, horizon=50, **options)
+        bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=50, **options)
     assert message in str(error.value)
 
 
 def test_validation_is_as_large_as_it_must_be():
-    result = bt.tune(bt.UCB1(), PROBLEM, horizon=1000, budget=50)
+    result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=1000, budget=50)
     assert LEAST <= result.validated <= MOST
     shares = (
         result.gain.se / result.gain.mean / KNOWN["gain"],
@@ -671,7 +680,7 @@ def test_validation_is_as_large_as_it_must_be():
     )
     assert max(shares) < 1.3  # the first few runs do not know the variance exactly
     # They are not part of what is reported.
-    job = Job(bt.UCB1(), PROBLEM, 1000)
+    job = Job(bt.UCB1(noise=0.5), PROBLEM, 1000)
     fresh = range(FRESH + PILOT, FRESH + PILOT + result.validated)
     regrets = rounded(job, play(job, [list(result.params.values())], fresh))
     assert result.regret.mean == regrets[0].mean()
@@ -684,12 +693,16 @@ def test_validation_is_as_large_as_it_must_be():
 def test_what_may_mislead_is_said():
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
     even = np.full(300, 5.0)
-    job = Job(bt.UCB1(), PROBLEM, 1000)
+    job = Job(bt.UCB1(noise=0.5), PROBLEM, 1000)
     assert list(warnings_of(job, among, 0.4, None, even, even)) == []
     assert "upper end of its range [0, 1]" in next(warnings_of(job, among, 1.0, None, even, even))
     assert "take 0.1 times its noise: ucb1:noise=0.05 on" in next(warnings_of(job, among, 0.0, None, even, even))
-    assert "To look there" not in next(warnings_of(Job(bt.Thompson(), PROBLEM, 1000), among, 0.0, None, even, even))
-    noisy = Job(bt.UCB1(), bt.Gaussian(arms=3, noise=9.0), 1000)  # it is told to have noise=9, not ten times its own
+    assert "To look there" not in next(
+        warnings_of(Job(bt.Thompson(prior=(1, 1)), PROBLEM, 1000), among, 0.0, None, even, even)
+    )
+    noisy = Job(
+        bt.UCB1(noise=0.5), bt.Gaussian(arms=3, noise=9.0), 1000
+    )  # it is told to have noise=9, not ten times its own
     assert "To look there" not in next(warnings_of(noisy, among, 1.0, None, even, even))
     assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even, even))
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
@@ -709,11 +722,15 @@ def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it
     for gap, policy, said in (
         (
             0.1,
-            bt.GaussianThompson(),
+            bt.GaussianThompson(prior=(0, 1), noise=1),
             "wrong here.*gaussian-ts:noise=... on the command line, GaussianThompson\\(noise=...\\)",
         ),
-        (0.1, bt.Thompson(), "wrong here. Look at the whole curve [^,]*, and try another tuner, such as notes.$"),
-        (1.5, bt.UCB1(), "loses 1 more than theory's 1: more runs are needed; raise the budget.$"),
+        (
+            0.1,
+            bt.Thompson(prior=(1, 1)),
+            "wrong here. Look at the whole curve [^,]*, and try another tuner, such as notes.$",
+        ),
+        (1.5, bt.UCB1(noise=0.5), "loses 1 more than theory's 1: more runs are needed; raise the budget.$"),
     ):
         belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, gap, (), (), False, 0.95)
         (found,) = warnings_of(Job(policy, PROBLEM, 1000), among, 0.4, belief, sample, theory)
@@ -721,7 +738,7 @@ def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it
 
 
 def test_fresh_instances_far_from_what_the_search_expects_are_told():
-    among, job = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), Job(bt.UCB1(), PROBLEM, 1000)
+    among, job = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), Job(bt.UCB1(noise=0.5), PROBLEM, 1000)
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 1.0, (), (), False, 0.95)  # a standard error of 0.51
     for mean, told in ((6.7, 0), (6.9, 1), (3.3, 0), (3.1, 1)):
         sample = mean + np.linspace(-0.1, 0.1, 300)
@@ -748,10 +765,10 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_a_precision_that_was_not_reached_is_a_warning():
-    missed = bt.tune(bt.UCB1(), PROBLEM, horizon=200, within=0.0005, max_budget=300, validate=50)
+    missed = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=200, within=0.0005, max_budget=300, validate=50)
     assert missed.reached is False
     assert any("the wanted precision, 0.05%, was not reached" in warning for warning in missed.warnings)
-    found = bt.tune(bt.UCB1(), PROBLEM, horizon=200, within=0.5, validate=50)
+    found = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=200, within=0.5, validate=50)
     assert found.reached
     assert not any("precision" in warning for warning in found.warnings)
 
@@ -771,17 +788,17 @@ class Asks(bt.Tuner):
 
 @pytest.mark.parametrize("size", [np.int64(10), 10, (10, 5)])
 def test_a_tuner_of_ones_own_asks_as_it_likes(size):
-    result = bt.tune(bt.UCB1(), PROBLEM, Asks(size), horizon=200, budget=30, validate=20)
+    result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, Asks(size), horizon=200, budget=30, validate=20)
     assert result.trials[0].runs == ((10, 5) if isinstance(size, tuple) else (10, 10))
     assert result.belief is None
-    sure = bt.tune(bt.UCB1(), PROBLEM, Asks(size, aims=True), horizon=200, within=0.1, validate=20)
+    sure = bt.tune(bt.UCB1(noise=0.5), PROBLEM, Asks(size, aims=True), horizon=200, within=0.1, validate=20)
     assert sure.reached is None
 
 
 @pytest.mark.parametrize("size", [0, (3,), (3, 0), ()])
 def test_a_question_that_cannot_be_answered_is_a_fault(size):
     with pytest.raises(bt.Fault, match="a size >= 1 for all or for each"):
-        bt.tune(bt.UCB1(), PROBLEM, Asks(size), horizon=200, budget=30)
+        bt.tune(bt.UCB1(noise=0.5), PROBLEM, Asks(size), horizon=200, budget=30)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -814,7 +831,7 @@ class Strays(bt.Tuner):
 )
 def test_a_tuner_that_strays_is_a_fault(tuner, sentence):
     with pytest.raises(bt.Fault, match=sentence):
-        bt.tune(bt.UCB1(), PROBLEM, tuner, horizon=100, budget=30)
+        bt.tune(bt.UCB1(noise=0.5), PROBLEM, tuner, horizon=100, budget=30)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -860,7 +877,7 @@ def test_whole_numbers_are_the_nearest_within_the_range():
 def test_every_way_to_count_regret_is_checked():
     table = bt.RewardTable(np.random.default_rng(0).random((50, 2)), shuffled=False)
     with pytest.raises(bt.BadRequest, match="`regret` must be"):
-        bt.simulate(bt.UCB1(), table, horizon=20, runs=3, regret="bogus")
+        bt.simulate(bt.UCB1(noise=0.5), table, horizon=20, runs=3, regret="bogus")
 
 
 def test_policies_of_a_comparison_have_names_of_their_own():
@@ -872,7 +889,7 @@ def test_policies_of_a_comparison_have_names_of_their_own():
 @pytest.mark.parametrize("values", [[0.5], None])
 def test_the_progress_of_a_curve_counts_all_of_its_runs(values, tmp_path):
     told = []
-    bt.curve(bt.UCB1(), PROBLEM, values, horizon=50, runs=30, progress=lambda *now: told.append(now))
+    bt.curve(bt.UCB1(noise=0.5), PROBLEM, values, horizon=50, runs=30, progress=lambda *now: told.append(now))
     done, totals = zip(*told, strict=True)
     assert list(done) == sorted(done)
     assert done[-1] == totals[-1] == (60 if values else 34 * 30)
@@ -880,7 +897,7 @@ def test_the_progress_of_a_curve_counts_all_of_its_runs(values, tmp_path):
 
 
 def test_confidence_is_that_of_the_statements_and_theory_may_be_right():
-    result = bt.tune(bt.UCB1(), PROBLEM, horizon=200, budget=50, validate=50, confidence=0.8)
+    result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=200, budget=50, validate=50, confidence=0.8)
     assert result.belief.level == 0.8
     assert "80% sure" in repr(result)
     same = dataclasses.replace(result, theory_params=result.params)
@@ -963,16 +980,16 @@ def test_what_takes_the_place_of_a_private_file_was_never_public(tmp_path):
 
 
 WHOLE = [
-    lambda number: bt.simulate(bt.UCB1(), PROBLEM, horizon=number, runs=number).shape[1],
-    lambda number: bt.tune(bt.UCB1(), PROBLEM, horizon=number, budget=number, validate=number).budget,
+    lambda number: bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=number, runs=number).shape[1],
+    lambda number: bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=number, budget=number, validate=number).budget,
     lambda number: bt.Bernoulli(arms=number).arms,
     lambda number: bt.Linear(arms=5, dims=number).dims,
     lambda number: bt.Linear(arms=number, features=np.eye(20)).arms,
     lambda number: bt.arm_problem("n", PROBLEM.sample, PROBLEM.reward, arms=number).arms,
     lambda number: bt.fit(bt.logs_of([0, 0, 1, 1], [0, 1, 0, 1], [9] * 4, [3, 4, 5, 2]), horizon=number).horizon,
     lambda number: bt.optimum(bt.Bernoulli(arms=2), horizon=number).setup.horizon,
-    lambda number: bt.deploy(bt.UCB1(), 0.5, horizon=number, arms=2).state.horizon,
-    lambda number: len(bt.deploy(bt.Thompson(), 0.5, horizon=50, arms=2).select_arms(number)),
+    lambda number: bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=number, arms=2).state.horizon,
+    lambda number: len(bt.deploy(bt.Thompson(prior=(1, 1)), 0.5, horizon=50, arms=2).select_arms(number)),
     lambda number: bt.Threads(number).workers,
 ]
 

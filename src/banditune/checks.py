@@ -5,12 +5,13 @@ from __future__ import annotations
 import dis
 import inspect
 import math
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Floats
+from banditune.contracts import PROBLEM, BadRequest, Floats
 from banditune.descriptions import plain
 
 
@@ -64,6 +65,17 @@ def check_whole(name: str, value: Any, least: int, most: int | None = None) -> i
     if most is not None and found > most:
         raise BadRequest(f"`{name} <= {most}` must hold, but got {name}={value!r}.")
     return found
+
+
+def is_open(value: Any) -> bool:
+    """Whether an option of a policy is yet to be taken from the problem."""
+    return isinstance(value, str) and value == PROBLEM
+
+
+def open_options(policy: Any) -> list[str]:
+    """The options of a policy that are yet to be taken from the problem."""
+    found = fields(policy) if is_dataclass(policy) else ()
+    return [option.name for option in found if option.init and is_open(getattr(policy, option.name))]
 
 
 def check_arms(arms: Any) -> int:

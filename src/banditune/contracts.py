@@ -44,6 +44,10 @@ PRIORS = {
 """What the priors of policies and problems are."""
 
 
+PROBLEM = "problem"
+"""The value of a policy's `noise` or `prior` that is to be taken from the problem."""
+
+
 class BadRequest(ValueError):
     """A request that cannot be served; the message says what must hold, what came and what to do."""
 
@@ -305,6 +309,12 @@ class Policy:
     """What its `prior`, by which it judges arms without rewards, is: a key of `PRIORS`; others pull such arms first."""
     noise_scales: ClassVar[bool] = False
     """Whether its `noise` does nothing but multiply its parameter, so that another noise is another range of widths."""
+    textbook_options: ClassVar[Mapping[str, Any]] = {}
+    """The textbook's `noise` and `prior`, for rewards in [0, 1]: the baseline's where the policy takes the problem's."""
+    least_shape: ClassVar[float] = 0
+    """The smallest shape that a Beta prior of it may have."""
+    prior_per_arm: ClassVar[bool] = False
+    """Whether its prior may differ by arm."""
     expected_means: Any = None
     """Mean and standard deviation of what it expects an arm without rewards to pay, where it has such a prior."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -59,11 +60,11 @@ def _is_told(option: Any, record: Any) -> bool:
     return bool(told(record) if callable(told) else told)
 
 
-def label(record: Any) -> str:
-    """The name, with the options that are not the usual ones: ucb1(noise=1)."""
+def label(record: Any, hidden: Sequence[str] = ()) -> str:
+    """The name, with the options that are not the usual ones, but for those that are `hidden`: ucb1(noise=1)."""
     told = described(record)
     usual = {f.name: plain(f.default) for f in fields(record)}
-    hidden = ("name", OWN)
+    hidden = ("name", OWN, *hidden)
     options = ", ".join(
         f"{key}={short(value)}" for key, value in told.items() if key not in hidden and value != usual[key]
     )

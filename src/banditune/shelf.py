@@ -16,15 +16,11 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import utf8
-from banditune.contracts import PRIORS, BadRequest, Floats, Parameter, Problem
+from banditune.contracts import BadRequest, Floats, Parameter
 
 
 class BadOption(BadRequest):
     """Of `name:option=value`: the names in its sentence are those of such options."""
-
-
-PROBLEM = "problem"
-"""A value that stands for the problem's own."""
 
 
 def pick(
@@ -33,11 +29,10 @@ def pick(
     shelf: Mapping[str, Callable[..., Any]],
     kind: type,
     options: Any = None,
-    problem: Problem | None = None,
 ) -> Any:
-    """`name`, `name:option=value,option=value` or `file.py:name`; `prior=problem` takes the prior of that problem."""
+    """`name`, `name:option=value,option=value` or `file.py:name`."""
     try:
-        return _picked(what, spec, shelf, kind, dict(options or {}), problem)
+        return _picked(what, spec, shelf, kind, dict(options or {}))
     except BadRequest as error:
         if ":" not in spec:
             raise
@@ -50,7 +45,6 @@ def _picked(
     shelf: Mapping[str, Callable[..., Any]],
     kind: type,
     options: dict[str, Any],
-    problem: Problem | None,
 ) -> Any:
     if ".py:" in spec or spec.endswith(".py"):
         return from_file(what, spec, kind, options)
@@ -82,27 +76,7 @@ def _picked(
     ]
     if missing:
         raise BadRequest(f"the {what} {name!r} needs {' and '.join(missing)}; give it as --{missing[0]}.")
-    make = shelf[name]
-    taken = [key for key, value in options.items() if isinstance(value, str) and value == PROBLEM]
-    return make(**options | {key: own_of(problem, key, make) for key in taken})
-
-
-def own_of(problem: Problem | None, option: str, made: Any) -> Any:
-    """What a problem has for an option of the policy that is made: its noise, or a prior of the kind that it takes."""
-    if problem is None:
-        raise BadRequest(f"`{option}` must be told in numbers, as there is no problem here, but got {PROBLEM!r}.")
-    found = getattr(problem, option, None)
-    if found is None:
-        raise BadRequest(f"`{option}` can be the problem's own only where it has one, but {problem.name} has none.")
-    if option != "prior":
-        return found
-    if problem.prior_kind != made.prior_kind:
-        raise BadRequest(
-            f"`prior` can be the problem's own only where both mean the same, but {made.name} takes "
-            f"{PRIORS[made.prior_kind]} and {problem.name} has {PRIORS[problem.prior_kind]}; tell it in numbers."
-        )
-    # Arms that share one prior are a problem's usual case; what policies take of several, they say themselves.
-    return found[0] if not problem.dims and len(found) == 1 else found
+    return shelf[name](**options)
 
 
 def pairs(spec: str, told: str) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def regret(
     from banditune.shelf import parsed
 
     made, steps = expected(problem, horizon, arms=arms, prior=prior, means=means, names=names)
-    played = policy_named(policy, made)
+    played = policy_named(policy)
     wanted = None if values is None else parsed(values)
     deliver(
         lambda told: study.exact_regret(played, made, wanted, horizon=steps, progress=told),

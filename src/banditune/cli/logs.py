@@ -108,17 +108,15 @@ def backtest(
 ) -> None:
     """Tune a policy on some past campaigns and judge it on the others."""
     from banditune import logs as room
-    from banditune.shelf import PROBLEM
 
-    if f"={PROBLEM}" not in policy:  # else it cannot be made before there is a problem
-        policy_named(policy)
+    played = policy_named(policy)
 
     def work(progress: Any) -> Any:
         found = room.read_logs(logs, **vars(columns))
         said.append(found.told[0])
         remarks.extend(found.remarks)
         return room.backtest(
-            lambda problem: policy_named(policy, problem), found, model, per_arm=per_arm, intercept=intercept, share=share,
+            played, found, model, per_arm=per_arm, intercept=intercept, share=share,
             horizon=horizon, tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
         )  # fmt: skip
 

@@ -94,7 +94,7 @@ def tune(
             problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
         )
         return study.tune(
-            policy_named(policy, made), made, tuner_named(tuner), horizon=steps,
+            policy_named(policy), made, tuner_named(tuner), horizon=steps,
             budget=budget, within=within, confidence=confidence, max_budget=max_budget, max_time=max_time,
             validate=validate, seed=seed,
             regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device,
@@ -142,7 +142,7 @@ def curve(
             problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
         )
         return study.curve(
-            policy_named(policy, made), made, None if values is None else parsed(values), horizon=steps, runs=runs,
+            policy_named(policy), made, None if values is None else parsed(values), horizon=steps, runs=runs,
             seed=seed, regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut,
             device=device, ledger=ledger, progress=progress,
         )  # fmt: skip
@@ -189,7 +189,7 @@ def compare(
 
     def work(progress: Any) -> Any:
         return study.compare(
-            [policy_named(policy, made) for policy in policies],
+            [policy_named(policy) for policy in policies],
             made,
             tuner_named(tuner),
             horizon=steps, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,

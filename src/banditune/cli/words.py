@@ -9,11 +9,10 @@ LOGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
 """How the names of logs end."""
 
 
-def policy_named(name: str, problem: Any = None) -> Any:
-    """A policy by its name on the shelf, or from a user's file; one that plays a table knows the problem's prior."""
+def policy_named(name: str) -> Any:
+    """A policy by its name on the shelf, or from a user's file."""
     from banditune.contracts import BadRequest
     from banditune.contracts import Policy as Kind
-    from banditune.exact import suited
     from banditune.shelf import every_policy, pick
 
     if "," in name and ":" not in name:
@@ -21,8 +20,7 @@ def policy_named(name: str, problem: Any = None) -> Any:
             f"a policy must be one name, but got {name!r}; `banditune compare` takes several, each "
             "with a --policy of its own."
         )
-    found = pick("policy", name, every_policy(), Kind, problem=problem)
-    return found if problem is None or ":" in name else suited(found, problem)
+    return pick("policy", name, every_policy(), Kind)
 
 
 def expected(name: str, horizon: int | None, **options: Any) -> tuple[Any, int]:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.contracts import BadRequest, Fault, Floats, Instances, Outage, Play, Policy, Problem
+from banditune.checks import open_options
+from banditune.contracts import PROBLEM, BadRequest, Fault, Floats, Instances, Outage, Play, Policy, Problem
 from banditune.engine import loop
 from banditune.engine.bind import kernel
 from banditune.engine.memory import check_room
@@ -40,7 +41,11 @@ TRIES = 3
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that decides the regrets of a run, except its number."""
+    """Everything that decides the regrets of a run, except its number.
+
+    `textbook` is the policy with the textbook's options, where it is another one; `sources` are pairs of an option that was
+    taken from the problem and words on how. Neither changes a regret.
+    """
 
     policy: Policy
     problem: Problem
@@ -51,6 +56,27 @@ class Job:
     at: tuple[int, ...] = ()
     shortcut: bool = True
     device: str = "cpu"
+    textbook: Policy | None = None
+    sources: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_numbers(self.policy)
+
+    @property
+    def baseline(self) -> Job:
+        """The same with the textbook's policy."""
+        return self if self.textbook is None else replace(self, policy=self.textbook, textbook=None, sources=())
+
+
+def check_numbers(policy: Policy) -> None:
+    """Refuse a policy whose options wait for a problem, where there is none to take them from."""
+    missing = open_options(policy)
+    if missing:
+        example = ", ".join(f"{name}=..." for name in missing)
+        raise BadRequest(
+            f"`{missing[0]}` of {policy.name} must be given in numbers, because there is no problem here to take it from, "
+            f"but it is {PROBLEM!r}; make the policy as {type(policy).__name__}({example}), or tune it on a problem first."
+        )
 
 
 def shortcut_for(policy: Policy, problem: Problem) -> Play | None:

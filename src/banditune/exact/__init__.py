@@ -2,19 +2,18 @@
 
 from collections.abc import Callable
 
+from banditune.checks import is_open
 from banditune.contracts import Policy, Problem
 from banditune.exact.gittins import Gittins, gittins_index
 from banditune.exact.mixtures import OptimalMixture
-from banditune.exact.optimum import KINDS, optimal_policy
+from banditune.exact.optimum import optimal_policy
 from banditune.exact.two_arms import Optimal
-from banditune.problems import Bernoulli
 
 
-def suited(policy: Policy, problem: Problem) -> Policy:
-    """A policy that plays a table, made for the prior of a problem; others as they are."""
-    if isinstance(policy, Gittins) and type(problem) is Bernoulli:
-        return Gittins(problem.prior)
-    if isinstance(policy, Optimal | OptimalMixture) and type(problem) in KINDS:
+def made_optimal(policy: Policy, problem: Problem) -> Policy:
+    """The optimal policy of a problem, where the policy is to be that; others as they are."""
+    open_table = policy.means if isinstance(policy, OptimalMixture) else getattr(policy, "prior", None)
+    if isinstance(policy, Optimal | OptimalMixture) and is_open(open_table):
         return optimal_policy(problem)
     return policy
 
@@ -26,4 +25,4 @@ SHELF: dict[str, Callable[..., Policy]] = {
 }
 """Policies that play a table."""
 
-__all__ = ["SHELF", "Gittins", "Optimal", "OptimalMixture", "gittins_index", "optimal_policy", "suited"]
+__all__ = ["SHELF", "Gittins", "Optimal", "OptimalMixture", "gittins_index", "made_optimal", "optimal_policy"]

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.checks import array_of, check_number, check_whole, pairs
-from banditune.contracts import BadRequest, Floats, scalar
+from banditune.checks import array_of, check_number, check_whole, is_open, pairs
+from banditune.contracts import PROBLEM, BadRequest, Floats, scalar
 from banditune.engine.bind import kernel
 from banditune.engine.run import cores
 from banditune.exact.beliefs import best_posterior_mean
@@ -246,21 +246,24 @@ def choose_highest_discounted(state, setting, step, params, stream):
 class Gittins(TotalsPolicy):
     """Highest Gittins index: the price at which pulling an arm, for as long as one likes, just breaks even.
 
-    `prior` is Beta(a, b), one pair for all arms or one per arm. With a `discount` the index is that of an endless game in
-    which a reward is worth less by this factor every round; without, that of the rounds left of the horizon. The table of
-    a horizon n has n (n + 1) (n + 2) / 6 numbers (5 MiB at 200, 638 MiB at 1,000) and is kept on disk.
+    `prior` is Beta(a, b), one pair for all arms or one per arm; the problem's by default. With a `discount` the index is
+    that of an endless game in which a reward is worth less by this factor every round; without, that of the rounds left of
+    the horizon. The table of a horizon n has n (n + 1) (n + 2) / 6 numbers (5 MiB at 200, 638 MiB at 1,000) and is kept on
+    disk.
     """
 
-    prior: Any = (1, 1)
+    prior: Any = PROBLEM
     discount: float | None = None
 
     name = "gittins"
     rewards = "binary"
     prior_kind = "beta"
+    prior_per_arm = True
 
     def __post_init__(self) -> None:
-        prior = pairs(self.prior, max(1, len(array_of(self.prior))), first="a", second="b", first_positive=True)
-        object.__setattr__(self, "prior", prior[0] if len(prior) == 1 else prior)
+        if not is_open(self.prior):
+            prior = pairs(self.prior, max(1, len(array_of(self.prior))), first="a", second="b", first_positive=True)
+            object.__setattr__(self, "prior", prior[0] if len(prior) == 1 else prior)
         if self.discount is not None:
             object.__setattr__(self, "discount", check_discount(self.discount))
 

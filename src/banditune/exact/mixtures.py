@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.checks import check_whole
-from banditune.contracts import BadRequest, Floats, Integers, Policy, scalar
+from banditune.checks import check_whole, is_open
+from banditune.contracts import PROBLEM, BadRequest, Floats, Integers, Policy, scalar
 from banditune.exact import room
 from banditune.exact.two_arms import TIE
 from banditune.problems import Mixture
@@ -244,8 +244,8 @@ class OptimalMixture(Policy):
     It walks a table of all beliefs that it can have.
     """
 
-    means: Any = ((0.6, 0.4), (0.4, 0.6))
-    weights: Any = None
+    means: Any = PROBLEM
+    weights: Any = PROBLEM
 
     name = "optimal-mixture"
     rewards: ClassVar[str] = "binary"
@@ -255,9 +255,14 @@ class OptimalMixture(Policy):
     update = staticmethod(update_node)
 
     def __post_init__(self) -> None:
-        checked = Mixture(self.means, self.weights)
+        if is_open(self.means):
+            if not is_open(self.weights):
+                raise BadRequest("`weights` must be left out where `means` are the problem's, but got both.")
+            return
+        weights = None if is_open(self.weights) else self.weights
+        checked = Mixture(self.means, weights)
         object.__setattr__(self, "means", checked.means)
-        object.__setattr__(self, "weights", None if self.weights is None else checked.weights)
+        object.__setattr__(self, "weights", None if weights is None else checked.weights)
 
     def memory(self, arms: int, dims: int) -> int:
         return 1

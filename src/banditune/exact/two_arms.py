@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.checks import check_number, check_whole, pairs
-from banditune.contracts import BadRequest, Floats, scalar
+from banditune.checks import check_number, check_whole, is_open, pairs
+from banditune.contracts import PROBLEM, BadRequest, Floats, scalar
 from banditune.engine.bind import compile_for, kernel
 from banditune.exact.beliefs import best_posterior_mean
 from banditune.exact.room import check_fits, kept
@@ -190,7 +190,7 @@ class Optimal(TotalsPolicy):
     success more likely and x' larger after either outcome, and success makes x' larger.
     """
 
-    prior: Any = (1, 1)
+    prior: Any = PROBLEM
 
     name = "optimal"
     rewards: ClassVar[str] = "binary"
@@ -198,6 +198,8 @@ class Optimal(TotalsPolicy):
     choose = staticmethod(choose_optimal)
 
     def __post_init__(self) -> None:
+        if is_open(self.prior):
+            return
         prior = pairs(self.prior, 2, first="a", second="b", first_positive=True)
         object.__setattr__(self, "prior", prior[0] if len(prior) == 1 else prior)
 

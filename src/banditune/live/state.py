@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from banditune.checks import check_names, number_in, whole_in
+from banditune.checks import check_names, number_in, open_options, whole_in
 from banditune.contracts import BadRequest, Parameter, Policy
 from banditune.descriptions import OWN, described, plain
 
@@ -185,6 +185,7 @@ def policy_told(
     wanted = {key: as_lists(value) for key, value in told.items()}
     name, own = wanted.pop("name", None), wanted.pop(OWN, None)
     if policy is not None:
+        policy = with_numbers(policy, told)
         given = described(policy) if isinstance(policy, Policy) else policy
         # A user's code may have moved to another file, and older files do not say that it is a user's.
         same = isinstance(given, dict) and given | {OWN: None} == {"name": name, **wanted, OWN: None}
@@ -200,6 +201,12 @@ def policy_told(
     except (TypeError, ValueError, OverflowError, RecursionError, MemoryError, np.linalg.LinAlgError) as error:
         raise BadRequest(f"the options of {name!r} cannot be {wanted!r:.200}: {error!s:.200}.") from error
     return made  # type: ignore[no-any-return]
+
+
+def with_numbers(policy: Any, told: Mapping[str, Any]) -> Any:
+    """A policy with the numbers that a file has for what it takes from a problem."""
+    numbers = {name: told[name] for name in open_options(policy) if name in told}
+    return replace(policy, **numbers) if numbers else policy
 
 
 def as_lists(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from banditune.checks import check_number, check_whole
 from banditune.contracts import BadRequest, Policy, Problem, Tuner
 from banditune.engine.run import means_of
 from banditune.logs.chance import equal_arms_p
-from banditune.logs.fit import FEATURED, chosen_model, fit, prepared, to_tell
+from banditune.logs.fit import FEATURED, chosen_model, fit, prepared
 from banditune.logs.judges import Runs, judge_of
 from banditune.logs.record import Logs
 from banditune.results import Backtest, Estimate, Fit
@@ -22,7 +22,7 @@ from banditune.study.search import FRESH
 
 
 def backtest(
-    policy: Policy | Callable[[Problem], Policy],
+    policy: Policy,
     logs: Logs,
     model: str = "auto",
     *,
@@ -40,14 +40,13 @@ def backtest(
 
     A campaign that was left out is played as its own data have it: arms' means are drawn from what these say (where arms
     have features, from the problem fitted to all that were left out). What is reported are means over these campaigns,
-    with the uncertainty that so few and so short ones leave. A function instead of a policy is given the fitted problem
-    and returns the policy, which can then have its prior and noise.
+    with the uncertainty that so few and so short ones leave. Noise and prior that the policy takes from the problem are
+    those of the fitted problem.
     """
-    makes = isinstance(policy, Policy) or (callable(policy) and not isinstance(policy, type))
-    if not makes or not isinstance(logs, Logs):
+    if not isinstance(policy, Policy) or not isinstance(logs, Logs):
         raise BadRequest(
-            "`policy` must be a policy, or a function that makes one for a problem, and `logs` past logs (banditune.Logs), "
-            f"in this order, but got {type(policy).__name__} and {type(logs).__name__}."
+            "`policy` must be a policy and `logs` past logs (banditune.Logs), in this order, but got "
+            f"{type(policy).__name__} and {type(logs).__name__}."
         )
     share = check_number("share", share, above=0)
     if not share < 1:
@@ -62,23 +61,24 @@ def backtest(
     order = np.random.default_rng([check_whole("seed", seed, 0), len(logs.campaigns)]).permutation(len(logs.campaigns))
     known = min(max(2, round(share * len(order))), len(order) - 2)
     found = fit(logs.of(order[:known]), model, per_arm=per_arm, intercept=intercept, horizon=horizon)
-    made = policy if isinstance(policy, Policy) else policy(found.problem)
+    made = job_of(policy, found.problem, horizon=found.horizon)
     left = with_a_choice(logs.of(order[known:]))
-    found = replace(found, notes=tuple(notes_on(made, found, len(order) - known - len(left.campaigns))))
+    found = replace(found, notes=tuple(notes_on(found, len(order) - known - len(left.campaigns))))
     judge = judge_of(left, found.model, intercept)
     # Complaints come before the work: what a policy may refuse is how many arms or features there are.
     for problem in {(problem.arms, problem.dims): problem for problem in judge.problems}.values():
-        job_of(made, problem, horizon=found.horizon)
+        job_of(made.policy, problem, horizon=found.horizon)
     tuning = tune(
-        made, found.problem, tuner, horizon=found.horizon, budget=budget, seed=seed, jobs=jobs, floor=False,
+        policy, found.problem, tuner, horizon=found.horizon, budget=budget, seed=seed, jobs=jobs, floor=False,
         progress=progress,
     )  # fmt: skip
-    rows = [list(params.values()) for params in (tuning.params, tuning.theory_params)]
+    tuned, textbook = (list(params.values()) for params in (tuning.params, tuning.theory_params))
+    pair = ((made.policy, tuned), (made.baseline.policy, textbook))
 
     def play(problem: Problem, runs: range) -> Runs:
         # Runs have their noise by their number: those that judge must not be those of the search.
         fresh = range(FRESH + runs.start, FRESH + runs.stop)
-        return played(made, problem, rows, found.horizon, fresh, seed, jobs)
+        return played(pair, problem, found.horizon, fresh, seed, jobs)
 
     paid = np.bincount(left.campaign, left.total, len(left.campaigns)) / left.lengths
     return Backtest(
@@ -91,13 +91,9 @@ def backtest(
     )
 
 
-def notes_on(policy: Policy, found: Fit, alone: int) -> Iterator[str]:
-    """The notes of a fit, less what this policy knows, and a sentence on campaigns with one arm."""
-    # Where a policy has a noise that is far from the rewards', the tuning warns of it.
-    problem = found.problem
-    knows = getattr(policy, "prior", None) == problem.prior if problem.dims else hasattr(policy, "noise")
-    known = to_tell(problem, found.model) if knows else ()
-    yield from (note for note in found.notes if note not in known)
+def notes_on(found: Fit, alone: int) -> Iterator[str]:
+    """The notes of a fit, and a sentence on campaigns with one arm."""
+    yield from found.notes
     if alone:
         yield f"{alone} of the campaigns that were left out had one arm, and so nothing to choose: they do not judge"
 
@@ -110,8 +106,16 @@ def with_a_choice(logs: Logs) -> Logs:
     return logs.of(some)
 
 
-def played(policy: Policy, problem: Problem, rows: Any, horizon: int, runs: range, seed: int, jobs: int | None) -> Runs:
-    """Runs with two rows of parameters."""
-    regrets = simulate(policy, problem, rows, horizon=horizon, runs=len(runs), first=runs.start, seed=seed, jobs=jobs)
+def played(
+    pair: Sequence[tuple[Policy, list[float]]],
+    problem: Problem,
+    horizon: int,
+    runs: range,
+    seed: int,
+    jobs: int | None,
+) -> Runs:
+    """Runs of two policies, each with a row of parameters."""
+    told: Any = {"horizon": horizon, "runs": len(runs), "first": runs.start, "seed": seed, "jobs": jobs}
+    regrets = np.concatenate([simulate(policy, problem, [row], **told) for policy, row in pair])
     means = means_of(problem, seed, runs)
     return Runs(regrets, means.max(axis=1) - regrets / horizon, means)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_arms, check_number, check_whole
-from banditune.contracts import BadRequest, Problem
+from banditune.contracts import BadRequest
 from banditune.descriptions import described
 from banditune.logs.drafts import MODELS, Wish
 from banditune.logs.predictive import predicted
 from banditune.logs.record import INTERCEPT, Logs, with_intercept
 from banditune.results import Fit
-from banditune.study.noise import typical_means
 
 
 def fit(
@@ -75,7 +74,7 @@ def fit(
         found.replayed,
         found.low,
         found.high,
-        (*logs.left_out, *notes, *more, *odd_cell(logs), *draft.notes, *found.notes, *to_tell(draft.problem, name)),
+        (*logs.left_out, *notes, *more, *odd_cell(logs), *draft.notes, *found.notes),
         found.drawn,
         logs.columns,
     )
@@ -111,25 +110,6 @@ def odd_cell(logs: Logs) -> Iterator[str]:
             f"{share:.0%} of the rewards' scatter comes from one arm of one campaign, {logs.arms[logs.arm[place]]!r} in "
             f"{logs.campaigns[logs.campaign[place]]!r}: look for a mistyped reward or another unit there"
         )
-
-
-def to_tell(problem: Problem, model: str) -> tuple[str, ...]:
-    """Noise of real rewards and prior of theta, which policies have as options of their own and take from no problem."""
-    if model in FEATURED:
-        real = problem.rewards == "real"
-        what = f"rewards have a noise of {problem.noise:.4g} and theta has" if real else "theta has"
-        options = "noise=problem,prior=problem" if real else "prior=problem"
-        first, second = ("linucb", "lints") if real else ("ucb-glm", "glm-tsl")
-        return (
-            f"{what} the prior that was fitted, which the policy must be told too: {first}:{options} or {second}:{options} "
-            "with this problem",
-        )
-    if problem.rewards != "real":
-        return ()
-    # Thompson sampling believes in its prior: with another unit, one of (0, 1) is far off.
-    told, (mean, sd) = f"noise={problem.noise:.4g}", typical_means(problem)
-    ways = f"ucb1:{told} or gaussian-ts:{told},prior={mean:.4g},{sd:.4g}"
-    return (f"rewards have a noise of {problem.noise:.4g}, which the policy must be told too: {ways}",)
 
 
 def chosen_model(logs: Logs, model: str) -> tuple[str, tuple[str, ...]]:

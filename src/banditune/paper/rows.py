@@ -37,16 +37,16 @@ class Row:
 
 LINEAR, LOGISTIC = Linear(arms=100, dims=10), Logistic(arms=100, dims=10)
 PAPER = (
-    Row("warm-up ucb1", UCB1(), warm_up(), 200, 0.30, 2, 0.03),
-    Row("warm-up ts", Thompson(), warm_up(), 200, 0.57, 11, 0.17),
-    Row("bernoulli ucb1", UCB1(), Bernoulli(arms=10), HORIZON, 0.22, 34, 0.2),
-    Row("bernoulli ts", Thompson(), Bernoulli(arms=10), HORIZON, 0.70, 140, 3.1),
-    Row("beta ucb1", UCB1(), BetaRewards(arms=10), HORIZON, 0.11, 2400, 6.0),
-    Row("beta ts", Thompson(), BetaRewards(arms=10), HORIZON, 0.70, 1100, 13),
-    Row("linear linucb", LinUCB(), LINEAR, HORIZON, 0.25, 520, 4.7),
-    Row("linear lints", LinTS(), LINEAR, HORIZON, 0.24, 1700, 17),
-    Row("logistic ucb-glm", UCBGLM(), LOGISTIC, HORIZON, 0.35, 6200, 9.7),
-    Row("logistic glm-tsl", GLMTSL(), LOGISTIC, HORIZON, 0.19, 11_000, 49),
+    Row("warm-up ucb1", UCB1(noise=0.5), warm_up(), 200, 0.30, 2, 0.03),
+    Row("warm-up ts", Thompson(prior=(1, 1)), warm_up(), 200, 0.57, 11, 0.17),
+    Row("bernoulli ucb1", UCB1(noise=0.5), Bernoulli(arms=10), HORIZON, 0.22, 34, 0.2),
+    Row("bernoulli ts", Thompson(prior=(1, 1)), Bernoulli(arms=10), HORIZON, 0.70, 140, 3.1),
+    Row("beta ucb1", UCB1(noise=0.5), BetaRewards(arms=10), HORIZON, 0.11, 2400, 6.0),
+    Row("beta ts", Thompson(prior=(1, 1)), BetaRewards(arms=10), HORIZON, 0.70, 1100, 13),
+    Row("linear linucb", LinUCB(prior=(0, 1), noise=0.5), LINEAR, HORIZON, 0.25, 520, 4.7),
+    Row("linear lints", LinTS(prior=(0, 1), noise=0.5), LINEAR, HORIZON, 0.24, 1700, 17),
+    Row("logistic ucb-glm", UCBGLM(prior=(0, 1), noise=0.5), LOGISTIC, HORIZON, 0.35, 6200, 9.7),
+    Row("logistic glm-tsl", GLMTSL(prior=(0, 1)), LOGISTIC, HORIZON, 0.19, 11_000, 49),
 )
 """The paper's ten rows."""
 

@@ -75,7 +75,7 @@ def reproduce(
     names = chosen(only)
     rows = [row for row in PAPER if row.name in names]
     todo = {row.name: checked(row.policy, row, seed, device) for row in rows}
-    todo |= {GITTINS: checked(Gittins(), PAPER[0], seed, device)} if GITTINS in names else {}
+    todo |= {GITTINS: checked(Gittins(prior=(1, 1)), PAPER[0], seed, device)} if GITTINS in names else {}
     counts = {name: tunings // FEWER if name == "two-part" else tunings for name in TUNERS}
     place = place_for(cluster, jobs, device=next(iter(todo.values())).device)
     ahead = Ahead(costs(rows, todo, runs, counts, jobs), progress)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditune.checks import check_number, check_pair
-from banditune.contracts import BadRequest, Parameter, scalar
+from banditune.checks import check_number, check_pair, is_open
+from banditune.contracts import PROBLEM, BadRequest, Parameter, scalar
 from banditune.policies.arms import TotalsPolicy
 from banditune.streams import normal
 
@@ -36,31 +36,37 @@ def choose_gaussian_sample(state, setting, step, params, stream):
 class GaussianThompson(TotalsPolicy):
     """Highest draw from Gaussian posteriors whose standard deviation is scaled by gamma.
 
-    `prior` is the mean and standard deviation of an arm's mean reward, `noise` the standard deviation of a reward.
+    `prior` is the mean and standard deviation of an arm's mean reward, `noise` the standard deviation of a reward;
+    both are the problem's by default.
     """
 
-    prior: Any = (0, 1)
-    noise: float = 1.0
+    prior: Any = PROBLEM
+    noise: Any = PROBLEM
 
     name = "gaussian-ts"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     prior_kind: ClassVar[str] = "normal"
+    textbook_options: ClassVar[Mapping[str, Any]] = {"prior": (0, 1), "noise": 1.0}
     choose = staticmethod(choose_gaussian_sample)
 
     def __post_init__(self) -> None:
-        mean, sd = check_pair("prior", self.prior)
-        noise = check_number("noise", self.noise)
+        mean, sd = (0.0, 1.0) if is_open(self.prior) else check_pair("prior", self.prior)
+        noise = 1.0 if is_open(self.noise) else check_number("noise", self.noise)
         if not (1e-100 < sd < 1e100 and 1e-100 < noise < 1e100 and abs(mean) < 1e100):
             raise BadRequest(
                 "the prior's standard deviation and `noise` must be > 0 and below 1e100 for gaussian-ts, but got "
                 f"prior={self.prior!r} and noise={self.noise!r}."
             )
-        object.__setattr__(self, "prior", (mean, sd))
-        object.__setattr__(self, "noise", noise)
+        if not is_open(self.prior):
+            object.__setattr__(self, "prior", (mean, sd))
+        if not is_open(self.noise):
+            object.__setattr__(self, "noise", noise)
 
     @property
-    def expected_means(self) -> tuple[float, float]:
+    def expected_means(self) -> tuple[float, float] | None:
         """What it expects an arm without rewards to pay: its prior."""
+        if is_open(self.prior):
+            return None
         mean, sd = self.prior
         return mean, sd
 

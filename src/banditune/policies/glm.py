@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from banditune.checks import check_number
-from banditune.contracts import Floats, Parameter, Team, rare, scalar
+from banditune.checks import check_number, is_open
+from banditune.contracts import PROBLEM, Floats, Parameter, Team, rare, scalar
 from banditune.policies import team_logistic
 from banditune.policies.arms import random_arm
 from banditune.policies.lanes import LANES, add_products, blocks, column, dims, padded, product, subtract_outer, wide
@@ -214,8 +214,8 @@ class UCBGLM(LogisticRegression):
     the paper takes the largest slope, 1/4.
     """
 
-    prior: Any = (0, 1)
-    noise: float = 0.5
+    prior: Any = PROBLEM
+    noise: Any = PROBLEM
     kappa: float = 0.25
 
     name = "ucb-glm"
@@ -230,7 +230,8 @@ class UCBGLM(LogisticRegression):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
+        if not is_open(self.noise):
+            object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
         object.__setattr__(self, "kappa", check_number("kappa", self.kappa, above=0))
 
     def memory(self, arms: int, dims: int) -> int:
@@ -325,7 +326,7 @@ class GLMTSL(LogisticRegression):
     theory's `factor` is the number of features unless told otherwise, and 1 is posterior sampling at gamma = 1.
     """
 
-    prior: Any = (0, 1)
+    prior: Any = PROBLEM
     factor: Any = None
 
     name = "glm-tsl"
@@ -367,7 +368,7 @@ def choose_best_chance(state, setting, step, params, stream):
 class GLMGreedy(LogisticRegression):
     """Always the highest x'theta by logistic regression; nothing to tune."""
 
-    prior: Any = (0, 1)
+    prior: Any = PROBLEM
 
     name = "glm-greedy"
     choose = staticmethod(choose_best_chance)
@@ -385,7 +386,7 @@ def choose_random_or_best_chance(state, setting, step, params, stream):
 class GLMEpsilonGreedy(LogisticRegression):
     """A random arm with probability epsilon, else the highest x'theta by logistic regression."""
 
-    prior: Any = (0, 1)
+    prior: Any = PROBLEM
 
     name = "glm-epsilon-greedy"
     parameters = (Parameter("epsilon", 0, 1, theory=epsilon_in_theory),)

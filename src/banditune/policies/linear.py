@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditune.checks import check_number
-from banditune.contracts import BadRequest, Parameter, Play, Team, scalar
+from banditune.contracts import PROBLEM, BadRequest, Parameter, Play, Team, scalar
 from banditune.descriptions import untold
 from banditune.policies import team_linear
 from banditune.policies.arms import parameter_records, random_arm
@@ -61,8 +61,8 @@ class LinUCB(RidgePolicy):
     "paper" for noise g, as the paper prints it; or a number.
     """
 
-    prior: Any = (0, 1)
-    noise: float = 0.5
+    prior: Any = PROBLEM
+    noise: Any = PROBLEM
     theory: Any = "paper"
 
     name = "linucb"
@@ -110,8 +110,8 @@ class LinTS(RidgePolicy):
     posterior sampling at gamma = 1.
     """
 
-    prior: Any = (0, 1)
-    noise: float = 0.5
+    prior: Any = PROBLEM
+    noise: Any = PROBLEM
     factor: Any = None
 
     name = "lints"
@@ -139,8 +139,8 @@ def choose_best_score(state, setting, step, params, stream):
 class LinGreedy(RidgePolicy):
     """Always the highest x'theta by ridge regression; nothing to tune."""
 
-    prior: Any = (0, 1)
-    noise: float = 0.5
+    prior: Any = PROBLEM
+    noise: Any = PROBLEM
 
     name = "lin-greedy"
     choose = staticmethod(choose_best_score)
@@ -158,8 +158,8 @@ def choose_random_or_best_score(state, setting, step, params, stream):
 class LinEpsilonGreedy(RidgePolicy):
     """A random arm with probability epsilon, else the highest x'theta by ridge regression."""
 
-    prior: Any = (0, 1)
-    noise: float = 0.5
+    prior: Any = PROBLEM
+    noise: Any = PROBLEM
 
     name = "lin-epsilon-greedy"
     parameters = (Parameter("epsilon", 0, 1, theory=epsilon_in_theory),)
@@ -171,14 +171,14 @@ class OwnRidgePolicy(RidgePolicy):
     """A user's policy on ridge regression; see `ridge_policy`."""
 
     name: str
-    prior: Any = (0, 1)
-    noise: float = 0.5
+    prior: Any = PROBLEM
+    noise: Any = PROBLEM
     choose: Callable[..., Any] = untold()
     parameters: tuple[Parameter, ...] = untold(())
 
 
 def ridge_policy(
-    name: str, choose: Callable[..., Any], *, parameters: Any = (), prior: Any = (0, 1), noise: float = 0.5
+    name: str, choose: Callable[..., Any], *, parameters: Any = (), prior: Any = PROBLEM, noise: Any = PROBLEM
 ) -> OwnRidgePolicy:
     """A linear policy of your own: `choose(state, setting, step, params, stream) -> arm`, with `state.score[arm]` the
     estimated reward x'theta of an arm and `state.width[arm]` the root of x' G^-1 x, by ridge regression.

@@ -16,7 +16,8 @@ All is laid out for vector code, as `lanes` says.
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -595,6 +596,8 @@ class LogisticRegression(FeaturePolicy):
     """A policy on logistic regression: only `choose` is its own, and it returns NO_MODE where the mode was lost."""
 
     rewards: ClassVar[str] = "unit"
+    link: ClassVar[str] = "logistic"
+    textbook_options: ClassVar[Mapping[str, Any]] = {"prior": (0, 1), "noise": 0.5}
     faults: ClassVar[dict[int, str]] = {
         NO_MODE: f"the mode of the logistic posterior must be found within {STEPS} Newton steps, but it was not; rescale "
         "the features"

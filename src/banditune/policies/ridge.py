@@ -14,14 +14,14 @@ lower triangular Cholesky factor of G: it is triangular, so it is unique, and fa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from banditune.checks import check_number, gaussian, mean_and_root
-from banditune.contracts import BadRequest, Floats, Policy, rare, scalar, vector
+from banditune.checks import check_number, gaussian, is_open, mean_and_root
+from banditune.contracts import PROBLEM, BadRequest, Floats, Policy, rare, scalar, vector
 from banditune.policies.arms import recall_totals
 from banditune.policies.lanes import LANES, add_products, add_rows, blocks, column, dims, padded, wide
 from banditune.streams import normal_pair
@@ -432,10 +432,13 @@ class FeaturePolicy(Policy):
 
     needs_features: ClassVar[bool] = True
     prior_kind: ClassVar[str] = "theta"
-    prior: Any = (0, 1)
+    link: ClassVar[str] = ""
+    """How x'theta makes a mean, "linear" or "logistic"."""
+    prior: Any = PROBLEM
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "prior", gaussian("prior", self.prior))
+        if not is_open(self.prior):
+            object.__setattr__(self, "prior", gaussian("prior", self.prior))
 
     def penalty(self) -> float:
         """What G starts from, in the coordinates in which the prior is N(0, I)."""
@@ -471,6 +474,8 @@ class RidgePolicy(FeaturePolicy):
     """A policy on ridge regression for rewards with Gaussian noise: only `choose` is its own."""
 
     noise: Any
+    link: ClassVar[str] = "linear"
+    textbook_options: ClassVar[Mapping[str, Any]] = {"prior": (0, 1), "noise": 0.5}
     view = staticmethod(view_ridge)
     start = staticmethod(start_ridge)
     update = staticmethod(update_ridge)
@@ -479,6 +484,8 @@ class RidgePolicy(FeaturePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if is_open(self.noise):
+            return
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
         if not 1e-50 < self.noise < 1e50:
             raise BadRequest(f"`1e-50 < noise < 1e50` must hold for {self.name}, but got noise={self.noise!r}.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditune.checks import check_pair
-from banditune.contracts import BadRequest, Parameter, Play, scalar
+from banditune.checks import check_pair, is_open
+from banditune.contracts import PROBLEM, BadRequest, Parameter, Play, scalar
 from banditune.policies.arms import TotalsPolicy
 from banditune.policies.lazy import advance_lazy, words_from_rewards
 from banditune.policies.lazy_single import SINGLE
@@ -74,23 +74,28 @@ LAZY = Play(
 class Thompson(TotalsPolicy):
     """Highest draw from the Beta posteriors, whose standard deviation is scaled by about gamma.
 
-    Rewards in (0, 1) update it through Bernoulli pseudo-rewards. `prior` is the posterior before the first pull.
+    Rewards in (0, 1) update it through Bernoulli pseudo-rewards. `prior` is Beta(a, b), the
+    posterior before the first pull: that of the problem's means by default.
     """
 
-    prior: Any = (1, 1)
+    prior: Any = PROBLEM
 
     name = "ts"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     rewards: ClassVar[str] = "unit"
     prior_kind: ClassVar[str] = "beta"
+    textbook_options: ClassVar[Mapping[str, Any]] = {"prior": (1, 1)}
+    least_shape: ClassVar[float] = 0.1
     plays: ClassVar[tuple[Play, ...]] = (LAZY,)
 
     choose = staticmethod(choose_sample)
     update = staticmethod(update_success)
 
     def __post_init__(self) -> None:
+        if is_open(self.prior):
+            return
         prior = check_pair("prior", self.prior)
-        if min(prior) < 0.1:
+        if min(prior) < self.least_shape:
             raise BadRequest(
                 f"`a >= 0.1` and `b >= 0.1` must hold for the prior of ts (draws would be 0 or 1), but got {self.prior!r}."
             )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from banditune.checks import check_number
-from banditune.contracts import BadRequest, Floats, Parameter, Play, Policy, Slot, scalar
+from banditune.checks import check_number, is_open
+from banditune.contracts import PROBLEM, BadRequest, Floats, Parameter, Play, Policy, Slot, scalar
 from banditune.policies.arms import recall_totals, start_totals
 from banditune.streams import LANES, NOWHERE, aim, ones
 
@@ -312,17 +312,19 @@ LEVEL = Play(
 class UCB1(Policy):
     """Highest mean plus gamma times theory's confidence width.
 
-    The width is 2 noise sqrt(2 log(horizon) / pulls): `noise=.5`, the most that rewards in [0, 1] can have, gives the
-    textbook's sqrt(2 log(horizon) / pulls) at gamma = 1.
+    The width is 2 noise sqrt(2 log(horizon) / pulls). `noise` is the standard deviation of a reward around its mean, the
+    problem's by default; 0.5, the most that rewards in [0, 1] can have, gives the textbook's sqrt(2 log(horizon) / pulls)
+    at gamma = 1.
     """
 
-    noise: float = 0.5
+    noise: Any = PROBLEM
 
     name = "ucb1"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     plays: ClassVar[tuple[Play, ...]] = (LEVEL, STAY)
     pulls_every_arm: ClassVar[bool] = True
     noise_scales: ClassVar[bool] = True
+    textbook_options: ClassVar[Mapping[str, Any]] = {"noise": 0.5}
 
     view = staticmethod(view_bounds)
     start = staticmethod(start_totals)
@@ -332,6 +334,8 @@ class UCB1(Policy):
     resume = staticmethod(resume_bounds)
 
     def __post_init__(self) -> None:
+        if is_open(self.noise):
+            return
         noise = check_number("noise", self.noise)
         if not 0 < noise < 1e100:
             raise BadRequest(f"`0 < noise < 1e100` must hold for ucb1, but got noise={self.noise!r}.")

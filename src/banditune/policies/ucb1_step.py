@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from banditune.checks import check_number
-from banditune.contracts import Parameter, scalar
+from banditune.checks import check_number, is_open
+from banditune.contracts import PROBLEM, Parameter, scalar
 from banditune.policies.arms import TotalsPolicy
 
 
@@ -34,16 +35,18 @@ class UCB1Step(TotalsPolicy):
     the `alpha` of MABWiser's UCB1 and the `delta` of River's UCB.
     """
 
-    noise: float = 0.5
+    noise: Any = PROBLEM
 
     name = "ucb1-step"
     parameters = (Parameter("gamma", 0, 1, theory=1),)
     pulls_every_arm: ClassVar[bool] = True
     noise_scales: ClassVar[bool] = True
+    textbook_options: ClassVar[Mapping[str, Any]] = {"noise": 0.5}
     choose = staticmethod(choose_at_step)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
+        if not is_open(self.noise):
+            object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
 
     def options(self, arms: int, dims: int, horizon: int) -> tuple[float, ...]:
         return (self.noise,)

@@ -72,6 +72,8 @@ class Structured(Problem):
     feature_prior: Any
     intercept: Any
     prior_kind: ClassVar[str] = "theta"
+    link: ClassVar[str]
+    """How x'theta makes a mean, "linear" or "logistic"."""
 
     def check(self) -> None:
         """Words and arrays become numbers and tuples, or a complaint."""
@@ -161,6 +163,7 @@ class Linear(Structured):
     residuals: Any = residuals()
 
     name = "linear"
+    link = "linear"
 
     def __post_init__(self) -> None:
         self.check()
@@ -193,6 +196,7 @@ class Logistic(Structured):
     intercept: Any = intercept()
 
     name = "logistic"
+    link = "logistic"
     rewards = "binary"
     reward = staticmethod(bernoulli_reward)
 

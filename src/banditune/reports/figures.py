@@ -14,7 +14,7 @@ import numpy as np
 from banditune.contracts import BadRequest
 from banditune.reports.points import GREY as FAINT
 from banditune.reports.points import Mark, Plot, best_span, comparison_plot, tuning_view, visits
-from banditune.reports.words import headline, number
+from banditune.reports.words import baseline_name, headline, number
 from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
@@ -127,7 +127,12 @@ def _(result: Tuning, axes: Any) -> None:
     )
     for x, estimate, colour, label in (
         (value, result.regret, ORANGE, f"tuned: {number(value)} loses {number(result.regret.mean)}"),
-        (theory, result.theory, "black", f"theory: {number(theory)} loses {number(result.theory.mean)}"),
+        (
+            theory,
+            result.theory,
+            "black",
+            f"{baseline_name(result)}: {number(theory)} loses {number(result.theory.mean)}",
+        ),
     ):
         axes.errorbar(x, estimate.mean, yerr=reach(estimate), fmt="o", color=colour, capsize=3, label=label, zorder=4)
     axes.set_xlabel(name)

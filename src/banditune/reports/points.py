@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from banditune.contracts import Floats
-from banditune.reports.words import number, settings, sureness
+from banditune.reports.words import baseline_name, number, settings, sureness
 from banditune.results import (
     TAIL,
     Comparison,
@@ -128,6 +128,7 @@ def tuning_plot(result: Tuning) -> Plot:
     """Regret over the parameter: the curve if there is one, the means of the search, the tuned and theory's value."""
     ((name, value),) = result.params.items()
     ((_, theory),) = result.theory_params.items()
+    usual = baseline_name(result)
     visited, means, _ = visits(result)
     bottom, top = tuning_view(result)
     marks = [
@@ -135,7 +136,7 @@ def tuning_plot(result: Tuning) -> Plot:
         *(curve_marks(result.curve) if result.curve else ()),
         search_mark(result),
         *floor_marks(result.floor, "level"),
-        estimate_mark(BLACK, "theory", theory, f"theory: {name} = {number(theory)}", result.theory),
+        estimate_mark(BLACK, "theory", theory, f"{usual}: {name} = {number(theory)}", result.theory),
         estimate_mark(TUNED, "tuned", value, f"tuned: {name} = {number(value)}", result.regret),
     ]
     places = [value, theory, *visited.tolist(), *(result.curve.values.tolist() if result.curve else ())]
@@ -146,7 +147,7 @@ def tuning_plot(result: Tuning) -> Plot:
     ]
     least = 0.8 * min([height for height in heights if height > 0] + [max(result.regret.mean, 1e-300)])
     about = (
-        f"Bayes regret over {name}. Tuned, {name} = {number(value)} loses {told(result.regret)}; theory's "
+        f"Bayes regret over {name}. Tuned, {name} = {number(value)} loses {told(result.regret)}; {usual}, "
         f"{name} = {number(theory)} loses {told(result.theory)}."
     )
     y = Axis("Bayes regret", bottom, top, least if result.regret.mean > 0 else None)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
+from banditune.contracts import PROBLEM
 from banditune.descriptions import OWN
 from banditune.results import Bound, Comparison, Curve, ExactRegret, Fit, Optimum, Record, Setup, Tuning
 
@@ -41,14 +42,15 @@ def _(result: Tuning) -> str | None:
         "floor": result.floor is not None,
         "stress": result.stress is not None,
     }
-    return joined("tune", [spec(result.setup.policy)], result.setup, told)
+    return joined("tune", [asked(result.setup.policy, result.setup.from_problem)], result.setup, told)
 
 
 @composed.register
 def _(result: Curve) -> str | None:
     assert result.setup.policy is not None
     values = None if result.refined else ",".join(repr(value) for value in result.values.tolist())
-    return joined("curve", [spec(result.setup.policy)], result.setup, {"values": values, "runs": result.runs})
+    policy = asked(result.setup.policy, result.setup.from_problem)
+    return joined("curve", [policy], result.setup, {"values": values, "runs": result.runs})
 
 
 @composed.register
@@ -59,7 +61,7 @@ def _(result: Comparison) -> str | None:
         return None
     told = {"tuner": spec(result.setup.tuner), "budget": result.budget, "validate": result.validated}
     told["floor"] = result.floor is not None
-    return joined("compare", [spec(entry.made) for entry in result.entries], result.setup, told)
+    return joined("compare", [asked(entry.made, entry.from_problem) for entry in result.entries], result.setup, told)
 
 
 @composed.register
@@ -76,7 +78,9 @@ def _(result: Optimum) -> str | None:
 def _(result: ExactRegret) -> str | None:
     assert result.setup.policy is not None
     values = ",".join(repr(value) for value in result.values.tolist())
-    return joined("exact regret", [spec(result.setup.policy)], result.setup, {"values": values})
+    return joined(
+        "exact regret", [asked(result.setup.policy, result.setup.from_problem)], result.setup, {"values": values}
+    )
 
 
 @composed.register
@@ -129,6 +133,11 @@ def spec(made: Mapping[str, Any]) -> str | None:
             return None
         pieces.append(f"{name}={words}")
     return f"{made['name']}:{','.join(pieces)}" if pieces else str(made["name"])
+
+
+def asked(policy: Mapping[str, Any], from_problem: Mapping[str, str]) -> str | None:
+    """The policy as it was asked for: what it took from the problem, it takes from there again."""
+    return spec({**policy, **dict.fromkeys(from_problem, PROBLEM)})
 
 
 def option(value: Any) -> str | None:

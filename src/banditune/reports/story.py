@@ -16,17 +16,20 @@ from banditune.reports.tables import (
     STRAIN_HEAD,
     backtest_answer,
     backtest_rows,
+    entry_scales,
     lag,
     lead,
+    scale_lines,
     strain_rows,
     strain_share,
     strain_verdict,
     surely,
+    theory_words,
     tuning_head,
     tuning_rows,
     verdict,
 )
-from banditune.reports.words import below, headline, made_words, number, settings, sureness
+from banditune.reports.words import baseline_name, below, headline, made_words, number, settings, sureness
 from banditune.results import (
     TAIL,
     Backtest,
@@ -106,6 +109,7 @@ def tuning_parts(result: Tuning) -> tuple[Part, ...]:
             (
                 f"From {result.validated:,} fresh instances that the search did not see, the same for both values: the "
                 "gain is a paired difference.",
+                *scale_words(result),
                 *floor_words(result.floor),
             ),
             points.tuning_plot(result),
@@ -113,7 +117,7 @@ def tuning_parts(result: Tuning) -> tuple[Part, ...]:
         ),
         *(curve_numbers(result.curve) if result.curve else ()),
         *(stress_parts(result.stress) if result.stress else ()),
-        *spread_parts([("tuned", result.spread), ("theory", result.theory_spread)]),
+        *spread_parts([("tuned", result.spread), (baseline_name(result), result.theory_spread)]),
         *again(result),
         Part(
             "Where the search looked",
@@ -125,6 +129,12 @@ def tuning_parts(result: Tuning) -> tuple[Part, ...]:
             points.search_plot(result),
         ),
     )
+
+
+def scale_words(result: Tuning | Curve) -> Iterator[str]:
+    """What the policy took from the problem, as a sentence."""
+    for line in scale_lines(result):
+        yield f"The policy has {line}."
 
 
 def stress_parts(stress: Stress) -> Iterator[Part]:
@@ -181,7 +191,7 @@ def known(result: Tuning) -> Iterator[str]:
 def parameter_figure(result: Tuning) -> tuple[str, str, str]:
     """The tuned value beside theory's."""
     ((name, value),) = result.params.items()
-    return name, number(value), f"theory: {number(result.theory_params[name])}"
+    return name, number(value), f"{baseline_name(result)}: {number(result.theory_params[name])}"
 
 
 def tuning_figures(result: Tuning) -> Iterator[tuple[str, str, str]]:
@@ -190,7 +200,7 @@ def tuning_figures(result: Tuning) -> Iterator[tuple[str, str, str]]:
     yield "regret", number(result.regret.mean), reach(result.regret)
     theory = result.theory.mean
     share = f"{result.gain.mean / theory:.0%} of {number(theory)}, " if theory > 0 else ""
-    yield "gain over theory", number(result.gain.mean), share + reach(result.gain)
+    yield f"gain over {theory_words(baseline_name(result))}", number(result.gain.mean), share + reach(result.gain)
     if result.spread:
         half = number(result.spread.at(0.5))
         yield "1 run in 100 loses", number(result.spread.at(0.99)), f"or more; half lose {half} or more"
@@ -253,13 +263,16 @@ def again(result: Tuning) -> Iterator[Part]:
     spread = result.spread
     if spread is None:
         return
-    both = [*result.params.values(), *result.theory_params.values()]
+    # The textbook's policy, where it is another one, is not the policy that is named below.
+    same = baseline_name(result) == "theory"
+    values = [*result.params.values(), *(result.theory_params.values() if same else ())]
     rows = tuple((str(run), number(loss)) for run, loss in zip(spread.worst, spread.losses.tolist(), strict=True))
+    usual = "tuned and with theory's" if same else "tuned"
     words = (
         "Runs are known by their number. With the policy and the problem that are named below, this plays the worst one "
-        "again, with the tuned and with theory's value:",
+        f"again, with the {usual} value:",
     )
-    code = repeat.call(result.setup, both, spread.worst[0])
+    code = repeat.call(result.setup, values, spread.worst[0])
     yield Part("", words, table=Table(("run", "regret, tuned"), rows, left=1), code=code, folded="The worst runs")
 
 
@@ -268,7 +281,10 @@ def _(result: Curve) -> Story:
     name, best = result.parameter, result.best_regret
     part = Part(
         "Regret",
-        (f"{result.runs:,} runs a value, the same instances for all; the best value was played again on fresh ones.",),
+        (
+            f"{result.runs:,} runs a value, the same instances for all; the best value was played again on fresh ones.",
+            *scale_words(result),
+        ),
         points.curve_plot(result),
     )
     figures = (
@@ -305,6 +321,7 @@ def _(result: Comparison) -> Story:
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
         "differences to the best are paired, and their intervals hold for all pairs together.",
         *lead_words(result),
+        *(f"{line}." for line in entry_scales(result) if line),
         *floor_words(result.floor),
     )
     parts = (

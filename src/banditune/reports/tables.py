@@ -8,7 +8,18 @@ from functools import singledispatch
 from typing import Any
 
 from banditune.contracts import BadRequest
-from banditune.reports.words import below, cells, counted, headline, number, place, settings, table
+from banditune.reports.words import (
+    baseline_name,
+    below,
+    cells,
+    counted,
+    from_problem,
+    headline,
+    number,
+    place,
+    settings,
+    table,
+)
 from banditune.results import (
     LEVEL,
     Backtest,
@@ -44,6 +55,7 @@ def _(result: Tuning) -> str:
     return "\n".join(
         [
             headline(result.setup),
+            *scale_lines(result),
             "",
             f"{answer}, {verdict(result)}.",
             "",
@@ -60,6 +72,14 @@ def _(result: Tuning) -> str:
     )
 
 
+def scale_lines(result: Tuning | Curve) -> Iterator[str]:
+    """What the policy took from the problem."""
+    setup = result.setup
+    if setup.policy is not None and setup.from_problem:
+        baseline = result.baseline if isinstance(result, Tuning) else None
+        yield from_problem(setup.policy, setup.from_problem, baseline)
+
+
 def tuning_head(result: Tuning) -> tuple[str, ...]:
     """What the columns of `tuning_rows` are."""
     return ("", *result.params, "regret", "std. error", "95% interval")
@@ -68,7 +88,7 @@ def tuning_head(result: Tuning) -> tuple[str, ...]:
 def tuning_rows(result: Tuning) -> Iterator[tuple[str, ...]]:
     """Tuned, theory and the gain."""
     yield "tuned", *map(number, result.params.values()), *cells(result.regret)
-    yield "theory", *map(number, result.theory_params.values()), *cells(result.theory)
+    yield baseline_name(result), *map(number, result.theory_params.values()), *cells(result.theory)
     yield "gain", *("" for _ in result.params), *cells(result.gain)
 
 
@@ -108,20 +128,27 @@ def backtest_answer(result: Backtest) -> str:
 
 def backtest_verdict(result: Backtest) -> str:
     """How the tuned value compares with theory's on these campaigns, as far as they allow to say."""
-    if result.tuning.params == result.tuning.theory_params:
+    name = baseline_name(result.tuning)
+    if name == "theory" and result.tuning.params == result.tuning.theory_params:
         return "which is what theory has"
     sure = "" if result.gain.low > 0 or result.gain.high < 0 else ", which so few campaigns do not prove"
     change = f"{number(abs(result.gain.mean))} {'less' if result.gain.mean >= 0 else 'MORE'}"
-    return f"{change} than theory{sure}"
+    return f"{change} than {theory_words(name)}{sure}"
+
+
+def theory_words(name: str) -> str:
+    """The baseline in a sentence."""
+    return name if name == "theory" else f"the {name.replace(', ', ' with ', 1)}"
 
 
 def backtest_rows(result: Backtest) -> Iterator[tuple[str, ...]]:
     """Regrets of a campaign, rewards of a decision."""
     yield "regret, tuned", *cells(result.regret)
-    yield "regret, theory", *cells(result.theory)
+    name = baseline_name(result.tuning)
+    yield f"regret, {name}", *cells(result.theory)
     yield "gain", *cells(result.gain)
     yield "reward a decision, tuned", *cells(result.reward)
-    yield "reward a decision, theory", *cells(result.theory_reward)
+    yield f"reward a decision, {name}", *cells(result.theory_reward)
     yield "reward a decision, as logged", *cells(result.logged)
     if result.difference is not None:  # results that were saved before had none
         yield "tuned minus logged", *cells(result.difference)
@@ -271,15 +298,18 @@ def verified_words(found: Mapping[str, Any]) -> str:
 
 def verdict(result: Tuning) -> str:
     """How the tuned value compares with theory's, as far as the interval allows to say."""
-    gain = result.gain
-    if result.params == result.theory_params:
+    gain, name = result.gain, baseline_name(result)
+    usual = f"theory's {settings(result.theory_params)}"
+    if name != "theory":
+        usual = f"{theory_words(name)} and {settings(result.theory_params)}"
+    elif result.params == result.theory_params:
         return "which is what theory has"
     if gain.low > 0:
         share = f" ({gain.mean / result.theory.mean:.0%})" if result.theory.mean > 0 else ""
-        return f"{number(gain.mean)}{share} less than theory's {settings(result.theory_params)}"
+        return f"{number(gain.mean)}{share} less than {usual}"
     if gain.high < 0:
-        return f"but theory's {settings(result.theory_params)} loses {number(-gain.mean)} less: see the warnings"
-    return f"which may be no better than theory's {settings(result.theory_params)}: raise `validate` or the budget"
+        return f"but {usual} loses {number(-gain.mean)} less: see the warnings"
+    return f"which may be no better than {usual}: raise `validate` or the budget"
 
 
 @text.register
@@ -292,6 +322,7 @@ def _(result: Curve) -> str:
     return "\n".join(
         [
             headline(result.setup),
+            *scale_lines(result),
             "",
             f"lowest mean at {result.parameter} = {number(result.best)}, which loses {text(result.best_regret)} on fresh "
             f"instances ({result.runs:,} runs a value)",
@@ -327,12 +358,23 @@ def _(result: Comparison) -> str:
             "",
             table(rows, left=(0, 1)),
             "",
+            *entry_scales(result),
             *below(result.floor),
             *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
             f"instances, the same for all; seed {result.setup.seed}{place(result.setup)}",
         ]
     )
+
+
+def entry_scales(result: Comparison) -> Iterator[str]:
+    """What each policy took from the problem."""
+    lines = [
+        f"{entry.policy}: {from_problem(entry.made, entry.from_problem, entry.baseline)}"
+        for entry in result.entries
+        if entry.from_problem
+    ]
+    yield from [*lines, ""] if lines else []
 
 
 def lead(result: Comparison) -> str:

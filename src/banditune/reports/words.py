@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from banditune.descriptions import OWN, short
-from banditune.results import Estimate, Floor, Setup
+from banditune.results import Estimate, Floor, Setup, Tuning
 
 
 def number(value: float) -> str:
@@ -47,6 +47,33 @@ def made_words(made: Mapping[str, Any]) -> str:
     options = {key: value for key, value in made.items() if key not in hidden and value not in ([], (), None)}
     told = ", ".join(f"{key}={short(value)}" for key, value in options.items())
     return f"{made['name']}({told})" if told else str(made["name"])
+
+
+def brief(value: Any) -> str:
+    """An option's value in four digits: 0.0656, (3.357, 771.4)."""
+    pair = isinstance(value, list | tuple) and all(isinstance(item, float | int) for item in value) and len(value) <= 8
+    if pair:
+        return f"({', '.join(number(item) for item in value)})"
+    return number(value) if isinstance(value, float | int) else short(value)
+
+
+def from_problem(policy: Mapping[str, Any], sources: Mapping[str, str], baseline: Mapping[str, Any] | None) -> str:
+    """What a policy took from the problem, and what the textbook's has instead: noise 0.0656, from the problem."""
+    told = []
+    for name, source in sources.items():
+        usual = policy[name] if baseline is None else baseline.get(name)
+        textbook = "" if usual == policy[name] else f" (textbook: {brief(usual)})"
+        told.append(f"{name} {brief(policy[name])}, {source}{textbook}")
+    return "; ".join(told)
+
+
+def baseline_name(result: Tuning) -> str:
+    """What the baseline is called: theory, or the textbook's policy with the options in which it differs."""
+    policy, baseline = result.setup.policy, result.baseline
+    if policy is None or baseline is None or policy == baseline:
+        return "theory"
+    other = ", ".join(f"{name}={brief(value)}" for name, value in baseline.items() if value != policy.get(name))
+    return f"textbook, {other}"
 
 
 def headline(setup: Setup) -> str:

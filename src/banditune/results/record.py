@@ -95,6 +95,7 @@ def decoded(value: Any) -> Any:
         raise BadRequest(f"a result must be one of {sorted(KINDS)}, but got {value['kind']!r}.")
     # What a result did not have yet when it was saved.
     usual = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
+    usual |= {f.name: f.default_factory() for f in fields(kind) if f.default_factory is not MISSING}
     told = {key: item for key, item in value.items() if key != "kind"}
     wanted = [f.name for f in fields(kind)]
     if sorted(wanted) != sorted(usual | told):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from banditune.contracts import BadRequest, Floats
 from banditune.results.computed import Floor
 from banditune.results.estimates import Belief, Estimate, Spread, TrialResult, Unimodality
 from banditune.results.record import Record, frame, kept
-from banditune.results.setup import Setup
+from banditune.results.setup import Setup, check_sources
 
 
 @kept
@@ -183,12 +183,13 @@ class Stress(Record):
 class Tuning(Record):
     """A tuned policy. `regret`, `theory` and `gain` come from fresh instances that the search did not see.
 
-    `theory` is what theory's value, `theory_params`, loses. `gain` is theory's regret minus the tuned regret, paired.
-    `spent` counts search runs, `validated` the fresh ones. `belief` is what the search itself knows, where the tuner says
-    it; `reached` whether a wanted precision was, None if none was wanted; `warnings` are sentences about what may mislead;
-    `floor` is what no policy can go below, where known; `spread` and `theory_spread` tell how the regrets of the fresh runs
-    are spread; `validate` is how many such runs were asked for, None if it was left to the verb; `stress` tells what is
-    lost if the problem is another one, where asked for.
+    `theory` is the regret of the `baseline`, the textbook's policy with the textbook's parameter, `theory_params`. That is
+    the tuned policy itself, unless its noise or prior was taken from the problem: then the baseline has the textbook's.
+    `gain` is theory's regret minus the tuned regret, paired. `spent` counts search runs, `validated` the fresh ones.
+    `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
+    none was wanted; `warnings` are sentences about what may mislead; `floor` is what no policy can go below, where known;
+    `spread` and `theory_spread` tell how the regrets of the fresh runs are spread; `validate` is how many such runs were
+    asked for, None if it was left to the verb; `stress` tells what is lost if the problem is another one, where asked for.
     """
 
     params: Mapping[str, float]
@@ -211,6 +212,7 @@ class Tuning(Record):
     theory_spread: Spread | None = None
     validate: int | None = None
     stress: Stress | None = None
+    baseline: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if len(self.params) != 1 or set(self.params) != set(self.theory_params):
@@ -267,7 +269,10 @@ class Export(Record):
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Entry(Record):
-    """One policy of a comparison: its parameters and its regret, and how much more it loses than the best policy."""
+    """One policy of a comparison: its parameters and its regret, and how much more it loses than the best policy.
+
+    `theory` is the regret of the `baseline`, as in a `Tuning`; `from_problem` is as in a `Setup`.
+    """
 
     policy: str
     made: Mapping[str, Any]
@@ -278,6 +283,11 @@ class Entry(Record):
     theory: Estimate
     spent: int
     spread: Spread | None = None
+    baseline: Mapping[str, Any] | None = None
+    from_problem: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_sources(self.made, self.from_problem)
 
     def __repr__(self) -> str:
         return f"{self.policy} {dict(self.params)}: {self.regret!r}"

@@ -18,6 +18,7 @@ from banditune.descriptions import described
 from banditune.engine.devices import device_for
 from banditune.engine.run import Job
 from banditune.results import Setup
+from banditune.study.scale import fit_to_problem
 
 LARGEST = 2**40
 """Runs stay below this; so the validation instances of a study, which start here, are never its search's."""
@@ -59,6 +60,9 @@ def job_of(
         hint = "; make one, e.g. UCB1()" if isinstance(policy, type) and issubclass(policy, Policy) else ""
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r}{hint}.")
     problem, horizon = problem_and_horizon(problem, horizon)
+    check_suited(policy, problem, horizon)
+    fitted = fit_to_problem(policy, problem)
+    policy = fitted.policy
     regret = one_of("regret", regret, ("expected", "realised"))
     job = Job(
         policy,
@@ -69,8 +73,9 @@ def job_of(
         one_of("noise", noise, ("shared", "own")),
         checkpoints(at, horizon),
         bool(shortcut),
+        textbook=fitted.textbook,
+        sources=fitted.sources,
     )
-    check_suited(policy, problem, horizon)
     if policy.plays_itself and device == "gpu":
         raise BadRequest(f"{policy.name!r} plays in Python, which no GPU can; leave out device='gpu'.")
     ranges(job)
@@ -231,6 +236,7 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
         versions() | ({"numba-cuda": version("numba-cuda")} if job.device == "gpu" else {}),
         described(tuner) if tuner else None,
         job.device,
+        from_problem={} if several else dict(job.sources),
     )
 
 

@@ -48,7 +48,7 @@ def exact_regret(
     if len(found) > 1:
         raise BadRequest(f"`policy` must have one parameter at most here, but {policy.name} has {len(found)}.")
     params = rows(job, values)
-    regrets = bayes_regret(policy, problem, params, job.horizon, progress)
+    regrets = bayes_regret(job.policy, job.problem, params, job.horizon, progress)
     name = found[0].name if found else "value"
     best = optima.quick_optimum(problem, job.horizon)
     floor = exact_floor(best) if best else None

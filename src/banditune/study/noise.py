@@ -1,16 +1,24 @@
-"""Whether a policy knows how noisy rewards are, and how large."""
+"""Whether a policy's own noise and prior fit the problem."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from typing import Any
 
-from banditune.contracts import Policy, Problem
+import numpy as np
+
+from banditune.contracts import BadRequest, Policy, Problem
 from banditune.descriptions import own_code
 from banditune.engine.run import BLOCK, means_of
+from banditune.study.scale import BLOCKS, beta_prior, means_moments, reward_noise
 
-CLOSE = 1.5
-"""A policy's noise is close to the problem's within this factor; estimates of it differ by less."""
+CLOSE = {"real": 1.5, "unit": 3.0, "binary": 3.0}
+"""A policy's noise is close to the problem's within this factor, by the kind of rewards; estimates of it differ by less.
+
+Textbooks take 1/2, the most that rewards in [0, 1] can have: no mistake, but from a factor of about 3 on such a policy
+explores far more than it must, and tuned widths are at the low end of their range.
+"""
 
 FAR = 2
 """Arms pay what a prior does not expect if their mean is so many of its standard deviations away.
@@ -19,11 +27,17 @@ Gaussian Thompson sampling with prior (0, 1) then loses 2 to 14 times as much as
 from N(2, 1) or N(3, 1), noise 1, horizon 400, widths 0.3, 0.6 and 1, 2,000 runs).
 """
 
+MIDDLE, UNLIKELY = 0.9, 0.05
+"""A Beta prior is far from a problem if it gives less than `UNLIKELY` to where the middle `MIDDLE` of the means lie."""
+
+DRAWS = 20_000
+
 
 def noise_warnings(policy: Policy, problem: Problem) -> Iterator[str]:
-    """Sentences where a policy's own noise, or its prior, is far from real rewards."""
+    """Sentences where a policy's own noise, or its prior, is far from the problem's."""
     yield from wrong_noise(policy, problem)
     yield from wrong_prior(policy, problem)
+    yield from wrong_beta_prior(policy, problem)
 
 
 def wrong_prior(policy: Policy, problem: Problem) -> Iterator[str]:
@@ -31,7 +45,7 @@ def wrong_prior(policy: Policy, problem: Problem) -> Iterator[str]:
     if problem.rewards != "real" or problem.dims or policy.expected_means is None:
         return
     expected, give = policy.expected_means
-    mean, sd = typical_means(problem)
+    mean, sd, _ = means_moments(problem)
     if abs(mean - expected) < FAR * give or not sd:
         return
     look = "bad" if mean > expected else "good"
@@ -44,21 +58,33 @@ def wrong_prior(policy: Policy, problem: Problem) -> Iterator[str]:
     )
 
 
-def typical_means(problem: Problem) -> tuple[float, float]:
-    """Mean and standard deviation of what arms pay: as the problem knows them, or those of some instances."""
-    if problem.usual_means is not None:
-        mean, sd = problem.usual_means
-        return mean, sd
-    means = means_of(problem, 0, range(4 * BLOCK))
-    return float(means.mean()), float(means.std())
+def wrong_beta_prior(policy: Policy, problem: Problem) -> Iterator[str]:
+    """A sentence where a Beta prior hardly expects the means that the problem has."""
+    prior: Any = getattr(policy, "prior", None)
+    if policy.prior_kind != "beta" or problem.rewards == "real" or np.shape(prior) != (2,):
+        return
+    means = means_of(problem, 0, range(BLOCKS * BLOCK))
+    low, high = np.quantile(means, [(1 - MIDDLE) / 2, (1 + MIDDLE) / 2])
+    a, b = prior
+    expected = np.random.default_rng(0).beta(a, b, DRAWS)
+    share = float(np.mean((expected >= low) & (expected <= high)))
+    if low == high or share >= UNLIKELY:
+        return
+    right_a, right_b = np.reshape(beta_prior(policy, problem).value, (-1, 2))[0]
+    yield (
+        f"{policy.name} expects arms to pay {a / (a + b):.4g} on average (prior), and with a probability of {share:.2g} "
+        f"between {low:.4g} and {high:.4g}, where {MIDDLE:.0%} of the arms of {problem.name} are: it must first learn what "
+        f"all arms have in common. {way_out(policy, prior=f'({right_a:.4g}, {right_b:.4g})')}"
+    )
 
 
 def wrong_noise(policy: Policy, problem: Problem) -> Iterator[str]:
-    """A sentence where the policy's own noise is far from that of real rewards; within [0, 1] its bound is right."""
-    assumed, true = getattr(policy, "noise", None), problem.noise
-    if problem.rewards != "real" or not isinstance(assumed, int | float) or not true:
+    """A sentence where the policy's own noise is far from that of the problem's rewards."""
+    assumed = getattr(policy, "noise", None)
+    if not isinstance(assumed, int | float):
         return
-    if 1 / CLOSE <= assumed / true <= CLOSE:
+    true = known_noise(problem)
+    if not true or 1 / CLOSE[problem.rewards] <= assumed / true <= CLOSE[problem.rewards]:
         return
     far = "much" if assumed < true else "little"
     yield (
@@ -66,6 +92,14 @@ def wrong_noise(policy: Policy, problem: Problem) -> Iterator[str]:
         f"of {problem.name} have {true:.4g}: it trusts them too {far}, and so does theory's value, with which it is "
         f"compared. {way_out(policy, noise=f'{true:.4g}')}"
     )
+
+
+def known_noise(problem: Problem) -> float | None:
+    """The noise of a problem's rewards; None where it would have to be measured and cannot."""
+    try:
+        return float(reward_noise(problem).value)
+    except BadRequest:
+        return None
 
 
 def noise_hint(policy: Policy) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,9 @@ def strain(
     fresh = range(FRESH, FRESH + validate)
     regrets = dict(zip(played, player.play(job, np.array(played)[:, None], fresh, progress=told)[:, :, 0], strict=True))
     own, best, retuned, theory = (regrets[one] for one in (value, least, found.value, among.theory))
+    if job.textbook is not None:
+        told.more(validate)
+        theory = player.play(job.baseline, [[among.theory]], fresh, first_row=len(played), progress=told)[0, :, 0]
     doubt = next(doubts_of(among, value, found, ahead, Estimate.of(retuned - own), Estimate.of(retuned)), "")
     end = beside(job, found.belief, retuned, fresh, player, told)
     return Strain(
@@ -210,11 +214,15 @@ def doubts_of(
 
 
 def again(job: Job, problem: Problem, horizon: int) -> Job:
-    """The same request with another problem and horizon, checked at the door."""
-    return job_of(
+    """The same request with another problem and horizon, checked at the door.
+
+    Noise and prior stay those of the expected problem: that another one comes is what nobody knows beforehand.
+    """
+    other = job_of(
         job.policy, problem, horizon=horizon, seed=job.seed, regret=job.regret, noise=job.noise, shortcut=job.shortcut,
         device=job.device,
     )  # fmt: skip
+    return replace(other, textbook=job.textbook)
 
 
 def expected_and_others(

@@ -23,7 +23,7 @@ KNOWN = {"gain": 0.03, "regret": 0.05}
 
 
 def validated(job: Job, params: Floats, size: int | None, player: Player, told: Told) -> tuple[int, Floats]:
-    """Regrets of a value and of theory's on the same fresh instances, (2, instances), and the first instance's number.
+    """Regrets of a value and of the baseline's on the same fresh instances, (2, instances), and the first one's number.
 
     With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
     are not part of what is returned: few failures among them would make it both small and low.
@@ -31,11 +31,23 @@ def validated(job: Job, params: Floats, size: int | None, player: Player, told: 
     first = FRESH
     if size is None:
         told.expect(2 * (PILOT + LEAST))
-        few = player.play(job, params, range(first, first + PILOT), progress=told)[:, :, 0]
+        few = play_both(job, params, range(first, first + PILOT), player, told)
         wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
         size, first = min(max(wanted, LEAST), MOST), first + PILOT
     told.expect(2 * size)
-    return first, player.play(job, params, range(first, first + size), progress=told)[:, :, 0]
+    return first, play_both(job, params, range(first, first + size), player, told)
+
+
+def play_both(job: Job, params: Floats, runs: range, player: Player, told: Told, row: int = 0) -> Floats:
+    """Regrets of a policy and of its baseline, each with its row of parameters, on the same instances: (2, runs).
+
+    They play with the noise of that `row` and the next one.
+    """
+    if job.textbook is None:
+        return player.play(job, params, runs, first_row=row, progress=told)[:, :, 0]
+    tuned = player.play(job, params[:1], runs, first_row=row, progress=told)
+    textbook = player.play(job.baseline, params[1:], runs, first_row=row + 1, progress=told)
+    return np.concatenate([tuned, textbook])[:, :, 0]
 
 
 def needed(sample: Floats, share: float) -> int:

@@ -33,7 +33,7 @@ from banditune.study.search import (
 )
 from banditune.study.timing import Announce, in_words, seconds_per_run
 from banditune.study.trust import enough, expected_and_others, runs_of_scenario, strained
-from banditune.study.validation import LEAST, beside, validated
+from banditune.study.validation import LEAST, beside, play_both, validated
 from banditune.study.warn import carried_by_few, short_of, warnings_of
 
 CURVE = 1000
@@ -194,7 +194,9 @@ def tune(
                 job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out, announce
             )
     belief = answer.belief
-    missed = tuple(short_of(goal, belief, (among.theory, Estimate.of(tuned - theory)), other))
+    # The textbook's policy, where it is another one, is no value of the parameter that the search could have found.
+    ahead = (among.theory, Estimate.of(tuned - theory)) if job.textbook is None else None
+    missed = tuple(short_of(goal, belief, ahead, other))
     return Tuning(
         {among.name: answer.value},
         Estimate.of(tuned),
@@ -220,6 +222,7 @@ def tune(
         theory_spread=Spread.of(theory, first),
         validate=validate,
         stress=strain,
+        baseline=described(job.baseline.policy),
     )
 
 
@@ -284,7 +287,7 @@ def compare(
     below = floor_of(problem, todo[0].horizon, floor)
     told = Told(progress, budget * sum(tunable) + 2 * validate * len(todo) + validate)
     fresh = range(FRESH, FRESH + validate)
-    names = _distinct([label(job.policy) for job in todo])
+    names = _distinct([label(job.policy, hidden=[name for name, _ in job.sources]) for job in todo])
     with Player(place, ledger) as player:
         found = [
             _played(number, name, job, tuner if can else None, budget, fresh, player, told)
@@ -327,7 +330,7 @@ def _played(
         answer, trials = search(job, tuner, only_range(job), budget, player, told)
         params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
     both = np.array([params, theory_row(job)])
-    tuned, theory = player.play(job, both, fresh, first_row=2 * number, progress=told)[:, :, 0]
+    tuned, theory = play_both(job, both, fresh, player, told, 2 * number)
     if tuner:
         other = beside(job, answer.belief, tuned, fresh, player, told, 2 * number)
         warnings = warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory, other)
@@ -350,6 +353,8 @@ def _entry(played: _Played, lead: Floats) -> Entry:
         Estimate.of(played.theory),
         played.spent,
         Spread.of(played.tuned, first),
+        described(played.job.baseline.policy),
+        dict(played.job.sources),
     )
 
 

@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from banditune.contracts import Floats, Goal, Range
+from banditune.descriptions import label
 from banditune.engine.run import Job
 from banditune.results import Belief, Estimate
 from banditune.study.noise import another_range, noise_hint, noise_warnings
@@ -43,6 +44,12 @@ def worse_than_theory(job: Job, among: Range, value: float, belief: Belief | Non
     """Whether theory's value is surely better, and what that says about the search."""
     worse = Estimate.of(difference)
     if not worse.low > 0:
+        return
+    if job.textbook is not None:
+        yield (
+            f"on fresh instances the textbook's {label(job.textbook)} at {among.name} = {among.theory:.4g} has "
+            f"{worse.mean:.4g} less regret than {among.name} = {value:.4g}: look at the whole curve (`curve`) of both."
+        )
         return
     lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
     # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
@@ -133,7 +140,7 @@ def carried_by_few(sample: Floats) -> Iterator[str]:
         )
 
 
-def short_of(goal: Goal, belief: Belief | None, theory: Beside, other: Beside | None) -> Iterator[str]:
+def short_of(goal: Goal, belief: Belief | None, theory: Beside | None, other: Beside | None) -> Iterator[str]:
     """Whether a wanted precision was not reached, by the search itself or by what fresh instances say of other values."""
     if goal.within is None or belief is None:
         return
@@ -143,9 +150,8 @@ def short_of(goal: Goal, belief: Belief | None, theory: Beside, other: Beside | 
         yield f"{missed} the runs do not fit the curves of the search, and more of them may not help."
     elif belief.gap > limit:
         yield f"{missed} the search ended before it, by `max_budget` or `max_time`; raise them."
-    value, ahead = theory
-    if ahead.low > limit:
-        yield f"{missed} theory's {value:.4g} is {better_by(ahead)}."
+    if theory is not None and theory[1].low > limit:
+        yield f"{missed} theory's {theory[0]:.4g} is {better_by(theory[1])}."
     if other is None or not other[1].high > limit:
         return
     # Of an end without runs the search says nothing: that it may be better is enough.

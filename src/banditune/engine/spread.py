@@ -1,0 +1,45 @@
+"""How noisy the rewards of a problem are, where nobody says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from banditune.contracts import BadRequest, Instance, Problem
+from banditune.engine.loop import instance_key
+from banditune.engine.run import BLOCK, instances, read_only
+from banditune.streams import REWARDS, Stream, aim
+
+
+def measured_noise(problem: Problem, count: int) -> float:
+    """The standard deviation of so many rewards around their means, drawn by plain Python, which takes no compiler.
+
+    They are of the first instances in turn, arms at random, pulls from 0 on; a reward that looks at the step is drawn as if
+    all pulls before were of its arm.
+    """
+    means = instances(problem, 0, 0).means
+    function: Any = getattr(problem.reward, "py_func", problem.reward)
+    options, cursor = read_only(problem.options()), np.zeros(4, np.int64)
+    arms = np.random.default_rng(0).integers(problem.arms, size=count).tolist()
+    squares = 0.0
+    try:
+        for place, arm in enumerate(arms):
+            run, pull = place % BLOCK, min(place // BLOCK, (problem.longest or count) - 1)
+            cursor[3] = REWARDS
+            stream = Stream(*instance_key(0, run), cursor)  # type: ignore[call-arg,no-untyped-call]
+            aim(stream, arm, pull)  # type: ignore[no-untyped-call]
+            squares += (function(Instance(means[run], options), arm, pull, pull, stream) - means[run, arm]) ** 2
+    except Exception as error:
+        raise _refusal(problem, f"{type(error).__name__}: {error}") from error
+    if not math.isfinite(squares):
+        raise _refusal(problem, "some are not finite")
+    return math.sqrt(squares / count)
+
+
+def _refusal(problem: Problem, why: str) -> BadRequest:
+    return BadRequest(
+        f"rewards of {problem.name!r} must be numbers, so that `noise` can be measured, but {why}; mend `reward`, or give "
+        "the policy's `noise` in numbers."
+    )
