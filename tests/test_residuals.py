@@ -11,8 +11,8 @@ import banditune as bt
 from banditune.contracts import Instance
 from banditune.engine.means import check_means
 from banditune.engine.run import instances
-from banditune.logs import tables
-from banditune.logs.residuals import KEPT, Reservoir, hashed
+from banditune.logs import tables, tally
+from banditune.logs.residuals import Reservoir, condensed, hashed
 from banditune.problems.residuals import residual_reward
 from banditune.problems.variants import variants
 from banditune.streams import REWARDS, Stream, aim
@@ -82,9 +82,10 @@ def test_residuals_are_rewards_less_the_means_of_their_cells():
 
 
 def test_blocks_do_not_matter_and_parts_of_logs_have_their_part(monkeypatch):
+    monkeypatch.setattr(tally, "Reservoir", lambda: Reservoir(5000))
     rows = skewed_rows()
     logs = bt.read_logs(rows)
-    assert len(logs.residuals.value) == KEPT
+    assert len(logs.residuals.value) == 5000
     monkeypatch.setattr(tables, "BATCH", 777)
     again = bt.read_logs(rows)
     assert np.array_equal(again.residuals.cell, logs.residuals.cell)
@@ -96,6 +97,16 @@ def test_blocks_do_not_matter_and_parts_of_logs_have_their_part(monkeypatch):
     found = [(part.campaigns[part.campaign[cell]], part.arms[part.arm[cell]]) for cell in part.residuals.cell]
     assert list(zip(found, part.residuals.value, strict=True)) == mine
     assert len(mine) > 500
+
+
+def test_fewer_residuals_keep_the_spread_of_heavy_tails():
+    rng = np.random.default_rng(3)
+    values = rng.standard_t(3, 60_000)
+    few = condensed(values, 2048)
+    assert len(few) == 2048
+    assert few.mean() == pytest.approx(values.mean(), abs=1e-3)
+    assert few.std() == pytest.approx(values.std(), rel=0.02)
+    assert np.array_equal(condensed(values[:300], 600), np.repeat(np.sort(values[:300]), 2))
 
 
 # Problems
@@ -165,7 +176,7 @@ def test_fits_say_where_the_shape_of_rewards_comes_from():
         found = bt.fit(logs, model)
         shape = np.array(found.problem.residuals)
         assert (shape**3).mean() == pytest.approx(2, rel=0.2)
-        assert any("from 4,096 residuals of the logs, with skewness" in note for note in found.notes)
+        assert any("from 20,000 residuals of the logs, with skewness" in note for note in found.notes)
     own = bt.fit(logs, per_arm=True).problem
     assert np.shape(own.residuals) == (4, 1024)
     parts = (logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares)

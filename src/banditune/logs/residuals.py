@@ -17,8 +17,11 @@ from banditune.contracts import Floats, Integers
 if TYPE_CHECKING:
     from banditune.logs.record import Logs
 
-KEPT = 4096
-"""Rewards in the sample, at most."""
+KEPT = 1 << 16
+"""Rewards in the sample, at most: with 4,096 of a log-normal law, regret was off by 13%."""
+
+TABLE = 2048
+"""Residuals in a problem, at most. Where there are more, neighbours are averaged, which leaves tails their share."""
 
 LONG = 20
 """Residuals of shorter cells are more alike than rewards are, as each reward moves the mean that it is compared with."""
@@ -80,18 +83,18 @@ def hashed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def pooled(logs: Logs) -> tuple[float, ...]:
     """The shape of all rewards, as a problem takes it; empty where it is not known."""
     residuals = shape_known(logs)
-    return () if residuals is None else rounded(residuals.value[None])[0]
+    return () if residuals is None else rounded(condensed(residuals.value, min(len(residuals.value), TABLE))[None])[0]
 
 
 def by_arm(logs: Logs) -> tuple[tuple[float, ...], ...]:
     """A row of residuals for each arm's name, whose sizes may differ; arms with few of them have those of all."""
     residuals = shape_known(logs)
-    size = min(KEPT // len(logs.arms), 1024)
+    size = 2 * TABLE // len(logs.arms)
     if residuals is None or size < FEWEST:
         return ()
     arm = logs.arm[residuals.cell]
     rows = [residuals.value[arm == place] for place in range(len(logs.arms))]
-    return rounded(np.stack([quantiles(row if len(row) >= FEWEST else residuals.value, size) for row in rows]))
+    return rounded(np.stack([condensed(row if len(row) >= FEWEST else residuals.value, size) for row in rows]))
 
 
 def shape_known(logs: Logs) -> Residuals | None:
@@ -105,10 +108,13 @@ def shape_known(logs: Logs) -> Residuals | None:
     return found if len(found.value) >= FEWEST and np.ptp(found.value) > 0 else None
 
 
-def quantiles(values: Floats, size: int) -> Floats:
-    """As many values, evenly spaced among the given ones in their order."""
-    places = ((np.arange(size) + 0.5) * len(values) / size).astype(np.int64)
-    return np.asarray(np.sort(values)[places])
+def condensed(values: Floats, size: int) -> Floats:
+    """As many values for these: means of neighbours, or some twice."""
+    order = np.sort(values)
+    if len(order) <= size:
+        return np.asarray(order[np.arange(size) * len(order) // size])
+    starts = np.arange(size) * len(order) // size
+    return np.asarray(np.add.reduceat(order, starts) / np.diff(starts, append=len(order)))
 
 
 def rounded(table: Floats) -> tuple[tuple[float, ...], ...]:
