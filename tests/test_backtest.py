@@ -13,10 +13,13 @@ import pytest
 
 import banditune as bt
 from banditune.cli import app
+from banditune.cli.words import policy_named
 from banditune.logs.chance import equal_arms_p
 from banditune.logs.judges import judge_of
 from banditune.logs.spread import arms_of
 from banditune.reports.story import story
+from banditune.shelf import every_policy
+from banditune.study.door import job_of, why_not_backtested
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -414,3 +417,45 @@ def test_rewards_in_the_unit_interval_are_judged_on_such_rewards(policy):
     best = means.reshape(8, 3)[order].max(axis=1).mean()
     assert found.reward.mean == pytest.approx(best - found.regret.mean / 100, abs=0.01)
     assert 0 < found.regret.mean < 100 * best
+
+
+@pytest.mark.parametrize("model", ["beta-binomial", "gaussian", "correlated", "logistic", "linear"])
+def test_a_comparison_says_of_every_policy_whether_a_backtest_can_judge_it(model, monkeypatch):
+    """Policies that a comparison takes on the fitted problem, against what `backtest` refuses before it plays."""
+    rng = np.random.default_rng(2)
+    campaign, arm = np.divmod(np.arange(16 * 3), 3)
+    wins = rng.binomial(50, 0.3 + 0.1 * rng.random(48))
+    features = rng.normal(size=(48, 2)) if model in ("logistic", "linear") else None
+    if model in ("gaussian", "linear"):
+        means = 1 + wins / 50
+        logs = bt.logs_of(campaign, arm, np.full(48, 20), 20 * means, 20 * means**2 + rng.chisquare(19, 48), rewards="real",
+                          features=features)  # fmt: skip
+    else:
+        logs = bt.logs_of(campaign, arm, np.full(48, 50), wins, features=features)
+    problem = bt.fit(logs, model).problem
+
+    class Started(Exception):
+        """The work began."""
+
+    def begin(*_, **__):
+        raise Started
+
+    monkeypatch.setattr(import_module("banditune.study.verbs"), "search", begin)
+    seen = set()
+    few = ("ucb1", "ts", "greedy", "linucb", "ucb-glm")  # what judges campaigns with features takes a second each
+    for name in few if features is not None else every_policy():
+        try:
+            job = job_of(policy_named(name), problem, horizon=30)
+        except bt.BadRequest:
+            continue  # nor does a comparison take it
+        reason = why_not_backtested(job)
+        seen.add(reason)
+        try:
+            bt.backtest(job.policy, logs, model, horizon=30)
+        except Started:
+            assert not reason, name
+        except bt.BadRequest:
+            assert reason, name
+    assert "it has no parameter" in seen
+    assert "" in seen
+    assert ("it needs features, and campaigns have none" in seen) == (model == "correlated")

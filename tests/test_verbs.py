@@ -19,7 +19,9 @@ from scipy import stats
 
 import banditune as bt
 from banditune.contracts import Range
+from banditune.descriptions import label
 from banditune.engine.run import Job, play, play_each
+from banditune.reports.tables import gap_cell
 from banditune.results import Belief, Estimate, TrialResult, frozen, student_quantile, write_whole
 from banditune.study.curves import denser
 from banditune.study.player import rounded
@@ -1002,3 +1004,89 @@ def test_whole_numbers_may_be_written_with_an_exponent_everywhere(place):
     for number in (20.5, True, math.inf, "20"):
         with pytest.raises(bt.BadRequest):
             WHOLE[place](number)
+
+
+def test_a_tuned_value_that_is_worse_than_theorys_is_marked_and_not_used():
+    problem, told = bt.Bernoulli(arms=5), {"horizon": 300, "budget": 50, "validate": 300}
+    policies = [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))]
+    found = bt.compare(policies, problem, Answers(0.0), **told)
+    (ts,) = (entry for entry in found.entries if entry.made["name"] == "ts")
+    theory = {"gamma": 1.0}
+    assert (dict(ts.params), dict(ts.recommended)) == ({"gamma": 0.0}, theory)
+    assert ts.worse_than_theory
+    assert ts.gain.mean == pytest.approx(ts.theory.mean - ts.regret.mean)
+    assert ts.lowest == ts.theory
+    assert found.best == ts.policy  # at theory's value
+    assert ts.behind.mean == 0
+    again = bt.simulate(policies[1], problem, 1.0, horizon=300, runs=300, first=2**40 + 300)
+    assert found.again.mean == pytest.approx(again.mean(), rel=1e-6)
+    assert f"{ts.policy} loses least" in str(found)
+    assert "as theory's gamma = 1, which is better than the tuned one" in str(found)
+    assert "gamma = 0 (WORSE than theory's gamma = 1: use that)" in str(found)
+    assert found.to_pandas().set_index("policy")["worse_than_theory"][ts.policy]
+    assert bt.deploy_tuning(found).state.params == theory
+    assert bt.from_json(found.to_json()) == found
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers(bt.Tuner):
+    """A search that answers one value, whatever it sees."""
+
+    name = "answers"
+    value: float = 0.0
+
+    def search(self, among, budget):
+        yield bt.Trial((self.value,), budget)
+        return self.value
+
+
+def test_a_comparison_carries_the_warnings_of_a_tuning_and_how_sure_each_search_is():
+    problem, told = bt.Bernoulli(arms=5), {"horizon": 200, "budget": 100, "validate": 300}
+    loud = bt.UCB1(noise=50)
+    found = bt.compare([loud, bt.Thompson(prior=(1, 1)), bt.UCB1(noise=0.5)], problem, **told)
+    by_name = {entry.policy: entry for entry in found.entries}
+    policies = {label(policy): policy for policy in (loud, bt.Thompson(prior=(1, 1)))}
+    for name, policy in policies.items():
+        entry, alone = by_name[name], bt.tune(policy, problem, **told)
+        mine = [warning for warning in found.warnings if warning.startswith((f"{name}: ", f"{name} takes"))]
+        same = [f"{policy.name} takes" + one.removeprefix(f"{name} takes") if "takes" in one else one for one in mine]
+        assert [one.removeprefix(f"{name}: ") for one in same] == [*alone.warnings]
+        assert entry.belief == alone.belief
+        assert entry.gain == alone.gain
+        assert alone.params == entry.params
+    assert found.warnings
+    rows = found.to_pandas().set_index("policy")
+    for name, entry in by_name.items():
+        assert not entry.worse_than_theory
+        assert rows["gap"][name] == entry.belief.gap
+        assert gap_cell(entry) in str(found)
+        assert gap_cell(entry).startswith(f"{entry.belief.gap:.4g} (")
+
+
+def test_the_intervals_of_a_data_frame_are_those_of_the_table(comparison):
+    rows = comparison.to_pandas()
+    for place, entry in enumerate(comparison.entries[1:], start=1):
+        low, high = rows["behind_low"][place], rows["behind_high"][place]
+        assert f"{rows['behind'][place]:.4g} ({low:.4g} to {high:.4g})" in str(comparison)
+        assert low < entry.behind.low < entry.behind.high < high
+        assert (rows["low"][place], rows["high"][place]) == (entry.regret.low, entry.regret.high)
+    assert len({*rows.columns} & {"gain", "gain_low", "gain_high", "gap", "not_tuned", "not_backtested"}) == 6
+
+
+def test_a_comparison_says_what_was_not_tuned_and_what_no_backtest_can_judge():
+    problem = bt.Mixture([(1.0, 0.0)])
+    found = bt.compare([TWO, bt.UCB1(noise=0.5), bt.Greedy()], problem, horizon=10, budget=12, validate=10)
+    reasons = {entry.made["name"]: entry.not_tuned for entry in found.entries}
+    assert reasons == {
+        "two": "it has 2 parameters (a, b), a search takes one",
+        "ucb1": "",
+        "greedy": "it has no parameter",
+    }
+    assert "not tuned, but played as theory has it" in str(found)
+    assert found.best == "two"
+    assert "`backtest` cannot judge two: it has 2 parameters (a, b), a search takes one." in str(found)
+    assert "The best that it can judge is ucb1" in str(found) or "The best that it can judge is greedy" not in str(
+        found
+    )
+    alone = bt.compare([TWO, bt.Greedy()], problem, horizon=10, budget=12, validate=10)
+    assert "nor can it judge any of the others" in str(alone)

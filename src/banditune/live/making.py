@@ -77,7 +77,7 @@ def deploy_tuning(
     need not hold it.
     """
     if isinstance(tuning, Comparison):
-        told, params = tuning.entries[0].made, tuning.entries[0].params
+        told, params = tuning.entries[0].recommended_policy, tuning.entries[0].recommended
     elif isinstance(tuning, Tuning) and tuning.setup.policy is not None:
         told, params = tuning.setup.policy, tuning.params
     else:

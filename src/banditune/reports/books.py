@@ -10,9 +10,9 @@ from typing import Any
 from banditune.reports import figures, points
 from banditune.reports.points import CURVE, GREY, TUNED, Axis, Mark, Plot, axis, percent, told
 from banditune.reports.story import Part, Story, Table, story
-from banditune.reports.tables import reach_of_all, text
+from banditune.reports.tables import text
 from banditune.reports.words import counted, number, settings, table
-from banditune.results import Account, Estimate, Spread, Tally
+from banditune.results import Account, Estimate, Spread, Tally, reach_of_all
 
 ENOUGH = 300
 """Runs that a value must have to be told and drawn with an interval, and to be ranked, unless all have fewer.

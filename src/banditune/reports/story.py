@@ -16,8 +16,9 @@ from banditune.reports.tables import (
     STRAIN_HEAD,
     backtest_answer,
     backtest_rows,
+    comparison_notes,
+    comparison_table,
     entry_scales,
-    lag,
     lead,
     scale_lines,
     strain_rows,
@@ -302,26 +303,14 @@ def _(result: Curve) -> Story:
 
 @story.register
 def _(result: Comparison) -> Story:
-    table = Table(
-        ("policy", "tuned to", "regret", "95% interval", "behind the best (95%, all pairs)", "as theory has it"),
-        tuple(
-            (
-                entry.policy,
-                settings(entry.params) or "-",
-                number(entry.regret.mean),
-                f"{number(entry.regret.low)} to {number(entry.regret.high)}",
-                "" if entry.policy == result.best else lag(result, entry),
-                number(entry.theory.mean),
-            )
-            for entry in result.entries
-        ),
-        left=2,
-    )
+    head, *rows = comparison_table(result, error="95% interval")
+    table = Table(head, tuple(rows), left=2)
     words = (
         f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
         "differences to the best are paired, and their intervals hold for all pairs together.",
         *lead_words(result),
         *(f"{line}." for line in entry_scales(result) if line),
+        *(f"{note[0].upper()}{note[1:]}." for note in comparison_notes(result)),
         *floor_words(result.floor),
     )
     parts = (
@@ -332,7 +321,7 @@ def _(result: Comparison) -> Story:
     )
     best = result.entries[0]
     figures = (
-        ("best policy", best.policy, settings(best.params)),
+        ("best policy", best.policy, settings(best.recommended)),
         ("regret", number(result.lowest.mean), reach(result.lowest)),
         *floor_figures(result.floor),
     )

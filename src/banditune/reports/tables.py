@@ -19,9 +19,9 @@ from banditune.reports.words import (
     place,
     settings,
     table,
+    textbook_name,
 )
 from banditune.results import (
-    LEVEL,
     Backtest,
     Comparison,
     Curve,
@@ -31,7 +31,6 @@ from banditune.results import (
     Strain,
     Stress,
     Tuning,
-    student_quantile,
 )
 
 
@@ -296,13 +295,18 @@ def verified_words(found: Mapping[str, Any]) -> str:
     return f"{found['file']}: {', '.join(told)}; every one is as it was written."
 
 
+def usual_words(name: str, params: Mapping[str, float]) -> str:
+    """The baseline with its parameters: theory's gamma = 1, the textbook with noise=0.5 and gamma = 1."""
+    if name == "theory":
+        return f"theory's {settings(params)}"
+    return f"{theory_words(name)} and {settings(params)}" if params else theory_words(name)
+
+
 def verdict(result: Tuning) -> str:
     """How the tuned value compares with theory's, as far as the interval allows to say."""
     gain, name = result.gain, baseline_name(result)
-    usual = f"theory's {settings(result.theory_params)}"
-    if name != "theory":
-        usual = f"{theory_words(name)} and {settings(result.theory_params)}"
-    elif result.params == result.theory_params:
+    usual = usual_words(name, result.theory_params)
+    if name == "theory" and result.params == result.theory_params:
         return "which is what theory has"
     if gain.low > 0:
         share = f" ({gain.mean / result.theory.mean:.0%})" if result.theory.mean > 0 else ""
@@ -336,28 +340,15 @@ def _(result: Curve) -> str:
 
 @text.register
 def _(result: Comparison) -> str:
-    rows: list[Sequence[str]] = [
-        ("policy", "tuned to", "regret", "std. error", "behind the best (95%, all pairs)", "as theory has it")
-    ]
-    for entry in result.entries:
-        rows.append(
-            (
-                entry.policy,
-                settings(entry.params) + ("" if entry.tuned or not entry.params else " (theory)") or "-",
-                number(entry.regret.mean),
-                number(entry.regret.se),
-                "" if entry.policy == result.best else lag(result, entry),
-                number(entry.theory.mean),
-            )
-        )
     return "\n".join(
         [
             headline(result.setup),
             "",
             lead(result),
             "",
-            table(rows, left=(0, 1)),
+            table(comparison_table(result, error="std. error"), left=(0, 1, 6)),
             "",
+            *(f"note: {note}" for note in comparison_notes(result)),
             *entry_scales(result),
             *below(result.floor),
             *(f"warning: {warning}" for warning in result.warnings),
@@ -377,29 +368,92 @@ def entry_scales(result: Comparison) -> Iterator[str]:
     yield from [*lines, ""] if lines else []
 
 
+def comparison_table(result: Comparison, *, error: str) -> list[tuple[str, ...]]:
+    """A head and a row for each policy, best first; the `error` of a regret is a "std. error" or a "95% interval"."""
+    behind, place = "behind the best (95%, all pairs)", ("", "std. error", "95% interval").index(error)
+    rows: list[tuple[str, ...]] = [
+        ("policy", "tuned to", "regret", error, behind, "as theory has it", "gap of the search")
+    ]
+    for entry in result.entries:
+        lagging = "" if entry.policy == result.best else lag(result, entry)
+        found = cells(entry.regret)
+        theory, gap = number(entry.theory.mean), gap_cell(entry)
+        rows.append((entry.policy, tuned_to(entry), found[0], found[place], lagging, theory, gap))
+    return rows
+
+
+def tuned_to(entry: Entry) -> str:
+    """gamma = 0.22, with a mark where that is no tuned value, or one that is worse than theory's."""
+    if entry.worse_than_theory:
+        return f"{settings(entry.params) or 'it'} (WORSE than {entry_baseline(entry)}: use that)"
+    return settings(entry.params) + ("" if entry.tuned or not entry.params else " (theory)") or "-"
+
+
+def entry_baseline(entry: Entry) -> str:
+    """The baseline of an entry, with its parameters."""
+    return usual_words(textbook_name(entry.made, entry.baseline), entry.theory_params)
+
+
+def gap_cell(entry: Entry) -> str:
+    """How sure the search is of its answer, by its own statement: 0.9 (2%); or why that is not known."""
+    belief = entry.belief
+    if not entry.tuned:
+        return "not tuned"
+    if belief is None:
+        return "not stated"
+    # Another policy's regret refutes nothing that was said about values of this one's parameter.
+    refuted = entry.gain is not None and entry.gain.high < -belief.gap and entry.baseline in (None, entry.made)
+    if belief.misfit or refuted:
+        return "unknown, see the warning"
+    share = f" ({belief.gap / belief.mean:.1%})" if belief.mean > 0 else ""
+    return f"{number(belief.gap)}{share}" + (f" from {number(belief.untried[1])} on" if belief.untried else "")
+
+
+def comparison_notes(result: Comparison) -> Iterator[str]:
+    """What the columns mean, and which policies were not tuned or cannot be judged by a backtest."""
+    levels = sorted({entry.belief.level for entry in result.entries if entry.belief})
+    if levels:
+        yield f"gap: no other value of the parameter is better by more, as the search states ({levels[0]:.0%} sure)"
+    left = [f"{entry.policy} ({entry.not_tuned})" for entry in result.entries if entry.not_tuned]
+    if left:
+        yield f"not tuned, but played as theory has it, and out of reach of `backtest`: {', '.join(left)}"
+    left = [
+        f"{entry.policy} ({entry.not_backtested})"
+        for entry in result.entries
+        if entry.not_backtested and not entry.not_tuned
+    ]
+    if left:
+        yield f"`backtest` cannot judge: {', '.join(left)}"
+
+
 def lead(result: Comparison) -> str:
     """Which policy is best, and which others may be as good: with 95% for all pairs of policies together (Bonferroni)."""
-    reach = joint_reach(result)
-    tied = [entry.policy for entry in result.entries[1:] if entry.behind.mean <= reach * entry.behind.se]
+    tied = [entry.policy for entry in result.entries[1:] if result.behind(entry)[0] <= 0]
     again = (
         f", and {number(result.again.mean)} on as many other instances, which did not choose it" if result.again else ""
     )
-    best = f"{result.best} loses least, {number(result.entries[0].regret.mean)} on average{again}"
-    return f"{best}; {' and '.join(tied)} may be as good (95% sure for all pairs together)." if tied else f"{best}."
+    best = result.entries[0]
+    words = f"{result.best} loses least, {number(best.lowest.mean)} on average{again}"
+    if best.worse_than_theory:
+        words += f", as {entry_baseline(best)}, which is better than the tuned one"
+    if tied:
+        words += f"; {' and '.join(tied)} may be as good (95% sure for all pairs together)"
+    return f"{words}.{judged_words(result)}"
 
 
-def joint_reach(result: Comparison) -> float:
-    """Standard errors to each side that hold all differences between two policies together (Bonferroni)."""
-    pairs = len(result.entries) * (len(result.entries) - 1) // 2
-    return reach_of_all(pairs, result.validated)
-
-
-def reach_of_all(count: int, runs: int) -> float:
-    """Standard errors to each side by which so many intervals hold together with 95% (Bonferroni)."""
-    return student_quantile(1 - (1 - LEVEL) / 2 / count, runs - 1)
+def judged_words(result: Comparison) -> str:
+    """Which policy to take where `backtest` cannot judge the best one; empty where it can."""
+    best = result.entries[0]
+    if not best.not_backtested:
+        return ""
+    words = f" `backtest` cannot judge {best.policy}: {best.not_backtested}"
+    judged = next((entry for entry in result.entries if not entry.not_backtested), None)
+    if judged is None:
+        return f"{words}; nor can it judge any of the others."
+    return f"{words}. The best that it can judge is {judged.policy}, which loses {lag(result, judged)} more."
 
 
 def lag(result: Comparison, entry: Entry) -> str:
     """How far a policy is behind the best, with an interval as sure as the sentence above the table: for all pairs."""
-    mean, reach = entry.behind.mean, joint_reach(result) * entry.behind.se
-    return f"{number(mean)} ({number(mean - reach)} to {number(mean + reach)})"
+    low, high = result.behind(entry)
+    return f"{number(entry.behind.mean)} ({number(low)} to {number(high)})"

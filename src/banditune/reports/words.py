@@ -69,7 +69,11 @@ def from_problem(policy: Mapping[str, Any], sources: Mapping[str, str], baseline
 
 def baseline_name(result: Tuning) -> str:
     """What the baseline is called: theory, or the textbook's policy with the options in which it differs."""
-    policy, baseline = result.setup.policy, result.baseline
+    return textbook_name(result.setup.policy, result.baseline)
+
+
+def textbook_name(policy: Mapping[str, Any] | None, baseline: Mapping[str, Any] | None) -> str:
+    """The same, of a policy and its baseline."""
     if policy is None or baseline is None or policy == baseline:
         return "theory"
     other = ", ".join(f"{name}={brief(value)}" for name, value in baseline.items() if value != policy.get(name))

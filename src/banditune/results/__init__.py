@@ -12,6 +12,7 @@ from banditune.results.estimates import (
     Spread,
     TrialResult,
     Unimodality,
+    reach_of_all,
     standard_error,
     student_quantile,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "from_json",
     "frozen",
     "load",
+    "reach_of_all",
     "replacing",
     "standard_error",
     "student_quantile",

@@ -93,6 +93,11 @@ def standard_error(sample: Floats) -> float:
     return float(np.std(sample, ddof=1) / math.sqrt(len(sample))) if len(sample) > 1 else math.nan
 
 
+def reach_of_all(count: int, runs: int) -> float:
+    """Standard errors to each side by which so many intervals hold together with 95% (Bonferroni)."""
+    return student_quantile(1 - (1 - LEVEL) / 2 / count, runs - 1)
+
+
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Estimate(Record):

@@ -9,7 +9,7 @@ from typing import Any
 
 from banditune.contracts import BadRequest, Floats
 from banditune.results.computed import Floor
-from banditune.results.estimates import Belief, Estimate, Spread, TrialResult, Unimodality
+from banditune.results.estimates import Belief, Estimate, Spread, TrialResult, Unimodality, reach_of_all
 from banditune.results.record import Record, frame, kept
 from banditune.results.setup import Setup, check_sources
 
@@ -271,7 +271,10 @@ class Export(Record):
 class Entry(Record):
     """One policy of a comparison: its parameters and its regret, and how much more it loses than the best policy.
 
-    `theory` is the regret of the `baseline`, as in a `Tuning`; `from_problem` is as in a `Setup`.
+    `theory` is the regret of the `baseline`, as in a `Tuning`; `from_problem` is as in a `Setup`. `gain` is theory's regret
+    minus that of the tuned value, paired. Where the tuned value is surely worse, the comparison uses the baseline with
+    `theory_params`, and `behind` is that of the baseline. `belief` is what the search itself knows. `not_tuned` and
+    `not_backtested` say why the policy was not tuned, and why `backtest` cannot judge it.
     """
 
     policy: str
@@ -285,9 +288,34 @@ class Entry(Record):
     spread: Spread | None = None
     baseline: Mapping[str, Any] | None = None
     from_problem: Mapping[str, str] = field(default_factory=dict)
+    theory_params: Mapping[str, float] = field(default_factory=dict)
+    gain: Estimate | None = None
+    belief: Belief | None = None
+    not_tuned: str = ""
+    not_backtested: str = ""
 
     def __post_init__(self) -> None:
         check_sources(self.made, self.from_problem)
+
+    @property
+    def worse_than_theory(self) -> bool:
+        """Whether the tuned value is surely worse than the baseline, on fresh instances."""
+        return self.gain is not None and self.gain.high < 0
+
+    @property
+    def recommended_policy(self) -> Mapping[str, Any]:
+        """The policy to use: the tuned one, unless the baseline is surely better."""
+        return self.baseline if self.worse_than_theory and self.baseline else self.made
+
+    @property
+    def recommended(self) -> Mapping[str, float]:
+        """Its parameters."""
+        return self.theory_params if self.worse_than_theory else self.params
+
+    @property
+    def lowest(self) -> Estimate:
+        """Its regret."""
+        return self.theory if self.worse_than_theory else self.regret
 
     def __repr__(self) -> str:
         return f"{self.policy} {dict(self.params)}: {self.regret!r}"
@@ -314,18 +342,45 @@ class Comparison(Record):
     @property
     def lowest(self) -> Estimate:
         """What the best policy loses, where it can be said, on instances on which it was not chosen."""
-        return self.again or self.entries[0].regret
+        return self.again or self.entries[0].lowest
+
+    @property
+    def joint_reach(self) -> float:
+        """Standard errors to each side that hold all differences between two policies together (Bonferroni)."""
+        pairs = len(self.entries) * (len(self.entries) - 1) // 2
+        return reach_of_all(pairs, self.validated)
+
+    def behind(self, entry: Entry) -> tuple[float, float]:
+        """How far a policy is behind the best at least and at most: intervals that hold with 95% for all pairs together."""
+        half = self.joint_reach * entry.behind.se
+        return entry.behind.mean - half, entry.behind.mean + half
 
     def to_pandas(self) -> Any:
-        """A row per policy; all numbers are by the same instances."""
+        """A row per policy, as printed: `behind_low` and `behind_high` hold for all pairs together.
+
+        All numbers are by the same instances. The gap is what the search states about the tuned value, NaN where nothing.
+        """
+        entries, none = self.entries, Estimate.told(0.0, 0.0, self.validated)
+        gains = [entry.gain or none for entry in entries]
+        beliefs = [None if entry.belief is None or entry.belief.misfit else entry.belief for entry in entries]
         rows = {
-            "policy": [entry.policy for entry in self.entries],
-            "params": [dict(entry.params) for entry in self.entries],
-            "regret": [entry.regret.mean for entry in self.entries],
-            "se": [entry.regret.se for entry in self.entries],
-            "behind": [entry.behind.mean for entry in self.entries],
-            "behind_low": [entry.behind.low for entry in self.entries],
-            "behind_high": [entry.behind.high for entry in self.entries],
-            "theory": [entry.theory.mean for entry in self.entries],
+            "policy": [entry.policy for entry in entries],
+            "params": [dict(entry.params) for entry in entries],
+            "tuned": [entry.tuned for entry in entries],
+            "regret": [entry.regret.mean for entry in entries],
+            "se": [entry.regret.se for entry in entries],
+            "low": [entry.regret.low for entry in entries],
+            "high": [entry.regret.high for entry in entries],
+            "behind": [entry.behind.mean for entry in entries],
+            "behind_low": [self.behind(entry)[0] for entry in entries],
+            "behind_high": [self.behind(entry)[1] for entry in entries],
+            "theory": [entry.theory.mean for entry in entries],
+            "gain": [gain.mean for gain in gains],
+            "gain_low": [gain.low for gain in gains],
+            "gain_high": [gain.high for gain in gains],
+            "worse_than_theory": [entry.worse_than_theory for entry in entries],
+            "gap": [math.nan if belief is None else belief.gap for belief in beliefs],
+            "not_tuned": [entry.not_tuned for entry in entries],
+            "not_backtested": [entry.not_backtested for entry in entries],
         }
         return frame(rows)

@@ -181,6 +181,28 @@ def only_range(job: Job) -> Range:
     return found[0]
 
 
+def why_not_tuned(job: Job) -> str:
+    """Why a tuner cannot search a policy's parameters; empty where it can."""
+    names = [found.name for found in ranges(job)]
+    if len(names) == 1:
+        return ""
+    return (
+        f"it has {len(names)} parameters ({', '.join(names)}), a search takes one" if names else "it has no parameter"
+    )
+
+
+def why_not_backtested(job: Job) -> str:
+    """Why `backtest` cannot judge a policy on logs to which this problem is fitted; empty where it can.
+
+    It tunes, so that the policy must have one parameter. Where arms have an effect each ("correlated": features are unit
+    vectors), it plays campaigns, whose arms have no features.
+    """
+    features = getattr(job.problem, "features", None)
+    if features is not None and job.policy.needs_features and np.array_equal(features, np.eye(len(features))):
+        return "it needs features, and campaigns have none"
+    return why_not_tuned(job)
+
+
 def theory_row(job: Job) -> Floats:
     """Theory's parameters."""
     return np.array([r.theory for r in ranges(job)] or [0.0])

@@ -13,9 +13,20 @@ import numpy as np
 from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner
 from banditune.descriptions import described, label
 from banditune.engine.run import Job, check_regrets
-from banditune.results import Comparison, Curve, Entry, Estimate, Spread, Tuning
+from banditune.results import Belief, Comparison, Curve, Entry, Estimate, Spread, Tuning
 from banditune.study.curves import DRAWN, axis_of, drawn_curve
-from banditune.study.door import LARGEST, job_of, only_range, ranges, rows, setup_of, theory_row, whole
+from banditune.study.door import (
+    LARGEST,
+    job_of,
+    only_range,
+    ranges,
+    rows,
+    setup_of,
+    theory_row,
+    whole,
+    why_not_backtested,
+    why_not_tuned,
+)
 from banditune.study.known import floor_of
 from banditune.study.noise import noise_warnings
 from banditune.study.player import Player, check_keeping
@@ -34,7 +45,7 @@ from banditune.study.search import (
 from banditune.study.timing import Announce, in_words, seconds_per_run
 from banditune.study.trust import enough, expected_and_others, runs_of_scenario, strained
 from banditune.study.validation import LEAST, beside, play_both, validated
-from banditune.study.warn import carried_by_few, short_of, warnings_of
+from banditune.study.warn import every_warning, short_of
 
 CURVE = 1000
 """Instances on which the curve of a tuning is drawn, at most."""
@@ -211,8 +222,7 @@ def tune(
         goal.within,
         None if goal.within is None or belief is None else not missed,
         (
-            *noise_warnings(job.policy, job.problem),
-            *warnings_of(job, among, answer.value, belief, tuned, theory, other),
+            *every_warning(job, among, answer.value, belief, tuned, theory, other),
             *missed,
         ),
         picture,
@@ -263,10 +273,11 @@ def compare(
 ) -> Comparison:
     """Tune each policy with the same budget, then play all on the same fresh instances; differences are paired.
 
-    A policy that has not exactly one parameter is played as theory has it. `behind` is a policy's paired difference to
-    the one with the lowest mean, with an interval of its own; whether others may be as good is said for all together. The
-    lowest mean of several is a little too low, so that the best policy plays once more, on as many other instances
-    (`again`). A `ledger` keeps the regrets, as in `tune`.
+    A policy that has not exactly one parameter is played as theory has it, and `not_tuned` says why. A tuned value that is
+    surely worse than theory's is marked, and theory's takes its place. `behind` is a policy's paired difference to the one
+    with the lowest mean, with an interval of its own; whether others may be as good is said for all together. The lowest
+    mean of several is a little too low, so that the best policy plays once more, on as many other instances (`again`). A
+    `ledger` keeps the regrets, as in `tune`.
     """
     tuner = tuner_of(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
@@ -293,16 +304,14 @@ def compare(
             _played(number, name, job, tuner if can else None, budget, fresh, player, told)
             for number, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True))
         ]
-        ordered = sorted(found, key=lambda played: float(played.tuned.mean()))
+        ordered = sorted(found, key=lambda played: float(played.used[2].mean()))
         best = ordered[0]
         # The lowest of several means is too low: what is said of it comes from instances that it was not chosen on.
         others = range(fresh.stop, fresh.stop + validate)
-        again = player.play(best.job, best.params[None, :], others, first_row=2 * best.number, progress=told)[0, :, 0]
-    warnings = (
-        *(warning for job in todo for warning in noise_warnings(job.policy, job.problem)),
-        *(f"{played.name}: {warning}" for played in found for warning in played.warnings),
-    )
-    entries = tuple(_entry(played, best.tuned) for played in ordered)
+        used, params, lowest = best.used
+        again = player.play(used, params[None, :], others, first_row=2 * best.number, progress=told)[0, :, 0]
+    warnings = tuple(_named(played, warning) for played in found for warning in played.warnings)
+    entries = tuple(_entry(played, lowest) for played in ordered)
     setup = setup_of(todo[0], tuner, several=True)
     return Comparison(entries, best.name, budget, validate, setup, below, warnings, Estimate.of(again))
 
@@ -313,48 +322,71 @@ class _Played(NamedTuple):
     name: str
     job: Job
     params: Floats
-    tunable: bool
+    belief: Belief | None
     spent: int
     tuned: Floats
     theory: Floats
     number: int
     warnings: tuple[str, ...]
 
+    @property
+    def used(self) -> tuple[Job, Floats, Floats]:
+        """What to use, its parameters and regrets: the tuned policy, unless the baseline is surely better."""
+        if Estimate.of(self.theory - self.tuned).high < 0:
+            return self.job.baseline, theory_row(self.job), self.theory
+        return self.job, self.params, self.tuned
+
 
 def _played(
     number: int, name: str, job: Job, tuner: Tuner | None, budget: int, fresh: range, player: Player, told: Told
 ) -> _Played:
     """Tune a policy of a comparison, unless there is no tuner for it, and play it and theory's on fresh instances."""
-    params, spent = theory_row(job), 0
-    if tuner:
-        answer, trials = search(job, tuner, only_range(job), budget, player, told)
-        params, spent = np.array([answer.value]), sum(trial.spent for trial in trials)
+    params, spent, belief = theory_row(job), 0, None
+    among = only_range(job) if tuner else None
+    if tuner and among:
+        answer, trials = search(job, tuner, among, budget, player, told)
+        params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
     both = np.array([params, theory_row(job)])
     tuned, theory = play_both(job, both, fresh, player, told, 2 * number)
-    if tuner:
-        other = beside(job, answer.belief, tuned, fresh, player, told, 2 * number)
-        warnings = warnings_of(job, only_range(job), answer.value, answer.belief, tuned, theory, other)
-    else:
-        warnings = carried_by_few(tuned)
-    return _Played(name, job, params, tuner is not None, spent, tuned, theory, number, tuple(warnings))
+    other = beside(job, belief, tuned, fresh, player, told, 2 * number)
+    warnings = every_warning(job, among, float(params[0]), belief, tuned, theory, other)
+    return _Played(name, job, params, belief, spent, tuned, theory, number, tuple(warnings))
+
+
+def _named(played: _Played, warning: str) -> str:
+    """A warning that begins with the policy that it is about."""
+    begins = f"{played.job.policy.name} "
+    if warning.startswith(begins):
+        return f"{played.name} {warning.removeprefix(begins)}"
+    return f"{played.name}: {warning}"
 
 
 def _entry(played: _Played, lead: Floats) -> Entry:
     """What a comparison keeps of a policy, beside the regrets of the best one."""
     # With noise of their own, only the runs of the first policy are those that `simulate` plays again by their number.
     first = FRESH if played.job.noise == "shared" or played.number == 0 else None
+    params, theory = (
+        dict(zip((found.name for found in ranges(played.job)), row.tolist(), strict=False))
+        for row in (played.params, theory_row(played.job))
+    )
+    why = why_not_tuned(played.job)
     return Entry(
-        played.name,
-        described(played.job.policy),
-        dict(zip((found.name for found in ranges(played.job)), played.params.tolist(), strict=False)),
-        played.tunable,
-        Estimate.of(played.tuned),
-        Estimate.of(played.tuned - lead),
-        Estimate.of(played.theory),
-        played.spent,
-        Spread.of(played.tuned, first),
-        described(played.job.baseline.policy),
-        dict(played.job.sources),
+        policy=played.name,
+        made=described(played.job.policy),
+        params=params,
+        tuned=not why,
+        regret=Estimate.of(played.tuned),
+        behind=Estimate.of(played.used[2] - lead),
+        theory=Estimate.of(played.theory),
+        spent=played.spent,
+        spread=Spread.of(played.tuned, first),
+        baseline=described(played.job.baseline.policy),
+        from_problem=dict(played.job.sources),
+        theory_params=theory,
+        gain=Estimate.of(played.theory - played.tuned),
+        belief=played.belief,
+        not_tuned=why,
+        not_backtested=why_not_backtested(played.job),
     )
 
 

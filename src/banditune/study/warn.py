@@ -22,6 +22,23 @@ APART = 3.5
 """What search and fresh instances say of the same regret contradicts if it is so many joint standard errors apart."""
 
 
+def every_warning(
+    job: Job,
+    among: Range | None,
+    value: float,
+    belief: Belief | None,
+    sample: Floats,
+    theory: Floats,
+    other: Beside | None = None,
+) -> Iterator[str]:
+    """All that may mislead about a policy, tuned or not (`among` is None), wherever it is told."""
+    yield from noise_warnings(job.policy, job.problem)
+    if among is None:
+        yield from carried_by_few(sample)
+    else:
+        yield from warnings_of(job, among, value, belief, sample, theory, other)
+
+
 def warnings_of(
     job: Job,
     among: Range,
