@@ -102,6 +102,21 @@ def test_the_plain_loop_is_the_cpus_too(policy):
     assert same(Job(policy, bt.Bernoulli(arms=3), 25, seed=5, regret="realised", shortcut=False))
 
 
+class Wider(bt.Thompson):
+    """As a user would write it: rows beyond 1 are the plain loop's."""
+
+    parameters = (bt.Parameter("gamma", 0, 3, theory=1),)
+
+
+@pytest.mark.usefixtures("in_turn")
+@pytest.mark.parametrize("noise", ["shared", "own"])
+def test_rows_beyond_the_shortcuts_limits_are_the_cpus(noise):
+    job = Job(Wider(prior=(1, 1)), bt.Bernoulli(arms=3), 25, seed=5, noise=noise)
+    rows = [[0.5], [2.0], [1.0]]
+    assert run.shortcut_rows(job, read_only(rows)) == [True, False, True]
+    assert same(job, rows, range(2))
+
+
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize("features", ["alike", "of each instance"])
 @pytest.mark.parametrize("noise", ["shared", "own"])

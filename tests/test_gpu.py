@@ -79,7 +79,6 @@ def test_threads_play_in_single_precision_where_it_is_declared():
     assert gpu.plan(long).target is gpu.ALONE["float64"]
     for other in (
         Job(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=4), 50, shortcut=False),
-        Job(bt.Thompson(prior=(0.5, 0.5)), bt.Bernoulli(arms=4), 50),
         Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=4), 50),
     ):
         assert gpu.plan(other).target is gpu.plan(other, "float32").target is gpu.ALONE["float64"]

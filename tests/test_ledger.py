@@ -46,13 +46,13 @@ def book(tmp_path):
 def played(monkeypatch):
     """What the engine was asked to play: (first row, runs) of each part."""
     asked = []
-    inner = player.play_parts
+    inner = player.play_all
 
     def watched(job, parts, *others):
         asked.extend((part.params[:, 0].tolist(), part.first_row, part.runs) for part in parts)
         inner(job, parts, *others)
 
-    monkeypatch.setattr(player, "play_parts", watched)
+    monkeypatch.setattr(player, "play_all", watched)
     return asked
 
 
@@ -435,7 +435,7 @@ GUEST = bt.foreign(lambda: None, (), name="guest")
     [
         (lambda **asked: bt.tune(bt.UCB1(noise=0.5), PROBLEM, budget=12, max_time=-1, **asked), "`max_time > 0`"),
         (lambda **asked: bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.NoTeS(), budget=1, **asked), "`budget >= 8`"),
-        (lambda **asked: bt.curve(bt.UCB1(noise=0.5), PROBLEM, [5], **asked), "`0 <= gamma <= 1`"),
+        (lambda **asked: bt.curve(bt.UCB1(noise=0.5), PROBLEM, [-5], **asked), "`0 <= gamma <= 1e\\+06`"),
         (lambda **asked: bt.curve(TWO, PROBLEM, **asked), "over one parameter"),
         (lambda **asked: bt.simulate(GUEST, PROBLEM, **asked), "not that of 'guest'"),
         (lambda **asked: bt.compare([bt.UCB1(noise=0.5), GUEST], PROBLEM, **asked), "not that of 'guest'"),
@@ -1021,5 +1021,7 @@ def test_ctrl_c_and_the_end_of_a_jobs_time_say_how_to_go_on(tmp_path, sign, code
 def test_a_job_keeps_its_key_within_a_study(book):
     job = job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=100)
     with player.Player(place_for(), book) as one:
-        assert one._setup(job, None) is one._setup(job, None)
-        assert one._setup(replace(job, seed=1), None) != one._setup(job, None)
+        row = np.array([0.5])
+        assert one._setup(job, True, row) is one._setup(job, True, row)
+        assert one._setup(replace(job, seed=1), True, row) != one._setup(job, True, row)
+        assert one._setup(job, False, row) != one._setup(job, True, row)

@@ -121,7 +121,7 @@ def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
         (("policy", "name"), "gittins", "plays a table"),
         (("policy", "prior"), [1, -1], "prior of ts"),
         (("policy", "extra"), 1, "options of 'ts'"),
-        (("params", "gamma"), 2, "0 <= gamma <= 1"),
+        (("params", "gamma"), 4, "0 <= gamma <= 3.16228"),
         (("params",), {}, "parameters of ts"),
         (("horizon",), 10**30, "horizon"),
         (("horizon",), 0, "horizon"),

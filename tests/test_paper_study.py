@@ -269,7 +269,7 @@ def test_a_study_from_a_ledger_is_the_same_and_plays_nothing(tmp_path, monkeypat
     told = {"only": "warm-up ucb1", "runs": 40, "tunings": 50}
     first = bt.reproduce(**told, ledger=tmp_path / "study.ledger")
     assert first == bt.reproduce(**told)
-    monkeypatch.setattr(player, "play_parts", lambda *_: pytest.fail("played again"))
+    monkeypatch.setattr(player, "play_all", lambda *_: pytest.fail("played again"))
     assert bt.reproduce(**told, ledger=tmp_path / "study.ledger") == first
 
 

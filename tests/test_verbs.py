@@ -443,7 +443,7 @@ BAD = [
     ({"at": [5, 3]}, "increasing steps"),
     ({"at": [101]}, "up to the horizon of 100"),
     ({"at": ["x"]}, "`at`"),
-    ({"values": [1.1]}, "`0 <= gamma <= 1` must hold for ucb1, but got gamma=1.1"),
+    ({"values": [-0.1]}, "`0 <= gamma <= 1e+06` must hold for ucb1, but got gamma=-0.1"),
     ({"values": [math.nan]}, "gamma=nan"),
     ({"values": [math.inf]}, "gamma=inf"),
     ({"values": [[0.1, 0.2]]}, "1 a row"),

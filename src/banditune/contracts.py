@@ -159,6 +159,8 @@ class Instances:
 class Parameter:
     """A tunable number: bounds and theory's value are numbers, or functions of (arms, horizon).
 
+    `low` and `high` are the range that is usually searched; a request may give another one. `least` and `most` are hard
+    limits: beyond them the parameter has no meaning, as a probability has none above 1.
     Tuners search the unit interval; `at` maps it to values, evenly in the logarithm where the scale is "log".
     Integer parameters are rounded where they are used, so any real value in the range may be asked for.
     """
@@ -169,6 +171,8 @@ class Parameter:
     theory: float | Callable[[int, int], float]
     integer: bool = False
     scale: str = "linear"
+    least: float = -math.inf
+    most: float = math.inf
 
     def __post_init__(self) -> None:
         if self.scale not in ("linear", "log"):
@@ -181,9 +185,19 @@ class Parameter:
                     f"{bound!r}."
                 )
 
-    def within(self, arms: int, horizon: int) -> Range:
-        """The parameter's range for this many arms and this horizon."""
-        low, high, theory = (self._bound(name, arms, horizon) for name in ("low", "high", "theory"))
+    def within(
+        self,
+        arms: int,
+        horizon: int,
+        ends: tuple[float, float] | None = None,
+        limits: tuple[float, float] = (-math.inf, math.inf),
+    ) -> Range:
+        """The parameter's range for this many arms and this horizon, or a range with these `ends` instead.
+
+        `limits` are the policy's own, beside the parameter's `least` and `most`.
+        """
+        theory = self._bound("theory", arms, horizon)
+        low, high = ends or (self._bound("low", arms, horizon), self._bound("high", arms, horizon))
         if not (math.isfinite(low) and math.isfinite(high)):
             raise BadRequest(
                 f"the bounds of the parameter {self.name!r} must be finite numbers, but its range is [{low:g}, {high:g}] "
@@ -196,15 +210,28 @@ class Parameter:
             )
         if self.scale == "log" and low <= 0:
             raise BadRequest(f"`low > 0` must hold for the parameter {self.name!r} on a log scale, but got {low:g}.")
-        if not low <= theory <= high:
+        least, most = max(self.least, limits[0]), min(self.most, limits[1])
+        if self.scale == "log":
+            least = max(least, SMALLEST)
+        rounding = ROUNDING * max(abs(low), abs(high))
+        low, high = (clip_rounding(end, least, most, rounding) for end in (low, high))
+        if not least <= low < high <= most:
             raise BadRequest(
-                f"theory's value of the parameter {self.name!r} must lie in [{low:g}, {high:g}], but got {theory:g}."
+                f"`{condition(self.name, least, most)}` must hold for the parameter {self.name!r}: its policy is defined "
+                f"for no other values. But its range is [{low:g}, {high:g}]."
+            )
+        # A range that was asked for need not hold theory's value: that is played all the same.
+        lowest, highest = (low, high) if ends is None else (least, most)
+        theory = clip_rounding(theory, lowest, highest, rounding)
+        if not lowest <= theory <= highest:
+            raise BadRequest(
+                f"theory's value of the parameter {self.name!r} must lie in [{lowest:g}, {highest:g}], but got {theory:g}."
             )
         if self.integer and math.ceil(low) > math.floor(high):
             raise BadRequest(
                 f"the range of the parameter {self.name!r} must hold a whole number, but it is [{low:g}, {high:g}]."
             )
-        return Range(self.name, low, high, theory, self.integer, self.scale)
+        return Range(self.name, low, high, theory, self.integer, self.scale, least, most)
 
     def _bound(self, name: str, arms: int, horizon: int) -> float:
         """A bound or theory's value as a number."""
@@ -218,9 +245,33 @@ class Parameter:
             ) from error
 
 
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+"""A value that misses an end of a range by this share of the range's size, or less, is that end: 3 * 0.1 is 0.3."""
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""The least value on a log scale."""
+
+
+def clip_rounding(value: float, low: float, high: float, rounding: float) -> float:
+    """The nearest value between `low` and `high` where no more than `rounding` is missing, else the value itself."""
+    return min(max(value, low), high) if low - rounding <= value <= high + rounding else value
+
+
+def condition(name: str, least: float, most: float) -> str:
+    """What must hold for the values of a parameter: 0 <= gamma <= 3, gamma >= 0, or -inf < gamma < inf."""
+    if math.isinf(least) and math.isinf(most):
+        return f"-inf < {name} < inf"
+    if math.isinf(most):
+        return f"{name} >= {least:g}"
+    return f"{'' if math.isinf(least) else f'{least:g} <= '}{name} <= {most:g}"
+
+
 @dataclass(frozen=True)
 class Range:
-    """A parameter's bounds, resolved for one number of arms and one horizon."""
+    """A parameter's bounds, resolved for one number of arms and one horizon.
+
+    A search stays between `low` and `high`. Values may be played between `least` and `most`.
+    """
 
     name: str
     low: float
@@ -228,6 +279,12 @@ class Range:
     theory: float
     integer: bool
     scale: str
+    least: float = -math.inf
+    most: float = math.inf
+
+    def clip_rounding(self, value: float, low: float, high: float) -> float:
+        """An end that was missed by rounding only."""
+        return clip_rounding(value, low, high, ROUNDING * max(abs(self.low), abs(self.high)))
 
     def at(self, unit: float) -> float:
         """The value at a point of the unit interval."""
@@ -238,9 +295,15 @@ class Range:
         return self.within(value)
 
     def within(self, value: float) -> float:
-        """The nearest value that the parameter can have."""
+        """The nearest value of the range that the parameter can have."""
         value = min(max(value, self.low), self.high)
         return float(min(max(round(value), math.ceil(self.low)), math.floor(self.high))) if self.integer else value
+
+    def nearest(self, value: float) -> float:
+        """The nearest value that the parameter can have: one of the range for a value within it."""
+        if self.low <= value <= self.high:
+            return self.within(value)
+        return float(round(value)) if self.integer else value
 
 
 class Play(NamedTuple):
@@ -248,7 +311,10 @@ class Play(NamedTuple):
 
     It returns False where it met a reward that is not finite. `stands_for` are the functions of the policy that it plays:
     a policy that has others is played step by step. `memory` says how many floats and integers it keeps for (arms, dims);
-    integers are from 0 to 2^32 - 1. `applies` says whether it is right for this policy and problem; `slots` fills slots of
+    integers are from 0 to 2^32 - 1. `holds` says whether its proof holds for the policy's options and a row of parameters;
+    other rows are played step by step. `exact_bits` says whether it pulls the very arms of the plain loop, so that regrets
+    are equal bit by bit; otherwise they are equal in law, or up to the rounding of indices.
+    `applies` says whether it is right for this policy and problem; `slots` fills slots of
     its own; `reads` says whether it reads rewards one by one. `single` are functions in single precision, by those that
     they replace on a GPU where `precision`, of (policy, problem, horizon), is "float32"; its floats are float32 then.
     `needs_double` says of a row of parameters that it is played in float64 all the same.
@@ -258,6 +324,8 @@ class Play(NamedTuple):
     advance: Callable[..., Any]
     stands_for: tuple[Callable[..., Any], ...]
     memory: Callable[[int, int], tuple[int, int]]
+    holds: Callable[[Any, Floats], bool]
+    exact_bits: bool
     applies: Callable[[Any, Any], bool] = lambda policy, problem: True
     slots: Callable[[Any], dict[str, Callable[..., Any]]] = lambda problem: {}
     reads: Callable[[Any], bool] = lambda problem: True
@@ -270,8 +338,10 @@ class Team(NamedTuple):
     """How a team of threads plays a policy in lock-step on a GPU: the policy's four functions for a team (`policies.team`).
 
     `view(held, common, setting)`, then as in `Policy`; `stands_for` are the policy's own functions that they replace.
-    `held(share, dims)` and `common(arms, dims)` say how many numbers a thread and a team keep; `precision` says which kind,
-    "float64" or "float32", for (policy, features of the first instances, horizon).
+    `held(share, dims)` and `common(arms, dims)` say how many numbers a thread and a team keep; `holds` says whether it is
+    right for the policy's options and a row of parameters, as for `Play`; `precision` says which kind of numbers,
+    "float64" or "float32", for (policy, features of the first instances, horizon); `needs_double` says of a row that it is
+    played in float64 all the same.
     """
 
     view: Callable[..., Any]
@@ -281,7 +351,9 @@ class Team(NamedTuple):
     held: Callable[[int, int], int]
     common: Callable[[int, int], int]
     stands_for: tuple[Callable[..., Any], ...]
+    holds: Callable[[Any, Floats], bool]
     precision: Callable[[Any, Floats, int], str] = lambda policy, features, horizon: "float64"
+    needs_double: Callable[[Floats], bool] = lambda row: False
 
 
 class Policy:
@@ -332,6 +404,10 @@ class Policy:
     def memory(self, arms: int, dims: int) -> int:
         """How many floats the strip must hold."""
         raise BadRequest(f"the policy {type(self).__name__} must define `memory(arms, dims)`.")
+
+    def limits(self, name: str) -> tuple[float, float]:
+        """The least and the greatest value of a parameter where its options decide that, beside the `Parameter`'s own."""
+        return -math.inf, math.inf
 
     def check(self, features: Floats, horizon: int) -> None:
         """Refuse features (instances, dims, arms) that the policy cannot work with."""

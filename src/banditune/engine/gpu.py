@@ -300,23 +300,25 @@ def play(
 ) -> Floats:
     """Regrets of every row of `params` on instances `runs`, an array (rows, runs, checkpoints), as from `run.play`.
 
-    Neighbouring rows of one precision are played together; with a `precision`, all of them.
+    Neighbouring rows that are played alike and in one precision are played together; with a `precision`, all rows have it.
     """
     if not any(job is one for one in tuple(_checked)):  # other threads may play, too
         check_claims(job)
         _checked.append(job)
     found = []
-    for kind, rows in groupby(range(len(params)), lambda row: precision or precision_of_row(job, params[row])):
-        first, *others = rows
-        part = params[first : first + 1 + len(others)]
-        found.append(play_rows(job, part, runs, first_row + first, progress, kind))
+    for shortcut, alike in run.rows_alike(replace(job, device="gpu"), params):
+        kinds = {row: precision or precision_of_row(run.with_shortcut(job, shortcut), params[row]) for row in alike}
+        for kind, rows in groupby(alike, kinds.__getitem__):
+            first, *others = rows
+            part = params[first : first + 1 + len(others)]
+            found.append(play_rows(run.with_shortcut(job, shortcut), part, runs, first_row + first, progress, kind))
     return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def precision_of_row(job: Job, row: Floats) -> str | None:
     """ "float64" where a row of parameters needs it; else None, for what the job is played in."""
-    shortcut = shortcut_for(job.policy, job.problem) if job.shortcut else None
-    return "float64" if team_for(job) is None and shortcut is not None and shortcut.needs_double(row) else None
+    fast = team_for(job) or (shortcut_for(job.policy, job.problem) if job.shortcut else None)
+    return "float64" if fast is not None and fast.needs_double(row) else None
 
 
 def play_rows(

@@ -7,14 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditune.checks import open_options
-from banditune.contracts import PROBLEM, BadRequest, Fault, Floats, Instances, Outage, Play, Policy, Problem
+from banditune.contracts import PROBLEM, BadRequest, Fault, Floats, Instances, Outage, Play, Policy, Problem, Team
 from banditune.engine import loop
 from banditune.engine.bind import kernel
 from banditune.engine.memory import check_room
@@ -58,6 +58,8 @@ class Job:
     device: str = "cpu"
     textbook: Policy | None = None
     sources: tuple[tuple[str, str], ...] = ()
+    ranges: tuple[tuple[str, float, float], ...] = ()
+    """Ranges to search that were asked for: names of parameters with both ends. No regret depends on them."""
 
     def __post_init__(self) -> None:
         check_numbers(self.policy)
@@ -86,6 +88,28 @@ def shortcut_for(policy: Policy, problem: Problem) -> Play | None:
         if problem.per_pull and all(function in own for function in play.stands_for) and play.applies(policy, problem):
             return play
     return None
+
+
+def shortcut_rows(job: Job, params: Floats) -> list[bool]:
+    """For each row of parameters whether the job's `shortcut` is as asked for, or must be left out for that row.
+
+    It is left out where its proof does not hold for the row. The row alone decides, so that its regrets are the same
+    whatever else is played.
+    """
+    fast: Play | Team | None = shortcut_for(job.policy, job.problem) if job.shortcut else None
+    if job.device == "gpu":
+        from banditune.engine import gpu
+
+        fast = gpu.team_for(job) or fast
+    if fast is None:
+        return [job.shortcut] * len(params)
+    options = job.policy.options(job.problem.arms, job.problem.dims, job.horizon)
+    return [bool(fast.holds(options, row)) for row in params]
+
+
+def with_shortcut(job: Job, shortcut: bool) -> Job:
+    """The job with or without its shortcut; the same object where nothing changes."""
+    return job if job.shortcut == shortcut else replace(job, shortcut=shortcut)
 
 
 def slots_for(job: Job) -> tuple[dict[Any, Any], int, int]:
@@ -240,8 +264,12 @@ def play(
 
         return gpu.play(job, params, runs, first_row=first_row, progress=progress)
     out = results_array(len(params), len(runs), len(job.at or (0,)))
+    parts = [
+        Part(params[rows.start : rows.stop], first_row + rows.start, runs, out[rows.start : rows.stop])
+        for _, rows in rows_alike(job, params)
+    ]
     with somewhere(cluster, jobs) as place:
-        play_parts(job, [Part(params, first_row, runs, out)], place, progress)
+        play_all(job, parts, place, progress)
     return out
 
 
@@ -273,8 +301,31 @@ def play_each(
         for row, part in enumerate(ranges)
     ]
     with somewhere(cluster, jobs) as place:
-        play_parts(job, parts, place, progress)
+        play_all(job, parts, place, progress)
     return [part.out[0] for part in parts]
+
+
+def rows_alike(job: Job, params: Floats) -> Iterator[tuple[bool, range]]:
+    """Neighbouring rows that are all played by the shortcut, or all step by step."""
+    fast = shortcut_rows(job, params)
+    for shortcut, rows in groupby(range(len(params)), fast.__getitem__):
+        first, *others = rows
+        yield shortcut, range(first, first + 1 + len(others))
+
+
+def play_all(
+    job: Job,
+    parts: Sequence[Part],
+    cluster: Cluster,
+    progress: Callable[[int], None] | None = None,
+    done: Callable[[Part, range], None] | None = None,
+) -> None:
+    """Play parts with rows that are played alike: first those by the shortcut, then those step by step."""
+    fast = shortcut_rows(job, np.array([part.params[0] for part in parts]))
+    for shortcut in (True, False):
+        some = [part for one, part in zip(fast, parts, strict=True) if one == shortcut]
+        if some:
+            play_parts(with_shortcut(job, shortcut), some, cluster, progress, done)
 
 
 @contextmanager
@@ -296,7 +347,7 @@ def play_parts(
     progress: Callable[[int], None] | None = None,
     done: Callable[[Part, range], None] | None = None,
 ) -> None:
-    """Play parts of the work on a cluster: some pieces are in flight, and what was lost is played again.
+    """Play parts of one job's work on a cluster: some pieces are in flight, and what was lost is played again.
 
     `done` is told of regrets that are there, in the calling thread: a part and some of its runs, in any order.
     """

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import check_names, number_in, open_options, whole_in
-from banditune.contracts import BadRequest, Parameter, Policy
+from banditune.contracts import BadRequest, Policy
 from banditune.descriptions import OWN, described, plain
 
 FORMAT = "banditune live state"
@@ -148,23 +148,19 @@ def check_rewards(policy: Policy, arms: tuple[Arm, ...]) -> None:
 
 
 def check_params(policy: Policy, params: Mapping[str, float]) -> list[float]:
-    """The row of parameters, by their names; bounds that depend on the number of arms when it was tuned are not checked."""
+    """The row of parameters, by their names; they may lie outside of the range that is usually searched."""
     wanted = [parameter.name for parameter in policy.parameters]
     if sorted(params) != sorted(wanted):
         raise BadRequest(f"the parameters of {policy.name} are {wanted}, but the state has {sorted(params)!r:.80}.")
     for parameter in policy.parameters:
-        low, high = _fixed(parameter, "low", -1e15), _fixed(parameter, "high", 1e15)
+        least, most = policy.limits(parameter.name)
+        low, high = max(parameter.least, least, -LARGEST), min(parameter.most, most, LARGEST)
         if not low <= params[parameter.name] <= high:
             raise BadRequest(
                 f"`{low:g} <= {parameter.name} <= {high:g}` must hold for {policy.name}, but the state has "
                 f"{params[parameter.name]!r}."
             )
     return [params[name] for name in wanted] or [0.0]
-
-
-def _fixed(parameter: Parameter, end: str, otherwise: float) -> float:
-    bound = getattr(parameter, end)
-    return otherwise if callable(bound) else float(bound)
 
 
 def policy_in(state: State, policy: Policy | None, shelf: Mapping[str, Any], tables: Any) -> Policy:

@@ -83,6 +83,30 @@ def random_arm(state, stream):
     return int(uniform(stream) * len(state.pulls))
 
 
+WIDEST = 1e6
+"""The largest factor of a policy's width or deviation. With a wider one, rounding hides the mean rewards."""
+
+
+def width_parameter() -> Parameter:
+    """gamma, the factor of a policy's width: usually from 0, no exploration, to 1, the textbook's."""
+    return Parameter("gamma", 0, 1, theory=1, least=0, most=WIDEST)
+
+
+def width_holds(options: Any, row: Floats) -> bool:
+    """Whether the proofs of the shortcuts for linear and logistic policies hold for a row: they need gamma >= 0."""
+    return bool(0 <= row[0] <= WIDEST)
+
+
+def is_wide(row: Floats) -> bool:
+    """Whether a width is beyond those at which single precision was compared with double precision."""
+    return bool(row[0] > 1)
+
+
+def chance_parameter(theory: Callable[[int, int], float]) -> Parameter:
+    """epsilon, a probability."""
+    return Parameter("epsilon", 0, 1, theory=theory, least=0, most=1)
+
+
 class TotalsPolicy(Policy):
     """A policy on arm totals: only `choose` is its own."""
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditune.checks import check_number, check_pair, is_open
-from banditune.contracts import PROBLEM, BadRequest, Parameter, scalar
-from banditune.policies.arms import TotalsPolicy
+from banditune.contracts import PROBLEM, BadRequest, scalar
+from banditune.policies.arms import TotalsPolicy, width_parameter
 from banditune.streams import normal
 
 
@@ -44,7 +44,7 @@ class GaussianThompson(TotalsPolicy):
     noise: Any = PROBLEM
 
     name = "gaussian-ts"
-    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    parameters = (width_parameter(),)
     prior_kind: ClassVar[str] = "normal"
     textbook_options: ClassVar[Mapping[str, Any]] = {"prior": (0, 1), "noise": 1.0}
     choose = staticmethod(choose_gaussian_sample)

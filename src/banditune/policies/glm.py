@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from banditune.checks import check_number, is_open
-from banditune.contracts import PROBLEM, Floats, Parameter, Team, rare, scalar
+from banditune.contracts import PROBLEM, Floats, Team, rare, scalar
 from banditune.policies import team_logistic
-from banditune.policies.arms import random_arm
+from banditune.policies.arms import chance_parameter, is_wide, random_arm, width_holds, width_parameter
 from banditune.policies.lanes import LANES, add_products, blocks, column, dims, padded, product, subtract_outer, wide
 from banditune.policies.logistic import (
     ERROR,
@@ -200,7 +200,7 @@ def closest(features: Floats) -> float:
 TEAM_OF_BOUNDS = Team(
     team_logistic.view_team, team_logistic.start_team, team_logistic.choose_team_bound, team_logistic.learn_bounds,
     team_logistic.held_numbers, team_logistic.common_numbers,
-    (view_bounds, start_bounds, choose_glm_bound, update_bounds), team_precision,
+    (view_bounds, start_bounds, choose_glm_bound, update_bounds), width_holds, team_precision, is_wide,
 )  # fmt: skip
 
 
@@ -219,7 +219,7 @@ class UCBGLM(LogisticRegression):
     kappa: float = 0.25
 
     name = "ucb-glm"
-    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    parameters = (width_parameter(),)
     team: ClassVar[Team | None] = TEAM_OF_BOUNDS
     view = staticmethod(view_bounds)
     start = staticmethod(start_bounds)
@@ -314,7 +314,7 @@ def settled_sample(state, setting, scale):
 TEAM_OF_SAMPLES = Team(
     team_logistic.view_team, team_logistic.start_team, team_logistic.choose_team_sample, team_logistic.learn_root,
     team_logistic.held_numbers, team_logistic.common_numbers,
-    (view_logistic, start_logistic, choose_glm_sample, update_for_sampling), team_precision,
+    (view_logistic, start_logistic, choose_glm_sample, update_for_sampling), width_holds, team_precision, is_wide,
 )  # fmt: skip
 
 
@@ -330,7 +330,7 @@ class GLMTSL(LogisticRegression):
     factor: Any = None
 
     name = "glm-tsl"
-    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    parameters = (width_parameter(),)
     team: ClassVar[Team | None] = TEAM_OF_SAMPLES
     choose = staticmethod(choose_glm_sample)
     update = staticmethod(update_for_sampling)
@@ -389,5 +389,5 @@ class GLMEpsilonGreedy(LogisticRegression):
     prior: Any = PROBLEM
 
     name = "glm-epsilon-greedy"
-    parameters = (Parameter("epsilon", 0, 1, theory=epsilon_in_theory),)
+    parameters = (chance_parameter(epsilon_in_theory),)
     choose = staticmethod(choose_random_or_best_chance)

@@ -4,11 +4,11 @@ Put a threshold h between the leader (the arm with the highest posterior mean) a
 h and the leader does not draw below it, the leader is pulled, whatever the draws are. So it is enough to know *when* one
 of these rare events happens, and to draw in full only then.
 
-Why it is exact. With shapes >= 1 a Beta density f is log-concave. For a rival, with h above its mode, f stays below its
-exponential tangent f(h) exp(g (x - h)), g = (log f)'(h) < 0, so P(draw > h) <= p = f(h) / -g. Let the rival *propose*
-with probability p; a proposal is x = h + Exp / -g, accepted with probability f(x) / (f(h) exp(g (x - h))). An accepted
-proposal then has exactly the law of the posterior above h, with exactly its mass; otherwise the draw is below h. The
-leader proposes below h in the same way.
+Why it is exact. With shapes >= 1, so with a prior of gamma^2 or more, a Beta density f is log-concave. For a rival, with
+h above its mode, f stays below its exponential tangent f(h) exp(g (x - h)), g = (log f)'(h) < 0, so P(draw > h) <= p =
+f(h) / -g. Let the rival *propose* with probability p; a proposal is x = h + Exp / -g, accepted with probability f(x) /
+(f(h) exp(g (x - h))). An accepted proposal then has exactly the law of the posterior above h, with exactly its mass;
+otherwise the draw is below h. The leader proposes below h in the same way.
 
 Proposals of all arms together are a Poisson process with rate -log(1 - p) each, one unit of time a round: a round
 without points is one without proposals. On a clock that runs at the sum of the rates, the wait for the next point is a

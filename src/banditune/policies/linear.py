@@ -11,7 +11,7 @@ from banditune.checks import check_number
 from banditune.contracts import PROBLEM, BadRequest, Parameter, Play, Team, scalar
 from banditune.descriptions import untold
 from banditune.policies import team_linear
-from banditune.policies.arms import parameter_records, random_arm
+from banditune.policies.arms import chance_parameter, parameter_records, random_arm, width_holds, width_parameter
 from banditune.policies.lazy_linear import advance_lazy_linear, lazy_memory
 from banditune.policies.live import advance_live, live_memory
 from banditune.policies.ridge import (
@@ -45,10 +45,10 @@ def choose_linear_bound(state, setting, step, params, stream):
 
 
 BOUNDS = (view_ridge, start_bounds, choose_linear_bound, update_ridge)
-LIVE = Play("live", advance_live, BOUNDS, live_memory)
+LIVE = Play("live", advance_live, BOUNDS, live_memory, holds=width_holds, exact_bits=False)
 TEAM_OF_BOUNDS = Team(
     team_linear.view_bounds, team_linear.start_counts, team_linear.choose_bound, team_linear.learn_in_stay,
-    team_linear.held_bounds, team_linear.common_bounds, BOUNDS,
+    team_linear.held_bounds, team_linear.common_bounds, BOUNDS, width_holds,
 )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ class LinUCB(RidgePolicy):
     theory: Any = "paper"
 
     name = "linucb"
-    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    parameters = (width_parameter(),)
     plays: ClassVar[tuple[Play, ...]] = (LIVE,)
     team: ClassVar[Team | None] = TEAM_OF_BOUNDS
     start = staticmethod(start_bounds)
@@ -95,10 +95,10 @@ def choose_linear_sample(state, setting, step, params, stream):
 
 
 SAMPLES = (view_ridge, start_ridge, choose_linear_sample, update_ridge)
-LAZY = Play("lazy", advance_lazy_linear, SAMPLES, lazy_memory)
+LAZY = Play("lazy", advance_lazy_linear, SAMPLES, lazy_memory, holds=width_holds, exact_bits=False)
 TEAM_OF_SAMPLES = Team(
     team_linear.view_samples, team_linear.start_counts, team_linear.choose_sample, team_linear.learn_in_stay,
-    team_linear.held_samples, team_linear.common_samples, SAMPLES,
+    team_linear.held_samples, team_linear.common_samples, SAMPLES, width_holds,
 )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ class LinTS(RidgePolicy):
     factor: Any = None
 
     name = "lints"
-    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    parameters = (width_parameter(),)
     plays: ClassVar[tuple[Play, ...]] = (LAZY,)
     team: ClassVar[Team | None] = TEAM_OF_SAMPLES
     choose = staticmethod(choose_linear_sample)
@@ -162,7 +162,7 @@ class LinEpsilonGreedy(RidgePolicy):
     noise: Any = PROBLEM
 
     name = "lin-epsilon-greedy"
-    parameters = (Parameter("epsilon", 0, 1, theory=epsilon_in_theory),)
+    parameters = (chance_parameter(epsilon_in_theory),)
     choose = staticmethod(choose_random_or_best_score)
 
 

@@ -10,6 +10,7 @@ from banditune.contracts import Floats, Parameter, Policy, scalar
 from banditune.policies.arms import (
     TotalsPolicy,
     best_mean,
+    chance_parameter,
     random_arm,
     recall_totals,
     resume_totals,
@@ -52,7 +53,7 @@ class EpsilonGreedy(TotalsPolicy):
     """A random arm with probability epsilon, else the highest mean reward; arms never pulled come first."""
 
     name = "epsilon-greedy"
-    parameters = (Parameter("epsilon", 0, 1, theory=epsilon_in_theory),)
+    parameters = (chance_parameter(epsilon_in_theory),)
     choose = staticmethod(choose_epsilon_greedy)
 
 
@@ -122,7 +123,7 @@ class ExploreThenCommit(Policy):
     """Every arm `pulls` times, then for good the arm with the highest mean reward."""
 
     name = "explore-then-commit"
-    parameters = (Parameter("pulls", 1, most_pulls, theory=pulls_in_theory, integer=True, scale="log"),)
+    parameters = (Parameter("pulls", 1, most_pulls, theory=pulls_in_theory, integer=True, scale="log", least=1),)
     pulls_every_arm: ClassVar[bool] = True
 
     view = staticmethod(view_exploration)

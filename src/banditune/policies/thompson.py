@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditune.checks import check_pair, is_open
-from banditune.contracts import PROBLEM, BadRequest, Parameter, Play, scalar
-from banditune.policies.arms import TotalsPolicy
+from banditune.contracts import PROBLEM, BadRequest, Floats, Play, scalar
+from banditune.policies.arms import TotalsPolicy, is_wide, width_parameter
 from banditune.policies.lazy import advance_lazy, words_from_rewards
 from banditune.policies.lazy_single import SINGLE
 from banditune.streams import beta, uniform
@@ -52,21 +53,35 @@ STRONG = 1e3
 """The largest shape of a prior up to which a GPU plays in float32: what a pull adds must show in seven digits."""
 
 NARROW = 1e-3
-"""Smaller widths but 0 are played in float64: below 1e-5 draws of single precision would often be equal."""
+"""Smaller widths but 0 are played in float64: below 1e-5 draws of single precision would often be equal. So are those
+above 1, at which the two were not compared."""
+
+GREEDY = 1e-9
+"""Below this gamma the highest posterior mean is taken, without a draw."""
+
+
+def shapes_suffice(options: Sequence[float], row: Floats) -> bool:
+    """Whether posteriors have shapes >= 1, as the proof in `lazy` asks: data only make them larger.
+
+    At gamma = 0 nothing is drawn, and any prior will do.
+    """
+    return bool(row[0] < GREEDY or min(options) >= row[0] * row[0])
+
 
 LAZY = Play(
     "lazy",
     advance_lazy,
     (choose_sample, update_success),
     lambda arms, dims: (5 * arms, 4 * arms + 5),
-    applies=lambda policy, problem: min(policy.prior) >= 1,
+    holds=shapes_suffice,
+    exact_bits=False,
     slots=lambda problem: {"outcomes": problem.outcomes or words_from_rewards},
     reads=lambda problem: problem.outcomes is None,
     single=SINGLE,
     precision=lambda policy, problem, horizon: (
         "float32" if horizon <= LONG and max(policy.prior) <= STRONG and problem.outcomes else "float64"
     ),
-    needs_double=lambda row: 0 < row[0] < NARROW,
+    needs_double=lambda row: 0 < row[0] < NARROW or is_wide(row),
 )
 
 
@@ -81,7 +96,7 @@ class Thompson(TotalsPolicy):
     prior: Any = PROBLEM
 
     name = "ts"
-    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    parameters = (width_parameter(),)
     rewards: ClassVar[str] = "unit"
     prior_kind: ClassVar[str] = "beta"
     textbook_options: ClassVar[Mapping[str, Any]] = {"prior": (1, 1)}
@@ -100,6 +115,12 @@ class Thompson(TotalsPolicy):
                 f"`a >= 0.1` and `b >= 0.1` must hold for the prior of ts (draws would be 0 or 1), but got {self.prior!r}."
             )
         object.__setattr__(self, "prior", prior)
+
+    def limits(self, name: str) -> tuple[float, float]:
+        """With a wider gamma, draws from Beta(prior / gamma^2) would be 0 or 1 to the last bit, and ties decide."""
+        if is_open(self.prior):
+            return -math.inf, math.inf
+        return -math.inf, math.sqrt(min(self.prior) / self.least_shape)
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return self.prior  # type: ignore[no-any-return]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from banditune.checks import check_number, is_open
-from banditune.contracts import PROBLEM, BadRequest, Floats, Parameter, Play, Policy, Slot, scalar
-from banditune.policies.arms import recall_totals, start_totals
+from banditune.contracts import PROBLEM, BadRequest, Floats, Play, Policy, Slot, scalar
+from banditune.policies.arms import recall_totals, start_totals, width_parameter
 from banditune.streams import LANES, NOWHERE, aim, ones
 
 reward = Slot("reward")
@@ -17,6 +17,9 @@ words = Slot("words")
 
 FEW = 400
 """Steps that are quicker played by staying than by one more level."""
+
+WIDEST_SCALE = 1e100
+"""Squares of gamma times the scale must be finite: up to this number the level shortcut plays."""
 
 
 class Bounds(NamedTuple):
@@ -106,7 +109,7 @@ def advance_stay(instance, setting, params, agent, rewards, floats, integers, pu
     """UCB1 by staying: pull the leader until its index falls behind the second best.
 
     With the log of the horizon, a pull changes only its own arm's index, so the second best needs no second look. The
-    arms are pulled in UCB1's very order.
+    arms are pulled in UCB1's very order. This holds for any gamma.
     """
     arms = setting.arms
     total = floats[:arms]
@@ -161,6 +164,8 @@ def advance_level(instance, setting, params, agent, rewards, floats, integers, p
     So: guess a level, walk each arm to its first passage, go back if that was too far, and play the last few steps by
     staying. Rewards have addresses, so going back costs nothing, and the counts are those of the plain loop, bit by
     bit, ties included.
+
+    `descend` looks for the first passage below a convex boundary, which needs a gamma that is not negative.
     """
     arms = setting.arms
     walk = Walk(
@@ -297,12 +302,21 @@ def restore(walk, pulls, gamma, scale):
         walk.value[arm] = index(walk.total[arm], walk.saved_pulls[arm], gamma, scale)
 
 
-STAY = Play("stay", advance_stay, (choose_bound, update_bound), lambda arms, dims: (2 * arms, 0))
+STAY = Play(
+    "stay",
+    advance_stay,
+    (choose_bound, update_bound),
+    lambda arms, dims: (2 * arms, 0),
+    holds=lambda options, row: True,
+    exact_bits=True,
+)
 LEVEL = Play(
     "level",
     advance_level,
     (choose_bound, update_bound),
     lambda arms, dims: (4 * arms, 2 * arms),
+    holds=lambda options, row: 0 <= row[0] * options[0] <= WIDEST_SCALE,
+    exact_bits=True,
     applies=lambda policy, problem: problem.words is not None,
     reads=lambda problem: False,
 )
@@ -320,7 +334,7 @@ class UCB1(Policy):
     noise: Any = PROBLEM
 
     name = "ucb1"
-    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    parameters = (width_parameter(),)
     plays: ClassVar[tuple[Play, ...]] = (LEVEL, STAY)
     pulls_every_arm: ClassVar[bool] = True
     noise_scales: ClassVar[bool] = True

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditune.checks import check_number, is_open
-from banditune.contracts import PROBLEM, Parameter, scalar
-from banditune.policies.arms import TotalsPolicy
+from banditune.contracts import PROBLEM, scalar
+from banditune.policies.arms import TotalsPolicy, width_parameter
 
 
 @scalar
@@ -38,7 +38,7 @@ class UCB1Step(TotalsPolicy):
     noise: Any = PROBLEM
 
     name = "ucb1-step"
-    parameters = (Parameter("gamma", 0, 1, theory=1),)
+    parameters = (width_parameter(),)
     pulls_every_arm: ClassVar[bool] = True
     noise_scales: ClassVar[bool] = True
     textbook_options: ClassVar[Mapping[str, Any]] = {"noise": 0.5}

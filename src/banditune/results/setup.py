@@ -16,6 +16,7 @@ class Setup(Record):
     """Everything that is needed to repeat a result; `command` is how it was asked for, where that named files.
 
     `from_problem` names the policy's options that were taken from the problem, each with words on how.
+    `ranges` are the ends of ranges that were asked for, by the names of parameters; None: the usual ones.
     """
 
     policy: Mapping[str, Any] | None
@@ -30,6 +31,7 @@ class Setup(Record):
     device: str = "cpu"
     command: str | None = None
     from_problem: Mapping[str, str] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, ...]] | None = None
 
     def __post_init__(self) -> None:
         for part in ("policy", "problem", "tuner"):

@@ -189,7 +189,8 @@ class Tuning(Record):
     `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
     none was wanted; `warnings` are sentences about what may mislead; `floor` is what no policy can go below, where known;
     `spread` and `theory_spread` tell how the regrets of the fresh runs are spread; `validate` is how many such runs were
-    asked for, None if it was left to the verb; `stress` tells what is lost if the problem is another one, where asked for.
+    asked for, None if it was left to the verb; `stress` tells what is lost if the problem is another one, where asked for;
+    `searched` holds both ends of the range that was searched.
     """
 
     params: Mapping[str, float]
@@ -213,6 +214,7 @@ class Tuning(Record):
     validate: int | None = None
     stress: Stress | None = None
     baseline: Mapping[str, Any] | None = None
+    searched: Mapping[str, tuple[float, ...]] | None = None
 
     def __post_init__(self) -> None:
         if len(self.params) != 1 or set(self.params) != set(self.theory_params):
@@ -275,6 +277,7 @@ class Entry(Record):
     minus that of the tuned value, paired. Where the tuned value is surely worse, the comparison uses the baseline with
     `theory_params`, and `behind` is that of the baseline. `belief` is what the search itself knows. `not_tuned` and
     `not_backtested` say why the policy was not tuned, and why `backtest` cannot judge it.
+    `searched` holds both ends of the range in which it was tuned.
     """
 
     policy: str
@@ -293,6 +296,7 @@ class Entry(Record):
     belief: Belief | None = None
     not_tuned: str = ""
     not_backtested: str = ""
+    searched: Mapping[str, tuple[float, ...]] | None = None
 
     def __post_init__(self) -> None:
         check_sources(self.made, self.from_problem)

@@ -9,7 +9,7 @@ import numpy as np
 from banditune.contracts import BadRequest, Floats, Range
 from banditune.engine.run import Job
 from banditune.results import Curve, Estimate, frozen, standard_error
-from banditune.study.door import ranges, rows, setup_of
+from banditune.study.door import resolved_ranges, rows, setup_of
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Progress, Told
 from banditune.study.unimodal import check_unimodal
@@ -27,7 +27,7 @@ CANDIDATES = (GRID - 1) * 2 ** len(DENSER) + 1
 
 def axis_of(job: Job, values: Any) -> tuple[Range, Floats | None]:
     """The parameter that a curve is over, and the values that were asked for, in order; None: they are yet to be found."""
-    found = ranges(job)
+    found = resolved_ranges(job)
     if len(found) > 1:
         raise BadRequest(f"a curve is over one parameter, but {job.policy.name} has {len(found)}; use simulate().")
     if not found and values is None:

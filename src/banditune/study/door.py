@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from types import MethodType
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import check_whole
-from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner
+from banditune.checks import check_whole, number_in
+from banditune.contracts import BadRequest, Floats, Policy, Problem, Range, Tuner, condition
 from banditune.descriptions import described
 from banditune.engine.devices import device_for
 from banditune.engine.run import Job
@@ -54,6 +54,7 @@ def job_of(
     at: Any = None,
     shortcut: Any = True,
     device: Any = "cpu",
+    ranges: Any = None,
 ) -> Job:
     """A checked job."""
     if not isinstance(policy, Policy):
@@ -75,10 +76,12 @@ def job_of(
         bool(shortcut),
         textbook=fitted.textbook,
         sources=fitted.sources,
+        ranges=asked_ranges(ranges),
     )
     if policy.plays_itself and device == "gpu":
         raise BadRequest(f"{policy.name!r} plays in Python, which no GPU can; leave out device='gpu'.")
-    ranges(job)
+    check_names(job)
+    resolved_ranges(job)
     policy.options(problem.arms, problem.dims, horizon)
     check_functions(policy, "view", "start", "choose", "update")
     check_functions(problem, "reward")
@@ -161,17 +164,65 @@ def checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
     return steps
 
 
-def ranges(job: Job) -> tuple[Range, ...]:
-    """The policy's parameters with their bounds for this problem and horizon."""
+def asked_ranges(ranges: Any) -> tuple[tuple[str, float, float], ...]:
+    """Ranges that were asked for, {"gamma": (0, 3)}, as names with both ends."""
+    if ranges is None:
+        return ()
+    found: list[tuple[str, float, float]] = []
+    for name, ends in ranges.items() if isinstance(ranges, Mapping) else [("", None)]:
+        pair = list(ends) if isinstance(ends, Sequence | np.ndarray) and not isinstance(ends, str) else []
+        numbers = [number_in(end) for end in pair]
+        if not isinstance(name, str) or len(numbers) != 2 or not all(map(math.isfinite, numbers)):
+            raise BadRequest(
+                '`ranges` must be names of parameters with two numbers each, such as {"gamma": (0, 3)}, but got '
+                f"{ranges!r}."
+            )
+        found.append((name, numbers[0], numbers[1]))
+    return tuple(found)
+
+
+def ranges_by_policy(policies: Sequence[Any], ranges: Any) -> list[dict[str, tuple[float, float]]]:
+    """For each of several policies the ranges of its parameters; a range must be of a parameter that is tuned."""
+    asked = {name: (low, high) for name, low, high in asked_ranges(ranges)}
+    names = [[p.name for p in getattr(policy, "parameters", ())] for policy in policies]
+    tuned = {name for found in names if len(found) == 1 for name in found}
+    for name in asked:
+        if name not in tuned:
+            raise stranger(name, tuned)
+    return [{name: asked[name] for name in found if name in asked} for found in names]
+
+
+def check_names(job: Job) -> None:
+    """Refuse parameters of the same name, and ranges of parameters that the policy does not have."""
     names = [parameter.name for parameter in job.policy.parameters]
     if len(set(names)) < len(names):
         raise BadRequest(f"the parameters of {job.policy.name} must have names of their own, but they are {names}.")
-    return tuple(parameter.within(job.problem.arms, job.horizon) for parameter in job.policy.parameters)
+    for name, _, _ in job.ranges:
+        if name not in names:
+            raise stranger(name, names)
+
+
+def stranger(name: str, names: Collection[str]) -> BadRequest:
+    """What is wrong with a range of a parameter that there is not."""
+    return BadRequest(
+        f"a range must be of one of the parameters {', '.join(sorted(names)) or '(there are none)'}, but got one of "
+        f"{name!r}."
+    )
+
+
+def resolved_ranges(job: Job) -> tuple[Range, ...]:
+    """The policy's parameters with their bounds for this problem and horizon: those asked for, or the usual ones."""
+    asked = {name: (low, high) for name, low, high in job.ranges}
+    arms, horizon = job.problem.arms, job.horizon
+    return tuple(
+        parameter.within(arms, horizon, asked.get(parameter.name), job.policy.limits(parameter.name))
+        for parameter in job.policy.parameters
+    )
 
 
 def only_range(job: Job) -> Range:
     """The range of the one parameter that a one-parameter tuner can search."""
-    found = ranges(job)
+    found = resolved_ranges(job)
     if len(found) != 1:
         names = ", ".join(r.name for r in found) or "none"
         raise BadRequest(
@@ -183,7 +234,7 @@ def only_range(job: Job) -> Range:
 
 def why_not_tuned(job: Job) -> str:
     """Why a tuner cannot search a policy's parameters; empty where it can."""
-    names = [found.name for found in ranges(job)]
+    names = [found.name for found in resolved_ranges(job)]
     if len(names) == 1:
         return ""
     return (
@@ -205,12 +256,15 @@ def why_not_backtested(job: Job) -> str:
 
 def theory_row(job: Job) -> Floats:
     """Theory's parameters."""
-    return np.array([r.theory for r in ranges(job)] or [0.0])
+    return np.array([r.theory for r in resolved_ranges(job)] or [0.0])
 
 
 def rows(job: Job, values: Any) -> Floats:
-    """Parameter values as rows: a number or a list of numbers for one parameter, rows of numbers for several."""
-    found = ranges(job)
+    """Parameter values as rows: a number or a list of numbers for one parameter, rows of numbers for several.
+
+    They may lie outside of the range that is searched, but not where the policy is not defined.
+    """
+    found = resolved_ranges(job)
     if values is None:
         return theory_row(job)[None, :]
     if isinstance(values, Mapping):
@@ -232,17 +286,22 @@ def rows(job: Job, values: Any) -> Floats:
         raise BadRequest(
             f"the values for {job.policy.name} must be numbers, {width} a row ({wanted}), but got {values!r}."
         )
-    for column, r in zip(table.T, found, strict=False):
-        wrong = column[~((column >= r.low) & (column <= r.high))]
-        if len(wrong):
-            raise BadRequest(
-                f"`{r.low:g} <= {r.name} <= {r.high:g}` must hold for {job.policy.name}, but got {r.name}={wrong[0]:g}."
-            )
     for place, r in enumerate(found):
-        table[:, place] = [r.within(value) for value in table[:, place].tolist()]
+        table[:, place] = [playable(job, r, value) for value in table[:, place].tolist()]
     if not np.isfinite(table).all():
         raise BadRequest(f"parameter values must be finite numbers, but got {values!r}.")
     return table
+
+
+def playable(job: Job, among: Range, value: float) -> float:
+    """A value that the policy is defined for; whole where the parameter is, and a limit where only rounding misses it."""
+    found = among.clip_rounding(value, among.least, among.most)
+    if not (among.least <= found <= among.most and math.isfinite(found)):
+        raise BadRequest(
+            f"`{condition(among.name, among.least, among.most)}` must hold for {job.policy.name}, but got "
+            f"{among.name}={value:g}."
+        )
+    return among.nearest(found)
 
 
 def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> Setup:
@@ -259,6 +318,7 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
         described(tuner) if tuner else None,
         job.device,
         from_problem={} if several else dict(job.sources),
+        ranges={name: (low, high) for name, low, high in job.ranges} or None,
     )
 
 

@@ -24,7 +24,10 @@ LONG = 10_000
 
 
 def kind_of(job: Job, row: Floats) -> str | None:
-    """ "float64" where a GPU plays a row of parameters in another precision than the rest of its job; else None."""
+    """ "float64" where a GPU plays a row of parameters in another precision than the rest of its job; else None.
+
+    The job is that of the row.
+    """
     if job.device != "gpu":
         return None
     from banditune.engine.gpu import precision_of_row

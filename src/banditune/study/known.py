@@ -12,7 +12,7 @@ from banditune.results import Bound, ExactRegret, Floor, Optimum, frozen
 from banditune.study.door import (
     job_of,
     problem_and_horizon,
-    ranges,
+    resolved_ranges,
     rows,
     setup_of,
     setup_without_policy,
@@ -44,7 +44,7 @@ def exact_regret(
     `progress(done, total)` is told the steps of all values; later ones take longer.
     """
     job = job_of(policy, problem, horizon=horizon)
-    found = ranges(job)
+    found = resolved_ranges(job)
     if len(found) > 1:
         raise BadRequest(f"`policy` must have one parameter at most here, but {policy.name} has {len(found)}.")
     params = rows(job, values)

@@ -24,10 +24,12 @@ from banditune.engine.run import (
     by_block,
     check_regrets,
     play,
+    play_all,
     play_each,
-    play_parts,
     read_only,
     results_array,
+    shortcut_rows,
+    with_shortcut,
 )
 from banditune.study.door import setup_of
 from banditune.study.identity import canonical, identity, kind_of
@@ -43,9 +45,13 @@ PAUSE = 0.05
 
 
 class Asked(NamedTuple):
-    """A row of parameters on some runs: where it stands in the ledger, where its regrets go, and which are missing."""
+    """A row of parameters on some runs: where it stands in the ledger, where its regrets go, and which are missing.
+
+    `shortcut` says whether a shortcut plays it.
+    """
 
     row: int
+    shortcut: bool
     runs: range
     series: Series
     out: Floats
@@ -65,7 +71,7 @@ class Player:
         self.place = place
         self.book = ledger
         self.exact = exact
-        self.setups: dict[tuple[int, str | None], tuple[Job, Setup]] = {}
+        self.setups: dict[tuple[int, bool, str | None], tuple[Job, Setup]] = {}
         self.open = ExitStack()
 
     def __enter__(self) -> Player:
@@ -97,7 +103,7 @@ class Player:
                 part.out[:] = play(job, part.params, part.runs, first_row=part.first_row, progress=progress)
                 writer.done(part, part.runs)
         elif parts:
-            play_parts(job, writer.parts, self.cluster, progress, writer.done)
+            play_all(job, writer.parts, self.cluster, progress, writer.done)
         return out
 
     def play_each(
@@ -124,7 +130,7 @@ class Player:
                     progress(len(part.runs))
                 writer.done(part, part.runs)
         elif parts:
-            play_parts(job, writer.parts, self.cluster, progress, writer.done)
+            play_all(job, writer.parts, self.cluster, progress, writer.done)
         return outs
 
     def _asked(
@@ -133,20 +139,24 @@ class Player:
         """Take what the ledger has of a row."""
         assert self.ledger is not None
         noise = 1 + first_row + row if job.noise == "own" else 0
-        series = Series(self._setup(job, kind_of(job, params[row])), params[row].astype("<f8").tobytes(), noise)
+        (shortcut,) = shortcut_rows(job, params[row : row + 1])
+        setup = self._setup(job, shortcut, params[row])
+        series = Series(setup, params[row].astype("<f8").tobytes(), noise)
         missing = tuple(self.ledger.fill(series, runs, out))
         known = len(runs) - sum(map(len, missing))
         if known and progress:
             progress(known)
-        return Asked(row, runs, series, out, missing)
+        return Asked(row, shortcut, runs, series, out, missing)
 
-    def _setup(self, job: Job, kind: str | None) -> Setup:
-        """The key of a job; found once, because that takes milliseconds."""
-        key = (id(job), kind)
+    def _setup(self, job: Job, shortcut: bool, row: Floats) -> Setup:
+        """The key of a row's job; found once for each way to play, because that takes milliseconds."""
+        played = with_shortcut(job, shortcut)
+        kind = kind_of(played, row)
+        key = (id(job), shortcut, kind)
         if key not in self.setups:
             versions = json.dumps(dict(setup_of(job).versions))
             # The job is kept, so that no other one gets its address.
-            self.setups[key] = job, Setup.of(canonical(identity(job, kind)), versions)
+            self.setups[key] = job, Setup.of(canonical(identity(played, kind)), versions)
         return self.setups[key][1]
 
 
@@ -160,7 +170,10 @@ def check_keeping(ledger: Any, *todo: Job) -> None:
 def together(
     asked: Sequence[Asked], params: Floats, first_row: int, *, shared: bool
 ) -> Iterator[tuple[Part, list[Asked]]]:
-    """Parts to play: rows that miss the same runs in one, unless they have noise of their own and are no neighbours."""
+    """Parts to play: rows that are played alike and miss the same runs in one part.
+
+    Rows that have noise of their own must be neighbours, too.
+    """
     ordered = sorted(asked, key=_bounds) if shared else asked
     for _, found in groupby(ordered, key=_bounds):
         group = list(found)
@@ -170,8 +183,8 @@ def together(
             yield Part(read_only(params[rows]), first_row + rows[0], runs, out), group
 
 
-def _bounds(asked: Asked) -> list[tuple[int, int]]:
-    return [(runs.start, runs.stop) for runs in asked.missing]
+def _bounds(asked: Asked) -> tuple[bool, list[tuple[int, int]]]:
+    return asked.shortcut, [(runs.start, runs.stop) for runs in asked.missing]
 
 
 class Writer:

@@ -51,7 +51,7 @@ def search(
     try:
         trial: Trial = next(asking)
         while True:
-            check_trial(tuner, trial, among, budget - sum(done.spent for done in trials))
+            trial = checked_trial(tuner, trial, among, budget - sum(done.spent for done in trials))
             params = np.array(trial.values)[:, None]
             if isinstance(trial.size, int | np.integer):
                 runs = range(first, first + trial.size)
@@ -69,10 +69,10 @@ def search(
             trial = asking.throw(Enough(regrets)) if late else asking.send(regrets)
     except StopIteration as answer:
         found = answer.value if isinstance(answer.value, Found) else Found(answer.value, None)
-        check_values(tuner, [found.value], among, "answered with")
+        (value,) = checked_values(tuner, [found.value], among, "answered with")
         if not trials:
             raise Fault(f"a search must make a trial before it answers, but {tuner} made none.") from None
-        return found._replace(value=float(found.value)), tuple(trials)
+        return found._replace(value=value), tuple(trials)
 
 
 def begun(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND, seed: int = 0) -> Search:
@@ -100,27 +100,30 @@ def seconds(max_time: Any) -> float:
     return found
 
 
-def check_trial(tuner: Tuner, trial: Trial, among: Range, left: int) -> None:
-    """Whether a tuner's question can be answered with the runs that are left."""
+def checked_trial(tuner: Tuner, trial: Trial, among: Range, left: int) -> Trial:
+    """A tuner's question, if it can be answered with the runs that are left."""
     same = isinstance(trial.size, int | np.integer)
     sizes: Any = [trial.size] * len(trial.values) if same else trial.size
     if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
         raise Fault(f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}.")
-    check_values(tuner, trial.values, among, "asked for")
+    values = checked_values(tuner, trial.values, among, "asked for")
     if sum(sizes) > left:
         raise Fault(
             f"a search must keep to its budget, but {tuner} asked for {sum(sizes):,} runs where {left:,} are left."
         )
+    return trial._replace(values=values)
 
 
-def check_values(tuner: Tuner, values: Sequence[Any], among: Range, did: str) -> None:
-    """Whether a tuner's values are in the range that it was given."""
-    for value in values:
-        if not among.low <= number_in(value) <= among.high:
+def checked_values(tuner: Tuner, values: Sequence[Any], among: Range, did: str) -> tuple[float, ...]:
+    """A tuner's values, if they are in the range that it was given; an end that only rounding misses is taken."""
+    found = tuple(among.clip_rounding(number_in(value), among.low, among.high) for value in values)
+    for value, number in zip(values, found, strict=True):
+        if not among.low <= number <= among.high:
             raise Fault(
                 f"a search must keep to its range, `{among.low:g} <= {among.name} <= {among.high:g}`, but {tuner} {did} "
                 f"{value!r}."
             )
+    return found
 
 
 def goal_of(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget: Any, max_time: Any) -> Goal:

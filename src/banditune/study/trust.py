@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from banditune.descriptions import described
 from banditune.engine.run import Job
 from banditune.problems.variants import variants
 from banditune.results import Estimate, Strain, Stress
-from banditune.study.door import job_of, only_range, rows, setup_of, whole
+from banditune.study.door import job_of, only_range, playable, rows, setup_of, whole
 from banditune.study.noise import noise_warnings
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Progress, Told, check_search, place_of, search, tuner_of
@@ -46,6 +46,7 @@ def stress(
     seed: int = 0,
     regret: str = "expected",
     noise: str = "shared",
+    ranges: Mapping[str, Sequence[float]] | None = None,
     jobs: int | None = None,
     cluster: Any = "threads",
     time_limit: float | None = None,
@@ -58,12 +59,20 @@ def stress(
 
     On each of these problems the policy is tuned again, with the same budget; then the value, the best one that is known
     there and theory's play the same fresh instances. The best known value is the one that was tuned there, unless theory's
-    or one beside is surely better. `others` are problems of your own, each with a word for it. `announce` is called with
-    a line on how long this will take, before it starts.
+    or one beside is surely better. `ranges` are searched instead of the policy's usual one. `others` are problems of your
+    own, each with a word for it. `announce` is called with a line on how long this will take, before it starts.
     """
     tuner, budget, validate = tuner_of(tuner), whole("budget", budget), whole("validate", validate, 2)
     job = job_of(
-        policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
+        policy,
+        problem,
+        horizon=horizon,
+        seed=seed,
+        regret=regret,
+        noise=noise,
+        shortcut=shortcut,
+        device=device,
+        ranges=ranges,
     )
     only_range(job)
     values = rows(job, value)
@@ -119,7 +128,7 @@ def runs_of_scenario(budget: int, validate: int) -> int:
 def expected_seconds(job: Job, value: float, budget: int, validate: int, player: Player) -> float:
     """How long a scenario will take: most runs are at values near the one that is judged, some at theory's."""
     among = only_range(job)
-    own, theory = (seconds_per_run(job, [one], player) for one in (among.within(value), among.theory))
+    own, theory = (seconds_per_run(job, [one], player) for one in (playable(job, among, value), among.theory))
     return (runs_of_scenario(budget, validate) - validate) * own + validate * theory
 
 
@@ -132,7 +141,7 @@ def strain(
     both and theory's are played too, on instances of their own, and one that is surely better takes its place.
     """
     among = only_range(job)
-    value = among.within(value)
+    value = playable(job, among, value)
     found, _ = search(job, tuner, among, budget, player, told)
     others = range(FRESH + validate, FRESH + validate + min(validate, CHOOSE))
     least, ahead = best_known(job, among, value, found.value, others, player, told)
@@ -220,7 +229,7 @@ def again(job: Job, problem: Problem, horizon: int) -> Job:
     """
     other = job_of(
         job.policy, problem, horizon=horizon, seed=job.seed, regret=job.regret, noise=job.noise, shortcut=job.shortcut,
-        device=job.device,
+        device=job.device, ranges={name: (low, high) for name, low, high in job.ranges},
     )  # fmt: skip
     return replace(other, textbook=job.textbook)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, count
 from pathlib import Path
@@ -19,7 +19,8 @@ from banditune.study.door import (
     LARGEST,
     job_of,
     only_range,
-    ranges,
+    ranges_by_policy,
+    resolved_ranges,
     rows,
     setup_of,
     theory_row,
@@ -76,10 +77,11 @@ def simulate(
 ) -> Floats:
     """Regrets of parameter values on problem instances: an array (values, runs), or (values, runs, len(at)).
 
-    Run r plays instance r for every value, so columns are paired; `first` is the first run. With no values, theory's are
-    played. `at` asks for the regret after certain steps. `noise="own"` gives each value reward noise of its own;
-    `shortcut=False` plays step by step; `device` is "cpu", "gpu", or "auto" for a GPU if there is one. A `ledger` is a file
-    in which regrets are kept, rounded to float32: what it holds is not played again.
+    Run r plays instance r for every value, so columns are paired; `first` is the first run. Values may lie outside of the
+    range that a tuner would search. With no values, theory's are played. `at` asks for the regret after certain steps.
+    `noise="own"` gives each value reward noise of its own; `shortcut=False` plays step by step; `device` is "cpu", "gpu",
+    or "auto" for a GPU if there is one. A `ledger` is a file in which regrets are kept, rounded to float32: what it holds
+    is not played again.
 
     `cluster` is where to play: "threads" of this process, "processes", "dask://host:8786", "ray://host:10001", or a Dask
     client; `jobs` is how many threads or processes. With `time_limit`, no piece of the work may take more seconds: child
@@ -108,6 +110,7 @@ def curve(
     seed: int = 0,
     regret: str = "expected",
     noise: str = "shared",
+    ranges: Mapping[str, Sequence[float]] | None = None,
     jobs: int | None = None,
     cluster: Any = "threads",
     time_limit: float | None = None,
@@ -119,13 +122,24 @@ def curve(
     """Bayes regret over parameter values with standard errors, and a test whether it has a single dip.
 
     With no values, it starts from an even grid and adds values where the curve bends most. `best` is the value with the
-    lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low. A `ledger` keeps
-    the regrets, as in `simulate`; it does not change the result.
+    lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low. `ranges`, such as
+    {"gamma": (0, 3)}, is where the grid goes instead of the policy's usual range. A `ledger` keeps the regrets, as in
+    `simulate`; it does not change the result.
     """
     job = job_of(
-        policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
+        policy,
+        problem,
+        horizon=horizon,
+        seed=seed,
+        regret=regret,
+        noise=noise,
+        shortcut=shortcut,
+        device=device,
+        ranges=ranges,
     )
     runs = whole("runs", runs, 2)
+    if values is not None and ranges is not None:
+        raise BadRequest("either `values` or `ranges` can be given for a curve, but got both; values need no range.")
     among, given = axis_of(job, values)
     check_keeping(ledger, job)
     place = place_of(cluster, jobs, time_limit, job)
@@ -149,6 +163,7 @@ def tune(
     seed: int = 0,
     regret: str = "expected",
     noise: str = "shared",
+    ranges: Mapping[str, Sequence[float]] | None = None,
     jobs: int | None = None,
     cluster: Any = "threads",
     time_limit: float | None = None,
@@ -167,7 +182,8 @@ def tune(
     until, with that confidence, no other value is better by more than 2% of the regret, or until `max_budget` runs or
     `max_time` seconds are spent. Afterwards the answer and theory's value are played on fresh instances, the same for
     both, and the lower end of the range where it may be better: what is reported was not seen by the search. There are
-    `validate` of them, or as many as it takes to know the gain to a few percent. With `curve`, the regret curve is drawn on
+    `validate` of them, or as many as it takes to know the gain to a few percent. `ranges`, such as {"gamma": (0, 3)}, is
+    what is searched instead of the policy's usual range. With `curve`, the regret curve is drawn on
     fresh instances too. The `floor` under all policies is computed where that takes seconds; True asks for it in any case.
     With `stress`, the answer is also played where other problems come than this one, each of which is tuned again (see
     `bt.stress`). A `ledger` is a file that keeps every regret as it comes: a tuning that was interrupted goes on from
@@ -175,7 +191,15 @@ def tune(
     each starts.
     """
     job = job_of(
-        policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
+        policy,
+        problem,
+        horizon=horizon,
+        seed=seed,
+        regret=regret,
+        noise=noise,
+        shortcut=shortcut,
+        device=device,
+        ranges=ranges,
     )
     place = place_of(cluster, jobs, time_limit, job)
     tuner = tuner_of(tuner)
@@ -233,6 +257,7 @@ def tune(
         validate=validate,
         stress=strain,
         baseline=described(job.baseline.policy),
+        searched=searched(job),
     )
 
 
@@ -262,6 +287,7 @@ def compare(
     seed: int = 0,
     regret: str = "expected",
     noise: str = "shared",
+    ranges: Mapping[str, Sequence[float]] | None = None,
     jobs: int | None = None,
     cluster: Any = "threads",
     time_limit: float | None = None,
@@ -276,8 +302,9 @@ def compare(
     A policy that has not exactly one parameter is played as theory has it, and `not_tuned` says why. A tuned value that is
     surely worse than theory's is marked, and theory's takes its place. `behind` is a policy's paired difference to the one
     with the lowest mean, with an interval of its own; whether others may be as good is said for all together. The lowest
-    mean of several is a little too low, so that the best policy plays once more, on as many other instances (`again`). A
-    `ledger` keeps the regrets, as in `tune`.
+    mean of several is a little too low, so that the best policy plays once more, on as many other instances (`again`).
+    `ranges`, such as {"gamma": (0, 3)}, is what is searched for every policy that has a parameter of this name, instead of
+    its usual range. A `ledger` keeps the regrets, as in `tune`.
     """
     tuner = tuner_of(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
@@ -286,13 +313,21 @@ def compare(
         raise BadRequest(f"`policies` must be two policies or more, but got {policies!r}.")
     todo = [
         job_of(
-            policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, shortcut=shortcut, device=device
+            policy,
+            problem,
+            horizon=horizon,
+            seed=seed,
+            regret=regret,
+            noise=noise,
+            shortcut=shortcut,
+            device=device,
+            ranges=asked,
         )
-        for policy in policies
+        for policy, asked in zip(policies, ranges_by_policy(policies, ranges), strict=True)
     ]
     check_keeping(ledger, *todo)
     place = place_of(cluster, jobs, time_limit, *todo)
-    tunable = [len(ranges(job)) == 1 for job in todo]
+    tunable = [len(resolved_ranges(job)) == 1 for job in todo]
     for job in compress(todo, tunable):
         check_search(tuner, only_range(job), budget)
     below = floor_of(problem, todo[0].horizon, floor)
@@ -366,7 +401,7 @@ def _entry(played: _Played, lead: Floats) -> Entry:
     # With noise of their own, only the runs of the first policy are those that `simulate` plays again by their number.
     first = FRESH if played.job.noise == "shared" or played.number == 0 else None
     params, theory = (
-        dict(zip((found.name for found in ranges(played.job)), row.tolist(), strict=False))
+        dict(zip((found.name for found in resolved_ranges(played.job)), row.tolist(), strict=False))
         for row in (played.params, theory_row(played.job))
     )
     why = why_not_tuned(played.job)
@@ -387,7 +422,14 @@ def _entry(played: _Played, lead: Floats) -> Entry:
         belief=played.belief,
         not_tuned=why,
         not_backtested=why_not_backtested(played.job),
+        searched=None if why else searched(played.job),
     )
+
+
+def searched(job: Job) -> dict[str, tuple[float, float]]:
+    """The range that was searched."""
+    among = only_range(job)
+    return {among.name: (among.low, among.high)}
 
 
 def _distinct(names: list[str]) -> list[str]:

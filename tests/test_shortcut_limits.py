@@ -1,0 +1,207 @@
+"""Every shortcut and every team against the plain loop, at usual widths and beyond them.
+
+What is tested is read from the package: a new shortcut is tested without a word here.
+"""
+
+from __future__ import annotations
+
+import math
+import pkgutil
+from dataclasses import fields, replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune import policies
+from banditune.contracts import Play, Team
+from banditune.engine import run
+from banditune.engine.run import Job, shortcut_for, shortcut_rows
+from banditune.shelf import every_policy
+from banditune.study.door import check_suited
+from teams import alone
+
+PROBLEMS = [
+    bt.Bernoulli(arms=5),
+    bt.Gaussian(arms=4),
+    bt.Linear(arms=12, dims=3),
+    bt.Logistic(arms=8, dims=3),
+]
+WIDTHS = [0.3, 1.0, 2.5]
+"""The last one is beyond the usual range of every policy."""
+
+
+def attached(kind):
+    """Every shortcut or team of the policies on the shelf, with a class of policies that has it."""
+    for name, policy in every_policy().items():
+        for fast in policy.plays if kind is Play else filter(None, [policy.team]):
+            yield pytest.param(policy, fast, id=f"{name}-{getattr(fast, 'name', 'team')}")
+
+
+def declared(kind):
+    """Every shortcut or team that stands in a module of policies."""
+    for module in pkgutil.iter_modules(policies.__path__, f"{policies.__name__}."):
+        yield from (value for value in vars(import_module(module.name)).values() if isinstance(value, kind))
+
+
+SHORTCUTS, TEAMS = list(attached(Play)), list(attached(Team))
+
+
+@pytest.mark.parametrize(("kind", "tested"), [(Play, SHORTCUTS), (Team, TEAMS)])
+def test_every_shortcut_and_team_of_the_package_is_tested(kind, tested):
+    seen = {id(param.values[1]) for param in tested}
+    assert seen == {id(found) for found in declared(kind)}
+    assert len(seen) >= 4
+
+
+GIVEN = {"noise": 0.5, "prior": {"beta": (1, 1), "normal": (0, 1), "theta": (0, 1)}}
+"""Noise and, by their kinds, priors of policies."""
+
+
+def made(policy):
+    """A policy of that class, with noise and prior given where it has some."""
+    names = {field.name for field in fields(policy)}
+    options = {"noise": GIVEN["noise"], "prior": GIVEN["prior"].get(policy.prior_kind)}
+    return policy(**{name: value for name, value in options.items() if name in names})
+
+
+def only(policy, play):
+    """A policy of that class whose one shortcut is this."""
+    return made(type(policy.__name__, (policy,), {"plays": (play,)}))
+
+
+def suited(policy):
+    """The first problem on which a policy has a shortcut."""
+    for problem in PROBLEMS:
+        try:
+            check_suited(policy, problem, 300)
+        except bt.BadRequest:
+            continue
+        if shortcut_for(policy, problem):
+            return problem
+    raise AssertionError(f"no problem for {policy}")
+
+
+def assert_same_law(fast, plain):
+    """Means of paired regrets (rows, runs, steps) agree to 4 standard errors."""
+    apart = fast - plain
+    se = apart.std(axis=1, ddof=1) / math.sqrt(apart.shape[1])
+    assert (np.abs(apart.mean(axis=1)) <= 4 * se + 1e-9).all(), (apart.mean(axis=1), se)
+
+
+@pytest.mark.parametrize(("kind", "play"), SHORTCUTS)
+def test_a_shortcut_is_the_plain_loop_at_every_width(kind, play):
+    policy = only(kind, play)
+    job = Job(policy, suited(policy), 300, seed=4, at=(20, 300))
+    values = np.array(WIDTHS)[:, None]
+    runs = range(300 if play.exact_bits else 2000)
+    fast, plain = (run.play(replace(job, shortcut=shortcut), values, runs, jobs=1) for shortcut in (True, False))
+    if play.exact_bits:
+        assert (fast == plain).all()
+    else:
+        assert_same_law(fast, plain)
+    # Rows for which the proof does not hold are the plain loop's.
+    for row, held in enumerate(shortcut_rows(job, values)):
+        assert held or (fast[row] == plain[row]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "team"), TEAMS)
+def test_a_team_is_the_plain_loop_at_every_width(kind, team):
+    policy = made(kind)
+    problem = next(problem for problem in PROBLEMS if problem.dims and problem.rewards == kind.rewards)
+    job = Job(policy, problem, 300, seed=4, at=(20, 300), shortcut=False)
+    values = [[width] for width in WIDTHS]
+    assert all(team.holds(policy.options(problem.arms, problem.dims, 300), np.array(row)) for row in values)
+    assert_same_law(alone(job, team, values, range(256)), run.play(job, np.array(values), range(256), jobs=1))
+
+
+class Wider(bt.Thompson):
+    """As a user would write it."""
+
+    parameters = (bt.Parameter("gamma", 0, 3, theory=1),)
+
+
+@pytest.mark.parametrize("prior", [(1, 1), (0.5, 0.5), (0.3, 20), (3.36, 771)])
+def test_thompson_sampling_is_the_plain_loop_with_any_prior(prior):
+    """Posteriors must have shapes of 1 or more: prior / gamma^2 decides, not the prior alone."""
+    policy, problem = bt.Thompson(prior=prior), bt.Bernoulli(arms=4, prior=(1, 9))
+    border = math.sqrt(min(prior))
+    widths = [0.2, 0.999 * border, min(1.001 * border, 1.7), 1.7]
+    arguments = {"horizon": 300, "runs": 3000, "at": [20, 300]}
+    fast, plain = (bt.simulate(policy, problem, widths, shortcut=shortcut, **arguments) for shortcut in (True, False))
+    assert_same_law(fast, plain)
+    for row, width in enumerate(widths):
+        assert ((fast[row] == plain[row]).all()) == (width > border)
+
+
+def test_a_widened_thompson_sampling_has_its_exact_regret():
+    problem = bt.Bernoulli(arms=2)
+    exact = bt.exact_regret(bt.Thompson(prior=(1, 1)), problem, [2.0, 3.0], horizon=12).regret
+    played = bt.simulate(Wider(prior=(1, 1)), problem, [2.0, 3.0], horizon=12, runs=20_000)
+    for regret, sample in zip(exact, played, strict=True):
+        assert abs(sample.mean() - regret) < 4 * sample.std() / math.sqrt(len(sample))
+
+
+@pytest.mark.parametrize("noise", ["shared", "own"])
+def test_rows_do_not_depend_on_what_else_is_played(noise, tmp_path):
+    """Rows by the shortcut and rows by the plain loop, together, one by one, in pieces, and out of a store."""
+    job = Job(Wider(prior=(1, 1)), bt.Bernoulli(arms=4), 60, seed=6, noise=noise)
+    values = np.array([[0.5], [2.0], [1.0], [3.0], [2.5]])
+    assert shortcut_rows(job, values) == [True, False, True, False, False]
+    whole = run.play(job, values, range(40), jobs=2)
+    for row in range(len(values)):
+        alone = run.play(job, values[row : row + 1], range(40), first_row=row, jobs=1)
+        assert (alone[0] == whole[row]).all()
+    parts = [run.play(job, values, range(first, first + 8), jobs=1) for first in range(0, 40, 8)]
+    assert (np.concatenate(parts, axis=1) == whole).all()
+    sizes = [10, 5, 7, 8, 10]
+    each = run.play_each(job, values, sizes, 0, jobs=1)
+    for row, first in enumerate(np.cumsum([0, *sizes[:-1]])):
+        assert (each[row] == whole[row, first : first + sizes[row]]).all()
+    arguments = {"horizon": 60, "seed": 6, "noise": noise, "ledger": tmp_path / "study.ledger"}
+    bt.simulate(job.policy, job.problem, values[:2, 0], runs=20, **arguments)
+    for _ in range(2):
+        kept = bt.simulate(job.policy, job.problem, values[:, 0], runs=40, **arguments)
+        assert (kept == whole[:, :, 0].astype(np.float32)).all()
+
+
+class Backwards(bt.UCB1):
+    """Prefers arms that it knows well."""
+
+    parameters = (bt.Parameter("gamma", -1, 1, theory=1),)
+
+
+class BackwardsLinUCB(bt.LinUCB):
+    parameters = (bt.Parameter("gamma", -1, 1, theory=1),)
+
+
+class BackwardsLinTS(bt.LinTS):
+    parameters = (bt.Parameter("gamma", -1, 1, theory=1),)
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (Backwards(noise=0.5), bt.Bernoulli(arms=5)),
+        (Wider(prior=(1, 1)), bt.Bernoulli(arms=5)),
+        (BackwardsLinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=12, dims=3)),
+        (BackwardsLinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=12, dims=3)),
+    ],
+)
+def test_negative_widths_are_the_plain_loops(policy, problem):
+    job = Job(policy, problem, 300, seed=4)
+    fast, plain = (run.play(replace(job, shortcut=s), [[-0.5], [-1e-3]], range(60), jobs=1) for s in (True, False))
+    assert (fast == plain).all()
+
+
+@pytest.mark.parametrize("noise", [1e-12, 1e-3, 0.5, 1e9])
+def test_ucb1_is_the_plain_loop_at_every_scale(noise):
+    widths = [1e-300, 1e-17, 1e-6, 0.1, 3.0, 1e3, 1e6]
+    for problem in (bt.Bernoulli(arms=5), bt.Mixture([(0.5, 0.495), (0.5, 0.505), (1.0, 0.0)])):
+        fast, plain = (
+            bt.simulate(bt.UCB1(noise=noise), problem, widths, horizon=700, runs=40, shortcut=shortcut)
+            for shortcut in (True, False)
+        )
+        assert (fast == plain).all()
