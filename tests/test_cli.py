@@ -188,7 +188,7 @@ WRONG = [
     (["tune", "--policy", "ucb1:noise=1,noise=2", *SMALL[2:]], "one value"),
     (["tune", "--policy", "ucb1:noise=inf", *SMALL[2:]], "finite number"),
     (["tune", "--policy", "greedy", *SMALL[2:]], "exactly one parameter"),
-    (["curve", *SMALL, "--values", "0.1,2"], "`0 <= gamma <= 1` must hold"),
+    (["curve", *SMALL, "--values", "0.1,-2"], "`0 <= gamma <= 1e+06` must hold"),
     (["curve", *SMALL, "--values", "0.1,nan"], "gamma=nan"),
     (["curve", *SMALL, "--runs", "1"], "--runs must be"),
     ([*MIXTURE, "0.5,1.5;.1,.2"], "probabilities in [0, 1]"),

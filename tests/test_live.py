@@ -519,7 +519,7 @@ class Forgetful(Policy):
         (lambda: of(Forgetful(), None), "`recall` and `resume`"),
         (lambda: of(bt.OptimalMixture(bt.warm_up().means), None, arms=2), "`recall` and `resume`"),
         (lambda: of(bt.UCB1, 0.3), "must be a policy"),
-        (lambda: of(value=2.0), "0 <= gamma <= 1"),
+        (lambda: of(value=-2.0), r"0 <= gamma <= 1e\+06"),
         (lambda: of(value={"width": 1}), "parameters of ucb1 are gamma"),
         (lambda: of(arms=0), "arms"),
         (lambda: of(arms=None), "must be given"),

@@ -138,7 +138,7 @@ def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
     bt.report(tuning, path)
     assert "If something else comes" in path.read_text()
     assert "--stress" in path.read_text()
-    for value in (float("nan"), "x", 99):
+    for value in (float("nan"), "x", -99):
         with pytest.raises(bt.BadRequest):
             bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(), value, horizon=100)
     for wrong in (5, [("x", 1)], ["x"]):
