@@ -23,7 +23,7 @@ import numpy as np
 
 from banditune.contracts import Floats, Integers
 from banditune.logs.beta_binomial import EDGE
-from banditune.logs.centres import Cells, at_logit, cells_of, evidences, logit_of, telling
+from banditune.logs.centres import Cells, at_logit, cells_of, evidence, evidences, logit_of, telling
 from banditune.logs.drafts import counts_of, inside_of
 from banditune.logs.record import Logs
 from banditune.logs.residuals import excess_kurtosis, pooled
@@ -75,8 +75,11 @@ class Noise(NamedTuple):
         first, second, third = self._sums(spread)
         return float((first - second / first).sum()), float((second - 2 * third / first + (second / first) ** 2).sum())
 
-    def at(self, value: float, most: float) -> Spread:
-        """The estimate with its error."""
+    def at(self, value: float, slopes: Floats, most: float) -> Spread:
+        """The estimate with its error, given the slope of each campaign's log likelihood there.
+
+        The variance is the larger of two: what the model says, and what the slopes' spread over campaigns says.
+        """
         spread = max(value, 0.0)
         trace, square = self.traces(spread)
         first, second, _ = self._sums(spread)
@@ -86,6 +89,7 @@ class Noise(NamedTuple):
         # The variance of the quadratic form, with that of rewards' kurtosis and of the estimated variance of a reward.
         variance = (2 * square + float((self.excess * (own / self.precision) ** 2).sum())) / square**2
         variance += 2 * base**2 / self.degrees
+        variance = max(variance, 4 * len(slopes) * float(slopes.var(ddof=1)) / square**2)
         whole = max(value + base, 0.02 * base)
         return Spread(whole - base, base, 2 * (spread + base) ** 2 / variance, most)
 
@@ -95,13 +99,20 @@ class Noise(NamedTuple):
 
 
 class Arms(Protocol):
-    """What campaigns say about their arms: the spread, and the slope of each campaign's log likelihood in it."""
+    """What campaigns say about their arms: the spread, and the slope of each campaign's log likelihood in it.
+
+    `unit` is the variance of a reward, the unit of the spread, in a typical campaign.
+    """
 
     spread: Spread
     slopes: Floats
+    unit: float
 
     def pairs(self, spread: float) -> Floats:
         """The two numbers of each cell's distribution at a spread above 0."""
+
+    def means(self, spread: float) -> Floats:
+        """The mean of each cell's distribution at a spread, which may be 0."""
 
     def options(self) -> dict[str, Any]:
         """What a problem with such arms has to know besides."""
@@ -128,14 +139,21 @@ class BetaArms:
         noise = Noise(told.campaign, trials, excess)
         value, best = self._likeliest(told, noise)
         self.cells = self.cells._replace(overall=best.overall, worth=best.worth)
-        self.spread = noise.at(value, MOST)
+        self.unit = float((pays * (1 - pays)).mean())
+        trace, square = noise.traces(max(value, 0.0))
+        slopes = slopes_at(best, max(value, 0.0), NEAR * trace / square)
+        self.spread = noise.at(value, slopes, MOST)
         self.slopes = np.zeros(self.cells.campaigns)
-        self.slopes[tell] = slopes_at(best, max(value, 0.0), NEAR * (max(value, 0.0) + self.spread.base))
+        self.slopes[tell] = slopes
 
     def pairs(self, spread: float) -> Floats:
         size = size_at(spread)
         centre = evidences(self.cells, size)[1][self.cells.campaign]
         return math.exp(size) * np.stack([centre, 1 - centre], axis=1) + np.stack(self.given, axis=1)
+
+    def means(self, spread: float) -> Floats:
+        pairs = self.pairs(max(spread, TINY))
+        return np.asarray(pairs[:, 0] / pairs.sum(axis=1))
 
     def options(self) -> dict[str, Any]:
         return {"v": self.v} if self.rewards == "unit" else {}
@@ -162,7 +180,7 @@ class NormalArms:
 
     def __init__(self, logs: Logs) -> None:
         inside = inside_of(logs)
-        self.noise, self.residuals = inside.noise, pooled(logs)
+        self.noise, self.residuals, self.unit = inside.noise, pooled(logs), inside.noise**2
         self.campaign, self.mean = logs.campaign, logs.mean / self.noise
         self.pulls, self.count = logs.pulls.astype(float), len(logs.campaigns)
         # Of rewards with heavy tails, means and variances vary more.
@@ -175,11 +193,11 @@ class NormalArms:
             # Fisher's step from no spread: the slope is (y' P P y - tr P) / 2, the information tr PP / 2.
             weight, centre = self._centres(0.0)
             best = float((weight**2 * (self.mean - centre) ** 2).sum() - trace) / square
-        self.spread = noise.at(best, math.inf)
         weight, centre = self._centres(max(best, 0.0))
         first, second = (np.bincount(self.campaign, weight**power, self.count) for power in (1, 2))
         squares = np.bincount(self.campaign, weight**2 * (self.mean - centre) ** 2, self.count)
         self.slopes = (squares - first + second / first) / 2
+        self.spread = noise.at(best, self.slopes, math.inf)
 
     def height(self, spread: float) -> float:
         """The restricted log likelihood."""
@@ -193,6 +211,9 @@ class NormalArms:
         weight = 1 / spread + self.pulls
         mean = (centre / spread + self.mean * self.pulls) / weight
         return self.noise * np.stack([mean, 1 / np.sqrt(weight)], axis=1)
+
+    def means(self, spread: float) -> Floats:
+        return np.asarray(self.pairs(max(spread, TINY))[:, 0])
 
     def options(self) -> dict[str, Any]:
         return {"noise": self.noise, "residuals": self.residuals}
@@ -210,8 +231,8 @@ def size_at(spread: float) -> float:
 
 
 def height(cells: Cells, spread: float) -> float:
-    """The log likelihood of a spread and the centres' prior, which a little penalty keeps from being a point."""
-    return float(evidences(cells, size_at(spread))[0].sum()) - 0.5 * math.log1p(cells.worth)
+    """The log likelihood of a spread and the centres' prior."""
+    return evidence(cells, size_at(spread))[0]
 
 
 def slopes_at(cells: Cells, spread: float, step: float) -> Floats:

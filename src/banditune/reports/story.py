@@ -162,14 +162,18 @@ def _(result: Backtest) -> Story:
         f"The problem was fitted to {result.fit.campaigns} campaigns and the policy tuned on it; {result.campaigns} "
         "others were then played as their own data have them. Intervals tell what so few campaigns leave open. All that "
         "comes after this table is about the problem that was fitted: its regret and gain are others.",
+        *(f"{doubt[0].upper()}{doubt[1:]}." for doubt in result.doubts),
     )
     judged = Part("Campaigns that were left out", words, table=Table(BACKTEST_HEAD, tuple(backtest_rows(result))))
+    difference = result.difference
+    paired = () if difference is None else (("tuned minus logged", number(difference.mean), reach(difference)),)
     figures = (
         ("gain on other campaigns", number(result.gain.mean), reach(result.gain)),
         ("reward a decision", number(result.reward.mean), f"as logged: {number(result.logged.mean)}"),
+        *paired,
         parameter_figure(result.tuning),
     )
-    parts = (judged, *said("Notes", result.notes), *tuning_parts(result.tuning), provenance(result, result.setup))
+    parts = (judged, *said("Notes", result.fit.notes), *tuning_parts(result.tuning), provenance(result, result.setup))
     return Story(headline(result.setup), f"{backtest_answer(result)}.", figures, parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -134,14 +134,15 @@ class Backtest(Record):
     @property
     def notes(self) -> tuple[str, ...]:
         """What was decided in the fit, what may mislead there, and whether the judging campaigns show any difference."""
-        return (*self.fit.notes, *self._without_spread())
+        return (*self.fit.notes, *self.doubts)
 
-    def _without_spread(self) -> Iterator[str]:
-        if self.equal_arms_p > CHANCE:
-            yield (
-                f"the {self.campaigns} judging campaigns show no difference between arms beyond chance "
-                f"(p = {self.equal_arms_p:.2g}), so they show no gain by any policy"
-            )
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """A sentence where the judging campaigns show no difference between arms."""
+        if not self.equal_arms_p > CHANCE:
+            return ()
+        words = f"the {self.campaigns} judging campaigns show no difference between arms beyond chance"
+        return (f"{words} (p = {self.equal_arms_p:.2g}), so they show no gain by any policy",)
 
     @property
     def warnings(self) -> tuple[str, ...]:
