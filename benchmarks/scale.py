@@ -1,7 +1,8 @@
 """What it is worth that a policy takes noise and prior from the problem.
 
 `python benchmarks/scale.py priors` tunes Thompson sampling with Beta(1, 1) and with the problem's prior (a minute).
-`python benchmarks/scale.py rare` compares policies on 46 arms whose rate is 0.4%, with three seeds (four minutes on 16 cores).
+`python benchmarks/scale.py rare` compares policies on 46 arms whose rate is 0.4%, with three seeds (four minutes on
+16 cores).
 `python benchmarks/scale.py rare 50` is a quick look with 50 runs.
 """
 

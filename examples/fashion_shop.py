@@ -54,7 +54,7 @@ def main() -> None:
     gamma = tuning.params["gamma"]
     # Both on the same instances, none of which the search has seen: their difference is paired.
     fresh = {"horizon": impressions, "runs": validate, "first": 2**40, "device": told.device}
-    textbook = bt.simulate(bt.Thompson(), problem, [1.0], **fresh)[0]
+    textbook = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [1.0], **fresh)[0]
     tuned = bt.simulate(informed, problem, [gamma], **fresh)[0]
     lost, saved = bt.Estimate.of(textbook), bt.Estimate.of(textbook - tuned)
     share = saved.mean / (impressions * expected["mean"].value)

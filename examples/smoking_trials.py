@@ -55,7 +55,7 @@ def main() -> None:
             f"Judged on {tested.campaigns} past trials that the choice did not see: {quits.mean:.1%} of patients quit, "
             f"against {before.mean:.1%} in these trials as they were run (+- {quits.se:.1%} and {before.se:.1%}, because "
             "trials differ).",
-            f"The textbook's width, 1, explores too long: in a trial of {patients} patients it costs "
+            f"UCB1 as textbooks have it (noise 0.5, width 1) explores too long: in a trial of {patients} patients it costs "
             f"{tested.gain.mean:.1f} quitters (95%: {tested.gain.low:.1f} to {tested.gain.high:.1f}).",
             f"Other policies: {', '.join(entry.policy for entry in compared.entries[:3])} lose least in simulation; the "
             "differences are below. What happens if the next trial is unlike the past ones stands in the table 'If "

@@ -111,6 +111,18 @@ def test_noise_and_prior_far_from_rewards_in_the_unit_interval_are_named(policy,
     assert words in sentence
 
 
+def test_a_prior_of_theta_that_is_too_narrow_is_named():
+    wide = bt.Linear(arms=20, dims=5, prior=(0, 25), noise=5)
+    for make in (bt.LinUCB, bt.LinTS):
+        (sentence,) = warned(make(prior=(0, 1), noise=5), wide)
+        assert "are 4.9" in sentence or "are 5" in sentence
+        assert warned(make(prior=(0, 10), noise=5), wide) == []
+        assert warned(fit_to_problem(make(), wide).policy, wide) == []
+    shifted = bt.Logistic(features=[[1, 0.0], [1, 1.0]], prior=([-5, 0], [[0.1, 0], [0, 1]]))
+    assert "times as large" in warned(bt.GLMTSL(prior=(0, 1)), shifted)[0]
+    assert warned(bt.GLMTSL(prior=([-5, 0], [[0.1, 0], [0, 1]])), shifted) == []
+
+
 def test_thompson_sampling_is_told_what_arms_pay_where_it_expects_something_else():
     shop = bt.Gaussian(arms=3, prior=(24.5, 2), noise=8)
     (sentence,) = warned(bt.GaussianThompson(prior=(0, 1), noise=8), shop)

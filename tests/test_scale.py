@@ -263,7 +263,10 @@ def test_text_json_and_report_say_what_was_used(tmp_path):
     assert "textbook, noise=0.5" in page
     assert "--policy ucb1:noise=problem" in page
     curve = bt.curve(bt.UCB1(), RARE, [0.1, 0.9], horizon=60, runs=20)
-    assert "noise 0.06564, from the problem" in repr(curve)
+    stressed = bt.stress(bt.UCB1(), RARE, 0.3, horizon=60, budget=30, validate=20)
+    exact = bt.exact_regret(bt.UCB1(), bt.Bernoulli(arms=2, prior=RARE.prior[0]), [0.5], horizon=9)
+    for result in (curve, stressed, exact):
+        assert "noise 0.06564, from the problem" in repr(result)
 
 
 def test_results_from_before_there_were_baselines_are_read():

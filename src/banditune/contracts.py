@@ -471,8 +471,6 @@ class Problem:
     """What rewards can be: "binary", "unit" for [0, 1], or "real"."""
     noise: Any = None
     """The standard deviation of a reward around its arm's mean, where it is one number and known."""
-    usual_means: Any = None
-    """Mean and standard deviation of arms' means, where they are known without drawing instances."""
     prior_kind: ClassVar[str] = ""
     """What its `prior` is, where it has one: a key of `PRIORS`."""
     by_key: ClassVar[bool] = False

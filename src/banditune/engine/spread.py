@@ -9,6 +9,7 @@ import numpy as np
 
 from banditune.contracts import BadRequest, Instance, Problem
 from banditune.engine.loop import instance_key
+from banditune.engine.prepared import check_instances
 from banditune.engine.run import BLOCK, instances, read_only
 from banditune.streams import REWARDS, Stream, aim
 
@@ -19,6 +20,7 @@ def measured_noise(problem: Problem, count: int) -> float:
     They are of the first instances in turn, arms at random, pulls from 0 on; a reward that looks at the step is drawn as if
     all pulls before were of its arm.
     """
+    check_instances(problem)
     means = instances(problem, 0, 0).means
     function: Any = getattr(problem.reward, "py_func", problem.reward)
     options, cursor = read_only(problem.options()), np.zeros(4, np.int64)

@@ -43,14 +43,6 @@ class Gaussian(Problem):
         """The scalar function that draws a reward."""
         return reward_around(self.residuals)
 
-    @property
-    def usual_means(self) -> tuple[float, float] | None:
-        """The prior, if it is one for all arms; a subclass may draw its means in another way."""
-        if len(self.prior) > 1 or type(self).sample is not Gaussian.sample:
-            return None
-        mean, sd = self.prior[0]
-        return mean, sd
-
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         mean, sd = columns(self.prior)
         return Instances(rng.normal(mean, sd, (size, self.arms)))

@@ -7,9 +7,9 @@ from typing import Any
 
 from banditune.reports import figures
 from banditune.reports.points import CURVE, GREY, TUNED, Axis, Mark, Plot, axis, floor_marks
-from banditune.reports.story import Part, Story, Table, floor_figures, floor_words, repeated, story
+from banditune.reports.story import Part, Story, Table, floor_figures, floor_words, repeated, scale_words, story
 from banditune.reports.tables import text
-from banditune.reports.words import below, counted, headline, number, sureness, table
+from banditune.reports.words import below, counted, headline, number, scale_lines, sureness, table
 from banditune.results import TAIL, Bound, ExactRegret, Optimum, student_quantile
 
 JOINED = 5
@@ -35,7 +35,8 @@ def _(result: ExactRegret) -> str:
     rows: list[Sequence[str]] = [(result.parameter, "regret")]
     for value, regret in zip(result.values, result.regret, strict=True):
         rows.append((number(value), digits(regret) + ("  <- theory" if value == result.theory else "")))
-    return "\n".join([headline(result.setup), "", table(rows, left=(1,)), "", *below(result.floor)]).rstrip()
+    head = [headline(result.setup), *scale_lines(result.setup), ""]
+    return "\n".join([*head, table(rows, left=(1,)), "", *below(result.floor)]).rstrip()
 
 
 @text.register
@@ -70,6 +71,7 @@ def _(result: ExactRegret) -> Story:
     words = (
         "Probabilities of everything that can happen, followed step by step: nothing was simulated, so there is no "
         "standard error.",
+        *scale_words(result.setup),
         *floor_words(result.floor),
     )
     parts = (Part("Regret", words, regret_plot(result), regret_table(result)), repeated(result, result.setup, []))

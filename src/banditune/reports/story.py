@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -20,7 +20,6 @@ from banditune.reports.tables import (
     comparison_table,
     entry_scales,
     lead,
-    scale_lines,
     strain_rows,
     strain_share,
     strain_verdict,
@@ -30,7 +29,16 @@ from banditune.reports.tables import (
     tuning_rows,
     verdict,
 )
-from banditune.reports.words import baseline_name, below, headline, made_words, number, settings, sureness
+from banditune.reports.words import (
+    baseline_name,
+    below,
+    headline,
+    made_words,
+    number,
+    scale_lines,
+    settings,
+    sureness,
+)
 from banditune.results import (
     TAIL,
     Backtest,
@@ -110,7 +118,7 @@ def tuning_parts(result: Tuning) -> tuple[Part, ...]:
             (
                 f"From {result.validated:,} fresh instances that the search did not see, the same for both values: the "
                 "gain is a paired difference.",
-                *scale_words(result),
+                *scale_words(result.setup, result.baseline),
                 *floor_words(result.floor),
             ),
             points.tuning_plot(result),
@@ -132,9 +140,9 @@ def tuning_parts(result: Tuning) -> tuple[Part, ...]:
     )
 
 
-def scale_words(result: Tuning | Curve) -> Iterator[str]:
+def scale_words(setup: Setup, baseline: Mapping[str, Any] | None = None) -> Iterator[str]:
     """What the policy took from the problem, as a sentence."""
-    for line in scale_lines(result):
+    for line in scale_lines(setup, baseline):
         yield f"The policy has {line}."
 
 
@@ -288,7 +296,7 @@ def _(result: Curve) -> Story:
         "Regret",
         (
             f"{result.runs:,} runs a value, the same instances for all; the best value was played again on fresh ones.",
-            *scale_words(result),
+            *scale_words(result.setup),
         ),
         points.curve_plot(result),
     )

@@ -17,6 +17,7 @@ from banditune.reports.words import (
     headline,
     number,
     place,
+    scale_lines,
     settings,
     table,
     textbook_name,
@@ -54,7 +55,7 @@ def _(result: Tuning) -> str:
     return "\n".join(
         [
             headline(result.setup),
-            *scale_lines(result),
+            *scale_lines(result.setup, result.baseline),
             "",
             f"{answer}, {verdict(result)}.",
             "",
@@ -71,14 +72,6 @@ def _(result: Tuning) -> str:
     )
 
 
-def scale_lines(result: Tuning | Curve) -> Iterator[str]:
-    """What the policy took from the problem."""
-    setup = result.setup
-    if setup.policy is not None and setup.from_problem:
-        baseline = result.baseline if isinstance(result, Tuning) else None
-        yield from_problem(setup.policy, setup.from_problem, baseline)
-
-
 def tuning_head(result: Tuning) -> tuple[str, ...]:
     """What the columns of `tuning_rows` are."""
     return ("", *result.params, "regret", "std. error", "95% interval")
@@ -93,7 +86,7 @@ def tuning_rows(result: Tuning) -> Iterator[tuple[str, ...]]:
 
 @text.register
 def _(result: Stress) -> str:
-    return "\n".join([headline(result.setup), "", *strain_lines(result)])
+    return "\n".join([headline(result.setup), *scale_lines(result.setup), "", *strain_lines(result)])
 
 
 @text.register
@@ -101,6 +94,7 @@ def _(result: Backtest) -> str:
     return "\n".join(
         [
             headline(result.setup),
+            *scale_lines(result.setup, result.tuning.baseline),
             "",
             f"{backtest_answer(result)}.",
             "",
@@ -326,7 +320,7 @@ def _(result: Curve) -> str:
     return "\n".join(
         [
             headline(result.setup),
-            *scale_lines(result),
+            *scale_lines(result.setup),
             "",
             f"lowest mean at {result.parameter} = {number(result.best)}, which loses {text(result.best_regret)} on fresh "
             f"instances ({result.runs:,} runs a value)",

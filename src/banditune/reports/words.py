@@ -67,6 +67,12 @@ def from_problem(policy: Mapping[str, Any], sources: Mapping[str, str], baseline
     return "; ".join(told)
 
 
+def scale_lines(setup: Setup, baseline: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """What a result's policy took from the problem."""
+    if setup.policy is not None and setup.from_problem:
+        yield from_problem(setup.policy, setup.from_problem, baseline)
+
+
 def baseline_name(result: Tuning) -> str:
     """What the baseline is called: theory, or the textbook's policy with the options in which it differs."""
     return textbook_name(result.setup.policy, result.baseline)

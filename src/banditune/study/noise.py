@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Policy, Problem
+from banditune.checks import is_open, mean_and_root
+from banditune.contracts import BadRequest, Floats, Policy, Problem
 from banditune.descriptions import own_code
-from banditune.engine.run import BLOCK, means_of
-from banditune.study.scale import BLOCKS, beta_prior, means_moments, reward_noise
+from banditune.study.scale import beta_prior, features_and_scores, means_moments, reward_noise, some_means
 
 CLOSE = {"real": 1.5, "unit": 3.0, "binary": 3.0}
 """A policy's noise is close to the problem's within this factor, by the kind of rewards; estimates of it differ by less.
@@ -32,12 +32,16 @@ MIDDLE, UNLIKELY = 0.9, 0.05
 
 DRAWS = 20_000
 
+SOME = 16
+"""Instances whose features are looked at where each has its own."""
+
 
 def noise_warnings(policy: Policy, problem: Problem) -> Iterator[str]:
     """Sentences where a policy's own noise, or its prior, is far from the problem's."""
     yield from wrong_noise(policy, problem)
     yield from wrong_prior(policy, problem)
     yield from wrong_beta_prior(policy, problem)
+    yield from wrong_theta_prior(policy, problem)
 
 
 def wrong_prior(policy: Policy, problem: Problem) -> Iterator[str]:
@@ -63,7 +67,7 @@ def wrong_beta_prior(policy: Policy, problem: Problem) -> Iterator[str]:
     prior: Any = getattr(policy, "prior", None)
     if policy.prior_kind != "beta" or problem.rewards == "real" or np.shape(prior) != (2,):
         return
-    means = means_of(problem, 0, range(BLOCKS * BLOCK))
+    means = some_means(problem)
     low, high = np.quantile(means, [(1 - MIDDLE) / 2, (1 + MIDDLE) / 2])
     a, b = prior
     expected = np.random.default_rng(0).beta(a, b, DRAWS)
@@ -76,6 +80,35 @@ def wrong_beta_prior(policy: Policy, problem: Problem) -> Iterator[str]:
         f"between {low:.4g} and {high:.4g}, where {MIDDLE:.0%} of the arms of {problem.name} are: it must first learn what "
         f"all arms have in common. {way_out(policy, prior=f'({right_a:.4g}, {right_b:.4g})')}"
     )
+
+
+def wrong_theta_prior(policy: Policy, problem: Problem) -> Iterator[str]:
+    """A sentence where scores of arms are beyond what a prior of theta expects."""
+    prior: Any = getattr(policy, "prior", None)
+    if policy.prior_kind != "theta" or not problem.dims or is_open(prior):
+        return
+    times = surprise(prior, *features_and_scores(policy, problem, 0))
+    if times < FAR:
+        return
+    way = (
+        way_out(policy, prior="...")
+        if made_by_user(policy)
+        else "Leave its prior out, and it takes the one that suits the problem."
+    )
+    yield (
+        f"{policy.name} expects smaller differences between arms than {problem.name} has: scores x'theta are {times:.3g} "
+        f"times as large as its prior of theta lets expect. {way}"
+    )
+
+
+def surprise(prior: Any, features: Floats, scores: Floats) -> float:
+    """Scores as multiples of their standard deviations by a prior of theta (root mean square)."""
+    if len(features) > 1:  # else all instances share them
+        features, scores = features[:SOME], scores[:SOME]
+    mean, root = mean_and_root("prior", prior, features.shape[1])
+    spread = np.square(np.einsum("nda,de->nea", features, root)).sum(axis=1)
+    off = scores - np.einsum("nda,d->na", features, mean)
+    return float(np.sqrt(np.mean(off**2 / np.maximum(spread, 1e-300))))
 
 
 def wrong_noise(policy: Policy, problem: Problem) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from banditune.checks import columns, open_options
 from banditune.contracts import PRIORS, BadRequest, Floats, Policy, Problem
+from banditune.engine.prepared import check_instances
 from banditune.engine.run import BLOCK, instances, means_of
 from banditune.engine.spread import measured_noise
 from banditune.exact import made_optimal
@@ -142,13 +143,19 @@ def means_moments(problem: Problem) -> Moments:
     """Mean and standard deviation of arms' means, by a formula or from instances."""
     law = law_of_means(problem)
     if law is None:
-        drawn = means_of(problem, 0, range(BLOCKS * BLOCK))
+        drawn = some_means(problem)
         sd = float(drawn.std()) if np.ptp(drawn) > 0 else 0.0
         return Moments(rounded(float(drawn.mean()), MATCHED), rounded(sd, MATCHED), MATCHED)
     means, variances, weights = law
     centre = float(weights @ means)
     spread = float(weights @ (variances + (means - centre) ** 2))
     return Moments(centre, math.sqrt(spread), EXACT if len(means) == 1 else POOLED)
+
+
+def some_means(problem: Problem) -> Floats:
+    """Means of some instances, (instances, arms), where there is room for them."""
+    check_instances(problem)
+    return means_of(problem, 0, range(BLOCKS * BLOCK))
 
 
 def law_of_means(problem: Problem) -> tuple[Floats, Floats, Floats] | None:
@@ -208,16 +215,23 @@ def theta_prior(policy: Policy, problem: Problem) -> Found:
         return Found((0.0, 1 / 3), EXACT) if problem.prior is None else Found(problem.prior, EXACT)
     scores = squares = 0.0
     for block in range(BLOCKS):
-        drawn = instances(problem, 0, block)
-        means, features = drawn.means, np.array(drawn.features)
-        if policy.link == "logistic":  # type: ignore[attr-defined]
-            inside = np.clip(means, EXTREME, 1 - EXTREME)
-            means = np.log(inside / (1 - inside))
-        scores += float(np.mean(means**2)) / BLOCKS
+        features, found = features_and_scores(policy, problem, block)
+        scores += float(np.mean(found**2)) / BLOCKS
         squares += float(np.square(features).sum()) / (len(features) * problem.arms) / BLOCKS
     if not (scores > 0 and squares > 0):
         return without_spread(policy, "prior", problem, "means")
     return Found((0.0, rounded(scores / squares, MATCHED)), MATCHED)
+
+
+def features_and_scores(policy: Policy, problem: Problem, block: int) -> tuple[Floats, Floats]:
+    """Features (instances or 1, dims, arms) of a block, and what x'theta is for the policy (instances, arms)."""
+    check_instances(problem)
+    drawn = instances(problem, 0, block)
+    scores = drawn.means
+    if policy.link == "logistic":  # type: ignore[attr-defined]
+        inside = np.clip(scores, EXTREME, 1 - EXTREME)
+        scores = np.log(inside / (1 - inside))
+    return np.array(drawn.features), scores
 
 
 PRIOR_OF = {"beta": beta_prior, "normal": normal_prior, "theta": theta_prior}
