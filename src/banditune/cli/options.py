@@ -17,7 +17,10 @@ OWN = "or FILE.py:NAME for your own (this runs that file)"
 
 
 Policy = Annotated[
-    str, typer.Option(metavar="NAME", help=f"Policy from the shelf, e.g. ucb1, with options as ucb1:noise=1; {OWN}.")
+    str,
+    typer.Option(
+        metavar="NAME", help=f"Policy from the shelf, e.g. ucb1, options as ucb1:noise=1 (else the problem's); {OWN}."
+    ),
 ]
 
 

@@ -189,6 +189,9 @@ def tune(
     `bt.stress`). A `ledger` is a file that keeps every regret as it comes: a tuning that was interrupted goes on from
     there, to the same result. `announce` is called with a line on how long the curve and the stress test will take, before
     each starts.
+
+    A policy whose noise or prior is "problem", the default, has the problem's; the textbook's policy plays theory's value
+    then, with the textbook's noise and prior (`Tuning.baseline`).
     """
     job = job_of(
         policy,
@@ -304,7 +307,7 @@ def compare(
     with the lowest mean, with an interval of its own; whether others may be as good is said for all together. The lowest
     mean of several is a little too low, so that the best policy plays once more, on as many other instances (`again`).
     `ranges`, such as {"gamma": (0, 3)}, is what is searched for every policy that has a parameter of this name, instead of
-    its usual range. A `ledger` keeps the regrets, as in `tune`.
+    its usual range. Noise, prior and what is played "as theory has it" are as in `tune`. A `ledger` keeps the regrets.
     """
     tuner = tuner_of(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
