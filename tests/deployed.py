@@ -10,6 +10,7 @@ from banditune.engine.loop import instance_key
 from banditune.engine.run import instances
 from banditune.shelf import every_policy
 from banditune.streams import REWARDS, Stream, aim
+from banditune.study.scale import fit_to_problem
 
 DEPLOYABLE = [name for name in every_policy() if name != "optimal-mixture"]
 """All on the shelf but for one that walks from belief to belief, pull by pull."""
@@ -22,6 +23,12 @@ def problem_for(policy, arms=5, dims=3):
     if policy.rewards == "binary":
         return bt.Bernoulli(arms=2)
     return bt.Gaussian(arms=arms) if policy.name == "gaussian-ts" else bt.BetaRewards(arms=arms)
+
+
+def policy_called(name):
+    """A policy of the shelf, with noise and prior of its problem."""
+    policy = every_policy()[name]()
+    return fit_to_problem(policy, problem_for(policy)).policy
 
 
 def value_for(policy):

@@ -130,7 +130,8 @@ def test_every_problem_is_played_in_plain_python():
 
 @pytest.mark.parametrize(("policy", "problem"), list(in_turn()))
 def test_plain_python_equals_compiled_to_the_last_bit(policy, problem):
-    job = Job(POLICIES[policy](), SMALL[problem](), 200, seed=3, regret="realised", at=(17, 200), shortcut=False)
+    usual = {"seed": 3, "regret": "realised", "at": (17, 200), "shortcut": False}
+    job = job_of(POLICIES[policy](), SMALL[problem](), horizon=200, **usual)
     params = params_for(job)
     assert (plain_python(job, params, 3) == play(job, params, range(3))).all()
     expected = dataclasses.replace(job, regret="expected", noise="own")

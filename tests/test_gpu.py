@@ -18,6 +18,7 @@ import banditune as bt
 from banditune.contracts import bulky, rare
 from banditune.engine import bind, devices, gpu
 from banditune.engine.run import Job
+from banditune.study.door import job_of
 from conftest import ROOT
 from lowering import lowered, lowered_drawing, ptx
 from owned import OWN, OWN_PROBLEM
@@ -149,7 +150,7 @@ def test_every_policy_on_every_problem_is_compiled(policy, problem):
     """With and without shortcuts, and in both precisions; a kernel that several use once."""
     plans = {}
     for shortcut in (True, False):
-        job = Job(POLICIES[policy](), PROBLEMS[problem](), 50, shortcut=shortcut)
+        job = job_of(POLICIES[policy](), PROBLEMS[problem](), horizon=50, shortcut=shortcut)
         for precision in ("float64", "float32"):
             planned = gpu.plan(job, precision)
             plans[bind.bound(planned.source, planned.slots)[1]] = planned

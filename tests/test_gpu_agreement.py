@@ -17,6 +17,7 @@ import banditune as bt
 from banditune import exact
 from banditune.engine import devices, gpu
 from banditune.engine.run import Job, play, read_only
+from banditune.study.door import job_of
 from conftest import close
 from test_engine import PAIRS, POLICIES, params_for
 from test_engine import SMALL as PROBLEMS
@@ -68,7 +69,7 @@ def means_agree(found, wanted):
 
 def jobs_of(policy, problem, horizon=300):
     """Both kinds of regret and of noise, so with and without rewards drawn ahead; one kernel plays them all."""
-    job = Job(policy, problem, horizon, seed=3, regret="realised", at=(1, 17, 100, horizon))
+    job = job_of(policy, problem, horizon=horizon, seed=3, regret="realised", at=(1, 17, 100, horizon))
     return job, replace(job, regret="expected", noise="own")
 
 
@@ -117,7 +118,8 @@ def test_teams_that_do_not_sample_lose_what_the_plain_loop_does(policy, kind, pr
 @pytest.mark.parametrize(("policy", "kind"), [pair for pair in TEAMS if pair[0] in SAMPLING_TEAMS])
 def test_teams_that_sample_have_the_law_of_the_plain_loop(policy, kind, problem):
     """The same instances, other normals; on instances of their own the errors are independent, and so larger."""
-    job = Job(POLICIES[policy](), PROBLEMS[kind]() if problem == "few" else MANY[kind], 200, seed=4, at=(10, 200))
+    played = PROBLEMS[kind]() if problem == "few" else MANY[kind]
+    job = job_of(POLICIES[policy](), played, horizon=200, seed=4, at=(10, 200))
     values = params_for(job)
     found = on_gpu(job, values, range(2000))
     wanted = play(replace(job, shortcut=False), values, range(2000))
@@ -133,9 +135,8 @@ def test_teams_that_sample_have_the_law_of_the_plain_loop(policy, kind, problem)
 @pytest.mark.parametrize(("policy", "problem"), [*TEAMS, ("ts", "bernoulli"), ("ts", "beta")])
 def test_single_precision_is_as_good(policy, problem):
     """Rounding in single precision may change arms, but not what is lost on average."""
-    job = Job(
-        POLICIES[policy](), MANY[problem] if problem in MANY else PROBLEMS[problem](), 500, seed=5, at=(20, 100, 500)
-    )
+    played = MANY[problem] if problem in MANY else PROBLEMS[problem]()
+    job = job_of(POLICIES[policy](), played, horizon=500, seed=5, at=(20, 100, 500))
     values = params_for(job)
     single, double = (on_gpu(job, values, range(1000), precision=kind) for kind in ("float32", "float64"))
     assert np.isfinite(single).all()

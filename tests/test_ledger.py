@@ -984,7 +984,7 @@ def test_the_command_line_keeps_shows_checks_and_exports(banditune, tmp_path, mo
 
     monkeypatch.chdir(tmp_path)
     shown = ledger("show", "my study.ledger")
-    assert "ucb1(noise=0.5) on bernoulli(arms=3, prior=(1, 1)), horizon 50" in shown
+    assert "ucb1(noise=0.408248) on bernoulli(arms=3, prior=(1, 1)), horizon 50" in shown
     assert "33 values, 680 runs" in shown
     assert json.loads(ledger("show", "my study.ledger", "--json"))["setups"][0]["runs"] == 680
     assert json.loads(ledger("verify", "my study.ledger", "--json"))["regrets"] == 680

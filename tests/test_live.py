@@ -15,9 +15,8 @@ import banditune as bt
 from banditune.contracts import Parameter, Policy
 from banditune.descriptions import OWN, described
 from banditune.live.state import policy_told
-from banditune.shelf import every_policy
 from conftest import ROOT
-from deployed import DEPLOYABLE, Nature, deployed, problem_for, value_for
+from deployed import DEPLOYABLE, Nature, deployed, policy_called, problem_for, value_for
 
 
 def played(live, nature, steps):
@@ -41,7 +40,7 @@ def simulated_gaps(policy, problem, seed, horizon):
 
 def agrees_step_by_step(name, seed, horizon):
     """Whether live and simulated runs pull the same arms: all gaps of an instance are different."""
-    policy = every_policy()[name]()
+    policy = policy_called(name)
     nature = Nature(problem_for(policy), seed)
     arms = played(deployed(policy, nature, horizon, seed), nature, horizon)
     gaps = nature.means.max() - nature.means
@@ -51,7 +50,7 @@ def agrees_step_by_step(name, seed, horizon):
 
 def goes_on_alike(name, seed):
     """Whether a policy that is saved and loaded goes on as it would have, and as its twin that was not saved."""
-    policy = every_policy()[name]()
+    policy = policy_called(name)
     natures = [Nature(problem_for(policy), seed) for _ in range(2)]
     live, twin = (deployed(policy, nature, 60, seed) for nature in natures)
     assert played(live, natures[0], 12) == played(twin, natures[1], 12)
@@ -63,7 +62,7 @@ def goes_on_alike(name, seed):
 
 def arms_come_and_go(name):
     """Whether only arms that are there are selected, and a state survives JSON."""
-    policy = every_policy()[name]()
+    policy = policy_called(name)
     nature = Nature(problem_for(policy), 2)
     live = deployed(policy, nature, 100, 2)
     played(live, nature, 10)
@@ -240,7 +239,7 @@ def test_rewards_that_cannot_be_are_refused_and_nothing_is_changed():
     for policy, wrong in (
         (bt.UCB1(noise=0.5), (float("nan"), float("inf"), "1", None, 1e101, [1])),
         (bt.Thompson(prior=(1, 1)), (-0.1, 1.1, float("nan"))),
-        (bt.Gittins(discount=0.5), (0.5, 2)),
+        (bt.Gittins(prior=(1, 1), discount=0.5), (0.5, 2)),
     ):
         live = of(policy, None if policy.name == "gittins" else 0.3, arms=2, horizon=5)
         live.update(0, 1)
@@ -485,7 +484,7 @@ class Lower(bt.UCB1):
 
 NAMESAKES = [
     bt.arm_policy("ucb1", choose_rarely, parameters=Parameter("gamma", 0, 1, theory=0.1)),
-    Lower(),
+    Lower(noise=0.5),
 ]
 
 

@@ -20,11 +20,12 @@ HORIZON = 300
 FIRST, RUNS = 253, 6
 """Runs from two blocks of instances."""
 
+USUAL = {"prior": (0, 1), "noise": 0.5}
 POLICIES = {
-    "lin_ucb": lambda **options: bt.LinUCB(**options),
-    "lin_ts": lambda **options: bt.LinTS(**options),
-    "ucb_glm": lambda **options: bt.UCBGLM(**options),
-    "glm_tsl": lambda **options: bt.GLMTSL(**options),
+    "lin_ucb": lambda **options: bt.LinUCB(**USUAL | options),
+    "lin_ts": lambda **options: bt.LinTS(**USUAL | options),
+    "ucb_glm": lambda **options: bt.UCBGLM(**USUAL | options),
+    "glm_tsl": lambda **options: bt.GLMTSL(**{"prior": (0, 1)} | options),
 }
 PROBLEMS = {"lin_ucb": bt.Linear, "lin_ts": bt.Linear, "ucb_glm": bt.Logistic, "glm_tsl": bt.Logistic}
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from banditune.checks import check_whole, whole_in
 from banditune.contracts import BadRequest, Floats, Policy
+from banditune.engine.run import check_numbers
 from banditune.exact import SHELF as TABLES
 from banditune.live.agent import Agent, kernel_of, stream_of
 from banditune.live.state import (
@@ -373,6 +374,7 @@ def check_deployable(policy: Policy, state: State) -> None:
     """A policy that can be saved and rebuilt, with arms that it can know."""
     if not isinstance(policy, Policy):
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")
+    check_numbers(policy)
     if policy.recall is None or policy.resume is None:
         raise BadRequest(
             f"a policy must define `recall` and `resume` to be deployed, so that rewards can come late and arms can "
