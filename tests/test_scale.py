@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.cli import app
 from banditune.contracts import Instances, Parameter
 from banditune.descriptions import described
 from banditune.engine.run import Job, shortcut_for
+from banditune.reports import repeat
 from banditune.shelf import every_policy
 from banditune.study.door import job_of
 from banditune.study.scale import fit_to_problem
@@ -267,6 +270,21 @@ def test_text_json_and_report_say_what_was_used(tmp_path):
     exact = bt.exact_regret(bt.UCB1(), bt.Bernoulli(arms=2, prior=RARE.prior[0]), [0.5], horizon=9)
     for result in (curve, stressed, exact):
         assert "noise 0.06564, from the problem" in repr(result)
+
+
+def test_the_command_of_a_report_gives_the_same_result_again(capsys):
+    small = {"horizon": 60, "budget": 60, "seed": 3}
+    for found in (
+        bt.tune(bt.UCB1(), RARE, validate=40, **small),
+        bt.compare([bt.Thompson(), bt.UCB1(noise=0.5)], RARE, validate=40, **small),
+        bt.curve(bt.UCB1(), RARE, [0.1, 0.9], horizon=60, runs=20),
+        bt.exact_regret(bt.Optimal(), bt.Mixture([[0.6, 0.4], [0.3, 0.5]]), [0.0], horizon=5),
+    ):
+        command = repeat.command(found)
+        assert "=problem" in command
+        app([*shlex.split(command)[1:], "--json"], standalone_mode=False)
+        again = bt.from_json(capsys.readouterr().out)
+        assert replace(again, setup=replace(again.setup, command=found.setup.command)) == found
 
 
 def test_results_from_before_there_were_baselines_are_read():
