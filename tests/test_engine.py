@@ -215,7 +215,10 @@ def test_shortcuts_are_chosen_where_they_apply_and_only_there():
     assert shortcut_for(bt.UCB1(noise=0.5), bt.Bernoulli()).name == "level"
     assert shortcut_for(bt.UCB1(noise=0.5), bt.BetaRewards()).name == "stay"
     assert shortcut_for(bt.Thompson(prior=(1, 1)), bt.BetaRewards()).name == "lazy"
-    assert shortcut_for(bt.Thompson(prior=(0.5, 1)), bt.Bernoulli()) is None
+    # The proof holds where posteriors have shapes of at least 1: prior / gamma^2.
+    half = bt.Thompson(prior=(0.5, 1))
+    lazy = shortcut_for(half, bt.Bernoulli())
+    assert [lazy.holds(half.options(10, 0, 99), np.array([gamma])) for gamma in (0.7, 0.71)] == [True, False]
     assert shortcut_for(bt.EpsilonGreedy(), bt.Bernoulli()) is None
 
 

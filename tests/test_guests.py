@@ -225,7 +225,7 @@ def test_a_guest_without_parameters_is_played_and_compared():
     problem, guest = bt.Mixture([(0.9, 0.1)]), bt.foreign(Second, ())
     assert bt.simulate(guest, problem, horizon=10, runs=3, jobs=1) == pytest.approx(8)
     compared = bt.compare([guest, bt.UCB1(noise=0.5)], problem, horizon=10, budget=40, validate=20, jobs=1)
-    assert [entry.policy for entry in compared.entries] == ["ucb1", guest.name]
+    assert [entry.policy for entry in compared.entries] == ["ucb1(noise=0.5)", guest.name]
 
 
 def test_what_cannot_be_a_guest_is_refused(tmp_path):

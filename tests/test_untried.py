@@ -59,10 +59,10 @@ def test_a_comparison_plays_the_end_with_the_noise_of_its_row_and_counts_it():
         [bt.Thompson(prior=(1, 1)), bt.UCB1(noise=0.5), bt.Greedy()], MANY, horizon=HORIZON, budget=300, validate=400,
         noise="own", progress=lambda done, total: counted.append((done, total)),
     )  # fmt: skip
-    (entry,) = (entry for entry in compared.entries if entry.policy == "ucb1")
+    (entry,) = (entry for entry in compared.entries if entry.policy == "ucb1(noise=0.5)")
     tuned, end = (lost([value], FRESH, 400, 2, "own")[0] for value in (entry.params["gamma"], 0.0))
     assert entry.regret.mean == tuned.mean()
-    (warning,) = (warning for warning in compared.warnings if warning.startswith("ucb1: "))
+    (warning,) = (warning for warning in compared.warnings if warning.startswith("ucb1(noise=0.5): "))
     assert told_of(Estimate.of(tuned - end)) in warning
     totals = [total for _, total in counted]
     assert totals == sorted(totals)
