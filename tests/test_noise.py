@@ -10,7 +10,7 @@ import pytest
 import banditune as bt
 from banditune.contracts import Instances
 from banditune.shelf import every_policy
-from banditune.study.noise import another_range, noise_hint, noise_warnings
+from banditune.study.noise import noise_hint, noise_warnings
 from banditune.study.scale import fit_to_problem
 
 LOUD = bt.Gaussian(arms=3, noise=5)
@@ -157,8 +157,6 @@ def test_a_policy_of_ones_own_is_not_taken_for_its_namesake():
     (sentence,) = warned(OwnUCB1(noise=0.5), LOUD)
     assert sentence.endswith("Make it anew, as OwnUCB1(..., noise=5) or the function that makes it.")
     assert "ucb1:noise" not in noise_hint(OwnUCB1(noise=0.5))
-    assert "10 times its noise: ucb1:noise=5 on" in another_range(bt.UCB1(noise=0.5), 10)
-    assert another_range(OwnUCB1(noise=0.5), 10) == ""
     mine = bt.arm_policy("gaussian-ts", bt.Greedy.choose)
     assert warned(mine, bt.Gaussian(arms=3, prior=(24.5, 2))) == []
 

@@ -693,19 +693,18 @@ def test_validation_is_as_large_as_it_must_be():
 
 
 def test_what_may_mislead_is_said():
-    among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
+    among = Range("gamma", 0.0, 1.0, 1.0, False, "linear", least=0.0)
     even = np.full(300, 5.0)
     job = Job(bt.UCB1(noise=0.5), PROBLEM, 1000)
     assert list(warnings_of(job, among, 0.4, None, even, even)) == []
-    assert "upper end of its range [0, 1]" in next(warnings_of(job, among, 1.0, None, even, even))
-    assert "take 0.1 times its noise: ucb1:noise=0.05 on" in next(warnings_of(job, among, 0.0, None, even, even))
-    assert "To look there" not in next(
-        warnings_of(Job(bt.Thompson(prior=(1, 1)), PROBLEM, 1000), among, 0.0, None, even, even)
-    )
+    upper = next(warnings_of(job, among, 1.0, None, even, even))
+    assert "upper end of its range [0, 1]" in upper
+    assert "--range gamma=0:10 on" in upper
+    assert "--range gamma=0:0.1 on" in next(warnings_of(job, among, 0.0, None, even, even))
     noisy = Job(
         bt.UCB1(noise=0.5), bt.Gaussian(arms=3, noise=9.0), 1000
-    )  # it is told to have noise=9, not ten times its own
-    assert "To look there" not in next(warnings_of(noisy, among, 1.0, None, even, even))
+    )  # it is told to have noise=9, not another range
+    assert "--range" not in next(warnings_of(noisy, among, 1.0, None, even, even))
     assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even, even))
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
     off, dips = warnings_of(job, among, 0.4, belief, even, even)

@@ -379,8 +379,6 @@ class Policy:
     """What `choose` means by a negative number: why the policy could not go on."""
     prior_kind: ClassVar[str] = ""
     """What its `prior`, by which it judges arms without rewards, is: a key of `PRIORS`; others pull such arms first."""
-    noise_scales: ClassVar[bool] = False
-    """Whether its `noise` does nothing but multiply its parameter, so that another noise is another range of widths."""
     textbook_options: ClassVar[Mapping[str, Any]] = {}
     """The textbook's `noise` and `prior`, for rewards in [0, 1]: the baseline's where the policy takes the problem's."""
     least_shape: ClassVar[float] = 0

@@ -27,13 +27,14 @@ from banditune.cli.options import (
     Policy,
     PriorFile,
     Quiet,
+    Ranges,
     SavedFit,
     Seed,
     Tuner,
     reading,
 )
 from banditune.cli.speech import spoken
-from banditune.cli.words import policy_named, tuner_named
+from banditune.cli.words import policy_named, ranges_told, tuner_named
 
 
 @app.command(short_help="Fit what to expect to past logs, as a problem to tune on.")
@@ -100,6 +101,7 @@ def backtest(
     horizon: CampaignSteps = None,
     tuner: Tuner = "two-part",
     budget: Budget = 1000,
+    ranges: Ranges = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     json: Json = False,
@@ -117,7 +119,8 @@ def backtest(
         remarks.extend(found.remarks)
         return room.backtest(
             played, found, model, per_arm=per_arm, intercept=intercept, share=share,
-            horizon=horizon, tuner=tuner_named(tuner), budget=budget, seed=seed, jobs=jobs, progress=progress,
+            horizon=horizon, tuner=tuner_named(tuner), budget=budget, ranges=ranges_told(ranges), seed=seed, jobs=jobs,
+            progress=progress,
         )  # fmt: skip
 
     said: list[str] = []

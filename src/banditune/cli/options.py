@@ -128,6 +128,16 @@ Values = Annotated[
 ]
 
 
+Ranges = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--range",
+        metavar="NAME=LOW:HIGH",
+        help="Search this range of a parameter instead of the usual one, e.g. gamma=0:3.",
+    ),
+]
+
+
 Seed = Annotated[int, typer.Option(parser=whole, help="Same seed, same answer.")]
 
 

@@ -33,6 +33,7 @@ from banditune.cli.options import (
     Prior,
     Problem,
     Quiet,
+    Ranges,
     Regret,
     Runs,
     Seed,
@@ -47,7 +48,7 @@ from banditune.cli.options import (
     Where,
     Within,
 )
-from banditune.cli.words import expected, policy_named, tuner_named
+from banditune.cli.words import expected, policy_named, ranges_told, tuner_named
 
 
 @app.command()
@@ -72,6 +73,7 @@ def tune(
     seed: Seed = 0,
     regret: Regret = "expected",
     noise: Noise = "shared",
+    ranges: Ranges = None,
     jobs: Jobs = None,
     cluster: Where = "threads",
     time_limit: TimeLimit = None,
@@ -96,7 +98,7 @@ def tune(
         return study.tune(
             policy_named(policy), made, tuner_named(tuner), horizon=steps,
             budget=budget, within=within, confidence=confidence, max_budget=max_budget, max_time=max_time,
-            validate=validate, seed=seed,
+            validate=validate, seed=seed, ranges=ranges_told(ranges),
             regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device,
             curve=curve or plot is not None, floor=floor, stress=stress, ledger=ledger, progress=progress,
             announce=progress.announce,
@@ -122,6 +124,7 @@ def curve(
     seed: Seed = 0,
     regret: Regret = "expected",
     noise: Noise = "shared",
+    ranges: Ranges = None,
     jobs: Jobs = None,
     cluster: Where = "threads",
     time_limit: TimeLimit = None,
@@ -143,6 +146,7 @@ def curve(
         )
         return study.curve(
             policy_named(policy), made, None if values is None else parsed(values), horizon=steps, runs=runs,
+            ranges=ranges_told(ranges),
             seed=seed, regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut,
             device=device, ledger=ledger, progress=progress,
         )  # fmt: skip
@@ -168,6 +172,7 @@ def compare(
     seed: Seed = 0,
     regret: Regret = "expected",
     noise: Noise = "shared",
+    ranges: Ranges = None,
     jobs: Jobs = None,
     cluster: Where = "threads",
     time_limit: TimeLimit = None,
@@ -192,6 +197,7 @@ def compare(
             [policy_named(policy) for policy in policies],
             made,
             tuner_named(tuner),
+            ranges=ranges_told(ranges),
             horizon=steps, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
             cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device, floor=floor, ledger=ledger,
             progress=progress,

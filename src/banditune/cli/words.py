@@ -70,6 +70,21 @@ def prior_named(name: str, **options: Any) -> Any:
     return read_prior(name)
 
 
+def ranges_told(told: list[str] | None) -> dict[str, tuple[float, float]] | None:
+    """Ranges of parameters, each typed as NAME=LOW:HIGH; of two for one parameter the last one counts."""
+    found = {}
+    for one in told or ():
+        name, _, ends = one.partition("=")
+        low, _, high = ends.partition(":")
+        try:
+            found[name.strip()] = float(low), float(high)
+        except ValueError:
+            from banditune.contracts import BadRequest
+
+            raise BadRequest(f"--range must be NAME=LOW:HIGH, such as gamma=0:3, but got {one!r}.") from None
+    return found or None
+
+
 def tuner_named(name: str) -> Any:
     """A tuner by its name on the shelf, or from a user's file."""
     from banditune.contracts import Tuner as Kind

@@ -13,7 +13,18 @@ from banditune.descriptions import described
 from banditune.engine.run import Job
 from banditune.live.agent import Arms
 from banditune.live.policy import Live, row_of
-from banditune.live.state import MOST_ARMS, PENDING, REWARDS, Arm, Name, State, check_arms_of, check_name, policy_told
+from banditune.live.state import (
+    MOST_ARMS,
+    PENDING,
+    REWARDS,
+    Arm,
+    Name,
+    State,
+    check_arms_of,
+    check_name,
+    ends_of,
+    policy_told,
+)
 from banditune.problems import rewards_in
 from banditune.problems.linear import with_ones
 from banditune.results import Comparison, Tuning
@@ -32,13 +43,15 @@ def deploy(
     seed: int = 0,
     pending: str = "ignore",
     rewards: str = "real",
+    searched: Mapping[str, Sequence[float]] | None = None,
 ) -> Live:
     """Put a policy to work: `names` of the arms, or how many `arms` there are, which are then numbered from 0.
 
     `params` are numbers, or names with numbers; without them theory's. `features` has a row per arm. `pending` says how
     pulls count whose reward is not there yet: "ignore", or "mean" (see docs/live.md). `rewards` are those that the
     parameters are for, "binary", "unit" for [0, 1], or "real"; after the first two, the first reward outside [0, 1] raises
-    a warning. Compiles the policy, or loads it from the cache, before it returns.
+    a warning. `searched` holds both ends of the ranges in which the parameters were tuned; it is kept for the record.
+    Compiles the policy, or loads it from the cache, before it returns.
     """
     if not isinstance(policy, Policy):
         raise BadRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")
@@ -57,6 +70,7 @@ def deploy(
         (0, 0),
         tuple(Arm(name, features=row) for name, row in zip(known, table or [()] * len(known), strict=True)),
         one_of("rewards", rewards, REWARDS),
+        ends_of(searched or {}),
     )
     check_arms_of(state.arms)
     return Live(policy, state)
@@ -77,9 +91,10 @@ def deploy_tuning(
     need not hold it.
     """
     if isinstance(tuning, Comparison):
-        told, params = tuning.entries[0].recommended_policy, tuning.entries[0].recommended
+        best = tuning.entries[0]
+        told, params, searched = best.recommended_policy, best.recommended, best.searched
     elif isinstance(tuning, Tuning) and tuning.setup.policy is not None:
-        told, params = tuning.setup.policy, tuning.params
+        told, params, searched = tuning.setup.policy, tuning.params, tuning.searched
     else:
         raise BadRequest(f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.")
     problem = tuning.setup.problem
@@ -100,6 +115,7 @@ def deploy_tuning(
         seed=seed,
         pending=pending,
         rewards=rewards_in(problem),
+        searched=searched,
     )
 
 

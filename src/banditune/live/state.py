@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from banditune.descriptions import OWN, described, plain
 
 FORMAT = "banditune live state"
 VERSION = 2
-"""States of version 1, which do not say for which rewards they were tuned, are read too."""
+"""States of version 1, which do not say for which rewards they were tuned, are read too. So are states of version 2 that
+do not say which range was searched."""
 
 LONGEST_TEXT = 2**26
 """Bytes of a state that is read."""
@@ -57,7 +58,8 @@ class Arm:
 class State:
     """All that a deployed policy is, but for the code of the policy. `drawn` says how far its random numbers are.
 
-    `rewards` are those that the parameters were tuned for: "binary", "unit" for [0, 1], or "real" for any.
+    `rewards` are those that the parameters were tuned for: "binary", "unit" for [0, 1], or "real" for any. `searched` holds
+    both ends of the ranges in which they were tuned, where that is known.
     """
 
     policy: Mapping[str, Any]
@@ -68,6 +70,7 @@ class State:
     drawn: tuple[int, int]
     arms: tuple[Arm, ...]
     rewards: str = "real"
+    searched: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """One JSON object; numbers keep every bit."""
@@ -99,6 +102,7 @@ def state_from(text: str) -> State:
         )
     if found["version"] == 1:
         found = {"rewards": "real"} | found
+    found = {"searched": {}} | found
     told = _exactly("a state", found, ("format", "version", *(f.name for f in fields(State))))
     pending = told["pending"]
     if pending not in PENDING:
@@ -115,9 +119,21 @@ def state_from(text: str) -> State:
         _drawn(told["drawn"]),
         tuple(_arm(arm) for arm in arms),
         told["rewards"],
+        ends_of(_object("searched", told["searched"])),
     )
     check_arms_of(state.arms)
     return state
+
+
+def ends_of(searched: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Both ends of searched ranges, as numbers."""
+    found = {}
+    for name, ends in searched.items():
+        pair = _list("searched", list(ends) if isinstance(ends, tuple) else ends, 2)
+        if len(pair) != 2:
+            raise BadRequest(f"`searched` of a state must hold two numbers a parameter, but got {pair!r:.60}.")
+        found[str(name)] = number("searched", pair[0]), number("searched", pair[1])
+    return found
 
 
 def check_arms_of(arms: tuple[Arm, ...]) -> None:

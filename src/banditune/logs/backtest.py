@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ def backtest(
     horizon: int | None = None,
     tuner: Tuner | None = None,
     budget: int = 1000,
+    ranges: Mapping[str, Sequence[float]] | None = None,
     seed: int = 0,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -41,7 +42,7 @@ def backtest(
     A campaign that was left out is played as its own data have it: arms' means are drawn from what these say (where arms
     have features, from the problem fitted to all that were left out). What is reported are means over these campaigns,
     with the uncertainty that so few and so short ones leave. Noise and prior that the policy takes from the problem are
-    those of the fitted problem.
+    those of the fitted problem. `ranges` are searched instead of the policy's usual one.
     """
     if not isinstance(policy, Policy) or not isinstance(logs, Logs):
         raise BadRequest(
@@ -61,7 +62,7 @@ def backtest(
     order = np.random.default_rng([check_whole("seed", seed, 0), len(logs.campaigns)]).permutation(len(logs.campaigns))
     known = min(max(2, round(share * len(order))), len(order) - 2)
     found = fit(logs.of(order[:known]), model, per_arm=per_arm, intercept=intercept, horizon=horizon)
-    made = job_of(policy, found.problem, horizon=found.horizon)
+    made = job_of(policy, found.problem, horizon=found.horizon, ranges=ranges)
     left = with_a_choice(logs.of(order[known:]))
     found = replace(found, notes=tuple(notes_on(found, len(order) - known - len(left.campaigns))))
     judge = judge_of(left, found.model, intercept)
@@ -69,7 +70,8 @@ def backtest(
     for problem in {(problem.arms, problem.dims): problem for problem in judge.problems}.values():
         job_of(made.policy, problem, horizon=found.horizon)
     tuning = tune(
-        policy, found.problem, tuner, horizon=found.horizon, budget=budget, seed=seed, jobs=jobs, floor=False,
+        policy, found.problem, tuner, horizon=found.horizon, budget=budget, ranges=ranges, seed=seed, jobs=jobs,
+        floor=False,
         progress=progress,
     )  # fmt: skip
     tuned, textbook = (list(params.values()) for params in (tuning.params, tuning.theory_params))

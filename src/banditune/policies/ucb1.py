@@ -337,7 +337,6 @@ class UCB1(Policy):
     parameters = (width_parameter(),)
     plays: ClassVar[tuple[Play, ...]] = (LEVEL, STAY)
     pulls_every_arm: ClassVar[bool] = True
-    noise_scales: ClassVar[bool] = True
     textbook_options: ClassVar[Mapping[str, Any]] = {"noise": 0.5}
 
     view = staticmethod(view_bounds)

@@ -40,7 +40,6 @@ class UCB1Step(TotalsPolicy):
     name = "ucb1-step"
     parameters = (width_parameter(),)
     pulls_every_arm: ClassVar[bool] = True
-    noise_scales: ClassVar[bool] = True
     textbook_options: ClassVar[Mapping[str, Any]] = {"noise": 0.5}
     choose = staticmethod(choose_at_step)
 

@@ -103,6 +103,8 @@ def joined(verb: str, policies: Sequence[str | None], setup: Setup, told: dict[s
             words.append(f"--{name}")
         elif value not in (None, False):
             words += [f"--{name}", str(value)]
+    for name, (low, high) in (setup.ranges or {}).items():
+        words += ["--range", f"{name}={option(low)}:{option(high)}"]
     words += [] if setup.shortcut else ["--no-shortcut"]
     if None in words:
         return None

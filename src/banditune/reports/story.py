@@ -353,6 +353,7 @@ def provenance(result: Record, setup: Setup) -> Part:
     """Everything that is needed to play the result again."""
     rows = [
         *([("tuner", made_words(setup.tuner))] if setup.tuner else []),
+        *((f"range of {name}", f"{low:.4g} to {high:.4g}") for name, (low, high) in searched(result).items()),
         ("regret", setup.regret),
         ("reward noise", setup.noise),
         ("shortcuts", "yes" if setup.shortcut else "no"),
@@ -360,6 +361,19 @@ def provenance(result: Record, setup: Setup) -> Part:
         ("seed", str(setup.seed)),
     ]
     return repeated(result, setup, rows)
+
+
+def searched(result: Record) -> Mapping[str, tuple[float, ...]]:
+    """Ranges that were searched, by the names of parameters, and of policies where there are several."""
+    if isinstance(result, Comparison):
+        return {
+            f"{name} of {entry.policy}": ends
+            for entry in result.entries
+            for name, ends in (entry.searched or {}).items()
+        }
+    if isinstance(result, Tuning):
+        return result.searched or {}
+    return result.setup.ranges or {} if isinstance(result, Curve) else {}
 
 
 def repeated(result: Record, setup: Setup, rows: Sequence[tuple[str, str]]) -> Part:

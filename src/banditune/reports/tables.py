@@ -17,6 +17,7 @@ from banditune.reports.words import (
     headline,
     number,
     place,
+    range_words,
     scale_lines,
     settings,
     table,
@@ -65,7 +66,7 @@ def _(result: Tuning) -> str:
             *surely(result),
             *((*strain_lines(result.stress), "") if result.stress else ()),
             *(f"warning: {warning}" for warning in result.warnings),
-            f"search: {result.setup.tuner_name}, {result.spent:,} of {result.budget:,} runs; "
+            f"search: {result.setup.tuner_name}{range_words(result.setup)}, {result.spent:,} of {result.budget:,} runs; "
             f"validation: {result.validated:,} fresh instances, paired; {result.setup.regret} regret, "
             f"seed {result.setup.seed}{place(result.setup)}",
         ]
@@ -346,8 +347,9 @@ def _(result: Comparison) -> str:
             *entry_scales(result),
             *below(result.floor),
             *(f"warning: {warning}" for warning in result.warnings),
-            f"search: {result.setup.tuner_name}, {result.budget:,} runs a policy; validation: {result.validated:,} fresh "
-            f"instances, the same for all; seed {result.setup.seed}{place(result.setup)}",
+            f"search: {result.setup.tuner_name}{range_words(result.setup)}, {result.budget:,} runs a policy; "
+            f"validation: {result.validated:,} fresh instances, the same for all; "
+            f"seed {result.setup.seed}{place(result.setup)}",
         ]
     )
 

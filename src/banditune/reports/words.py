@@ -92,6 +92,11 @@ def headline(setup: Setup) -> str:
     return f"{who}{made_words(setup.problem)}, horizon {setup.horizon:,}"
 
 
+def range_words(setup: Setup) -> str:
+    """Where the search looked, if a range was asked for: ", gamma from 0 to 3"."""
+    return "".join(f", {name} from {low:.4g} to {high:.4g}" for name, (low, high) in (setup.ranges or {}).items())
+
+
 def place(setup: Setup) -> str:
     """Where it was played, if not on the CPU."""
     return "" if setup.device == "cpu" else f", on the {setup.device.upper()}"

@@ -143,17 +143,6 @@ def noise_hint(policy: Policy) -> str:
     return f", see whether the policy knows how noisy rewards are ({told})"
 
 
-def another_range(policy: Policy, factor: float) -> str:
-    """How to search beyond the end of a range, where the policy's noise decides how wide that is.
-
-    What a user's own policy does with its noise nobody knows.
-    """
-    if not policy.noise_scales or made_by_user(policy):
-        return ""
-    noise = vars(policy)["noise"] * factor
-    return f" To look there, take {factor:g} times its noise: {typed(policy, noise=f'{noise:.4g}')}."
-
-
 def way_out(policy: Policy, **options: str) -> str:
     """What to type instead; options as Python takes them."""
     if made_by_user(policy):

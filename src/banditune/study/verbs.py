@@ -28,6 +28,7 @@ from banditune.study.door import (
     why_not_backtested,
     why_not_tuned,
 )
+from banditune.study.inert import inert_warning
 from banditune.study.known import floor_of
 from banditune.study.noise import noise_warnings
 from banditune.study.player import Player, check_keeping
@@ -145,7 +146,8 @@ def curve(
     place = place_of(cluster, jobs, time_limit, job)
     with Player(place, ledger) as player:
         found = drawn_curve(job, among, given, range(runs), player, progress)
-    return replace(found, warnings=tuple(noise_warnings(job.policy, job.problem)))
+        inert = inert_warning(job, among, found.best, range(runs), player) if resolved_ranges(job) else None
+    return replace(found, warnings=(*filter(None, [inert]), *noise_warnings(job.policy, job.problem)))
 
 
 def tune(
@@ -223,7 +225,11 @@ def tune(
         answer, trials = search(job, tuner, among, budget, player, told, goal, most)
         told.later = drawn + stressed
         first, (tuned, theory) = validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
-        other = beside(job, answer.belief, tuned, range(first, first + len(tuned)), player, told)
+        fresh = range(first, first + len(tuned))
+        inert = inert_warning(job, among, answer.value, fresh, player, told)
+        # Of a parameter without an effect there is no best value to be sure of.
+        belief = None if inert else answer.belief
+        other = beside(job, belief, tuned, fresh, player, told)
         told.later = stressed
         picture = _picture(job, among, answer.value, len(tuned), player, told, announce) if curve else None
         strain = None
@@ -231,7 +237,6 @@ def tune(
             strain = strained(
                 job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out, announce
             )
-    belief = answer.belief
     # The textbook's policy, where it is another one, is no value of the parameter that the search could have found.
     ahead = (among.theory, Estimate.of(tuned - theory)) if job.textbook is None else None
     missed = tuple(short_of(goal, belief, ahead, other))
@@ -249,7 +254,7 @@ def tune(
         goal.within,
         None if goal.within is None or belief is None else not missed,
         (
-            *every_warning(job, among, answer.value, belief, tuned, theory, other),
+            *every_warning(job, among, answer.value, belief, tuned, theory, other, inert),
             *missed,
         ),
         picture,
@@ -350,7 +355,8 @@ def compare(
         again = player.play(used, params[None, :], others, first_row=2 * best.number, progress=told)[0, :, 0]
     warnings = tuple(_named(played, warning) for played in found for warning in played.warnings)
     entries = tuple(_entry(played, lowest) for played in ordered)
-    setup = setup_of(todo[0], tuner, several=True)
+    asked = {name: ends for found in ranges_by_policy(policies, ranges) for name, ends in found.items()}
+    setup = replace(setup_of(todo[0], tuner, several=True), ranges=asked or None)
     return Comparison(entries, best.name, budget, validate, setup, below, warnings, Estimate.of(again))
 
 
@@ -386,8 +392,10 @@ def _played(
         params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
     both = np.array([params, theory_row(job)])
     tuned, theory = play_both(job, both, fresh, player, told, 2 * number)
+    inert = inert_warning(job, among, float(params[0]), fresh, player, told) if among else None
+    belief = None if inert else belief
     other = beside(job, belief, tuned, fresh, player, told, 2 * number)
-    warnings = every_warning(job, among, float(params[0]), belief, tuned, theory, other)
+    warnings = every_warning(job, among, float(params[0]), belief, tuned, theory, other, inert)
     return _Played(name, job, params, belief, spent, tuned, theory, number, tuple(warnings))
 
 

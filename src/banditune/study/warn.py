@@ -12,7 +12,7 @@ from banditune.contracts import Floats, Goal, Range
 from banditune.descriptions import label
 from banditune.engine.run import Job
 from banditune.results import Belief, Estimate
-from banditune.study.noise import another_range, noise_hint, noise_warnings
+from banditune.study.noise import noise_hint, noise_warnings
 from banditune.study.validation import Beside
 
 FEWEST = 250
@@ -30,10 +30,16 @@ def every_warning(
     sample: Floats,
     theory: Floats,
     other: Beside | None = None,
+    inert: str | None = None,
 ) -> Iterator[str]:
-    """All that may mislead about a policy, tuned or not (`among` is None), wherever it is told."""
+    """All that may mislead about a policy, tuned or not (`among` is None), wherever it is told.
+
+    `inert` says that its parameter has no effect; then nothing is said about the value that was found.
+    """
+    if inert:
+        yield inert
     yield from noise_warnings(job.policy, job.problem)
-    if among is None:
+    if among is None or inert:
         yield from carried_by_few(sample)
     else:
         yield from warnings_of(job, among, value, belief, sample, theory, other)
@@ -98,13 +104,34 @@ def at_an_end(job: Job, among: Range, value: float) -> Iterator[str]:
     name = nearest_end(among, value)
     if name is None:
         return
-    end, factor = (among.low, 0.1) if name == "lower" else (among.high, 10)
+    end = among.low if name == "lower" else among.high
     # Where the policy's noise is wrong, that is said, and what else to try is not.
     wrong = any(noise_warnings(job.policy, job.problem))
     beyond = ", or lie beyond it" if end else ""  # nothing explores less than not at all
     yield (
         f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
-        f"optimum may be that end{beyond}.{'' if wrong else another_range(job.policy, factor)}"
+        f"optimum may be that end{beyond}.{'' if wrong else another_range(among, name)}"
+    )
+
+
+def another_range(among: Range, name: str) -> str:
+    """How to search beyond an end of a range; closer to it where the policy is defined no further."""
+    span = among.high - among.low
+    if name == "upper":
+        high = among.high * 10 if among.scale == "log" else among.low + 10 * span
+        low, high = among.low, min(high, among.most)
+        what = "beyond it" if high > among.high else ""
+    else:
+        low = among.low / 10 if among.scale == "log" else among.high - 10 * span
+        low, high = max(low, among.least), among.high
+        what = "beyond it"
+        if low == among.low:
+            high, what = among.low + 0.1 * span, "closer"
+    if not what:
+        return f" {among.name} is not defined beyond it."
+    return (
+        f" To look {what}, search another range: --range {among.name}={low:.4g}:{high:.4g} on the command line, "
+        f'ranges={{"{among.name}": ({low:.4g}, {high:.4g})}} in Python.'
     )
 
 

@@ -1,0 +1,57 @@
+"""Detects a parameter that changes nothing: values far apart with the same regrets on the same instances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from banditune.contracts import Fault, Outage, Range
+from banditune.engine.run import Job
+from banditune.study.player import Player
+from banditune.study.search import Told
+
+PLACES = (0.1, 0.5, 0.9)
+"""Where in its range a parameter is tried, beside the value that was found."""
+
+FEW = (4, 64)
+"""So many instances show most effects; all are played only where these show none."""
+
+
+def inert_warning(
+    job: Job, among: Range, value: float, runs: range, player: Player, told: Told | None = None
+) -> str | None:
+    """A sentence if all values that are tried have the same regrets on these instances, bit by bit; else None.
+
+    All values share rewards and random numbers, so that one other choice of an arm shows. A parameter that matters in fewer
+    than about three runs of those that are played may still be taken for one without an effect: the sentence says so.
+    """
+    values = sorted({value, *(among.at(place) for place in PLACES)})
+    if len(values) < 3 or not runs:
+        return None
+    # With noise of their own, values differ by that alone.
+    shared = replace(job, noise="shared")
+    regret = 0.0
+    for size in (*FEW, len(runs)):
+        some = runs[:size]
+        if told:
+            told.more(len(values) * len(some))
+        try:
+            found = player.play(shared, np.array(values)[:, None], some, progress=told)
+        except Outage:
+            raise
+        except Fault:  # the policy refuses one of these values: so it reads them
+            return None
+        if (found != found[0]).any():
+            return None
+        regret = float(np.abs(found).max())
+    if regret == 0:
+        return (
+            f"all {len(values)} values of `{among.name}` that were tried have regret 0 on the same {len(runs):,} "
+            "instances: there is nothing to tune here."
+        )
+    return (
+        f"`{among.name}` does not change what the policy does: all {len(values)} values tried had the same regret on the "
+        f"same {len(runs):,} instances. What matters in fewer than 3 of {len(runs):,} runs might not show. See "
+        "whether the policy reads it."
+    )
