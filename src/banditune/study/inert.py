@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,21 +13,25 @@ from banditune.study.player import Player
 from banditune.study.search import Told
 
 PLACES = (0.1, 0.5, 0.9)
-"""Where in its range a parameter is tried, beside the value that was found."""
+"""Where in its range a parameter is tried."""
 
 FEW = (4, 64)
 """So many instances show most effects; all are played only where these show none."""
 
 
+def places(among: Range, *values: float) -> list[float]:
+    """Values to try: three or more that are given, or values across the range beside them."""
+    return sorted({*values, *(() if len(set(values)) > 2 else map(among.at, PLACES))})
+
+
 def inert_warning(
-    job: Job, among: Range, value: float, runs: range, player: Player, told: Told | None = None
+    job: Job, name: str, values: Sequence[float], runs: range, player: Player, told: Told | None = None
 ) -> str | None:
     """A sentence if all values that are tried have the same regrets on these instances, bit by bit; else None.
 
     All values share rewards and random numbers, so that one other choice of an arm shows. A parameter that matters in fewer
     than about three runs of those that are played may still be taken for one without an effect: the sentence says so.
     """
-    values = sorted({value, *(among.at(place) for place in PLACES)})
     if len(values) < 3 or not runs:
         return None
     # With noise of their own, values differ by that alone.
@@ -47,11 +52,11 @@ def inert_warning(
         regret = float(np.abs(found).max())
     if regret == 0:
         return (
-            f"all {len(values)} values of `{among.name}` that were tried have regret 0 on the same {len(runs):,} "
+            f"all {len(values)} values of `{name}` that were tried have regret 0 on the same {len(runs):,} "
             "instances: there is nothing to tune here."
         )
     return (
-        f"`{among.name}` does not change what the policy does: all {len(values)} values tried had the same regret on the "
+        f"`{name}` does not change what the policy does: all {len(values)} values tried had the same regret on the "
         f"same {len(runs):,} instances. What matters in fewer than 3 of {len(runs):,} runs might not show. See "
         "whether the policy reads it."
     )

@@ -28,7 +28,7 @@ from banditune.study.door import (
     why_not_backtested,
     why_not_tuned,
 )
-from banditune.study.inert import inert_warning
+from banditune.study.inert import inert_warning, places
 from banditune.study.known import floor_of
 from banditune.study.noise import noise_warnings
 from banditune.study.player import Player, check_keeping
@@ -146,7 +146,10 @@ def curve(
     place = place_of(cluster, jobs, time_limit, job)
     with Player(place, ledger) as player:
         found = drawn_curve(job, among, given, range(runs), player, progress)
-        inert = inert_warning(job, among, found.best, range(runs), player) if resolved_ranges(job) else None
+        inert = None
+        if resolved_ranges(job):
+            some = places(among, *found.values[[0, len(found.values) // 2, -1]].tolist())
+            inert = inert_warning(job, among.name, some, range(runs), player)
     return replace(found, warnings=(*filter(None, [inert]), *noise_warnings(job.policy, job.problem)))
 
 
@@ -226,7 +229,7 @@ def tune(
         told.later = drawn + stressed
         first, (tuned, theory) = validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
         fresh = range(first, first + len(tuned))
-        inert = inert_warning(job, among, answer.value, fresh, player, told)
+        inert = inert_warning(job, among.name, places(among, answer.value), fresh, player, told)
         # Of a parameter without an effect there is no best value to be sure of.
         belief = None if inert else answer.belief
         other = beside(job, belief, tuned, fresh, player, told)
@@ -392,7 +395,9 @@ def _played(
         params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
     both = np.array([params, theory_row(job)])
     tuned, theory = play_both(job, both, fresh, player, told, 2 * number)
-    inert = inert_warning(job, among, float(params[0]), fresh, player, told) if among else None
+    inert = None
+    if among:
+        inert = inert_warning(job, among.name, places(among, float(params[0])), fresh, player, told)
     belief = None if inert else belief
     other = beside(job, belief, tuned, fresh, player, told, 2 * number)
     warnings = every_warning(job, among, float(params[0]), belief, tuned, theory, other, inert)
