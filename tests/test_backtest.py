@@ -15,7 +15,7 @@ import banditune as bt
 from banditune.cli import app
 from banditune.cli.words import policy_named
 from banditune.logs.chance import equal_arms_p
-from banditune.logs.judges import judge_of
+from banditune.logs.judges import judge_of, stretched
 from banditune.logs.spread import arms_of
 from banditune.reports.story import story
 from banditune.shelf import every_policy
@@ -310,6 +310,32 @@ DESIGNS = ["5 pulls", "20 pulls", "20 pulls, centres", "20 pulls, real", "uneven
 def test_intervals_of_a_backtest_hold_the_truth_of_the_population(name):
     found, truth = backtests.measured(name, REPETITIONS, seed=1)
     assert (backtests.cover(found, truth.mean(axis=0)) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / REPETITIONS)).all()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        bt.Linear(prior=([1, -1], [[0.5, 0.1], [0.1, 0.2]]), features=np.eye(4, 2) + 0.1, noise=1.0),
+        bt.Logistic(prior=([1, -1], [[0.5, 0.1], [0.1, 0.2]]), feature_prior=(0, 1), arms=6, dims=2),
+    ],
+    ids=["linear", "logistic"],
+)
+def test_arms_with_features_are_moved_to_the_wanted_spread(problem):
+    variances = np.array([1e-4, 4e-4, 9e-4, 1.6e-3])
+    moved = stretched(problem, variances)
+    drawn = moved.sample(8192, np.random.default_rng(0))
+    spread = drawn.means.var(axis=1, ddof=1).reshape(-1, 4)
+    error = np.sqrt(1 / 2048 + 1 / 4096) * spread.std(axis=0)
+    assert (np.abs(spread.mean(axis=0) - variances) < 4 * error).all()
+    assert np.array_equal(drawn.features, problem.sample(8192, np.random.default_rng(0)).features)
+
+
+@pytest.mark.slow
+def test_equal_arms_with_features_promise_nothing():
+    found = np.array([backtests.of_none("no spread, features", number, 3)[0] for number in range(24)])
+    difference = found[:, backtests.KINDS.index("difference")]
+    assert abs(difference[:, 0].mean()) < 4 * difference[:, 0].std(ddof=1) / np.sqrt(24)
+    assert 1 - backtests.cover(difference, 0.0) < 0.08 + 4 * np.sqrt(0.08 * 0.92 / 24)
 
 
 @pytest.mark.slow
