@@ -171,7 +171,8 @@ class Ladder:
         low, high = np.quantile(draws, (0.025, 0.975))
         own, other = float(at(here, error)[0]), float(centres.std())
         se = math.sqrt(own**2 + other**2 + 2 * together * own * other + float(at(here, left)[0]) ** 2)
-        return Estimate(float(at(here, middle)[0]), se, float(low), float(high), count)
+        mean = float(at(here, middle)[0])
+        return Estimate(mean, se, min(float(low), mean), max(float(high), mean), count)
 
 
 def correlation(one: Floats, other: Floats) -> float:

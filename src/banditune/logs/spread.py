@@ -27,13 +27,16 @@ from banditune.logs.centres import Cells, at_logit, cells_of, evidence, evidence
 from banditune.logs.drafts import counts_of, inside_of
 from banditune.logs.record import Logs
 from banditune.logs.residuals import excess_kurtosis, pooled
-from banditune.logs.search import peak
+from banditune.logs.search import chi_square_quantile, peak
 
 ROUNDS = 4
 """So often each number is looked for while the others stay."""
 
 NEAR = 0.01
 """Slopes at no spread are taken with steps of this share of what chance alone makes."""
+
+LOW = 0.16
+"""Lower estimates than this quantile of those without spread do not make intervals narrower (Cowan and others, 2011)."""
 
 LEAST = 1e-3
 """A spread below this share of what chance alone makes is none."""
@@ -54,9 +57,13 @@ class Spread(NamedTuple):
     most: float
 
     def draws(self, rng: np.random.Generator, size: int) -> Floats:
-        """What the spread may be."""
+        """What the spread may be.
+
+        An estimate that is hardly ever so low without spread is no evidence for less than none: it counts as `LOW`.
+        """
+        least = self.base * chi_square_quantile(LOW, self.degrees) / self.degrees
         ratio = self.degrees / rng.chisquare(self.degrees, size)
-        return np.minimum((self.value + self.base) * ratio - self.base, self.most)
+        return np.minimum(max(self.value + self.base, least) * ratio - self.base, self.most)
 
 
 class Noise(NamedTuple):
@@ -90,8 +97,7 @@ class Noise(NamedTuple):
         variance = (2 * square + float((self.excess * (own / self.precision) ** 2).sum())) / square**2
         variance += 2 * base**2 / self.degrees
         variance = max(variance, 4 * len(slopes) * float(slopes.var(ddof=1)) / square**2)
-        whole = max(value + base, 0.02 * base)
-        return Spread(whole - base, base, 2 * (spread + base) ** 2 / variance, most)
+        return Spread(max(value, -base), base, 2 * (spread + base) ** 2 / variance, most)
 
     def _sums(self, spread: float) -> tuple[Floats, Floats, Floats]:
         weight = 1 / (spread + 1 / self.precision)

@@ -142,7 +142,7 @@ class Backtest(Record):
         if not self.equal_arms_p > CHANCE:
             return ()
         words = f"the {self.campaigns} judging campaigns show no difference between arms beyond chance"
-        return (f"{words} (p = {self.equal_arms_p:.2g}), so they show no gain by any policy",)
+        return (f"{words} (p = {self.equal_arms_p:.2g})",)
 
     @property
     def warnings(self) -> tuple[str, ...]:
