@@ -230,7 +230,7 @@ def test_teams_are_chosen_where_they_play_the_policy_and_only_there():
     by_step = bt.arm_problem("by step", lambda size, rng: rng.random((size, 4)), reward_by_step, arms=4)
     assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50)) is bt.LinUCB.team
     assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50, shortcut=False)) is None
-    assert gpu.team_for(Job(SecondScore(), linear, 50)) is None
+    assert gpu.team_for(Job(SecondScore(prior=(0, 1), noise=0.5), linear, 50)) is None
     assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), by_step, 50)) is None
     assert gpu.team_for(Job(bt.UCB1(noise=0.5), linear, 50)) is None
 
