@@ -171,9 +171,9 @@ def test_tunings_comparisons_and_backtests_carry_it():
     assert "UCB1(noise=5)" in tuning.warnings[0]
     comparison = bt.compare([bt.UCB1(noise=0.5), bt.UCB1(noise=5)], LOUD, horizon=30, budget=20, validate=20)
     noise, end = comparison.warnings
-    assert "ucb1 takes" in noise
+    assert "ucb1(noise=0.5) takes" in noise
     assert "gamma = 0, the end of its range, loses" in end
-    assert "warning: ucb1 takes" in repr(comparison)
+    assert "warning: ucb1(noise=0.5) takes" in repr(comparison)
     assert bt.from_json(comparison.to_json()) == comparison
 
 
