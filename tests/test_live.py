@@ -15,6 +15,7 @@ import banditune as bt
 from banditune.contracts import Parameter, Policy
 from banditune.descriptions import OWN, described
 from banditune.live.state import policy_told
+from banditune.shelf import every_policy
 from conftest import ROOT
 from deployed import DEPLOYABLE, Nature, deployed, policy_called, problem_for, value_for
 
@@ -192,7 +193,7 @@ def test_a_dropped_first_pull_is_made_again():
 def test_pending_pulls_count_when_their_reward_arrives_or_by_their_mean():
     rewards = [(arm, paid) for arm, mean in enumerate((0.5, 0.6, 0.4)) for paid in (1.0,) * int(10 * mean)]
     rewards += [(arm, 0.0) for arm, mean in enumerate((0.5, 0.6, 0.4)) for _ in range(10 - int(10 * mean))]
-    ignoring, counting = of(value=0.5, arms=3), of(value=0.5, arms=3, pending="mean")
+    ignoring, counting = (of(value=0.5, arms=3, pending=pending) for pending in ("ignore", "mean"))
     for live in (ignoring, counting):
         live.update_many(rewards)
         assert live.step == 30
@@ -206,6 +207,51 @@ def test_pending_pulls_count_when_their_reward_arrives_or_by_their_mean():
     fresh = of(value=0.5, arms=3, pending="mean")
     fresh.update_many(rewards)
     assert fresh.select_arms(30) == chosen
+
+
+def test_a_policy_has_its_own_setting_for_pulls_that_wait():
+    # As measured by benchmarks/pending.py; the rest waits by the mean, and so do policies of users.
+    ignored = {"ts", "epsilon-greedy", "explore-then-commit", "greedy", "lints", "glm-tsl"}
+    ignored |= {"lin-epsilon-greedy", "glm-epsilon-greedy"}
+    found = {name: made().pending for name, made in every_policy().items()}
+    assert {name for name, pending in found.items() if pending == "ignore"} == ignored
+    assert set(found.values()) == {"ignore", "mean"}
+    assert bt.arm_policy("own", lambda state, setting, step, params, stream: 0).pending == "mean"
+    assert of(bt.UCB1(noise=0.5)).state.pending == "mean"
+    assert of(bt.UCB1(noise=0.5), pending="ignore").state.pending == "ignore"
+    assert of(bt.Thompson(prior=(1, 1))).state.pending == "ignore"
+
+
+def test_states_keep_the_setting_that_they_recorded():
+    live = of(bt.UCB1(noise=0.5), pending="ignore")
+    assert bt.Live.from_json(live.to_json()).state.pending == "ignore"
+
+
+def test_ucb1_loses_less_by_its_own_setting_where_rewards_come_in_batches():
+    def lost(pending, seed):
+        rng = np.random.default_rng(seed)
+        means, rewards = rng.random(5), rng.random((5, 400))
+        live = of(bt.UCB1(noise=0.5), value=0.25, arms=5, horizon=400, seed=seed, pending=pending)
+        pulls = [0] * 5
+        for _ in range(10):
+            late = []
+            for _ in range(40):
+                arm = live.select_arm()
+                late.append((arm, float(rewards[arm, pulls[arm]] < means[arm])))
+                pulls[arm] += 1
+            live.update_many(late)
+        return float((means.max() - means) @ pulls)
+
+    saved = np.array([lost("ignore", seed) - lost(None, seed) for seed in range(40)])
+    assert saved.mean() > 2 * saved.std(ddof=1) / len(saved) ** 0.5
+    assert saved.mean() > 3
+
+
+def test_a_deployed_policy_says_which_assumption_changes():
+    assert "a pull that waits counts as if it had paid its arm's mean (pending=mean)" in of(bt.UCB1(noise=0.5)).note
+    ignoring = of(bt.UCB1(noise=0.5), pending="ignore")
+    assert "does not count until its reward comes (pending=ignore)" in ignoring.note
+    assert "`banditune explain assumptions`" in ignoring.note
 
 
 def test_rewards_in_any_order_give_the_same_estimates():

@@ -47,6 +47,7 @@ BELOW = {
         "shelf",
         "study",
     },
+    "pages": {"contracts"},
     "shelf": {"contracts", "checks", "policies", "problems", "tuners", "exact"},
     "cli": {
         "contracts",
@@ -60,6 +61,7 @@ BELOW = {
         "reports",
         "live",
         "shelf",
+        "pages",
     },
     "__main__": {"cli"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -146,3 +147,178 @@ def test_a_table_without_names_is_refused(tmp_path):
         reward_table(tmp_path / "bare.csv")
     with pytest.raises(bt.BadRequest, match="must be one of bernoulli"):
         problem_from({"name": "reward-table", "file": str(tmp_path / "bare.csv")})
+
+
+# Tables as a sample of new ones
+
+
+def drawn_tables(count, rng, arms=4, steps=30):
+    """Tables of 0/1 rewards whose arms' rates are uniform."""
+    return (rng.random((count, steps, arms)) < rng.random((count, 1, arms))).astype(float)
+
+
+def test_a_seed_splits_tables_into_halves_that_share_none():
+    problem = bt.RewardTable(TABLES, names=("a", "b", "c"))
+    search, judge = problem.split(5)
+    assert (search.count, judge.count) == (3, 4)
+    whole = {part.tobytes() for part in np.asarray(TABLES, float)}
+    parts = [
+        {np.asarray(half.part([place])._numbers[3:]).tobytes() for place in range(half.count)}
+        for half in (search, judge)
+    ]
+    assert parts[0] | parts[1] == whole
+    assert not parts[0] & parts[1]
+    assert problem.split(5) == (search, judge)
+    assert any(problem.split(seed) != (search, judge) for seed in range(6, 9))
+    assert judge.names == ("a", "b", "c")
+    assert not judge.shuffled
+    for whole_or_few in (bt.RewardTable(TABLES, population=True), bt.RewardTable(TABLES[:3])):
+        with pytest.raises(bt.BadRequest, match="must have 4 tables or more, and not be the whole population"):
+            whole_or_few.split()
+
+
+@pytest.mark.parametrize("problem", [bt.RewardTable(TABLES), bt.Campaigns([[(n, 9), (4, 6)] for n in range(1, 9)])])
+def test_runs_know_the_table_or_campaign_that_they_play(problem):
+    from banditune.study.held_out import units_of
+
+    runs = range(200, 600)
+    units = units_of(problem, 3, runs)
+    assert set(units.tolist()) == set(range(problem.count))
+    drawn = np.concatenate([instances(problem, 3, block).means for block in range(3)])[200:600]
+    if isinstance(problem, bt.RewardTable):
+        np.testing.assert_allclose(drawn, np.array([table.mean(axis=0) for table in TABLES])[units])
+    else:  # campaign n has an arm with n successes and 9 failures
+        rates = np.array([drawn[units == unit, 0].mean() for unit in range(8)])
+        np.testing.assert_allclose(rates, [n / (n + 9) for n in range(1, 9)], atol=0.1)
+
+
+def test_validation_plays_tables_that_no_search_plays():
+    problem = bt.RewardTable(drawn_tables(12, np.random.default_rng(1)))
+    tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=30, budget=100, validate=300, seed=4)
+    sample = tuning.setup.sample
+    assert (sample.unit, sample.count, sample.searched, sample.held_out) == ("table", 12, 6, 6)
+    assert (tuning.regret.unit, tuning.regret.runs, tuning.validated) == ("table", 6, 300)
+    both = [tuning.params["gamma"], 1.0]
+    judge = problem.split(4)[1]
+    fresh = bt.simulate(bt.UCB1(noise=0.5), judge, both, horizon=30, runs=300, seed=4, first=2**40)
+    assert tuning.spread.worst[0] >= 2**40
+    assert fresh[0, tuning.spread.worst[0] - 2**40] == pytest.approx(tuning.spread.losses[0])
+    # UCB1 draws nothing, so a table has one regret, and the error is that of six such numbers.
+    regrets = np.unique(np.round(fresh[0], 6), return_counts=True)[0]
+    by_table = [
+        bt.simulate(bt.UCB1(noise=0.5), judge.part([place]), both, horizon=30, runs=1)[:, 0] for place in range(6)
+    ]
+    assert set(regrets.tolist()) <= {round(float(pair[0]), 6) for pair in by_table}
+    assert tuning.regret.mean == pytest.approx(np.mean(by_table, axis=0)[0])
+    gains = np.array([pair[1] - pair[0] for pair in by_table])
+    assert tuning.gain.se == pytest.approx(gains.std(ddof=1) / math.sqrt(6))
+    assert tuning.gain.high - tuning.gain.mean == pytest.approx(2.570582 * tuning.gain.se)
+
+
+def test_texts_reports_and_files_say_what_the_numbers_are_about(tmp_path):
+    problem = bt.RewardTable(drawn_tables(12, np.random.default_rng(1)))
+    about = "new tables: 6 of the 12 tables were searched, the other 6 judge; errors are over tables"
+    asked = {"horizon": 30, "seed": 4}
+    tuning = bt.tune(bt.UCB1(noise=0.5), problem, budget=100, validate=100, curve=True, stress=True, **asked)
+    curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5], runs=100, **asked)
+    both = bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], problem, budget=100, validate=100, **asked)
+    for result in (tuning, curve, both, tuning.stress):
+        assert f"the numbers are about {about}" in bt.text(result)
+        page = result.report(tmp_path / "report.html").read_text()
+        assert f"The numbers are about {about}." in page
+        assert bt.from_json(result.to_json()) == result
+        assert bt.from_json(result.to_json()).setup.sample.about == about
+    assert "95% sure, about the 6 tables that were searched, not new ones: " in bt.text(tuning)
+    assert "validation: 100 runs on the 6 tables that were held out" in bt.text(tuning)
+    assert "problem.split(4)[1]" in tuning.report(tmp_path / "report.html").read_text()
+    assert (curve.units, curve.best_regret.runs, tuning.curve.units) == (6, 6, 6)
+    assert both.again is None
+    assert "was chosen on the 6 tables that were held out: its regret is a little too low" in bt.text(both)
+    assert all(strain.loss.unit == "table" for strain in tuning.stress.strains)
+
+
+def test_a_curve_judges_its_best_value_on_tables_that_did_not_choose_it():
+    problem = bt.RewardTable(drawn_tables(8, np.random.default_rng(2)))
+    curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5, 1.0], horizon=30, runs=400)
+    search, judge = problem.split(0)
+    place = curve.values.tolist().index(curve.best)
+    for half, mean in ((search, curve.mean[place]), (judge, curve.best_regret.mean)):
+        tables = [bt.simulate(bt.UCB1(noise=0.5), half.part([n]), [curve.best], horizon=30, runs=1) for n in range(4)]
+        assert mean == pytest.approx(np.mean(tables))
+
+
+@pytest.mark.parametrize(
+    ("tables", "told", "about", "warned"),
+    [
+        (TABLES, {"population": True}, "these 7 tables, taken as all there is; errors are over runs", False),
+        (TABLES[:3], {}, "these 3 tables alone; errors are over runs", True),
+        (TABLES[:1], {"shuffled": False}, "this one table alone; errors are over runs", True),
+        (TABLES[:1], {}, "new orders of the rows of this table; another table may differ", False),
+    ],
+)
+def test_where_nothing_is_held_out_errors_are_over_runs_and_results_say_so(tables, told, about, warned):
+    problem = bt.RewardTable(tables, **told)
+    tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=60, budget=60, validate=40)
+    assert f"the numbers are about {about}" in bt.text(tuning)
+    assert (tuning.regret.unit, tuning.regret.runs) == ("run", 40)
+    assert any("too few to hold some out, which takes 4" in warning for warning in tuning.warnings) == warned
+    fresh = bt.simulate(bt.UCB1(noise=0.5), problem, list(tuning.params.values()), horizon=60, runs=40, first=2**40)
+    assert tuning.regret.mean == pytest.approx(fresh.mean(), rel=1e-6)
+
+
+def test_population_is_true_or_false(tmp_path, banditune):
+    np.save(tmp_path / "rewards.npy", TABLES)
+    done = banditune("tune", "--policy", "ucb1:noise=0.5", "--problem", "reward-table:file=rewards.npy,population=true",
+                     "--horizon", "40", "--budget", "50", "--validate", "20")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "the numbers are about these 7 tables, taken as all there is" in done.stdout
+    for odd in ("maybe", 1, None):
+        with pytest.raises(bt.BadRequest, match=r"^`population` must be True, if the data are all there is"):
+            bt.RewardTable(TABLES, population=odd)
+    assert bt.RewardTable(TABLES, population=True) != bt.RewardTable(TABLES)
+
+
+def test_campaigns_are_a_sample_too_and_mixtures_are_all_there_is():
+    posteriors = [[(1 + n % 5, 9), (4, 6), (2, 8)] for n in range(10)]
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Campaigns(posteriors), horizon=50, budget=60, validate=200)
+    assert (tuning.regret.unit, tuning.regret.runs) == ("campaign", 5)
+    assert "about new campaigns: 5 of the 10 campaigns were searched" in bt.text(tuning)
+    whole = bt.tune(bt.UCB1(noise=0.5), bt.Campaigns(posteriors, population=True), horizon=50, budget=60, validate=200)
+    assert (whole.regret.unit, whole.regret.runs) == ("run", 200)
+    mixture = bt.tune(bt.UCB1(noise=0.5), bt.Mixture([(0.5, 0.4), (0.2, 0.3)]), horizon=50, budget=60, validate=20)
+    assert "the numbers are about these 2 mean vectors, taken as all there is" in bt.text(mixture)
+
+
+GRID = (0.1, 0.2, 0.3, 0.5)
+
+
+@dataclass(frozen=True)
+class BestOfFew(bt.Tuner):
+    """Takes the best of a few values."""
+
+    name = "best of few"
+
+    def search(self, among, budget):
+        regrets = yield bt.Trial(GRID, 40)
+        return GRID[int(regrets.mean(axis=1).argmin())]
+
+
+def covers(tuning, truth):
+    return tuning.regret.low <= truth(tuning.params["gamma"]) <= tuning.regret.high
+
+
+def test_intervals_cover_the_regret_on_new_tables():
+    # benchmarks/data_sets.py does this with 40 tables and 200 data sets of each kind.
+    policy, sets = bt.UCB1(noise=0.5), 60
+    new = bt.RewardTable(drawn_tables(10_000, np.random.default_rng(3)), population=True)
+    truth = dict(zip(GRID, bt.simulate(policy, new, GRID, horizon=30, runs=10_000).mean(axis=1), strict=True))
+    covered = {False: 0, True: 0}
+    for number in range(sets):
+        tables = drawn_tables(16, np.random.default_rng([4, number]))
+        for population in covered:
+            problem = bt.RewardTable(tables, population=population)
+            tuning = bt.tune(policy, problem, BestOfFew(), horizon=30, budget=160, validate=100, seed=number, jobs=1)
+            covered[population] += covers(tuning, truth.get)
+    assert covered[False] >= 0.95 * sets - 3 * math.sqrt(0.95 * 0.05 * sets)
+    # With errors over runs of the same tables, as if these were independent, most intervals miss.
+    assert covered[True] < 0.7 * sets

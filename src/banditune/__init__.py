@@ -17,12 +17,13 @@ _ROOMS = {
     "policies": "GLMTSL UCB1 UCB1Step UCBGLM EpsilonGreedy ExploreThenCommit GLMEpsilonGreedy GLMGreedy GaussianThompson "
     "Greedy LinEpsilonGreedy LinGreedy LinTS LinUCB Thompson arm_policy best_mean best_score random_arm ridge_policy "
     "sample_scores",
+    "pages": "explain",
     "exact": "Gittins Optimal OptimalMixture gittins_index optimal_policy",
     "engine.cluster": "Cluster Dask Processes Ray Threads",
     "tuners": "NoTeS Optuna SequentialHalving TwoPart Uniform budget_needed failure_bound iterations_needed",
     "results": "Account Backtest Belief Bound Check Comparison Curve Entry Estimate ExactRegret Export Fit Fitted Floor "
-    "Optimum PaperCell PaperCurve Reproduction Setup Spread Strain Stress Tally TrialResult Tuning Unimodality from_json "
-    "load",
+    "Optimum PaperCell PaperCurve Reproduction Sample Setup Spread Strain Stress Tally TrialResult Tuning Unimodality "
+    "from_json load",
     "study": "compare curve exact_regret lower_bound optimum simulate stress tune",
     "logs": "Logs Prior backtest fit logs_of read_logs read_prior write_prior",
     "guests": "Foreign exported foreign",

@@ -385,6 +385,10 @@ class Policy:
     """The smallest shape that a Beta prior of it may have."""
     prior_per_arm: ClassVar[bool] = False
     """Whether its prior may differ by arm."""
+    pending: ClassVar[str] = "mean"
+    """How pulls count, once it is deployed, whose reward has not come yet, unless the caller says otherwise: "mean", as if
+    they had paid their arm's mean, or "ignore". The policies of this package have what was measured to be better
+    (docs/live.md); "mean" is safe for others, because a rule without chance would pull the same arm again and again."""
     expected_means: Any = None
     """Mean and standard deviation of what it expects an arm without rewards to pay, where it has such a prior."""
 

@@ -22,7 +22,7 @@ def deploy(
     names: Names = None,
     features: Features = None,
     seed: Seed = 0,
-    pending: Pending = "ignore",
+    pending: Pending = None,
 ) -> None:
     """Make the state of a policy at work out of a saved tuning."""
     from banditune.contracts import BadRequest
@@ -49,6 +49,7 @@ def deploy(
     made = attended(work, quiet=False)
     made.save(output)
     typer.echo(repr(made))
+    typer.echo(f"note: {made.note}")
 
 
 @app.command(short_help="The equal parameter of a tuned policy in another library.")

@@ -10,7 +10,7 @@ import typer
 
 from banditune.cli.app import Commands, app
 from banditune.cli.attend import attended
-from banditune.cli.options import Book, Figures, Html, Json, Markdown, Result, Summary, Table, Wanted
+from banditune.cli.options import Book, Figures, Html, Json, Markdown, Result, Summary, Table, Topic, Wanted
 from banditune.cli.words import policy_named, problem_named
 
 
@@ -38,6 +38,14 @@ def books_in(path: Path) -> list[Any]:
         return None if made is None else tuple(parameter.name for parameter in getattr(made, "parameters", ()))
 
     return list(accounts_in(path, names))
+
+
+@app.command(short_help="What the numbers assume.")
+def explain(topic: Topic = "assumptions") -> None:
+    """What the numbers assume: what each assumption is, what happens where it fails, and what to do."""
+    from banditune.pages import explain as page
+
+    typer.echo(page(topic).rstrip())
 
 
 @app.command()

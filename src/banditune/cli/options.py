@@ -258,6 +258,9 @@ Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the 
 Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")]
 
 
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="assumptions")]
+
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress, only warnings.")]
 
 
@@ -409,7 +412,12 @@ Again = Annotated[
 
 
 Pending = Annotated[
-    str, typer.Option(metavar="ignore|mean", help="How pulls count whose reward is not there yet: not, or by the mean.")
+    str | None,
+    typer.Option(
+        metavar="ignore|mean",
+        show_default="the policy's own",
+        help="How pulls count whose reward is not there yet: not, or by the mean.",
+    ),
 ]
 
 

@@ -155,12 +155,11 @@ def constant(value: int) -> Callable[[], int]:
 
 def instances(problem: Problem, seed: int, block: int) -> Instances:
     """Block `block` of the problem's instances."""
-    sequence = np.random.SeedSequence(seed, spawn_key=(block & 0xFFFFFFFF, block >> 32))
     try:
         drawn = (
             problem.sample_at(keys_of(seed, block))
             if problem.by_key
-            else problem.sample(BLOCK, np.random.Generator(np.random.Philox(sequence)))
+            else problem.sample(BLOCK, numbers_for(seed, block))
         )
         means = read_only(drawn.means)
         features = by_dimension(drawn.features, problem)
@@ -184,6 +183,12 @@ def instances(problem: Problem, seed: int, block: int) -> Instances:
             f"{np.shape(np.array(drawn.features))}."
         )
     return Instances(means, features)
+
+
+def numbers_for(seed: int, block: int) -> np.random.Generator:
+    """The random numbers from which a block of instances is drawn."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(block & 0xFFFFFFFF, block >> 32))
+    return np.random.Generator(np.random.Philox(sequence))
 
 
 def keys_of(seed: int, block: int) -> NDArray[np.int64]:

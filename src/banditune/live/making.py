@@ -41,14 +41,15 @@ def deploy(
     names: Sequence[Name] | None = None,
     features: Any = None,
     seed: int = 0,
-    pending: str = "ignore",
+    pending: str | None = None,
     rewards: str = "real",
     searched: Mapping[str, Sequence[float]] | None = None,
 ) -> Live:
     """Put a policy to work: `names` of the arms, or how many `arms` there are, which are then numbered from 0.
 
     `params` are numbers, or names with numbers; without them theory's. `features` has a row per arm. `pending` says how
-    pulls count whose reward is not there yet: "ignore", or "mean" (see docs/live.md). `rewards` are those that the
+    pulls count whose reward is not there yet: "ignore", or "mean"; without it the policy's own setting counts, which is
+    the better one by measurement (see docs/live.md). `rewards` are those that the
     parameters are for, "binary", "unit" for [0, 1], or "real"; after the first two, the first reward outside [0, 1] raises
     a warning. `searched` holds both ends of the ranges in which the parameters were tuned; it is kept for the record.
     Compiles the policy, or loads it from the cache, before it returns.
@@ -66,7 +67,7 @@ def deploy(
         {parameter.name: float(value) for parameter, value in zip(policy.parameters, row, strict=False)},
         horizon,
         whole("seed", seed, 0),
-        one_of("pending", pending, PENDING),
+        one_of("pending", policy.pending if pending is None else pending, PENDING),
         (0, 0),
         tuple(Arm(name, features=row) for name, row in zip(known, table or [()] * len(known), strict=True)),
         one_of("rewards", rewards, REWARDS),
@@ -83,7 +84,7 @@ def deploy_tuning(
     names: Sequence[Name] | None = None,
     features: Any = None,
     seed: int = 0,
-    pending: str = "ignore",
+    pending: str | None = None,
 ) -> Live:
     """Put to work what a tuning found, or the best policy of a comparison; your own policy must be passed again.
 

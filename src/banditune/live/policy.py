@@ -2,9 +2,9 @@
 
 What counts, and when:
 
-- A pull counts when its reward arrives (`pending="ignore"`), in whatever order rewards come, so many requests at once may
-  get the same arm. With `pending="mean"` a pull that waits counts as if it had paid its arm's present mean, so that widths
-  shrink and requests spread.
+- With `pending="ignore"` a pull counts when its reward arrives, in whatever order rewards come, so many requests at once
+  may get the same arm. With `pending="mean"` a pull that waits counts as if it had paid its arm's present mean, so that
+  widths shrink and requests spread. Each policy has the setting that is better for it by measurement (`Policy.pending`).
 - A policy without a prior cannot judge an arm without rewards, so while an arm waits for its first ones, they count
   as if they had paid the average of all rewards, under either rule. While no arm has a reward, arms take turns.
 - The step that the policy is told is the number of pulls with a reward and of pulls that wait for one.
@@ -112,6 +112,19 @@ class Live:
     def beyond_horizon(self) -> bool:
         """Whether more steps were made than it was tuned for: it goes on, but may explore more or less than is best."""
         return self._rounds >= self._state.horizon
+
+    @property
+    def note(self) -> str:
+        """Which assumption of the simulation changes in production, and what then counts."""
+        rule = self._state.pending
+        counts = (
+            "counts as if it had paid its arm's mean" if rule == "mean" else "does not count until its reward comes"
+        )
+        return (
+            "the simulation knew every reward before the next decision. Where rewards come later in production, a pull "
+            f"that waits {counts} (pending={rule}), and the regret is higher than was simulated: see "
+            "`banditune explain assumptions`"
+        )
 
     def select_arm(self) -> Name:
         """The arm to pull now; its reward may be told at any time, or never."""

@@ -15,6 +15,7 @@ from banditune.logs.chance import equal_arms_p
 from banditune.logs.fit import FEATURED, chosen_model, fit, prepared
 from banditune.logs.judges import Runs, judge_of
 from banditune.logs.record import Logs
+from banditune.problems import Campaigns
 from banditune.results import Backtest, Estimate, Fit
 from banditune.study import simulate, tune
 from banditune.study.door import job_of
@@ -70,8 +71,8 @@ def backtest(
     for problem in {(problem.arms, problem.dims): problem for problem in judge.problems}.values():
         job_of(made.policy, problem, horizon=found.horizon)
     tuning = tune(
-        policy, found.problem, tuner, horizon=found.horizon, budget=budget, ranges=ranges, seed=seed, jobs=jobs,
-        floor=False,
+        policy, all_there_is(found.problem), tuner, horizon=found.horizon, budget=budget, ranges=ranges, seed=seed,
+        jobs=jobs, floor=False,
         progress=progress,
     )  # fmt: skip
     tuned, textbook = (list(params.values()) for params in (tuning.params, tuning.theory_params))
@@ -91,6 +92,11 @@ def backtest(
         equal_arms_p=equal_arms_p(left),
         **judge.judge(play)._asdict(),
     )
+
+
+def all_there_is(problem: Problem) -> Problem:
+    """A fitted problem of which the search may play all campaigns: others judge, those that were left out."""
+    return replace(problem, population=True) if isinstance(problem, Campaigns) else problem
 
 
 def notes_on(found: Fit, alone: int) -> Iterator[str]:

@@ -330,6 +330,7 @@ class GLMTSL(LogisticRegression):
     factor: Any = None
 
     name = "glm-tsl"
+    pending = "ignore"
     parameters = (width_parameter(),)
     team: ClassVar[Team | None] = TEAM_OF_SAMPLES
     choose = staticmethod(choose_glm_sample)
@@ -389,5 +390,6 @@ class GLMEpsilonGreedy(LogisticRegression):
     prior: Any = PROBLEM
 
     name = "glm-epsilon-greedy"
+    pending = "ignore"
     parameters = (chance_parameter(epsilon_in_theory),)
     choose = staticmethod(choose_random_or_best_chance)

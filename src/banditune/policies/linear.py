@@ -115,6 +115,7 @@ class LinTS(RidgePolicy):
     factor: Any = None
 
     name = "lints"
+    pending = "ignore"
     parameters = (width_parameter(),)
     plays: ClassVar[tuple[Play, ...]] = (LAZY,)
     team: ClassVar[Team | None] = TEAM_OF_SAMPLES
@@ -162,6 +163,7 @@ class LinEpsilonGreedy(RidgePolicy):
     noise: Any = PROBLEM
 
     name = "lin-epsilon-greedy"
+    pending = "ignore"
     parameters = (chance_parameter(epsilon_in_theory),)
     choose = staticmethod(choose_random_or_best_score)
 

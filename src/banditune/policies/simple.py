@@ -31,6 +31,7 @@ class Greedy(TotalsPolicy):
     """Each arm once, then always the highest mean reward; nothing to tune."""
 
     name = "greedy"
+    pending = "ignore"
     pulls_every_arm: ClassVar[bool] = True
     choose = staticmethod(choose_greedy)
 
@@ -53,6 +54,7 @@ class EpsilonGreedy(TotalsPolicy):
     """A random arm with probability epsilon, else the highest mean reward; arms never pulled come first."""
 
     name = "epsilon-greedy"
+    pending = "ignore"
     parameters = (chance_parameter(epsilon_in_theory),)
     choose = staticmethod(choose_epsilon_greedy)
 
@@ -123,6 +125,7 @@ class ExploreThenCommit(Policy):
     """Every arm `pulls` times, then for good the arm with the highest mean reward."""
 
     name = "explore-then-commit"
+    pending = "ignore"
     parameters = (Parameter("pulls", 1, most_pulls, theory=pulls_in_theory, integer=True, scale="log", least=1),)
     pulls_every_arm: ClassVar[bool] = True
 

@@ -96,6 +96,7 @@ class Thompson(TotalsPolicy):
     prior: Any = PROBLEM
 
     name = "ts"
+    pending = "ignore"
     parameters = (width_parameter(),)
     rewards: ClassVar[str] = "unit"
     prior_kind: ClassVar[str] = "beta"

@@ -8,6 +8,7 @@ from banditune.descriptions import OWN
 from banditune.problems.bernoulli import Bernoulli, Mixture, warm_up
 from banditune.problems.beta import BetaRewards
 from banditune.problems.campaigns import Campaigns
+from banditune.problems.data_set import DataSet
 from banditune.problems.gaussian import Gaussian
 from banditune.problems.linear import Linear, Logistic
 from banditune.problems.own import OwnProblem, arm_problem
@@ -30,6 +31,7 @@ __all__ = [
     "Bernoulli",
     "BetaRewards",
     "Campaigns",
+    "DataSet",
     "Gaussian",
     "Linear",
     "Logistic",

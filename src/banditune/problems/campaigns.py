@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from banditune.checks import array_of, check_arms, check_names, check_number
-from banditune.contracts import BadRequest, Instances, Problem
+from banditune.contracts import BadRequest, Instances, Integers
 from banditune.problems.bernoulli import bernoulli_reward
 from banditune.problems.beta import beta_reward
+from banditune.problems.data_set import DataSet, check_population
 from banditune.problems.residuals import check_residuals, residuals, reward_around, reward_options
 
 REWARDS = ("binary", "unit", "real")
 
 
 @dataclass(frozen=True)
-class Campaigns(Problem):
+class Campaigns(DataSet):
     """An instance is a past campaign: its arms' mean rewards are drawn from what its data say about them.
 
     `posteriors` has for each campaign a pair for each arm: (a, b) of a beta distribution where `rewards` are "binary" or
     "unit", in [0, 1] as `BetaRewards` pays them with this `v`; (mean, sd) of a normal one where they are "real", with this
     `noise`, Gaussian or in the shape of `residuals`. Of a campaign with more than `arms` arms so many are chosen at random,
     in their order; `arms` is the smallest number there is unless given.
+
+    Campaigns are a sample of what may come: searches play half of them, the others judge, and errors are taken over
+    campaigns. With `population` they are all there is, and errors are taken over runs.
     """
 
     posteriors: Any = field(repr=False)
@@ -35,8 +39,10 @@ class Campaigns(Problem):
     names: Any = ()
     v: float = field(default=4.0, metadata={"told": lambda problem: problem.rewards == "unit"})
     residuals: Any = residuals()
+    population: Any = field(default=False, metadata={"told": lambda problem: problem.population})
 
     name = "campaigns"
+    unit = "campaign"
 
     def __post_init__(self) -> None:
         if self.rewards not in REWARDS:
@@ -62,6 +68,18 @@ class Campaigns(Problem):
             raise BadRequest(
                 f'`residuals` must be left out unless `rewards` are "real", but these are {self.rewards!r}.'
             )
+
+        object.__setattr__(self, "population", check_population(self.population))
+
+    @property
+    def count(self) -> int:
+        return len(self.posteriors)
+
+    def part(self, places: Sequence[int]) -> Campaigns:
+        return replace(self, posteriors=tuple(self.posteriors[place] for place in places))
+
+    def units(self, keys: Integers, rng: np.random.Generator) -> Integers:
+        return np.asarray(rng.integers(self.count, size=len(keys)))  # what `sample` draws first
 
     @property
     def reward(self) -> Callable[..., Any]:  # type: ignore[override]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from banditune.checks import array_of, check_names, utf8
-from banditune.contracts import BadRequest, Floats, Instances, Integers, Problem, scalar
+from banditune.contracts import BadRequest, Floats, Instances, Integers, scalar
 from banditune.descriptions import untold
+from banditune.problems.data_set import DataSet, check_population
 from banditune.streams import TABLES, philox
 
 HEAD = 3
@@ -44,17 +45,21 @@ def table_reward(instance, arm, pull, step, stream):
 
 
 @dataclass(frozen=True)
-class RewardTable(Problem):
+class RewardTable(DataSet):
     """Rewards of all arms at all steps are known: `tables` holds (tables, steps, arms) or a single table (steps, arms).
 
     An instance is one of the tables, all equally likely, and its best arm the one with the highest sum. Rows are played in
     their order; with `shuffled`, the usual way where there is a single table, every step draws a row, with replacement.
     In their order, regret is always the realised one: what is known are rewards, not means.
+
+    Tables are a sample of what may come: searches play half of them, the others judge, and errors are taken over tables.
+    With `population` they are all there is, and errors are taken over runs. Of a single table new orders are what may come.
     """
 
     tables: Any = field(repr=False, metadata={"told": False})
     shuffled: Any = None
     names: Any = ()
+    population: Any = field(default=False, metadata={"told": lambda problem: problem.population})
     arms: int = field(default=0, init=False)
     rows: int = field(default=0, init=False)
     digest: str = field(default="", init=False)
@@ -62,6 +67,7 @@ class RewardTable(Problem):
     _numbers: Any = untold()
 
     name = "reward-table"
+    unit = "table"
     by_key = True
     reward = staticmethod(table_reward)
 
@@ -76,6 +82,7 @@ class RewardTable(Problem):
             ("tables", None),
             ("shuffled", shuffled),
             ("names", check_names(self.names, arms)),
+            ("population", check_population(self.population)),
             ("arms", arms),
             ("rows", rows),
             ("digest", hashlib.sha256(numbers.tobytes()).hexdigest()[:16]),
@@ -85,10 +92,11 @@ class RewardTable(Problem):
             object.__setattr__(self, name, value)
 
     def __hash__(self) -> int:
-        return hash((self.digest, self.names))
+        return hash((self.digest, self.names, self.population))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RewardTable) and (self.digest, self.names) == (other.digest, other.names)
+        mine = (self.digest, self.names, self.population)
+        return isinstance(other, RewardTable) and mine == (other.digest, other.names, other.population)
 
     @property
     def longest(self) -> int | None:
@@ -110,6 +118,17 @@ class RewardTable(Problem):
     def options(self) -> Sequence[float]:
         found: Sequence[float] = self._numbers
         return found
+
+    @property
+    def count(self) -> int:
+        return int(self._numbers[0])
+
+    def part(self, places: Sequence[int]) -> RewardTable:
+        tables = self._numbers[HEAD:].reshape(-1, self.rows, self.arms)[list(places)]
+        return RewardTable(tables, self.shuffled, self.names)
+
+    def units(self, keys: Integers, rng: np.random.Generator) -> Integers:
+        return np.array([table_of(self.count, int(key0), int(key1)) for key0, key1 in keys])
 
 
 def _checked(tables: Any) -> Floats:
@@ -142,15 +161,18 @@ def _checked_flag(shuffled: Any) -> bool:
     return bool(shuffled)
 
 
-def reward_table(file: Any, shuffled: Any = None, column: Any = None) -> RewardTable:
-    """Rewards of all arms at all steps from a file, a column per arm; `column`, if told, tells tables apart."""
+def reward_table(file: Any, shuffled: Any = None, column: Any = None, population: Any = False) -> RewardTable:
+    """Rewards of all arms at all steps from a file, a column per arm; `column`, if told, tells tables apart.
+
+    With `population` the tables are all there is, otherwise a sample of it.
+    """
     path = Path(str(file))
     drawn = TRUTH.get(str(shuffled).lower(), shuffled)
     if path.suffix == ".npy":
-        return RewardTable(_array(path), drawn)
+        return RewardTable(_array(path), drawn, population=population)
     names, cells = _read(path)
     if column is None:
-        return RewardTable(_numbers(path, names, cells), drawn, names)
+        return RewardTable(_numbers(path, names, cells), drawn, names, population)
     if str(column) not in names:
         raise BadRequest(f"the column of the tables must be one of {', '.join(names)}, but got {column!r}.")
     place = names.index(str(column))
@@ -163,7 +185,7 @@ def reward_table(file: Any, shuffled: Any = None, column: Any = None) -> RewardT
             f"all tables must have as many rows, but in {str(path)!r} they have {sizes[0]} to {sizes[-1]}."
         )
     names = names[:place] + names[place + 1 :]
-    return RewardTable([_numbers(path, names, group) for group in groups.values()], drawn, names)
+    return RewardTable([_numbers(path, names, group) for group in groups.values()], drawn, names, population)
 
 
 def _array(path: Path) -> Any:

@@ -15,7 +15,7 @@ from banditune.contracts import BadRequest
 from banditune.reports.points import GREY as FAINT
 from banditune.reports.points import Mark, Plot, best_span, comparison_plot, tuning_view, visits
 from banditune.reports.words import baseline_name, headline, number
-from banditune.results import TAIL, Comparison, Curve, Estimate, Reproduction, Tuning, student_quantile, write_whole
+from banditune.results import Comparison, Curve, Estimate, Reproduction, Tuning, write_whole
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
@@ -169,7 +169,7 @@ def _(result: Comparison, axes: Any) -> None:
 
 def draw_curve(curve: Curve, axes: Any) -> None:
     """The curve with its 95% band."""
-    band = student_quantile(TAIL, curve.runs - 1) * curve.se
+    band = curve.reach
     axes.fill_between(curve.values, curve.mean - band, curve.mean + band, color=BLUE, alpha=0.2, linewidth=0)
     axes.plot(
         curve.values, curve.mean, color=BLUE, marker=".", markersize=4, linewidth=1.2, label="Bayes regret, 95% band"

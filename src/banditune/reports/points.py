@@ -12,7 +12,6 @@ import numpy as np
 from banditune.contracts import Floats
 from banditune.reports.words import baseline_name, number, settings, sureness
 from banditune.results import (
-    TAIL,
     Comparison,
     Curve,
     Entry,
@@ -21,7 +20,6 @@ from banditune.results import (
     Spread,
     TrialResult,
     Tuning,
-    student_quantile,
 )
 
 BLACK, TUNED, CURVE, GREY = 0, 1, 2, 7
@@ -165,8 +163,7 @@ def curve_plot(result: Curve) -> Plot:
         *curve_marks(result),
         estimate_mark(TUNED, "best", result.best, label, best),
     )
-    reach = student_quantile(TAIL, result.runs - 1) * result.se
-    heights = [*(result.mean - reach).tolist(), *(result.mean + reach).tolist(), best.low, best.high]
+    heights = [*(result.mean - result.reach).tolist(), *(result.mean + result.reach).tolist(), best.low, best.high]
     about = f"Bayes regret over {name}: lowest at {name} = {number(result.best)}, which loses {told(best)}."
     x = axis(name, [*result.values.tolist(), result.theory], log=result.log_scale, room=0.02)
     # Bands that reach below 0 are no reason to show what cannot be.
@@ -176,7 +173,7 @@ def curve_plot(result: Curve) -> Plot:
 
 def curve_marks(curve: Curve) -> tuple[Mark, ...]:
     """The curve, its 95% band, and its values as dots."""
-    band = student_quantile(TAIL, curve.runs - 1) * curve.se
+    band = curve.reach
     x, y = tuple(curve.values.tolist()), tuple(curve.mean.tolist())
     low, high = tuple((curve.mean - band).tolist()), tuple((curve.mean + band).tolist())
     tips = tuple(

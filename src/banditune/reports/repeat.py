@@ -170,4 +170,5 @@ def call(setup: Setup, values: Sequence[float], run: int) -> str:
     """The call that plays one run again, with these values."""
     told = [f"horizon={setup.horizon}", *(f"{name}={value!r}" for name, value in unusual(setup).items())]
     told += [] if setup.shortcut else ["shortcut=False"]
-    return f"bt.simulate(policy, problem, {list(values)!r}, {', '.join(told)}, first={run}, runs=1)"
+    problem = f"problem.split({setup.seed})[1]" if setup.held_out else "problem"
+    return f"bt.simulate(policy, {problem}, {list(values)!r}, {', '.join(told)}, first={run}, runs=1)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -19,6 +19,7 @@ from banditune.reports.tables import (
     comparison_notes,
     comparison_table,
     entry_scales,
+    flattered,
     lead,
     strain_rows,
     strain_share,
@@ -30,8 +31,11 @@ from banditune.reports.tables import (
     verdict,
 )
 from banditune.reports.words import (
+    ASSUMED,
+    about,
     baseline_name,
     below,
+    fresh,
     headline,
     made_words,
     number,
@@ -40,7 +44,6 @@ from banditune.reports.words import (
     sureness,
 )
 from banditune.results import (
-    TAIL,
     Backtest,
     Comparison,
     Curve,
@@ -51,7 +54,6 @@ from banditune.results import (
     Spread,
     Stress,
     Tuning,
-    student_quantile,
 )
 
 AS_TYPED = "The same again, as it was typed, as long as the files that it names hold what they held then:"
@@ -116,9 +118,11 @@ def tuning_parts(result: Tuning) -> tuple[Part, ...]:
         Part(
             "Regret and gain",
             (
-                f"From {result.validated:,} fresh instances that the search did not see, the same for both values: the "
-                "gain is a paired difference.",
+                f"From {fresh(result.setup, result.validated)}, which the search did not see, the same for both values: "
+                "the gain is a paired difference.",
                 *scale_words(result.setup, result.baseline),
+                *sentences(about(result.setup)),
+                *sentences([ASSUMED]),
                 *floor_words(result.floor),
             ),
             points.tuning_plot(result),
@@ -154,10 +158,11 @@ def stress_parts(stress: Stress) -> Iterator[Part]:
         (
             f"{words[0].upper()}{words[1:]}.",
             f"On each of these problems the policy was tuned again, with {stress.budget:,} runs. Then the value, the best "
-            f"one that is known there and theory's were played on the same {stress.validated:,} fresh instances; the loss "
-            "is a paired difference. Fine means that the value surely loses at most a tenth more than any other value, "
+            f"one that is known there and theory's were played on the same {fresh(stress.setup, stress.validated)}; the "
+            "loss is a paired difference. Fine means that the value surely loses at most a tenth more than any other, "
             "fragile that it surely loses more. Where the search for that problem cannot be trusted, or errors are too "
             "large, it is not decided.",
+            *sentences(about(stress.setup)),
             *stress.warnings,
         ),
         table=Table(STRAIN_HEAD, tuple(strain_rows(stress))),
@@ -228,7 +233,12 @@ def floor_figures(floor: Floor | None) -> Iterator[tuple[str, str, str]]:
 
 def floor_words(floor: Floor | None) -> Iterator[str]:
     """The same, as a sentence."""
-    for line in filter(None, below(floor)):
+    yield from sentences(filter(None, below(floor)))
+
+
+def sentences(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of the text as sentences."""
+    for line in lines:
         yield f"{line[0].upper()}{line[1:]}."
 
 
@@ -245,10 +255,10 @@ def said(title: str, sentences: Sequence[str]) -> Iterator[Part]:
 
 def curve_numbers(curve: Curve) -> Iterator[Part]:
     """The curve as a table."""
-    reach = student_quantile(TAIL, curve.runs - 1)
+    numbers = (curve.values.tolist(), curve.mean.tolist(), curve.se.tolist(), curve.reach.tolist())
     rows = tuple(
-        (number(value), number(mean), number(se), f"{number(mean - reach * se)} to {number(mean + reach * se)}")
-        for value, mean, se in zip(curve.values.tolist(), curve.mean.tolist(), curve.se.tolist(), strict=True)
+        (number(value), number(mean), number(se), f"{number(mean - reach)} to {number(mean + reach)}")
+        for value, mean, se, reach in zip(*numbers, strict=True)
     )
     words = (f"{curve.runs:,} runs a value, the same instances for all. Shape: {curve.unimodality!r}.",)
     table = Table((curve.parameter, "regret", "std. error", "95% interval"), rows, left=0)
@@ -297,6 +307,7 @@ def _(result: Curve) -> Story:
         (
             f"{result.runs:,} runs a value, the same instances for all; the best value was played again on fresh ones.",
             *scale_words(result.setup),
+            *sentences(about(result.setup)),
         ),
         points.curve_plot(result),
     )
@@ -318,11 +329,14 @@ def _(result: Comparison) -> Story:
     head, *rows = comparison_table(result, error="95% interval")
     table = Table(head, tuple(rows), left=2)
     words = (
-        f"Each tuned with {result.budget:,} runs, then all played on the same {result.validated:,} fresh instances; "
+        f"Each tuned with {result.budget:,} runs, then all played on the same {fresh(result.setup, result.validated)}; "
         "differences to the best are paired, and their intervals hold for all pairs together.",
+        *sentences(about(result.setup)),
+        *sentences(flattered(result)),
         *lead_words(result),
         *(f"{line}." for line in entry_scales(result) if line),
         *(f"{note[0].upper()}{note[1:]}." for note in comparison_notes(result)),
+        *sentences([ASSUMED]),
         *floor_words(result.floor),
     )
     parts = (

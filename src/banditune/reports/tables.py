@@ -9,10 +9,13 @@ from typing import Any
 
 from banditune.contracts import BadRequest
 from banditune.reports.words import (
+    ASSUMED,
+    about,
     baseline_name,
     below,
     cells,
     counted,
+    fresh,
     from_problem,
     headline,
     number,
@@ -61,14 +64,16 @@ def _(result: Tuning) -> str:
             f"{answer}, {verdict(result)}.",
             "",
             table([tuning_head(result), *tuning_rows(result)]),
+            *about(result.setup),
             "",
             *below(result.floor),
             *surely(result),
             *((*strain_lines(result.stress), "") if result.stress else ()),
             *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}{range_words(result.setup)}, {result.spent:,} of {result.budget:,} runs; "
-            f"validation: {result.validated:,} fresh instances, paired; {result.setup.regret} regret, "
+            f"validation: {fresh(result.setup, result.validated)}, paired; {result.setup.regret} regret, "
             f"seed {result.setup.seed}{place(result.setup)}",
+            ASSUMED,
         ]
     )
 
@@ -87,7 +92,8 @@ def tuning_rows(result: Tuning) -> Iterator[tuple[str, ...]]:
 
 @text.register
 def _(result: Stress) -> str:
-    return "\n".join([headline(result.setup), *scale_lines(result.setup), "", *strain_lines(result)])
+    lines = [*strain_lines(result), *about(result.setup)]
+    return "\n".join([headline(result.setup), *scale_lines(result.setup), "", *lines])
 
 
 @text.register
@@ -105,6 +111,7 @@ def _(result: Backtest) -> str:
             *(f"warning: {warning}" for warning in result.warnings),
             f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on {result.campaigns} others; "
             f"seed {result.setup.seed}",
+            ASSUMED,
         ]
     )
 
@@ -226,19 +233,22 @@ def surely(result: Tuning) -> Iterator[str]:
         yield f"How sure the search is, it cannot say: see the warning about its curves{wanted(result)}"
         yield ""
         return
-    sure = f"{100 * belief.level:g}% sure: "
+    indent = " " * len(f"{100 * belief.level:g}% sure: ")
+    data = result.setup.held_out
+    alone = f", about the {counted(data.searched, data.unit)} that were searched, not new ones" if data else ""
+    sure = f"{100 * belief.level:g}% sure{alone}: "
     share = f"{belief.gap / max(abs(belief.mean), 1e-300):.1%} of {number(belief.mean)}"
     nothing = f"no {belief.among(name)}" if belief.untried else "nothing"
     yield f"{sure}{nothing} beats it by more than {number(belief.gap)} ({share}{wanted(result)})"
     best = f"{number(belief.best_low)} and {number(belief.best_high)}"
-    yield f"{' ' * len(sure)}the best {belief.among(name)} is between {best}"
+    yield f"{indent}the best {belief.among(name)} is between {best}"
     if belief.flat:
         low, high, within = belief.flat
         of = f" of any {belief.among(name)}" if belief.untried else ""
         least = f"any {name} from {number(low)} to {number(high)}, at least,"
-        yield f"{' ' * len(sure)}{least} is within {within:.0%} of the lowest regret{of}"
+        yield f"{indent}{least} is within {within:.0%} of the lowest regret{of}"
     yield (
-        f"{' ' * len(sure)}by the search's own runs, {settings(result.params)} loses {number(belief.low)} to "
+        f"{indent}by the search's own runs, {settings(result.params)} loses {number(belief.low)} to "
         f"{number(belief.high)}"
     )
     yield ""
@@ -308,7 +318,9 @@ def verdict(result: Tuning) -> str:
         return f"{number(gain.mean)}{share} less than {usual}"
     if gain.high < 0:
         return f"but {usual} loses {number(-gain.mean)} less: see the warnings"
-    return f"which may be no better than {usual}: raise `validate` or the budget"
+    data = result.setup.held_out
+    way = f"give more {data.unit}s" if data else "raise `validate` or the budget"
+    return f"which may be no better than {usual}: {way}"
 
 
 @text.register
@@ -326,6 +338,7 @@ def _(result: Curve) -> str:
             f"lowest mean at {result.parameter} = {number(result.best)}, which loses {text(result.best_regret)} on fresh "
             f"instances ({result.runs:,} runs a value)",
             f"shape: {result.unimodality!r}",
+            *about(result.setup),
             "",
             table(rows, left=(3,)),
             *(["", *(f"warning: {warning}" for warning in result.warnings)] if result.warnings else []),
@@ -342,14 +355,17 @@ def _(result: Comparison) -> str:
             lead(result),
             "",
             table(comparison_table(result, error="std. error"), left=(0, 1, 6)),
+            *about(result.setup),
+            *flattered(result),
             "",
             *(f"note: {note}" for note in comparison_notes(result)),
             *entry_scales(result),
             *below(result.floor),
             *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}{range_words(result.setup)}, {result.budget:,} runs a policy; "
-            f"validation: {result.validated:,} fresh instances, the same for all; "
+            f"validation: {fresh(result.setup, result.validated)}, the same for all; "
             f"seed {result.setup.seed}{place(result.setup)}",
+            ASSUMED,
         ]
     )
 
@@ -447,6 +463,14 @@ def judged_words(result: Comparison) -> str:
     if judged is None:
         return f"{words}; nor can it judge any of the others."
     return f"{words}. The best that it can judge is {judged.policy}, which loses {lag(result, judged)} more."
+
+
+def flattered(result: Comparison) -> Iterator[str]:
+    """What the lowest of several means on the same data is."""
+    data = result.setup.held_out
+    if data:
+        chosen = f"{result.best} was chosen on the {counted(data.held_out, data.unit)} that were held out"
+        yield f"{chosen}: its regret is a little too low"
 
 
 def lag(result: Comparison, entry: Entry) -> str:

@@ -97,6 +97,27 @@ def range_words(setup: Setup) -> str:
     return "".join(f", {name} from {low:.4g} to {high:.4g}" for name, (low, high) in (setup.ranges or {}).items())
 
 
+def fresh(setup: Setup, runs: int) -> str:
+    """1,000 fresh instances, or 1,000 runs on the 20 tables that were held out."""
+    found = setup.held_out
+    if found is None:
+        return f"{runs:,} fresh instances"
+    return f"{runs:,} runs on the {counted(found.held_out, found.unit)} that were held out"
+
+
+def about(setup: Setup) -> Iterator[str]:
+    """What the numbers are about, where the problem is made of a data set."""
+    if setup.sample:
+        yield f"the numbers are about {setup.sample.about}"
+
+
+ASSUMED = (
+    "assumed: every reward is known before the next decision, arms stay as they are, and what comes is like what was "
+    "simulated; see `banditune explain assumptions`"
+)
+"""What every number assumes, in a line."""
+
+
 def place(setup: Setup) -> str:
     """Where it was played, if not on the CPU."""
     return "" if setup.device == "cpu" else f", on the {setup.device.upper()}"

@@ -20,7 +20,7 @@ from banditune.results.files import DATABASE, SHORTEST, beginning, check_writabl
 from banditune.results.logs import Backtest, Check, Fit, Fitted
 from banditune.results.paper import PaperCell, PaperCurve, Reproduction
 from banditune.results.record import INFINITE, KINDS, Record, decoded, encoded, frame, from_json, frozen, load
-from banditune.results.setup import Setup
+from banditune.results.setup import Sample, Setup
 from banditune.results.tunings import Comparison, Curve, Entry, Export, Strain, Stress, Tuning
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "PaperCurve",
     "Record",
     "Reproduction",
+    "Sample",
     "Setup",
     "Spread",
     "Strain",

@@ -101,27 +101,33 @@ def reach_of_all(count: int, runs: int) -> float:
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Estimate(Record):
-    """A mean with its standard error and 95% interval (Student's t: as far as the central limit theorem holds)."""
+    """A mean with its standard error and 95% interval (Student's t: as far as the central limit theorem holds).
+
+    `runs` counts independent numbers, of which the interval is made. Each `unit` gives one: a "run", or, where several
+    runs play the same table or campaign, that table or campaign with its mean.
+    """
 
     mean: float
     se: float
     low: float
     high: float
     runs: int
+    unit: str = "run"
 
     @classmethod
-    def of(cls, sample: Floats) -> Estimate:
-        """The mean of a sample, one number per run."""
-        return cls.told(float(np.mean(sample)), standard_error(sample), len(sample))
+    def of(cls, sample: Floats, unit: str = "run") -> Estimate:
+        """The mean of a sample, one number per unit."""
+        return cls.told(float(np.mean(sample)), standard_error(sample), len(sample), unit)
 
     @classmethod
-    def told(cls, mean: float, se: float, runs: int) -> Estimate:
-        """The interval of a mean of so many runs whose standard error is known."""
+    def told(cls, mean: float, se: float, runs: int, unit: str = "run") -> Estimate:
+        """The interval of a mean of so many independent numbers whose standard error is known."""
         reach = student_quantile(TAIL, runs - 1) * se
-        return cls(mean, se, mean - reach, mean + reach, runs)
+        return cls(mean, se, mean - reach, mean + reach, runs, unit)
 
     def __repr__(self) -> str:
-        return f"{self.mean:.4g} +- {self.se:.2g} (95%: {self.low:.4g} to {self.high:.4g}, {self.runs} runs)"
+        interval = f"95%: {self.low:.4g} to {self.high:.4g}"
+        return f"{self.mean:.4g} +- {self.se:.2g} ({interval}, {self.runs} {self.unit}s)"
 
 
 QUANTILES = (
@@ -164,15 +170,18 @@ class Spread(Record):
     losses: Floats
 
     @classmethod
-    def of(cls, sample: Floats, first: int | None) -> Spread:
-        """Of regrets of runs that are numbered from `first` on, if at all; of equal ones, the first run is the worst."""
+    def of(cls, sample: Floats, first: int | None, units: Floats | None = None) -> Spread:
+        """Of regrets of runs that are numbered from `first` on, if at all; of equal ones, the first run is the worst.
+
+        The mean is that of `units`, where runs are not independent and their means by table or campaign are.
+        """
         worst = np.argsort(-sample, kind="stable")[:WORST]
         levels = sorted(QUANTILES)
         values = np.quantile(sample, levels, method="inverted_cdf")
         return cls(
             frozen(levels),
             frozen(values),
-            float(np.mean(sample)),
+            float(np.mean(sample if units is None else units)),
             len(sample),
             () if first is None else tuple(first + int(place) for place in worst),
             frozen(sample[worst]),

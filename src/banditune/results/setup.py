@@ -12,11 +12,31 @@ from banditune.results.record import Record, kept
 
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
+class Sample(Record):
+    """The data set that a problem is made of: `count` units, each a "table", a "campaign" or a "mean vector".
+
+    The search played `searched` of them, and `held_out` others judged its answer; both are 0 where nothing was held out.
+    `about` says what the numbers are about.
+    """
+
+    unit: str
+    count: int
+    searched: int
+    held_out: int
+    about: str
+
+    def __repr__(self) -> str:
+        return self.about
+
+
+@kept
+@dataclass(frozen=True, repr=False, eq=False)
 class Setup(Record):
     """Everything that is needed to repeat a result; `command` is how it was asked for, where that named files.
 
     `from_problem` names the policy's options that were taken from the problem, each with words on how.
     `ranges` are the ends of ranges that were asked for, by the names of parameters; None: the usual ones.
+    `sample` says what the numbers are about where the problem is made of a data set.
     """
 
     policy: Mapping[str, Any] | None
@@ -32,6 +52,7 @@ class Setup(Record):
     command: str | None = None
     from_problem: Mapping[str, str] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, ...]] | None = None
+    sample: Sample | None = None
 
     def __post_init__(self) -> None:
         for part in ("policy", "problem", "tuner"):
@@ -39,6 +60,11 @@ class Setup(Record):
             if made is not None and "name" not in made:
                 raise BadRequest(f"the {part} of a setup must have a name, but got {dict(made)!r:.60}.")
         check_sources(self.policy or {}, self.from_problem)
+
+    @property
+    def held_out(self) -> Sample | None:
+        """The data set, if some of it was held out."""
+        return self.sample if self.sample and self.sample.held_out else None
 
     @property
     def tuner_name(self) -> str:

@@ -9,7 +9,16 @@ from typing import Any
 
 from banditune.contracts import BadRequest, Floats
 from banditune.results.computed import Floor
-from banditune.results.estimates import Belief, Estimate, Spread, TrialResult, Unimodality, reach_of_all
+from banditune.results.estimates import (
+    TAIL,
+    Belief,
+    Estimate,
+    Spread,
+    TrialResult,
+    Unimodality,
+    reach_of_all,
+    student_quantile,
+)
 from banditune.results.record import Record, frame, kept
 from banditune.results.setup import Setup, check_sources
 
@@ -20,7 +29,8 @@ class Curve(Record):
     """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean.
 
     The values were given, or `refined` where the curve bends. `theory` is theory's value (in a `Tuning` it is what that
-    value loses). `warnings` are sentences about what may mislead.
+    value loses). `warnings` are sentences about what may mislead. `units` counts the tables or campaigns over which errors
+    are taken; None: over runs.
     """
 
     parameter: str
@@ -36,6 +46,12 @@ class Curve(Record):
     setup: Setup
     refined: bool = False
     warnings: tuple[str, ...] = ()
+    units: int | None = None
+
+    @property
+    def reach(self) -> Floats:
+        """Half of each value's 95% interval."""
+        return student_quantile(TAIL, (self.units or self.runs) - 1) * self.se
 
     def to_pandas(self) -> Any:
         """A row per value."""
@@ -352,7 +368,7 @@ class Comparison(Record):
     def joint_reach(self) -> float:
         """Standard errors to each side that hold all differences between two policies together (Bonferroni)."""
         pairs = len(self.entries) * (len(self.entries) - 1) // 2
-        return reach_of_all(pairs, self.validated)
+        return reach_of_all(pairs, self.entries[0].regret.runs)
 
     def behind(self, entry: Entry) -> tuple[float, float]:
         """How far a policy is behind the best at least and at most: intervals that hold with 95% for all pairs together."""

@@ -18,6 +18,7 @@ from banditune.descriptions import described
 from banditune.engine.devices import device_for
 from banditune.engine.run import Job
 from banditune.results import Setup
+from banditune.study.held_out import sample_of
 from banditune.study.scale import fit_to_problem
 
 LARGEST = 2**40
@@ -319,6 +320,7 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
         job.device,
         from_problem={} if several else dict(job.sources),
         ranges={name: (low, high) for name, low, high in job.ranges} or None,
+        sample=sample_of(job.problem),
     )
 
 

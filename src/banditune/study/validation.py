@@ -9,6 +9,7 @@ import numpy as np
 from banditune.contracts import Fault, Floats, Outage
 from banditune.engine.run import Job
 from banditune.results import Belief, Estimate
+from banditune.study.held_out import Halves
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Told
 
@@ -22,7 +23,7 @@ KNOWN = {"gain": 0.03, "regret": 0.05}
 """Standard errors that validation aims at, as shares of what they belong to."""
 
 
-def validated(job: Job, params: Floats, size: int | None, player: Player, told: Told) -> tuple[int, Floats]:
+def validated(halves: Halves, params: Floats, size: int | None, player: Player, told: Told) -> tuple[int, Floats]:
     """Regrets of a value and of the baseline's on the same fresh instances, (2, instances), and the first one's number.
 
     With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
@@ -31,11 +32,11 @@ def validated(job: Job, params: Floats, size: int | None, player: Player, told: 
     first = FRESH
     if size is None:
         told.expect(2 * (PILOT + LEAST))
-        few = play_both(job, params, range(first, first + PILOT), player, told)
+        few = play_both(halves.judge, params, range(first, first + PILOT), player, told)
         wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
         size, first = min(max(wanted, LEAST), MOST), first + PILOT
     told.expect(2 * size)
-    return first, play_both(job, params, range(first, first + size), player, told)
+    return first, play_both(halves.judge, params, range(first, first + size), player, told)
 
 
 def play_both(job: Job, params: Floats, runs: range, player: Player, told: Told, row: int = 0) -> Floats:
@@ -59,9 +60,11 @@ def needed(sample: Floats, share: float) -> int:
 
 
 def beside(
-    job: Job, belief: Belief | None, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
+    halves: Halves, belief: Belief | None, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
 ) -> Beside | None:
     """The value that the search could not judge and how much less than the answer it loses, on the same fresh instances.
+
+    `tuned` are the answer's independent numbers.
 
     It plays with the noise of that `row`. None where there is no such value, or where the policy refuses it. It is not made
     the answer: at the end of its range a policy may never explore, and where arms come in a known order, good ones first,
@@ -72,10 +75,10 @@ def beside(
     end = belief.untried[0]
     told.more(len(fresh))
     try:
-        other = player.play(job, np.array([[end]]), fresh, first_row=row, progress=told)[0, :, 0]
+        other = player.play(halves.judge, np.array([[end]]), fresh, first_row=row, progress=told)[:, :, 0]
     except Outage:
         raise
     except Fault:
         told.more(-len(fresh))
         return None
-    return end, Estimate.of(tuned - other)
+    return end, halves.estimate(tuned - halves.judged(other, fresh)[0])

@@ -28,6 +28,7 @@ from banditune.study.door import (
     why_not_backtested,
     why_not_tuned,
 )
+from banditune.study.held_out import Halves, halves_of, holds_out, too_few
 from banditune.study.inert import inert_warning, places
 from banditune.study.known import floor_of
 from banditune.study.noise import noise_warnings
@@ -145,12 +146,14 @@ def curve(
     check_keeping(ledger, job)
     place = place_of(cluster, jobs, time_limit, job)
     with Player(place, ledger) as player:
-        found = drawn_curve(job, among, given, range(runs), player, progress)
+        halves = halves_of(job)
+        found = drawn_curve(job, halves, among, given, range(runs), player, progress)
         inert = None
         if resolved_ranges(job):
             some = places(among, *found.values[[0, len(found.values) // 2, -1]].tolist())
-            inert = inert_warning(job, among.name, some, range(runs), player)
-    return replace(found, warnings=(*filter(None, [inert]), *noise_warnings(job.policy, job.problem)))
+            inert = inert_warning(halves.search, among.name, some, range(runs), player)
+    warnings = (*filter(None, [inert]), *noise_warnings(job.policy, job.problem), *too_few(job.problem))
+    return replace(found, warnings=warnings)
 
 
 def tune(
@@ -224,47 +227,50 @@ def tune(
     drawn = DRAWN * min(validate or LEAST, CURVE) if curve else 0
     stressed = len(asked) * runs_of_scenario(each, validate or LEAST)
     told = Told(progress, budget, later=2 * (validate or LEAST) + drawn + stressed)
+    halves = halves_of(job)
     with Player(place, ledger) as player:
-        answer, trials = search(job, tuner, among, budget, player, told, goal, most)
+        answer, trials = search(halves.search, tuner, among, budget, player, told, goal, most)
         told.later = drawn + stressed
-        first, (tuned, theory) = validated(job, np.array([[answer.value], [among.theory]]), validate, player, told)
-        fresh = range(first, first + len(tuned))
-        inert = inert_warning(job, among.name, places(among, answer.value), fresh, player, told)
+        first, played = validated(halves, np.array([[answer.value], [among.theory]]), validate, player, told)
+        fresh = range(first, first + played.shape[1])
+        tuned, theory = halves.judged(played, fresh)
+        inert = inert_warning(halves.judge, among.name, places(among, answer.value), fresh, player, told)
         # Of a parameter without an effect there is no best value to be sure of.
         belief = None if inert else answer.belief
-        other = beside(job, belief, tuned, fresh, player, told)
+        other = beside(halves, belief, tuned, fresh, player, told)
         told.later = stressed
-        picture = _picture(job, among, answer.value, len(tuned), player, told, announce) if curve else None
+        picture = _picture(job, halves, among, answer.value, len(fresh), player, told, announce) if curve else None
         strain = None
         if stress:
             strain = strained(
                 job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out, announce
             )
     # The textbook's policy, where it is another one, is no value of the parameter that the search could have found.
-    ahead = (among.theory, Estimate.of(tuned - theory)) if job.textbook is None else None
+    ahead = (among.theory, halves.estimate(tuned - theory)) if job.textbook is None else None
     missed = tuple(short_of(goal, belief, ahead, other))
     return Tuning(
         {among.name: answer.value},
-        Estimate.of(tuned),
-        Estimate.of(theory),
-        Estimate.of(theory - tuned),
+        halves.estimate(tuned),
+        halves.estimate(theory),
+        halves.estimate(theory - tuned),
         {among.name: among.theory},
         sum(trial.spent for trial in trials),
         budget,
-        len(tuned),
+        len(fresh),
         trials,
         belief,
         goal.within,
         None if goal.within is None or belief is None else not missed,
         (
+            *too_few(job.problem),
             *every_warning(job, among, answer.value, belief, tuned, theory, other, inert),
             *missed,
         ),
         picture,
         setup_of(job, tuner),
         below,
-        spread=Spread.of(tuned, first),
-        theory_spread=Spread.of(theory, first),
+        spread=Spread.of(played[0], first, tuned),
+        theory_spread=Spread.of(played[1], first, theory),
         validate=validate,
         stress=strain,
         baseline=described(job.baseline.policy),
@@ -273,9 +279,19 @@ def tune(
 
 
 def _picture(
-    job: Job, among: Range, value: float, validated: int, player: Player, told: Told, announce: Announce | None
+    job: Job,
+    halves: Halves,
+    among: Range,
+    value: float,
+    validated: int,
+    player: Player,
+    told: Told,
+    announce: Announce | None,
 ) -> Curve:
-    """The curve of a tuning, on fresh instances; half of its values are near the tuned one."""
+    """The curve of a tuning, on fresh instances; half of its values are near the tuned one.
+
+    Of a data set it is played by the half that judges.
+    """
     runs = min(validated, CURVE)
     told.expect(DRAWN * runs)
     if announce:
@@ -284,7 +300,8 @@ def _picture(
         )
         seconds = DRAWN * runs * (near + all_over) / 2
         announce(f"curve: about {in_words(seconds)} ({DRAWN} values x {runs:,} runs)")
-    return drawn_curve(job, among, None, range(FRESH, FRESH + runs), player, told.part(DRAWN * runs))
+    fresh = range(FRESH, FRESH + runs)
+    return drawn_curve(job, halves.exchanged, among, None, fresh, player, told.part(DRAWN * runs))
 
 
 def compare(
@@ -313,9 +330,10 @@ def compare(
     A policy that has not exactly one parameter is played as theory has it, and `not_tuned` says why. A tuned value that is
     surely worse than theory's is marked, and theory's takes its place. `behind` is a policy's paired difference to the one
     with the lowest mean, with an interval of its own; whether others may be as good is said for all together. The lowest
-    mean of several is a little too low, so that the best policy plays once more, on as many other instances (`again`).
-    `ranges`, such as {"gamma": (0, 3)}, is what is searched for every policy that has a parameter of this name, instead of
-    its usual range. Noise, prior and what is played "as theory has it" are as in `tune`. A `ledger` keeps the regrets.
+    mean of several is a little too low, so that the best policy plays once more, on as many other instances (`again`);
+    where tables or campaigns are held out there are no others. `ranges`, such as {"gamma": (0, 3)}, is what is searched for
+    every policy that has a parameter of this name, instead of its usual range. Noise, prior and what is played "as theory
+    has it" are as in `tune`. A `ledger` keeps the regrets.
     """
     tuner = tuner_of(tuner)
     budget, validate = whole("budget", budget), whole("validate", validate, 2)
@@ -342,7 +360,8 @@ def compare(
     for job in compress(todo, tunable):
         check_search(tuner, only_range(job), budget)
     below = floor_of(problem, todo[0].horizon, floor)
-    told = Told(progress, budget * sum(tunable) + 2 * validate * len(todo) + validate)
+    judged = 2 * validate * len(todo) + (0 if holds_out(problem) else validate)
+    told = Told(progress, budget * sum(tunable) + judged)
     fresh = range(FRESH, FRESH + validate)
     names = _distinct([label(job.policy, hidden=[name for name, _ in job.sources]) for job in todo])
     with Player(place, ledger) as player:
@@ -352,61 +371,73 @@ def compare(
         ]
         ordered = sorted(found, key=lambda played: float(played.used[2].mean()))
         best = ordered[0]
-        # The lowest of several means is too low: what is said of it comes from instances that it was not chosen on.
-        others = range(fresh.stop, fresh.stop + validate)
-        used, params, lowest = best.used
-        again = player.play(used, params[None, :], others, first_row=2 * best.number, progress=told)[0, :, 0]
-    warnings = tuple(_named(played, warning) for played in found for warning in played.warnings)
-    entries = tuple(_entry(played, lowest) for played in ordered)
+        again = None if holds_out(problem) else _again(best, fresh, player, told)
+    warnings = (
+        *too_few(problem),
+        *(_named(played, warning) for played in found for warning in played.warnings),
+    )
+    entries = tuple(_entry(played, best.used[2]) for played in ordered)
     asked = {name: ends for found in ranges_by_policy(policies, ranges) for name, ends in found.items()}
     setup = replace(setup_of(todo[0], tuner, several=True), ranges=asked or None)
-    return Comparison(entries, best.name, budget, validate, setup, below, warnings, Estimate.of(again))
+    return Comparison(entries, best.name, budget, validate, setup, below, warnings, again)
+
+
+def _again(best: _Played, fresh: range, player: Player, told: Told) -> Estimate:
+    """What the best policy loses on other instances: on those that chose it the lowest of several means is too low."""
+    others = range(fresh.stop, fresh.stop + len(fresh))
+    used, params, _ = best.used
+    return Estimate.of(player.play(used, params[None, :], others, first_row=2 * best.number, progress=told)[0, :, 0])
 
 
 class _Played(NamedTuple):
     """A policy of a comparison and its regrets on fresh instances, as tuned and as theory has it."""
 
     name: str
-    job: Job
+    halves: Halves
     params: Floats
     belief: Belief | None
     spent: int
     tuned: Floats
     theory: Floats
+    spread: Spread
     number: int
     warnings: tuple[str, ...]
 
     @property
     def used(self) -> tuple[Job, Floats, Floats]:
         """What to use, its parameters and regrets: the tuned policy, unless the baseline is surely better."""
+        job = self.halves.judge
         if Estimate.of(self.theory - self.tuned).high < 0:
-            return self.job.baseline, theory_row(self.job), self.theory
-        return self.job, self.params, self.tuned
+            return job.baseline, theory_row(job), self.theory
+        return job, self.params, self.tuned
 
 
 def _played(
     number: int, name: str, job: Job, tuner: Tuner | None, budget: int, fresh: range, player: Player, told: Told
 ) -> _Played:
     """Tune a policy of a comparison, unless there is no tuner for it, and play it and theory's on fresh instances."""
-    params, spent, belief = theory_row(job), 0, None
+    params, spent, belief, halves = theory_row(job), 0, None, halves_of(job)
     among = only_range(job) if tuner else None
     if tuner and among:
-        answer, trials = search(job, tuner, among, budget, player, told)
+        answer, trials = search(halves.search, tuner, among, budget, player, told)
         params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
     both = np.array([params, theory_row(job)])
-    tuned, theory = play_both(job, both, fresh, player, told, 2 * number)
+    played = play_both(halves.judge, both, fresh, player, told, 2 * number)
+    tuned, theory = halves.judged(played, fresh)
+    # With noise of their own, only the runs of the first policy are those that `simulate` plays again by their number.
+    spread = Spread.of(played[0], FRESH if job.noise == "shared" or number == 0 else None, tuned)
     inert = None
     if among:
-        inert = inert_warning(job, among.name, places(among, float(params[0])), fresh, player, told)
+        inert = inert_warning(halves.judge, among.name, places(among, float(params[0])), fresh, player, told)
     belief = None if inert else belief
-    other = beside(job, belief, tuned, fresh, player, told, 2 * number)
+    other = beside(halves, belief, tuned, fresh, player, told, 2 * number)
     warnings = every_warning(job, among, float(params[0]), belief, tuned, theory, other, inert)
-    return _Played(name, job, params, belief, spent, tuned, theory, number, tuple(warnings))
+    return _Played(name, halves, params, belief, spent, tuned, theory, spread, number, tuple(warnings))
 
 
 def _named(played: _Played, warning: str) -> str:
     """A warning that begins with the policy that it is about."""
-    begins = f"{played.job.policy.name} "
+    begins = f"{played.halves.judge.policy.name} "
     if warning.startswith(begins):
         return f"{played.name} {warning.removeprefix(begins)}"
     return f"{played.name}: {warning}"
@@ -414,31 +445,30 @@ def _named(played: _Played, warning: str) -> str:
 
 def _entry(played: _Played, lead: Floats) -> Entry:
     """What a comparison keeps of a policy, beside the regrets of the best one."""
-    # With noise of their own, only the runs of the first policy are those that `simulate` plays again by their number.
-    first = FRESH if played.job.noise == "shared" or played.number == 0 else None
+    job, estimate = played.halves.judge, played.halves.estimate
     params, theory = (
-        dict(zip((found.name for found in resolved_ranges(played.job)), row.tolist(), strict=False))
-        for row in (played.params, theory_row(played.job))
+        dict(zip((found.name for found in resolved_ranges(job)), row.tolist(), strict=False))
+        for row in (played.params, theory_row(job))
     )
-    why = why_not_tuned(played.job)
+    why = why_not_tuned(job)
     return Entry(
         policy=played.name,
-        made=described(played.job.policy),
+        made=described(job.policy),
         params=params,
         tuned=not why,
-        regret=Estimate.of(played.tuned),
-        behind=Estimate.of(played.used[2] - lead),
-        theory=Estimate.of(played.theory),
+        regret=estimate(played.tuned),
+        behind=estimate(played.used[2] - lead),
+        theory=estimate(played.theory),
         spent=played.spent,
-        spread=Spread.of(played.tuned, first),
-        baseline=described(played.job.baseline.policy),
-        from_problem=dict(played.job.sources),
+        spread=played.spread,
+        baseline=described(job.baseline.policy),
+        from_problem=dict(job.sources),
         theory_params=theory,
-        gain=Estimate.of(played.theory - played.tuned),
+        gain=estimate(played.theory - played.tuned),
         belief=played.belief,
         not_tuned=why,
-        not_backtested=why_not_backtested(played.job),
-        searched=None if why else searched(played.job),
+        not_backtested=why_not_backtested(job),
+        searched=None if why else searched(job),
     )
 
 

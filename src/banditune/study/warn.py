@@ -12,6 +12,7 @@ from banditune.contracts import Floats, Goal, Range
 from banditune.descriptions import label
 from banditune.engine.run import Job
 from banditune.results import Belief, Estimate
+from banditune.study.held_out import holds_out
 from banditune.study.noise import noise_hint, noise_warnings
 from banditune.study.validation import Beside
 
@@ -59,7 +60,9 @@ def warnings_of(
     yield from at_an_end(job, among, value)
     yield from end_is_better(among, other)
     yield from doubts(among, belief)
-    yield from contradicted(among, value, belief, Estimate.of(sample))
+    # Of a data set, the search speaks of its own half; the other half may differ and contradicts nothing.
+    if not holds_out(job.problem):
+        yield from contradicted(among, value, belief, Estimate.of(sample))
     yield from carried_by_few(sample)
 
 
@@ -75,6 +78,12 @@ def worse_than_theory(job: Job, among: Range, value: float, belief: Belief | Non
         )
         return
     lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
+    if holds_out(job.problem):
+        yield (
+            f"{lost}: the data that were searched are too few to tell these values apart; take theory's value, or give "
+            "more data."
+        )
+        return
     # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
     if belief and not belief.misfit and worse.low > belief.gap:
         yield (
