@@ -1,6 +1,7 @@
 """What it is worth that a policy takes noise and prior from the problem.
 
 `python benchmarks/scale.py priors` tunes Thompson sampling with Beta(1, 1) and with the problem's prior (a minute).
+`python benchmarks/scale.py theta` does so for linear policies and priors of theta.
 `python benchmarks/scale.py rare` compares policies on 46 arms whose rate is 0.4%, with three seeds (four minutes on
 16 cores).
 `python benchmarks/scale.py rare 50` is a quick look with 50 runs.
@@ -27,6 +28,16 @@ def priors(runs: int) -> Iterator[str]:
             yield f"means from Beta{prior}, {found.setup.policy}: {found.regret.mean:.2f} +- {found.regret.se:.2f}"
 
 
+def theta(runs: int) -> Iterator[str]:
+    """Regrets of tuned linear policies with a prior N(0, I) of theta and with the problem's, which is wider."""
+    for noise, variance in ((5, 25), (5, 100), (1, 100), (0.5, 400)):
+        problem = bt.Linear(arms=20, dims=5, prior=(0, variance), noise=noise)
+        for make in (bt.LinUCB, bt.LinTS):
+            for policy in (make(prior=(0, 1)), make()):
+                found = bt.tune(policy, problem, horizon=500, budget=runs, validate=2 * runs, floor=False)
+                yield f"noise {noise}, variance {variance}, {found.setup.policy}: {found.regret}"
+
+
 def rare(runs: int) -> Iterator[str]:
     """Six policies with noise and prior of the problem, and the two that have other numbers in textbooks."""
     own = [bt.UCB1(), bt.UCB1Step(), bt.Thompson(), bt.GaussianThompson(), bt.EpsilonGreedy(), bt.ExploreThenCommit()]
@@ -38,5 +49,5 @@ def rare(runs: int) -> Iterator[str]:
 
 if __name__ == "__main__":
     runs = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-    for line in {"priors": priors, "rare": rare}[sys.argv[1]](runs):
+    for line in {"priors": priors, "theta": theta, "rare": rare}[sys.argv[1]](runs):
         print(line, flush=True)
