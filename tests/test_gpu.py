@@ -85,6 +85,21 @@ def test_threads_play_in_single_precision_where_it_is_declared():
         assert gpu.plan(other).target is gpu.plan(other, "float32").target is gpu.ALONE["float64"]
 
 
+def test_widths_at_which_single_precision_was_not_compared_are_played_in_double():
+    linear, logistic = bt.Linear(arms=4, dims=3), bt.Logistic(arms=4, dims=3)
+    cases = [
+        (bt.Thompson(prior=(9, 9)), bt.Bernoulli(arms=4)),
+        (bt.UCBGLM(prior=(0, 1), noise=0.5), logistic),
+        (bt.GLMTSL(prior=(0, 1)), logistic),
+    ]
+    for policy, problem in cases:
+        job = Job(policy, problem, 50)
+        kinds = [gpu.precision_of_row(job, np.array([width])) for width in (0.5, 1.0, 1.5)]
+        assert kinds == [None, None, "float64"]
+    # Of these the teams play in float64 in any case.
+    assert gpu.precision_of_row(Job(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50), np.array([1.5])) is None
+
+
 @pytest.mark.parametrize("mark", [rare, bulky, bt.scalar])
 def test_marked_functions_stay_calls(mark):
     @mark

@@ -186,3 +186,12 @@ def test_the_doctor_is_content(banditune):
     done = banditune("doctor", "--device", "gpu")
     assert done.returncode == 0, done.stdout
     assert "NOT OK" not in done.stdout
+
+
+@pytest.mark.parametrize(("policy", "problem"), [*TEAMS, ("ucb1", "bernoulli"), ("ts", "bernoulli")])
+def test_rows_beyond_the_usual_range_have_the_law_of_the_plain_loop(policy, problem):
+    """In float64. The shortcut of Thompson sampling with prior (1, 1) ends at 1; the others play 2.5, too."""
+    job = job_of(POLICIES[policy](), PROBLEMS[problem](), horizon=200, seed=4, at=(10, 200))
+    values = [[0.5], [2.5]]
+    found = on_gpu(job, values, range(2000))
+    assert means_agree(found, play(replace(job, shortcut=False), values, range(2000)))

@@ -43,6 +43,7 @@ def test_a_parameter_that_is_never_read_is_named(noise):
     assert "fewer than 3 of 50 runs" in sentence
     assert tuning.belief is None
     assert "95% sure" not in repr(tuning)
+    assert ("exactly as much as theory's x = 1." in repr(tuning)) == (noise == "shared")
     assert tuning.warnings == (sentence,)
     assert named(bt.curve(own(ignore), PROBLEM, [0.1, 0.2], runs=50, **arguments))
     comparison = bt.compare([own(ignore), bt.EpsilonGreedy()], PROBLEM, budget=100, validate=50, **arguments)

@@ -701,10 +701,6 @@ def test_what_may_mislead_is_said():
     assert "upper end of its range [0, 1]" in upper
     assert "--range gamma=0:10 on" in upper
     assert "--range gamma=0:0.1 on" in next(warnings_of(job, among, 0.0, None, even, even))
-    noisy = Job(
-        bt.UCB1(noise=0.5), bt.Gaussian(arms=3, noise=9.0), 1000
-    )  # it is told to have noise=9, not another range
-    assert "--range" not in next(warnings_of(noisy, among, 1.0, None, even, even))
     assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even, even))
     belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
     off, dips = warnings_of(job, among, 0.4, belief, even, even)

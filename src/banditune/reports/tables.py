@@ -318,6 +318,8 @@ def verdict(result: Tuning) -> str:
         return f"{number(gain.mean)}{share} less than {usual}"
     if gain.high < 0:
         return f"but {usual} loses {number(-gain.mean)} less: see the warnings"
+    if gain.mean == gain.se == 0:
+        return f"exactly as much as {usual}"
     data = result.setup.held_out
     way = f"give more {data.unit}s" if data else "raise `validate` or the budget"
     return f"which may be no better than {usual}: {way}"

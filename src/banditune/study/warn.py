@@ -57,7 +57,7 @@ def warnings_of(
 ) -> Iterator[str]:
     """What may mislead, as sentences: of a value, its regrets and theory's on the same fresh instances."""
     yield from worse_than_theory(job, among, value, belief, sample - theory)
-    yield from at_an_end(job, among, value)
+    yield from at_an_end(among, value)
     yield from end_is_better(among, other)
     yield from doubts(among, belief)
     # Of a data set, the search speaks of its own half; the other half may differ and contradicts nothing.
@@ -108,38 +108,39 @@ def end_is_better(among: Range, other: Beside | None) -> Iterator[str]:
     )
 
 
-def at_an_end(job: Job, among: Range, value: float) -> Iterator[str]:
+def at_an_end(among: Range, value: float) -> Iterator[str]:
     """Whether the answer is at an end of its range, and how to look beyond."""
     name = nearest_end(among, value)
     if name is None:
         return
-    end = among.low if name == "lower" else among.high
-    # Where the policy's noise is wrong, that is said, and what else to try is not.
-    wrong = any(noise_warnings(job.policy, job.problem))
-    beyond = ", or lie beyond it" if end else ""  # nothing explores less than not at all
+    beyond = ", or lie beyond it" if goes_on(among, name) else ""
     yield (
         f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
-        f"optimum may be that end{beyond}.{'' if wrong else another_range(among, name)}"
+        f"optimum may be that end{beyond}.{another_range(among, name)}"
     )
 
 
+def goes_on(among: Range, name: str) -> bool:
+    """Whether there are values beyond an end of a range; at a lower end of 0 nothing explores less than not at all."""
+    return among.high < among.most if name == "upper" else among.low > among.least and among.low != 0
+
+
 def another_range(among: Range, name: str) -> str:
-    """How to search beyond an end of a range; closer to it where the policy is defined no further."""
-    span = among.high - among.low
-    if name == "upper":
-        high = among.high * 10 if among.scale == "log" else among.low + 10 * span
-        low, high = among.low, min(high, among.most)
-        what = "beyond it" if high > among.high else ""
-    else:
-        low = among.low / 10 if among.scale == "log" else among.high - 10 * span
-        low, high = max(low, among.least), among.high
-        what = "beyond it"
-        if low == among.low:
-            high, what = among.low + 0.1 * span, "closer"
-    if not what:
+    """Another range to search: beyond an end, or closer to a lower end that nothing is beyond."""
+    low, high, span = among.low, among.high, among.high - among.low
+    log = among.scale == "log"
+    further = goes_on(among, name)
+    if name == "upper" and not further:
         return f" {among.name} is not defined beyond it."
+    if name == "upper":
+        high = min(high * 10 if log else low + 10 * span, among.most)
+    elif further:
+        low = max(low / 10 if log else high - 10 * span, among.least)
+    else:
+        high = low + 0.1 * span
     return (
-        f" To look {what}, search another range: --range {among.name}={low:.4g}:{high:.4g} on the command line, "
+        f" To look {'beyond it' if further else 'closer'}, search another range: --range "
+        f"{among.name}={low:.4g}:{high:.4g} on the command line, "
         f'ranges={{"{among.name}": ({low:.4g}, {high:.4g})}} in Python.'
     )
 
