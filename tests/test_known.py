@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.exact import bounds
+from banditune.exact.bounds import Bounds
+from banditune.reports.story import story
 from banditune.reports.tables import text
 from banditune.study import known
 
@@ -85,7 +88,7 @@ def test_a_floor_that_is_not_known_is_left_out_or_refused():
 
 
 def test_a_floor_is_not_computed_unasked_where_it_takes_long(monkeypatch):
-    monkeypatch.setattr(known, "sure_floor", lambda *_, **__: pytest.fail("too long"))
+    monkeypatch.setattr(known, "bound_floor", lambda *_, **__: pytest.fail("too long"))
     rng = np.random.default_rng(0)
     assert known.floor_of(bt.Bernoulli(arms=3, prior=1 + rng.random((3, 2))), 20_000, None) is None
     assert known.floor_of(bt.Gaussian(arms=3, noise=1e4), 500, None) is None
@@ -229,3 +232,40 @@ def test_the_command_line_tells_the_floor_as_json(banditune):
     ]
     assert json.loads(banditune(*command, "--json").stdout)["floor"]["exact"]
     assert json.loads(banditune(*command, "--no-floor", "--json").stdout)["floor"] is None
+
+
+def test_a_bound_that_stops_growing_says_where_and_is_no_key_figure(monkeypatch):
+    monkeypatch.setattr(bounds, "FAR", 500)
+    problem, told = bt.Bernoulli(arms=3), {"budget": 50, "validate": 50}
+    tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=1000, **told)
+    assert tuning.floor.horizon == 500
+    assert "a weak bound: it stops growing at horizon 500" in text(tuning)
+    assert "how much of what lies above it can be gained is not known" in text(tuning)
+    assert not any("no policy" in figure[0] for figure in story(tuning).figures)
+    bound = bt.lower_bound(bt.Bernoulli(arms=2), horizon=1000, runs=10)
+    assert "The bound is that of horizon 500" in text(bound)
+    near = bt.tune(bt.UCB1(noise=0.5), problem, horizon=200, **told)
+    assert near.floor.horizon is None
+    assert "weak bound" not in text(near)
+    assert any("no policy" in figure[0] for figure in story(near).figures)
+    assert near.floor.weakness(4 * near.floor.regret) == "it is less than a third of that regret"
+    compared = bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], problem, horizon=1000, **told)
+    assert not any("no policy" in figure[0] for figure in story(compared).figures)
+
+
+def test_a_tighter_bound_is_taken_where_it_is_affordable():
+    problem = bt.Bernoulli(arms=10)
+    quick = known.floor_of(problem, 200, None)
+    sure = Bounds(problem, 200).sure
+    assert (quick.how, quick.level) == ("together", 0.95)
+    assert sure.value < quick.regret < 9.2  # what the Gittins index loses
+    assert known.floor_of(problem, 5_000, None).how == "one arm"
+    assert known.floor_of(bt.Gaussian(arms=2), 100, None).how == "value"
+
+
+def test_an_affordable_bound_is_above_the_optimum_no_more_often_than_it_says():
+    best = bt.optimum(TWO, horizon=20).regret
+    found = [Bounds(TWO, 20, seed).affordable(1e7) for seed in range(40)]
+    assert {bound.name for bound in found} == {"together"}
+    above = sum(bound.value > best for bound in found)
+    assert above / 40 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 40)

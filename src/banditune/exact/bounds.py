@@ -31,6 +31,10 @@ WORK = 4e9
 """About this many states are visited for "together": where a run is long there are fewer, but 100 or more."""
 
 
+ENOUGH, MOST = 100, 1000
+"""So many runs of a sampled bound are worth its error, and no more are needed."""
+
+
 class LowerBound(NamedTuple):
     """With probability `level` no policy's Bayes regret is below `value`; "one arm" is sure, and its level 1."""
 
@@ -97,6 +101,26 @@ class Bounds:
         name = max(pilots, key=lambda name: _limit(pilots[name], level, runs))
         estimate = Estimate.of(self.sample(name, range(first, first + runs)))
         limit = _limit(estimate, level, estimate.runs)
+        return LowerBound(limit, name, level, estimate) if limit > self.sure.value else self.sure
+
+    def affordable(self, work: float, level: float = 0.95) -> LowerBound:
+        """The larger of "one arm" and the limit of the sampled bound that is mostly the best, if that visits few states.
+
+        Which bound is sampled and on how many runs does not depend on what they say. "together" has the price of "one arm".
+        """
+        name, states = (
+            ("together", self.states()) if isinstance(self.problem, Bernoulli) else ("value", self.horizon**2 / 2)
+        )
+        runs = min(MOST, int(work / states))
+        if name not in self.names or runs < ENOUGH:
+            return self.sure
+        if name == "together":
+            assert isinstance(self.problem, Bernoulli)
+            coupled = Together(self.problem, self.seed, self.alone, self.price, self.power, climb=False)
+            estimate = Estimate.of(coupled.sample(range(runs)))
+        else:
+            estimate = Estimate.of(self.sample(name, range(runs)))
+        limit = _limit(estimate, level, runs)
         return LowerBound(limit, name, level, estimate) if limit > self.sure.value else self.sure
 
     @cached_property

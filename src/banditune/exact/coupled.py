@@ -45,9 +45,13 @@ class Together:
     Slacks are larger at higher prices, so that these may suit all arms together better, above all two.
     """
 
-    def __init__(self, problem: Bernoulli, seed: int, alone: OneArm, price: float, power: int) -> None:
+    def __init__(
+        self, problem: Bernoulli, seed: int, alone: OneArm, price: float, power: int, *, climb: bool = True
+    ) -> None:
         self.problem, self.horizon, self.seed, self.power = problem, alone.horizon, seed, power
         self.price, self.base = price, alone.bound(price, power)
+        if not climb:
+            return
         best = self._tried()
         # L' <= 1 must hold.
         while price * 1.25 * max(power, 1) <= 1.0:

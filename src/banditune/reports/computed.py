@@ -92,7 +92,7 @@ def _(result: Bound) -> Story:
         own.append(("confidence", f"{100 * result.confidence:g}%"))
     parts = (Part("Bounds", words, bound_plot(result), shown), repeated(result, result.setup, own))
     remembered = (
-        *floor_figures(result.floor),
+        ("no policy goes below", number(result.floor.regret), sureness(result.floor)),
         ("best bound", result.floor.how, f"of {counted(len(result.kinds), 'kind')}"),
     )
     return Story(headline(result.setup), bound_answer(result), remembered, parts)
@@ -231,7 +231,10 @@ def value_marks(result: ExactRegret) -> Iterator[Mark]:
 
 def bound_answer(result: Bound) -> str:
     """What no policy can lose less than."""
-    return f"No policy can lose less than {number(result.floor.regret)} on average ({sureness(result.floor)})."
+    words = f"No policy can lose less than {number(result.floor.regret)} on average ({sureness(result.floor)})."
+    if result.floor.horizon is None:
+        return words
+    return f"{words} The bound is that of horizon {result.floor.horizon:,}: beyond it these bounds do not grow."
 
 
 def bound_choice(result: Bound) -> str:

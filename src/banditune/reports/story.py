@@ -123,7 +123,7 @@ def tuning_parts(result: Tuning) -> tuple[Part, ...]:
                 *scale_words(result.setup, result.baseline),
                 *sentences(about(result.setup)),
                 *sentences([ASSUMED]),
-                *floor_words(result.floor),
+                *floor_words(result.floor, result.regret.mean),
             ),
             points.tuning_plot(result),
             Table(tuning_head(result), tuple(tuning_rows(result))),
@@ -222,18 +222,18 @@ def tuning_figures(result: Tuning) -> Iterator[tuple[str, str, str]]:
     if result.spread:
         half = number(result.spread.at(0.5))
         yield "1 run in 100 loses", number(result.spread.at(0.99)), f"or more; half lose {half} or more"
-    yield from floor_figures(result.floor)
+    yield from floor_figures(result.floor, result.regret.mean)
 
 
-def floor_figures(floor: Floor | None) -> Iterator[tuple[str, str, str]]:
-    """What no policy can go below, where it is known."""
-    if floor is not None:
+def floor_figures(floor: Floor | None, regret: float = 0.0) -> Iterator[tuple[str, str, str]]:
+    """What no policy can go below, where it is known and not weak beside the regret of a policy."""
+    if floor is not None and not floor.weakness(regret):
         yield "no policy goes below", number(floor.regret), "exact" if floor.exact else sureness(floor)
 
 
-def floor_words(floor: Floor | None) -> Iterator[str]:
+def floor_words(floor: Floor | None, regret: float = 0.0) -> Iterator[str]:
     """The same, as a sentence."""
-    yield from sentences(filter(None, below(floor)))
+    yield from sentences(filter(None, below(floor, regret)))
 
 
 def sentences(lines: Iterable[str]) -> Iterator[str]:
@@ -337,7 +337,7 @@ def _(result: Comparison) -> Story:
         *(f"{line}." for line in entry_scales(result) if line),
         *(f"{note[0].upper()}{note[1:]}." for note in comparison_notes(result)),
         *sentences([ASSUMED]),
-        *floor_words(result.floor),
+        *floor_words(result.floor, result.lowest.mean),
     )
     parts = (
         *said("Warnings", result.warnings),
@@ -349,7 +349,7 @@ def _(result: Comparison) -> Story:
     figures = (
         ("best policy", best.policy, settings(best.recommended)),
         ("regret", number(result.lowest.mean), reach(result.lowest)),
-        *floor_figures(result.floor),
+        *floor_figures(result.floor, result.lowest.mean),
     )
     return Story(headline(result.setup), lead(result), figures, parts)
 

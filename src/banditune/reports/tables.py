@@ -66,7 +66,7 @@ def _(result: Tuning) -> str:
             table([tuning_head(result), *tuning_rows(result)]),
             *about(result.setup),
             "",
-            *below(result.floor),
+            *below(result.floor, result.regret.mean),
             *surely(result),
             *((*strain_lines(result.stress), "") if result.stress else ()),
             *(f"warning: {warning}" for warning in result.warnings),
@@ -362,7 +362,7 @@ def _(result: Comparison) -> str:
             "",
             *(f"note: {note}" for note in comparison_notes(result)),
             *entry_scales(result),
-            *below(result.floor),
+            *below(result.floor, result.lowest.mean),
             *(f"warning: {warning}" for warning in result.warnings),
             f"search: {result.setup.tuner_name}{range_words(result.setup)}, {result.budget:,} runs a policy; "
             f"validation: {fresh(result.setup, result.validated)}, the same for all; "

@@ -123,14 +123,20 @@ def place(setup: Setup) -> str:
     return "" if setup.device == "cpu" else f", on the {setup.device.upper()}"
 
 
-def below(floor: Floor | None) -> Iterator[str]:
-    """What no policy can go below, where it is known."""
+def below(floor: Floor | None, regret: float = 0.0) -> Iterator[str]:
+    """What no policy can go below, where it is known, beside the regret of a policy."""
     if floor is None:
         return
     if floor.exact:
         yield f"the best that any policy can do here: {number(floor.regret)} (exact, by {floor.how})"
     else:
-        yield f"no policy can lose less than {number(floor.regret)} here ({sureness(floor)}, by the bound {floor.how!r})"
+        weakness = floor.weakness(regret)
+        weak = f", a weak bound: {weakness}" if weakness else ""
+        source = f"{sureness(floor)}, by the bound {floor.how!r}"
+        yield (
+            f"no policy can lose less than {number(floor.regret)} here ({source}){weak}; "
+            "how much of what lies above it can be gained is not known"
+        )
     yield ""
 
 

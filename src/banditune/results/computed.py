@@ -9,18 +9,31 @@ from banditune.contracts import Floats
 from banditune.results.record import Record, frame, kept
 from banditune.results.setup import Setup
 
+WEAK = 1 / 3
+"""A bound below this share of a regret says little about how much could be gained."""
+
 
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Floor(Record):
     """A Bayes regret that no policy can go below: the optimum itself (`exact`), or a bound that holds with probability
     `level` (1 where it is computed, not sampled). `how` it is known: "dynamic programming", or the kind of bound.
+    `horizon` is where the bound stops growing, if that is before the problem's horizon.
     """
 
     regret: float
     exact: bool
     level: float
     how: str
+    horizon: int | None = None
+
+    def weakness(self, regret: float) -> str:
+        """Why the bound says little beside the regret of a policy; empty where it says something."""
+        if self.exact:
+            return ""
+        if self.horizon is not None:
+            return f"it stops growing at horizon {self.horizon:,}"
+        return "it is less than a third of that regret" if self.regret < WEAK * regret else ""
 
     def __repr__(self) -> str:
         sure = "exact" if self.exact else "computed" if self.level == 1 else f"{100 * self.level:g}% sure"

@@ -24,6 +24,9 @@ from banditune.study.search import Progress
 SECONDS = 6.0
 """A bound that takes longer is only computed if it is asked for."""
 
+QUICK, ASKED = 1e8, 1e10
+"""States that a sampled bound may visit, about 0.3 s, or 30 s where a bound is asked for."""
+
 
 def optimum(problem: Problem, *, horizon: int, progress: Progress | None = None) -> Optimum:
     """The best that any policy can do: for two Bernoulli arms with Beta priors, and for a mixture of a few instances.
@@ -70,7 +73,7 @@ def lower_bound(problem: Problem, *, horizon: int, runs: int = 1000, seed: int =
         frozen([estimate.mean for estimate in found.values()]),
         frozen([estimate.se for estimate in found.values()]),
         tuple(estimate.runs for estimate in found.values()),
-        Floor(best.value, False, best.level, best.name),
+        Floor(best.value, False, best.level, best.name, bounded_at(known, horizon)),
         setup_without_policy(problem, horizon, seed),
         float(confidence),
     )
@@ -95,7 +98,7 @@ def quick_floor(problem: Problem, horizon: int) -> Floor | None:
     if best:
         return exact_floor(best)
     if bounds.applies(problem) and bounds.seconds(problem, horizon) <= SECONDS:
-        return sure_floor(problem, horizon)
+        return bound_floor(problem, horizon, QUICK)
     return None
 
 
@@ -105,7 +108,7 @@ def asked_floor(problem: Problem, horizon: int) -> Floor:
     if best:
         return exact_floor(best)
     if bounds.applies(problem):
-        return sure_floor(problem, horizon)
+        return bound_floor(problem, horizon, ASKED)
     if type(problem) in optima.KINDS:
         return exact_floor(optima.optimum(problem, horizon))
     raise BadRequest(
@@ -114,10 +117,16 @@ def asked_floor(problem: Problem, horizon: int) -> Floor:
     )
 
 
-def sure_floor(problem: Problem, horizon: int) -> Floor:
-    """The bound that needs no samples: 3 to 18% below the best, and there in a second."""
-    found = bounds.Bounds(problem, horizon).sure
-    return Floor(found.value, False, found.level, found.name)
+def bound_floor(problem: Problem, horizon: int, work: float) -> Floor:
+    """The best bound that so much work gives: "one arm", which is 3 to 18% below the best, or a sampled one."""
+    known = bounds.Bounds(problem, horizon)
+    found = known.affordable(work)
+    return Floor(found.value, False, found.level, found.name, bounded_at(known, horizon))
+
+
+def bounded_at(known: bounds.Bounds, horizon: int) -> int | None:
+    """The horizon of a bound, if it is shorter than that of the problem."""
+    return known.horizon if known.horizon < horizon else None
 
 
 def exact_floor(best: optima.Optimum) -> Floor:
