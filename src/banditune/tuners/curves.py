@@ -173,6 +173,11 @@ def library_of(among: Range) -> Library:
     return _library(among.low / among.high if among.scale == "log" else 0.0)
 
 
+def linear_library() -> Library:
+    """The library of linear scales."""
+    return _library(0.0)
+
+
 @lru_cache(maxsize=16)
 def _library(lowest: float) -> Library:
     # The last bits of a product of matrices depend on the number of threads that share it; they must not.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -13,9 +14,30 @@ from numpy.typing import NDArray
 
 from banditune.contracts import SPEND, Enough, Floats, Found, Goal, Integers, Range, Search, Trial, Tuner
 from banditune.results import Belief
-from banditune.tuners.curves import Fit, Library, doubted, drawn_curves, expected_height, fit, library_of, mean_curve
+from banditune.tuners.curves import (
+    FINE,
+    Fit,
+    Library,
+    doubted,
+    drawn_curves,
+    expected_height,
+    fit,
+    library_of,
+    mean_curve,
+)
 from banditune.tuners.dips import highest_between
 from banditune.tuners.grid import check_budget
+from banditune.tuners.windows import (
+    WIDE,
+    Outline,
+    Window,
+    best_span,
+    decades,
+    nodes_of,
+    outline,
+    whole_window,
+    window_on,
+)
 
 BATCHES = 12
 """A budget is spent in so many batches after the start."""
@@ -68,6 +90,10 @@ statements may.
 """
 
 
+FEW, MANY, MOSTLY, HALF, FACTOR, MOVES, LOOKS = 8, 0.85, 0.8, 0.5, 9, 8, 40
+SCAN_START, SCANNED, SCANNED_PRECISE, SURE = 0.2, 0.45, 600, 1.5
+PARTS = 0.6
+
 Booleans = NDArray[np.bool_]
 
 
@@ -97,9 +123,13 @@ class Searches:
         """Places in `library.points`, a row per search: first those of the start, then near the best of drawn curves."""
         if self.regrets.shape[1]:
             runs = min(size or self.size, self.left)
-            curves = drawn_curves(self.library, self.fit(), min(runs, MOST), self.rng, fine=False)
+            curves = self.curves(min(runs, MOST))
             self.next = around(curves, self.at_ends, self.rng)[:, np.arange(runs) % MOST]
         return self.next
+
+    def curves(self, count: int) -> Floats:
+        """Curves drawn from what is believed, where runs are made."""
+        return drawn_curves(self.library, self.fit(), count, self.rng, fine=False)
 
     def tell(self, regrets: Floats) -> None:
         """What was lost at the places that were asked for."""
@@ -132,7 +162,7 @@ def one_search(found: Fit, search: int) -> Fit:
 
 
 class View(NamedTuple):
-    """What one search believes: the place of the answer, and curves to say how sure it is."""
+    """What one search believes: the place of the answer, and curves to say how sure it is, at widths or values in order."""
 
     answer: int
     mean: Floats
@@ -144,10 +174,13 @@ def view(library: Library, found: Fit, search: int = 0) -> View:
     one = one_search(found, search)
     mean = mean_curve(library, one)[0]
     unsure = one._replace(bad_weight=doubted(library, one.bad_weight))
-    # The same runs, the same words; other runs, other numbers: their seed is a hash of the runs.
-    seed = [crc32(one.runs.tobytes()), crc32(one.mean.tobytes())]
-    curves = drawn_curves(library, unsure, DRAWS, np.random.default_rng(seed))[0]
+    curves = drawn_curves(library, unsure, DRAWS, numbers_for(one))[0]
     return View(int(mean.argmin()), mean, curves)
+
+
+def numbers_for(one: Fit) -> np.random.Generator:
+    """Random numbers for statements. The same runs, the same words; other runs, other numbers: the seed is their hash."""
+    return np.random.default_rng([crc32(one.runs.tobytes()), crc32(one.mean.tobytes())])
 
 
 def gap_of(seen: View, level: float) -> float:
@@ -222,32 +255,35 @@ def everywhere(library: Library, found: Fit) -> bool:
 
 def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, room: float = 1.0) -> Found:
     """The answer of one search and what is known about it, in the parameter's own units; `room` divides the gap."""
-    seen = view(library, found)
+    values = np.array([value_at(among, float(width)) for width in library.fine])
+    return stated(library, found, among, view(library, found), values, level, room)
 
-    def value(place: float) -> float:
-        return value_at(among, float(library.fine[int(place)]))
 
+def stated(
+    library: Library, found: Fit, among: Range, seen: View, values: Floats, level: float = 0.95, room: float = 1.0
+) -> Found:
+    """The same where curves are known at these values: those of the library, or others too."""
     tail = (1 - level) / 2
     low, high = np.quantile(seen.curves[:, seen.answer], [tail, 1 - tail])
     if (found.mean >= 0).all():  # below 0 are only regrets of tables whose order favours a policy
         low = max(low, 0.0)
     minima = seen.curves.argmin(axis=1)
     flat = flat_region(seen, level)
-    ends = (value(flat[0]), value(flat[1])) if flat else (0.0, 0.0)
-    best_low = float(np.quantile(minima, tail, method="lower"))
+    ends = (float(values[flat[0]]), float(values[flat[1]])) if flat else (0.0, 0.0)
     lowest = seen.curves.min(axis=1)
     near = np.quantile(seen.curves[:, 0] - lowest - STEP * np.abs(lowest), tail) < 0
-    end = among.at(0.0)
+    first, end = float(values[0]), among.at(0.0)
     return Found(
-        value(seen.answer),
+        float(values[seen.answer]),
         Belief(
             float(seen.mean[seen.answer]), float(low), float(high),
-            value(best_low), value(np.quantile(minima, 1 - tail, method="higher")),
+            float(values[int(np.quantile(minima, tail, method="lower"))]),
+            float(values[int(np.quantile(minima, 1 - tail, method="higher"))]),
             gap_of(seen, level) / room,
             (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
-            tuple(value(library.places[point]) for point in peak_of(found)),
-            misfit(library, found, seen.mean) or everywhere(library, found), level,
-            (end, value(0)) if near and among.scale == "linear" and end < value(0) else (),
+            tuple(value_at(among, library.points[point]) for point in peak_of(found)),
+            misfit(library, found, mean_curve(library, found)[0]) or everywhere(library, found), level,
+            (end, first) if near and among.scale == "linear" and end < first else (),
         ),
     )  # fmt: skip
 
@@ -265,6 +301,192 @@ def reached(found: Found, among: Range, runs: int, within: float) -> bool:
     return told and bool(found.belief.keeps(within))
 
 
+class Windowed:
+    """One search whose library is laid over the window in which the optimum can be, all of the range at first.
+
+    On a log scale of many decades there is none at first: runs are spread over all of it until an outline says where the
+    optimum is. Later a run is made outside of the window where a curve drawn from the outline is lower there.
+    """
+
+    def __init__(self, among: Range, budget: int, rng: np.random.Generator, precise: bool) -> None:
+        self.among, self.budget, self.rng, self.precise = among, budget, rng, precise
+        self.values: Floats = np.empty(0)
+        self.regrets: Floats = np.empty(0)
+        self.window: Window | None = None
+        self.searches: Searches | None = None
+        self.moves = 0
+        self.whole = whole_window(among)
+        if decades(among) <= WIDE:
+            self.lay(self.whole)
+
+    @property
+    def left(self) -> int:
+        """Runs that may still be made."""
+        return self.budget - len(self.values)
+
+    @property
+    def least(self) -> int:
+        """The runs that it starts with, at least."""
+        return 2 * (len(self.searches.library.start) if self.searches else math.ceil(decades(self.among)) + 1)
+
+    def lay(self, window: Window) -> None:
+        """Lay the library over another window; runs in it are remembered."""
+        self.window = window
+        self.searches = Searches(window.library, 1, self.budget, self.rng, self.precise)
+        self.searches.at_ends = self.searches.at_ends and window is self.whole
+        if len(self.values):
+            self.see(self.values, self.regrets)
+
+    def see(self, values: Floats, regrets: Floats) -> None:
+        """Tell the library of runs; those outside of the window are not for it."""
+        places = self.window.places(values)
+        inside = places >= 0
+        self.searches.next = places[None, inside]
+        self.searches.tell(regrets[None, inside])
+
+    def axis(self, values: Floats) -> Floats:
+        """Logarithms of values, or of widths where the scale is linear."""
+        if self.among.scale == "log":
+            return np.asarray(np.log10(values), np.float64)
+        return np.asarray(np.log10((values - self.among.low) / (self.among.high - self.among.low)), np.float64)
+
+    def back(self, x: Floats) -> Floats:
+        """The inverse of `axis`."""
+        if self.among.scale == "log":
+            return np.asarray(10.0**x, np.float64)
+        return np.asarray(self.among.low + 10.0**x * (self.among.high - self.among.low), np.float64)
+
+    def outline(self) -> Outline:
+        """What all runs say, roughly."""
+        logs = self.axis(self.values)
+        low = math.log10(self.among.low) if self.among.scale == "log" else float(logs.min())
+        high = math.log10(self.among.high) if self.among.scale == "log" else 0.0
+        return outline(nodes_of(low, high), logs, self.regrets)
+
+    def ask(self, size: int | None = None) -> Floats:
+        """Values to run next."""
+        runs = min(size or self.batch, self.left)
+        if not len(self.values):
+            return self.start(runs)
+        if self.window is None:
+            seen = self.outline()
+            minima = seen.draws(MOST, self.rng).argmin(axis=1)
+            low, high = np.quantile(seen.x[minima], [0.05, 0.95])
+            most = SCANNED * self.budget if not self.precise else SCANNED_PRECISE
+            if high - low > SURE and len(self.values) < most:
+                return self.back(seen.x[minima[np.arange(runs) % MOST]])
+            logged, inverse = best_span(seen, minima)
+            self.lay(window_on(self.among, 10.0**logged, inverse))
+            return self.lacking(runs)
+        return self.inside(runs)
+
+    @property
+    def batch(self) -> int:
+        """Runs of a batch."""
+        return max(1, -(-self.budget // (BATCHES + 1)))
+
+    def start(self, runs: int) -> Floats:
+        """The first values."""
+        if self.searches:
+            return self.window.values(self.searches.library.points[self.searches.ask()[0]])
+        x = nodes_of(math.log10(self.among.low), math.log10(self.among.high))
+        most = SCAN_START * self.budget if not self.precise else len(x)
+        for step in (1, 2, 4):
+            some = x[::step]
+            if 2 * len(some) <= most:
+                break
+        each = max(2, int(most / len(some)))
+        return self.back(np.repeat(some, each))[: self.left]
+
+    def lacking(self, runs: int) -> Floats:
+        """Places of the library's start that have no runs: two each."""
+        start = [point for point in self.searches.library.start if point >= self.window.from_point]
+        made = np.bincount(self.searches.at[0], minlength=len(self.searches.library.points))
+        empty = [point for point in start if made[point] < 2]
+        if not empty:
+            return self.inside(runs)
+        return self.window.values(self.searches.library.points[np.repeat(empty, 2)])[: self.left]
+
+    def inside(self, runs: int) -> Floats:
+        """Near the lowest points of drawn curves, of the library and of the outline; the window follows them."""
+        searches, window = self.searches, self.window
+        count = min(max(runs, LOOKS), MOST)
+        curves = searches.curves(count)
+        curves[:, :, : window.from_point] = np.inf
+        lowest = window.values(searches.library.points[curves[0].argmin(axis=1)])
+        elsewhere = np.zeros(count, bool)
+        if window is not self.whole:
+            seen = self.outline()
+            drawn = np.where(self.outside(seen), seen.draws(count, self.rng), np.inf)
+            elsewhere = drawn.min(axis=1) < curves[0].min(axis=1)
+            lowest = np.where(elsewhere, self.back(seen.x[drawn.argmin(axis=1)]), lowest)
+        moved = self.moved(lowest)
+        if moved:
+            self.moves += 1
+            self.lay(moved)
+            return self.lacking(runs)
+        places = around(curves, searches.at_ends, self.rng)[0]
+        values = np.where(elsewhere, lowest, window.values(searches.library.points[places]))
+        return values[np.arange(runs) % count]
+
+    def outside(self, seen: Outline) -> Booleans:
+        """Nodes of an outline that the library does not see."""
+        widths = self.window.widths(self.back(seen.x))
+        return (widths < 0.8 * self.window.library.fine[self.window.first]) | (widths > 1.1)
+
+    def moved(self, lowest: Floats) -> Window | None:
+        """Another window, where most of these lowest points are at an end of this one or outside of it."""
+        window, whole = self.window, self.whole
+        if self.moves >= MOVES or (window is whole and self.among.scale == "log"):
+            return None
+        widths = window.widths(lowest)
+        few, many = (widths <= FEW / FINE).mean() >= MOSTLY, (widths >= MANY).mean() > HALF
+        if self.among.scale == "linear":
+            if few:
+                return window_on(self.among, window.span / FACTOR)
+            if many and window is not whole:
+                return window_on(self.among, window.span * FACTOR) if window.span * FACTOR < whole.span else whole
+            return None
+        if not (few or many):
+            return None
+        seen = self.outline()
+        logged, inverse = best_span(seen, np.abs(np.subtract.outer(np.log10(lowest), seen.x)).argmin(axis=1))
+        other = window_on(self.among, 10.0**logged, inverse)
+        return other if (other.span, inverse) != (window.span, window.inverse) else None
+
+    def tell(self, values: Floats, regrets: Floats) -> None:
+        """What was lost at these values."""
+        self.values = np.concatenate([self.values, values])
+        self.regrets = np.concatenate([self.regrets, regrets])
+        if self.window is not None:
+            self.see(values, regrets)
+
+    def found(self, level: float, room: float) -> Found:
+        """The answer and what is known about it, of the window and what lies outside."""
+        if self.window is None:
+            seen = self.outline()
+            minima = seen.draws(MOST, np.random.default_rng(0)).argmin(axis=1)
+            logged, inverse = best_span(seen, minima)
+            self.lay(window_on(self.among, 10.0**logged, inverse))
+        window, fitted = self.window, self.searches.fit()
+        if window is not self.whole and not self.precise:
+            room *= PARTS
+        inner = view(window.library, fitted)
+        values = window.values(window.library.fine[window.first :])
+        values = np.array([self.among.within(value) for value in values])
+        mean, curves = inner.mean[window.first :], inner.curves[:, window.first :]
+        if window is not self.whole:
+            outer = self.outline()
+            out = self.outside(outer)
+            drawn = outer.draws(DRAWS, numbers_for(one_search(fitted, 0)))[:, out]
+            values = np.concatenate([values, self.back(outer.x[out])])
+            mean, curves = np.concatenate([mean, drawn.mean(axis=0)]), np.hstack([curves, drawn])
+        order = np.argsort(values, kind="stable")
+        mean, curves, values = mean[order], curves[:, order], values[order]
+        seen = View(int(mean.argmin()), mean, curves)
+        return stated(window.library, fitted, self.among, seen, values, level, room)
+
+
 @dataclass(frozen=True)
 class TwoPart(Tuner):
     """Fits the price of exploring and the price of failing to all runs; answers with the lowest point of their sum."""
@@ -275,26 +497,25 @@ class TwoPart(Tuner):
     def search(self, among: Range, budget: int, goal: Goal = SPEND, rng: np.random.Generator | None = None) -> Search:
         """Spend the budget; where a precision is wanted, stop as soon as it is reached. Without `rng`, that of seed 0."""
         rng = np.random.default_rng(0) if rng is None else rng
-        library = library_of(among)
-        least = 2 * len(library.start)
-        check_budget(budget, least, f"{self}, which starts with {least} runs", "raise it")
         wanted = goal.within is not None
-        searches = Searches(library, 1, budget, rng, precise=wanted)
+        search = Windowed(among, budget, rng, wanted)
+        check_budget(budget, search.least, f"{self}, which starts with {search.least} runs", "raise it")
 
         def answer() -> Found:
-            return belief_of(library, searches.fit(), among, goal.confidence, SAFETY if wanted else 1.0)
+            return search.found(goal.confidence, SAFETY if wanted else 1.0)
 
         try:
-            while searches.left > 0:
-                places = searches.ask(max(20, searches.regrets.shape[1] // GROWTH) if wanted else None)
-                searches.next = np.sort(places, axis=1)
-                points, counts = np.unique(places[0], return_counts=True)
-                values = tuple(value_at(among, width) for width in library.points[points])
+            while search.left > 0:
+                runs = len(search.values)
+                asked = search.ask(max(20, runs // GROWTH) if wanted else None)
+                each, counts = np.unique(asked, return_counts=True)
+                values = tuple(among.within(float(value)) for value in each)
+                at = np.repeat(values, counts)
                 regrets = yield Trial(values, tuple(counts.tolist()))
-                searches.tell(np.concatenate(regrets)[None])
-                runs = searches.regrets.shape[1]
+                search.tell(at, np.concatenate(regrets))
+                runs = len(search.values)
                 if goal.within is not None and runs >= MOST and reached(answer(), among, runs, goal.within):
                     break
         except Enough as last:
-            searches.tell(np.concatenate(last.args[0])[None])
+            search.tell(at, np.concatenate(last.args[0]))
         return answer()
