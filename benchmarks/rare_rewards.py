@@ -4,8 +4,8 @@ python benchmarks/rare_rewards.py pools --seed 1 --out FILE     play random prob
 python benchmarks/rare_rewards.py product --seed 2 --problems 40 --truths 2000 --jobs 16
                                 the product itself on other problems, truths from other runs
 
-Problems have click rates of 0.1 to 2%, 5 to 60 arms and horizons of 3,000 to 200,000. The first one, of which no tuning knew
-the optimum once, is 46 arms at 0.43% and 30,000 rounds.
+Problems have click rates of 0.1 to 2%, 5 to 60 arms and horizons of 3,000 to 200,000. The first one, on which most answers
+were once wrong, is 46 arms at 0.43% and 30,000 rounds.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def product(asked: argparse.Namespace) -> None:
 def sum_up(title: str, done: list[tuple[str, str, list[tuple[bool, bool, float, int]]]]) -> None:
     """Rates over tunings, and the worst problem."""
     for name, start in (("within 5%", 0), ("1,000 runs", 1)):
-        wrong = {number: 0 for number in range(len(done))}
+        wrong = dict.fromkeys(range(len(done)), 0)
         lines = []
         for number, (_, told, tunings) in enumerate(done):
             for stands, holds, excess, runs in tunings[start::2]:
@@ -147,8 +147,8 @@ def sum_up(title: str, done: list[tuple[str, str, list[tuple[bool, bool, float, 
         print(
             f"{title}, {name}: {len(lines)} tunings, {count} state a gap, of which {rate:.1%} ± "
             f"{(rate * (1 - rate) / count) ** 0.5:.1%} hold; most wrong on one problem: {max(wrong.values())}; excess mean "
-            f"{excess.mean():.2f} ± {excess.std() / len(excess) ** 0.5:.2f}%, 95% of tunings {np.quantile(excess, 0.95):.1f}%; "
-            f"median runs {np.median(runs):,.0f}",
+            f"{excess.mean():.2f} ± {excess.std() / len(excess) ** 0.5:.2f}%, "
+            f"95% of tunings {np.quantile(excess, 0.95):.1f}%; median runs {np.median(runs):,.0f}",
             flush=True,
         )
 

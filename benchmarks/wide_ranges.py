@@ -196,8 +196,8 @@ def product(asked: argparse.Namespace) -> None:
         held, stated, tunings = (sum(getattr(one, name) for one in some) for name in ("held", "stated", "tunings"))
         print(
             f"{budget:,} runs: {held / stated:.1%} of {stated:,} statements hold, the worst cell "
-            f"{min(one.held / max(one.stated, 1) for one in some):.0%}; {1 - stated / tunings:.1%} state nothing; excess mean "
-            f"{np.mean([one.excess for one in some]):.1f}%, worst cell {max(one.excess for one in some):.1f}%"
+            f"{min(one.held / max(one.stated, 1) for one in some):.0%}; {1 - stated / tunings:.1%} state nothing; "
+            f"excess mean {np.mean([one.excess for one in some]):.1f}%, worst cell {max(one.excess for one in some):.1f}%"
         )
 
 

@@ -15,29 +15,17 @@ from numpy.typing import NDArray
 from banditune.contracts import SPEND, Enough, Floats, Found, Goal, Integers, Range, Search, Trial, Tuner
 from banditune.results import Belief
 from banditune.tuners.curves import (
-    FINE,
     Fit,
     Library,
     doubted,
     drawn_curves,
     expected_height,
     fit,
-    library_of,
     mean_curve,
 )
 from banditune.tuners.dips import highest_between
 from banditune.tuners.grid import check_budget
-from banditune.tuners.windows import (
-    WIDE,
-    Outline,
-    Window,
-    best_span,
-    decades,
-    nodes_of,
-    outline,
-    whole_window,
-    window_on,
-)
+from banditune.tuners.windows import WIDE, Axis, Outline, Window, best_span, outline, whole_window, window_on
 
 BATCHES = 12
 """A budget is spent in so many batches after the start."""
@@ -90,9 +78,29 @@ statements may.
 """
 
 
-FEW, MANY, MOSTLY, HALF, FACTOR, MOVES, LOOKS = 8, 0.85, 0.8, 0.5, 9, 8, 40
-SCAN_START, SCANNED, SCANNED_PRECISE, SURE = 0.2, 0.45, 600, 1.5
-PARTS = 0.6
+FEW, MANY, MOSTLY, HALF = 8 / 162, 0.85, 0.8, 0.5
+"""A window is moved where `MOSTLY` of drawn curves have their lowest point among the first steps, up to the width `FEW`, or
+where more than `HALF` have it at the other end, from `MANY` on, or outside.
+"""
+
+FACTOR, MOVES = 9.0, 8
+"""On a linear scale a window is a ninth of the one before, so that steps of one are steps of the other; so many moves."""
+
+LOOKS = 40
+"""Drawn curves that say whether a window is moved, at least."""
+
+SCAN_START, SCANNED, SCANNED_FOR_PRECISION = 0.2, 0.45, 600
+"""Shares of the budget that are spread over a wide range at the start and that are spent before a window is laid, at most;
+where a precision is wanted, so many runs.
+"""
+
+SURE = 1.5
+"""A window is laid as soon as the lowest point is within so many decades with 90%."""
+
+PART = 0.6
+"""The gap of a search that laid its library over a part of the range is divided by this: no smooth curve shows all there
+is, and near steps statements were wrong in two fifths of tunings.
+"""
 
 Booleans = NDArray[np.bool_]
 
@@ -256,13 +264,12 @@ def everywhere(library: Library, found: Fit) -> bool:
 def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, room: float = 1.0) -> Found:
     """The answer of one search and what is known about it, in the parameter's own units; `room` divides the gap."""
     values = np.array([value_at(among, float(width)) for width in library.fine])
-    return stated(library, found, among, view(library, found), values, level, room)
+    return stated(whole_window(among), found, among, view(library, found), values, level, room)
 
 
-def stated(
-    library: Library, found: Fit, among: Range, seen: View, values: Floats, level: float = 0.95, room: float = 1.0
-) -> Found:
-    """The same where curves are known at these values: those of the library, or others too."""
+def stated(window: Window, found: Fit, among: Range, seen: View, values: Floats, level: float, room: float) -> Found:
+    """The same where curves are known at these values: those of the window, or others too."""
+    library, fitted = window.library, mean_curve(window.library, found)[0]
     tail = (1 - level) / 2
     low, high = np.quantile(seen.curves[:, seen.answer], [tail, 1 - tail])
     if (found.mean >= 0).all():  # below 0 are only regrets of tables whose order favours a policy
@@ -281,8 +288,8 @@ def stated(
             float(values[int(np.quantile(minima, 1 - tail, method="higher"))]),
             gap_of(seen, level) / room,
             (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
-            tuple(value_at(among, library.points[point]) for point in peak_of(found)),
-            misfit(library, found, mean_curve(library, found)[0]) or everywhere(library, found), level,
+            tuple(sorted(among.within(float(v)) for v in window.values(library.points[list(peak_of(found))]))),
+            misfit(library, found, fitted) or everywhere(library, found), level,
             (end, first) if near and among.scale == "linear" and end < first else (),
         ),
     )  # fmt: skip
@@ -304,20 +311,18 @@ def reached(found: Found, among: Range, runs: int, within: float) -> bool:
 class Windowed:
     """One search whose library is laid over the window in which the optimum can be, all of the range at first.
 
-    On a log scale of many decades there is none at first: runs are spread over all of it until an outline says where the
-    optimum is. Later a run is made outside of the window where a curve drawn from the outline is lower there.
+    On a log scale of many decades runs are spread over all of it until an outline says where the optimum is. Later a run is
+    made outside of the window where a curve drawn from the outline is lower there.
     """
 
     def __init__(self, among: Range, budget: int, rng: np.random.Generator, precise: bool) -> None:
-        self.among, self.budget, self.rng, self.precise = among, budget, rng, precise
+        self.axis, self.budget, self.rng, self.precise = Axis(among), budget, rng, precise
         self.values: Floats = np.empty(0)
         self.regrets: Floats = np.empty(0)
-        self.window: Window | None = None
-        self.searches: Searches | None = None
         self.moves = 0
+        self.scanning = self.axis.decades > WIDE
         self.whole = whole_window(among)
-        if decades(among) <= WIDE:
-            self.lay(self.whole)
+        self.lay(self.whole)
 
     @property
     def left(self) -> int:
@@ -327,13 +332,14 @@ class Windowed:
     @property
     def least(self) -> int:
         """The runs that it starts with, at least."""
-        return 2 * (len(self.searches.library.start) if self.searches else math.ceil(decades(self.among)) + 1)
+        return 2 * (math.ceil(self.axis.decades) + 1 if self.scanning else len(self.whole.library.start))
 
     def lay(self, window: Window) -> None:
         """Lay the library over another window; runs in it are remembered."""
         self.window = window
         self.searches = Searches(window.library, 1, self.budget, self.rng, self.precise)
-        self.searches.at_ends = self.searches.at_ends and window is self.whole
+        # Of a part of a range steps are to be seen, as where a precision is wanted.
+        self.searches.at_ends = not self.precise and window is self.whole
         if len(self.values):
             self.see(self.values, self.regrets)
 
@@ -344,147 +350,123 @@ class Windowed:
         self.searches.next = places[None, inside]
         self.searches.tell(regrets[None, inside])
 
-    def axis(self, values: Floats) -> Floats:
-        """Logarithms of values, or of widths where the scale is linear."""
-        if self.among.scale == "log":
-            return np.asarray(np.log10(values), np.float64)
-        return np.asarray(np.log10((values - self.among.low) / (self.among.high - self.among.low)), np.float64)
-
-    def back(self, x: Floats) -> Floats:
-        """The inverse of `axis`."""
-        if self.among.scale == "log":
-            return np.asarray(10.0**x, np.float64)
-        return np.asarray(self.among.low + 10.0**x * (self.among.high - self.among.low), np.float64)
-
-    def outline(self) -> Outline:
-        """What all runs say, roughly."""
-        logs = self.axis(self.values)
-        low = math.log10(self.among.low) if self.among.scale == "log" else float(logs.min())
-        high = math.log10(self.among.high) if self.among.scale == "log" else 0.0
-        return outline(nodes_of(low, high), logs, self.regrets)
-
-    def ask(self, size: int | None = None) -> Floats:
-        """Values to run next."""
-        runs = min(size or self.batch, self.left)
-        if not len(self.values):
-            return self.start(runs)
-        if self.window is None:
-            seen = self.outline()
-            minima = seen.draws(MOST, self.rng).argmin(axis=1)
-            low, high = np.quantile(seen.x[minima], [0.05, 0.95])
-            most = SCANNED * self.budget if not self.precise else SCANNED_PRECISE
-            if high - low > SURE and len(self.values) < most:
-                return self.back(seen.x[minima[np.arange(runs) % MOST]])
-            logged, inverse = best_span(seen, minima)
-            self.lay(window_on(self.among, 10.0**logged, inverse))
-            return self.lacking(runs)
-        return self.inside(runs)
-
-    @property
-    def batch(self) -> int:
-        """Runs of a batch."""
-        return max(1, -(-self.budget // (BATCHES + 1)))
-
-    def start(self, runs: int) -> Floats:
-        """The first values."""
-        if self.searches:
-            return self.window.values(self.searches.library.points[self.searches.ask()[0]])
-        x = nodes_of(math.log10(self.among.low), math.log10(self.among.high))
-        most = SCAN_START * self.budget if not self.precise else len(x)
-        for step in (1, 2, 4):
-            some = x[::step]
-            if 2 * len(some) <= most:
-                break
-        each = max(2, int(most / len(some)))
-        return self.back(np.repeat(some, each))[: self.left]
-
-    def lacking(self, runs: int) -> Floats:
-        """Places of the library's start that have no runs: two each."""
-        start = [point for point in self.searches.library.start if point >= self.window.from_point]
-        made = np.bincount(self.searches.at[0], minlength=len(self.searches.library.points))
-        empty = [point for point in start if made[point] < 2]
-        if not empty:
-            return self.inside(runs)
-        return self.window.values(self.searches.library.points[np.repeat(empty, 2)])[: self.left]
-
-    def inside(self, runs: int) -> Floats:
-        """Near the lowest points of drawn curves, of the library and of the outline; the window follows them."""
-        searches, window = self.searches, self.window
-        count = min(max(runs, LOOKS), MOST)
-        curves = searches.curves(count)
-        curves[:, :, : window.from_point] = np.inf
-        lowest = window.values(searches.library.points[curves[0].argmin(axis=1)])
-        elsewhere = np.zeros(count, bool)
-        if window is not self.whole:
-            seen = self.outline()
-            drawn = np.where(self.outside(seen), seen.draws(count, self.rng), np.inf)
-            elsewhere = drawn.min(axis=1) < curves[0].min(axis=1)
-            lowest = np.where(elsewhere, self.back(seen.x[drawn.argmin(axis=1)]), lowest)
-        moved = self.moved(lowest)
-        if moved:
-            self.moves += 1
-            self.lay(moved)
-            return self.lacking(runs)
-        places = around(curves, searches.at_ends, self.rng)[0]
-        values = np.where(elsewhere, lowest, window.values(searches.library.points[places]))
-        return values[np.arange(runs) % count]
-
-    def outside(self, seen: Outline) -> Booleans:
-        """Nodes of an outline that the library does not see."""
-        widths = self.window.widths(self.back(seen.x))
-        return (widths < 0.8 * self.window.library.fine[self.window.first]) | (widths > 1.1)
-
-    def moved(self, lowest: Floats) -> Window | None:
-        """Another window, where most of these lowest points are at an end of this one or outside of it."""
-        window, whole = self.window, self.whole
-        if self.moves >= MOVES or (window is whole and self.among.scale == "log"):
-            return None
-        widths = window.widths(lowest)
-        few, many = (widths <= FEW / FINE).mean() >= MOSTLY, (widths >= MANY).mean() > HALF
-        if self.among.scale == "linear":
-            if few:
-                return window_on(self.among, window.span / FACTOR)
-            if many and window is not whole:
-                return window_on(self.among, window.span * FACTOR) if window.span * FACTOR < whole.span else whole
-            return None
-        if not (few or many):
-            return None
-        seen = self.outline()
-        logged, inverse = best_span(seen, np.abs(np.subtract.outer(np.log10(lowest), seen.x)).argmin(axis=1))
-        other = window_on(self.among, 10.0**logged, inverse)
-        return other if (other.span, inverse) != (window.span, window.inverse) else None
-
     def tell(self, values: Floats, regrets: Floats) -> None:
         """What was lost at these values."""
         self.values = np.concatenate([self.values, values])
         self.regrets = np.concatenate([self.regrets, regrets])
-        if self.window is not None:
-            self.see(values, regrets)
+        self.see(values, regrets)
+
+    def outline(self) -> Outline:
+        """What all runs say, roughly."""
+        logs = self.axis.logs(self.values)
+        return outline(self.axis.nodes(float(logs.min())), logs, self.regrets)
+
+    def ask(self, size: int | None = None) -> Floats:
+        """Values to run next: those of the start, all over a wide range, or near the lowest points of drawn curves."""
+        runs = min(size or self.searches.size, self.left)
+        if not len(self.values):
+            return self.spread() if self.scanning else self.at_points(self.searches.ask()[0])
+        return self.scan(runs) if self.scanning else self.inside(runs)
+
+    def at_points(self, points: Integers) -> Floats:
+        """The values of points of the library."""
+        return self.window.values(self.searches.library.points[points])
+
+    def spread(self) -> Floats:
+        """The first values on a wide range, evenly spaced."""
+        x = self.axis.nodes(0.0)
+        most = len(x) if self.precise else SCAN_START * self.budget
+        some = next((x[::step] for step in (1, 2) if 2 * len(x[::step]) <= most), x[::4])
+        return self.axis.values(np.repeat(some, max(2, int(most / len(some)))))[: self.budget]
+
+    def scan(self, runs: int) -> Floats:
+        """Values on a wide range where the optimum may be; once that is known, a window is laid."""
+        seen = self.outline()
+        minima = seen.draws(MOST, self.rng).argmin(axis=1)
+        low, high = np.quantile(seen.x[minima], [0.05, 0.95])
+        most = SCANNED_FOR_PRECISION if self.precise else SCANNED * self.budget
+        if high - low > SURE and len(self.values) < most:
+            return self.axis.values(seen.x[minima[np.arange(runs) % MOST]])
+        self.settle(seen, minima)
+        return self.lacking(runs)
+
+    def settle(self, seen: Outline, minima: Integers) -> None:
+        """Lay the first window over most of these minima."""
+        self.scanning = False
+        self.lay(window_on(self.axis.among, *best_span(seen, minima)))
+
+    def lacking(self, runs: int) -> Floats:
+        """Two runs at every place of the start that has none yet."""
+        made = np.bincount(self.searches.at[0], minlength=len(self.searches.library.points))
+        start = self.searches.library.start
+        empty = start[(start >= self.window.from_point) & (made[start] < 2)]
+        return self.at_points(np.repeat(empty, 2))[: self.left] if len(empty) else self.inside(runs)
+
+    def inside(self, runs: int) -> Floats:
+        """Near the lowest points of drawn curves, of the library and of the outline; the window follows them."""
+        count = min(max(runs, LOOKS), MOST) if self.may_move else min(runs, MOST)
+        curves = self.searches.curves(count)
+        curves[:, :, : self.window.from_point] = np.inf
+        lowest = self.at_points(curves[0].argmin(axis=1))
+        elsewhere = np.zeros(count, bool)
+        if self.window is not self.whole:
+            seen = self.outline()
+            drawn = np.where(self.outside(seen), seen.draws(count, self.rng), np.inf)
+            elsewhere = drawn.min(axis=1) < curves[0].min(axis=1)
+            lowest = np.where(elsewhere, self.axis.values(seen.x[drawn.argmin(axis=1)]), lowest)
+        moved = self.moved(lowest) if self.may_move else None
+        if moved:
+            self.moves += 1
+            self.lay(moved)
+            return self.lacking(runs)
+        places = around(curves, self.searches.at_ends, self.rng)[0]
+        return np.where(elsewhere, lowest, self.at_points(places))[np.arange(runs) % count]
+
+    @property
+    def may_move(self) -> bool:
+        """Whether another window may be laid. A log scale of few decades is one window."""
+        return self.moves < MOVES and not (self.window is self.whole and self.axis.is_log)
+
+    def outside(self, seen: Outline) -> Booleans:
+        """Nodes of an outline that the library does not see."""
+        widths = self.window.widths(self.axis.values(seen.x))
+        return np.asarray((widths < 0.8 * self.window.library.fine[self.window.first]) | (widths > 1.1), np.bool_)
+
+    def moved(self, lowest: Floats) -> Window | None:
+        """Another window, where most of these lowest points are at an end of this one or outside of it."""
+        widths, span = self.window.widths(lowest), self.window.span
+        few, many = (widths <= FEW).mean() >= MOSTLY, (widths >= MANY).mean() > HALF
+        if self.axis.is_log:
+            seen = self.outline()
+            minima = np.abs(np.subtract.outer(self.axis.logs(lowest), seen.x)).argmin(axis=1)
+            other = window_on(self.axis.among, *best_span(seen, minima))
+            same = (other.span, other.inverse) == (span, self.window.inverse)
+            return other if (few or many) and not same else None
+        if few:
+            return window_on(self.axis.among, span / FACTOR)
+        if many and self.window is not self.whole:
+            return window_on(self.axis.among, span * FACTOR) if span * FACTOR < 0.99 * self.whole.span else self.whole
+        return None
 
     def found(self, level: float, room: float) -> Found:
-        """The answer and what is known about it, of the window and what lies outside."""
-        if self.window is None:
+        """The answer and what is known about it, of the window and of what lies outside."""
+        if self.scanning:
             seen = self.outline()
-            minima = seen.draws(MOST, np.random.default_rng(0)).argmin(axis=1)
-            logged, inverse = best_span(seen, minima)
-            self.lay(window_on(self.among, 10.0**logged, inverse))
-        window, fitted = self.window, self.searches.fit()
-        if window is not self.whole and not self.precise:
-            room *= PARTS
+            self.settle(seen, seen.draws(MOST, self.rng).argmin(axis=1))
+        window, fitted, among = self.window, self.searches.fit(), self.axis.among
+        if window is self.whole:
+            return belief_of(window.library, fitted, among, level, room)
         inner = view(window.library, fitted)
-        values = window.values(window.library.fine[window.first :])
-        values = np.array([self.among.within(value) for value in values])
-        mean, curves = inner.mean[window.first :], inner.curves[:, window.first :]
-        if window is not self.whole:
-            outer = self.outline()
-            out = self.outside(outer)
-            drawn = outer.draws(DRAWS, numbers_for(one_search(fitted, 0)))[:, out]
-            values = np.concatenate([values, self.back(outer.x[out])])
-            mean, curves = np.concatenate([mean, drawn.mean(axis=0)]), np.hstack([curves, drawn])
-        order = np.argsort(values, kind="stable")
-        mean, curves, values = mean[order], curves[:, order], values[order]
-        seen = View(int(mean.argmin()), mean, curves)
-        return stated(window.library, fitted, self.among, seen, values, level, room)
+        outer = self.outline()
+        out = self.outside(outer)
+        drawn = outer.draws(DRAWS, numbers_for(fitted))[:, out]
+        values = [window.values(window.library.fine[window.first :]), self.axis.values(outer.x[out])]
+        order = np.argsort(np.concatenate(values), kind="stable")
+        mean = np.concatenate([inner.mean[window.first :], drawn.mean(axis=0)])[order]
+        curves = np.hstack([inner.curves[:, window.first :], drawn])[:, order]
+        possible = np.array([among.within(float(value)) for value in np.concatenate(values)[order]])
+        room = room if self.precise else room * PART
+        return stated(window, fitted, among, View(int(mean.argmin()), mean, curves), possible, level, room)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """Where in a range the optimum can be: an outline of all runs on a log axis, and the window that a library is laid over.
 
 A library of curves sees two decades of widths. Where the optimum is below its first steps, or the range spans more decades,
-it is laid over a part of the range, a window. What lies outside is not forgotten: an outline, a Gaussian process on logarithms
-of mean regrets, says what may be lost there.
+it is laid over a part of the range, a window. What lies outside is not forgotten: an outline, a Gaussian process on
+logarithms of mean regrets, says what may be lost there.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -77,24 +78,52 @@ class Window(NamedTuple):
 def whole_window(among: Range) -> Window:
     """The library over the whole range."""
     if among.scale == "log":
-        return Window(library_of(among), 0.0, among.high, False, 0)
-    return Window(library_of(among), among.low, among.high - among.low, False, 0)
+        library = library_of(among) if math.log10(among.high / among.low) <= WIDE else linear_library()
+        return Window(library, 0.0, among.high, False, 0)
+    return Window(linear_library(), among.low, among.high - among.low, False, 0)
 
 
 def window_on(among: Range, span: float, inverse: bool = False) -> Window:
     """The library of linear scales over a part of a range: up to `span`, or from there on."""
     library = linear_library()
     if among.scale == "linear":
-        return Window(library, among.low, min(span, among.high - among.low), inverse, 0)
+        return Window(library, among.low, span, False, 0)
     span = min(max(span, among.low), among.high)
     least = span / among.high if inverse else among.low / span
     first = int(np.searchsorted(library.fine, least * (1 - 1e-9)))
     return Window(library, 0.0, span, inverse, min(first, FINE - 1))
 
 
-def decades(among: Range) -> float:
-    """How many powers of ten a log scale spans; 0 for a linear one."""
-    return math.log10(among.high / among.low) if among.scale == "log" else 0.0
+@dataclass(frozen=True)
+class Axis:
+    """Logarithms to the base of 10 of values, or of widths, shares of the range, where the scale is linear."""
+
+    among: Range
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the scale is one."""
+        return self.among.scale == "log"
+
+    @property
+    def decades(self) -> float:
+        """How many powers of ten a log scale spans; 0 for a linear one."""
+        return math.log10(self.among.high / self.among.low) if self.is_log else 0.0
+
+    def logs(self, values: Floats) -> Floats:
+        """Where values are."""
+        widths = values if self.is_log else (values - self.among.low) / (self.among.high - self.among.low)
+        return np.asarray(np.log10(widths), np.float64)
+
+    def values(self, logs: Floats) -> Floats:
+        """The inverse of `logs`."""
+        widths = 10.0**logs
+        return widths if self.is_log else self.among.low + widths * (self.among.high - self.among.low)
+
+    def nodes(self, lowest: float) -> Floats:
+        """Evenly spaced over a log scale; on a linear one, which has no lowest width, from there on."""
+        low, high = (math.log10(self.among.low), math.log10(self.among.high)) if self.is_log else (lowest, 0.0)
+        return np.linspace(low, high, max(2, math.ceil((high - low) / SPACING - 1e-9) + 1))
 
 
 class Outline(NamedTuple):
@@ -111,11 +140,6 @@ class Outline(NamedTuple):
     def draws(self, count: int, rng: np.random.Generator) -> Floats:
         """Regrets that may be, (count, nodes)."""
         return np.asarray(np.exp(self.mean + rng.standard_normal((count, len(self.x))) @ self.root.T), np.float64)
-
-
-def nodes_of(low: float, high: float) -> Floats:
-    """Evenly spaced logarithms, both ends included."""
-    return np.linspace(low, high, max(2, math.ceil((high - low) / SPACING - 1e-9) + 1))
 
 
 def outline(x: Floats, logs: Floats, regrets: Floats) -> Outline:
@@ -146,10 +170,10 @@ def outline(x: Floats, logs: Floats, regrets: Floats) -> Outline:
 
 
 def best_span(seen: Outline, minima: Integers) -> tuple[float, bool]:
-    """The logarithm of the span of the window that holds most of these minima, and whether widths are inverse there."""
+    """The span of the window that holds most of these minima, and whether widths are inverse there."""
     inverse = bool(seen.spread[-1] > APART * seen.spread[0])
     low, high = (math.log10(usual) for usual in USUAL)
     above = np.subtract.outer(seen.x[minima], seen.x) * (-1.0 if inverse else 1.0)
     inside = ((above >= low) & (above <= high)).mean(axis=0)
     best = np.flatnonzero(inside >= inside.max() - 1e-9)
-    return float(seen.x[best[len(best) // 2]]), inverse
+    return float(10.0 ** seen.x[best[len(best) // 2]]), inverse
