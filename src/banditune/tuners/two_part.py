@@ -86,6 +86,9 @@ where more than `HALF` have it at the other end, from `MANY` on, or outside.
 FACTOR, MOVES = 9.0, 8
 """On a linear scale a window is a ninth of the one before, so that steps of one are steps of the other; so many moves."""
 
+EARLY = 60
+"""So many runs are made before the first window is left: fewer may have met no failure by luck."""
+
 LOOKS = 40
 """Drawn curves that say whether a window is moved, at least."""
 
@@ -264,7 +267,8 @@ def everywhere(library: Library, found: Fit) -> bool:
 def belief_of(library: Library, found: Fit, among: Range, level: float = 0.95, room: float = 1.0) -> Found:
     """The answer of one search and what is known about it, in the parameter's own units; `room` divides the gap."""
     values = np.array([value_at(among, float(width)) for width in library.fine])
-    return stated(whole_window(among), found, among, view(library, found), values, level, room)
+    window = whole_window(among)._replace(library=library)
+    return stated(window, found, among, view(library, found), values, level, room)
 
 
 def stated(window: Window, found: Fit, among: Range, seen: View, values: Floats, level: float, room: float) -> Found:
@@ -425,7 +429,9 @@ class Windowed:
     @property
     def may_move(self) -> bool:
         """Whether another window may be laid. A log scale of few decades is one window."""
-        return self.moves < MOVES and not (self.window is self.whole and self.axis.is_log)
+        if self.window is self.whole:
+            return not self.axis.is_log and len(self.values) >= EARLY
+        return self.moves < MOVES
 
     def outside(self, seen: Outline) -> Booleans:
         """Nodes of an outline that the library does not see."""
