@@ -114,11 +114,15 @@ def test_values_of_a_window_are_seen_at_their_widths(window):
     assert window.places(window.values(np.array([2.0, 1e-4]))).tolist() == [-1, -1]
 
 
-def test_a_window_at_the_end_of_a_range_has_only_widths_in_it():
-    narrow = Range("width", 0.5, 1e6, 1.0, False, "log")
-    window = window_on(narrow, 2.0)
-    assert window.values(window.library.fine[window.first :]).min() >= 0.5
-    assert window.values(window.library.fine[: window.first]).max() < 0.5
+@pytest.mark.parametrize("inverse", [False, True])
+def test_an_end_of_the_range_is_a_point_of_its_window(inverse):
+    narrow = Range("width", 0.1, 10.0, 1.0, False, "log")
+    window = window_on(narrow, 2.0, inverse)
+    values = window.values(window.library.fine[window.first :])
+    assert (values.max() if inverse else values.min()) == pytest.approx(10.0 if inverse else 0.1)
+    for seed in range(3):
+        found, _ = tuned(narrow, 300, seed, (lambda value: 8 / value) if inverse else (lambda value: 8 * value))
+        assert found.value == pytest.approx(10.0 if inverse else 0.1, rel=0.02)
 
 
 def test_an_outline_is_sure_where_there_are_runs():

@@ -25,7 +25,7 @@ from banditune.tuners.curves import (
 )
 from banditune.tuners.dips import highest_between
 from banditune.tuners.grid import check_budget
-from banditune.tuners.windows import WIDE, Axis, Outline, Window, best_span, outline, whole_window, window_on
+from banditune.tuners.windows import Axis, Outline, Window, best_span, outline, whole_window, window_on
 
 BATCHES = 12
 """A budget is spent in so many batches after the start."""
@@ -324,7 +324,7 @@ class Windowed:
         self.values: Floats = np.empty(0)
         self.regrets: Floats = np.empty(0)
         self.moves = 0
-        self.scanning = self.axis.decades > WIDE
+        self.scanning = self.axis.is_wide
         self.whole = whole_window(among)
         self.lay(self.whole)
 

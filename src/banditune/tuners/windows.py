@@ -31,8 +31,10 @@ ROUGH = 0.05
 FAITH = 2.0
 """So many runs whose spread is their mean are taken for granted at every node."""
 
-WIDE = 1.5
-"""Log scales of more decades than this are searched by an outline first."""
+WIDE, WIDE_COUNTS = 1.5, 4.0
+"""Log scales of more decades than this are searched by an outline first. Whole numbers, such as pulls, begin at 1, so that
+three decades of them are usual; the library of log scales knows failures that end over decades, as theirs do.
+"""
 
 SEEN_FROM = 0.5 / FINE
 """The smallest width that a run in a window may have."""
@@ -78,7 +80,7 @@ class Window(NamedTuple):
 def whole_window(among: Range) -> Window:
     """The library over the whole range."""
     if among.scale == "log":
-        library = library_of(among) if math.log10(among.high / among.low) <= WIDE else linear_library()
+        library = linear_library() if Axis(among).is_wide else library_of(among)
         return Window(library, 0.0, among.high, False, 0)
     return Window(linear_library(), among.low, among.high - among.low, False, 0)
 
@@ -90,8 +92,11 @@ def window_on(among: Range, span: float, inverse: bool = False) -> Window:
         return Window(library, among.low, span, False, 0)
     span = min(max(span, among.low), among.high)
     least = span / among.high if inverse else among.low / span
-    first = int(np.searchsorted(library.fine, least * (1 - 1e-9)))
-    return Window(library, 0.0, span, inverse, min(first, FINE - 1))
+    if FINE * least < 1:
+        return Window(library, 0.0, span, inverse, 0)
+    # An end of the range that is in the window is one of its points.
+    step = round(FINE * least)
+    return Window(library, 0.0, among.high * step / FINE if inverse else among.low * FINE / step, inverse, step - 1)
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,11 @@ class Axis:
     def decades(self) -> float:
         """How many powers of ten a log scale spans; 0 for a linear one."""
         return math.log10(self.among.high / self.among.low) if self.is_log else 0.0
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether no library can be laid over all of it."""
+        return self.decades > (WIDE_COUNTS if self.among.integer else WIDE)
 
     def logs(self, values: Floats) -> Floats:
         """Where values are."""
