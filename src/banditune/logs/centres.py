@@ -211,6 +211,12 @@ def evidence(cells: Cells, size: float) -> tuple[float, Floats]:
 
 def evidences(cells: Cells, size: float) -> tuple[Floats, Floats]:
     """What each campaign adds to the log likelihood, and the mean of each centre given the cells."""
+    each, mean, _ = moments(cells, size)
+    return each, mean
+
+
+def moments(cells: Cells, size: float) -> tuple[Floats, Floats, Floats]:
+    """The same, and the mean square of each centre."""
     bounds = np.searchsorted(cells.campaign, np.arange(cells.campaigns + 1))
     pieces = np.unique([0, *np.flatnonzero(np.diff(bounds * NODES // PIECE)), cells.campaigns])
     found = []
@@ -219,12 +225,12 @@ def evidences(cells: Cells, size: float) -> tuple[Floats, Floats]:
         part = Cells(
             cells.campaign[mine] - first, cells.successes[mine], cells.failures[mine], cells.overall, cells.worth
         )
-        found.append(_evidences(part, size))
-    each, centres = zip(*found, strict=True)
-    return np.concatenate(each), np.concatenate(centres)
+        found.append(_moments(part, size))
+    each, mean, square = map(np.concatenate, zip(*found, strict=True))
+    return each, mean, square
 
 
-def _evidences(cells: Cells, size: float) -> tuple[Floats, Floats]:
+def _moments(cells: Cells, size: float) -> tuple[Floats, Floats, Floats]:
     amount = math.exp(size)
     a, b = cells.worth * cells.overall, cells.worth * (1 - cells.overall)
     logits, step = nodes(cells, amount, a, b)
@@ -243,7 +249,8 @@ def _evidences(cells: Cells, size: float) -> tuple[Floats, Floats]:
     mass = weights.sum(axis=1)
     common = np.bincount(cells.campaign, stirling_rise(np.array(amount), cells.successes + cells.failures))
     prior = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    return prior + top + np.log(mass * step) - common, np.asarray((weights * good).sum(axis=1) / mass)
+    mean, square = ((weights * good**power).sum(axis=1) / mass for power in (1, 2))
+    return prior + top + np.log(mass * step) - common, mean, square
 
 
 def nodes(cells: Cells, amount: float, a: float, b: float) -> tuple[Floats, Floats]:

@@ -16,7 +16,8 @@ from banditune.logs.gaussian import Cells, Inside, NormalPriors, normal_priors
 from banditune.logs.hierarchy import Gauss, correlation, estimates, rescaled
 from banditune.logs.linear import linear_fit, sums_of
 from banditune.logs.logistic import logistic_fit, table_of
-from banditune.logs.record import Logs
+from banditune.logs.pooling import pooled_priors
+from banditune.logs.record import Logs, counted_arms
 from banditune.logs.residuals import by_arm, excess_kurtosis, pooled, remark
 from banditune.logs.unit import concentration_fit, counted
 from banditune.logs.within import Posteriors, beta_posteriors, normal_posteriors
@@ -182,12 +183,6 @@ def with_both_outcomes(logs: Logs) -> tuple[Logs, tuple[str, ...]]:
     return replace(logs, total=logs.total + share / 2, pulls=logs.pulls + share), (words,)
 
 
-def counted_arms(names: list[str]) -> str:
-    """How many arms, and which, in a few words: 12 arms (a, b, c, d, e ...)."""
-    some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-    return f"{len(names)} arm{'s' * (len(names) != 1)} ({some})"
-
-
 def campaigns(logs: Logs, wish: Wish) -> Draft:
     """Past campaigns drawn again, each arm's mean from its posterior, so that chance does not pass for differences."""
     if logs.widths.max() < 2:
@@ -279,21 +274,11 @@ def beta_priors(
     table = np.tile([common.a, common.b], (len(logs.arms), 1))
     if not wish.per_arm:
         return common, table
-    fitted: list[Fitted] = []
-    notes: list[str] = []
-    without: list[str] = []
-    for place, name in enumerate(logs.arms):
-        mine = logs.arm == place
-        good, bad = successes[mine], failures[mine]
-        if mine.sum() < 2 or good.sum() <= 0 or bad.sum() <= 0 or float(trials[mine].max()) < 2:
-            without.append(name)
-            continue
-        own = beta_prior(good, bad, wish.confidence, name)
-        table[place] = own.a, own.b
-        fitted += own.estimates
-        notes += own.notes
-    notes += lonely(without, "the beta distribution") + sparse(logs)
-    return BetaPrior(common.a, common.b, tuple(fitted or common.estimates), tuple(notes)), table
+    back = np.bincount(logs.arm) > 1
+    if not back.any():
+        return common._replace(notes=(*common.notes, *lonely(list(logs.arms), "the beta distribution"))), table
+    found = pooled_priors(logs.arm, logs.arms, successes, failures, wish.confidence)
+    return BetaPrior(common.a, common.b, found.estimates, found.notes), found.table
 
 
 def gaussian_priors(logs: Logs, wish: Wish) -> tuple[NormalPriors, Floats]:
@@ -332,12 +317,9 @@ def inside_of(logs: Logs) -> Inside:
 
 def lonely(names: list[str], what: str) -> list[str]:
     """A sentence about arms that cannot have a prior of their own."""
-    if not names:
-        return []
-    some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
     return [
-        f"{len(names)} arms ({some}) are in too few campaigns, or always paid the same: they have {what} of all arms"
-    ]
+        f"{counted_arms(names)}: in too few campaigns for a prior of their own, so it is {what} of all arms"
+    ] * bool(names)
 
 
 def sparse(logs: Logs) -> list[str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from banditune.contracts import Floats
+from banditune.logs.record import counted_arms
 from banditune.logs.search import NO_SPREAD, ends, normal_quantile, peak, spread_reach
 from banditune.results import Fitted, student_quantile
 
@@ -75,7 +76,8 @@ def normal_priors(groups: Sequence[Cells], inside: Inside, confidence: float, na
     best = peak(with_noise, size, 0.1, size - 20, size + 20)
     top, noise = with_noise(best), math.exp(best)
     low, high = ends(with_noise, best, top, (0.05, 0.05), (best - 20, best + 20), reach)
-    estimates, priors, notes = [], [], []
+    estimates, priors = [], []
+    same: list[str] = []
     for cells, name in zip(groups, names, strict=True):
         named = f"[{name}]" if name else ""
         degrees = len(cells.mean) - 1
@@ -88,13 +90,15 @@ def normal_priors(groups: Sequence[Cells], inside: Inside, confidence: float, na
         estimates.append(Fitted(f"mean{named}", mean, mean - most, mean + most))
         estimates.append(Fitted(f"sd{named}", sd, *bounds))
         if sd == 0:
-            notes.append(
-                f"{name or 'arms'}: no spread of mean rewards beyond chance, so their sd may be 0; the problem has as much "
-                f"spread as the logs allow ({100 * confidence:g}% limit)"
-            )
+            same.append(name)
         priors.append((mean, sd or bounds[1]))
     estimates.append(Fitted("noise", noise, math.exp(low or best), math.exp(high or best)))
-    return NormalPriors(tuple(priors), noise, tuple(estimates), tuple(notes))
+    who = counted_arms(same) if any(same) else "arms"
+    note = (
+        f"{who}: no spread of mean rewards beyond chance, so their sd may be 0; the problem has as much spread as the logs "
+        f"allow ({100 * confidence:g}% limit)"
+    )
+    return NormalPriors(tuple(priors), noise, tuple(estimates), (note,) if same else ())
 
 
 def best_sd(cells: Cells, noise: float) -> float:

@@ -131,6 +131,12 @@ def spans_constant(features: Floats) -> bool:
     return float((left**2).mean()) < 1e-12
 
 
+def counted_arms(names: Sequence[str]) -> str:
+    """How many arms, and which, in a few words: 12 arms (a, b, c, d, e ...)."""
+    some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    return f"{len(names)} arm{'s' * (len(names) != 1)} ({some})"
+
+
 def whole_campaigns(widths: Integers, most: int, rng: np.random.Generator) -> Integers:
     """Campaigns chosen at random that have fewer than `most` cells together, given how many each has; one at least."""
     order = rng.permutation(len(widths))
