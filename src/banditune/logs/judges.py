@@ -26,16 +26,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from banditune.contracts import BadRequest, Floats, Instances, Problem
-from banditune.logs.drafts import MODELS, Wish
+from banditune.logs.drafts import MODELS, Wish, inside_of
 from banditune.logs.fit import FEATURED, fit
 from banditune.logs.record import Logs
+from banditune.logs.residuals import pooled
 from banditune.logs.spread import Spread, arms_of
 from banditune.problems import Campaigns, Linear, Logistic
 from banditune.results import Estimate
@@ -57,6 +58,9 @@ SURE = 0.005
 
 INSTANCES = 4096
 """So many instances tell the spread of a problem."""
+
+HALVES = 8
+"""So many random halves of the campaigns show how sure the law of real rewards is."""
 
 GROUPS, FEWEST = 10, 4
 """Where arms have features: groups of campaigns that are left out in turn, and the fewest campaigns that tell anything."""
@@ -234,8 +238,40 @@ class OwnData:
             kinds = kinds_of(one, one.means @ (pulls / pulls.sum())).reshape(5, -1, KNOTS, 2)
             values.append(kinds.mean(axis=(1, 3)))
             unknown.append(variance_of(kinds))
-        left = np.maximum(np.mean(unknown, axis=0), 0.0) / count
+        left = np.maximum(np.mean(unknown, axis=0), 0.0) / count + self._variance_of_law(play)
         return self.ladder.verdict(np.array(values), left, np.zeros(count), paid_in(self.logs))
+
+    def _variance_of_law(self, play: Play) -> Floats:
+        """Variances (kinds, knots) of values for real rewards, whose noise and shape are known from these campaigns only.
+
+        All campaigns are played with the law that a half of them has, and with that of the other half, which are off from
+        each other by twice the error. What the luck of runs adds to the square of that is taken off.
+        """
+        count = len(self._problems)
+        if self.logs.rewards != "real" or count < FEWEST:
+            return np.zeros((5, KNOTS))
+        rng = np.random.default_rng(20_216)
+        runs = ROUND * math.ceil(RUNS / (2 * HALVES * ROUND * count))
+        squares = np.zeros((5, KNOTS))
+        for place in range(HALVES):
+            laws = [law_of(self.logs.of(half)) for half in np.array_split(rng.permutation(count), 2)]
+            away = []
+            for number, problem in enumerate(self._problems):
+                first = (place * count + number) * runs
+                span = range(first, first + runs)
+                one, other = (play(replace(problem, **law), span) for law in laws)
+                apart = kinds_of(one, np.zeros(runs)) - kinds_of(other, np.zeros(runs))
+                away.append((apart / 2).reshape(5, -1, KNOTS, 2).mean(axis=3))
+            every = np.concatenate(away, axis=1)
+            squares += every.mean(axis=1) ** 2 - every.var(axis=1, ddof=1) / every.shape[1]
+        return np.asarray(np.maximum(squares / HALVES, 0.0))
+
+
+def law_of(logs: Logs) -> dict[str, Any]:
+    """The noise of real rewards and the shape that they have; nothing where these logs do not tell it."""
+    if not logs.squares.sum() > 0:
+        return {}
+    return {"noise": inside_of(logs).noise, "residuals": pooled(logs)}
 
 
 def paid_in(logs: Logs) -> Floats:
