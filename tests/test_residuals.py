@@ -12,7 +12,7 @@ from banditune.contracts import Instance
 from banditune.engine.means import check_means
 from banditune.engine.run import instances
 from banditune.logs import tables, tally
-from banditune.logs.residuals import Reservoir, condensed, hashed
+from banditune.logs.residuals import Reservoir, condensed, hashed, medians
 from banditune.problems.residuals import residual_reward
 from banditune.problems.variants import variants
 from banditune.streams import REWARDS, Stream, aim
@@ -66,19 +66,38 @@ def test_the_sample_is_a_simple_random_one_however_rows_come():
     assert abs(((counts - 1000) ** 2 / 1000).sum() - 99) < 4 * math.sqrt(2 * 99)
 
 
-def test_residuals_are_rewards_less_the_means_of_their_cells():
+def test_residuals_are_rewards_less_the_middle_of_their_cells():
     rows = skewed_rows(3000)
     logs = bt.read_logs(rows)
     assert len(logs.residuals.value) == 3000
+    assert abs(logs.residuals.value.mean()) < 1e-12
+    centres = {}
     for cell in (0, 17, 39):
         campaign, arm = logs.campaigns[logs.campaign[cell]], logs.arms[logs.arm[cell]]
         paid = rows["reward"][(rows["campaign"].astype(str) == campaign) & (rows["arm"].astype(str) == arm)]
-        expected = np.sort((paid - paid.mean()) * math.sqrt(len(paid) / (len(paid) - 1)))
-        assert np.sort(logs.residuals.value[logs.residuals.cell == cell]) == pytest.approx(expected)
-    # Unbiased: scaled so, short cells have the variance of rewards too.
-    assert float((logs.residuals.value**2).mean()) == pytest.approx(
-        float(logs.squares.sum() / (logs.pulls.sum() - len(logs.pulls))), rel=0.01
-    )
+        found = np.sort(logs.residuals.value[logs.residuals.cell == cell])
+        centres[cell] = np.median(found)
+        assert found - centres[cell] == pytest.approx(np.sort(paid) - np.median(paid))
+    assert len({round(float(centre), 9) for centre in centres.values()}) == 1
+    # Where the sample holds a small part of a cell, its mean is known best.
+    part = Reservoir(100)
+    part.add(np.zeros(3000, np.int64), rows["reward"])
+    mean = np.array([rows["reward"].mean()])
+    value = part.residuals(np.array([0]), np.array([3000]), mean).value
+    assert value == pytest.approx((part.rewards - mean) * math.sqrt(3000 / 2999))
+
+
+def test_short_cells_keep_the_skewness_of_rewards():
+    rows = skewed_rows(20_000, campaigns=250)
+    shape = np.array(bt.fit(bt.read_logs(rows)).problem.residuals)
+    assert (shape**3).mean() == pytest.approx(2, rel=0.2)
+
+
+def test_medians_are_those_of_numpy():
+    rng = np.random.default_rng(6)
+    group, values = rng.integers(5, size=101), rng.normal(size=101)
+    expected = [np.median(values[group == one]) for one in group]
+    assert medians(group, values) == pytest.approx(expected)
 
 
 def test_blocks_do_not_matter_and_parts_of_logs_have_their_part(monkeypatch):
