@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import loads, reads_step
+from banditune.contracts import reads_step
+from banditune.dataflow import loads
 from banditune.engine import loop, memory
 from banditune.engine import run as engine
 from banditune.engine.bind import bound
@@ -257,6 +258,11 @@ def test_a_bad_arm_is_named_with_the_run_and_step(choose, culprit, step):
 
 
 @bt.scalar
+def pays_its_mean(instance, arm, pull, step, stream):
+    return instance.means[arm]
+
+
+@bt.scalar
 def strange_reward(instance, arm, pull, step, stream):
     return instance.options[0] if pull == 2 else 1.0
 
@@ -271,7 +277,7 @@ def test_a_reward_that_is_not_a_number_is_named(policy, paid, shortcut):
         "strange", lambda size, rng: rng.random((size, 3)), strange_reward, arms=3, rewards="unit", options=[paid]
     )
     with pytest.raises(bt.Fault, match=r"'strange' paid another for arm . at step . of run 0"):
-        bt.simulate(policy, problem, horizon=20, runs=5, shortcut=shortcut)
+        play(Job(policy, problem, 20, shortcut=shortcut), [[1.0]], range(5))
 
 
 @bt.scalar
@@ -312,7 +318,7 @@ def test_a_reward_that_was_not_seen_is_checked_too(policy):
     )
     for shortcut in (True, False):
         with pytest.raises(bt.Fault, match="'hidden' paid another for arm 0 at step"):
-            bt.simulate(policy, problem, horizon=12, runs=3, regret="realised", shortcut=shortcut)
+            play(Job(policy, problem, 12, regret="realised", shortcut=shortcut), [[1.0]], range(3))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -441,7 +447,7 @@ def test_a_policy_that_returns_nothing_is_named():
 
 
 def test_a_sample_that_fails_is_named():
-    problem = bt.arm_problem("failing", lambda size, rng: 1 / 0, strange_reward, arms=3)
+    problem = bt.arm_problem("failing", lambda size, rng: 1 / 0, pays_its_mean, arms=3)
     with pytest.raises(bt.Fault, match="'failing' failed: ZeroDivisionError"):
         bt.simulate(bt.Greedy(), problem, horizon=20, runs=5)
 
@@ -557,10 +563,10 @@ def test_memory_that_nobody_tells_is_no_limit(monkeypatch):
 
 
 def test_a_problem_with_wrong_means_is_named():
-    never = bt.arm_problem("never", lambda size, rng: rng.random((size, 2)) * np.nan, strange_reward, arms=2)
+    never = bt.arm_problem("never", lambda size, rng: rng.random((size, 2)) * np.nan, pays_its_mean, arms=2)
     with pytest.raises(bt.Fault, match="but for size=256 it returned some that are not finite"):
         bt.simulate(bt.UCB1(noise=0.5), never, horizon=5, runs=2)
-    problem = bt.arm_problem("thin", lambda size, rng: rng.random((size, 2)), strange_reward, arms=3)
+    problem = bt.arm_problem("thin", lambda size, rng: rng.random((size, 2)), pays_its_mean, arms=3)
     with pytest.raises(bt.Fault, match=r"'thin' must return finite means of shape \(size, 3\)"):
         bt.simulate(bt.Greedy(), problem, horizon=20, runs=5)
 

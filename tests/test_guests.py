@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.engine.run import instances
+from banditune.engine.run import Job, instances, play
 from conftest import ROOT, close
 
 ALPHA = bt.Parameter("alpha", 0, 1, theory=1)
@@ -201,12 +201,12 @@ def test_a_reward_that_is_not_a_number_is_named_with_run_and_step(regret):
     """That of the arm that was pulled, and that of the best arm, which only realised regret looks at."""
     for reward, arm, step in ((pays_at_first, 1, 3), (pays_before_step_five, 0, 5)):
         problem = bt.arm_problem("odd", lambda size, rng: np.tile([0.9, 0.1], (size, 1)), reward, arms=2)
-        asked = {"horizon": 10, "runs": 1, "first": 7, "jobs": 1, "regret": regret}
+        job = Job(bt.foreign(Second, ()), problem, 10, regret=regret)
         if arm == 0 and regret == "expected":
-            assert np.isfinite(bt.simulate(bt.foreign(Second, ()), problem, **asked)).all()
+            assert np.isfinite(play(job, [[0.0]], range(7, 8), jobs=1)).all()
             continue
         with pytest.raises(bt.Fault, match=f"'odd' paid another for arm {arm} at step {step} of run 7"):
-            bt.simulate(bt.foreign(Second, ()), problem, **asked)
+            play(job, [[0.0]], range(7, 8), jobs=1)
 
 
 @bt.scalar

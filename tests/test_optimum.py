@@ -11,6 +11,8 @@ import pytest
 
 import banditune as bt
 from banditune.descriptions import label
+from banditune.engine import prepared
+from banditune.engine.run import Job, play
 from banditune.exact import mixtures, room, two_arms
 from banditune.exact.mixtures import OptimalMixture, optimal_machine
 from banditune.exact.optimum import optimal_policy, optimum
@@ -252,7 +254,7 @@ def test_the_expected_largest_mean_is_exact():
 
 @bt.scalar
 def any_reward(instance, arm, pull, step, stream):
-    """More than the problem promises, -1.5 to 2.5, where nobody looks before the play: from the fifth pull on."""
+    """More than the problem promises, -1.5 to 2.5, from the fifth pull on."""
     mean = instance.means[arm]
     if pull < 4:
         return 1.0 if bt.uniform(stream) < mean else 0.0
@@ -264,14 +266,15 @@ def two_means(size, rng):
 
 
 @pytest.mark.slow
-def test_rewards_other_than_0_and_1_never_lead_outside_the_tables():
+def test_rewards_other_than_0_and_1_never_lead_outside_the_tables(monkeypatch):
+    monkeypatch.setattr(prepared, "check_claims", lambda job: None)
     uneven = bt.arm_problem("uneven", two_means, any_reward, arms=2, rewards="binary")
     for policy in (
         Optimal(prior=(1, 1)),
         OptimalMixture(bt.warm_up().means),
         bt.Gittins(prior=(1, 1)),
     ):  # compiled with bounds checks, because the reward is not the package's
-        assert np.isfinite(bt.simulate(policy, uneven, horizon=30, runs=500)).all()
+        assert np.isfinite(play(Job(policy, uneven, 30), [[0.0]], range(500))).all()
     setting = bt.Setting(2, 0, 4, np.zeros((0, 2)), optimal_thresholds((1, 1), 4))
     for total in (-9.0, -0.6, 0.5, 1.49, 7.0, 1e9):
         for pulls in ((0, 0), (3, 0), (0, 3), (1, 2)):

@@ -355,7 +355,7 @@ def test_a_bad_arm_and_a_bad_reward_are_named_with_run_and_step(two):
 
     @bt.scalar
     def reward_nan(instance, arm, pull, step, stream):
-        return math.nan if pull == 2 else 1.0
+        return math.nan if bt.uniform(stream) < 0.2 else 1.0
 
     unpaid = bt.arm_problem("unpaid", lambda size, rng: rng.random((size, 2)), reward_nan, arms=2)
     with pytest.raises(bt.Fault, match=r"'unpaid' paid another for arm 0 at step \d+ of run \d+ "):

@@ -20,7 +20,8 @@ from conftest import ROOT
 SOURCE = ROOT / "src" / "banditune"
 # What each room may import from; a room may always import from itself.
 BELOW = {
-    "contracts": set(),
+    "dataflow": set(),
+    "contracts": {"dataflow"},
     "descriptions": {"contracts"},
     "streams": {"contracts"},
     "checks": {"contracts", "descriptions"},

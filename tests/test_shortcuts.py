@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import banditune as bt
-from banditune.engine.run import BLOCK, Job, instances, kernel_for, read_only
+from banditune.engine.run import BLOCK, Job, instances, kernel_for, play, read_only
 from banditune.policies.ucb1 import LEVEL, STAY
 
 CLOSE = bt.Mixture([(0.5, 0.495), (0.5, 0.505)])
@@ -273,4 +273,4 @@ def test_a_reward_that_is_not_finite_is_named_by_linear_policies(policy):
     for paid in (math.nan, math.inf):
         problem = bt.arm_problem("broken", sample, breaks_off, arms=6, dims=3, options=[paid])
         with pytest.raises(bt.Fault, match="'broken' paid another for arm"):
-            bt.simulate(policy, problem, horizon=100, runs=3)
+            play(Job(policy, problem, 100), [[1.0]], range(3))

@@ -19,21 +19,24 @@ engine.
 
 from __future__ import annotations
 
-import dis
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from numbers import Real
-from types import CodeType, MappingProxyType
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from banditune.dataflow import reads
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+PULL, STEP, STREAM = 2, 3, 4
+"""Places among the arguments of `reward(instance, arm, pull, step, stream)`."""
 
 PRIORS = {
     "beta": "(a, b) of the Beta law of an arm's mean",
@@ -111,6 +114,16 @@ def with_outcomes(outcomes: Callable[..., Any]) -> Callable[[Function], Function
 
     def mark(function: Function) -> Function:
         function.__outcomes__ = outcomes  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def addressed_by(*names: str) -> Callable[[Function], Function]:
+    """Mark scalar code in which these arguments only say which random numbers are drawn: the law is the same for all."""
+
+    def mark(function: Function) -> Function:
+        function.__addresses__ = names  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -440,21 +453,17 @@ def is_ours(function: Any) -> bool:
 
 
 def reads_step(reward: Callable[..., Any]) -> bool:
-    """Whether a function `reward(instance, arm, pull, step, stream)` may look at its fourth argument."""
-    code = getattr(getattr(reward, "py_func", reward), "__code__", None)
-    if code is None or code.co_argcount != 5:
-        return True  # what cannot be seen may be read
-    return loads(code, code.co_varnames[3])
+    """Whether a function `reward(instance, arm, pull, step, stream)` may depend on the step."""
+    return reads(reward, STEP)
 
 
-@lru_cache(maxsize=256)
-def loads(code: CodeType, name: str) -> bool:
-    """Whether code loads the variable of that name."""
-    # From Python 3.13 on one instruction may load two names; `argval` is then a pair.
-    return any(
-        "LOAD" in found.opname and name in (found.argval if isinstance(found.argval, tuple) else (found.argval,))
-        for found in dis.get_instructions(code)
-    )
+def reads_pull(reward: Callable[..., Any]) -> bool:
+    """Whether such a function may depend on the pull other than as the address of its random numbers.
+
+    A stream knows the pull too. Our own functions take only random numbers from it; a user's may look at its cursor.
+    """
+    trusted = reads(reward, PULL, lambda function, name: name in getattr(function, "__addresses__", ()))
+    return trusted or reads(reward, STREAM, lambda function, name: is_ours(function))
 
 
 class Problem:
@@ -494,6 +503,16 @@ class Problem:
     def per_pull(self) -> bool:
         """Whether a reward depends on arm and pull only, not on the step: what shortcuts need. Seen in `reward`'s code."""
         return not reads_step(self.reward)
+
+    @property
+    def means_by_step(self) -> bool:
+        """Whether an arm's mean reward may change with the step; seen in `reward`'s code."""
+        return not self.per_pull
+
+    @property
+    def means_by_pull(self) -> bool:
+        """Whether an arm's mean reward may change with its pulls; seen in `reward`'s code."""
+        return reads_pull(self.reward)
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         """Draw `size` instances."""

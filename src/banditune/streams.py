@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from banditune.contracts import Floats, Integers, bulky, rare, scalar
+from banditune.contracts import Floats, Integers, addressed_by, bulky, rare, scalar
 
 LOW32 = 0xFFFFFFFF
 LANES = 32
@@ -73,6 +73,7 @@ def mixed(c0, c1, c2, c3, key0, key1):
     )
 
 
+@addressed_by("pull")
 @scalar
 def aim(stream, arm, pull):
     """Point a stream at the draws of one pull of one arm."""
@@ -391,6 +392,7 @@ def decide(successes, undecided, digit, word):
     return successes | (undecided & one & ~word), undecided & ~(word ^ one)
 
 
+@addressed_by("pull")
 @scalar
 def bernoulli_pull(stream, pull, p):
     """One bit of `bernoulli_word`, 1 or 0, without the other 31."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+import time
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -16,30 +17,53 @@ import numpy as np
 
 from banditune.contracts import BadRequest, Fault, Floats, Instance, Problem
 from banditune.descriptions import own_code
+from banditune.engine.bind import bound
 from banditune.engine.loop import instance_key
-from banditune.engine.means import check_means
+from banditune.engine.means import CLAIMS, Seen, check_means, kind_refused
 from banditune.engine.run import Job, instances
 from banditune.streams import REWARDS, Stream, aim
-
-CLAIMS: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "unit": ("in [0, 1]", lambda paid: 0 <= paid <= 1),
-    "binary": ("0 or 1", lambda paid: paid in (0, 1)),
-}
-"""What rewards must be where a problem says so; `real` ones may be anything."""
 
 FEW = 4
 """So many instances, arms and pulls are looked at."""
 
+SECONDS = 0.1
+"""Rewards that take long are looked at for so long."""
 
-def check_claims(job: Job) -> None:
-    """Refuse a user's own problem that breaks its promises."""
+KNOWN = 64
+"""So many problems are remembered that keep their promises."""
+
+_kept: OrderedDict[tuple[Any, ...], Seen | None] = OrderedDict()
+"""What was seen of the problems that keep their promises, by all that decides it: each is looked at once in a process."""
+
+
+def check_claims(job: Job) -> Seen | None:
+    """Refuse a user's own problem that breaks its promises; returns what was seen of its means, None if nothing was."""
     if own_code(job.problem) is None:
-        return
-    first, second = check_sample(job.problem, job.seed)
-    check_claim(job, first)
-    # Realised regret is by the rewards themselves, and a reward that looks at the step has no one mean.
-    if job.regret == "expected" and job.problem.per_pull:
-        check_means(job, first, second)
+        return None
+    key = _key(job)
+    if key is None or key not in _kept:
+        first, second = check_sample(job.problem, job.seed)
+        check_claim(job, first)
+        # Realised regret is by the rewards themselves.
+        seen = check_means(job, first, second) if job.regret == "expected" else None
+        if key is None:
+            return seen
+        _kept[key] = seen
+        while len(_kept) > KNOWN:
+            _kept.popitem(last=False)
+    return _kept[key]
+
+
+def _key(job: Job) -> tuple[Any, ...] | None:
+    """All that decides what is seen of a problem: its rewards' code with all it reaches, and its first instances."""
+    problem = job.problem
+    try:
+        code = bound(problem.reward)[1]
+    except BadRequest:
+        return None  # what is wrong with the code is said where it is played
+    steady = problem.per_pull and not problem.means_by_pull
+    about = (problem.name, problem.rewards, job.seed, job.regret, None if steady else job.horizon)
+    return (*about, code, np.array(problem.options()).tobytes(), _block(problem, job.seed, 0).digest)
 
 
 def check_sample(problem: Problem, seed: int) -> tuple[Floats, Floats]:
@@ -77,9 +101,9 @@ def _block(problem: Problem, seed: int, number: int) -> _Block:
 def check_claim(job: Job, means: Floats) -> None:
     """Draw a few rewards, each twice: they come from their stream alone, and policies take for granted what they are."""
     problem = job.problem
-    told, holds = CLAIMS.get(problem.rewards, ("", None))
+    words, holds = CLAIMS.get(problem.rewards, ("", None))
     reward: Any = getattr(problem.reward, "py_func", problem.reward)
-    options = np.array(problem.options())
+    options, began = np.array(problem.options()), time.perf_counter()
     for run, arm, pull in product(*(range(min(FEW, most)) for most in (len(means), problem.arms, job.horizon))):
         try:
             # Plain Python warns where numbers overflow; compiled code, which plays, does not.
@@ -95,10 +119,9 @@ def check_claim(job: Job, means: Floats) -> None:
                 f"paid {paid:g} and {again:g}; use bt.uniform(stream), bt.normal(stream) and the like."
             )
         if holds is not None and not holds(paid):
-            raise Fault(
-                f"rewards of {problem.name!r} must be {told}, as it says (rewards={problem.rewards!r}), but arm {arm} of "
-                f"run {run} pays {paid:g}; mend its reward function, or say what it pays."
-            )
+            raise Fault(kind_refused(job, words, run, arm, paid))
+        if time.perf_counter() - began > SECONDS:
+            return
 
 
 def _paid(reward: Any, instance: Instance, seed: int, run: int, arm: int, pull: int) -> float:

@@ -1,6 +1,6 @@
 """Whether rewards have the means that a user's problem tells: expected regret is by them.
 
-A first look draws two thousand rewards in plain Python, which takes no compiler. Where it raises a doubt, a million others
+A million rewards are drawn by compiled code, fewer where they take long. Where they raise a doubt, eight million others
 decide. The verdict is by bets against the claim (an e-value): if rewards less their told means, e, have mean 0 and are not
 below -b, then exp(l e/b + (log(1 - l) + l) (e/b)^2) <= 1 + l e/b for 0 <= l < 1 (Fan, Grama and Liu 2015). So the product
 over all draws is 1 on average, or less, and a million with a probability of one in a million, or less (Markov). Neither the
@@ -14,6 +14,7 @@ millionth of the rewards, or fewer, carries it and is far beyond all others.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
@@ -27,18 +28,23 @@ from banditune.streams import REWARDS, Stream, aim
 
 reward = Slot("reward")
 
-LOOK = 2048
-"""Rewards of the first look."""
+LOOK, LOOK_SECONDS = 1 << 20, 0.2
+"""Rewards of the first look, at most, and the seconds that it may take."""
 
-DOUBT = 4.0
-"""Standard errors off the told means that raise a doubt. A doubt costs a second, for the compiler; it refuses nothing."""
+DOUBT = 3.0
+"""Standard errors off the told means that raise a doubt. A doubt costs a second; it refuses nothing."""
 
-DECIDING = 1 << 20
-"""Rewards that decide, and at most so many where Python has no compiler."""
-UNCOMPILED = 1 << 14
+DECIDING, DECIDING_SECONDS = 1 << 23, 2.0
+"""Rewards that decide: so many that what was a doubt is beyond doubt, one way or the other."""
 
-AT_ONCE = 256
-"""Pulls of an arm that are drawn at once; where horizons are shorter, calls are more, up to a second of them."""
+SEEN = 4.0
+"""A deviation of so many standard errors is one that a look sees."""
+
+AT_ONCE = 64
+"""Pulls of an arm that are drawn at once."""
+
+CALLS = 1 << 17
+"""Such draws in a look, at most."""
 
 ALARM = 1e-6
 """The probability to refuse means that are right."""
@@ -54,6 +60,13 @@ ROUNDING = 1e-6
 
 SINGLE = 16
 """Of so many arms, each is looked at on its own."""
+
+
+CLAIMS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "unit": ("in [0, 1]", lambda paid: (paid >= 0) & (paid <= 1)),
+    "binary": ("0 or 1", lambda paid: (paid == 0) | (paid == 1)),
+}
+"""What rewards, a number or an array, must be where a problem says so; `real` ones may be anything."""
 
 
 def draw_rewards(means, options, key0, key1, cursor, arm, first, step, out):  # type: ignore[no-untyped-def]
@@ -74,48 +87,104 @@ def drawer(job: Job) -> Callable[..., None]:
 
 
 class Drawn(NamedTuple):
-    """Rewards, and the instances and arms that they are of."""
+    """Rewards in rows of `size` pulls of one arm of one instance: their sums, and those of what they are off."""
 
-    paid: Floats
+    size: int
     runs: Integers
     arms: Integers
+    steps: Integers
+    paid: Floats
+    off: Floats
+    squares: Floats
+    furthest: Floats
 
 
 class Look(NamedTuple):
-    """A way to look at rewards: their sum with these weights, 1, 0 or -1 for each instance and arm."""
+    """A way to look at rewards: their sum with these weights, 1, 0 or -1 for each row."""
 
     groups: tuple[tuple[int, str], ...]
     """What to say of the rewards with weight 1, and of those with weight -1."""
-    weights: Floats
+    weights: Callable[[Drawn, Floats], Floats]
 
 
-def check_means(job: Job, first: Floats, second: Floats) -> None:
-    """Refuse rewards with other means than instances tell; what cannot be drawn is said where it is played."""
+class Sums(NamedTuple):
+    """What rewards are off from their told means: how many there are, their sum, that of squares, and the furthest."""
+
+    rewards: int
+    total: float
+    squares: float
+    furthest: float
+
+    @classmethod
+    def of(cls, off: Floats) -> Sums:
+        """The sums of single rewards."""
+        return cls(len(off), float(off.sum()), float((off**2).sum()), float(np.abs(off).max(initial=0.0)))
+
+    @property
+    def errors(self) -> float:
+        """How many standard errors rewards are off; 0 where there is nothing to say."""
+        fine = self.squares > 0 and math.isfinite(self.squares)
+        return abs(self.total) / math.sqrt(self.squares) if fine else 0.0
+
+    @property
+    def visible(self) -> float:
+        """The deviation of the mean that is seen."""
+        return SEEN * math.sqrt(self.squares) / self.rewards if self.rewards else math.inf
+
+
+class Seen(NamedTuple):
+    """What a look at a problem's rewards saw: how many, their mean, the told one, and the deviations that it could see."""
+
+    rewards: int
+    paid: float
+    told: float
+    visible: float
+    """The smallest deviation of the mean of all rewards that is seen."""
+    visible_arm: float
+    """The same for any single arm; NaN where arms are too many to be looked at one by one."""
+
+
+def check_means(job: Job, first: Floats, second: Floats) -> Seen | None:
+    """Refuse rewards with other means than instances tell; what cannot be drawn is said where it is played.
+
+    `first` and `second` are the means of the first two blocks. Returns what could be seen, None if nothing was drawn.
+    """
     _check_range(job, first)
+    # What goes wrong here is said with run and step where it is played.
     try:
-        with np.errstate(all="ignore"):
-            seen = _looked_at(job, first)
-            doubted = max(_looks(first), key=lambda look: _errors(seen, first, look))
-            if not _errors(seen, first, doubted) > DOUBT:
-                return
-            decides = _deciding(job, second)
+        drawn = _drawn(job, 0, first, LOOK, LOOK_SECONDS)
+    except Fault:
+        raise
     except Exception:
-        return
-    look = next(look for look in _looks(second) if look.groups == doubted.groups)
-    if np.isfinite(decides.paid).all() and is_off(job.problem.rewards, _off(decides, second, look)):
-        _refuse(job, decides, second, look)
+        return None
+    if not np.isfinite(drawn.paid).all():
+        return None
+    looks = list(_looks(job))
+    doubted = max(looks, key=lambda look: _sums(drawn, first, look).errors)
+    if _sums(drawn, first, doubted).errors > DOUBT:
+        decides = _drawn(job, 1, second, DECIDING, DECIDING_SECONDS)
+        off = _sums(decides, second, doubted)
+        if np.isfinite(decides.paid).all() and is_off(job.problem.rewards, off):
+            _refuse(job, decides, second, doubted)
+    single = [_sums(drawn, first, look) for look in looks if look.weights is not _all and len(look.groups) == 1]
+    return Seen(
+        len(drawn.paid) * drawn.size,
+        float(drawn.paid.sum() / drawn.paid.size / drawn.size),
+        float(first[drawn.runs, drawn.arms].mean()),
+        _sums(drawn, first, looks[0]).visible,
+        max((sums.visible for sums in single), default=math.nan),
+    )
 
 
-def is_off(kind: str, off: Floats) -> bool:
+def is_off(kind: str, off: Sums) -> bool:
     """Whether what rewards are off from their told means cannot be chance."""
-    if not off.any():
-        return False
-    return won(off, 1.0 if kind in ("unit", "binary") else BEYOND * float(np.abs(off).max())) >= -math.log(ALARM)
+    reach = 1.0 if kind in ("unit", "binary") else BEYOND * off.furthest
+    return off.total != 0 and won(off, reach) >= -math.log(ALARM)
 
 
-def won(off: Floats, reach: float) -> float:
+def won(off: Sums, reach: float) -> float:
     """The logarithm of what bets on both sides win together: numbers with mean 0 that are within reach win 1 on average."""
-    total, squares = float(off.sum()) / reach, float((off**2).sum()) / reach**2
+    total, squares = off.total / reach, off.squares / reach**2
     cost = (-np.log1p(-BETS) - BETS) * squares
     bets = np.concatenate([BETS * total - cost, -BETS * total - cost])
     return float(np.logaddexp.reduce(bets)) - math.log(len(bets))
@@ -132,79 +201,110 @@ def _check_range(job: Job, means: Floats) -> None:
         )
 
 
-def _looks(means: Floats) -> Iterator[Look]:
-    """All rewards; those of arms above their instance's average against those below; each arm, where they are few."""
-    above = means - means.mean(axis=1, keepdims=True)
-    yield Look(((1, "they are"),), np.ones_like(means))
-    yield Look(((1, "those of arms above their instance's average are"), (-1, "those below it")), np.sign(above))
-    for arm in range(means.shape[1] if means.shape[1] <= SINGLE else 0):
-        of_arm = np.zeros_like(means)
-        of_arm[:, arm] = 1
-        yield Look(((1, f"those of arm {arm} are"),), of_arm)
+def _all(drawn: Drawn, means: Floats) -> Floats:
+    return np.ones(len(drawn.runs))
 
 
-def _off(drawn: Drawn, means: Floats, look: Look) -> Floats:
-    """What rewards are off from their told means, with their weights, where these count; nothing if rounding may do it."""
-    weights, told = look.weights[drawn.runs, drawn.arms], means[drawn.runs, drawn.arms]
-    counts, largest = weights != 0, np.abs(means).max(axis=1)
-    off: Floats = (weights * (drawn.paid - told))[counts]
-    return off if abs(off.sum()) > ROUNDING * largest[drawn.runs[counts]].sum() else np.empty(0)
+def _by_rank(drawn: Drawn, means: Floats) -> Floats:
+    above: Floats = np.sign(means - means.mean(axis=1, keepdims=True))[drawn.runs, drawn.arms]
+    return above
 
 
-def _errors(drawn: Drawn, means: Floats, look: Look) -> float:
-    """How many standard errors rewards are off; 0 where there is nothing to say."""
-    off = _off(drawn, means, look)
-    squares = float((off**2).sum())
-    return abs(float(off.sum())) / math.sqrt(squares) if squares > 0 and math.isfinite(squares) else 0.0
+def _looks(job: Job) -> Iterator[Look]:
+    """All rewards; those of arms above their instance's average against those below; early ones against late ones, where
+    steps may matter; each arm, where they are few.
+    """
+    yield Look(((1, "they are"),), _all)
+    yield Look(((1, "those of arms above their instance's average are"), (-1, "those below it")), _by_rank)
+    if not job.problem.per_pull:
+        half = job.horizon // 2
+        groups = ((1, f"those before step {half} are"), (-1, "those from it on"))
+        yield Look(groups, lambda drawn, means: np.where(drawn.steps < half, 1.0, -1.0))
+    for arm in range(job.problem.arms if job.problem.arms <= SINGLE else 0):
+        yield Look(((1, f"those of arm {arm} are"),), lambda drawn, means, arm=arm: (drawn.arms == arm) * 1.0)  # type: ignore[misc]
 
 
-def _places(job: Job, size: int) -> tuple[Integers, Integers, Integers]:
-    """Instances in turn, and arms and pulls at random, the same for every seed."""
+def _sums(drawn: Drawn, means: Floats, look: Look) -> Sums:
+    """What rewards are off, with their weights, where these count; nothing if rounding may do it."""
+    weights = look.weights(drawn, means)
+    counts = weights != 0
+    total = float((weights * drawn.off).sum())
+    largest = np.abs(means).max(axis=1)[drawn.runs[counts]]
+    if abs(total) <= ROUNDING * drawn.size * largest.sum():
+        total = 0.0
+    return Sums(
+        int(counts.sum()) * drawn.size,
+        total,
+        float(drawn.squares[counts].sum()),
+        float(drawn.furthest[counts].max(initial=0.0)),
+    )
+
+
+def _drawn(job: Job, block: int, means: Floats, most: int, seconds: float) -> Drawn:
+    """So many rewards of a block, or what can be drawn in these seconds: instances in turn, arms at random.
+
+    The places are the same for every seed. All rewards have numbers of their own: rows in their noise, pulls in a row.
+    """
+    draw, problem = drawer(job), job.problem
+    began = time.process_time()  # of a busy machine, only our share
+    steady = problem.per_pull and not problem.means_by_pull
+    at_once = AT_ONCE if steady else min(AT_ONCE, job.horizon) if problem.per_pull else 1
+    size = at_once if hasattr(draw, "compile") else 1
+    rows = max(1, min(most // size, CALLS))
     rng = np.random.default_rng(0)
-    return np.arange(size) % BLOCK, rng.integers(job.problem.arms, size=size), rng.integers(job.horizon, size=size)
+    runs, arms = np.arange(rows) % BLOCK, rng.integers(problem.arms, size=rows)
+    firsts = np.minimum(rng.integers(job.horizon, size=rows) // size * size, max(0, job.horizon - size))
+    steps = firsts if problem.per_pull else rng.integers(firsts, job.horizon)
+    keys = [instance_key(job.seed, block * BLOCK + run) for run in range(BLOCK)]  # type: ignore[no-untyped-call]
+    options, cursor = read_only(problem.options()), np.zeros(4, np.int64)
+    sums = np.empty((4, rows))
+    done, more = 0, 1
+    # Each part is as long as all before it; so the last one ends in time, if the first one does.
+    while done < rows and (not done or 2 * (time.process_time() - began) < seconds):
+        part = slice(done, min(rows, done + more))
+        paid = np.empty((part.stop - done, size))
+        for place, out in enumerate(paid, done):
+            cursor[3] = REWARDS + 256 * (place // BLOCK)
+            run = runs[place]
+            draw(means[run], options, *keys[run], cursor, int(arms[place]), int(firsts[place]), int(steps[place]), out)
+        _check_kind(job, paid, runs[part] + block * BLOCK, arms[part])
+        off = paid - means[runs[part], arms[part], None]
+        sums[:, part] = paid.sum(axis=1), off.sum(axis=1), (off**2).sum(axis=1), np.abs(off).max(axis=1)
+        done, more = part.stop, done + more
+    return Drawn(size, runs[:done], arms[:done], steps[:done], *sums[:, :done])
 
 
-def _looked_at(job: Job, means: Floats) -> Drawn:
-    """Rewards of the first block, drawn by plain Python; a pull that comes twice has other noise."""
-    function: Any = getattr(job.problem.reward, "py_func", job.problem.reward)
-    options, cursor = read_only(job.problem.options()), np.zeros(4, np.int64)
-    keys = [instance_key(job.seed, run) for run in range(BLOCK)]  # type: ignore[no-untyped-call]
-    runs, arms, pulls = _places(job, LOOK)
-    paid = np.empty(LOOK)
-    for place, (run, arm, pull) in enumerate(zip(runs.tolist(), arms.tolist(), pulls.tolist(), strict=True)):
-        cursor[3] = REWARDS + 256 * (place // BLOCK)
-        stream = Stream(*keys[run], cursor)  # type: ignore[call-arg]
-        aim(stream, arm, pull)  # type: ignore[no-untyped-call]
-        paid[place] = function(Instance(means[run], options), arm, pull, 0, stream)
-    return Drawn(paid, runs, arms)
+def _check_kind(job: Job, paid: Floats, runs: Integers, arms: Integers) -> None:
+    """Refuse rewards that are not what the problem says of them."""
+    if job.problem.rewards not in CLAIMS:
+        return
+    words, holds = CLAIMS[job.problem.rewards]
+    wrong = np.argwhere(np.isfinite(paid) & ~holds(paid))
+    if len(wrong):
+        row, pull = wrong[0]
+        raise Fault(kind_refused(job, words, int(runs[row]), int(arms[row]), float(paid[row, pull])))
 
 
-def _deciding(job: Job, means: Floats) -> Drawn:
-    """Many rewards of the second block, which the first look did not see, drawn by compiled code."""
-    draw = drawer(job)
-    size = min(AT_ONCE, job.horizon)
-    calls = (DECIDING if hasattr(draw, "compile") else UNCOMPILED) // size
-    options, cursor = read_only(job.problem.options()), np.zeros(4, np.int64)
-    keys = [instance_key(job.seed, BLOCK + run) for run in range(BLOCK)]  # type: ignore[no-untyped-call]
-    runs, arms, pulls = _places(job, calls)
-    firsts = pulls // size * size
-    paid = np.empty((calls, size))
-    for place, (run, arm, first) in enumerate(zip(runs.tolist(), arms.tolist(), firsts.tolist(), strict=True)):
-        cursor[3] = REWARDS + 256 * (place // BLOCK)
-        draw(means[run], options, *keys[run], cursor, arm, min(first, job.horizon - size), 0, paid[place])
-    return Drawn(paid.ravel(), np.repeat(runs, size), np.repeat(arms, size))
+def kind_refused(job: Job, words: str, run: int, arm: int, paid: float) -> str:
+    """A reward that is not what the problem says."""
+    return (
+        f"rewards of {job.problem.name!r} must be {words}, as it says (rewards={job.problem.rewards!r}), but arm {arm} of "
+        f"run {run} pays {paid:g}; mend its reward function, or say what it pays."
+    )
 
 
 def _refuse(job: Job, drawn: Drawn, means: Floats, look: Look) -> NoReturn:
-    """Say what is paid, and what was told."""
-    weights, told = look.weights[drawn.runs, drawn.arms], means[drawn.runs, drawn.arms]
+    """Say what is paid, what was told, and how small a deviation was visible."""
+    weights, told = look.weights(drawn, means), means[drawn.runs, drawn.arms]
     groups = [(weights == sign, words) for sign, words in look.groups if (weights == sign).any()]
-    paid = " and ".join(f"{words} {_unlike(drawn.paid[group].mean(), told[group].mean())}" for group, words in groups)
-    pulls = np.count_nonzero(weights)
+    means_of = [(words, drawn.paid[group].mean() / drawn.size, told[group].mean()) for group, words in groups]
+    paid = " and ".join(f"{words} {_unlike(found, wanted)}" for words, found, wanted in means_of)
+    sums = _sums(drawn, means, look)
     raise Fault(
         f"rewards of {job.problem.name!r} must have the means that its `sample` returns, by which expected regret is "
-        f"counted, but over {pulls:,} pulls {paid}; let its reward function draw with the mean instance.means[arm], or ask "
-        "for regret='realised', which is by the rewards alone."
+        f"counted, but over {sums.rewards:,} pulls {paid} (a deviation of {sums.visible:.2g}, four standard errors, is "
+        "visible); let its reward function draw with the mean instance.means[arm], or ask for regret='realised', which is "
+        "by the rewards alone."
     )
 
 

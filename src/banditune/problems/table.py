@@ -103,6 +103,11 @@ class RewardTable(DataSet):
         return None if self.shuffled else self.rows
 
     @property
+    def means_by_step(self) -> bool:
+        """Not where every step draws its row: the step then only says which random numbers are drawn."""
+        return not self.shuffled
+
+    @property
     def only_regret(self) -> str | None:
         return None if self.shuffled else "realised"
 

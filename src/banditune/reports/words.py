@@ -87,9 +87,10 @@ def textbook_name(policy: Mapping[str, Any] | None, baseline: Mapping[str, Any] 
 
 
 def headline(setup: Setup) -> str:
-    """Policy, problem and horizon."""
+    """Policy, problem and horizon, and what regret compares with where that is not the best arm at each step."""
     who = f"{made_words(setup.policy)} on " if setup.policy else ""
-    return f"{who}{made_words(setup.problem)}, horizon {setup.horizon:,}"
+    against = f", regret against {setup.compared_with}" if setup.compared_with else ""
+    return f"{who}{made_words(setup.problem)}, horizon {setup.horizon:,}{against}"
 
 
 def range_words(setup: Setup) -> str:

@@ -37,6 +37,7 @@ class Setup(Record):
     `from_problem` names the policy's options that were taken from the problem, each with words on how.
     `ranges` are the ends of ranges that were asked for, by the names of parameters; None: the usual ones.
     `sample` says what the numbers are about where the problem is made of a data set.
+    `compared_with` says what regret compares with, where it is not the best arm at each step.
     """
 
     policy: Mapping[str, Any] | None
@@ -53,6 +54,7 @@ class Setup(Record):
     from_problem: Mapping[str, str] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, ...]] | None = None
     sample: Sample | None = None
+    compared_with: str | None = None
 
     def __post_init__(self) -> None:
         for part in ("policy", "problem", "tuner"):

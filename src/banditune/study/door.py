@@ -28,6 +28,9 @@ LONGEST = 2**31
 """The longest horizon: an arm's pulls fill one 32-bit word of an address."""
 
 
+FIXED_ARM = "one fixed arm, the one with the highest mean that `sample` returns"
+"""What realised regret compares with where the best arm changes with the step."""
+
 REWARDS = ("real", "unit", "binary")
 """Kinds of rewards; each kind is one of those before it, too."""
 
@@ -86,7 +89,25 @@ def job_of(
     policy.options(problem.arms, problem.dims, horizon)
     check_functions(policy, "view", "start", "choose", "update")
     check_functions(problem, "reward")
+    check_regret(problem, job.regret)
     return job if policy.plays_itself else replace(job, device=device_for(job, device))
+
+
+def check_regret(problem: Problem, regret: str) -> None:
+    """Refuse a regret that is not defined where rewards change with the step or with the pulls of their arm."""
+    if problem.means_by_pull:
+        raise BadRequest(
+            f"the mean reward of an arm must not depend on how often it was pulled, but `reward` of the problem "
+            f"{problem.name!r} reads `pull`, or `stream.cursor`, which holds it. No regret can be computed there: expected "
+            "regret takes means to be constant, and realised regret takes the rewards that the best arm did not pay to be "
+            "those of its first pulls. Let the reward change with `step` instead, or keep its mean constant and draw "
+            "random numbers with bt.uniform(stream), bt.normal(stream) and the like."
+        )
+    if regret == "expected" and problem.means_by_step:
+        raise BadRequest(
+            f"expected regret takes the mean reward of an arm to be the same at all steps, but `reward` of the problem "
+            f"{problem.name!r} reads `step`; ask for regret='realised', which compares with {FIXED_ARM}."
+        )
 
 
 def check_suited(policy: Policy, problem: Problem, horizon: int) -> None:
@@ -321,6 +342,7 @@ def setup_of(job: Job, tuner: Tuner | None = None, *, several: bool = False) -> 
         from_problem={} if several else dict(job.sources),
         ranges={name: (low, high) for name, low, high in job.ranges} or None,
         sample=sample_of(job.problem),
+        compared_with="one fixed arm" if job.problem.means_by_step else None,
     )
 
 

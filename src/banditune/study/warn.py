@@ -56,7 +56,9 @@ def warnings_of(
     other: Beside | None = None,
 ) -> Iterator[str]:
     """What may mislead, as sentences: of a value, its regrets and theory's on the same fresh instances."""
-    yield from worse_than_theory(job, among, value, belief, sample - theory)
+    negative = list(below_zero(job, belief, sample, theory))
+    yield from negative
+    yield from worse_than_theory(job, among, value, belief, sample - theory, bool(negative))
     yield from at_an_end(among, value)
     yield from end_is_better(among, other)
     yield from doubts(among, belief)
@@ -66,8 +68,28 @@ def warnings_of(
     yield from carried_by_few(sample)
 
 
-def worse_than_theory(job: Job, among: Range, value: float, belief: Belief | None, difference: Floats) -> Iterator[str]:
-    """Whether theory's value is surely better, and what that says about the search."""
+def below_zero(job: Job, belief: Belief | None, *samples: Floats) -> Iterator[str]:
+    """Whether a regret is surely below 0, what that means, and which searches can work there."""
+    lowest = min((Estimate.of(sample) for sample in samples), key=lambda estimate: estimate.mean)
+    if job.regret != "realised" or not lowest.high < 0:
+        return
+    words = f"a regret below 0, here {lowest.mean:.4g}, means that more was earned than by one fixed arm"
+    # Only a search that fits curves tells its belief.
+    if belief is None:
+        yield f"{words}."
+    else:
+        yield (
+            f"{words}; this search takes regrets below 0 for luck, and more runs do not change that: use another tuner, "
+            "such as uniform."
+        )
+
+
+def worse_than_theory(
+    job: Job, among: Range, value: float, belief: Belief | None, difference: Floats, negative: bool = False
+) -> Iterator[str]:
+    """Whether theory's value is surely better, and what that says about the search; where regrets are `negative`, that
+    has been said.
+    """
     worse = Estimate.of(difference)
     if not worse.low > 0:
         return
@@ -85,7 +107,9 @@ def worse_than_theory(job: Job, among: Range, value: float, belief: Belief | Non
         )
         return
     # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
-    if belief and not belief.misfit and worse.low > belief.gap:
+    if belief and negative:
+        yield f"{lost}."
+    elif belief and not belief.misfit and worse.low > belief.gap:
         yield (
             f"{lost}: what the search says of itself is wrong here. Look at the whole curve (`curve`)"
             f"{noise_hint(job.policy)}, and try another tuner, such as notes."
