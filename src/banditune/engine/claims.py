@@ -1,6 +1,7 @@
-"""Whether a user's problem keeps what it promises: instances by their seed, rewards as it says, with the means it says.
+"""Whether a user's problem and policy keep what they promise: instances by their seed, rewards as the problem says, with
+the means that it says, and a policy that begins every run with the same memory.
 
-Our own problems have tests. A user's is looked at before its first run, because such a slip makes every number wrong.
+Our own have tests. A user's are looked at before their first run, because such a slip makes every number wrong.
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ import hashlib
 import math
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest, Fault, Floats, Instance, Problem
+from banditune.contracts import BadRequest, Fault, Floats, Instance, Problem, Setting, is_ours
 from banditune.descriptions import own_code
 from banditune.engine.bind import bound
-from banditune.engine.loop import instance_key
+from banditune.engine.loop import begun, instance_key, not_begun
 from banditune.engine.means import CLAIMS, Seen, check_means, kind_refused
-from banditune.engine.run import Job, instances
+from banditune.engine.run import Job, dims_of, instances, numbers_of, strip
 from banditune.streams import REWARDS, Stream, aim
 
 FEW = 4
@@ -37,7 +39,11 @@ _kept: OrderedDict[tuple[Any, ...], Seen | None] = OrderedDict()
 
 
 def check_claims(job: Job) -> Seen | None:
-    """Refuse a user's own problem that breaks its promises; returns what was seen of its means, None if nothing was."""
+    """Refuse a user's own policy or problem that breaks its promises.
+
+    Returns what was seen of the problem's means, None if nothing was.
+    """
+    check_start(job)
     if own_code(job.problem) is None:
         return None
     key = _key(job)
@@ -64,6 +70,65 @@ def _key(job: Job) -> tuple[Any, ...] | None:
     steady = problem.per_pull and not problem.means_by_pull
     about = (problem.name, problem.rewards, job.seed, job.regret, None if steady else job.horizon)
     return (*about, code, np.array(problem.options()).tobytes(), _block(problem, job.seed, 0).digest)
+
+
+FILLS = (0x7FF85A5A5A5A5A5A, 0x7FFCA5A5A5A5A5A5)
+"""Two ways to write NaN: what holds the one and then the other was not written."""
+
+
+def check_start(job: Job) -> None:
+    """Refuse a user's own memory of a policy of which `start` leaves a part as it was.
+
+    Runs begin with zeros all the same. But that zeros are right there nobody has said, and a deployed policy may be made
+    anew from memory that was used.
+    """
+    policy = job.policy
+    if policy.plays_itself or (is_ours(policy.view) and is_ours(policy.start)):
+        return
+    try:
+        left = _left_by_start(job)
+    except Exception:
+        return  # what is wrong is said where it is played
+    if left is not None:
+        raise BadRequest(
+            f"`start` of the policy {policy.name!r} must give every number of its memory a value, so that no run depends "
+            f"on the one before it, but it leaves {left} as it was; set it there, if only to 0.0."
+        )
+
+
+def _left_by_start(job: Job) -> str | None:
+    """A part of the memory that `start` does not write, or sets to NaN, by its name; None if there is none."""
+    policy, problem = job.policy, job.problem
+    arms, dims = problem.arms, problem.dims
+    features = instances(problem, job.seed, 0).features
+    assert features is not None
+    options = numbers_of(policy.options(arms, dims, job.horizon))
+    setting = Setting(arms, dims, job.horizon, features[0], options)
+    slots = {"view": policy.view, "start": policy.start, **dims_of(policy, problem)}
+    unwritten: dict[str, Any] = {}
+    for fill in FILLS:
+        memory = strip(policy.memory(arms, dims))
+        memory.view(np.int64)[:] = fill
+        with np.errstate(all="ignore"):
+            before = {name: part.copy() for name, part in _parts(bound(not_begun, slots)[0](memory, setting))}
+            after = dict(_parts(bound(begun, slots)[0](memory, setting)))
+        for name, part in after.items():
+            same = np.isnan(part) if part.dtype.kind == "f" else part == before[name]
+            unwritten[name] = same & unwritten.get(name, True)
+    for name, same in unwritten.items():
+        if same.any():
+            place = ", ".join(map(str, np.argwhere(same)[0]))
+            return f"`{name}[{place}]`"
+    return None
+
+
+def _parts(state: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays of a state, by their names."""
+    fields = state if isinstance(state, tuple) else (state,)
+    names = getattr(state, "_fields", [f"state[{place}]" for place in range(len(fields))])
+    for name, part in zip(names, fields, strict=True):
+        if isinstance(part, np.ndarray):
+            yield name, part
 
 
 def check_sample(problem: Problem, seed: int) -> tuple[Floats, Floats]:

@@ -258,6 +258,28 @@ def instance_key(seed, run):
     return key0, key1
 
 
+@scalar
+def clear(memory):
+    """Set all numbers to 0, so that no run sees what another one left."""
+    for place in range(len(memory)):
+        memory[place] = 0
+
+
+@scalar
+def begun(memory, setting):
+    """A policy's state before the first step."""
+    setting = known(setting)
+    state = view(memory, setting)
+    start(state, setting)
+    return state
+
+
+@scalar
+def not_begun(memory, setting):
+    """The same before `start`."""
+    return view(memory, known(setting))
+
+
 def play_block(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
                floats, integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
     """The kernel: every parameter row on every instance of a block. `out` is (params, instances, checkpoints).
@@ -279,6 +301,8 @@ def play_block(means, features, seed, first_run, options, params, policy_options
                 return
             noise = (first_noise + row) * 256 if first_noise > 0 else 0
             aim_all(cursors, noise)
+            clear(floats)
+            clear(integers)
             for arm in range(arms):
                 pulls[arm] = 0
                 totals[arm] = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from banditune.contracts import Setting, Slot, scalar
+from banditune.engine.loop import clear
 from banditune.streams import Stream
 
 view = Slot("view")
@@ -35,6 +36,7 @@ def act(what, memory, imagined, features, options, params, draws, facts, horizon
         recall(state, setting, facts[PULLS], facts[TOTALS])
     if what == CHOOSE_IMAGINED:
         add_waiting(facts, reward)
+        clear(imagined)
         state = view(imagined, setting)
     if what in (RESUME, CHOOSE_IMAGINED):
         start(state, setting)

@@ -1,0 +1,162 @@
+"""A policy's memory is clean before every run, and its `start` must not leave a part of it as it was."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.engine import prepared
+from banditune.engine.claims import check_start
+from banditune.engine.run import Job, play
+from banditune.policies.arms import OwnPolicy, start_totals, update_totals
+
+
+class Marked(NamedTuple):
+    pulls: np.ndarray
+    total: np.ndarray
+    bonus: np.ndarray
+
+
+@bt.scalar
+def view_marked(memory, setting):
+    return Marked(memory[: setting.arms], memory[setting.arms : 2 * setting.arms], memory[2 * setting.arms :])
+
+
+@bt.scalar
+def start_forgetful(state, setting):
+    """Forgets the bonus."""
+    start_totals(state, setting)
+
+
+@bt.scalar
+def start_all_but_one(state, setting):
+    start_totals(state, setting)
+    for arm in range(1, setting.arms):
+        state.bonus[arm] = 0.0
+
+
+@bt.scalar
+def start_all(state, setting):
+    start_totals(state, setting)
+    for arm in range(setting.arms):
+        state.bonus[arm] = 0.0
+
+
+@bt.scalar
+def start_with_nan(state, setting):
+    start_totals(state, setting)
+    for arm in range(setting.arms):
+        state.bonus[arm] = np.nan
+
+
+@bt.scalar
+def update_marked(state, setting, arm, reward, stream):
+    update_totals(state, setting, arm, reward, stream)
+    state.bonus[arm] += reward
+
+
+@bt.scalar
+def choose_marked(state, setting, step, params, stream):
+    best = 0
+    for arm in range(setting.arms):
+        if state.bonus[arm] / (1.0 + state.pulls[arm]) > state.bonus[best] / (1.0 + state.pulls[best]):
+            best = arm
+    return best if bt.uniform(stream) < 0.8 else bt.random_arm(state, stream)
+
+
+class Leaky(OwnPolicy):
+    """What a run earned stays in the memory."""
+
+    view = staticmethod(view_marked)
+    start = staticmethod(start_forgetful)
+    update = staticmethod(update_marked)
+
+    def memory(self, arms, dims):
+        return 3 * arms
+
+
+class LeakyInPart(Leaky):
+    start = staticmethod(start_all_but_one)
+
+
+class Clean(Leaky):
+    start = staticmethod(start_all)
+
+
+class StartsWithNan(Leaky):
+    start = staticmethod(start_with_nan)
+
+
+class Inherited(Leaky):
+    """An array more in `view`, and the usual start."""
+
+    start = staticmethod(start_totals)
+
+
+PROBLEM = bt.Bernoulli(arms=4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [(Leaky, "bonus\\[0\\]"), (LeakyInPart, "bonus\\[0\\]"), (Inherited, "bonus\\[0\\]"), (StartsWithNan, "bonus\\[0\\]")],
+)  # fmt: skip
+def test_a_start_that_leaves_a_part_of_the_memory_is_refused(kind, named):
+    told = (
+        rf"`start` of the policy 'mine' must give every number of its memory a value, .* it leaves `{named}` as it was"
+    )
+    with pytest.raises(bt.BadRequest, match=told):
+        bt.simulate(kind("mine", choose_marked), PROBLEM, horizon=20, runs=5)
+
+
+@pytest.mark.parametrize("kind", [Leaky, LeakyInPart, Inherited])
+def test_a_start_that_forgets_leaks_nothing_from_run_to_run(kind, monkeypatch):
+    """As if nobody looked at it before."""
+    monkeypatch.setattr(prepared, "check_claims", lambda job: None)
+    forgets, clean = (Job(one("mine", choose_marked), PROBLEM, 60) for one in (kind, Clean))
+    wanted = play(clean, [[0.0]], range(600), jobs=1)
+    assert wanted.std() > 0
+    for jobs in (1, 2):
+        assert (play(forgets, [[0.0]], range(600), jobs=jobs) == wanted).all()
+    alone = [play(forgets, [[0.0]], range(run, run + 1), jobs=1)[0, 0, 0] for run in range(20)]
+    assert alone == wanted[0, :20, 0].tolist()
+
+
+def test_a_start_that_writes_everything_is_not_refused():
+    assert np.isfinite(bt.simulate(Clean("mine", choose_marked), PROBLEM, horizon=20, runs=5)).all()
+
+
+class Whole(NamedTuple):
+    pulls: np.ndarray
+    total: np.ndarray
+    counts: np.ndarray
+
+
+@bt.scalar
+def view_whole(memory, setting):
+    """Whole numbers are a float's bits."""
+    arms = setting.arms
+    return Whole(memory[:arms], memory[arms : 2 * arms], memory[2 * arms :].view(np.int64))
+
+
+@bt.scalar
+def start_whole(state, setting):
+    start_totals(state, setting)
+    for arm in range(setting.arms):
+        state.counts[arm] = 7
+
+
+@pytest.mark.parametrize(("start", "fine"), [(start_whole, True), (start_totals, False)])
+def test_whole_numbers_that_start_does_not_write_are_seen_too(start, fine):
+    class Counting(Leaky):
+        view = staticmethod(view_whole)
+
+    Counting.start = staticmethod(start)
+    job = Job(Counting("mine", choose_marked), PROBLEM, 20)
+    if fine:
+        check_start(job)
+    else:
+        with pytest.raises(bt.BadRequest, match=r"it leaves `counts\[0\]` as it was"):
+            check_start(job)
