@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
@@ -137,8 +139,19 @@ def test_means_that_are_five_percent_off_are_refused(rate):
         checked(problem(sample, as_stated, rewards="binary"), seed=seed)
 
 
+def test_what_a_check_could_see_is_said_when_asked():
+    words = bt.check_problem(problem(uniform_means, as_stated, rewards="binary"), horizon=100)
+    assert "over 1,048,576 rewards they are 0.5" in words
+    assert "a deviation of 0.0016 in all of them would have been seen, and one of 0.0028 in a single arm" in words
+    with pytest.raises(bt.Fault, match="must have the means"):
+        bt.check_problem(problem(uniform_means, five_percent_more, rewards="binary"), horizon=100)
+    with pytest.raises(bt.BadRequest, match="must be one of your own, but 'bernoulli'"):
+        bt.check_problem(bt.Bernoulli(arms=3), horizon=100)
+
+
 def test_a_problem_is_looked_at_once_in_a_process(monkeypatch):
     looked = []
+    monkeypatch.setattr(claims, "_kept", OrderedDict())
     monkeypatch.setattr(claims, "check_means", lambda *given: looked.append(given))
     own = problem(uniform_means, as_stated, rewards="binary")
     again = problem(uniform_means, as_stated, rewards="binary")

@@ -24,7 +24,7 @@ _ROOMS = {
     "results": "Account Backtest Belief Bound Check Comparison Curve Entry Estimate ExactRegret Export Fit Fitted Floor "
     "Optimum PaperCell PaperCurve Reproduction Sample Setup Spread Strain Stress Tally TrialResult Tuning Unimodality "
     "from_json load",
-    "study": "compare curve exact_regret lower_bound optimum simulate stress tune",
+    "study": "check_problem compare curve exact_regret lower_bound optimum simulate stress tune",
     "logs": "Logs Prior backtest fit logs_of read_logs read_prior write_prior",
     "guests": "Foreign exported foreign",
     "paper": "reproduce",

@@ -38,12 +38,14 @@ _kept: OrderedDict[tuple[Any, ...], Seen | None] = OrderedDict()
 """What was seen of the problems that keep their promises, by all that decides it: each is looked at once in a process."""
 
 
-def check_claims(job: Job) -> Seen | None:
-    """Refuse a user's own policy or problem that breaks its promises.
-
-    Returns what was seen of the problem's means, None if nothing was.
-    """
+def check_claims(job: Job) -> None:
+    """Refuse a user's own policy or problem that breaks its promises."""
     check_start(job)
+    check_promises(job)
+
+
+def check_promises(job: Job) -> Seen | None:
+    """Refuse a user's own problem that breaks its promises; returns what was seen of its means, None if nothing was."""
     if own_code(job.problem) is None:
         return None
     key = _key(job)

@@ -49,7 +49,8 @@ def arm_problem(
     `reward(instance, arm, pull, step, stream)` draws a reward with mean `instance.means[arm]`.
 
     Arms, pulls of an arm and steps are counted from 0. All randomness must come from `rng` and `stream`. Expected regret is
-    by the means: what is off from them, as far as rewards show it, is refused, unless `reward` looks at `step`.
+    by the means: rewards with other means are refused, as far as a million of them show it. If `reward` reads `step`, only
+    realised regret is computed, against one fixed arm; if it reads `pull`, none.
     Where arms have features, `dims` is how many, and `sample` returns (means, features) with features of shape (size, arms,
     dims), or (arms, dims) for all instances alike. `rewards` says what rewards can be: "binary" for 0 and 1, "unit" for
     [0, 1], "real" for any number. `options` are found in `instance.options`.
