@@ -9,7 +9,7 @@ import banditune as bt
 from banditune.dataflow import reads
 from banditune.problems.bernoulli import bernoulli_reward
 from banditune.problems.beta import beta_reward
-from banditune.problems.gaussian import gaussian_reward
+from banditune.problems.residuals import gaussian_reward, residual_reward
 from banditune.problems.table import table_reward
 from banditune.study.door import job_of
 
@@ -109,7 +109,7 @@ def test_tables_in_their_order_are_compared_with_one_fixed_arm_and_shuffled_ones
     assert job_of(bt.Greedy(), shuffled, horizon=30).regret == "expected"
 
 
-OURS = [bernoulli_reward, beta_reward, gaussian_reward]
+OURS = [bernoulli_reward, beta_reward, gaussian_reward, residual_reward]
 
 
 @pytest.mark.parametrize("reward", OURS, ids=lambda reward: reward.__name__)
