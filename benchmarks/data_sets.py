@@ -90,9 +90,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="", help="kinds whose name contains this")
     asked = parser.parse_args()
     with Pool(asked.jobs) as pool:
-        for kind in KINDS:
+        for kind in (kind for kind in KINDS if asked.only in kind):
             for population in (False, True):
                 told = pool.map(tuned, [(kind, population, number) for number in range(asked.sets)])
                 print(line(kind, population, np.array(told)), flush=True)

@@ -98,6 +98,14 @@ def reach_of_all(count: int, runs: int) -> float:
     return student_quantile(1 - (1 - LEVEL) / 2 / count, runs - 1)
 
 
+def _hall(sample: Floats, z: float) -> float:
+    """How far a mean is off, in standard deviations, where Hall's cubic transformation of it is z standard errors."""
+    count = len(sample)
+    skew = float(np.mean((sample - sample.mean()) ** 3) / np.std(sample) ** 3)
+    wanted = z / math.sqrt(count) - skew / (6 * count)
+    return wanted if abs(skew) < 1e-6 else 3 / skew * float(np.cbrt(1 + skew * wanted) - 1)
+
+
 @kept
 @dataclass(frozen=True, repr=False, eq=False)
 class Estimate(Record):
@@ -118,6 +126,20 @@ class Estimate(Record):
     def of(cls, sample: Floats, unit: str = "run") -> Estimate:
         """The mean of a sample, one number per unit."""
         return cls.told(float(np.mean(sample)), standard_error(sample), len(sample), unit)
+
+    @classmethod
+    def of_units(cls, sample: Floats, unit: str) -> Estimate:
+        """The mean of a few independent numbers that may be skewed, as regrets of tables are.
+
+        Each end is the further one of Student's and of Hall's interval (1992), which corrects for skewness. By itself
+        Student's is missed too often, nearly always by means that are above it.
+        """
+        found = cls.of(sample, unit)
+        if not found.se > 0:
+            return found
+        quantile, sd = student_quantile(TAIL, len(sample) - 1), found.se * math.sqrt(len(sample))
+        low, high = (found.mean - sd * _hall(sample, z) for z in (quantile, -quantile))
+        return cls(found.mean, found.se, min(found.low, low), max(found.high, high), found.runs, unit)
 
     @classmethod
     def told(cls, mean: float, se: float, runs: int, unit: str = "run") -> Estimate:

@@ -39,7 +39,7 @@ class Halves:
 
     def estimate(self, sample: Floats) -> Estimate:
         """The mean of independent numbers."""
-        return Estimate.of(sample, self.unit)
+        return Estimate.of(sample) if self.unit == "run" else Estimate.of_units(sample, self.unit)
 
     @property
     def exchanged(self) -> Halves:
