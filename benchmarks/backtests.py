@@ -152,8 +152,8 @@ def featured(rng: Rng, pulls: int, sd: float = 1.0) -> Past:
 
 UCB, ADS, REAL = bt.UCB1(noise=0.5), bt.UCB1(noise=math.sqrt(CLICKS)), bt.UCB1(noise=1.0)
 NULL: dict[str, Design] = {
-    "no spread, ads": Design(ADS, partial(ads, campaigns=21), 10_000),
-    "no spread, ads, ten times the data": Design(ADS, partial(ads, campaigns=21, scale=10), 10_000),
+    "no spread, ads": Design(ADS, partial(ads, campaigns=21), 20_000),
+    "no spread, ads, ten times the data": Design(ADS, partial(ads, campaigns=21, scale=10), 20_000),
     "no spread, 5 pulls": Design(UCB, partial(together, pulls=5, campaigns=40, size=math.inf)),
     "no spread, 200 pulls": Design(UCB, partial(together, pulls=200, campaigns=40, size=math.inf)),
     "no spread, uneven": Design(UCB, partial(uneven, size=math.inf)),
@@ -164,7 +164,7 @@ NULL: dict[str, Design] = {
     "no spread, features": Design(bt.LinUCB(prior=(0, 1), noise=1.0), partial(featured, pulls=20, sd=0.0)),
 }
 DESIGNS: dict[str, Design] = {
-    "ads": Design(ADS, partial(ads, campaigns=20, size=2000.0), 10_000),
+    "ads": Design(ADS, partial(ads, campaigns=20, size=2000.0), 20_000),
     **{f"{n} pulls": Design(UCB, partial(independent, pulls=n)) for n in (5, 20, 200)},
     "20 pulls, 6 campaigns": Design(UCB, partial(independent, pulls=20, campaigns=6)),
     "20 pulls, 60 campaigns": Design(UCB, partial(independent, pulls=20, campaigns=60)),
