@@ -1,8 +1,7 @@
 """Tuning where the range is far wider than it need be: is the answer good, and is what is stated of it true?
 
 python benchmarks/wide_ranges.py pools --out FILE        play six policies at values over twelve decades
-python benchmarks/wide_ranges.py product --truths 4000 --jobs 16
-                                the product itself, 50 tunings a cell, ranges of two to twelve decades
+python benchmarks/wide_ranges.py replay --pools FILE     tunings that draw stored runs, ranges of two to twelve decades
 """
 
 from __future__ import annotations
@@ -11,14 +10,15 @@ import argparse
 import math
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from stored import TRUTH, Stored, play, save
+from stored import Stored, load, play, save, tuned
 
 import banditune as bt
+from banditune.contracts import Range
 
 VALUES = np.geomspace(1e-6, 1e6, 289)
 """24 a decade."""
@@ -135,54 +135,29 @@ class Cell(NamedTuple):
     excess: float
 
 
-def ranged(name: str, decades: float) -> Any:
-    """A policy whose range spans so many powers of ten, from 1 to both sides."""
-    policy = POLICIES[name]
-    there = bt.Parameter(policy.parameters[0].name, 10 ** (-decades / 2), 10 ** (decades / 2), theory=1, scale="log")
-    if isinstance(policy, bt.Policy) and hasattr(policy, "choose") and name in ("moss", "rarer-epsilon", "softmax"):
-        return bt.arm_policy(
-            policy.name, {"moss": moss, "rarer-epsilon": rarer, "softmax": softmax}[name], parameters=there
-        )
-    return type(type(policy).__name__, (type(policy),), {"parameters": (there,)})(
-        **{field.name: getattr(policy, field.name) for field in fields(policy)}
+def cell(work: tuple[str, int, int, int, Stored]) -> Cell:
+    """Tune many times on stored runs."""
+    name, decades, budget, tunings, stored = work
+    among = Range("x", 10 ** (-decades / 2), 10 ** (decades / 2), 1.0, False, "log")
+    done = [tuned(bt.TwoPart(), stored, among, budget, seed=seed) for seed in range(tunings)]
+    stand = [one for one in done if not one.found.belief.misfit]
+    held = sum(one.lost <= one.found.belief.gap + 1e-9 * one.best for one in stand)
+    return Cell(
+        name, decades, budget, tunings, len(stand), held, float(np.mean([one.lost / one.best for one in done])) * 100
     )
 
 
-def cell(work: tuple[str, float, int, int, str, Stored]) -> Cell:
-    """The product, many times."""
-    name, decades, budget, tunings, problem, stored = work
-    policy, (on, horizon) = ranged(name, decades), PROBLEMS[problem]
-    inside = stored.truth[stored.among(10 ** (-decades / 2), 10 ** (decades / 2))].min()
-    stated, held, excess = 0, 0, []
-    for seed in range(tunings):
-        found = bt.tune(policy, on, horizon=horizon, budget=budget, seed=seed, validate=2, floor=False, jobs=1)
-        (value,) = found.params.values()
-        lost = float(np.interp(math.log(value), np.log(stored.values), stored.truth))
-        excess.append((lost / inside - 1) * 100)
-        stated += not found.belief.misfit
-        held += not found.belief.misfit and lost - inside <= found.belief.gap * (1 + 1e-9)
-    return Cell(name, decades, budget, tunings, stated, held, float(np.mean(excess)))
-
-
-def truth(work: tuple[str, str, int]) -> Stored:
-    """True regrets of a policy at all values."""
-    name, problem, runs = work
-    on, horizon = PROBLEMS[problem]
-    means = bt.simulate(POLICIES[name], on, VALUES, horizon=horizon, runs=runs, seed=TRUTH, jobs=1).mean(axis=1)
-    return Stored(VALUES, np.empty((len(VALUES), 0)), means)
-
-
-def product(asked: argparse.Namespace) -> None:
+def replay(asked: argparse.Namespace) -> None:
     """A line for each policy, range and budget, then all together."""
+    stored = load(asked.pools)
+    work = [
+        (name, decades, budget, asked.tunings, stored[name])
+        for budget in asked.budgets
+        for name in SIX
+        for decades in DECADES
+    ]
+    cells = []
     with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
-        known = dict(zip(SIX, workers.map(truth, [(name, asked.problem, asked.truths) for name in SIX]), strict=True))
-        work = [
-            (name, decades, budget, asked.tunings, asked.problem, known[name])
-            for budget in (1000, 300)
-            for name in SIX
-            for decades in DECADES
-        ]
-        cells = []
         for one in workers.map(cell, work):
             rate = one.held / max(one.stated, 1)
             print(
@@ -191,28 +166,35 @@ def product(asked: argparse.Namespace) -> None:
                 flush=True,
             )
             cells.append(one)
-    for budget in (300, 1000):
-        some = [one for one in cells if one.budget == budget]
-        held, stated, tunings = (sum(getattr(one, name) for one in some) for name in ("held", "stated", "tunings"))
-        print(
-            f"{budget:,} runs: {held / stated:.1%} of {stated:,} statements hold, the worst cell "
-            f"{min(one.held / max(one.stated, 1) for one in some):.0%}; {1 - stated / tunings:.1%} state nothing; "
-            f"excess mean {np.mean([one.excess for one in some]):.1f}%, worst cell {max(one.excess for one in some):.1f}%"
-        )
+    for budget in asked.budgets:
+        sum_up(budget, [one for one in cells if one.budget == budget])
+
+
+def sum_up(budget: int, cells: list[Cell]) -> None:
+    """Rates over all tunings with a budget, and the worst cells."""
+    held, stated, tunings = (sum(getattr(one, name) for one in cells) for name in ("held", "stated", "tunings"))
+    print(
+        f"{budget:,} runs: {held / stated:.1%} of {stated:,} statements hold, the worst cell "
+        f"{min(one.held / max(one.stated, 1) for one in cells):.0%}; {1 - stated / tunings:.1%} state nothing, the worst "
+        f"cell {1 - min(one.stated / one.tunings for one in cells):.0%}; excess mean "
+        f"{np.mean([one.excess for one in cells]):.1f}%, worst cell {max(one.excess for one in cells):.1f}%"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pools", "product"])
+    parser.add_argument("what", choices=["pools", "replay"])
     parser.add_argument("--problem", choices=list(PROBLEMS), default="10 arms")
     parser.add_argument("--runs", type=int, default=3000)
     parser.add_argument("--truths", type=int, default=20_000)
     parser.add_argument("--tunings", type=int, default=50)
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--pools", type=Path, default=Path("wide.npz"))
+    parser.add_argument("--budgets", type=int, nargs="+", default=[300, 1000])
     parser.add_argument("--out", type=Path, default=Path("wide.npz"))
     asked = parser.parse_args()
-    {"pools": pools, "product": product}[asked.what](asked)
+    {"pools": pools, "replay": replay}[asked.what](asked)
 
 
 if __name__ == "__main__":
