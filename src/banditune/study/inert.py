@@ -15,8 +15,8 @@ from banditune.study.search import Told
 PLACES = (0.1, 0.5, 0.9)
 """Where in its range a parameter is tried."""
 
-FEW = (4, 64)
-"""So many instances show most effects; all are played only where these show none."""
+FEW, LEAST = (4, 64), 1000
+"""So many instances show most effects; all are played only where these show none, and so many at least."""
 
 
 def places(among: Range, *values: float) -> list[float]:
@@ -27,13 +27,15 @@ def places(among: Range, *values: float) -> list[float]:
 def inert_warning(
     job: Job, name: str, values: Sequence[float], runs: range, player: Player, told: Told | None = None
 ) -> str | None:
-    """A sentence if all values that are tried have the same regrets on these instances, bit by bit; else None.
+    """A sentence if all values have the same regrets on these instances and those after them, bit by bit; else None.
 
     All values share rewards and random numbers, so that one other choice of an arm shows. A parameter that matters in fewer
     than about three runs of those that are played may still be taken for one without an effect: the sentence says so.
     """
-    if len(values) < 3 or not runs:
+    if len(values) < 3:
         return None
+    # A few instances would miss effects, and only here are more of them needed.
+    runs = range(runs.start, runs.start + max(len(runs), LEAST))
     # With noise of their own, values differ by that alone.
     shared = replace(job, noise="shared")
     regret = 0.0
