@@ -11,6 +11,7 @@ import banditune as bt
 from banditune.contracts import Fault, Goal, Outage, Range
 from banditune.engine.run import Job, play
 from banditune.results import Belief, Estimate
+from banditune.study.held_out import Halves
 from banditune.study.player import rounded
 from banditune.study.search import FRESH, Told
 from banditune.study.validation import beside
@@ -111,6 +112,9 @@ class Fake:
         return self.regrets[None, :, None]
 
 
+SAME = Halves(None, None)
+"""A problem of which nothing is held out; the fakes look at no job."""
+
 BELIEF = Belief(10.0, 9.0, 11.0, 0.1, 0.5, 1.0, (), (), False, 0.95, (0.0, 0.1))
 
 
@@ -121,7 +125,7 @@ def test_an_end_is_told_only_if_it_is_surely_better_and_refutes_a_precision_if_i
     tuned, noise = np.random.default_rng(1).standard_normal((2, 400))
     noise = (noise - noise.mean()) / noise.std(ddof=1)
     fake, fresh, told = Fake(tuned - ahead + noise), range(7, 407), Told(None, 0)
-    other = beside(None, BELIEF, tuned, fresh, fake, told, 4)
+    other = beside(SAME, BELIEF, tuned, fresh, fake, told, 4)
     assert fake.asked == ([[0.0]], fresh, 4)
     assert (told.done, told.total) == (400, 400)
     assert other[0] == 0
@@ -167,8 +171,8 @@ def test_a_precision_is_not_reached_by_runs_too_few_to_tell_that_failures_are_ev
 def test_without_such_a_value_or_where_it_is_refused_nothing_is_told():
     told = Told(None, 5)
     for belief in (None, replace(BELIEF, untried=())):
-        assert beside(None, belief, np.ones(4), range(4), Fake(np.ones(4)), told) is None
-    assert beside(None, BELIEF, np.ones(4), range(4), Fake(None), told) is None
+        assert beside(SAME, belief, np.ones(4), range(4), Fake(np.ones(4)), told) is None
+    assert beside(SAME, BELIEF, np.ones(4), range(4), Fake(None), told) is None
     assert told.total == 5
     assert not list(end_is_better(LINEAR, None))
 
@@ -179,4 +183,4 @@ def test_where_what_plays_breaks_the_study_ends():
             raise Outage("the cluster went away")
 
     with pytest.raises(Outage):
-        beside(None, BELIEF, np.ones(4), range(4), Broken(), Told(None, 5))
+        beside(SAME, BELIEF, np.ones(4), range(4), Broken(), Told(None, 5))
