@@ -42,7 +42,7 @@ def test_a_parameter_that_is_never_read_is_named(noise):
     assert "values tried had the same regret on the same 1,000 instances" in sentence
     assert "fewer than 3 of 1,000 runs" in sentence
     assert tuning.belief is None
-    assert "95% sure" not in repr(tuning)
+    assert "95% sure: nothing" not in repr(tuning)
     assert ("exactly as much as theory's x = 1." in repr(tuning)) == (noise == "shared")
     assert tuning.warnings == (sentence,)
     assert named(bt.curve(own(ignore), PROBLEM, [0.1, 0.2], runs=50, **arguments))
