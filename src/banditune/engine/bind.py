@@ -25,6 +25,7 @@ import numpy as np
 
 from banditune.contracts import BadRequest, Fault, Slot, is_ours
 from banditune.engine.lean import OPTIMISED, PASTED, leave_helpers_to_their_kernel
+from banditune.engine.ordering import CHECK, CHECKS, leave_arrays, ordered_code
 
 Slots = Mapping[Any, Any]
 """What slots, by their names, are filled with: scalar functions, or constants; and functions by those that they replace."""
@@ -61,13 +62,14 @@ def bound(function: Callable[..., Any], slots: Slots | None = None) -> tuple[Cal
 class Target(NamedTuple):
     """What bound code is compiled for: `helper(copy, original, outside)` compiles a function that others call, `whole`
     (copy, cache) the kernel. `outside` says whether a user's function is in it. `mark` ends the name by which a kernel is
-    cached: all that decides how it is compiled.
+    cached: all that decides how it is compiled. `raises` says whether the caller learns of errors raised in the code.
     """
 
     name: str
     helper: Callable[[Any, Any, bool], Callable[..., Any]]
     whole: Callable[[Any, bool], Callable[..., Any]]
     mark: str = ""
+    raises: bool = False
 
 
 _kernels: dict[str, Callable[..., Any]] = {}
@@ -96,7 +98,7 @@ def _compiled(function: Callable[..., Any], slots: Slots, outside: bool, target:
     import numba
 
     config: Any = numba.config
-    binder = _Binder(slots, lambda copy, original: target.helper(copy, original, outside))
+    binder = _Binder(slots, lambda copy, original: target.helper(copy, original, outside), target.raises)
     copy, _ = binder.bind(function, compile_it=False)
     # Versions of Numba must not share a name: each writes the index first, and if the disk is full then, it leads to
     # another's code.
@@ -138,17 +140,24 @@ def _cpu_kernel(copy: Any, cache: bool) -> Callable[..., Any]:
     return numba.njit(copy, nogil=True, cache=cache, **_FLAGS)  # type: ignore[no-any-return]
 
 
-CPU = Target("cpu", _cpu_helper, _cpu_kernel)
+CPU = Target("cpu", _cpu_helper, _cpu_kernel, raises=True)
+
+POLICY = ("view", "start", "choose", "update")
+"""The slots of a policy's functions."""
 
 
 class _Binder:
     """Binds functions with one filling of the slots; each function once."""
 
-    def __init__(self, slots: Slots, finish: Callable[[Any, Any], Callable[..., Any]]) -> None:
+    def __init__(self, slots: Slots, finish: Callable[[Any, Any], Callable[..., Any]], raises: bool = True) -> None:
         self.slots = slots
         self.finish = finish
-        self.done: dict[Callable[..., Any], tuple[Callable[..., Any], str]] = {}
+        self.done: dict[tuple[Any, str], tuple[Callable[..., Any], str]] = {}
         self.open: list[Callable[..., Any]] = []
+        fillings = [slots.get(name) for name in POLICY]
+        self.checks = raises and any(filling is not None and not is_ours(filling) for filling in fillings)
+        self.role = ""
+        """The function of a policy, a user's in part, that is being bound: comparisons with NaN are errors in it."""
 
     def bind(self, function: Callable[..., Any], compile_it: bool = True) -> tuple[Callable[..., Any], str]:
         """The bound copy of a function and the digest of all it depends on."""
@@ -156,26 +165,32 @@ class _Binder:
         function = self.slots.get(function, function)
         if not isinstance(function, types.FunctionType):
             raise BadRequest(f"scalar code must be plain Python functions, but got {function!r}.")
-        if function not in self.done:
+        key = function, self.role if may_compare(function) else ""
+        if key not in self.done:
             if function in self.open:
                 raise BadRequest(f"scalar code must not recurse, but {function.__qualname__!r} calls itself.")
             self.open.append(function)
-            self.done[function] = self._copy(function, compile_it)
+            self.done[key] = self._copy(function, compile_it)
             self.open.pop()
-        return self.done[function]
+        return self.done[key]
 
     def _copy(self, function: types.FunctionType, compile_it: bool) -> tuple[Callable[..., Any], str]:
         scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": __name__}
+        code = (ordered_code(function) if self.role and may_compare(function) else None) or function.__code__
         told = [
             str(RULES),
-            code_digest(function.__code__),
+            code_digest(code),
             str([hasattr(function, mark) for mark in ("__rare__", "__bulky__", "__vector__")]),
         ]
         defaults = [self._value(function, "a default", value, ()) for value in function.__defaults__ or ()]
         told += [digest for _, digest in defaults]
         if function.__kwdefaults__:
             raise BadRequest(f"scalar code takes no keyword-only arguments, but {function.__qualname__!r} has some.")
-        attributes_of = dict(names_in(function.__code__))
+        attributes_of = dict(names_in(code))
+        if CHECK in attributes_of:
+            check, digest = self.bind(CHECKS[self.role])
+            scope[CHECK] = leave_arrays(check) if isinstance(check, types.FunctionType) else check
+            told.append(f"{CHECK}={digest}")
         for name, attributes in attributes_of.items():
             if name in function.__globals__ and name not in function.__code__.co_freevars:
                 scope[name], digest = self._value(function, name, function.__globals__[name], attributes)
@@ -187,7 +202,7 @@ class _Binder:
             told.append(f"{name}:{digest}")
         digest = hashlib.sha256("\n".join(told).encode()).hexdigest()[:20]
         values = tuple(value for value, _ in defaults) or None
-        copy = types.FunctionType(function.__code__, scope, function.__name__, values, tuple(cells))
+        copy = types.FunctionType(code, scope, function.__name__, values, tuple(cells))
         copy.__qualname__ = f"{function.__name__}_{digest}"
         # Code from the cache imports the module of every function in it: one that is always there, not a user's.
         copy.__module__ = __name__
@@ -196,7 +211,13 @@ class _Binder:
     def _value(self, user: types.FunctionType, name: str, value: Any, attributes: tuple[str, ...]) -> tuple[Any, str]:
         """What a name stands for in the copy, and its digest."""
         if isinstance(value, Slot):
-            return self._value(user, name, self.slots.get(value.name), ())
+            outer = self.role
+            if self.checks and value.name in CHECKS:
+                self.role = value.name
+            try:
+                return self._value(user, name, self.slots.get(value.name), ())
+            finally:
+                self.role = outer
         if isinstance(getattr(value, "py_func", value), types.FunctionType):
             return self.bind(value)
         if isinstance(value, types.ModuleType):
@@ -241,6 +262,16 @@ class _Binder:
             setattr(stand_in, attribute, value)
             told.append(f"{attribute}={digest}")
         return stand_in, f"module {module.__name__}({', '.join(told)})"
+
+
+def may_compare(function: types.FunctionType) -> bool:
+    """Whether comparisons of a function are of what a user computes: in users' code, and in policies of this package.
+
+    Vectors stay as they are: each is compared with what a scalar comparison sees, too.
+    """
+    return not is_ours(function) or (
+        function.__module__.startswith("banditune.policies.") and not hasattr(function, "__vector__")
+    )
 
 
 @lru_cache(maxsize=4096)

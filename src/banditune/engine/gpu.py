@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import config, cuda, from_dtype, types
 
-from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Problem, Team
+from banditune.contracts import BadRequest, Fault, Floats, Instances, Play, Problem, Team, is_ours
 from banditune.engine import bind, grid, loop, run
 from banditune.engine.claims import check_claims
 from banditune.engine.devices import simulated
@@ -304,6 +304,7 @@ def play(
     """
     if not any(job is one for one in tuple(_checked)):  # other threads may play, too
         check_claims(job)
+        check_first_run(job, params, runs, first_row)
         _checked.append(job)
     found = []
     for shortcut, alike in run.rows_alike(replace(job, device="gpu"), params):
@@ -313,6 +314,12 @@ def play(
             part = params[first : first + 1 + len(others)]
             found.append(play_rows(run.with_shortcut(job, shortcut), part, runs, first_row + first, progress, kind))
     return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def check_first_run(job: Job, params: Floats, runs: range, first_row: int) -> None:
+    """Play one run of a user's policy on the CPU, where a comparison with NaN and a stray index are errors."""
+    if any(not is_ours(getattr(job.policy, name)) for name in bind.POLICY):
+        run.play(replace(job, device="cpu"), params[:1], runs[:1], first_row=first_row, jobs=1)
 
 
 def precision_of_row(job: Job, row: Floats) -> str | None:

@@ -33,6 +33,7 @@ from_lane = Slot("from_lane")
 BAD_ARM = 1.0
 BAD_REWARD = 2.0
 BAD_REWARD_SOMEWHERE = 3.0
+NOT_ORDERED = 4.0
 
 
 @scalar
@@ -306,9 +307,9 @@ def play_block(means, features, seed, first_run, options, params, policy_options
             for arm in range(arms):
                 pulls[arm] = 0
                 totals[arm] = 0.0
+            trouble[3] = row
+            trouble[4] = run
             fine = play(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls, totals, at,
                         realised, out[row, run], trouble)  # fmt: skip
             if not fine:
-                trouble[3] = row
-                trouble[4] = run
                 return

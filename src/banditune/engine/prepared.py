@@ -16,7 +16,9 @@ from threadpoolctl import ThreadpoolController
 from banditune.contracts import Fault, Floats, Instances, Integers, Problem
 from banditune.engine.bind import compile_for
 from banditune.engine.claims import check_claims
+from banditune.engine.loop import NOT_ORDERED
 from banditune.engine.memory import SHARE, check_room, free_memory
+from banditune.engine.ordering import PLACES
 from banditune.engine.pieces import Piece, Played
 from banditune.engine.run import (
     BLOCK,
@@ -35,6 +37,9 @@ from banditune.engine.run import (
 
 RUNNING = np.zeros(1, np.int64)
 """A sign that never says stop. (Not read-only: kernels are compiled for signs that can be set.)"""
+
+PULLS = 13
+"""Where the pulls of every arm stand among the arguments of a kernel."""
 
 
 class Prepared:
@@ -72,10 +77,16 @@ class Prepared:
             means, features = cut(self.drawn(block), place_in(block, within))
             results = np.empty((len(piece.params), len(within), len(self.at)))
             one = piece._replace(runs=within)
+            arguments = self._arguments(one, means, features, results, trouble, stop)
             try:
-                self.kernel(*self._arguments(one, means, features, results, trouble, stop))
+                self.kernel(*arguments)
             except Exception as error:
-                raise Fault(broken(self.job, error)) from error
+                place = PLACES.get(str(error)) if isinstance(error, FloatingPointError) else None
+                if place is None:
+                    raise Fault(broken(self.job, error)) from error
+                # `update` comes after its step's pull was counted.
+                pulls = arguments[PULLS]
+                trouble[:3] = NOT_ORDERED, pulls.sum() - (place == "update"), list(PLACES.values()).index(place)
             before = within.start - piece.runs.start
             regrets[:, before : before + len(within)] = results
             if trouble[0]:

@@ -18,6 +18,7 @@ from banditune.contracts import PROBLEM, BadRequest, Fault, Floats, Instances, O
 from banditune.engine import loop
 from banditune.engine.bind import kernel
 from banditune.engine.memory import check_room
+from banditune.engine.ordering import PLACES
 from banditune.engine.pieces import Cluster, Lost, Piece, Played, Work
 
 BLOCK = 256
@@ -534,6 +535,12 @@ def complaint(job: Job, params: Floats, within: range, trouble: Floats) -> str:
         return (
             f"an arm must be a whole number from 0 to {job.problem.arms - 1}, but the policy {job.policy.name!r} chose "
             f"{culprit:g} {where}."
+        )
+    if code == loop.NOT_ORDERED:
+        return (
+            f"`{tuple(PLACES.values())[int(culprit)]}` of the policy {job.policy.name!r} must not compare NaN by <, <=, >, "
+            f">=, max or min, because NaN is neither less nor greater than any number, but it did {where}; look for 0 / 0, "
+            "inf - inf and the logarithm or root of a negative number, or test for `math.isnan` first."
         )
     paid = f"the problem {job.problem.name!r} paid another for arm {culprit:.0f}"
     return f"a reward must be a finite number, but {paid} {where}."

@@ -104,6 +104,7 @@ def recipe_of(job: Any) -> Recipe:
 
     from banditune.engine.run import who
 
+    code = code_of(job)  # first: it leaves with users' functions what is made of their source, which stays here
     try:
         # What is packed as code is the whole process's business: two studies at once must not undo each other's.
         with _packing, _by_value(cloudpickle):
@@ -113,7 +114,7 @@ def recipe_of(job: Any) -> Recipe:
             f"{who(job)} must be able to travel to other processes, but it cannot be packed: {type(error).__name__}: "
             f"{error}; use cluster='threads', or make it of functions and numbers."
         ) from error
-    return Recipe(hashlib.sha256(payload).hexdigest(), payload, code_of(job), who(job))
+    return Recipe(hashlib.sha256(payload).hexdigest(), payload, code, who(job))
 
 
 def code_of(job: Any) -> str:

@@ -1,0 +1,77 @@
+"""What it costs users' policies that comparisons with NaN are errors: compile time, and a million rounds on ten arms.
+
+python benchmarks/nan_checks.py
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+
+os.environ["BANDITUNE_CACHE"] = tempfile.mkdtemp()
+
+import banditune as bt
+from banditune.engine import bind
+
+
+@bt.scalar
+def index(state, setting, step, params, stream):
+    """An index by its formula."""
+    best = 0
+    highest = -1e308
+    for arm in range(setting.arms):
+        if state.pulls[arm] == 0.0:
+            return arm
+        value = state.total[arm] / state.pulls[arm] + params[0] * math.sqrt(math.log(step + 1.0) / state.pulls[arm])
+        if value > highest:
+            best = arm
+            highest = value
+    return best
+
+
+@bt.scalar
+def chance(state, setting, step, params, stream):
+    """Epsilon-greedy, of ready-made parts."""
+    if bt.uniform(stream) < params[0]:
+        return bt.random_arm(state, stream)
+    return bt.best_mean(state)
+
+
+@bt.scalar
+def totals(state, setting, step, params, stream):
+    """Nothing but comparisons."""
+    best = 0
+    for arm in range(setting.arms):
+        if state.total[arm] > state.total[best]:
+            best = arm
+    return best
+
+
+def measure(choose) -> tuple[float, float, float]:
+    """Seconds to compile, seconds for a million rounds (the best of five), and the sum of the regrets."""
+    policy = bt.arm_policy("own", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
+
+    def play(horizon: int, runs: int) -> tuple[float, float]:
+        began = time.process_time()
+        regrets = bt.simulate(policy, bt.Bernoulli(arms=10), [0.5], horizon=horizon, runs=runs, jobs=1)
+        return time.process_time() - began, float(regrets.sum())
+
+    compiling = play(10, 2)[0]
+    times = [play(1000, 1000) for _ in range(5)]
+    return compiling, min(seconds for seconds, _ in times), times[0][1]
+
+
+def main() -> None:
+    checked = bind.ordered_code
+    bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.5], horizon=10, runs=2, jobs=1)
+    for choose in (index, chance, totals):
+        for name, code in (("without", lambda function: None), ("with", checked)):
+            bind.ordered_code = code
+            compiling, playing, regret = measure(choose)
+            print(f"{choose.__name__:8}{name:8} compile {compiling:.2f} s, play {playing:.4f} s, regret {regret!r}")
+
+
+if __name__ == "__main__":
+    main()
