@@ -353,7 +353,8 @@ def test_a_fault_that_only_the_gpu_has_is_told(monkeypatch):
 
 @bt.scalar
 def reaches_out(state, setting, step, params, stream):
-    return params[7]
+    """For a second row only: the first one's first run is played on the CPU before."""
+    return params[7] if params[0] > 0 else 0
 
 
 @pytest.mark.usefixtures("in_turn")
@@ -362,7 +363,19 @@ def test_what_stops_the_gpu_is_a_sentence():
     with pytest.raises(
         bt.Fault, match=r"the GPU stopped while it played the policy 'wild' .* device=\"cpu\", which checks every index"
     ):
-        gpu.play(job, read_only([[0.0]]), range(2))
+        gpu.play(job, read_only([[0.0], [1.0]]), range(2))
+
+
+@bt.scalar
+def compares_nan(state, setting, step, params, stream):
+    return int(state.total[0] + math.sqrt(3.5 - step) > 0.5)
+
+
+@pytest.mark.usefixtures("in_turn")
+def test_a_comparison_with_nan_is_seen_in_the_first_run():
+    job = Job(bt.arm_policy("spoilt", compares_nan), bt.Bernoulli(arms=3), 10)
+    with pytest.raises(bt.Fault, match=r"`choose` of the policy 'spoilt' must not compare NaN .* at step 4 of run 7"):
+        gpu.play(job, read_only([[0.0]]), range(7, 9))
 
 
 class Block(Threads):
