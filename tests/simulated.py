@@ -368,7 +368,8 @@ def test_what_stops_the_gpu_is_a_sentence():
 
 @bt.scalar
 def compares_nan(state, setting, step, params, stream):
-    return int(state.total[0] + math.sqrt(3.5 - step) > 0.5)
+    wide = math.inf if step > 3 else 0.0
+    return int(state.total[0] + (wide - wide) > 0.5)
 
 
 @pytest.mark.usefixtures("in_turn")
