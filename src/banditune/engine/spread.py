@@ -42,6 +42,6 @@ def measured_noise(problem: Problem, count: int) -> float:
 
 def _refusal(problem: Problem, why: str) -> BadRequest:
     return BadRequest(
-        f"rewards of {problem.name!r} must be numbers, so that `noise` can be measured, but {why}; mend `reward`, or give "
-        "the policy's `noise` in numbers."
+        f"`reward` of {problem.name!r} must return finite numbers, but {why}; mend `reward`. It was played to measure the "
+        "noise that the policy takes from the problem."
     )

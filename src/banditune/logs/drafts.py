@@ -137,10 +137,13 @@ def correlated(logs: Logs, wish: Wish) -> Draft:
     """Logits of the arms' mean rewards are jointly Gaussian: arms of one campaign rise and fall together."""
     need_binary(logs, "correlated")
     arms = len(logs.arms)
-    if np.bincount(logs.arm).min() < 3:
+    rare = [str(name) for name, held in zip(logs.arms, np.bincount(logs.arm, minlength=arms), strict=True) if held < 3]
+    if rare:
+        some = ", ".join(rare[:5]) + (f" and {len(rare) - 5} more" if len(rare) > 5 else "")
         raise BadRequest(
-            "the model 'correlated' must have arms that come back, each in 3 campaigns or more, but some do not; try "
-            "model='campaigns', or leave these arms out."
+            f"each arm must be in 3 campaigns or more for the model 'correlated', but {some} are in fewer of these "
+            f"{len(logs.campaigns)} campaigns; try model='campaigns', or leave these arms out. A backtest fits a part of the "
+            "campaigns, `share` of them."
         )
     check_told(wish, arms, "the arms that come back")
     # Two arms tell their correlation in the campaigns that hold both.
