@@ -107,8 +107,8 @@ def test_the_sentence_counts_what_holds_what_is_not_decided_and_what_is_fragile(
     expected, fine, open_ = strain("as expected", 0.0, 0.1), strain("more arms", 0.1, 0.1), strain("less", 1.5, 0.95)
     found = bt.Stress({"gamma": 0.2}, (expected, fine, open_), 10, 1000, setup)
     assert strain_verdict(found) == (
-        "gamma = 0.2 is shown to hold in 1 of 2 cases in which something else comes than was expected; not decided in 1, with less, "
-        "where it may lose 24% more than the best"
+        "gamma = 0.2 is shown to hold in 1 of 2 cases in which something else comes than was expected; "
+        "not decided in 1, with less, where it may lose 24% more than the best"
     )
     broken = replace(found, strains=(*found.strains, strain("worse", 8.0, 0.1), strain("worst", 32.0, 0.1)))
     assert "holds in 1 of 4 cases" in strain_verdict(broken)

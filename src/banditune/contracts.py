@@ -219,11 +219,7 @@ class Parameter:
         if not low < high:
             raise BadRequest(
                 f"`low < high` must hold for the range of the parameter {self.name!r}, but it is [{low:g}, {high:g}]"
-                + (
-                    f" with arms={arms} and horizon={horizon}; raise the horizon or change the bounds."
-                    if ends is None
-                    else "."
-                )
+                + (f" with arms={arms} and horizon={horizon}; raise the horizon." if ends is None else ".")
             )
         if self.scale == "log" and low <= 0:
             raise BadRequest(f"`low > 0` must hold for the parameter {self.name!r} on a log scale, but got {low:g}.")

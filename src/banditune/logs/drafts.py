@@ -142,8 +142,8 @@ def correlated(logs: Logs, wish: Wish) -> Draft:
         some = ", ".join(rare[:5]) + (f" and {len(rare) - 5} more" if len(rare) > 5 else "")
         raise BadRequest(
             f"each arm must be in 3 campaigns or more for the model 'correlated', but {some} are in fewer of these "
-            f"{len(logs.campaigns)} campaigns; try model='campaigns', or leave these arms out. A backtest fits a part of the "
-            "campaigns, `share` of them."
+            f"{len(logs.campaigns)} campaigns; try model='campaigns', or leave these arms out. A backtest fits "
+            "a part of the campaigns, `share` of them."
         )
     check_told(wish, arms, "the arms that come back")
     # Two arms tell their correlation in the campaigns that hold both.

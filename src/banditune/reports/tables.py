@@ -134,7 +134,8 @@ def backtest_verdict(result: Backtest) -> str:
         return "which is what theory has"
     sure = "" if result.gain.low > 0 or result.gain.high < 0 else ", which so few campaigns do not prove"
     if sure and result.doubts:
-        return f"as far as can be seen no more or less than {theory_words(name)}: arms show no difference beyond chance there"
+        usual = theory_words(name)
+        return f"as far as can be seen no more or less than {usual}: arms show no difference beyond chance there"
     change = f"{number(abs(result.gain.mean))} {'less' if result.gain.mean >= 0 else 'MORE'}"
     return f"{change} than {theory_words(name)}{sure}"
 
@@ -199,8 +200,8 @@ def strain_verdict(stress: Stress) -> str:
     undecided = [strain for strain in stress.others if strain.verdict == "not decided"]
     broken = [strain for strain in stress.others if strain.verdict in ("fragile", "worse than theory")]
     told = [
-        f"{settings(stress.params)} is shown to hold in {fine} of {counted(count, 'case')} in which something else comes than "
-        "was expected"
+        f"{settings(stress.params)} is shown to hold in {fine} of {counted(count, 'case')} in which something "
+        "else comes than was expected"
     ]
     if broken:
         worst = max(broken, key=lambda strain: strain.share)
