@@ -106,6 +106,14 @@ def test_what_is_no_table_is_refused(tables):
         bt.RewardTable(tables)
 
 
+def test_tables_of_different_lengths_are_named():
+    for kind in (np.array, list):
+        with pytest.raises(bt.BadRequest, match="as many rows, but table 0 has 60 and table 2 has 40"):
+            bt.RewardTable([kind(TABLES[0]), kind(TABLES[1]), kind(TABLES[2][:40])])
+    with pytest.raises(bt.BadRequest, match="as many arms, but table 0 has 3 and table 1 has 2"):
+        bt.RewardTable([TABLES[0], TABLES[1][:, :2]])
+
+
 def test_tables_come_from_files(banditune, tmp_path):
     lines = ["day,left,right"] + [f"{day},{day % 2},{(day + row) % 2}" for day in range(3) for row in range(40)]
     (tmp_path / "rewards.csv").write_text("\n".join(lines))
@@ -157,14 +165,15 @@ def drawn_tables(count, rng, arms=4, steps=30):
     return (rng.random((count, steps, arms)) < rng.random((count, 1, arms))).astype(float)
 
 
-def test_a_seed_splits_tables_into_halves_that_share_none():
+def test_a_seed_splits_tables_into_two_parts_that_share_none():
     problem = bt.RewardTable(TABLES, names=("a", "b", "c"))
     search, judge = problem.split(5)
-    assert (search.count, judge.count) == (3, 4)
+    assert (search.count, judge.count) == (2, 5)
+    assert [bt.RewardTable([TABLES[0]] * count).split()[0].count for count in (4, 6, 9, 40)] == [2, 2, 3, 13]
     whole = {part.tobytes() for part in np.asarray(TABLES, float)}
     parts = [
-        {np.asarray(half.part([place])._numbers[3:]).tobytes() for place in range(half.count)}
-        for half in (search, judge)
+        {np.asarray(part.part([place])._numbers[3:]).tobytes() for place in range(part.count)}
+        for part in (search, judge)
     ]
     assert parts[0] | parts[1] == whole
     assert not parts[0] & parts[1]
@@ -196,29 +205,29 @@ def test_validation_plays_tables_that_no_search_plays():
     problem = bt.RewardTable(drawn_tables(12, np.random.default_rng(1)))
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=30, budget=100, validate=300, seed=4)
     sample = tuning.setup.sample
-    assert (sample.unit, sample.count, sample.searched, sample.held_out) == ("table", 12, 6, 6)
-    assert (tuning.regret.unit, tuning.regret.runs, tuning.validated) == ("table", 6, 300)
+    assert (sample.unit, sample.count, sample.searched, sample.held_out) == ("table", 12, 4, 8)
+    assert (tuning.regret.unit, tuning.regret.runs, tuning.validated) == ("table", 8, 300)
     both = [tuning.params["gamma"], 1.0]
     judge = problem.split(4)[1]
     fresh = bt.simulate(bt.UCB1(noise=0.5), judge, both, horizon=30, runs=300, seed=4, first=2**40)
     assert tuning.spread.worst[0] >= 2**40
     assert fresh[0, tuning.spread.worst[0] - 2**40] == pytest.approx(tuning.spread.losses[0])
-    # UCB1 draws nothing, so a table has one regret, and the error is that of six such numbers.
+    # UCB1 draws nothing, so a table has one regret, and the error is that of eight such numbers.
     regrets = np.unique(np.round(fresh[0], 6), return_counts=True)[0]
     by_table = [
-        bt.simulate(bt.UCB1(noise=0.5), judge.part([place]), both, horizon=30, runs=1)[:, 0] for place in range(6)
+        bt.simulate(bt.UCB1(noise=0.5), judge.part([place]), both, horizon=30, runs=1)[:, 0] for place in range(8)
     ]
     assert set(regrets.tolist()) <= {round(float(pair[0]), 6) for pair in by_table}
     assert tuning.regret.mean == pytest.approx(np.mean(by_table, axis=0)[0])
     gains = np.array([pair[1] - pair[0] for pair in by_table])
-    assert tuning.gain.se == pytest.approx(gains.std(ddof=1) / math.sqrt(6))
+    assert tuning.gain.se == pytest.approx(gains.std(ddof=1) / math.sqrt(8))
     for reach in (tuning.gain.high - tuning.gain.mean, tuning.gain.mean - tuning.gain.low):
-        assert reach >= 2.570582 * tuning.gain.se * (1 - 1e-6)  # Student's with 5 degrees of freedom
+        assert reach >= 2.364624 * tuning.gain.se * (1 - 1e-6)  # Student's with 7 degrees of freedom
 
 
 def test_texts_reports_and_files_say_what_the_numbers_are_about(tmp_path):
     problem = bt.RewardTable(drawn_tables(12, np.random.default_rng(1)))
-    about = "new tables: 6 of the 12 tables were searched, the other 6 judge; errors are over tables"
+    about = "new tables: 4 of the 12 tables were searched, the other 8 judge; errors are over tables"
     asked = {"horizon": 30, "seed": 4}
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, budget=100, validate=100, curve=True, stress=True, **asked)
     curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5], runs=100, **asked)
@@ -229,12 +238,12 @@ def test_texts_reports_and_files_say_what_the_numbers_are_about(tmp_path):
         assert f"The numbers are about {about}." in page
         assert bt.from_json(result.to_json()) == result
         assert bt.from_json(result.to_json()).setup.sample.about == about
-    assert "95% sure, about the 6 tables that were searched, not new ones: " in bt.text(tuning)
-    assert "validation: 100 runs on the 6 tables that were held out" in bt.text(tuning)
+    assert "95% sure, about the 4 tables that were searched, not new ones: " in bt.text(tuning)
+    assert "validation: 100 runs on the 8 tables that were held out" in bt.text(tuning)
     assert "problem.split(4)[1]" in tuning.report(tmp_path / "report.html").read_text()
-    assert (curve.units, curve.best_regret.runs, tuning.curve.units) == (6, 6, 6)
+    assert (curve.units, curve.best_regret.runs, tuning.curve.units) == (4, 8, 8)
     assert both.again is None
-    assert "was chosen on the 6 tables that were held out: its regret is a little too low" in bt.text(both)
+    assert "was chosen on the 8 tables that were held out: its regret is a little too low" in bt.text(both)
     assert all(strain.loss.unit == "table" for strain in tuning.stress.strains)
 
 
@@ -243,8 +252,10 @@ def test_a_curve_judges_its_best_value_on_tables_that_did_not_choose_it():
     curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5, 1.0], horizon=30, runs=400)
     search, judge = problem.split(0)
     place = curve.values.tolist().index(curve.best)
-    for half, mean in ((search, curve.mean[place]), (judge, curve.best_regret.mean)):
-        tables = [bt.simulate(bt.UCB1(noise=0.5), half.part([n]), [curve.best], horizon=30, runs=1) for n in range(4)]
+    for part, mean in ((search, curve.mean[place]), (judge, curve.best_regret.mean)):
+        tables = [
+            bt.simulate(bt.UCB1(noise=0.5), part.part([n]), [curve.best], horizon=30, runs=1) for n in range(part.count)
+        ]
         assert mean == pytest.approx(np.mean(tables))
 
 
@@ -282,8 +293,8 @@ def test_population_is_true_or_false(tmp_path, banditune):
 def test_campaigns_are_a_sample_too_and_mixtures_are_all_there_is():
     posteriors = [[(1 + n % 5, 9), (4, 6), (2, 8)] for n in range(10)]
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Campaigns(posteriors), horizon=50, budget=60, validate=200)
-    assert (tuning.regret.unit, tuning.regret.runs) == ("campaign", 5)
-    assert "about new campaigns: 5 of the 10 campaigns were searched" in bt.text(tuning)
+    assert (tuning.regret.unit, tuning.regret.runs) == ("campaign", 7)
+    assert "about new campaigns: 3 of the 10 campaigns were searched" in bt.text(tuning)
     whole = bt.tune(bt.UCB1(noise=0.5), bt.Campaigns(posteriors, population=True), horizon=50, budget=60, validate=200)
     assert (whole.regret.unit, whole.regret.runs) == ("run", 200)
     mixture = bt.tune(bt.UCB1(noise=0.5), bt.Mixture([(0.5, 0.4), (0.2, 0.3)]), horizon=50, budget=60, validate=20)

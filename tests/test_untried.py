@@ -11,7 +11,7 @@ import banditune as bt
 from banditune.contracts import Fault, Goal, Outage, Range
 from banditune.engine.run import Job, play
 from banditune.results import Belief, Estimate
-from banditune.study.held_out import Halves
+from banditune.study.held_out import Parts
 from banditune.study.player import rounded
 from banditune.study.search import FRESH, Told
 from banditune.study.validation import beside
@@ -112,7 +112,7 @@ class Fake:
         return self.regrets[None, :, None]
 
 
-SAME = Halves(None, None)
+SAME = Parts(None, None)
 """A problem of which nothing is held out; the fakes look at no job."""
 
 BELIEF = Belief(10.0, 9.0, 11.0, 0.1, 0.5, 1.0, (), (), False, 0.95, (0.0, 0.1))

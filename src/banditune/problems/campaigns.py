@@ -27,7 +27,7 @@ class Campaigns(DataSet):
     `noise`, Gaussian or in the shape of `residuals`. Of a campaign with more than `arms` arms so many are chosen at random,
     in their order; `arms` is the smallest number there is unless given.
 
-    Campaigns are a sample of what may come: searches play half of them, the others judge, and errors are taken over
+    Campaigns are a sample of what may come: searches play a third of them, the others judge, and errors are taken over
     campaigns. With `population` they are all there is, and errors are taken over runs.
     """
 

@@ -13,6 +13,9 @@ from banditune.contracts import BadRequest, Integers, Problem
 FEWEST = 4
 """Tables or campaigns from which some can be held out: two for the search, and two whose difference tells an error."""
 
+SHARE = 3
+"""One unit of so many is searched, the others judge: with a half of them, intervals hold less often (docs/data-sets.md)."""
+
 SPLIT = 40_813
 """Keeps the numbers that split the data apart from all others that come from the same seed."""
 
@@ -46,8 +49,13 @@ class DataSet(Problem):
         """Whether some units can be held out."""
         return not self.population and self.count >= FEWEST
 
+    @property
+    def searched(self) -> int:
+        """How many units a search plays where the others are held out."""
+        return max(FEWEST // 2, self.count // SHARE)
+
     def split(self, seed: int = 0) -> tuple[Problem, Problem]:
-        """Two problems: half of the units, chosen at random, for a search, and the others to judge its answer.
+        """Two problems: a third of the units, chosen at random, for a search, and the others to judge its answer.
 
         With the same seed as a study these are the two that it plays.
         """
@@ -57,8 +65,7 @@ class DataSet(Problem):
                 f"this has {self.count}, population={self.population}."
             )
         order = np.random.default_rng([check_whole("seed", seed, 0), SPLIT]).permutation(self.count)
-        half = self.count // 2
-        first, second = (sorted(some.tolist()) for some in (order[:half], order[half:]))
+        first, second = (sorted(some.tolist()) for some in (order[: self.searched], order[self.searched :]))
         return self.part(first), self.part(second)
 
 

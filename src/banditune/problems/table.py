@@ -52,7 +52,7 @@ class RewardTable(DataSet):
     their order; with `shuffled`, the usual way where there is a single table, every step draws a row, with replacement.
     In their order, regret is always the realised one: what is known are rewards, not means.
 
-    Tables are a sample of what may come: searches play half of them, the others judge, and errors are taken over tables.
+    Tables are a sample of what may come: searches play a third of them, the others judge, and errors are taken over tables.
     With `population` they are all there is, and errors are taken over runs. Of a single table new orders are what may come.
     """
 
@@ -139,6 +139,8 @@ class RewardTable(DataSet):
 def _checked(tables: Any) -> Floats:
     """Tables of finite numbers, as (tables, steps, arms)."""
     found = array_of(tables)
+    if not found.size:
+        check_lengths(tables)
     found = found[None] if found.ndim == 2 else found
     if found.ndim != 3 or 0 in found.shape or found.shape[2] < 2:
         raise BadRequest(
@@ -154,6 +156,20 @@ def _checked(tables: Any) -> Floats:
     if found.shape[1] >= 2**31 or len(found) >= 2**31:
         raise BadRequest(f"tables must have below 2^31 rows, but the shape is {found.shape}.")
     return found
+
+
+def check_lengths(tables: Any) -> None:
+    """Refuse tables of different lengths, and say which; what is no list of tables is for others to refuse."""
+    given = [array_of(table) for table in tables] if isinstance(tables, list | tuple) else []
+    if not given or any(table.ndim != 2 for table in given):
+        return
+    for place, table in enumerate(given):
+        for axis, counted in enumerate(("rows", "arms")):
+            first, other = given[0].shape[axis], table.shape[axis]
+            if first != other:
+                raise BadRequest(
+                    f"all tables must have as many {counted}, but table 0 has {first:,} and table {place} has {other:,}."
+                )
 
 
 def _checked_flag(shuffled: Any) -> bool:

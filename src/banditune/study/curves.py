@@ -10,7 +10,7 @@ from banditune.contracts import BadRequest, Floats, Range
 from banditune.engine.run import Job
 from banditune.results import Curve, frozen, standard_error
 from banditune.study.door import resolved_ranges, rows, setup_of
-from banditune.study.held_out import Halves
+from banditune.study.held_out import Parts
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Progress, Told
 from banditune.study.unimodal import check_unimodal
@@ -39,26 +39,26 @@ def axis_of(job: Job, values: Any) -> tuple[Range, Floats | None]:
 
 def drawn_curve(
     job: Job,
-    halves: Halves,
+    parts: Parts,
     among: Range,
     values: Floats | None,
     runs: range,
     player: Player,
     progress: Progress | None,
 ) -> Curve:
-    """The curve of a job on these instances, played by the half that is searched; the other one judges the best value."""
+    """The curve of a job on these instances, played by the part that is searched; the other one judges the best value."""
     told = Told(progress, (DRAWN if values is None else 1 + len(values)) * len(runs))
     if values is None:
-        table, regrets = _refined(halves, among, runs, player, told)
+        table, regrets = _refined(parts, among, runs, player, told)
     else:
-        table, played = values, player.play(halves.search, values[:, None], runs, progress=told)[:, :, 0]
-        regrets = halves.searched(played, runs)
+        table, played = values, player.play(parts.search, values[:, None], runs, progress=told)[:, :, 0]
+        regrets = parts.searched(played, runs)
     mean = regrets.mean(axis=1)
     best = int(mean.argmin())
     # The lowest of many means is too low: what is said of it comes from instances that it was not chosen on.
     fresh = range(FRESH + runs.stop, FRESH + runs.stop + len(runs))
     told.expect(len(runs))
-    again = player.play(halves.judge, table[best : best + 1, None], fresh, progress=told)[:, :, 0]
+    again = player.play(parts.judge, table[best : best + 1, None], fresh, progress=told)[:, :, 0]
     return Curve(
         among.name,
         frozen(table),
@@ -66,17 +66,17 @@ def drawn_curve(
         frozen([standard_error(row) for row in regrets]),
         len(runs),
         float(table[best]),
-        halves.estimate(halves.judged(again, fresh)[0]),
+        parts.estimate(parts.judged(again, fresh)[0]),
         among.theory,
         among.scale == "log",
         check_unimodal(table, regrets, candidates=CANDIDATES if values is None else 0),
         setup_of(job),
         values is None,
-        units=None if halves.unit == "run" else regrets.shape[1],
+        units=None if parts.unit == "run" else regrets.shape[1],
     )
 
 
-def _refined(halves: Halves, among: Range, runs: range, player: Player, told: Told) -> tuple[Floats, Floats]:
+def _refined(parts: Parts, among: Range, runs: range, player: Player, told: Told) -> tuple[Floats, Floats]:
     """An even grid, then more values where the curve bends most, at the centre of the intervals there."""
     units = np.linspace(0, 1, GRID)
     regrets: dict[float, Floats] = {}
@@ -84,8 +84,8 @@ def _refined(halves: Halves, among: Range, runs: range, player: Player, told: To
         values = dict.fromkeys(among.at(unit) for unit in units)
         new = np.array([value for value in values if value not in regrets])
         if len(new):
-            played = player.play(halves.search, new[:, None], runs, first_row=len(regrets), progress=told)[:, :, 0]
-            regrets |= dict(zip(new.tolist(), halves.searched(played, runs), strict=True))
+            played = player.play(parts.search, new[:, None], runs, first_row=len(regrets), progress=told)[:, :, 0]
+            regrets |= dict(zip(new.tolist(), parts.searched(played, runs), strict=True))
         if more:
             height = np.array([regrets[among.at(unit)].mean() for unit in units])
             units = denser(units, height, more)

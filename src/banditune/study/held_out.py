@@ -1,7 +1,7 @@
 """Data sets as samples: which tables or campaigns a search plays, which ones judge its answer, and what numbers are about.
 
 Runs that play the same table are not independent: 1,000 runs on 20 tables tell as much about new tables as 20 numbers do.
-So a search plays half of the tables, the answer is judged on the others, and errors are taken over the means of tables.
+So a search plays a third of the tables, the answer is judged on the others, and errors are taken over the means of tables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from banditune.results import Estimate, Sample
 
 
 @dataclass(frozen=True)
-class Halves:
+class Parts:
     """The job that is searched and the one that judges; they are the same where nothing is held out.
 
     `unit` is what is independent: a "run", or the table or campaign that several runs play.
@@ -42,19 +42,19 @@ class Halves:
         return Estimate.of(sample) if self.unit == "run" else Estimate.of_units(sample, self.unit)
 
     @property
-    def exchanged(self) -> Halves:
-        """The halves in each other's place."""
-        return Halves(self.judge, self.search, self.unit)
+    def exchanged(self) -> Parts:
+        """The parts in each other's place."""
+        return Parts(self.judge, self.search, self.unit)
 
 
-def halves_of(job: Job) -> Halves:
-    """A job by the halves of its data set, which the seed decides."""
+def parts_of(job: Job) -> Parts:
+    """A job by the two parts of its data set, which the seed decides."""
     problem = job.problem
     if not holds_out(problem):
-        return Halves(job, job)
+        return Parts(job, job)
     assert isinstance(problem, DataSet)
     search, judge = problem.split(job.seed)
-    return Halves(replace(job, problem=search), replace(job, problem=judge), problem.unit)
+    return Parts(replace(job, problem=search), replace(job, problem=judge), problem.unit)
 
 
 def holds_out(problem: Problem) -> bool:
@@ -88,7 +88,7 @@ def sample_of(problem: Problem) -> Sample | None:
         return None
     unit, count = problem.unit, problem.count
     if problem.can_hold_out:
-        searched, held_out = count // 2, count - count // 2
+        searched, held_out = problem.searched, count - problem.searched
         about = (
             f"new {unit}s: {searched} of the {count} {unit}s were searched, the other {held_out} judge; errors are over "
             f"{unit}s"

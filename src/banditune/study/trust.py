@@ -14,7 +14,7 @@ from banditune.engine.run import Job
 from banditune.problems.variants import variants
 from banditune.results import Estimate, Strain, Stress
 from banditune.study.door import job_of, only_range, playable, rows, setup_of, whole
-from banditune.study.held_out import Halves, halves_of, too_few
+from banditune.study.held_out import Parts, parts_of, too_few
 from banditune.study.noise import noise_warnings
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Progress, Told, check_search, place_of, search, tuner_of
@@ -141,35 +141,35 @@ def strain(
     The loss is not taken against the re-tuned value as it is: a search that failed would hide what is lost. Values beside
     both and theory's are played too, on instances of their own, and one that is surely better takes its place.
     """
-    among, halves = only_range(job), halves_of(job)
+    among, parts = only_range(job), parts_of(job)
     value = playable(job, among, value)
-    found, _ = search(halves.search, tuner, among, budget, player, told)
+    found, _ = search(parts.search, tuner, among, budget, player, told)
     others = range(FRESH + validate, FRESH + validate + min(validate, CHOOSE))
-    least, ahead = best_known(halves, among, value, found.value, others, player, told)
+    least, ahead = best_known(parts, among, value, found.value, others, player, told)
     played = list(dict.fromkeys((value, least, found.value, among.theory)))
     told.more((len(played) - 4) * validate)
     fresh = range(FRESH, FRESH + validate)
-    raw = player.play(halves.judge, np.array(played)[:, None], fresh, progress=told)[:, :, 0]
-    regrets = dict(zip(played, halves.judged(raw, fresh), strict=True))
+    raw = player.play(parts.judge, np.array(played)[:, None], fresh, progress=told)[:, :, 0]
+    regrets = dict(zip(played, parts.judged(raw, fresh), strict=True))
     own, best, retuned, theory = (regrets[one] for one in (value, least, found.value, among.theory))
     if job.textbook is not None:
         told.more(validate)
-        textbook = halves.judge.baseline
+        textbook = parts.judge.baseline
         raw = player.play(textbook, [[among.theory]], fresh, first_row=len(played), progress=told)[:, :, 0]
-        theory = halves.judged(raw, fresh)[0]
-    behind, mean = halves.estimate(retuned - own), halves.estimate(retuned)
+        theory = parts.judged(raw, fresh)[0]
+    behind, mean = parts.estimate(retuned - own), parts.estimate(retuned)
     doubt = next(doubts_of(among, value, found, ahead, behind, mean), "")
-    end = beside(halves, found.belief, retuned, fresh, player, told)
+    end = beside(parts, found.belief, retuned, fresh, player, told)
     return Strain(
         words=words,
         problem=described(job.problem),
         horizon=job.horizon,
-        regret=halves.estimate(own),
+        regret=parts.estimate(own),
         best=least,
-        best_regret=halves.estimate(best),
-        loss=halves.estimate(own - best),
-        theory=halves.estimate(theory),
-        behind_theory=halves.estimate(own - theory),
+        best_regret=parts.estimate(best),
+        loss=parts.estimate(own - best),
+        theory=parts.estimate(theory),
+        behind_theory=parts.estimate(own - theory),
         gap=gap_of(found, end),
         doubt=doubt,
         retuned=found.value,
@@ -184,7 +184,7 @@ def gap_of(found: Found, end: Beside | None) -> float | None:
 
 
 def best_known(
-    halves: Halves, among: Range, value: float, retuned: float, runs: range, player: Player, told: Told
+    parts: Parts, among: Range, value: float, retuned: float, runs: range, player: Player, told: Told
 ) -> tuple[float, Estimate]:
     """The best value that is known, and how far it is ahead of the re-tuned one: that one, unless another surely is.
 
@@ -193,8 +193,8 @@ def best_known(
     near = (among.within(factor * one) for one in (value, retuned) for factor in (0.5, 2.0))
     values = list(dict.fromkeys([retuned, value, among.theory, *near]))
     told.more((len(values) - CANDIDATES) * len(runs))
-    regrets = halves.searched(player.play(halves.search, np.array(values)[:, None], runs, progress=told)[:, :, 0], runs)
-    ahead = [halves.estimate(regrets[0] - row) for row in regrets]
+    regrets = parts.searched(player.play(parts.search, np.array(values)[:, None], runs, progress=told)[:, :, 0], runs)
+    ahead = [parts.estimate(regrets[0] - row) for row in regrets]
     sure = [place for place, one in enumerate(ahead) if one.mean > SURELY * one.se]
     place = max(sure, key=lambda place: ahead[place].mean, default=0)
     return values[place], ahead[place]
@@ -223,7 +223,7 @@ def doubts_of(
         yield "the regret there may have more than one dip"
     if ahead.mean - SURELY * ahead.se > belief.gap:
         yield "the search for it missed a better value by more than it states"
-    # Of a data set, the search speaks of its own half, which the other one does not contradict.
+    # Of a data set, the search speaks of its own part, which the other one does not contradict.
     if fresh.unit == "run" and any(contradicted(among, found.value, belief, fresh)):
         yield "fresh instances contradict the search for it"
 

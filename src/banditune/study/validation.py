@@ -9,7 +9,7 @@ import numpy as np
 from banditune.contracts import Fault, Floats, Outage
 from banditune.engine.run import Job
 from banditune.results import Belief, Estimate
-from banditune.study.held_out import Halves
+from banditune.study.held_out import Parts
 from banditune.study.player import Player
 from banditune.study.search import FRESH, Told
 
@@ -23,7 +23,7 @@ KNOWN = {"gain": 0.03, "regret": 0.05}
 """Standard errors that validation aims at, as shares of what they belong to."""
 
 
-def validated(halves: Halves, params: Floats, size: int | None, player: Player, told: Told) -> tuple[int, Floats]:
+def validated(parts: Parts, params: Floats, size: int | None, player: Player, told: Told) -> tuple[int, Floats]:
     """Regrets of a value and of the baseline's on the same fresh instances, (2, instances), and the first one's number.
 
     With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
@@ -32,11 +32,11 @@ def validated(halves: Halves, params: Floats, size: int | None, player: Player, 
     first = FRESH
     if size is None:
         told.expect(2 * (PILOT + LEAST))
-        few = play_both(halves.judge, params, range(first, first + PILOT), player, told)
+        few = play_both(parts.judge, params, range(first, first + PILOT), player, told)
         wanted = max(needed(few[1] - few[0], KNOWN["gain"]), needed(few[0], KNOWN["regret"]))
         size, first = min(max(wanted, LEAST), MOST), first + PILOT
     told.expect(2 * size)
-    return first, play_both(halves.judge, params, range(first, first + size), player, told)
+    return first, play_both(parts.judge, params, range(first, first + size), player, told)
 
 
 def play_both(job: Job, params: Floats, runs: range, player: Player, told: Told, row: int = 0) -> Floats:
@@ -60,7 +60,7 @@ def needed(sample: Floats, share: float) -> int:
 
 
 def beside(
-    halves: Halves, belief: Belief | None, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
+    parts: Parts, belief: Belief | None, tuned: Floats, fresh: range, player: Player, told: Told, row: int = 0
 ) -> Beside | None:
     """The value that the search could not judge and how much less than the answer it loses, on the same fresh instances.
 
@@ -75,10 +75,10 @@ def beside(
     end = belief.untried[0]
     told.more(len(fresh))
     try:
-        other = player.play(halves.judge, np.array([[end]]), fresh, first_row=row, progress=told)[:, :, 0]
+        other = player.play(parts.judge, np.array([[end]]), fresh, first_row=row, progress=told)[:, :, 0]
     except Outage:
         raise
     except Fault:
         told.more(-len(fresh))
         return None
-    return end, halves.estimate(tuned - halves.judged(other, fresh)[0])
+    return end, parts.estimate(tuned - parts.judged(other, fresh)[0])

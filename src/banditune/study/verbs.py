@@ -28,7 +28,7 @@ from banditune.study.door import (
     why_not_backtested,
     why_not_tuned,
 )
-from banditune.study.held_out import Halves, halves_of, holds_out, too_few
+from banditune.study.held_out import Parts, holds_out, parts_of, too_few
 from banditune.study.inert import inert_warning, places
 from banditune.study.known import floor_of
 from banditune.study.noise import noise_warnings
@@ -146,12 +146,12 @@ def curve(
     check_keeping(ledger, job)
     place = place_of(cluster, jobs, time_limit, job)
     with Player(place, ledger) as player:
-        halves = halves_of(job)
-        found = drawn_curve(job, halves, among, given, range(runs), player, progress)
+        parts = parts_of(job)
+        found = drawn_curve(job, parts, among, given, range(runs), player, progress)
         inert = None
         if resolved_ranges(job):
             some = places(among, *found.values[[0, len(found.values) // 2, -1]].tolist())
-            inert = inert_warning(halves.search, among.name, some, range(runs), player)
+            inert = inert_warning(parts.search, among.name, some, range(runs), player)
     warnings = (*filter(None, [inert]), *noise_warnings(job.policy, job.problem), *too_few(job.problem))
     return replace(found, warnings=warnings)
 
@@ -227,32 +227,32 @@ def tune(
     drawn = DRAWN * min(validate or LEAST, CURVE) if curve else 0
     stressed = len(asked) * runs_of_scenario(each, validate or LEAST)
     told = Told(progress, budget, later=2 * (validate or LEAST) + drawn + stressed)
-    halves = halves_of(job)
+    parts = parts_of(job)
     with Player(place, ledger) as player:
-        answer, trials = search(halves.search, tuner, among, budget, player, told, goal, most)
+        answer, trials = search(parts.search, tuner, among, budget, player, told, goal, most)
         told.later = drawn + stressed
-        first, played = validated(halves, np.array([[answer.value], [among.theory]]), validate, player, told)
+        first, played = validated(parts, np.array([[answer.value], [among.theory]]), validate, player, told)
         fresh = range(first, first + played.shape[1])
-        tuned, theory = halves.judged(played, fresh)
-        inert = inert_warning(halves.judge, among.name, places(among, answer.value), fresh, player, told)
+        tuned, theory = parts.judged(played, fresh)
+        inert = inert_warning(parts.judge, among.name, places(among, answer.value), fresh, player, told)
         # Of a parameter without an effect there is no best value to be sure of.
         belief = None if inert else answer.belief
-        other = beside(halves, belief, tuned, fresh, player, told)
+        other = beside(parts, belief, tuned, fresh, player, told)
         told.later = stressed
-        picture = _picture(job, halves, among, answer.value, len(fresh), player, told, announce) if curve else None
+        picture = _picture(job, parts, among, answer.value, len(fresh), player, told, announce) if curve else None
         strain = None
         if stress:
             strain = strained(
                 job, answer.value, asked, tuner, each, validate or LEAST, player, told, left_out, announce
             )
     # The textbook's policy, where it is another one, is no value of the parameter that the search could have found.
-    ahead = (among.theory, halves.estimate(tuned - theory)) if job.textbook is None else None
+    ahead = (among.theory, parts.estimate(tuned - theory)) if job.textbook is None else None
     missed = tuple(short_of(goal, belief, ahead, other))
     return Tuning(
         {among.name: answer.value},
-        halves.estimate(tuned),
-        halves.estimate(theory),
-        halves.estimate(theory - tuned),
+        parts.estimate(tuned),
+        parts.estimate(theory),
+        parts.estimate(theory - tuned),
         {among.name: among.theory},
         sum(trial.spent for trial in trials),
         budget,
@@ -280,7 +280,7 @@ def tune(
 
 def _picture(
     job: Job,
-    halves: Halves,
+    parts: Parts,
     among: Range,
     value: float,
     validated: int,
@@ -290,7 +290,7 @@ def _picture(
 ) -> Curve:
     """The curve of a tuning, on fresh instances; half of its values are near the tuned one.
 
-    Of a data set it is played by the half that judges.
+    Of a data set it is played by the part that judges.
     """
     runs = min(validated, CURVE)
     told.expect(DRAWN * runs)
@@ -301,7 +301,7 @@ def _picture(
         seconds = DRAWN * runs * (near + all_over) / 2
         announce(f"curve: about {in_words(seconds)} ({DRAWN} values x {runs:,} runs)")
     fresh = range(FRESH, FRESH + runs)
-    return drawn_curve(job, halves.exchanged, among, None, fresh, player, told.part(DRAWN * runs))
+    return drawn_curve(job, parts.exchanged, among, None, fresh, player, told.part(DRAWN * runs))
 
 
 def compare(
@@ -393,7 +393,7 @@ class _Played(NamedTuple):
     """A policy of a comparison and its regrets on fresh instances, as tuned and as theory has it."""
 
     name: str
-    halves: Halves
+    parts: Parts
     params: Floats
     belief: Belief | None
     spent: int
@@ -406,7 +406,7 @@ class _Played(NamedTuple):
     @property
     def used(self) -> tuple[Job, Floats, Floats]:
         """What to use, its parameters and regrets: the tuned policy, unless the baseline is surely better."""
-        job = self.halves.judge
+        job = self.parts.judge
         if Estimate.of(self.theory - self.tuned).high < 0:
             return job.baseline, theory_row(job), self.theory
         return job, self.params, self.tuned
@@ -416,28 +416,28 @@ def _played(
     number: int, name: str, job: Job, tuner: Tuner | None, budget: int, fresh: range, player: Player, told: Told
 ) -> _Played:
     """Tune a policy of a comparison, unless there is no tuner for it, and play it and theory's on fresh instances."""
-    params, spent, belief, halves = theory_row(job), 0, None, halves_of(job)
+    params, spent, belief, parts = theory_row(job), 0, None, parts_of(job)
     among = only_range(job) if tuner else None
     if tuner and among:
-        answer, trials = search(halves.search, tuner, among, budget, player, told)
+        answer, trials = search(parts.search, tuner, among, budget, player, told)
         params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
     both = np.array([params, theory_row(job)])
-    played = play_both(halves.judge, both, fresh, player, told, 2 * number)
-    tuned, theory = halves.judged(played, fresh)
+    played = play_both(parts.judge, both, fresh, player, told, 2 * number)
+    tuned, theory = parts.judged(played, fresh)
     # With noise of their own, only the runs of the first policy are those that `simulate` plays again by their number.
     spread = Spread.of(played[0], FRESH if job.noise == "shared" or number == 0 else None, tuned)
     inert = None
     if among:
-        inert = inert_warning(halves.judge, among.name, places(among, float(params[0])), fresh, player, told)
+        inert = inert_warning(parts.judge, among.name, places(among, float(params[0])), fresh, player, told)
     belief = None if inert else belief
-    other = beside(halves, belief, tuned, fresh, player, told, 2 * number)
+    other = beside(parts, belief, tuned, fresh, player, told, 2 * number)
     warnings = every_warning(job, among, float(params[0]), belief, tuned, theory, other, inert)
-    return _Played(name, halves, params, belief, spent, tuned, theory, spread, number, tuple(warnings))
+    return _Played(name, parts, params, belief, spent, tuned, theory, spread, number, tuple(warnings))
 
 
 def _named(played: _Played, warning: str) -> str:
     """A warning that begins with the policy that it is about."""
-    begins = f"{played.halves.judge.policy.name} "
+    begins = f"{played.parts.judge.policy.name} "
     if warning.startswith(begins):
         return f"{played.name} {warning.removeprefix(begins)}"
     return f"{played.name}: {warning}"
@@ -445,7 +445,7 @@ def _named(played: _Played, warning: str) -> str:
 
 def _entry(played: _Played, lead: Floats) -> Entry:
     """What a comparison keeps of a policy, beside the regrets of the best one."""
-    job, estimate = played.halves.judge, played.halves.estimate
+    job, estimate = played.parts.judge, played.parts.estimate
     params, theory = (
         dict(zip((found.name for found in resolved_ranges(job)), row.tolist(), strict=False))
         for row in (played.params, theory_row(job))

@@ -62,7 +62,7 @@ def warnings_of(
     yield from at_an_end(among, value)
     yield from end_is_better(among, other)
     yield from doubts(among, belief)
-    # Of a data set, the search speaks of its own half; the other half may differ and contradicts nothing.
+    # Of a data set, the search speaks of its own part; the other part may differ and contradicts nothing.
     if not holds_out(job.problem):
         yield from contradicted(among, value, belief, Estimate.of(sample))
     yield from carried_by_few(sample)
