@@ -111,7 +111,7 @@ def test_the_sentence_counts_what_holds_what_is_not_decided_and_what_is_fragile(
         "not decided in 1, with less, where it may lose 24% more than the best"
     )
     broken = replace(found, strains=(*found.strains, strain("worse", 8.0, 0.1), strain("worst", 32.0, 0.1)))
-    assert "holds in 1 of 4 cases" in strain_verdict(broken)
+    assert "is shown to hold in 1 of 4 cases" in strain_verdict(broken)
     assert "; fragile in 2, most with worst, where it loses 3.0 times as much as the best; not decided in 1" in repr(
         broken
     )

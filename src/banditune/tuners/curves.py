@@ -371,18 +371,35 @@ def between(at: Integers, points: int) -> tuple[Spread, Spread]:
     return by_point, at_runs
 
 
+MUCH = 0.1
+"""A run loses much if it loses more than this share of the mean at the same width."""
+
+
 def scale_of(library: Library, at: Integers, regrets: Floats) -> Floats:
-    """About what good runs lose at the largest width: the median at the largest one tried, of runs that lose anything."""
+    """About what good runs lose at the largest width: the median at the largest one tried, of runs that lose anything.
+
+    Where that is not much, it is the median of runs that lose much: most instances have arms that are nearly equal there,
+    and what exploring costs on the others must not be taken for failures.
+    """
     largest = at.max(axis=1, keepdims=True)
-    there = (at == largest) & (regrets != 0)
+    there = at == largest
+    lost = np.abs(regrets)
+    much = MUCH * (lost * there).sum(axis=1, keepdims=True) / there.sum(axis=1, keepdims=True)
+    middle = median_where(there & (regrets != 0), regrets)
+    middle = np.where(middle > much, middle, median_where(there & (lost > much), regrets))
+    usual = np.where(middle > 0, middle, lost.mean(axis=1, keepdims=True))
+    scale: Floats = np.where(usual > 0, usual, 1) / np.sqrt(library.points[largest])
+    return scale
+
+
+def median_where(there: Any, regrets: Floats) -> Floats:
+    """The median of some regrets of each search; 0 where there is none."""
     count = there.sum(axis=1, keepdims=True)
     some = there.any(axis=0)
     some[0] = True  # where there is none, one is looked up below all the same
     ranked = np.sort(np.where(there[:, some], regrets[:, some], np.inf), axis=1)
     middle = np.take_along_axis(ranked, np.hstack([(count - 1) // 2, count // 2]), 1).mean(axis=1, keepdims=True)
-    usual = np.where((count > 0) & (middle > 0), middle, np.abs(regrets).mean(axis=1, keepdims=True))
-    scale: Floats = np.where(usual > 0, usual, 1) / np.sqrt(library.points[largest])
-    return scale
+    return np.asarray(np.where(count > 0, middle, 0.0), np.float64)
 
 
 def weigh_good(

@@ -69,6 +69,11 @@ EVERYWHERE, TOLD = 0.75, 1000
 the largest width is the answer, they may be; fewer runs than this do not tell.
 """
 
+CARRIED = 100
+"""Where the largest width is the answer, so many runs must carry the mean regret, counted as (sum)^2 / (sum of squares).
+Where few instances have arms that differ, all others say nothing of what exploring costs there.
+"""
+
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """A flat region is within the smallest of these of the lowest regret that can be said."""
 
@@ -258,6 +263,13 @@ def misfit(library: Library, found: Fit, mean: Floats) -> bool:
     return bool((np.abs(off) > NormalDist().inv_cdf(1 - MISFIT_ALARM / (2 * len(points))) * se).any())
 
 
+def carried_by_few(found: Fit) -> bool:
+    """Whether too few runs carry the mean regret to tell failures that are everywhere from the price of exploring."""
+    second = found.mean[0] ** 2 + found.variance[0]
+    lost, squares = (float((found.runs[0] * numbers).sum()) for numbers in (np.abs(found.mean[0]), second))
+    return lost**2 < CARRIED * squares
+
+
 def everywhere(library: Library, found: Fit) -> bool:
     """Whether failures hardly depend on the width: in every curve they do, so that its end would surely be the best."""
     price = (expected_height(library, found.bad_weight) @ library.bad_fine)[0]
@@ -284,6 +296,8 @@ def stated(window: Window, found: Fit, among: Range, seen: View, values: Floats,
     lowest = seen.curves.min(axis=1)
     near = np.quantile(seen.curves[:, 0] - lowest - STEP * np.abs(lowest), tail) < 0
     first, end = float(values[0]), among.at(0.0)
+    at_end = seen.answer == len(values) - 1
+    off = misfit(library, found, fitted) or everywhere(library, found) or (at_end and carried_by_few(found))
     return Found(
         float(values[seen.answer]),
         Belief(
@@ -293,7 +307,7 @@ def stated(window: Window, found: Fit, among: Range, seen: View, values: Floats,
             gap_of(seen, level) / room,
             (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
             tuple(sorted(among.within(float(v)) for v in window.values(library.points[list(peak_of(found))]))),
-            misfit(library, found, fitted) or everywhere(library, found), level,
+            off, level,
             (end, first) if near and among.scale == "linear" and end < first else (),
         ),
     )  # fmt: skip
