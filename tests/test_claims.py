@@ -113,7 +113,21 @@ def wearing_out(instance, arm, pull, step, stream):
 def test_rewards_with_other_means_are_refused(own, told):
     with pytest.raises(bt.Fault, match=f"(?s)must have the means that its `sample` returns, .*{told}"):
         checked(own)
-    checked(own, regret="realised")
+
+
+@bt.scalar
+def turned_round(instance, arm, pull, step, stream):
+    return 1.0 - instance.means[arm] + 0.1 * bt.normal(stream)
+
+
+def test_realised_regret_needs_right_means_too():
+    """It compares with the arm with the highest mean that is stated: here, with the worst."""
+    own = problem(uniform_means, turned_round)
+    for regret in ("expected", "realised"):
+        with pytest.raises(bt.Fault, match="must have the means that its `sample` returns") as refused:
+            checked(own, regret=regret)
+        assert "realised" not in str(refused.value)
+    checked(problem(uniform_means, noisy), regret="realised")
 
 
 @bt.scalar
@@ -175,7 +189,7 @@ def test_a_reward_that_is_not_what_the_problem_says_is_seen_where_it_is_rare():
 
 
 def test_tune_refuses_wrong_means():
-    with pytest.raises(bt.Fault, match="or ask for regret='realised'"):
+    with pytest.raises(bt.Fault, match="or let `sample` return the means of the rewards"):
         bt.tune(bt.UCB1(noise=0.5), problem(uniform_means, doubled), horizon=HORIZON, budget=50)
 
 

@@ -1,4 +1,4 @@
-"""Whether rewards have the means that a user's problem tells: expected regret is by them.
+"""Whether rewards have the means that a user's problem tells: regret compares with the arm that has the highest one.
 
 A million rewards are drawn by compiled code, fewer where they take long. Where they raise a doubt, eight million others
 decide. The verdict is by bets against the claim (an e-value): if rewards less their told means, e, have mean 0 and are not
@@ -301,10 +301,10 @@ def _refuse(job: Job, drawn: Drawn, means: Floats, look: Look) -> NoReturn:
     paid = " and ".join(f"{words} {_unlike(found, wanted)}" for words, found, wanted in means_of)
     sums = _sums(drawn, means, look)
     raise Fault(
-        f"rewards of {job.problem.name!r} must have the means that its `sample` returns, by which expected regret is "
-        f"counted, but over {sums.rewards:,} pulls {paid} (a deviation of {sums.visible:.2g}, four standard errors, is "
-        "visible); let its reward function draw with the mean instance.means[arm], or ask for regret='realised', which is "
-        "by the rewards alone."
+        f"rewards of {job.problem.name!r} must have the means that its `sample` returns, because regret compares with the "
+        f"arm that has the highest of them, but over {sums.rewards:,} pulls {paid} (a deviation of {sums.visible:.2g}, "
+        "four standard errors, is visible); let its reward function draw with the mean instance.means[arm], or let "
+        "`sample` return the means of the rewards."
     )
 
 
