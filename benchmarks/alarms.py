@@ -14,9 +14,10 @@ import numpy as np
 from recovery import binary, cells, thompson, uniform_pulls
 
 import banditune as bt
-from banditune.logs.drafts import MODELS, Wish
-from banditune.logs.predictive import predicted
-from banditune.logs.record import Logs
+from banditune.logs.campaign_logs import Logs
+from banditune.logs.models.fitted_model import FitOptions
+from banditune.logs.models.fitting import MODELS
+from banditune.logs.models.posterior_predictive import run_predictive_checks
 
 CAMPAIGNS, ARMS, STEPS = 25, 6, 300
 FEATURES = np.random.default_rng(5).uniform(-1, 1, (ARMS, 2))
@@ -32,7 +33,7 @@ def real(pulls: np.ndarray, total: np.ndarray, squares: np.ndarray, features: np
     pulls, total, squares = (table.ravel()[seen] for table in (pulls, total, squares))
     around = np.maximum(squares - total**2 / pulls, 0)
     table = None if features is None else features[arm[seen]]
-    return bt.logs_of(campaign[seen], arm[seen], pulls, total, around, rewards="real", features=table)
+    return bt.make_logs(campaign[seen], arm[seen], pulls, total, around, rewards="real", features=table)
 
 
 def played(rng: Rng, means: np.ndarray, noise: float, index: Callable, learn: Callable) -> tuple[np.ndarray, ...]:
@@ -163,7 +164,9 @@ def alarms(name: str, repetitions: int) -> str:
     for repetition in range(repetitions):
         logs = make(np.random.default_rng([9, repetition]))
         arms = len(logs.arms) if model == "correlated" else int(np.median(logs.widths))
-        checks = predicted(logs, MODELS[model](logs, Wish(False, arms, 0.95)), model, repetition).checks
+        checks = run_predictive_checks(
+            logs, MODELS[model](logs, FitOptions(False, arms, 0.95)), model, repetition
+        ).checks
         some += any(check.fails for check in checks)
         fails.update({check.statistic: int(check.fails) for check in checks})
     told = ", ".join(f"{statistic} {count}" for statistic, count in fails.items())

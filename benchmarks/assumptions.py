@@ -161,9 +161,9 @@ def played(kind: type[World], index: Callable[..., np.ndarray], gamma: float, ru
 class Case:
     """A policy, its index in NumPy, the problem that it is tuned on, and the worlds that come."""
 
-    policy: bt.Policy
+    policy: bt.kernel.Policy
     index: Callable[..., np.ndarray]
-    problem: bt.Problem
+    problem: bt.kernel.Problem
     worlds: tuple[type[World], ...]
 
 
@@ -185,7 +185,7 @@ def share(asked: tuple[str, str, float, int]) -> np.ndarray:
     return played(next(kind for kind in case.worlds if kind.__name__ == world), case.index, gamma, runs)
 
 
-def tuned(name: str) -> bt.Tuning:
+def tuned(name: str) -> bt.results.Tuning:
     """A policy tuned on what is expected."""
     return bt.tune(CASES[name].policy, CASES[name].problem, horizon=HORIZON, budget=3000, floor=False, jobs=1)
 

@@ -25,9 +25,10 @@ import numpy as np
 from recovery import MU3, S3, X10, binary, cells, thompson
 
 import banditune as bt
-from banditune.logs.backtest import played
-from banditune.logs.judges import Runs, judge_of
-from banditune.logs.record import Logs
+from banditune.logs.campaign_logs import Logs
+from banditune.study.backtest_estimates import PairRuns
+from banditune.study.backtest_evaluators import make_evaluator
+from banditune.study.backtesting import play_pair
 
 KINDS = ("regret", "theory", "gain", "reward", "theory_reward", "difference")
 HORIZON, TRUE_RUNS = 200, 8000
@@ -44,7 +45,7 @@ class Past(NamedTuple):
 
 
 class Design(NamedTuple):
-    policy: bt.Policy
+    policy: bt.kernel.Policy
     make: Callable[[Rng], Past]
     horizon: int = HORIZON
     model: str = "auto"
@@ -73,7 +74,7 @@ def ads(rng: Rng, campaigns: int, scale: float = 1, size: float = math.inf) -> P
         campaign += [number] * arms
         arm += range(arms)
     shown, rates = np.concatenate(pulls), np.concatenate(means)
-    return split(bt.logs_of(campaign, arm, shown, rng.binomial(shown, rates)), rates)
+    return split(bt.make_logs(campaign, arm, shown, rng.binomial(shown, rates)), rates)
 
 
 def independent(rng: Rng, pulls: int, campaigns: int = 20) -> Past:
@@ -125,7 +126,7 @@ def normal(rng: Rng, pulls: int, sd: float = 0.4, campaigns: int = 20) -> Past:
     counts = np.maximum(rng.multinomial(5 * pulls, np.full(5, 0.2), campaigns), 2).ravel()
     total = counts * means + np.sqrt(counts) * rng.standard_normal(len(counts))
     squares = rng.chisquare(counts - 1)
-    return split(bt.logs_of(*cells(campaigns, 5), counts, total, squares, rewards="real"), means)
+    return split(bt.make_logs(*cells(campaigns, 5), counts, total, squares, rewards="real"), means)
 
 
 def unit(rng: Rng, pulls: int, size: float = 10.0) -> Past:
@@ -134,7 +135,7 @@ def unit(rng: Rng, pulls: int, size: float = 10.0) -> Past:
     means = np.repeat(middle, 5, axis=1) if size == math.inf else rng.beta(size * middle, size * (1 - middle), (20, 5))
     rewards = rng.beta(4 * means.ravel(), 4 * (1 - means.ravel()), (pulls, 100))
     squares = ((rewards - rewards.mean(axis=0)) ** 2).sum(axis=0)
-    logs = bt.logs_of(*cells(20, 5), np.full(100, pulls), rewards.sum(axis=0), squares, rewards="unit")
+    logs = bt.make_logs(*cells(20, 5), np.full(100, pulls), rewards.sum(axis=0), squares, rewards="unit")
     return split(logs, means.ravel())
 
 
@@ -146,7 +147,7 @@ def featured(rng: Rng, pulls: int, sd: float = 1.0) -> Past:
     total = counts * means + np.sqrt(counts) * rng.standard_normal(200)
     campaign, arm = cells(20, 10)
     return split(
-        bt.logs_of(campaign, arm, counts, total, rng.chisquare(counts - 1), rewards="real", features=X10[arm]), means
+        bt.make_logs(campaign, arm, counts, total, rng.chisquare(counts - 1), rewards="real", features=X10[arm]), means
     )
 
 
@@ -185,10 +186,10 @@ DESIGNS: dict[str, Design] = {
 def judged(design: Design, logs: Logs, seed: int) -> list[tuple[float, ...]]:
     """Mean, standard error and interval of each kind of number, as the judge has them for two widths."""
 
-    def play(problem: bt.Problem, runs: range) -> Runs:
-        return played([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, seed, 1)
+    def play(problem: bt.kernel.Problem, runs: range) -> PairRuns:
+        return play_pair([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, seed, 1)
 
-    judge = judge_of(logs, design.model, intercept=False)
+    judge = make_evaluator(logs, design.model, intercept=False)
     return [(one.mean, one.se, one.low, one.high) for one in judge.judge(play)]
 
 
@@ -199,7 +200,7 @@ def true_of(design: Design, past: Past, seed: int) -> list[float]:
         mine = past.logs.pulls[past.logs.campaign == number]
         runs = range(max(TRUE_RUNS // len(past.means), 100))
         problem = true_problem(past.logs, means, mine)
-        one = played(
+        one = play_pair(
             [(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, 10**6 + 1000 * seed + number, 1
         )
         regret, theory = one.regrets.mean(axis=1)
@@ -209,7 +210,7 @@ def true_of(design: Design, past: Past, seed: int) -> list[float]:
     return np.mean(found, axis=0).tolist()
 
 
-def true_problem(logs: Logs, means: np.ndarray, pulls: np.ndarray) -> bt.Problem:
+def true_problem(logs: Logs, means: np.ndarray, pulls: np.ndarray) -> bt.kernel.Problem:
     """A campaign whose arms have these means."""
     if logs.features is not None:
         # Means of arms with features follow from a theta that is known.

@@ -22,75 +22,77 @@ from pathlib import Path
 
 import numpy as np
 from pools import file_of
-from rows import PAPER, Row
+from rows import PAPER_ROWS, PaperRow
 
 import banditune as bt
-from banditune.paper.cells import AFTER_TUNING, FAILURES, Pool, cell
-from banditune.paper.pools import UNITS, Source, source_of, values_of
-from banditune.paper.published import FRESH_RUNS, LAST_DIGIT, Place, published
-from banditune.paper.rows import range_of
-from banditune.paper.study import about, notes_on
-from banditune.paper.tunings import (
-    EPSILON,
-    OTHERWISE,
-    POINTS,
-    TUNERS,
-    Lockstep,
-    Tuned,
-    halving_apart,
-    rng_for,
-    ternary,
-    tuned,
-    uniform_apart,
-)  # fmt: skip
-from banditune.reports.paper import write_folder
-from banditune.results import PaperCell, Reproduction
-from banditune.tuners.grid import halving_runs
-from banditune.tuners.notes import iterations_needed, ternary_pairs
+from banditune.paper.lockstep_tunings import (
+    ALTERNATIVE_READINGS,
+    BASELINE_POINTS,
+    LOCKSTEP_TUNERS,
+    PAPER_EPSILON,
+    LockstepSearch,
+    TuningOutcomes,
+    make_cell_rng,
+    make_halving_search_own_instances,
+    make_ternary_search,
+    make_uniform_search_own_instances,
+    tune_in_lockstep,
+)
+from banditune.paper.paper_cells import FAILURE_BUDGETS, REGRET_BUDGETS, RowRegrets, make_paper_cell
+from banditune.paper.paper_rows import get_tuned_range
+from banditune.paper.published_numbers import PAPER_RUNS, ROUNDING_STEP, PaperCellKey, load_published_numbers
+from banditune.paper.reproduction import make_tuner_cells, write_reproduction_notes
+from banditune.paper.run_pools import UNIT_POINTS, RunSource, list_row_widths, make_run_source
+from banditune.reports.paper_report import write_paper_folder
+from banditune.results.paper_results import PaperCell, Reproduction
+from banditune.tuners.grid_search import list_halving_runs
+from banditune.tuners.noisy_ternary_search import allocate_pairs, count_iterations
 
 TUNINGS = 10_000
 
 
-def notes_apart(budget: int) -> Lockstep:
+def notes_apart(budget: int) -> LockstepSearch:
     """NoTeS, the two values of an iteration on instances of their own."""
-    return ternary(ternary_pairs(budget, iterations_needed(EPSILON)), shared=False)
+    return make_ternary_search(allocate_pairs(budget, count_iterations(PAPER_EPSILON)), shared=False)
 
 
-APART: dict[str, Callable[[int], Lockstep]] = {
+APART: dict[str, Callable[[int], LockstepSearch]] = {
     "notes": notes_apart,
-    "uniform": uniform_apart,
-    "halving": halving_apart,
+    "uniform": make_uniform_search_own_instances,
+    "halving": make_halving_search_own_instances,
 }
-PRINTED = {name: TUNERS[name] for name in APART}
+PRINTED = {name: LOCKSTEP_TUNERS[name] for name in APART}
 
 
 def visited(others: Iterable[float] = ()) -> np.ndarray:
     """The places where NoTeS, Uniform and Halving can look, 41 of those of a pool, and others."""
-    found, spans = {*np.linspace(0, 1, POINTS), *others}, [(0.0, 1.0)]
-    for _ in range(iterations_needed(EPSILON)):
+    found, spans = {*np.linspace(0, 1, BASELINE_POINTS), *others}, [(0.0, 1.0)]
+    for _ in range(count_iterations(PAPER_EPSILON)):
         cuts = [(low, (2 * low + high) / 3, (low + 2 * high) / 3, high) for low, high in spans]
         found |= {point for _, a, b, _ in cuts for point in (a, b)}
         spans = [span for low, a, b, high in cuts for span in ((a, high), (low, b))]
     found |= {(low + high) / 2 for low, high in spans}
-    return np.unique(np.abs(np.subtract.outer(sorted(found), UNITS)).argmin(axis=1))
+    return np.unique(np.abs(np.subtract.outer(sorted(found), UNIT_POINTS)).argmin(axis=1))
 
 
-def played(row: Row, policy: bt.Policy, runs: int) -> tuple[Source, np.ndarray]:
+def played(row: PaperRow, policy: bt.kernel.Policy, runs: int) -> tuple[RunSource, np.ndarray]:
     """A source of runs of a policy on a row's problem, as the paper played it, at all places that are visited."""
-    values = values_of(row)[visited()]
+    values = list_row_widths(row)[visited()]
     regrets = bt.simulate(
         policy, row.problem, values, horizon=row.horizon, runs=runs, seed=162, regret="realised", noise="own"
     )
-    return source_of(row.name, range_of(row), values, regrets), regrets
+    return make_run_source(row.name, get_tuned_range(row), values, regrets), regrets
 
 
-def stored(row: Row) -> tuple[Source, np.ndarray]:
+def stored(row: PaperRow) -> tuple[RunSource, np.ndarray]:
     """A row's pool from its file."""
     pool = np.load(file_of(row))
-    return source_of(row.name, range_of(row), pool["values"], pool["regrets"]), pool["regrets"]
+    return make_run_source(row.name, get_tuned_range(row), pool["values"], pool["regrets"]), pool["regrets"]
 
 
-def told(row: Row, name: str, shelf: dict[str, Callable[[int], Lockstep]], source: Source, regrets: np.ndarray) -> None:
+def told(
+    row: PaperRow, name: str, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray
+) -> None:
     """Regret after tuning beside the paper's, and how far all nine are from it."""
     means, variance = regrets.mean(axis=1, dtype=float), regrets.var(axis=1, dtype=float)
     best = int(means.argmin())
@@ -104,49 +106,52 @@ def told(row: Row, name: str, shelf: dict[str, Callable[[int], Lockstep]], sourc
 
 
 def compared(
-    row: Row, shelf: dict[str, Callable[[int], Lockstep]], source: Source, regrets: np.ndarray, means: np.ndarray,
+    row: PaperRow, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray, means: np.ndarray,
     variance: np.ndarray,
 ) -> Iterator[float]:  # fmt: skip
     """The differences of a row's cells in joint standard errors, each printed."""
     for tuner, make in shelf.items():
         line = f"  {tuner:8}"
-        for budget in AFTER_TUNING:
-            found: Tuned = tuned(make(budget), source, TUNINGS, rng_for(0, row.name, tuner, budget))
+        for budget in REGRET_BUDGETS:
+            found: TuningOutcomes = tune_in_lockstep(
+                make(budget), source, TUNINGS, make_cell_rng(0, row.name, tuner, budget)
+            )
             ours, se = found.mean(means), found.error(means, regrets)
             spread = math.sqrt(found.spread(means) ** 2 + found.mean(variance))
-            paper = published()[Place("regret", row.name, tuner, budget)]
-            joint = math.hypot(se, spread / math.sqrt(FRESH_RUNS), LAST_DIGIT / math.sqrt(12))
+            paper = load_published_numbers()[PaperCellKey("regret", row.name, tuner, budget)]
+            joint = math.hypot(se, spread / math.sqrt(PAPER_RUNS), ROUNDING_STEP / math.sqrt(12))
             line += f"  {budget}: {ours:.2f} ± {se:.2g} / {paper:.1f} / {(ours - paper) / joint:+.1f}"
             yield (ours - paper) / joint
         print(line)
 
 
-def failed(row: Row, shelf: dict[str, Callable[[int], Lockstep]], source: Source) -> None:
+def failed(row: PaperRow, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource) -> None:
     """Failures in %, with the best width that makes all of a row nearest to the paper's: none can come nearer."""
-    cells = [(tuner, budget) for tuner in shelf for budget in FAILURES]
-    paper = np.array([published()[Place("failures", row.name, *both)] for both in cells])
-    far = 100.0 * (np.abs(np.subtract.outer(UNITS, source.units)) > EPSILON + 1e-9)
+    cells = [(tuner, budget) for tuner in shelf for budget in FAILURE_BUDGETS]
+    paper = np.array([load_published_numbers()[PaperCellKey("failures", row.name, *both)] for both in cells])
+    far = 100.0 * (np.abs(np.subtract.outer(UNIT_POINTS, source.units)) > PAPER_EPSILON + 1e-9)
     found = [
-        tuned(shelf[tuner](budget), source, TUNINGS, rng_for(0, row.name, tuner, budget)) for tuner, budget in cells
+        tune_in_lockstep(shelf[tuner](budget), source, TUNINGS, make_cell_rng(0, row.name, tuner, budget))
+        for tuner, budget in cells
     ]
     shares = np.array([far @ one.answers / TUNINGS for one in found])
     # Where failures are rare, a few are a small difference: square roots spread all shares alike.
     nearest = int(((np.sqrt(shares) - np.sqrt(paper)[:, None]) ** 2).sum(axis=0).argmin())
-    print(f"  failures if {UNITS[nearest]:.3f} is best, ours / paper's:")
+    print(f"  failures if {UNIT_POINTS[nearest]:.3f} is best, ours / paper's:")
     for place, tuner in enumerate(shelf):
         line = f"  {tuner:8}"
-        for budget, at in zip(FAILURES, range(3 * place, 3 * place + 3), strict=True):
+        for budget, at in zip(FAILURE_BUDGETS, range(3 * place, 3 * place + 3), strict=True):
             line += f"  {budget}: {shares[at, nearest]:.2f} / {paper[at]:.1f}"
         print(line, flush=True)
 
 
-def tails(row: Row) -> None:
+def tails(row: PaperRow) -> None:
     """Large runs near the best width, and the one run that would make Halving with 1,000 runs leave the best tenth."""
     source, regrets = stored(row)
-    tenths = source.places(np.linspace(0, 1, POINTS))
+    tenths = source.places(np.linspace(0, 1, BASELINE_POINTS))
     means = regrets[tenths].mean(axis=1, dtype=float)
     best = int(means.argmin())
-    runs = halving_runs(1000, POINTS)[-1]
+    runs = list_halving_runs(1000, BASELINE_POINTS)[-1]
     print(f"\n{row.name}: best of tenths {best / 10:.1f}")
     for tenth in (best - 1, best, best + 1):
         some = regrets[tenths[tenth]]
@@ -170,32 +175,36 @@ SECOND = (
 
 def again(study: Reproduction) -> Reproduction:
     """A stored study with today's readings."""
-    cells = [one for row in PAPER for one in seen_again(row, study)]
+    cells = [one for row in PAPER_ROWS for one in seen_again(row, study)]
     rest = [one for one in study.cells if one.table == "gittins"]
-    return dataclasses.replace(study, cells=(*cells, *rest), notes=(*notes_on(study.runs, study.tunings), SECOND))
+    return dataclasses.replace(
+        study, cells=(*cells, *rest), notes=(*write_reproduction_notes(study.runs, study.tunings), SECOND)
+    )
 
 
-def seen_again(row: Row, study: Reproduction) -> Iterator[PaperCell]:
+def seen_again(row: PaperRow, study: Reproduction) -> Iterator[PaperCell]:
     """A row's cells, each as wide as its own readings and those of the second pool."""
     source, regrets = stored(row)
-    pool = Pool(row.name, source.among, regrets.astype(float))
+    pool = RowRegrets(row.name, source.among, regrets.astype(float))
     for one in study.cells:
-        place = Place(one.table, one.row, one.tuner, one.budget)
+        place = PaperCellKey(one.table, one.row, one.tuner, one.budget)
         if one.row != row.name or math.isnan(one.paper):
             yield from [one] if one.row == row.name else []
             continue
         low, high = one.low, one.high
         if one.tuner in ("uniform", "halving"):
             found, *otherwise = (
-                tuned(make(one.budget), source, TUNINGS, rng_for(162, row.name, one.tuner, one.budget))
-                for make in (TUNERS[one.tuner], *OTHERWISE[one.tuner])
+                tune_in_lockstep(make(one.budget), source, TUNINGS, make_cell_rng(162, row.name, one.tuner, one.budget))
+                for make in (LOCKSTEP_TUNERS[one.tuner], *ALTERNATIVE_READINGS[one.tuner])
             )
             there = next(
-                cell for cell in about(pool, one.tuner, one.budget, found, otherwise) if cell.table == one.table
+                cell
+                for cell in make_tuner_cells(pool, one.tuner, one.budget, found, otherwise)
+                if cell.table == one.table
             )
             low, high = min(low, one.ours + there.low - there.ours), max(high, one.ours + there.high - there.ours)
-        spread = math.sqrt(max(0.0, one.paper_se**2 - LAST_DIGIT**2 / 12) * FRESH_RUNS)
-        yield cell(place, (one.ours, one.se), other=one.other, span=(max(0.0, low), high), spread=spread)
+        spread = math.sqrt(max(0.0, one.paper_se**2 - ROUNDING_STEP**2 / 12) * PAPER_RUNS)
+        yield make_paper_cell(place, (one.ours, one.se), other=one.other, span=(max(0.0, low), high), spread=spread)
 
 
 def main() -> None:
@@ -207,9 +216,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose name contains this")
     asked = parser.parse_args()
     if asked.what == "page":
-        write_folder(again(bt.load(asked.study)), asked.folder)
+        write_paper_folder(again(bt.load_result(asked.study)), asked.folder)
         return
-    for row in (row for row in PAPER if asked.only in row.name):
+    for row in (row for row in PAPER_ROWS if asked.only in row.name):
         if asked.what == "tails":
             tails(row)
         elif asked.what == "wider":
@@ -222,7 +231,7 @@ def main() -> None:
             for name, shelf in (("instances shared", PRINTED), ("instances apart", APART)):
                 told(row, name, shelf, *stored(row))
         elif row.name.endswith("ucb1"):
-            for policy in (bt.UCB1(noise=0.5), bt.UCB1Step(noise=0.5)):
+            for policy in (bt.UCB1(noise=0.5), bt.policies.UCB1Step(noise=0.5)):
                 told(row, policy.name, PRINTED, *played(row, policy, asked.runs))
 
 

@@ -15,10 +15,11 @@ from contextlib import ExitStack
 import numpy as np
 
 import banditune as bt
-from banditune.engine import run
-from banditune.engine.cluster import place_for
-from banditune.engine.pieces import Cluster, Piece, Played
-from banditune.engine.run import Job, read_only
+from banditune.core.arrays import copy_read_only
+from banditune.simulation import chunks
+from banditune.simulation.executor import Chunk, ChunkResult, Executor
+from banditune.simulation.executors.executor_factory import make_executor_factory
+from banditune.simulation.spec import SimulationSpec
 
 WORK = {"horizon": 10_000, "runs": 6000, "shortcut": False}
 """Some seconds on one core, in pieces of half a second."""
@@ -27,31 +28,31 @@ TURNS = 5
 TINY = 2000
 
 
-def timed(place: Cluster) -> tuple[float, float]:
+def timed(place: Executor) -> tuple[float, float]:
     """Seconds for the work, and the share of them that workers spent playing."""
     playing = 0.0
-    learn = run.Pace.learn
+    learn = chunks.ChunkSizer.learn
 
-    def watched(pace: run.Pace, played: Played) -> None:
+    def watched(pace: chunks.ChunkSizer, played: ChunkResult) -> None:
         nonlocal playing
         playing += played.seconds
         learn(pace, played)
 
-    run.Pace.learn = watched  # type: ignore[method-assign]
+    chunks.ChunkSizer.learn = watched  # type: ignore[method-assign]
     began = time.perf_counter()
     try:
         bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.2], cluster=place, **WORK)
     finally:
-        run.Pace.learn = learn  # type: ignore[method-assign]
+        chunks.ChunkSizer.learn = learn  # type: ignore[method-assign]
     took = time.perf_counter() - began
     return took, playing / took / place.workers
 
 
-def rate(place: Cluster) -> float:
+def rate(place: Executor) -> float:
     """Pieces a second that take no time to play."""
-    job = Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 1)
+    job = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 1)
     work = place.work(job)
-    piece = Piece(read_only(np.ones((1, 1))), 0, range(1))
+    piece = Chunk(copy_read_only(np.ones((1, 1))), 0, range(1))
     work.submit(0, piece)
     work.result()
     began = time.perf_counter()
@@ -71,7 +72,7 @@ def main() -> None:
     names = ["threads", *(sys.argv[1:] or ["processes"])]
     with ExitStack() as stack:
         places = {
-            name: stack.enter_context(place_for(name, 2 if name in ("threads", "processes") else None)())
+            name: stack.enter_context(make_executor_factory(name, 2 if name in ("threads", "processes") else None)())
             for name in names
         }
         took: dict[str, list[tuple[float, float]]] = {name: [] for name in names}

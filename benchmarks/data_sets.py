@@ -40,7 +40,7 @@ def new_tables(shuffled: bool) -> bt.RewardTable:
     return bt.RewardTable(tables(NEW, np.random.default_rng(999)), shuffled, population=True)
 
 
-KINDS: dict[str, tuple[Callable[..., bt.Problem], Callable[[], bt.Problem]]] = {
+KINDS: dict[str, tuple[Callable[..., bt.kernel.Problem], Callable[[], bt.kernel.Problem]]] = {
     "tables, in order": (
         lambda rng, **told: bt.RewardTable(tables(UNITS, rng), **told),
         lambda: new_tables(False),

@@ -21,36 +21,44 @@ from collections.abc import Callable
 
 import numpy as np
 from cells import APART, PRINTED, stored
-from rows import PAPER, Row
+from rows import PAPER_ROWS, PaperRow
 
 import banditune as bt
-from banditune.paper.cells import AFTER_TUNING, FAILURES
-from banditune.paper.pools import Source, source_of
-from banditune.paper.published import Place, published
-from banditune.paper.rows import range_of
-from banditune.paper.tunings import EPSILON, POINTS, Lockstep, on_grid, rng_for, tuned
-from banditune.tuners.notes import iterations_needed, ternary_pairs
+from banditune.paper.lockstep_tunings import (
+    BASELINE_POINTS,
+    PAPER_EPSILON,
+    LockstepSearch,
+    make_baseline_grid_search,
+    make_cell_rng,
+    tune_in_lockstep,
+)
+from banditune.paper.paper_cells import FAILURE_BUDGETS, REGRET_BUDGETS
+from banditune.paper.paper_rows import get_tuned_range
+from banditune.paper.published_numbers import PaperCellKey, load_published_numbers
+from banditune.paper.run_pools import RunSource, make_run_source
+from banditune.tuners.noisy_ternary_search import allocate_pairs, count_iterations
 
 TUNINGS = 20_000
-TENTHS = np.linspace(0, 1, POINTS)
+TENTHS = np.linspace(0, 1, BASELINE_POINTS)
 NEAR = (0.2, 0.3)
 """Tenths within 0.1 of the best width of lints, which is between them."""
 
-LINTS = next(row for row in PAPER if row.name == "linear lints")
-BETA = next(row for row in PAPER if row.name == "beta ucb1")
+LINTS = next(row for row in PAPER_ROWS if row.name == "linear lints")
+BETA = next(row for row in PAPER_ROWS if row.name == "beta ucb1")
 
 
-def told(name: str, shelf: dict[str, Callable[[int], Lockstep]], source: Source, regrets: np.ndarray) -> None:
+def told(name: str, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray) -> None:
     """Failures and regrets after tuning, each beside the paper's."""
     means = regrets.mean(axis=1, dtype=float)
     fails = 100.0 * (np.abs(np.subtract.outer(source.units, NEAR)).min(axis=1) > 1e-9)
     print(f"\n{name}; tenths lose {', '.join(f'{mean:.1f}' for mean in means[source.places(TENTHS)][:6])}, ...")
     for tuner, make in shelf.items():
         line = f"  {tuner:8}"
-        for budget in sorted({*AFTER_TUNING, *FAILURES}):
-            found = tuned(make(budget), source, TUNINGS, rng_for(0, name, tuner, budget))
+        for budget in sorted({*REGRET_BUDGETS, *FAILURE_BUDGETS}):
+            found = tune_in_lockstep(make(budget), source, TUNINGS, make_cell_rng(0, name, tuner, budget))
             failed, lost = (
-                published().get(Place(table, LINTS.name, tuner, budget)) for table in ("failures", "regret")
+                load_published_numbers().get(PaperCellKey(table, LINTS.name, tuner, budget))
+                for table in ("failures", "regret")
             )
             line += f"  {budget}:"
             line += f" {found.mean(fails):.2f}% / {failed}%" if failed is not None else ""
@@ -58,21 +66,21 @@ def told(name: str, shelf: dict[str, Callable[[int], Lockstep]], source: Source,
         print(line, flush=True)
 
 
-def grids(shelf: dict[str, Callable[[int], Lockstep]]) -> dict[str, Callable[[int], Lockstep]]:
+def grids(shelf: dict[str, Callable[[int], LockstepSearch]]) -> dict[str, Callable[[int], LockstepSearch]]:
     """The two tuners on tenths."""
     return {name: shelf[name] for name in ("uniform", "halving")}
 
 
-def both(name: str, source: Source, regrets: np.ndarray) -> None:
+def both(name: str, source: RunSource, regrets: np.ndarray) -> None:
     """With shared instances, and with instances of each value's own."""
     told(f"{name}, instances shared", grids(PRINTED), source, regrets)
     told(f"{name}, instances apart", grids(APART), source, regrets)
 
 
-def played(policy: bt.Policy, runs: int) -> tuple[Source, np.ndarray]:
+def played(policy: bt.kernel.Policy, runs: int) -> tuple[RunSource, np.ndarray]:
     """A pool at the tenths, with the same noise for all."""
     regrets = bt.simulate(policy, LINTS.problem, TENTHS, horizon=LINTS.horizon, runs=runs, seed=162, regret="realised")
-    return source_of(LINTS.name, range_of(LINTS), TENTHS, regrets), regrets
+    return make_run_source(LINTS.name, get_tuned_range(LINTS), TENTHS, regrets), regrets
 
 
 def features(sets: int = 40, runs: int = 1000) -> None:
@@ -90,7 +98,7 @@ def features(sets: int = 40, runs: int = 1000) -> None:
         print(f"{width} loses {share.min():.2f} to {share.max():.2f} of what 0.3 does on {sets} sets of features")
 
 
-def blurred(source: Source) -> Source:
+def blurred(source: RunSource) -> RunSource:
     """Runs with the noise of 10,000 rewards added."""
     sd = LINTS.policy.noise * math.sqrt(LINTS.horizon)
 
@@ -101,11 +109,11 @@ def blurred(source: Source) -> Source:
     return dataclasses.replace(source, draw=draw)
 
 
-def few(source: Source, regrets: np.ndarray, pools: int = 60, runs: int = 1000) -> None:
+def few(source: RunSource, regrets: np.ndarray, pools: int = 60, runs: int = 1000) -> None:
     """Failures on small pools."""
     rng = np.random.default_rng(1)
     some = (regrets[:, rng.choice(regrets.shape[1], runs, replace=False)] for _ in range(pools))
-    by_pool([source_of(LINTS.name, source.among, source.units, pool) for pool in some], 1000, rng)
+    by_pool([make_run_source(LINTS.name, source.among, source.units, pool) for pool in some], 1000, rng)
 
 
 def luck(runs: int, pools: int = 10) -> None:
@@ -113,12 +121,12 @@ def luck(runs: int, pools: int = 10) -> None:
     widths = TENTHS[1:6]
     sources = []
     for number in range(pools):
-        regrets = np.full((POINTS, runs), 1e6)
+        regrets = np.full((BASELINE_POINTS, runs), 1e6)
         regrets[1:6] = bt.simulate(
             LINTS.policy, LINTS.problem, widths, horizon=LINTS.horizon, runs=runs, seed=1000 + number,
             regret="realised", noise="own",
         )  # fmt: skip
-        sources.append(source_of(LINTS.name, range_of(LINTS), TENTHS, regrets))
+        sources.append(make_run_source(LINTS.name, get_tuned_range(LINTS), TENTHS, regrets))
         at = regrets[3]
         print(
             f"  0.3 loses {at.mean():.1f}; over 1,350: {(at > 1350).sum()}, over 2,700: {(at > 2700).sum()}", flush=True
@@ -126,28 +134,32 @@ def luck(runs: int, pools: int = 10) -> None:
     by_pool(sources, TUNINGS, np.random.default_rng(1))
 
 
-def by_pool(pools: list[Source], tunings: int, rng: np.random.Generator) -> None:
+def by_pool(pools: list[RunSource], tunings: int, rng: np.random.Generator) -> None:
     """Failures on each of several pools: their mean and largest share."""
     for tuner, make in grids(PRINTED).items():
-        for budget in FAILURES:
+        for budget in FAILURE_BUDGETS:
             ends = (pool.units[make(budget)(pool, tunings, rng)[0]] for pool in pools)
             shares = [100 * np.mean(np.abs(np.subtract.outer(end, NEAR)).min(axis=1) > 1e-9) for end in ends]
-            failed = published()[Place("failures", LINTS.name, tuner, budget)]
+            failed = load_published_numbers()[PaperCellKey("failures", LINTS.name, tuner, budget)]
             print(f"  {tuner} {budget}: {np.mean(shares):.2f}%, at most {max(shares):.2f}% / {failed}%", flush=True)
 
 
-def keeping_less(budget: int, *, shared: bool) -> Lockstep:
+def keeping_less(budget: int, *, shared: bool) -> LockstepSearch:
     """Halving 11, 5, 2, 1: three of the four iterations are enough."""
     parts = [budget * 2**step / 15 for step in range(4)]
-    steps = zip(parts, (POINTS, 5, 2), (5, 2, 1), strict=False)
-    return on_grid([(max(1, int(part / points)), kept) for part, points, kept in steps], shared=shared)
+    steps = zip(parts, (BASELINE_POINTS, 5, 2), (5, 2, 1), strict=False)
+    return make_baseline_grid_search(
+        [(max(1, int(part / points)), kept) for part, points, kept in steps], shared=shared
+    )
 
 
-def schedules(source: Source, regrets: np.ndarray) -> None:
+def schedules(source: RunSource, regrets: np.ndarray) -> None:
     """Other sizes than ours."""
     for shared in (True, False):
         shelf = {
-            "uniform": lambda budget, shared=shared: on_grid([(budget // POINTS, 1)], shared=shared),
+            "uniform": lambda budget, shared=shared: make_baseline_grid_search(
+                [(budget // BASELINE_POINTS, 1)], shared=shared
+            ),
             "halving": lambda budget, shared=shared: keeping_less(budget, shared=shared),
         }
         told(f"fewer runs, instances {'shared' if shared else 'apart'}", shelf, source, regrets)
@@ -173,13 +185,13 @@ class Apart(bt.BetaRewards):
         second = np.linspace(SECOND, 1 - self.gap, 20_001)
         return second, second**8 * (1 - self.gap - second)
 
-    def sample(self, size: int, rng: np.random.Generator) -> bt.Instances:
+    def sample(self, size: int, rng: np.random.Generator) -> bt.kernel.Instances:
         second, weight = self.seconds
         chosen = rng.choice(second, size, p=weight / weight.sum())
         best = rng.uniform(chosen + self.gap, 1)
         others = rng.uniform(0, chosen[:, None], (size, self.arms - 2))
         means = np.column_stack([best, chosen, others])
-        return bt.Instances(rng.permuted(means, axis=1))
+        return bt.kernel.Instances(rng.permuted(means, axis=1))
 
 
 BAD = 500
@@ -189,19 +201,19 @@ SECOND = 0.5
 """An arm that pays less than this on average is never preferred for long to one that paid nothing once, at this width."""
 
 
-def rare(row: Row, runs: int) -> None:
+def rare(row: PaperRow, runs: int) -> None:
     """NoTeS answers 0.247, which fails, if 4/27 loses more than 8/27 in its third comparison, by one very bad run.
 
     Only where the best arm is far above the others can a run lose so much: such instances are played, and weighed. The
     other runs of the comparison are usual ones.
     """
     rng = np.random.default_rng(0)
-    for policy in (row.policy, bt.UCB1Step(noise=0.5)):
+    for policy in (row.policy, bt.policies.UCB1Step(noise=0.5)):
         low, high = bt.simulate(policy, row.problem, [4 / 27, 8 / 27], horizon=row.horizon, runs=1000, seed=7)
         low = low[low < BAD]
         print(f"\n{policy.name}: usual runs lose {low.mean():.1f} at 4/27 and {high.mean():.1f} at 8/27")
-        for budget in FAILURES[:2]:
-            pairs = ternary_pairs(budget, iterations_needed(EPSILON))[2]
+        for budget in FAILURE_BUDGETS[:2]:
+            pairs = allocate_pairs(budget, count_iterations(PAPER_EPSILON))[2]
             needed = np.sort(
                 rng.choice(high, (10_000, pairs)).sum(axis=1) - rng.choice(low, (10_000, pairs - 1)).sum(axis=1)
             )
@@ -209,7 +221,7 @@ def rare(row: Row, runs: int) -> None:
             lost = bt.simulate(policy, problem, 4 / 27, horizon=row.horizon, runs=runs, seed=8, regret="realised")[0]
             fails = np.searchsorted(needed, lost) / len(needed)
             share = 100 * pairs * problem.share
-            failed = published()[Place("failures", row.name, "notes", budget)]
+            failed = load_published_numbers()[PaperCellKey("failures", row.name, "notes", budget)]
             print(
                 f"  {budget}: one of {pairs} must lose about {needed.mean():.0f}; {runs:,} runs where the gap is over "
                 f"{problem.gap:.3f} ({problem.share:.1%} of instances), worst {lost.max():.0f}: {share * fails.mean():.3f} "

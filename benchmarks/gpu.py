@@ -12,9 +12,9 @@ import argparse
 import time
 
 import numpy as np
-from rows import PAPER
+from rows import PAPER_ROWS
 
-from banditune.engine import run
+from banditune.simulation import dispatch
 
 PROTOTYPES = {
     "bernoulli ucb1": 0.28, "beta ucb1": 1.2, "bernoulli ts": 3.1, "linear linucb": 10.6, "linear lints": 41.6,
@@ -32,13 +32,13 @@ def speed(asked: argparse.Namespace) -> None:
     """Seconds for every prototype's work, with kernels that are ready."""
     values = np.linspace(0, 1, 171)[:, None]
     print(f"{'row':18} {'seconds':>9} {'prototype':>10} {'ratio':>6}")
-    for row in PAPER:
+    for row in PAPER_ROWS:
         if row.name not in PROTOTYPES or (left_out(row.name, asked.only)):
             continue
         job = row.job(device="gpu", noise=asked.noise)
-        run.play(job, values, range(1))
+        dispatch.simulate_rows(job, values, range(1))
         before = time.perf_counter()
-        run.play(job, values, range(asked.runs))
+        dispatch.simulate_rows(job, values, range(asked.runs))
         taken = (time.perf_counter() - before) * 10_000 / asked.runs
         known = PROTOTYPES[row.name]
         print(f"{row.name:18} {taken:9.2f} {known:10.2f} {taken / known:6.2f}", flush=True)
@@ -47,12 +47,12 @@ def speed(asked: argparse.Namespace) -> None:
 def agreement(asked: argparse.Namespace) -> None:
     """Regrets of a device, or the differences between two in joint standard errors."""
     found = {}
-    for row in PAPER:
+    for row in PAPER_ROWS:
         if left_out(row.name, asked.only):
             continue
         job = row.job(device=asked.device, regret="realised", seed=1)
         before = time.perf_counter()
-        found[row.name] = run.play(job, [[row.best], [1.0]], range(asked.runs))[:, :, 0]
+        found[row.name] = dispatch.simulate_rows(job, [[row.best], [1.0]], range(asked.runs))[:, :, 0]
         print(f"{row.name:18} {time.perf_counter() - before:7.2f} s", flush=True)
     if asked.save:
         np.savez_compressed(asked.save, **found)
@@ -60,7 +60,7 @@ def agreement(asked: argparse.Namespace) -> None:
         return
     known = np.load(asked.against)
     print(f"{'row':18} {'width':>6} {asked.device:>16} {'other':>16} {'joint se':>9} {'same runs':>10}")
-    for row in PAPER:
+    for row in PAPER_ROWS:
         for place, width in enumerate((row.best, 1.0)):
             if row.name not in found:
                 continue
@@ -75,21 +75,23 @@ def agreement(asked: argparse.Namespace) -> None:
 
 def precision(asked: argparse.Namespace) -> None:
     """The paired difference between float32 and float64, its standard error, and both as a share of the regret."""
-    from banditune.engine import gpu
+    from banditune.simulation.gpu import gpu_scheduler, launch_plan
 
     print(
         f"{'row':18} {'width':>6} {'float64':>9} {'float32 - float64':>20} {'in se':>6} {'se/regret':>10} {'same':>7}  time"
     )
-    for row in PAPER:
+    for row in PAPER_ROWS:
         job = row.job(seed=2)
-        if gpu.plan(job, "float32").target is gpu.plan(job, "float64").target or left_out(row.name, asked.only):
+        if launch_plan.plan_launch(job, "float32").target is launch_plan.plan_launch(job, "float64").target or left_out(
+            row.name, asked.only
+        ):
             continue
         values = np.array([[row.best], [1.0]])
         taken, regrets = [], []
         for kind in ("float64", "float32"):
-            gpu.play(job, values, range(1), precision=kind)
+            gpu_scheduler.simulate_rows_on_gpu(job, values, range(1), precision=kind)
             before = time.perf_counter()
-            regrets.append(gpu.play(job, values, range(asked.runs), precision=kind)[:, :, 0])
+            regrets.append(gpu_scheduler.simulate_rows_on_gpu(job, values, range(asked.runs), precision=kind)[:, :, 0])
             taken.append(time.perf_counter() - before)
         for place, width in enumerate((row.best, 1.0)):
             a, b = regrets[1][place], regrets[0][place]

@@ -17,11 +17,11 @@ import json
 from collections.abc import Iterator
 
 import numpy as np
-from rows import PAPER
+from rows import PAPER_ROWS
 
-from banditune.contracts import Range
-from banditune.engine import run
-from banditune.tuners.notes import NoTeS
+from banditune.core.space import Range
+from banditune.simulation import dispatch
+from banditune.tuners.noisy_ternary_search import NoTeS
 
 
 def visited(choices: tuple[int, ...] = ()) -> Iterator[float]:
@@ -57,14 +57,14 @@ def main() -> None:
     print(f"{len(values)} widths x {asked.runs:,} runs on the {asked.device}; {imported:.1f} s to start")
     print(f"{'row':18} {'compile, load':>13} {'play':>9} {'G rounds/s':>11} {'best width':>11} {'regret':>16}")
     figures = []
-    for row in PAPER:
+    for row in PAPER_ROWS:
         if asked.only and asked.only not in row.name:
             continue
         job = row.job(device=asked.device, noise="own", regret="realised")
         before = time.perf_counter()
-        run.play(job, values[:, None], range(1))
+        dispatch.simulate_rows(job, values[:, None], range(1))
         ready = time.perf_counter()
-        regrets = run.play(job, values[:, None], range(asked.runs))[:, :, 0]
+        regrets = dispatch.simulate_rows(job, values[:, None], range(asked.runs))[:, :, 0]
         done = time.perf_counter()
         mean, se = regrets.mean(axis=1), regrets.std(axis=1, ddof=1) / len(regrets[0]) ** 0.5
         best = int(mean.argmin())

@@ -60,7 +60,7 @@ QUICK = Plan(
 )
 
 
-def policies() -> dict[str, tuple[bt.Policy, type[bt.Problem]]]:
+def policies() -> dict[str, tuple[bt.kernel.Policy, type[bt.kernel.Problem]]]:
     """Policies and their problems by name."""
     pairs = ((bt.LinUCB, bt.Linear), (bt.LinTS, bt.Linear), (bt.UCBGLM, bt.Logistic), (bt.GLMTSL, bt.Logistic))
     return {policy.name: (policy(), problem) for policy, problem in pairs}

@@ -13,21 +13,21 @@ from collections import deque
 import numpy as np
 
 import banditune as bt
-from banditune.shelf import every_policy
+from banditune.registry import collect_policies
 
 ARMS, DIMS, HORIZON = 10, 10, 1000
 
 
-def made(name: str, pending: str) -> bt.Live:
+def made(name: str, pending: str) -> bt.DeployedPolicy:
     """A policy from the shelf at work."""
-    policy = every_policy()[name]()
+    policy = collect_policies()[name]()
     arms = 2 if name == "optimal" else ARMS
     features = np.random.default_rng(0).normal(size=(arms, DIMS)) if policy.needs_features else None
     horizon = 200 if name in ("gittins", "optimal") else HORIZON
     return bt.deploy(policy, horizon=horizon, arms=arms, features=features, pending=pending)
 
 
-def times(live: bt.Live, rounds: int) -> tuple[float, float]:
+def times(live: bt.DeployedPolicy, rounds: int) -> tuple[float, float]:
     """Microseconds of `select_arm` and of `update`, in turns."""
     rng = np.random.default_rng(1)
     chosen = learnt = 0.0
@@ -43,7 +43,7 @@ def times(live: bt.Live, rounds: int) -> tuple[float, float]:
 
 def speed() -> None:
     """A line for each policy: the best of five."""
-    for name in every_policy():
+    for name in collect_policies():
         if name == "optimal-mixture":
             continue
         start = time.perf_counter()
@@ -59,7 +59,7 @@ def speed() -> None:
 
 
 def regret(
-    policy: bt.Policy, value: float, means: np.ndarray, delay: int, pending: str, seed: int, horizon: int
+    policy: bt.kernel.Policy, value: float, means: np.ndarray, delay: int, pending: str, seed: int, horizon: int
 ) -> float:
     """Expected regret of a run in which every reward comes `delay` decisions late."""
     rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 `python benchmarks/many.py play` (on a GPU; minutes) plays them, and the problems of `rows.py` beside them, 5,000 times at
 every width that the two-part tuner or NoTeS may visit, and keeps the regrets in half precision under `pools/many`.
 `python benchmarks/many.py shapes` fits what failures cost to each of these pools: height * exp(-(g / reach)^decay) at the
-width g, in units of what good runs lose at the largest width. It prints them by kinds, as in `tuners/seen.py`.
+width g, in units of what good runs lose at the largest width. It prints them by kinds, as in `tuners/failure_library.py`.
 `python benchmarks/many.py compare` tunes all of them and prints two-part next to NoTeS, and on how many it is worse.
 `python benchmarks/many.py coverage` prints how often each 95% statement holds on them.
 """
@@ -22,18 +22,19 @@ from typing import TypeVar
 import numpy as np
 from cells import visited
 from pools import FOLDER
-from rows import CHOSEN_ON, PAPER, Row
+from rows import CHOSEN_ON, PAPER_ROWS, PaperRow
 from served import Served, pool
 from tuners import BUDGETS, Cell, Coverage, checked, draw, judged, marked, sum_up_rates, two_part_answers
 
 import banditune as bt
-from banditune.engine.run import play
-from banditune.paper import tunings
-from banditune.paper.pools import source_of, values_of
-from banditune.paper.rows import range_of
-from banditune.paper.tunings import rng_for
-from banditune.tuners.curves import POWER, between, library_of, patience_of, scale_of, split
-from banditune.tuners.seen import Failure
+from banditune.paper import lockstep_tunings
+from banditune.paper.lockstep_tunings import make_cell_rng
+from banditune.paper.paper_rows import get_tuned_range
+from banditune.paper.run_pools import list_row_widths, make_run_source
+from banditune.simulation.dispatch import simulate_rows
+from banditune.tuners.curve_fit import compute_patience, estimate_scale, make_point_maps, split_runs
+from banditune.tuners.curve_library import VARIANCE_POWER, select_library
+from banditune.tuners.failure_library import FailureShape
 
 Line = TypeVar("Line")
 
@@ -48,8 +49,11 @@ KINDS = {"ucb1": 28, "ts": 26, "ucb1 gaussian": 10, "ts gaussian": 8, "epsilon":
          "linucb": 5, "lints": 5}  # fmt: skip
 """How often each kind of problem is drawn, in %."""
 
-LINEAR: tuple[bt.Policy, bt.Policy] = (bt.LinUCB(prior=(0, 1), noise=0.5), bt.LinTS(prior=(0, 1), noise=0.5))
-POLICIES: dict[str, bt.Policy] = {
+LINEAR: tuple[bt.kernel.Policy, bt.kernel.Policy] = (
+    bt.LinUCB(prior=(0, 1), noise=0.5),
+    bt.LinTS(prior=(0, 1), noise=0.5),
+)
+POLICIES: dict[str, bt.kernel.Policy] = {
     "ucb1": bt.UCB1(noise=0.5),
     "ts": bt.Thompson(prior=(1, 1)),
     "epsilon": bt.EpsilonGreedy(),
@@ -59,7 +63,7 @@ POLICIES: dict[str, bt.Policy] = {
 """The policies of the linear problems with many rounds, in turn."""
 
 
-def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
+def drawn(count: int = 70, seed: int = 7) -> Iterator[PaperRow]:
     """Problems of 2 to 60 arms and 80 to 16,000 rounds."""
     rng = np.random.default_rng(seed)
     for number in range(count):
@@ -70,8 +74,8 @@ def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
         a, b = np.exp(rng.uniform(np.log(0.5), np.log(8), 2)).round(2).tolist() if skewed else (1.0, 1.0)
         spread, noise = float(rng.choice([0.1, 0.2, 0.3, 0.5])), float(rng.choice([0.25, 0.5, 0.5, 0.7]))
         dims = int(rng.integers(2, 9))
-        policy: bt.Policy = POLICIES[kind.split()[0]]
-        problem: bt.Problem = bt.Bernoulli(arms=arms, prior=(a, b))
+        policy: bt.kernel.Policy = POLICIES[kind.split()[0]]
+        problem: bt.kernel.Problem = bt.Bernoulli(arms=arms, prior=(a, b))
         if kind.startswith("lin"):
             problem, horizon = bt.Linear(arms=arms + 5, dims=dims), min(horizon, 3000)
         elif kind.endswith("beta"):
@@ -79,25 +83,27 @@ def drawn(count: int = 70, seed: int = 7) -> Iterator[Row]:
         elif kind.endswith("gaussian"):
             problem = bt.Gaussian(arms, (0.5, spread), noise)
             policy = bt.GaussianThompson((0.5, spread), noise) if kind.startswith("ts") else policy
-        yield Row(f"{number:02} {kind}", policy, problem, horizon)
+        yield PaperRow(f"{number:02} {kind}", policy, problem, horizon)
 
 
-def drawn_linear(count: int = 10, seed: int = 8) -> Iterator[Row]:
+def drawn_linear(count: int = 10, seed: int = 8) -> Iterator[PaperRow]:
     """Linear problems of 10 to 200 arms, 3 to 12 features and more rounds than those of `drawn`: 3,000 to 20,000."""
     rng = np.random.default_rng(seed)
     for number in range(count):
         arms, horizon = (int(np.exp(rng.uniform(*np.log(bounds)))) for bounds in ((10, 200), (3000, 20_000)))
         problem = bt.Linear(arms=arms, dims=int(rng.integers(3, 13)))
         policy = LINEAR[number % 2]
-        yield Row(f"long {number} {policy.name}", policy, problem, horizon)
+        yield PaperRow(f"long {number} {policy.name}", policy, problem, horizon)
 
 
-def all_rows() -> list[Row]:
+def all_rows() -> list[PaperRow]:
     """All problems whose width is searched on a linear scale."""
-    return [row for row in (*drawn(), *drawn_linear(), *PAPER, *CHOSEN_ON) if range_of(row).scale == "linear"]
+    return [
+        row for row in (*drawn(), *drawn_linear(), *PAPER_ROWS, *CHOSEN_ON) if get_tuned_range(row).scale == "linear"
+    ]
 
 
-def kind_of(policy: bt.Policy) -> str:
+def kind_of(policy: bt.kernel.Policy) -> str:
     """Kinds of policies whose failures are alike."""
     if isinstance(policy, (bt.LinUCB, bt.LinTS, bt.UCBGLM, bt.GLMTSL)):
         return "linear and logistic"
@@ -106,16 +112,16 @@ def kind_of(policy: bt.Policy) -> str:
     return "thompson" if isinstance(policy, (bt.Thompson, bt.GaussianThompson)) else "ucb1"
 
 
-def file_of(row: Row) -> Path:
+def file_of(row: PaperRow) -> Path:
     """Where the pool of a row is."""
     return MANY / f"{re.sub('[^a-z0-9]+', '-', row.name)}.npz"
 
 
-def make(row: Row, device: str) -> None:
+def make(row: PaperRow, device: str) -> None:
     """Play a row and keep what it loses."""
-    values = values_of(row)[visited(library_of(range_of(row)).points)]
+    values = list_row_widths(row)[visited(select_library(get_tuned_range(row)).points)]
     job = row.job(device=device, noise="own", regret="realised", seed=SEED)
-    regrets = play(job, values[:, None], range(RUNS))[:, :, 0]
+    regrets = simulate_rows(job, values[:, None], range(RUNS))[:, :, 0]
     # The longest horizon's worst runs are beyond half precision.
     kept = np.minimum(regrets, np.finfo(np.float16).max).astype(np.float16)
     part = file_of(row).with_suffix(".part.npz")
@@ -133,7 +139,7 @@ def play_all(asked: argparse.Namespace) -> None:
             print(f"{row.name:30} {time.perf_counter() - before:.1f} s", flush=True)
 
 
-def stored(row: Row) -> tuple[np.ndarray, np.ndarray]:
+def stored(row: PaperRow) -> tuple[np.ndarray, np.ndarray]:
     """Widths of a row and what it lost there."""
     if not file_of(row).exists():
         raise SystemExit(f"{file_of(row)} is missing; make it with: python benchmarks/many.py play")
@@ -141,31 +147,33 @@ def stored(row: Row) -> tuple[np.ndarray, np.ndarray]:
     return found["values"], found["regrets"].astype(np.float32)
 
 
-def pool_of(row: Row) -> Served:
+def pool_of(row: PaperRow) -> Served:
     """A row's pool as a curve that serves runs.
 
     Width 0 does not count: UCB1 has a step there, and neither two-part nor NoTeS ever answers it.
     """
     values, regrets = stored(row)
-    return pool(row.name, range_of(row), values[1:], regrets[1:])
+    return pool(row.name, get_tuned_range(row), values[1:], regrets[1:])
 
 
-def shape(row: Row) -> Failure | None:
+def shape(row: PaperRow) -> FailureShape | None:
     """Height, reach and decay of a row's failures, parted from good runs as with 1,000 of them; None if there are few."""
     from scipy.optimize import minimize
 
-    library = library_of(range_of(row))
+    library = select_library(get_tuned_range(row))
     values, regrets = stored(row)
-    source = source_of(row.name, range_of(row), values, regrets)
+    source = make_run_source(row.name, get_tuned_range(row), values, regrets)
     lost = regrets[source.places(library.points), :FITTED].astype(float).reshape(1, -1)
     at = np.repeat(np.arange(len(library.points)), FITTED)[None]
-    both = between(at, len(library.points))
-    parts = split(library, *both, lost / scale_of(library, at, lost), patience_of(1000))
+    both = make_point_maps(at, len(library.points))
+    parts = split_runs(library, *both, lost / estimate_scale(library, at, lost), compute_patience(1000))
     mean = parts.excess[0] / FITTED
 
     def unlikely(x: np.ndarray) -> float:
         level = np.exp(x[0] - np.exp(np.minimum(np.exp(x[2]) * (np.log(library.points) - x[1]), 300))) + 1e-9
-        likely = mean * level ** (1 - POWER) / (1 - POWER) - level ** (2 - POWER) / (2 - POWER)
+        likely = mean * level ** (1 - VARIANCE_POWER) / (1 - VARIANCE_POWER) - level ** (2 - VARIANCE_POWER) / (
+            2 - VARIANCE_POWER
+        )
         return -1000 * float(likely.sum())  # a scale on which the minimiser's tolerance is small
 
     starts = [
@@ -189,12 +197,14 @@ def shapes(asked: argparse.Namespace) -> None:
         print(f'    "{kind}": (\n        ' + ", ".join(found[kind]) + ",\n    ),")
 
 
-def compared(row: Row, count: int) -> list[Cell]:
+def compared(row: PaperRow, count: int) -> list[Cell]:
     """Two-part and NoTeS on a row with all budgets, in turn."""
     served, cells = pool_of(row), []
     for budget in BUDGETS:
-        ours = two_part_answers(served, budget, count, rng_for(0, row.name, budget))
-        at, _ = tunings.notes(budget)(served, 4 * count, rng_for(0, row.name, "notes", budget))
+        ours = two_part_answers(served, budget, count, make_cell_rng(0, row.name, budget))
+        at, _ = lockstep_tunings.make_notes_search(budget)(
+            served, 4 * count, make_cell_rng(0, row.name, "notes", budget)
+        )
         cells += [judged("two-part", served, budget, ours, 0), judged("notes", served, budget, served.units[at], 0)]
     return cells
 
@@ -224,7 +234,7 @@ def compare(asked: argparse.Namespace) -> None:
         draw([cell for cell in found if cell.row in names], asked.plot)
 
 
-def covered(row: Row, count: int) -> list[Coverage]:
+def covered(row: PaperRow, count: int) -> list[Coverage]:
     """How often statements hold on a row, with 200 and 1,000 runs."""
     served = pool_of(row)
     return [checked(served, budget, count, 0) for budget in (200, 1000)]
@@ -243,7 +253,7 @@ def coverage(asked: argparse.Namespace) -> None:
     sum_up_rates(said)
 
 
-def each_row(work: Callable[[Row, int], Line], asked: argparse.Namespace) -> Iterator[Line]:
+def each_row(work: Callable[[PaperRow, int], Line], asked: argparse.Namespace) -> Iterator[Line]:
     """What work tells of each row, rows in their order, several at a time."""
     rows = all_rows()
     with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:

@@ -13,10 +13,10 @@ import time
 os.environ["BANDITUNE_CACHE"] = tempfile.mkdtemp()
 
 import banditune as bt
-from banditune.engine import bind
+from banditune.simulation import nan_checks
 
 
-@bt.scalar
+@bt.kernel.scalar
 def index(state, setting, step, params, stream):
     """An index by its formula."""
     best = 0
@@ -31,15 +31,15 @@ def index(state, setting, step, params, stream):
     return best
 
 
-@bt.scalar
+@bt.kernel.scalar
 def chance(state, setting, step, params, stream):
     """Epsilon-greedy, of ready-made parts."""
-    if bt.uniform(stream) < params[0]:
-        return bt.random_arm(state, stream)
-    return bt.best_mean(state)
+    if bt.kernel.uniform(stream) < params[0]:
+        return bt.kernel.draw_arm(state, stream)
+    return bt.kernel.argmax_mean(state)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def totals(state, setting, step, params, stream):
     """Nothing but comparisons."""
     best = 0
@@ -51,7 +51,7 @@ def totals(state, setting, step, params, stream):
 
 def measure(choose) -> tuple[float, float, float]:
     """Seconds to compile, seconds for a million rounds (the best of five), and the sum of the regrets."""
-    policy = bt.arm_policy("own", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
+    policy = bt.define_policy("own", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
 
     def play(horizon: int, runs: int) -> tuple[float, float]:
         began = time.process_time()
@@ -64,11 +64,11 @@ def measure(choose) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    checked = bind.ordered_code
+    checked = nan_checks.add_nan_checks
     bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.5], horizon=10, runs=2, jobs=1)
     for choose in (index, chance, totals):
         for name, code in (("without", lambda function: None), ("with", checked)):
-            bind.ordered_code = code
+            nan_checks.add_nan_checks = code
             compiling, playing, regret = measure(choose)
             print(f"{choose.__name__:8}{name:8} compile {compiling:.2f} s, play {playing:.4f} s, regret {regret!r}")
 

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import banditune as bt
-from banditune.engine.run import instances
-from banditune.streams import uniform
+from banditune.core.streams import uniform
+from banditune.simulation.instances import draw_instances
 
 CHUNK = 25
 """Runs of one task."""
@@ -62,9 +62,9 @@ OWN = bt.Parameter("gamma", 0.0, 2.0, 1.0)
 class Cell(NamedTuple):
     """A problem, its horizon and the policies that play there."""
 
-    problem: Callable[[], bt.Problem]
+    problem: Callable[[], bt.kernel.Problem]
     horizon: int
-    policies: dict[str, Callable[[], bt.Policy]]
+    policies: dict[str, Callable[[], bt.kernel.Policy]]
 
 
 FREE = {
@@ -78,12 +78,12 @@ CELLS = {
         10_000,
         {
             "ucb1": lambda: bt.UCB1(noise=0.5),
-            "ucb1-step": lambda: bt.UCB1Step(noise=0.5),
+            "ucb1-step": lambda: bt.policies.UCB1Step(noise=0.5),
             "ts": lambda: bt.Thompson(prior=(1, 1)),
             "gaussian-ts": lambda: bt.GaussianThompson(prior=(0.5, 0.29), noise=0.5),
             **FREE,
-            "own index": lambda: bt.arm_policy("own index", choose_index, parameters=OWN),
-            "own random": lambda: bt.arm_policy("own random", choose_random, parameters=OWN),
+            "own index": lambda: bt.define_policy("own index", choose_index, parameters=OWN),
+            "own random": lambda: bt.define_policy("own random", choose_random, parameters=OWN),
         },
     ),
     "Gaussian, 10 arms": Cell(
@@ -91,7 +91,7 @@ CELLS = {
         3000,
         {
             "ucb1": lambda: bt.UCB1(noise=1.0),
-            "ucb1-step": lambda: bt.UCB1Step(noise=1.0),
+            "ucb1-step": lambda: bt.policies.UCB1Step(noise=1.0),
             "gaussian-ts": lambda: bt.GaussianThompson(prior=(0, 1), noise=1.0),
             **FREE,
         },
@@ -102,8 +102,8 @@ CELLS = {
         {
             "linucb": lambda: bt.LinUCB(prior=(0.0, 1.0), noise=0.5),
             "lints": lambda: bt.LinTS(prior=(0.0, 1.0), noise=0.5),
-            "lin-epsilon-greedy": lambda: bt.LinEpsilonGreedy(prior=(0.0, 1.0), noise=0.5),
-            "lin-greedy": lambda: bt.LinGreedy(prior=(0.0, 1.0), noise=0.5),
+            "lin-epsilon-greedy": lambda: bt.policies.LinEpsilonGreedy(prior=(0.0, 1.0), noise=0.5),
+            "lin-greedy": lambda: bt.policies.LinGreedy(prior=(0.0, 1.0), noise=0.5),
         },
     ),
     "logistic, 20 arms, 5 features": Cell(
@@ -112,15 +112,15 @@ CELLS = {
         {
             "ucb-glm": lambda: bt.UCBGLM(prior=(0.0, 1.0)),
             "glm-tsl": lambda: bt.GLMTSL(prior=(0.0, 1.0)),
-            "glm-epsilon-greedy": lambda: bt.GLMEpsilonGreedy(prior=(0.0, 1.0)),
-            "glm-greedy": lambda: bt.GLMGreedy(prior=(0.0, 1.0)),
+            "glm-epsilon-greedy": lambda: bt.policies.GLMEpsilonGreedy(prior=(0.0, 1.0)),
+            "glm-greedy": lambda: bt.policies.GLMGreedy(prior=(0.0, 1.0)),
         },
     ),
     "Bernoulli, 5 arms, table": Cell(
-        lambda: bt.Bernoulli(arms=5, prior=(1, 1)), 500, {"gittins": lambda: bt.Gittins(prior=(1, 1))}
+        lambda: bt.Bernoulli(arms=5, prior=(1, 1)), 500, {"gittins": lambda: bt.exact.Gittins(prior=(1, 1))}
     ),
     "Bernoulli, 2 arms, table": Cell(
-        lambda: bt.Bernoulli(arms=2, prior=(1, 1)), 200, {"optimal": lambda: bt.Optimal(prior=(1, 1))}
+        lambda: bt.Bernoulli(arms=2, prior=(1, 1)), 200, {"optimal": lambda: bt.exact.Optimal(prior=(1, 1))}
     ),
 }
 
@@ -155,9 +155,9 @@ def played(task: Task) -> list[float]:
     return [one_run(task, policy, problem, run) for run in range(task.first, task.first + task.runs)]
 
 
-def one_run(task: Task, policy: bt.Policy, problem: Any, run: int) -> float:
+def one_run(task: Task, policy: bt.kernel.Policy, problem: Any, run: int) -> float:
     """Rewards are functions of arm and pull, so all settings draw the same ones."""
-    drawn = instances(problem, 0, run // 256)
+    drawn = draw_instances(problem, 0, run // 256)
     means = drawn.means[run % 256]
     features = None
     if policy.needs_features:

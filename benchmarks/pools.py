@@ -16,18 +16,18 @@ import time
 from pathlib import Path
 
 import numpy as np
-from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
+from rows import CHOSEN_ON, HELD_OUT, PAPER_ROWS, PaperRow
 
 import banditune as bt
-from banditune.engine import devices
-from banditune.engine.run import play
-from banditune.paper.pools import FOLDS, UNITS, values_of
+from banditune.paper.run_pools import FOLD_COUNT, UNIT_POINTS, list_row_widths
+from banditune.simulation import devices
+from banditune.simulation.dispatch import simulate_rows
 
 FOLDER = Path(__file__).parent / "pools"
 
 KNOWN = (
-    *(row for row in PAPER if row.name in ("warm-up ucb1", "warm-up ts", "bernoulli ucb1")),
-    Row("bernoulli ts 1000", bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 1000),
+    *(row for row in PAPER_ROWS if row.name in ("warm-up ucb1", "warm-up ts", "bernoulli ucb1")),
+    PaperRow("bernoulli ts 1000", bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 1000),
     *(row for row in CHOSEN_ON if row.name in ("short ts", "rare successes ucb1")),
 )
 """Rows whose truth is made by `--truth`."""
@@ -39,42 +39,42 @@ TRUTH_SEED = 1_000_000
 """Far from the seeds of tunings: they must not play the same runs."""
 
 
-def file_of(row: Row, folder: Path = FOLDER) -> Path:
+def file_of(row: PaperRow, folder: Path = FOLDER) -> Path:
     """Where a row's pool is kept."""
     return folder / f"{row.name.replace(' ', '-')}.npz"
 
 
-def pool(row: Row, runs: int, device: str) -> dict[str, np.ndarray]:
+def pool(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
     """Regrets of a row at all widths."""
     job = row.job(device=device, noise="own", regret="realised", seed=162)
-    values = values_of(row)
-    regrets = play(job, values[:, None], range(runs))[:, :, 0]
-    return {"units": UNITS, "values": values, "regrets": regrets.astype(np.float32)}
+    values = list_row_widths(row)
+    regrets = simulate_rows(job, values[:, None], range(runs))[:, :, 0]
+    return {"units": UNIT_POINTS, "values": values, "regrets": regrets.astype(np.float32)}
 
 
-def truth(row: Row, runs: int, device: str) -> dict[str, np.ndarray]:
+def truth(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
     """Mean regrets of a row at all widths; runs are played in turn and only their sums are kept."""
     job = row.job(device=device, noise="shared", regret="expected", seed=TRUTH_SEED)
-    values = values_of(row)
-    size = runs // FOLDS
-    sums, squares = np.zeros((FOLDS, len(values))), np.zeros(len(values))
-    for part in range(FOLDS):
+    values = list_row_widths(row)
+    size = runs // FOLD_COUNT
+    sums, squares = np.zeros((FOLD_COUNT, len(values))), np.zeros(len(values))
+    for part in range(FOLD_COUNT):
         for first in range(part * size, (part + 1) * size, AT_ONCE):
             last = min(first + AT_ONCE, (part + 1) * size)
-            regrets = play(job, values[:, None], range(first, last))[:, :, 0]
+            regrets = simulate_rows(job, values[:, None], range(first, last))[:, :, 0]
             sums[part] += regrets.sum(axis=1)
             squares += (regrets**2).sum(axis=1)
-    means, played = sums / size, size * FOLDS
+    means, played = sums / size, size * FOLD_COUNT
     variance = squares / played - means.mean(axis=0) ** 2
-    return {"units": UNITS, "values": values, "means": means, "variance": variance, "runs": np.array(played)}
+    return {"units": UNIT_POINTS, "values": values, "means": means, "variance": variance, "runs": np.array(played)}
 
 
-def truth_file(row: Row, folder: Path = FOLDER) -> Path:
+def truth_file(row: PaperRow, folder: Path = FOLDER) -> Path:
     """Where a row's truth is kept."""
     return folder / f"truth-{row.name.replace(' ', '-')}.npz"
 
 
-def truth_of(row: Row, folder: Path = FOLDER) -> dict[str, np.ndarray]:
+def truth_of(row: PaperRow, folder: Path = FOLDER) -> dict[str, np.ndarray]:
     """A row's truth, from its file."""
     path = truth_file(row, folder)
     if not path.exists():
@@ -90,9 +90,9 @@ def main() -> None:
     parser.add_argument("--only", help="rows whose name contains one of these, parted by commas")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     asked = parser.parse_args()
-    device = devices.resolved(asked.device)
+    device = devices.resolve_device(asked.device)
     asked.folder.mkdir(parents=True, exist_ok=True)
-    make, place, rows, runs = pool, file_of, (*PAPER, *CHOSEN_ON, *HELD_OUT), asked.runs or 10_000
+    make, place, rows, runs = pool, file_of, (*PAPER_ROWS, *CHOSEN_ON, *HELD_OUT), asked.runs or 10_000
     if asked.truth:
         make, place, rows, runs = truth, truth_file, KNOWN, asked.runs or 1_000_000
     for row in rows:
@@ -107,7 +107,7 @@ def main() -> None:
         np.savez_compressed(part, **found)
         part.replace(path)
         print(
-            f"{row.name:24} {len(UNITS)} widths x {runs:,} runs on the {device}: "
+            f"{row.name:24} {len(UNIT_POINTS)} widths x {runs:,} runs on the {device}: "
             f"{time.perf_counter() - before:.1f} s, "
             f"{path.stat().st_size / 2**20:.1f} MiB",
             flush=True,

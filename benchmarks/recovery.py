@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import banditune as bt
-from banditune.logs.drafts import MODELS, Wish
-from banditune.logs.record import Logs
+from banditune.logs.campaign_logs import Logs
+from banditune.logs.models.fitted_model import FitOptions
+from banditune.logs.models.fitting import MODELS
 
 REPETITIONS = 1000
 LOW, HIGH = 0.925, 0.975
@@ -50,7 +51,7 @@ def binary(campaigns: int, pulls: np.ndarray, wins: np.ndarray, features: np.nda
     campaign, arm = cells(campaigns, pulls.size // campaigns)
     seen = pulls.ravel() > 0
     table = None if features is None else features[arm[seen]]
-    return bt.logs_of(campaign[seen], arm[seen], pulls.ravel()[seen], wins.ravel()[seen], features=table)
+    return bt.make_logs(campaign[seen], arm[seen], pulls.ravel()[seen], wins.ravel()[seen], features=table)
 
 
 def beta_binomial(rng: np.random.Generator) -> Logs:
@@ -77,7 +78,7 @@ def real(
     pulls = uniform_pulls(rng, campaigns, arms, steps)
     campaign, arm = cells(campaigns, arms)
     total = pulls * means + noise * np.sqrt(pulls) * rng.standard_normal(len(pulls))
-    return bt.logs_of(campaign, arm, pulls, total, noise**2 * rng.chisquare(pulls - 1), rewards="real", **more)
+    return bt.make_logs(campaign, arm, pulls, total, noise**2 * rng.chisquare(pulls - 1), rewards="real", **more)
 
 
 def gaussian(rng: np.random.Generator) -> Logs:
@@ -196,7 +197,7 @@ def unit(rng: np.random.Generator) -> Logs:
     starts = np.concatenate([[0], np.cumsum(pulls)[:-1]])
     total = np.add.reduceat(rewards, starts)
     squares = np.add.reduceat((rewards - np.repeat(total / pulls, pulls)) ** 2, starts)
-    return bt.logs_of(campaign, arm, pulls, total, squares, rewards="unit")
+    return bt.make_logs(campaign, arm, pulls, total, squares, rewards="unit")
 
 
 def beta_truth(a: float, b: float) -> Truth:
@@ -245,7 +246,8 @@ def covered(name: str, repetitions: int, seed: int = 0) -> dict[str, float]:
     for repetition in range(repetitions):
         logs = make(np.random.default_rng([seed, repetition]))
         found = {
-            e.name: e for e in MODELS[model](logs, Wish(False, max(int(np.median(logs.widths)), 2), 0.95)).estimates
+            e.name: e
+            for e in MODELS[model](logs, FitOptions(False, max(int(np.median(logs.widths)), 2), 0.95)).estimates
         }
         for key, value in truth.items():
             hits[key] += found[key].low <= value <= found[key].high
@@ -282,7 +284,7 @@ def tuning(names: list[str], fits: int = 20, runs: int = 10_000, horizon: int = 
     for name in names or TUNINGS:
         model, make, problem, policy = TUNINGS[name]
 
-        def tuned(problem: bt.Problem, seed: int, policy: bt.Policy = policy) -> float:
+        def tuned(problem: bt.kernel.Problem, seed: int, policy: bt.kernel.Policy = policy) -> float:
             (value,) = bt.tune(
                 policy, problem, horizon=horizon, budget=2000, validate=100, seed=seed, jobs=1
             ).params.values()
@@ -291,7 +293,7 @@ def tuning(names: list[str], fits: int = 20, runs: int = 10_000, horizon: int = 
         on_fits, on_truth = [], []
         for repetition in range(fits):
             logs = make(np.random.default_rng([1, repetition]))
-            on_fits.append(tuned(MODELS[model](logs, Wish(False, problem.arms, 0.95)).problem, repetition))
+            on_fits.append(tuned(MODELS[model](logs, FitOptions(False, problem.arms, 0.95)).problem, repetition))
             on_truth.append(tuned(problem, repetition))
         regrets = bt.simulate(
             policy, problem, [*on_fits, *on_truth], horizon=horizon, runs=runs, seed=12345, first=1_000_000, jobs=1

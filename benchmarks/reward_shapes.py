@@ -27,26 +27,26 @@ SIGMA = 1.0
 """The standard deviation of a log-normal reward's logarithm."""
 
 
-@bt.scalar
+@bt.kernel.scalar
 def lognormal_reward(instance, arm, pull, step, stream):
     """The mean plus noise whose shape is log-normal."""
     sigma = instance.options[1]
     centre = math.exp(0.5 * sigma * sigma)
-    away = math.exp(sigma * bt.normal(stream)) - centre
+    away = math.exp(sigma * bt.kernel.normal(stream)) - centre
     return instance.means[arm] + instance.options[0] * away / (centre * math.sqrt(math.exp(sigma * sigma) - 1.0))
 
 
-@bt.scalar
+@bt.kernel.scalar
 def minus_lognormal_reward(instance, arm, pull, step, stream):
     """The same to the other side, as costs are."""
     return 2.0 * instance.means[arm] - lognormal_reward(instance, arm, pull, step, stream)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def student_reward(instance, arm, pull, step, stream):
     """The mean plus noise whose shape is Student's t with three degrees of freedom."""
-    square = bt.normal(stream) ** 2 + bt.normal(stream) ** 2 + bt.normal(stream) ** 2
-    return instance.means[arm] + instance.options[0] * bt.normal(stream) / math.sqrt(square)
+    square = bt.kernel.normal(stream) ** 2 + bt.kernel.normal(stream) ** 2 + bt.kernel.normal(stream) ** 2
+    return instance.means[arm] + instance.options[0] * bt.kernel.normal(stream) / math.sqrt(square)
 
 
 REWARDS = {
@@ -67,7 +67,7 @@ def shape_of(law: str, rng: np.random.Generator, size: int) -> np.ndarray:
     return rng.standard_t(3, size) / math.sqrt(3) if law == "Student-3" else rng.standard_normal(size)
 
 
-def truth_of(law: str, spread: float, noise: float = NOISE, arms: int = ARMS) -> bt.Problem:
+def truth_of(law: str, spread: float, noise: float = NOISE, arms: int = ARMS) -> bt.kernel.Problem:
     """Arms with means from N(1, spread^2) and rewards of this law."""
     if law == "Gaussian":
         return bt.Gaussian(arms, (1, spread), noise)
@@ -75,10 +75,10 @@ def truth_of(law: str, spread: float, noise: float = NOISE, arms: int = ARMS) ->
     def means(size: int, rng: np.random.Generator) -> np.ndarray:
         return rng.normal(1, spread, (size, arms))
 
-    return bt.arm_problem(law, means, REWARDS[law], arms=arms, options=(noise, SIGMA))
+    return bt.define_problem(law, means, REWARDS[law], arms=arms, options=(noise, SIGMA))
 
 
-def logs_of(law: str, rng: np.random.Generator, campaigns: int, pulls: int, spread: float) -> bt.Logs:
+def logs_of(law: str, rng: np.random.Generator, campaigns: int, pulls: int, spread: float) -> bt.logs.Logs:
     """A row per decision: every arm is pulled as often in every campaign."""
     cells = campaigns * ARMS
     means = np.repeat(rng.normal(1, spread, cells), pulls)
@@ -166,7 +166,7 @@ def effect() -> None:
         logs = bt.read_logs(
             {"campaign": campaign, "arm": arm, "reward": means[campaign, arm] + 6 * shape_of(law, rng, len(arm))}
         )
-        sums = bt.logs_of(logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares, rewards="real")
+        sums = bt.make_logs(logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares, rewards="real")
         for horizon in (100, 1000):
             problems = bt.fit(sums).problem, bt.fit(logs).problem, truth_of(law, 1.0, 6.0, 8)
             found = [

@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 
 import banditune as bt
-from banditune.results.tunings import TOLERATED
-from banditune.study.door import job_of, only_range
-from banditune.study.trust import expected_and_others
+from banditune.results.robustness_results import TOLERATED_EXCESS
+from banditune.study.parameter_values import resolve_only_range
+from banditune.study.requests import build_spec
+from banditune.study.scenarios import list_scenario_specs
 
 CASES = {
     "ucb1, clicks": (bt.UCB1(noise=0.5), bt.Bernoulli(arms=46, prior=(3.35722, 771.387)), 30_000),
@@ -54,8 +55,8 @@ def truth(task):
     """The true loss of tuned values in one scenario, as shares."""
     name, place, values, runs = task
     policy, problem, horizon = CASES[name]
-    job = expected_and_others(job_of(policy, problem, horizon=horizon))[0][place][1]
-    among = only_range(job)
+    job = list_scenario_specs(build_spec(policy, problem, horizon=horizon))[0][place][1]
+    among = resolve_only_range(job)
     top = among.high
     grid = [among.low, *np.geomspace(max(among.low, 1e-3 * top), top, 59).tolist()]
     grid = sorted({among.within(value) for value in (*grid, *values)})
@@ -94,14 +95,14 @@ def report(rows):
         fine = [row["truth"] for row in some if row["verdict"] == "fine"]
         fragile = [row["truth"] for row in some if row["verdict"] in ("fragile", "worse than theory")]
         inside = [row["least"] <= row["truth"] <= row["most"] for row in some]
-        above, below = sum(loss > TOLERATED for loss in fine), sum(loss <= TOLERATED for loss in fragile)
+        above, below = sum(loss > TOLERATED_EXCESS for loss in fine), sum(loss <= TOLERATED_EXCESS for loss in fragile)
         print(
             f"{name or 'all'}: {dict(counts)}; fine but above a tenth {above} of {len(fine)} (largest "
             f"{max(fine, default=0):.1%}), fragile but below {below} of "
             f"{len(fragile)}; truth inside the interval {np.mean(inside):.1%} of {len(inside)}"
         )
     for row in rows:
-        wrong = (row["verdict"] == "fine") == (row["truth"] > TOLERATED)
+        wrong = (row["verdict"] == "fine") == (row["truth"] > TOLERATED_EXCESS)
         if wrong and row["verdict"] != "not decided":
             print("wrong:", {key: row[key] for key in ("case", "seed", "words", "value", "verdict", "share", "truth")})
     reasons = Counter(

@@ -40,7 +40,14 @@ def theta(runs: int) -> Iterator[str]:
 
 def rare(runs: int) -> Iterator[str]:
     """Six policies with noise and prior of the problem, and the two that have other numbers in textbooks."""
-    own = [bt.UCB1(), bt.UCB1Step(), bt.Thompson(), bt.GaussianThompson(), bt.EpsilonGreedy(), bt.ExploreThenCommit()]
+    own = [
+        bt.UCB1(),
+        bt.policies.UCB1Step(),
+        bt.Thompson(),
+        bt.GaussianThompson(),
+        bt.EpsilonGreedy(),
+        bt.ExploreThenCommit(),
+    ]
     textbook = [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))]
     for seed in range(3):
         for policies in (own, [*textbook, *own[3:]]):

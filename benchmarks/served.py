@@ -8,18 +8,25 @@ from pathlib import Path
 
 import numpy as np
 from pools import FOLDER, file_of
-from rows import Row
+from rows import PaperRow
 
-from banditune.contracts import Range
-from banditune.paper.pools import FOLDS, UNITS, Source, fold_means, smoothed, source_of
-from banditune.paper.rows import range_of
+from banditune.core.space import Range
+from banditune.paper.paper_rows import get_tuned_range
+from banditune.paper.run_pools import (
+    FOLD_COUNT,
+    UNIT_POINTS,
+    RunSource,
+    compute_fold_means,
+    make_run_source,
+    smooth_fold_means,
+)
 
 NOISE = 5.0
 """Standard deviation of a run on the synthetic curves."""
 
 
 @dataclass(frozen=True)
-class Served(Source):
+class Served(RunSource):
     """A source of runs and its curve of mean regrets at `units`.
 
     `partial` are the curves that are known without a tenth of the runs, a row each; none where the truth is known.
@@ -37,7 +44,7 @@ class Served(Source):
         if not len(self.partial):
             return 0.0
         means = [excess(self.units, curve, answers).mean() for curve in self.partial]
-        return float(np.sqrt((FOLDS - 1) * np.var(means)))
+        return float(np.sqrt((FOLD_COUNT - 1) * np.var(means)))
 
 
 def excess(units: np.ndarray, curve: np.ndarray, answers: np.ndarray) -> np.ndarray:
@@ -45,31 +52,31 @@ def excess(units: np.ndarray, curve: np.ndarray, answers: np.ndarray) -> np.ndar
     return (np.interp(answers, units, curve) / curve.min() - 1) * 100
 
 
-def pool_of(row: Row, folder: Path = FOLDER) -> Served:
+def pool_of(row: PaperRow, folder: Path = FOLDER) -> Served:
     """The stored regrets of a row; instances are shared by widths, so folds are too."""
     path = file_of(row, folder)
     if not path.exists():
         raise SystemExit(f"{path} is missing; make it with: python benchmarks/pools.py --only '{row.name}'")
     stored = np.load(path)
-    return pool(row.name, range_of(row), stored["values"], stored["regrets"])
+    return pool(row.name, get_tuned_range(row), stored["values"], stored["regrets"])
 
 
 def pool(name: str, among: Range, values: np.ndarray, regrets: np.ndarray) -> Served:
     """Regrets (widths, runs) as a curve that serves them."""
-    source = source_of(name, among, values, regrets)
-    curves = smoothed(source.units, fold_means(regrets), regrets.var(axis=1, dtype=float), among.scale)
+    source = make_run_source(name, among, values, regrets)
+    curves = smooth_fold_means(source.units, compute_fold_means(regrets), regrets.var(axis=1, dtype=float), among.scale)
     return Served(name, among, source.units, source.instances, source.draw, *curves)
 
 
 def synthetic(name: str, height: Callable[[np.ndarray], np.ndarray]) -> Served:
     """A known curve with Gaussian noise."""
-    truth = height(UNITS)
+    truth = height(UNIT_POINTS)
 
     def draw(rows: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return truth[rows] + NOISE * rng.standard_normal(np.broadcast_shapes(rows.shape, columns.shape))
 
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
-    return Served(name, among, UNITS, 1 << 30, draw, truth, np.empty((0, len(UNITS))))
+    return Served(name, among, UNIT_POINTS, 1 << 30, draw, truth, np.empty((0, len(UNIT_POINTS))))
 
 
 def bowl(lowest: float) -> Served:

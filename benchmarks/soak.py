@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 import banditune as bt
-from banditune.shelf import every_policy
-from banditune.study.door import job_of
+from banditune.registry import collect_policies
+from banditune.study.requests import build_spec
 
 PROBLEMS = {
     "bernoulli": lambda dice: bt.Bernoulli(arms=dice.choice((2, 3, 8)), prior=dice.choice(((1, 1), (2, 8), (5, 2)))),
@@ -44,7 +44,7 @@ PROBLEMS = {
     "campaigns": lambda dice: bt.Campaigns([[(2, 8), (3, 9)], [(4, 4), (1, 2)]]),
     "table": lambda dice: bt.RewardTable(np.random.default_rng(dice.randint(0, 3)).random((4, 300, 3))),
 }
-TUNERS = (bt.TwoPart, bt.NoTeS, bt.Uniform, bt.SequentialHalving)
+TUNERS = (bt.TwoPart, bt.NoTeS, bt.tuners.Uniform, bt.tuners.SequentialHalving)
 ONE = {"ucb1": bt.UCB1, "ts": bt.Thompson}
 
 
@@ -79,14 +79,14 @@ class Soak:
 
 def any_study(dice: random.Random) -> tuple[Any, Any, int]:
     """A policy, a problem that it can play, and a horizon."""
-    shelf = every_policy()
+    shelf = collect_policies()
     while True:
         policy, problem = shelf[dice.choice(list(shelf))], PROBLEMS[dice.choice(list(PROBLEMS))](dice)
         horizon = dice.choice((20, 60, 150, 300))
         try:
             made = policy()
-            job_of(made, problem, horizon=horizon)
-        except bt.BadRequest:
+            build_spec(made, problem, horizon=horizon)
+        except bt.InvalidRequest:
             continue
         return made, problem, horizon
 
@@ -108,7 +108,7 @@ def same_answer(soak: Soak, dice: random.Random) -> str:
     other = {"jobs": 2, "cluster": "processes" if dice.random() < 0.1 else "threads"}
     two = bt.tune(policy, problem, tuner, **usual, **other)
     expect(one.to_json() == two.to_json(), f"{policy.name} on {problem.name}: {other} gives another answer")
-    expect(bt.from_json(one.to_json()).to_json() == one.to_json(), "JSON does not come back as it went")
+    expect(bt.results.from_json(one.to_json()).to_json() == one.to_json(), "JSON does not come back as it went")
     repr(one)
     return f"tune {policy.name} on {problem.name} with {tuner.name}"
 
@@ -153,7 +153,7 @@ def killed(soak: Soak, dice: random.Random) -> str:
         expect(kills < 60, "a study did not end after 60 kills")
     usual = {key: told[key] for key in ("horizon", "budget", "validate", "seed")}
     calm = bt.tune(ONE[told["policy"]](), bt.Bernoulli(arms=told["arms"]), **usual)
-    expect(bt.load(out).to_json() == calm.to_json(), f"{told} ended differently after {kills} kills")
+    expect(bt.load_result(out).to_json() == calm.to_json(), f"{told} ended differently after {kills} kills")
     soak.seen["kills"] += kills
     return f"{kills} kills of {told['policy']}"
 
@@ -182,7 +182,7 @@ def exactly(soak: Soak, dice: random.Random) -> str:
     """Whether a simulation agrees with the regret that is computed."""
     problem = bt.Bernoulli(arms=2, prior=dice.choice(((1, 1), (2, 5))))
     policy, horizon, value = dice.choice(list(ONE.values()))(), dice.choice((5, 12, 20)), dice.choice((0.2, 0.5, 1.0))
-    exact = float(bt.exact_regret(policy, problem, [value], horizon=horizon).regret[0])
+    exact = float(bt.exact.compute_exact_regret(policy, problem, [value], horizon=horizon).regret[0])
     sample = bt.simulate(policy, problem, [value], horizon=horizon, runs=20_000, seed=dice.randint(0, 10**9))[0]
     apart = abs(sample.mean() - exact) / (sample.std(ddof=1) / math.sqrt(len(sample)))
     expect(apart < 5, f"{policy.name} {value} at {horizon}: {sample.mean()} but exactly {exact} ({apart:.1f} se)")
@@ -204,7 +204,7 @@ def deployed(soak: Soak, dice: random.Random) -> str:
         two.update(arm, reward)
         if dice.random() < 0.05:
             two.save(path)
-            two = bt.Live.load(path)
+            two = bt.DeployedPolicy.load(path)
     return f"deployed {policy.name}"
 
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import banditune as bt
-from banditune.contracts import SPEND, Found, Goal, Range, Tuner
-from banditune.study.search import begun
+from banditune.core.space import Range
+from banditune.core.tuner import SPEND_BUDGET, Goal, SearchAnswer, Tuner
+from banditune.study.search import start_search
 
 POOL, TRUTH = 1, 2
 """Seeds of the runs that tunings draw and of those that are the truth."""
@@ -84,16 +85,16 @@ def load(path: Path) -> dict[str, Stored]:
 class Outcome(NamedTuple):
     """An answer, what is stated of it, the runs that it took, and what it truly loses over the best value."""
 
-    found: Found
+    found: SearchAnswer
     runs: int
     lost: float
     best: float
 
 
-def tuned(tuner: Tuner, pool: Stored, among: Range, budget: int, goal: Goal = SPEND, seed: int = 0) -> Outcome:
+def tuned(tuner: Tuner, pool: Stored, among: Range, budget: int, goal: Goal = SPEND_BUDGET, seed: int = 0) -> Outcome:
     """One tuning on stored runs."""
     rng = np.random.default_rng([seed, 7])
-    search = begun(tuner, among, budget, goal, seed)
+    search = start_search(tuner, among, budget, goal, seed)
     runs = 0
     try:
         trial = next(search)

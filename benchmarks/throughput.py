@@ -231,8 +231,8 @@ def loop_glm_tsl(gamma: float, steps: int) -> Timed:
 class Case(NamedTuple):
     """A policy on a problem, the widths to play, and what it is held against."""
 
-    policy: bt.Policy
-    problem: bt.Problem
+    policy: bt.kernel.Policy
+    problem: bt.kernel.Problem
     gammas: tuple[float, float]
     kind: str
     reference: Callable[[float, int], Timed]

@@ -30,20 +30,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from pools import FOLDER, KNOWN, truth_of
-from rows import CHOSEN_ON, HELD_OUT, PAPER, Row
+from rows import CHOSEN_ON, HELD_OUT, PAPER_ROWS, PaperRow
 from served import Served, bowl, chosen_synthetic, excess, held_out_synthetic, pool_of, vee
 
 import banditune as bt
-from banditune.contracts import Found, Tuner
-from banditune.engine.prepared import one_blas_thread
-from banditune.paper.pools import units_of
-from banditune.paper.rows import range_of
-from banditune.paper.tunings import TOGETHER, answer_of, chunks, rng_for, searched, values_at
-from banditune.results import Belief
-from banditune.tuners import NoTeS, Optuna, SequentialHalving, TwoPart, Uniform
-from banditune.tuners.curves import library_of, mean_curve
-from banditune.tuners.grid import halving_least
-from banditune.tuners.two_part import belief_of, one_search
+from banditune.core.tuner import SearchAnswer, Tuner
+from banditune.paper.lockstep_tunings import (
+    SEARCHES_PER_BATCH,
+    convert_library_widths,
+    make_cell_rng,
+    run_single_tuner,
+    run_two_part_searches,
+    split_into_chunks,
+)
+from banditune.paper.paper_rows import get_tuned_range
+from banditune.paper.run_pools import map_to_unit_interval
+from banditune.results.search_results import SearchPosterior
+from banditune.simulation.blas_threads import limit_blas_threads
+from banditune.tuners.answer_statements import select_search, state_answer
+from banditune.tuners.curve_draws import compute_mean_curve
+from banditune.tuners.curve_library import select_library
+from banditune.tuners.grid_search import SequentialHalving, Uniform, compute_least_halving_budget
+from banditune.tuners.noisy_ternary_search import NoTeS
+from banditune.tuners.optuna_adapter import Optuna
+from banditune.tuners.two_part import TwoPart
 
 BUDGETS = (50, 200, 1000)
 FAILURE = 10.0
@@ -76,13 +86,13 @@ class Cell:
 
 def two_part_answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
     """Answers of the two-part tuner, as places in the unit interval."""
-    library = library_of(served.among)
-    with one_blas_thread():
+    library = select_library(served.among)
+    with limit_blas_threads():
         places = [
-            mean_curve(library, searched(served, budget, size, rng)[0]).argmin(axis=1)
-            for size in chunks(tunings, TOGETHER)
+            compute_mean_curve(library, run_two_part_searches(served, budget, size, rng)[0]).argmin(axis=1)
+            for size in split_into_chunks(tunings, SEARCHES_PER_BATCH)
         ]
-    return units_of(served.among, values_at(served, library.fine[np.concatenate(places)]))
+    return map_to_unit_interval(served.among, convert_library_widths(served, library.fine[np.concatenate(places)]))
 
 
 def scipy_answer(served: Served, budget: int, rng: np.random.Generator) -> float:
@@ -96,7 +106,7 @@ def scipy_answer(served: Served, budget: int, rng: np.random.Generator) -> float
         return float(served.each(np.full(size, row), rng).mean())
 
     found = minimize_scalar(mean, bounds=(0, 1), method="bounded", options={"maxiter": EVALUATIONS, "xatol": 1e-3})
-    return float(units_of(served.among, served.among.at(found.x)))
+    return float(map_to_unit_interval(served.among, served.among.at(found.x)))
 
 
 Answers = Callable[[Served, int, int, np.random.Generator], np.ndarray]
@@ -106,7 +116,7 @@ def one_by_one(tuner: Callable[[int], Tuner]) -> Answers:
     """Answers of a tuner that is made anew for every tuning, with its number."""
 
     def answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
-        return np.array([answer_of(tuner(number), served, budget, rng) for number in range(tunings)])
+        return np.array([run_single_tuner(tuner(number), served, budget, rng) for number in range(tunings)])
 
     return answers
 
@@ -119,7 +129,7 @@ def halving(served: Served, budget: int, tunings: int, rng: np.random.Generator)
 
 def finest(budget: int) -> float:
     """1/10, or the smallest 1/k with which Sequential Halving gives every value a run in every iteration."""
-    return 1 / max(parts for parts in range(2, 11) if halving_least(parts + 1) <= budget)
+    return 1 / max(parts for parts in range(2, 11) if compute_least_halving_budget(parts + 1) <= budget)
 
 
 TUNERS: dict[str, Answers] = {
@@ -157,7 +167,7 @@ OUTSIDE: dict[str, Answers] = {
 def cell_of(name: str, answers: Answers, served: Served, budget: int, tunings: int, seed: int) -> Cell:
     """Tune many times and look at the truth of the answers."""
     before = time.perf_counter()
-    found = answers(served, budget, tunings, rng_for(seed, served.name, name, budget))
+    found = answers(served, budget, tunings, make_cell_rng(seed, served.name, name, budget))
     return judged(name, served, budget, found, time.perf_counter() - before)
 
 
@@ -180,7 +190,7 @@ def table(
     for served, budget in product(sources, budgets):
         line = {}
         for name, answers in tuners.items():
-            with suppress(bt.BadRequest):
+            with suppress(bt.InvalidRequest):
                 line[name] = cell_of(name, answers, served, budget, asked.tunings, asked.seed)
         lowest = min(cell.excess for cell in line.values())
         told = {name: f"**{cell}**" if cell.excess == lowest else str(cell) for name, cell in line.items()}
@@ -236,7 +246,7 @@ def places(asked: argparse.Namespace) -> list[Cell]:
 
 def precisions(asked: argparse.Namespace) -> list[Cell]:
     """The tuners that have one with finer precisions; widths between those of a pool get the runs of the nearest."""
-    return table(pools(PAPER, asked.only), PRECISIONS, BUDGETS[1:], asked)
+    return table(pools(PAPER_ROWS, asked.only), PRECISIONS, BUDGETS[1:], asked)
 
 
 def tell_who_is_lower(cells: list[Cell]) -> None:
@@ -309,7 +319,7 @@ def draw(cells: list[Cell], path: Path) -> None:
 def outside(asked: argparse.Namespace) -> list[Cell]:
     """Optimisers from elsewhere, with seconds per tuning; Optuna's Gaussian process only where it can be imported."""
     names = [name for name in OUTSIDE if " gp" not in name or importable("torch")]
-    found = table(pools(PAPER, asked.only), {name: OUTSIDE[name] for name in names}, BUDGETS[:2], asked)
+    found = table(pools(PAPER_ROWS, asked.only), {name: OUTSIDE[name] for name in names}, BUDGETS[:2], asked)
     for budget in BUDGETS[:2]:
         told = []
         for name in names:
@@ -364,17 +374,17 @@ class Coverage:
 
 def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
     """Compare what the two-part tuner says with the truth."""
-    rng = rng_for(seed, served.name, "coverage", budget)
-    library = library_of(served.among)
-    answers: list[Found] = []
-    with one_blas_thread():
-        for size in chunks(tunings, TOGETHER):
-            found, _ = searched(served, budget, size, rng)
-            answers += [belief_of(library, one_search(found, search), served.among) for search in range(size)]
+    rng = make_cell_rng(seed, served.name, "coverage", budget)
+    library = select_library(served.among)
+    answers: list[SearchAnswer] = []
+    with limit_blas_threads():
+        for size in split_into_chunks(tunings, SEARCHES_PER_BATCH):
+            found, _ = run_two_part_searches(served, budget, size, rng)
+            answers += [state_answer(library, select_search(found, search), served.among) for search in range(size)]
     said = np.array([said_of(served, answer.value, answer.belief) for answer in answers])
     whole = Said(*(summary(name, column) for name, column in zip(Said._fields, said.T, strict=True)))
     stated = float((~np.isnan(said[:, -1])).mean() * 100)
-    usual = np.median(units_of(served.among, [answer.value for answer in answers]))
+    usual = np.median(map_to_unit_interval(served.among, [answer.value for answer in answers]))
     return Coverage(served.name, budget, tunings, whole, stated, *truth_errors(served, usual))
 
 
@@ -395,13 +405,13 @@ def truth_errors(served: Served, usual: float) -> tuple[float, float]:
     return float(np.ptp(lowest)), float(np.sqrt((len(levels) - 1) * levels.var()) / levels.mean() * 100)
 
 
-def said_of(served: Served, value: float, belief: Belief) -> Said:
+def said_of(served: Served, value: float, belief: SearchPosterior) -> Said:
     """What one tuning says, next to the truth."""
     units, truth = served.units, served.truth
     lowest = truth.min()
 
     def unit(of: float) -> float:
-        return float(units_of(served.among, of))
+        return float(map_to_unit_interval(served.among, of))
 
     regret = np.interp(unit(value), units, truth)
     low, high = unit(belief.best_low), unit(belief.best_high)
@@ -428,7 +438,7 @@ def coverage(asked: argparse.Namespace) -> list[Coverage]:
     print("| row | budget | regret | best width | its own spread | gap | flat region | stated | share | pool's error |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     found = []
-    for served in pools((*PAPER, *CHOSEN_ON), asked.only):
+    for served in pools((*PAPER_ROWS, *CHOSEN_ON), asked.only):
         for budget in (200, 1000):
             line = checked(served, budget, asked.tunings, asked.seed)
             said = line.said
@@ -461,10 +471,10 @@ def marked(rate: float) -> str:
 
 def overhead(asked: argparse.Namespace) -> dict[str, float]:
     """Milliseconds of one tuning besides simulation, and seconds of a thousand tunings in lock-step."""
-    served = pool_of(PAPER[2])
-    rng = rng_for(asked.seed, "overhead")
+    served = pool_of(PAPER_ROWS[2])
+    rng = make_cell_rng(asked.seed, "overhead")
     before = time.perf_counter()
-    library_of(served.among)
+    select_library(served.among)
     found = {"library, once (ms)": (time.perf_counter() - before) * 1000}
     for budget, most in ((50, 30), (200, 30), (1000, 30), (10_000, 30)):
         taken = [thinking(TwoPart(), served, budget, rng) * 1000 for _ in range(10)]
@@ -497,7 +507,7 @@ def thinking(tuner: Tuner, served: Served, budget: int, rng: np.random.Generator
         before = time.perf_counter()
 
 
-def precise(name: str, seed: int) -> tuple[bt.Tuning, float]:
+def precise(name: str, seed: int) -> tuple[bt.results.Tuning, float]:
     """A tuning to within `SHARE` on one thread, and its seconds."""
     row = next(row for row in KNOWN if row.name == name)
     before = time.perf_counter()
@@ -516,15 +526,15 @@ def within(asked: argparse.Namespace) -> list[dict[str, Any]]:
         if left_out(row.name, asked.only):
             continue
         truth = truth_of(row, asked.folder)
-        among = range_of(row)
-        units = units_of(among, truth["values"])
+        among = get_tuned_range(row)
+        units = map_to_unit_interval(among, truth["values"])
         # A million runs a width, the same for all: no smoothing, which would level UCB1's curve, which has steps.
         curve = truth["means"].mean(axis=0)
         partial = (len(truth["means"]) * curve - truth["means"]) / (len(truth["means"]) - 1)
         with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
             told = list(workers.map(precise, [row.name] * asked.tunings, range(asked.tunings), chunksize=5))
         tunings, taken = [tuning for tuning, _ in told], float(np.mean([seconds for _, seconds in told]))
-        answers = units_of(among, [tuning.params[among.name] for tuning in tunings])
+        answers = map_to_unit_interval(among, [tuning.params[among.name] for tuning in tunings])
         lost = excess(units, curve, answers)
         errors = [excess(units, part, answers).mean() for part in partial]
         spent = [tuning.spent for tuning in tunings]
@@ -551,7 +561,7 @@ def left_out(name: str, only: str | None) -> bool:
     return bool(only) and not any(part in name for part in str(only).split(","))
 
 
-def pools(rows: Iterable[Row], only: str | None) -> Iterator[Served]:
+def pools(rows: Iterable[PaperRow], only: str | None) -> Iterator[Served]:
     """The pools of the rows that are asked for."""
     return (pool_of(row) for row in rows if not left_out(row.name, only))
 
@@ -559,7 +569,7 @@ def pools(rows: Iterable[Row], only: str | None) -> Iterator[Served]:
 def sources(what: str, only: str | None) -> Iterator[Served]:
     """What a table compares tuners on."""
     rows, curves = {
-        "paper": (PAPER, []), "chosen": (CHOSEN_ON, chosen_synthetic()), "held-out": (HELD_OUT, held_out_synthetic()),
+        "paper": (PAPER_ROWS, []), "chosen": (CHOSEN_ON, chosen_synthetic()), "held-out": (HELD_OUT, held_out_synthetic()),
     }[what]  # fmt: skip
     yield from pools(rows, only)
     yield from (served for served in curves if not left_out(served.name, only))

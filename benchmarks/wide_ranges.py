@@ -18,7 +18,7 @@ import numpy as np
 from stored import Stored, load, play, save, tuned
 
 import banditune as bt
-from banditune.contracts import Range
+from banditune.core.space import Range
 
 VALUES = np.geomspace(1e-6, 1e6, 289)
 """24 a decade."""
@@ -45,9 +45,9 @@ def moss(state, setting, step, params, stream):
 
 def rarer(state, setting, step, params, stream):
     """A random arm with a probability that falls like 1 / step."""
-    if bt.uniform(stream) * (step + 1) < params[0] * setting.arms:
-        return bt.random_arm(state, stream)
-    return bt.best_mean(state)
+    if bt.kernel.uniform(stream) * (step + 1) < params[0] * setting.arms:
+        return bt.kernel.draw_arm(state, stream)
+    return bt.kernel.argmax_mean(state)
 
 
 def softmax(state, setting, step, params, stream):
@@ -56,7 +56,9 @@ def softmax(state, setting, step, params, stream):
     for arm in range(setting.arms):
         if state.pulls[arm] == 0.0:
             return arm
-        value = state.total[arm] / state.pulls[arm] - params[0] * math.log(-math.log(1.0 - bt.uniform(stream) + 1e-300))
+        value = state.total[arm] / state.pulls[arm] - params[0] * math.log(
+            -math.log(1.0 - bt.kernel.uniform(stream) + 1e-300)
+        )
         if value > highest:
             best, highest = arm, value
     return best
@@ -69,7 +71,7 @@ def sharp(state, setting, step, params, stream):
         if state.pulls[arm] == 0.0:
             return arm
         value = params[0] * state.total[arm] / state.pulls[arm]
-        value -= math.log(-math.log(1.0 - bt.uniform(stream) + 1e-300))
+        value -= math.log(-math.log(1.0 - bt.kernel.uniform(stream) + 1e-300))
         if value > highest:
             best, highest = arm, value
     return best
@@ -96,13 +98,13 @@ class WideEpsilonGreedy(bt.EpsilonGreedy):
 
 
 POLICIES: dict[str, Any] = {
-    "moss": bt.arm_policy("moss", moss, parameters=parameter("width")),
+    "moss": bt.define_policy("moss", moss, parameters=parameter("width")),
     "ucb1": WideUCB1(noise=0.5),
     "gaussian-ts": WideGaussianThompson((0.5, 0.3), 0.5),
     "epsilon-greedy": WideEpsilonGreedy(),
-    "rarer-epsilon": bt.arm_policy("rarer-epsilon", rarer, parameters=parameter("c")),
-    "softmax": bt.arm_policy("softmax", softmax, parameters=parameter("temperature")),
-    "sharp-softmax": bt.arm_policy("sharp-softmax", sharp, parameters=parameter("sharpness")),
+    "rarer-epsilon": bt.define_policy("rarer-epsilon", rarer, parameters=parameter("c")),
+    "softmax": bt.define_policy("softmax", softmax, parameters=parameter("temperature")),
+    "sharp-softmax": bt.define_policy("sharp-softmax", sharp, parameters=parameter("sharpness")),
     "ts": WideThompson(prior=(1, 1)),
 }
 PROBLEMS = {"10 arms": (bt.Bernoulli(arms=10), 1000), "20 arms": (bt.Bernoulli(arms=20, prior=(1, 4)), 3000)}

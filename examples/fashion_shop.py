@@ -18,7 +18,7 @@ import banditune as bt
 DATA = Path(__file__).parent / "data" / "zozo-beta-priors.csv"
 
 
-def past() -> bt.Logs:
+def past() -> bt.logs.Logs:
     """The shop's counts as logs: alpha clicks in alpha + beta impressions of an item."""
     with DATA.open() as file:
         rows = list(csv.DictReader(file))
@@ -56,7 +56,7 @@ def main() -> None:
     fresh = {"horizon": impressions, "runs": validate, "first": 2**40, "device": told.device}
     textbook = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [1.0], **fresh)[0]
     tuned = bt.simulate(informed, problem, [gamma], **fresh)[0]
-    lost, saved = bt.Estimate.of(textbook), bt.Estimate.of(textbook - tuned)
+    lost, saved = bt.results.Estimate.of(textbook), bt.results.Estimate.of(textbook - tuned)
     share = saved.mean / (impressions * expected["mean"].value)
     print(f"clicks lost out of the box: {lost.mean:.0f}; saved: {saved!r}")
     bt.report(

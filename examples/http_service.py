@@ -35,7 +35,7 @@ class Service(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], path: str) -> None:
-        self.live = bt.Live.load(path)
+        self.live = bt.DeployedPolicy.load(path)
         super().__init__(address, Handler)
         self.path = path
         self.changed = threading.Event()
@@ -56,7 +56,7 @@ class Service(ThreadingHTTPServer):
         while not stopped.wait(seconds):
             try:
                 self.save()
-            except bt.BadRequest as error:
+            except bt.InvalidRequest as error:
                 self.changed.set()
                 print(error, flush=True)
 
@@ -98,9 +98,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(404, {"error": "there is GET /state, POST /select and POST /update"})
         except Refused as error:
             self.answer(error.code, {"error": str(error)})
-        except bt.BadRequest as error:
+        except bt.InvalidRequest as error:
             self.answer(400, {"error": str(error)})
-        except bt.Fault as error:
+        except bt.SimulationError as error:
             self.answer(500, {"error": str(error)})
 
     def told(self) -> dict[str, Any]:
@@ -108,9 +108,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             found = json.loads(self.body() or b"{}")
         except (ValueError, RecursionError) as error:
-            raise bt.BadRequest(f"a request must be a JSON object, but: {error!s:.80}.") from error
+            raise bt.InvalidRequest(f"a request must be a JSON object, but: {error!s:.80}.") from error
         if not isinstance(found, dict):
-            raise bt.BadRequest(f"a request must be a JSON object, but got {found!r:.40}.")
+            raise bt.InvalidRequest(f"a request must be a JSON object, but got {found!r:.40}.")
         return found
 
     def body(self) -> bytes:
@@ -183,7 +183,7 @@ def main() -> None:
     told = parser.parse_args()
     try:
         service = Service(("127.0.0.1", told.port), told.state)
-    except bt.BadRequest as error:
+    except bt.InvalidRequest as error:
         there = os.path.exists(told.state)
         sys.exit(str(error) if there else f"{error} Make one with: banditune deploy TUNING.json -o {told.state}")
     except (OSError, OverflowError) as error:

@@ -30,7 +30,7 @@ def main() -> None:
     for words, fit in (("independent arms", independent), ("arms that rise and fall together", expected)):
         failed = [check.statistic for check in fit.checks if check.fails]
         print(f"{words}: {'unlike the logs in: ' + '; '.join(failed) if failed else 'like the logs'}")
-    bt.write_prior(expected.problem, told.output / "next-trial.toml", expected.horizon)
+    bt.save_problem(expected.problem, told.output / "next-trial.toml", expected.horizon)
 
     problem, patients = expected.problem, expected.horizon
     policies = [bt.UCB1(), bt.Thompson(), bt.EpsilonGreedy(), bt.UCBGLM(), bt.GLMTSL()]

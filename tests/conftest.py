@@ -58,7 +58,7 @@ def elsewhere(monkeypatch):
     module = ModuleType("elsewhere")
     exec("def sample(size, rng):\n    return rng.random((size, 2))", module.__dict__)
     monkeypatch.setitem(sys.modules, "elsewhere", module)
-    return bt.arm_problem("elsewhere", module.sample, bt.Bernoulli(arms=2).reward, arms=2)
+    return bt.define_problem("elsewhere", module.sample, bt.Bernoulli(arms=2).reward, arms=2)
 
 
 ROOT = Path(__file__).parent.parent

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 import banditune as bt
-from banditune.contracts import Instance
-from banditune.engine.loop import instance_key
-from banditune.engine.run import instances
-from banditune.shelf import every_policy
-from banditune.streams import REWARDS, Stream, aim
-from banditune.study.scale import fit_to_problem
+from banditune.core.problem import Instance
+from banditune.core.streams import REWARD_STREAM, Stream, seek
+from banditune.registry import collect_policies
+from banditune.simulation.instances import draw_instances
+from banditune.simulation.loop import compute_instance_key
+from banditune.study.options_from_problem import resolve_policy_options
 
-DEPLOYABLE = [name for name in every_policy() if name != "optimal-mixture"]
+DEPLOYABLE = [name for name in collect_policies() if name != "optimal-mixture"]
 """All on the shelf but for one that walks from belief to belief, pull by pull."""
 
 
@@ -27,8 +27,8 @@ def problem_for(policy, arms=5, dims=3):
 
 def policy_called(name):
     """A policy of the shelf, with noise and prior of its problem."""
-    policy = every_policy()[name]()
-    return fit_to_problem(policy, problem_for(policy)).policy
+    policy = collect_policies()[name]()
+    return resolve_policy_options(policy, problem_for(policy)).policy
 
 
 def value_for(policy):
@@ -40,18 +40,18 @@ class Nature:
     """Instance 0 of a problem: pays what it pays in run 0 of a simulation with the same seed."""
 
     def __init__(self, problem, seed):
-        drawn = instances(problem, seed, 0)
+        drawn = draw_instances(problem, seed, 0)
         self.problem = problem
         self.means = drawn.means[0]
         self.features = drawn.features[0].T if problem.dims else None
-        self.stream = Stream(*instance_key(seed, 0), np.array([0, 0, 0, REWARDS]))
+        self.stream = Stream(*compute_instance_key(seed, 0), np.array([0, 0, 0, REWARD_STREAM]))
         self.pulls = np.zeros(problem.arms, np.int64)
         self.steps = 0
 
     def pay(self, arm):
         """The reward of the next pull of an arm."""
         pull = int(self.pulls[arm])
-        aim(self.stream, arm, pull)
+        seek(self.stream, arm, pull)
         instance = Instance(self.means, np.array(self.problem.options(), float))
         paid = self.problem.reward(instance, arm, pull, self.steps, self.stream)
         self.pulls[arm] += 1

@@ -18,9 +18,11 @@ import pytest
 from numba.cuda.simulator.kernel import BlockThread
 
 import banditune as bt
-from banditune.engine import devices, gpu, run
-from banditune.engine.run import Job, read_only
-from banditune.policies.team import ALONE
+from banditune.core.arrays import copy_read_only
+from banditune.simulation import devices, dispatch, instances, kernel_selection
+from banditune.simulation.gpu import cuda_targets, gpu_memory, gpu_scheduler, launch_plan
+from banditune.simulation.gpu.warp_primitives import SINGLE_THREAD_SLOTS
+from banditune.simulation.spec import SimulationSpec
 from owned import OWN, OWN_PROBLEM
 from teams import Threads, together
 
@@ -30,7 +32,7 @@ VALUES = [[0.3], [1.0]]
 @pytest.fixture(autouse=True)
 def memory(monkeypatch):
     """As much as a GPU has: the simulator says so little that no rewards would be drawn ahead."""
-    monkeypatch.setattr(gpu, "free_memory", lambda: 64 << 30)
+    monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda: 64 << 30)
 
 
 @pytest.fixture
@@ -44,12 +46,12 @@ def in_turn(monkeypatch):
     monkeypatch.setattr(BlockThread, "start", start_and_end)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def reward_by_step(instance, arm, pull, step, stream):
-    return bt.uniform(stream) if (step < 5) == (arm == 0) else instance.means[arm]
+    return bt.kernel.uniform(stream) if (step < 5) == (arm == 0) else instance.means[arm]
 
 
-BY_STEP = bt.arm_problem("by step", lambda size, rng: rng.random((size, 3)), reward_by_step, arms=3, rewards="unit")
+BY_STEP = bt.define_problem("by step", lambda size, rng: rng.random((size, 3)), reward_by_step, arms=3, rewards="unit")
 CASES = [
     (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)),
     (bt.UCB1(noise=0.5), bt.BetaRewards(arms=3, v=3)),
@@ -69,8 +71,10 @@ def names(case):
 
 def both(job, values=VALUES, runs=range(4), **options):
     """Regrets on the GPU and on the CPU."""
-    values = read_only(values)
-    return gpu.play(job, values, runs, **options), run.play(job, values, runs, **options)
+    values = copy_read_only(values)
+    return gpu_scheduler.simulate_rows_on_gpu(job, values, runs, **options), dispatch.simulate_rows(
+        job, values, runs, **options
+    )
 
 
 def same(job, values=VALUES, runs=range(4), **options):
@@ -82,26 +86,26 @@ def same(job, values=VALUES, runs=range(4), **options):
 
 
 def test_the_simulator_plays_the_gpu():
-    assert devices.simulated()
-    assert devices.gpu_trouble() is None
-    assert devices.resolved("gpu") == "gpu"
-    assert devices.resolved("auto") == "cpu"
+    assert devices.is_cuda_simulated()
+    assert devices.explain_missing_gpu() is None
+    assert devices.resolve_device("gpu") == "gpu"
+    assert devices.resolve_device("auto") == "cpu"
 
 
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize(("policy", "problem"), CASES, ids=names)
 def test_regrets_are_the_cpus_to_the_last_bit(policy, problem):
-    job = Job(policy, problem, 25, seed=3, regret="realised", at=(1, 9, 25))
+    job = SimulationSpec(policy, problem, 25, seed=3, regret="realised", at=(1, 9, 25))
     assert same(job)
     # Means that move with the step have no expected regret.
     regret = "realised" if problem.name == "by step" else "expected"
-    assert same(Job(policy, problem, 20, seed=4, regret=regret, noise="own"), runs=range(2))
+    assert same(SimulationSpec(policy, problem, 20, seed=4, regret=regret, noise="own"), runs=range(2))
 
 
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))], ids=names)
 def test_the_plain_loop_is_the_cpus_too(policy):
-    assert same(Job(policy, bt.Bernoulli(arms=3), 25, seed=5, regret="realised", shortcut=False))
+    assert same(SimulationSpec(policy, bt.Bernoulli(arms=3), 25, seed=5, regret="realised", shortcut=False))
 
 
 class Wider(bt.Thompson):
@@ -113,9 +117,9 @@ class Wider(bt.Thompson):
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize("noise", ["shared", "own"])
 def test_rows_beyond_the_shortcuts_limits_are_the_cpus(noise):
-    job = Job(Wider(prior=(1, 1)), bt.Bernoulli(arms=3), 25, seed=5, noise=noise)
+    job = SimulationSpec(Wider(prior=(1, 1)), bt.Bernoulli(arms=3), 25, seed=5, noise=noise)
     rows = [[0.5], [2.0], [1.0]]
-    assert run.shortcut_rows(job, read_only(rows)) == [True, False, True]
+    assert kernel_selection.select_shortcut_rows(job, copy_read_only(rows)) == [True, False, True]
     assert same(job, rows, range(2))
 
 
@@ -125,8 +129,10 @@ def test_rows_beyond_the_shortcuts_limits_are_the_cpus(noise):
 def test_features(features, noise):
     table = np.random.default_rng(0).normal(size=(4, 2))
     problem = bt.Linear(features=table) if features == "alike" else bt.Linear(arms=4, dims=2)
-    assert len(run.instances(problem, 6, 0).features) == (1 if features == "alike" else run.BLOCK)
-    job = Job(bt.LinGreedy(prior=(0, 1), noise=0.5), problem, 15, seed=6, regret="realised", noise=noise, at=(2, 15))
+    assert len(instances.draw_instances(problem, 6, 0).features) == (1 if features == "alike" else instances.BLOCK_SIZE)
+    job = SimulationSpec(
+        bt.policies.LinGreedy(prior=(0, 1), noise=0.5), problem, 15, seed=6, regret="realised", noise=noise, at=(2, 15)
+    )
     assert same(job, [[0.0]], range(254, 259))
 
 
@@ -135,7 +141,7 @@ def pieces_of(monkeypatch):
     found = []
 
     def told(what):
-        usual = getattr(gpu.Work, what)
+        usual = getattr(gpu_scheduler.GpuSimulator, what)
 
         def tell(work, part, track):
             found.append((what, part, track))
@@ -144,7 +150,7 @@ def pieces_of(monkeypatch):
         return tell
 
     for what in ("launch", "collect"):
-        monkeypatch.setattr(gpu.Work, what, told(what))
+        monkeypatch.setattr(gpu_scheduler.GpuSimulator, what, told(what))
     return found
 
 
@@ -159,25 +165,25 @@ def parts(found, what):
     [
         CASES[0],
         CASES[2],
-        pytest.param(bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2), marks=pytest.mark.slow),
+        pytest.param(bt.policies.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2), marks=pytest.mark.slow),
     ],
     ids=names,
 )
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     """Pieces of a few runs, that begin within a block of instances and end in the next, the last of them shorter."""
-    monkeypatch.setattr(gpu, "PIECE", 6)
-    monkeypatch.setattr(gpu, "TRACKS", 2)
+    monkeypatch.setattr(gpu_memory, "THREADS_PER_CHUNK", 6)
+    monkeypatch.setattr(gpu_memory, "CHUNKS_IN_FLIGHT", 2)
     found = pieces_of(monkeypatch)
-    runs = range(run.BLOCK - 7, run.BLOCK + 7)
-    job = Job(policy, problem, 10, seed=7, regret="realised", at=(4, 10))
+    runs = range(instances.BLOCK_SIZE - 7, instances.BLOCK_SIZE + 7)
+    job = SimulationSpec(policy, problem, 10, seed=7, regret="realised", at=(4, 10))
     done = []
-    values = read_only(VALUES)
-    regrets = gpu.play(job, values, runs, progress=done.append)
-    assert (regrets == run.play(job, values, runs)).all()
+    values = copy_read_only(VALUES)
+    regrets = gpu_scheduler.simulate_rows_on_gpu(job, values, runs, progress=done.append)
+    assert (regrets == dispatch.simulate_rows(job, values, runs)).all()
     pieces = [runs[first : first + 3] for first in range(0, 14, 3)]
     assert parts(found, "launch") == parts(found, "collect") == pieces
     assert done == [6] * 4 + [4]
-    own = Job(policy, problem, 10, seed=7, noise="own")
+    own = SimulationSpec(policy, problem, 10, seed=7, noise="own")
     assert same(own, VALUES, runs, first_row=3)
 
 
@@ -185,43 +191,43 @@ def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
 @pytest.mark.parametrize("noise", ["shared", "own"])
 def test_each_value_has_instances_of_its_own(noise):
     done = []
-    job = Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 30, noise=noise, device="gpu")
-    found = run.play_each(job, VALUES, [3, 2], 7, progress=done.append)
-    wanted = run.play_each(replace(job, device="cpu"), VALUES, [3, 2], 7)
+    job = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 30, noise=noise, device="gpu")
+    found = dispatch.simulate_rows_separately(job, VALUES, [3, 2], 7, progress=done.append)
+    wanted = dispatch.simulate_rows_separately(replace(job, device="cpu"), VALUES, [3, 2], 7)
     assert done == [5]
     assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
 
 
 @pytest.mark.usefixtures("in_turn")
 def test_large_pieces_take_instances_from_several_blocks_and_draw_each_block_once(monkeypatch):
-    monkeypatch.setattr(gpu, "PIECE", 330)
+    monkeypatch.setattr(gpu_memory, "THREADS_PER_CHUNK", 330)
     found, blocks = pieces_of(monkeypatch), []
-    usual = run.instances
+    usual = instances.draw_instances
     monkeypatch.setattr(
-        run, "instances", lambda problem, seed, block: blocks.append(block) or usual(problem, seed, block)
+        instances, "draw_instances", lambda problem, seed, block: blocks.append(block) or usual(problem, seed, block)
     )
     runs = range(200, 700)
-    job = Job(bt.Greedy(), bt.Bernoulli(arms=2), 2, seed=8, noise="own")
-    regrets = gpu.play(job, read_only([[0.0]]), runs)
+    job = SimulationSpec(bt.Greedy(), bt.Bernoulli(arms=2), 2, seed=8, noise="own")
+    regrets = gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.0]]), runs)
     assert blocks == [0, 1, 2]
     assert parts(found, "launch") == [range(200, 530), range(530, 700)]
-    assert (regrets == run.play(job, [[0.0]], runs)).all()
+    assert (regrets == dispatch.simulate_rows(job, [[0.0]], runs)).all()
     assert regrets.any()
 
 
 @pytest.mark.usefixtures("in_turn")
 def test_so_many_pieces_are_under_way_and_memory_is_used_again(monkeypatch):
-    monkeypatch.setattr(gpu, "PIECE", 2)
-    monkeypatch.setattr(gpu, "TRACKS", 3)
+    monkeypatch.setattr(gpu_memory, "THREADS_PER_CHUNK", 2)
+    monkeypatch.setattr(gpu_memory, "CHUNKS_IN_FLIGHT", 3)
     found, tracks = pieces_of(monkeypatch), []
-    usual = gpu.Supply.track
+    usual = gpu_memory.GpuMemoryPlan.track
 
     def track(supply, runs):
         tracks.append(usual(supply, runs))
         return tracks[-1]
 
-    monkeypatch.setattr(gpu.Supply, "track", track)
-    assert same(Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(8))
+    monkeypatch.setattr(gpu_memory.GpuMemoryPlan, "track", track)
+    assert same(SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(8))
     under_way, most = [], 0
     for what, _, taken in found:
         assert any(taken is one for one in tracks)
@@ -235,14 +241,14 @@ def test_so_many_pieces_are_under_way_and_memory_is_used_again(monkeypatch):
     assert parts(found, "collect") == [range(first, first + 1) for first in range(8)]
     assert all(track.out.shape == (1, 2, 1) for track in tracks)
     tracks.clear()
-    assert same(Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(2))
+    assert same(SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 5, seed=12), VALUES, range(2))
     assert len(tracks) == 2
 
 
 def drawn_ahead(monkeypatch):
     """Whether rewards were drawn ahead, an entry for each piece: there is room for them, and it is filled."""
     found = []
-    draw_ahead = gpu.Supply.draw_ahead
+    draw_ahead = gpu_memory.GpuMemoryPlan.draw_ahead
 
     def told(supply, track, part, options):
         arms, horizon = supply.job.problem.arms, supply.job.horizon
@@ -252,7 +258,7 @@ def drawn_ahead(monkeypatch):
         assert np.isfinite(track.paid.copy_to_host()).all() == supply.ahead
         found.append(supply.ahead)
 
-    monkeypatch.setattr(gpu.Supply, "draw_ahead", told)
+    monkeypatch.setattr(gpu_memory.GpuMemoryPlan, "draw_ahead", told)
     return found
 
 
@@ -270,20 +276,22 @@ def drawn_ahead(monkeypatch):
 def test_rewards_are_drawn_ahead_where_many_rows_read_the_same(monkeypatch, policy, problem, noise, ahead):
     """Not for noise of their own, few rows for the arms, shortcuts that read words, or rewards that depend on the step."""
     found = drawn_ahead(monkeypatch)
-    assert same(Job(policy, problem, 15, seed=9, regret="realised", noise=noise), runs=range(2))
+    assert same(SimulationSpec(policy, problem, 15, seed=9, regret="realised", noise=noise), runs=range(2))
     assert found == [ahead]
 
 
 @pytest.mark.usefixtures("in_turn")
 def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
     """A run needs 40 bytes, and 360 with its rewards: they are drawn ahead where a quarter of a piece then still fits."""
-    monkeypatch.setattr(gpu, "PIECE", 16)
-    job = Job(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3), 15, seed=9)
+    monkeypatch.setattr(gpu_memory, "THREADS_PER_CHUNK", 16)
+    job = SimulationSpec(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3), 15, seed=9)
     found = drawn_ahead(monkeypatch)
     launched = pieces_of(monkeypatch)
     for room, ahead, sizes in ((8 * 400, True, [6]), (2 * 400, True, [2, 2, 2]), (2 * 400 - 1, False, [6]),
                                (4 * 40, False, [4, 2])):  # fmt: skip
-        monkeypatch.setattr(gpu, "free_memory", lambda room=room: 2 * gpu.TRACKS * room)
+        monkeypatch.setattr(
+            gpu_memory, "measure_free_gpu_memory", lambda room=room: 2 * gpu_memory.CHUNKS_IN_FLIGHT * room
+        )
         assert same(job, runs=range(6))
         assert set(found) == {ahead}
         assert [len(part) for part in parts(launched, "launch")] == sizes
@@ -300,26 +308,26 @@ def test_the_verbs_play_on_the_gpu_and_say_so():
     curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=3, device="gpu", **arguments)
     assert curve.setup.device == "gpu"
     assert "numba-cuda" in curve.setup.versions
-    assert bt.from_json(curve.to_json()) == curve
+    assert bt.results.from_json(curve.to_json()) == curve
     assert (curve.mean == bt.curve(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=3, **arguments).mean).all()
 
 
-@bt.scalar
+@bt.kernel.scalar
 def bad_arm(state, setting, step, params, stream):
-    return 0.5 if step == 7 and bt.uniform(stream) < params[0] else 0
+    return 0.5 if step == 7 and bt.kernel.uniform(stream) < params[0] else 0
 
 
-@bt.scalar
+@bt.kernel.scalar
 def strange_reward(instance, arm, pull, step, stream):
-    return math.nan if pull == 2 and bt.uniform(stream) < 0.5 else 1.0
+    return math.nan if pull == 2 and bt.kernel.uniform(stream) < 0.5 else 1.0
 
 
-STRANGE = bt.arm_problem("strange", lambda size, rng: rng.random((size, 3)), strange_reward, arms=3, rewards="unit")
+STRANGE = bt.define_problem("strange", lambda size, rng: rng.random((size, 3)), strange_reward, arms=3, rewards="unit")
 
 
 def complaint(play, job, values, **options):
-    with pytest.raises(bt.Fault) as error:
-        play(job, read_only(values), range(3, 9), **options)
+    with pytest.raises(bt.SimulationError) as error:
+        play(job, copy_read_only(values), range(3, 9), **options)
     return str(error.value)
 
 
@@ -327,7 +335,7 @@ def complaint(play, job, values, **options):
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
-        (bt.arm_policy("broken", bad_arm), bt.Bernoulli(arms=3)),
+        (bt.define_policy("broken", bad_arm), bt.Bernoulli(arms=3)),
         (bt.Greedy(), STRANGE),
         (bt.UCB1(noise=0.5), STRANGE),
     ],
@@ -335,10 +343,10 @@ def complaint(play, job, values, **options):
 )
 @pytest.mark.parametrize("noise", ["shared", "own"])
 def test_a_fault_is_the_cpus_sentence(policy, problem, noise):
-    job = Job(policy, problem, 15, seed=10, noise=noise)
+    job = SimulationSpec(policy, problem, 15, seed=10, noise=noise)
     values = [[0.1], [0.4]]
-    found = complaint(gpu.play, job, values, first_row=2)
-    assert found == complaint(run.play, job, values, first_row=2, jobs=1)
+    found = complaint(gpu_scheduler.simulate_rows_on_gpu, job, values, first_row=2)
+    assert found == complaint(dispatch.simulate_rows, job, values, first_row=2, jobs=1)
     assert "of run" in found
 
 
@@ -346,12 +354,14 @@ def test_a_fault_is_the_cpus_sentence(policy, problem, noise):
 def test_a_fault_that_only_the_gpu_has_is_told(monkeypatch):
     """As if the GPU had lost a run that the CPU can play."""
     monkeypatch.setattr(np, "isnan", lambda numbers: np.ones(numbers.shape, bool))
-    job = Job(bt.Greedy(), bt.Bernoulli(arms=3), 10, seed=10)
-    with pytest.raises(bt.Fault, match=r"could not go on in run 5 .*seed=10.* on the GPU, though it can on the CPU"):
-        gpu.play(job, read_only([[0.0]]), range(5, 7))
+    job = SimulationSpec(bt.Greedy(), bt.Bernoulli(arms=3), 10, seed=10)
+    with pytest.raises(
+        bt.SimulationError, match=r"could not go on in run 5 .*seed=10.* on the GPU, though it can on the CPU"
+    ):
+        gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.0]]), range(5, 7))
 
 
-@bt.scalar
+@bt.kernel.scalar
 def reaches_out(state, setting, step, params, stream):
     """For a second row only: the first one's first run is played on the CPU before."""
     return params[7] if params[0] > 0 else 0
@@ -359,14 +369,15 @@ def reaches_out(state, setting, step, params, stream):
 
 @pytest.mark.usefixtures("in_turn")
 def test_what_stops_the_gpu_is_a_sentence():
-    job = Job(bt.arm_policy("wild", reaches_out), bt.Bernoulli(arms=3), 10)
+    job = SimulationSpec(bt.define_policy("wild", reaches_out), bt.Bernoulli(arms=3), 10)
     with pytest.raises(
-        bt.Fault, match=r"the GPU stopped while it played the policy 'wild' .* device=\"cpu\", which checks every index"
+        bt.SimulationError,
+        match=r"the GPU stopped while it played the policy 'wild' .* device=\"cpu\", which checks every index",
     ):
-        gpu.play(job, read_only([[0.0], [1.0]]), range(2))
+        gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.0], [1.0]]), range(2))
 
 
-@bt.scalar
+@bt.kernel.scalar
 def compares_nan(state, setting, step, params, stream):
     wide = math.inf if step > 3 else 0.0
     return int(state.total[0] + (wide - wide) > 0.5)
@@ -374,9 +385,11 @@ def compares_nan(state, setting, step, params, stream):
 
 @pytest.mark.usefixtures("in_turn")
 def test_a_comparison_with_nan_is_seen_in_the_first_run():
-    job = Job(bt.arm_policy("spoilt", compares_nan), bt.Bernoulli(arms=3), 10)
-    with pytest.raises(bt.Fault, match=r"`choose` of the policy 'spoilt' must not compare NaN .* at step 4 of run 7"):
-        gpu.play(job, read_only([[0.0]]), range(7, 9))
+    job = SimulationSpec(bt.define_policy("spoilt", compares_nan), bt.Bernoulli(arms=3), 10)
+    with pytest.raises(
+        bt.SimulationError, match=r"`choose` of the policy 'spoilt' must not compare NaN .* at step 4 of run 7"
+    ):
+        gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.0]]), range(7, 9))
 
 
 class Block(Threads):
@@ -396,19 +409,25 @@ class Block(Threads):
 )
 def test_a_team_plays_as_a_team_of_one(monkeypatch, policy, problem, horizon):
     """One team of 32 threads a block, with Python's barriers for a warp's."""
-    monkeypatch.setattr(gpu, "team_for", lambda job: job.policy.team)
-    monkeypatch.setattr(gpu, "WARP", Block().slots(problem.arms))
-    monkeypatch.setitem(gpu.PRECISION, "float64", {name: ALONE[name] for name in gpu.PRECISION["float64"]})
-    in_a_block = gpu.team_plan
-    monkeypatch.setattr(gpu, "team_plan", lambda job, team, precision, teams: in_a_block(job, team, precision, 1))
+    monkeypatch.setattr(kernel_selection, "select_warp_version", lambda job: job.policy.team)
+    monkeypatch.setattr(cuda_targets, "WARP_SLOTS", Block().slots(problem.arms))
+    monkeypatch.setitem(
+        cuda_targets.DTYPE_SLOTS,
+        "float64",
+        {name: SINGLE_THREAD_SLOTS[name] for name in cuda_targets.DTYPE_SLOTS["float64"]},
+    )
+    in_a_block = launch_plan.plan_warp_launch
+    monkeypatch.setattr(
+        launch_plan, "plan_warp_launch", lambda job, team, precision, teams: in_a_block(job, team, precision, 1)
+    )
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     try:
         for regret, noise in (("realised", "shared"), ("expected", "own")):
-            job = Job(policy, problem, horizon, seed=11, regret=regret, noise=noise, at=(3, horizon))
-            planned = gpu.plan(job, "float64")
+            job = SimulationSpec(policy, problem, horizon, seed=11, regret=regret, noise=noise, at=(3, horizon))
+            planned = launch_plan.plan_launch(job, "float64")
             assert (planned.members, planned.block) == (32, 32)
-            found = gpu.play(job, read_only([[0.3]]), range(2), precision="float64")
+            found = gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.3]]), range(2), precision="float64")
             wanted = [together(job, policy.team, [0.3], number, members=1).regrets for number in range(2)]
             np.testing.assert_allclose(found[0], wanted)
     finally:
@@ -425,7 +444,7 @@ def test_a_ledger_keeps_what_a_gpu_played(tmp_path, monkeypatch):
         usual = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], runs=4, noise=noise, horizon=20)
         assert (kept == usual.astype(np.float32)).all()
     first = bt.tune(bt.UCB1(noise=0.5), problem, budget=12, validate=3, **arguments)
-    monkeypatch.setattr(gpu, "play", None)
+    monkeypatch.setattr(gpu_scheduler, "simulate_rows_on_gpu", None)
     assert bt.tune(bt.UCB1(noise=0.5), problem, budget=12, validate=3, **arguments) == first
     with pytest.raises(TypeError):  # a value that is not in the ledger must be played
         bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 0.9], runs=4, **arguments)

@@ -8,11 +8,13 @@ from unittest.mock import patch
 import numpy as np
 from numpy import float32
 
-from banditune.contracts import scalar
-from banditune.engine import run
-from banditune.engine.run import Job, shortcut_for
+from banditune.core import arrays
+from banditune.core.scalar import scalar
+from banditune.simulation import dispatch, kernel_selection
+from banditune.simulation.kernel_selection import select_shortcut
+from banditune.simulation.spec import SimulationSpec
 
-usual = run.slots_for
+usual = kernel_selection.fill_slots
 
 
 @scalar
@@ -41,10 +43,13 @@ SINGLE = {"inverse": inverse, "inverse_root": inverse_root, "log": log, "exp": e
 def single_slots(job):
     """The slots of a job whose shortcut plays in single precision."""
     slots, floats, integers = usual(job)
-    return slots | SINGLE | shortcut_for(job.policy, job.problem).single, floats, integers
+    return slots | SINGLE | select_shortcut(job.policy, job.problem).single, floats, integers
 
 
-def play_single(job: Job, params, runs, **options):
+def play_single(job: SimulationSpec, params, runs, **options):
     """Regrets as from `run.play`, in single precision."""
-    with patch.object(run, "slots_for", single_slots), patch.object(run, "strip", lambda size: np.zeros(size, float32)):
-        return run.play(job, params, runs, **options)
+    with (
+        patch.object(kernel_selection, "fill_slots", single_slots),
+        patch.object(arrays, "allocate_aligned", lambda size: np.zeros(size, float32)),
+    ):
+        return dispatch.simulate_rows(job, params, runs, **options)

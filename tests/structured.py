@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from banditune.contracts import Instance, Problem
-from banditune.engine.loop import instance_key
-from banditune.engine.run import BLOCK, instances
-from banditune.streams import AGENT, REWARDS, Stream, aim, normal_pair
+from banditune.core.distributions import normal_pair
+from banditune.core.problem import Instance, Problem
+from banditune.core.streams import AGENT_STREAM, REWARD_STREAM, Stream, seek
+from banditune.simulation.instances import BLOCK_SIZE, draw_instances
+from banditune.simulation.loop import compute_instance_key
 
-block_of = lru_cache(instances)
+block_of = lru_cache(draw_instances)
 
 
 class World(NamedTuple):
@@ -30,18 +31,18 @@ class World(NamedTuple):
     run: int
 
     def stream(self, kind: int) -> Stream:
-        return Stream(*instance_key(self.seed, self.run), np.array([0, 0, 0, kind]))
+        return Stream(*compute_instance_key(self.seed, self.run), np.array([0, 0, 0, kind]))
 
     def pay(self, arm: int, pull: int, step: int = 0) -> float:
         """The reward of pull number `pull` of an arm."""
-        stream = self.stream(REWARDS)
-        aim(stream, arm, pull)
+        stream = self.stream(REWARD_STREAM)
+        seek(stream, arm, pull)
         return self.reward(self.instance, arm, pull, step, stream)
 
 
 def world(problem: Problem, seed: int, run: int) -> World:
-    drawn = block_of(problem, seed, run // BLOCK)
-    place = run % BLOCK
+    drawn = block_of(problem, seed, run // BLOCK_SIZE)
+    place = run % BLOCK_SIZE
     features = drawn.features[place if len(drawn.features) > 1 else 0].T
     return World(problem.reward, Instance(drawn.means[place], np.array(problem.options())), features, seed, run)
 
@@ -186,7 +187,7 @@ def disagreement(scores: Scores, place: World, gamma: float, horizon: int, regre
     number of equals) is granted where the scores of the two differ by less than a part in 1e9, or both are 0 to 1e-12:
     that is rounding. As many ones as zeros from the only arm pulled, for example, make all scores of a logistic model 0.
     """
-    agent = place.stream(AGENT)
+    agent = place.stream(AGENT_STREAM)
     history: list[int] = []
     paid: list[float] = []
     for step, arm in enumerate(arms_pulled(regret, place.instance.means)):

@@ -9,21 +9,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from banditune.contracts import Instance, Setting, Slot, rare
-from banditune.engine import bind, loop
-from banditune.engine.loop import instance_key, play_together
-from banditune.engine.run import constant, cut, dims_of, instances, read_only
-from banditune.policies.team import ALONE
-from banditune.streams import AGENT, REWARDS, UNSEEN, Stream
+from banditune.core.arrays import copy_read_only
+from banditune.core.policy import Setting
+from banditune.core.problem import Instance
+from banditune.core.scalar import Slot, noinline
+from banditune.core.streams import AGENT_STREAM, REWARD_STREAM, UNSEEN_STREAM, Stream
+from banditune.simulation import bind, compilation, loop
+from banditune.simulation.gpu.warp_loop import play_warp
+from banditune.simulation.gpu.warp_primitives import SINGLE_THREAD_SLOTS
+from banditune.simulation.instances import draw_instances, slice_instances
+from banditune.simulation.kernel_selection import fill_dims_slots, make_constant_function
+from banditune.simulation.loop import compute_instance_key
 
 held_room = Slot("held_room")
 
 
-@rare
+@noinline
 def play_alone(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
                trouble):  # fmt: skip
     """A team of one in the place of the plain loop."""
-    return play_together(instance, setting, params, agent, rewards, unseen, floats[: held_room], floats[held_room :],
+    return play_warp(instance, setting, params, agent, rewards, unseen, floats[: held_room], floats[held_room :],
                          pulls, totals, at, realised, out)  # fmt: skip
 
 
@@ -35,16 +40,22 @@ def alone(job, team, params, runs):
     policy, problem = job.policy, job.problem
     arms, dims = problem.arms, problem.dims
     held = team.held(arms, dims)
-    slots = {"reward": problem.reward, **dims_of(policy, problem), **ALONE, "share": constant(arms), "held_room": held}
+    slots = {
+        "reward": problem.reward,
+        **fill_dims_slots(policy, problem),
+        **SINGLE_THREAD_SLOTS,
+        "share": make_constant_function(arms),
+        "held_room": held,
+    }
     slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")} | {"play": play_alone}
-    compiled = bind.kernel(loop.play_block, slots)
-    means, features = cut(instances(problem, job.seed, 0), slice(runs.start, runs.stop))
-    params = read_only(params)
+    compiled = compilation.compile_kernel(loop.play_block, slots)
+    means, features = slice_instances(draw_instances(problem, job.seed, 0), slice(runs.start, runs.stop))
+    params = copy_read_only(params)
     at = np.array(job.at or (job.horizon,), np.int64)
     out = np.empty((len(params), len(means), len(at)))
     trouble = np.zeros(5)
-    compiled(means, features, job.seed, runs.start, read_only(problem.options()), params,
-             read_only(policy.options(arms, dims, job.horizon)), job.horizon, 1 if job.noise == "own" else 0, at,
+    compiled(means, features, job.seed, runs.start, copy_read_only(problem.options()), params,
+             copy_read_only(policy.options(arms, dims, job.horizon)), job.horizon, 1 if job.noise == "own" else 0, at,
              job.regret == "realised", np.zeros(held + team.common(arms, dims)), np.zeros(1, np.int64),
              np.zeros(arms, np.int64), np.zeros(arms), np.zeros((3, 4), np.int64), out, trouble,
              np.zeros(1, np.int64))  # fmt: skip
@@ -102,7 +113,7 @@ class Threads:
         def exchange(value, mask):
             return team.all(value)[team.lane() ^ mask]
 
-        return {**ALONE, "lane": lane, "members": constant(self.size), "share": constant(-(-arms // self.size)),
+        return {**SINGLE_THREAD_SLOTS, "lane": lane, "members": make_constant_function(self.size), "share": make_constant_function(-(-arms // self.size)),
                 "sync": sync, "total": total, "best": best, "any_of": any_of, "from_lane": from_lane,
                 "exchange": exchange}  # fmt: skip
 
@@ -146,12 +157,12 @@ def together(job, team, params, run, members=32):
     policy, problem = job.policy, job.problem
     arms, dims = problem.arms, problem.dims
     threads = Threads(members)
-    slots = {"reward": problem.reward, **dims_of(policy, problem), **threads.slots(arms)}
+    slots = {"reward": problem.reward, **fill_dims_slots(policy, problem), **threads.slots(arms)}
     slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
-    played, view = bind.bound(play_together, slots)[0], bind.bound(team.view, slots)[0]
-    means, features = cut(instances(problem, job.seed, 0), slice(run, run + 1))
-    setting = Setting(arms, dims, job.horizon, features[0], read_only(policy.options(arms, dims, job.horizon)))
-    instance = Instance(means[0], read_only(problem.options()))
+    played, view = bind.bind_function(play_warp, slots)[0], bind.bind_function(team.view, slots)[0]
+    means, features = slice_instances(draw_instances(problem, job.seed, 0), slice(run, run + 1))
+    setting = Setting(arms, dims, job.horizon, features[0], copy_read_only(policy.options(arms, dims, job.horizon)))
+    instance = Instance(means[0], copy_read_only(problem.options()))
     held = np.full((members, team.held(-(-arms // members), dims)), np.nan)
     common = np.full(team.common(arms, dims), np.nan)
     pulls, totals = np.full(arms, -1, np.int64), np.full(arms, np.nan)
@@ -160,9 +171,9 @@ def together(job, team, params, run, members=32):
     noise = 256 if job.noise == "own" else 0
 
     def play_one(lane):
-        streams = [Stream(*instance_key(job.seed, run), np.array([0, 0, 0, kind + noise], np.int64))
-                   for kind in (AGENT, REWARDS, UNSEEN)]  # fmt: skip
-        return played(instance, setting, read_only(params), *streams, held[lane], common, pulls, totals, at,
+        streams = [Stream(*compute_instance_key(job.seed, run), np.array([0, 0, 0, kind + noise], np.int64))
+                   for kind in (AGENT_STREAM, REWARD_STREAM, UNSEEN_STREAM)]  # fmt: skip
+        return played(instance, setting, copy_read_only(params), *streams, held[lane], common, pulls, totals, at,
                       job.regret == "realised", out)  # fmt: skip
 
     assert all(threads.run(play_one))

@@ -13,13 +13,15 @@ import pytest
 
 import banditune as bt
 from banditune.cli import app
-from banditune.cli.words import policy_named
-from banditune.logs.chance import equal_arms_p
-from banditune.logs.judges import judge_of, stretched
-from banditune.logs.spread import arms_of
-from banditune.reports.story import story
-from banditune.shelf import every_policy
-from banditune.study.door import job_of, why_not_backtested
+from banditune.cli.specs import parse_policy
+from banditune.logs.models.equal_arms_test import compute_equal_arms_p
+from banditune.logs.models.signed_spread import fit_arm_spread
+from banditune.registry import collect_policies
+from banditune.reports.report_builder import build_report_content
+from banditune.study.backtest_evaluators import make_evaluator
+from banditune.study.backtest_problems import scale_arm_means
+from banditune.study.parameter_values import explain_not_backtested
+from banditune.study.requests import build_spec
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -34,25 +36,25 @@ def simulated(campaigns, arms, pulls, prior=(2, 8), seed=0):
     means = rng.beta(*prior, (campaigns, arms))
     wins = rng.binomial(pulls, means)
     campaign, arm = np.divmod(np.arange(campaigns * arms), arms)
-    return bt.logs_of(campaign, arm, np.full(campaigns * arms, pulls), wins.ravel()), means
+    return bt.make_logs(campaign, arm, np.full(campaigns * arms, pulls), wins.ravel()), means
 
 
 def equal(campaigns, arms, pulls, seed):
     """Logs of campaigns whose arms are all equal."""
     rng = np.random.default_rng(seed)
     wins = rng.binomial(pulls, np.repeat(rng.beta(4, 16, campaigns), arms))
-    return bt.logs_of(*np.divmod(np.arange(campaigns * arms), arms), np.full(campaigns * arms, pulls), wins)
+    return bt.make_logs(*np.divmod(np.arange(campaigns * arms), arms), np.full(campaigns * arms, pulls), wins)
 
 
 def test_logs_become_a_prior_on_the_command_line(banditune, tmp_path):
     done = banditune("fit", str(SMOKING), "-o", "prior.toml", "--save", "fit.json", "--plot", "fit.svg")
     assert done.returncode == 0, done.stderr
     assert "columns: campaign = 'campaign', arm = 'arm', pulls = 'pulls', successes = 'successes'" in done.stdout
-    found = bt.read_prior(tmp_path / "prior.toml")
+    found = bt.load_problem(tmp_path / "prior.toml")
     logs = bt.read_logs(SMOKING)
     assert found.problem == bt.fit(logs).problem
     assert found.horizon == int(np.median(logs.lengths))
-    assert bt.load(tmp_path / "fit.json").model == "beta-binomial"
+    assert bt.load_result(tmp_path / "fit.json").model == "beta-binomial"
     assert (tmp_path / "fit.svg").stat().st_size > 1000
     assert "# beta-binomial fitted to smoking-cessation-trials.csv" in (tmp_path / "prior.toml").read_text()
     (tmp_path / "bad.csv").write_text("campaign,arm,reward\na,b,1\na,c,x\n")
@@ -74,9 +76,9 @@ def test_rows_that_were_left_out_are_said_once_and_stand_in_all_that_is_saved(tm
     assert capsys.readouterr().err.count(told) == 1
     whole = bt.read_logs("logs.csv", skip_bad=True)
     found = bt.backtest(bt.UCB1(noise=0.5), whole, horizon=20, budget=12)
-    for result in (bt.load("f.json"), bt.fit(whole.of([0, 1])), found):
+    for result in (bt.load_result("f.json"), bt.fit(whole.of([0, 1])), found):
         assert sum(note.startswith(told) for note in result.notes) == 1
-        assert told in story(result).parts[1 if result is found else 0].words[0]
+        assert told in build_report_content(result).parts[1 if result is found else 0].words[0]
 
 
 def test_the_report_of_a_fit_says_how_to_repeat_it(tmp_path, monkeypatch):
@@ -86,12 +88,12 @@ def test_the_report_of_a_fit_says_how_to_repeat_it(tmp_path, monkeypatch):
     told = ["fit", "my logs.csv", "--campaign", "week", "--features", "", "--confidence", "0.9"]
     app([*told, "--save", "f.json", "-o", "p.toml", "-q"], standalone_mode=False)
     columns = ("columns", "campaign = 'week', arm = 'banner', pulls = 'shown', successes = 'clicks'")
-    shown = story(bt.load("f.json")).parts[-1]
+    shown = build_report_content(bt.load_result("f.json")).parts[-1]
     assert (shown.title, shown.code) == ("How to repeat this", f"banditune {shlex.join(told)}")
     assert columns in shown.table.rows
     app([*shlex.split(shown.code)[1:], "--save", "again.json", "-q"], standalone_mode=False)
-    assert bt.load("again.json") == bt.load("f.json")
-    by_hand = story(bt.fit(bt.read_logs("my logs.csv", campaign="week"))).parts[-1]
+    assert bt.load_result("again.json") == bt.load_result("f.json")
+    by_hand = build_report_content(bt.fit(bt.read_logs("my logs.csv", campaign="week"))).parts[-1]
     assert (by_hand.title, by_hand.code) == ("How to repeat this", "")
     assert "repeated from Python" in by_hand.words[0]
     assert columns in by_hand.table.rows
@@ -112,20 +114,20 @@ def test_a_backtest_on_the_command_line(banditune, tmp_path):
 
 def test_a_backtest_from_python_does_not_pass_off_its_tuning_as_the_whole():
     found = bt.backtest(bt.UCB1(noise=0.5), simulated(8, 3, 20)[0], horizon=30, budget=12)
-    shown = story(found).parts[-1]
+    shown = build_report_content(found).parts[-1]
     assert (shown.title, shown.code) == ("How to repeat this", "")
     assert "repeated from Python" in shown.words[0]
 
 
 def test_a_backtest_says_what_it_was_given_and_what_it_left_out():
     logs, _ = simulated(8, 3, 20)
-    with pytest.raises(bt.BadRequest, match="in this order, but got Logs and UCB1"):
+    with pytest.raises(bt.InvalidRequest, match="in this order, but got Logs and UCB1"):
         bt.backtest(logs, bt.UCB1(noise=0.5))
     # Four of the campaigns come again, with one arm only.
     alone = np.flatnonzero(logs.arm == 0)[:4]
     campaign = np.concatenate([logs.campaign, 8 + logs.campaign[alone]])
     parts = (np.concatenate([part, part[alone]]) for part in (logs.arm, logs.pulls, logs.total))
-    found = bt.backtest(bt.UCB1(noise=0.5), bt.logs_of(campaign, *parts), horizon=30, budget=12)
+    found = bt.backtest(bt.UCB1(noise=0.5), bt.make_logs(campaign, *parts), horizon=30, budget=12)
     left = 12 - found.fit.campaigns - found.campaigns
     assert left > 0
     assert f"{left} of the campaigns that were left out had one arm" in repr(found)
@@ -139,7 +141,7 @@ def test_a_backtest_warns_of_a_noise_that_is_not_that_of_the_logs():
     campaign, arm = (part.ravel() for part in np.meshgrid(np.arange(6), np.arange(2), indexing="ij"))
     rewards = rng.normal(100, 5, (12, 1)) + rng.normal(0, 20, (12, 20))
     squares = 20 * rewards.var(axis=1)
-    logs = bt.logs_of(campaign, arm, np.full(12, 20), rewards.sum(axis=1), squares, rewards="real")
+    logs = bt.make_logs(campaign, arm, np.full(12, 20), rewards.sum(axis=1), squares, rewards="real")
     said = "takes rewards to have a standard deviation of"
     for policy in (bt.UCB1(), bt.UCB1(noise=20)):
         assert said not in repr(bt.backtest(policy, logs, budget=12, horizon=30))
@@ -147,7 +149,7 @@ def test_a_backtest_warns_of_a_noise_that_is_not_that_of_the_logs():
 
 
 def test_what_is_left_out_is_judged_by_its_own_data(monkeypatch):
-    monkeypatch.setattr(import_module("banditune.logs.judges"), "RUNS", 80_000)
+    monkeypatch.setattr(import_module("banditune.study.backtest_evaluators"), "EVALUATION_RUNS", 80_000)
     logs, means = simulated(12, 3, 100_000)
     found = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=100, budget=100, seed=3)
     # With so many pulls the means are known: play the true ones.
@@ -175,11 +177,11 @@ def test_the_interval_tells_of_campaigns_not_of_runs():
     found = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=200, budget=60)
     assert found.regret.runs == 4
     assert found.regret.se > 0.02 * found.regret.mean
-    assert bt.from_json(found.to_json()).gain.mean == found.gain.mean
+    assert bt.results.from_json(found.to_json()).gain.mean == found.gain.mean
 
 
 def test_the_spread_of_equal_arms_is_0_on_average_and_may_be_negative():
-    found = [arms_of(equal(20, 4, 50, seed)).spread for seed in range(40)]
+    found = [fit_arm_spread(equal(20, 4, 50, seed)).spread for seed in range(40)]
     values = np.array([spread.value for spread in found])
     assert (values < 0).any()
     assert (values > 0).any()
@@ -193,9 +195,9 @@ def test_the_spread_of_normal_arms_is_that_of_a_chi_square():
     """With equally many pulls of each arm, spread and error are exact."""
     rng = np.random.default_rng(0)
     mean, squares = rng.normal(0, 0.3, 60), rng.chisquare(9, 60)
-    logs = bt.logs_of(*np.divmod(np.arange(60), 3), np.full(60, 10), 10 * mean, squares, rewards="real")
+    logs = bt.make_logs(*np.divmod(np.arange(60), 3), np.full(60, 10), 10 * mean, squares, rewards="real")
     noise = squares.sum() / (60 * 9)
-    found = arms_of(logs).spread
+    found = fit_arm_spread(logs).spread
     assert found.value == pytest.approx(mean.reshape(20, 3).var(axis=1, ddof=1).mean() / noise - 0.1, rel=1e-3)
     assert found.base == pytest.approx(0.1)
     assert 30 < found.degrees < 40
@@ -216,8 +218,8 @@ def test_intervals_of_the_spread_of_normal_arms_hold_it(sd):
         total = pulls * (
             np.repeat(rng.normal(0, 5, 20), 4) + sd * rng.normal(size=80) + rng.normal(size=80) / np.sqrt(pulls)
         )
-        logs = bt.logs_of(*np.divmod(np.arange(80), 4), pulls, total, rng.chisquare(pulls - 1), rewards="real")
-        found.append(held(arms_of(logs).spread, sd**2, rng))
+        logs = bt.make_logs(*np.divmod(np.arange(80), 4), pulls, total, rng.chisquare(pulls - 1), rewards="real")
+        found.append(held(fit_arm_spread(logs).spread, sd**2, rng))
     assert np.mean(found) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
 
 
@@ -232,7 +234,9 @@ def test_intervals_of_the_spread_of_beta_arms_hold_it(size):
             np.repeat(middle, 4, axis=1) if size == np.inf else rng.beta(size * middle, size * (1 - middle), (20, 4))
         )
         pulls = rng.integers(10, 200, (20, 4))
-        found.append(held(arms_of(backtests.binary(20, pulls, rng.binomial(pulls, means))).spread, 1 / (size + 1), rng))
+        found.append(
+            held(fit_arm_spread(backtests.binary(20, pulls, rng.binomial(pulls, means))).spread, 1 / (size + 1), rng)
+        )
     assert np.mean(found) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 200)
 
 
@@ -250,7 +254,7 @@ def test_logs_of_equal_arms_promise_nothing():
     said = [any("show no difference between arms beyond chance (p = " in note for note in one.notes) for one in found]
     assert said == [one.equal_arms_p > 0.05 for one in found]
     assert np.mean(said) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 16)
-    page = story(found[said.index(True)])
+    page = build_report_content(found[said.index(True)])
     assert (
         page.parts[0]
         .words[1]
@@ -266,7 +270,7 @@ def test_the_difference_to_the_logs_is_paired_and_in_the_unit_of_rewards():
     assert found.difference.se < 0.3 * np.hypot(found.reward.se, found.logged.se)
     assert "tuned minus logged" in repr(found)
     assert found.to_pandas()["name"].tolist()[-1] == "difference"
-    assert bt.from_json(found.to_json()) == found
+    assert bt.results.from_json(found.to_json()) == found
     assert found.equal_arms_p < 0.01
     assert not any("beyond chance" in note for note in found.notes)
 
@@ -275,7 +279,7 @@ def test_a_backtest_that_was_saved_without_a_difference_can_be_read():
     found = bt.backtest(bt.UCB1(noise=0.5), simulated(8, 3, 20)[0], horizon=30, budget=12)
     old = json.loads(found.to_json())
     del old["difference"], old["equal_arms_p"]
-    read = bt.from_json(json.dumps(old))
+    read = bt.results.from_json(json.dumps(old))
     assert read.difference is None
     assert "tuned minus logged" not in repr(read)
 
@@ -288,15 +292,15 @@ def test_p_values_of_equal_arms_are_uniform(kind):
         campaign, arm = np.divmod(np.arange(32), 4)
         pulls = rng.integers(20, 60, 32)
         if kind == "binary":
-            logs = bt.logs_of(campaign, arm, pulls, rng.binomial(pulls, np.repeat(rng.uniform(0.1, 0.9, 8), 4)))
+            logs = bt.make_logs(campaign, arm, pulls, rng.binomial(pulls, np.repeat(rng.uniform(0.1, 0.9, 8), 4)))
         elif kind == "real":
             total = pulls * rng.normal(0, 1 / np.sqrt(pulls)) + pulls * np.repeat(rng.normal(0, 5, 8), 4)
-            logs = bt.logs_of(campaign, arm, pulls, total, rng.chisquare(pulls - 1), rewards="real")
+            logs = bt.make_logs(campaign, arm, pulls, total, rng.chisquare(pulls - 1), rewards="real")
         else:
             rewards = [rng.beta(2, 2, count) for count in pulls]
             squares = [one.var() * len(one) for one in rewards]
-            logs = bt.logs_of(campaign, arm, pulls, [one.sum() for one in rewards], squares, rewards="unit")
-        found.append(equal_arms_p(logs))
+            logs = bt.make_logs(campaign, arm, pulls, [one.sum() for one in rewards], squares, rewards="unit")
+        found.append(compute_equal_arms_p(logs))
     assert abs(np.mean(found) - 0.5) < 4 / np.sqrt(12 * 60)
     assert np.mean(np.array(found) < 0.2) < 0.2 + 4 * np.sqrt(0.2 * 0.8 / 60)
 
@@ -322,7 +326,7 @@ def test_intervals_of_a_backtest_hold_the_truth_of_the_population(name):
 )
 def test_arms_with_features_are_moved_to_the_wanted_spread(problem):
     variances = np.array([1e-4, 4e-4, 9e-4, 1.6e-3])
-    moved = stretched(problem, variances)
+    moved = scale_arm_means(problem, variances)
     drawn = moved.sample(8192, np.random.default_rng(0))
     spread = drawn.means.var(axis=1, ddof=1).reshape(-1, 4)
     error = np.sqrt(1 / 2048 + 1 / 4096) * spread.std(axis=0)
@@ -356,15 +360,15 @@ def test_a_backtest_with_features():
     # Campaigns are left out in turn; runs, of which there are thousands, make nothing certain.
     assert found.reward.runs == 6
     assert found.reward.se > 0.5 * found.logged.se
-    with pytest.raises(bt.BadRequest, match="4 campaigns or more must be left out"):
+    with pytest.raises(bt.InvalidRequest, match="4 campaigns or more must be left out"):
         bt.backtest(bt.LinUCB(prior=(0, 1), noise=0.5), logs.of(range(6)), horizon=50, budget=60)
 
 
 def test_too_few_campaigns_are_refused():
     logs, _ = simulated(3, 2, 50)
-    with pytest.raises(bt.BadRequest, match="four campaigns or more"):
+    with pytest.raises(bt.InvalidRequest, match="four campaigns or more"):
         bt.backtest(bt.UCB1(noise=0.5), logs)
-    with pytest.raises(bt.BadRequest, match=r"^`0 < share < 1` must hold \(50% is 0.5\), but got share=50.$"):
+    with pytest.raises(bt.InvalidRequest, match=r"^`0 < share < 1` must hold \(50% is 0.5\), but got share=50.$"):
         bt.backtest(bt.UCB1(noise=0.5), simulated(8, 2, 50)[0], share=50)
 
 
@@ -379,17 +383,17 @@ def test_all_campaigns_with_a_choice_judge_whatever_their_size():
     arm = np.concatenate([np.tile(np.arange(2), 8), np.tile(np.arange(6), 6), [0]])
     wins = np.random.default_rng(0).binomial(200, 0.3, len(arm))
     found = bt.backtest(
-        bt.UCB1(noise=0.5), bt.logs_of(campaign, arm, np.full(len(arm), 200), wins), horizon=50, budget=30
+        bt.UCB1(noise=0.5), bt.make_logs(campaign, arm, np.full(len(arm), 200), wins), horizon=50, budget=30
     )
     assert found.regret.runs == found.campaigns == found.logged.runs
 
 
 def test_a_policy_that_cannot_play_what_was_left_out_is_refused_before_the_work():
-    logs = bt.logs_of(
+    logs = bt.make_logs(
         np.repeat(np.arange(6), 2), np.tile([0, 1], 6), np.full(12, 20), np.linspace(-9, 9, 12), np.full(12, 9.0),
         rewards="real",
     )  # fmt: skip
-    with pytest.raises(bt.BadRequest, match="any real number"):
+    with pytest.raises(bt.InvalidRequest, match="any real number"):
         bt.backtest(bt.Thompson(prior=(1, 1)), logs)
 
 
@@ -399,7 +403,7 @@ def test_a_policy_takes_the_prior_of_the_fitted_problem():
     theta = rng.normal(1, 0.5, (12, 2))
     arm = np.tile(np.arange(4), 12)
     wins = rng.binomial(40, 1 / (1 + np.exp(-(theta @ features.T).ravel())))
-    logs = bt.logs_of(np.repeat(np.arange(12), 4), arm, np.full(48, 40), wins, features=features[arm])
+    logs = bt.make_logs(np.repeat(np.arange(12), 4), arm, np.full(48, 40), wins, features=features[arm])
     found = bt.backtest(bt.UCBGLM(noise=0.5), logs, horizon=20, budget=30, jobs=1)
     named = bt.backtest(bt.UCBGLM(prior=found.fit.problem.prior, noise=0.5), logs, horizon=20, budget=30, jobs=1)
     assert found.tuning.setup.policy == named.tuning.setup.policy
@@ -411,7 +415,7 @@ def test_a_policy_takes_the_prior_of_the_fitted_problem():
     assert found.theory == plain.theory
     assert found.theory != named.theory
     assert "regret, textbook, prior=(0, 1)" in repr(found)
-    with pytest.raises(bt.BadRequest, match="must be a policy and `logs` past logs"):
+    with pytest.raises(bt.InvalidRequest, match="must be a policy and `logs` past logs"):
         bt.backtest("ucb1", logs)
 
 
@@ -420,10 +424,10 @@ def test_a_campaign_with_too_many_arms_is_refused_before_the_work():
     campaign = np.repeat(np.arange(12), widths)
     arm = np.concatenate([np.arange(width) for width in widths])
     wins = np.random.default_rng(0).binomial(200, 0.3, len(arm))
-    logs = bt.logs_of(campaign, arm, np.full(len(arm), 200), wins)
+    logs = bt.make_logs(campaign, arm, np.full(len(arm), 200), wins)
     told = []
     for seed in range(4):
-        with pytest.raises(bt.BadRequest, match="horizon >= arms"):
+        with pytest.raises(bt.InvalidRequest, match="horizon >= arms"):
             bt.backtest(
                 bt.UCB1(noise=0.5), logs, horizon=12, budget=30, seed=seed, progress=lambda *now: told.append(now)
             )
@@ -439,8 +443,8 @@ def test_rewards_in_the_unit_interval_are_judged_on_such_rewards(policy):
     means = rng.beta(3, 4, 24)
     rewards = rng.beta(4 * means, 4 * (1 - means), (4000, 24))
     squares = ((rewards - rewards.mean(axis=0)) ** 2).sum(axis=0)
-    logs = bt.logs_of(campaign, arm, np.full(24, 4000), rewards.sum(axis=0), squares, rewards="unit")
-    left = judge_of(logs, "beta").problems
+    logs = bt.make_logs(campaign, arm, np.full(24, 4000), rewards.sum(axis=0), squares, rewards="unit")
+    left = make_evaluator(logs, "beta").problems
     assert [problem.rewards for problem in left] == ["unit"] * 8
     # What was left out pays as it did: the spread of rewards around means that are known by 4,000 pulls.
     assert left[0].v == pytest.approx(4, abs=4 * 5 * np.sqrt(2 / 96_000))
@@ -461,10 +465,10 @@ def test_a_comparison_says_of_every_policy_whether_a_backtest_can_judge_it(model
     features = rng.normal(size=(48, 2)) if model in ("logistic", "linear") else None
     if model in ("gaussian", "linear"):
         means = 1 + wins / 50
-        logs = bt.logs_of(campaign, arm, np.full(48, 20), 20 * means, 20 * means**2 + rng.chisquare(19, 48), rewards="real",
+        logs = bt.make_logs(campaign, arm, np.full(48, 20), 20 * means, 20 * means**2 + rng.chisquare(19, 48), rewards="real",
                           features=features)  # fmt: skip
     else:
-        logs = bt.logs_of(campaign, arm, np.full(48, 50), wins, features=features)
+        logs = bt.make_logs(campaign, arm, np.full(48, 50), wins, features=features)
     problem = bt.fit(logs, model).problem
 
     class Started(Exception):
@@ -473,21 +477,21 @@ def test_a_comparison_says_of_every_policy_whether_a_backtest_can_judge_it(model
     def begin(*_, **__):
         raise Started
 
-    monkeypatch.setattr(import_module("banditune.study.verbs"), "search", begin)
+    monkeypatch.setattr(import_module("banditune.study.tuning"), "run_search", begin)
     seen = set()
     few = ("ucb1", "ts", "greedy", "linucb", "ucb-glm")  # what judges campaigns with features takes a second each
-    for name in few if features is not None else every_policy():
+    for name in few if features is not None else collect_policies():
         try:
-            job = job_of(policy_named(name), problem, horizon=30)
-        except bt.BadRequest:
+            job = build_spec(parse_policy(name), problem, horizon=30)
+        except bt.InvalidRequest:
             continue  # nor does a comparison take it
-        reason = why_not_backtested(job)
+        reason = explain_not_backtested(job)
         seen.add(reason)
         try:
             bt.backtest(job.policy, logs, model, horizon=30)
         except Started:
             assert not reason, name
-        except bt.BadRequest:
+        except bt.InvalidRequest:
             assert reason, name
     assert "it has no parameter" in seen
     assert "" in seen

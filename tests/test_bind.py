@@ -11,26 +11,27 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.engine.bind import bound, kernel
-from banditune.engine.lean import leave_helpers_to_their_kernel
+from banditune.simulation.bind import bind_function
+from banditune.simulation.compilation import compile_kernel
+from banditune.simulation.numba_patches import defer_helper_compilation
 
 SCRIPT = """
 import sys
 import banditune as bt
-from banditune.engine import bind
 
-@bt.scalar
+@bt.kernel.scalar
 def helper(step):
     return {body}
 
-@bt.scalar
+@bt.kernel.scalar
 def choose(state, setting, step, params, stream):
     return helper(step) % 2
 
-policy = bt.arm_policy("scripted", choose)
+policy = bt.define_policy("scripted", choose)
 regret = bt.simulate(policy, bt.Mixture([(1.0, 0.0)]), horizon=10, runs=3)
-from banditune.engine.run import Job, kernel_for
-kernel = kernel_for(Job(policy, bt.Mixture([(1.0, 0.0)]), 10))[0]
+from banditune.simulation.kernel_selection import select_kernel
+from banditune.simulation.spec import SimulationSpec
+kernel = select_kernel(SimulationSpec(policy, bt.Mixture([(1.0, 0.0)]), 10))[0]
 print(regret[0, 0], sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
 """
 
@@ -79,7 +80,7 @@ def test_a_full_disk_only_costs_time(run_python, tmp_path):
 
 
 def digest(function, **slots):
-    return bound(function, slots)[1]
+    return bind_function(function, slots)[1]
 
 
 def always(arm):
@@ -98,15 +99,15 @@ def test_a_module_imported_in_a_function_can_be_used():
     import banditune as inner
 
     def choose(state, setting, step, params, stream):
-        return inner.random_arm(state, stream)
+        return inner.kernel.draw_arm(state, stream)
 
-    regret = bt.simulate(bt.arm_policy("inner", choose), bt.Mixture([(1.0, 0.0)]), horizon=100, runs=50)
+    regret = bt.simulate(bt.define_policy("inner", choose), bt.Mixture([(1.0, 0.0)]), horizon=100, runs=50)
     assert 40 < regret.mean() < 60
 
 
 def test_two_policies_from_one_factory_do_not_share_a_kernel():
     regrets = [
-        bt.simulate(bt.arm_policy("fixed", always(arm)), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=1)[0, 0]
+        bt.simulate(bt.define_policy("fixed", always(arm)), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=1)[0, 0]
         for arm in (0, 1)
     ]
     assert regrets == [0.0, 10.0]
@@ -154,7 +155,7 @@ def test_redefining_a_helper_in_a_session_recompiles():
         "def helper(step):\n    return 0\n\ndef choose(state, setting, step, params, stream):\n    return helper(step)",
         scope,
     )
-    policy = bt.arm_policy("session", scope["choose"])
+    policy = bt.define_policy("session", scope["choose"])
     problem = bt.Mixture([(1.0, 0.0)])
     assert bt.simulate(policy, problem, horizon=10, runs=1)[0, 0] == 0
     exec("def helper(step):\n    return 1", scope)
@@ -176,7 +177,7 @@ def test_arrays_count_by_content():
         return lambda place: table[place]
 
     assert digest(at(np.arange(3.0))) != digest(at(np.arange(3.0) + 1))
-    assert kernel(at(np.arange(3.0)))(2) == 2.0
+    assert compile_kernel(at(np.arange(3.0)))(2) == 2.0
 
 
 def test_what_cannot_be_digested_is_refused():
@@ -185,33 +186,33 @@ def test_what_cannot_be_digested_is_refused():
     def uses_a_dict(x):
         return box["a"] + x
 
-    with pytest.raises(bt.BadRequest, match=r"'box', a dict; pass it as an option"):
-        bound(uses_a_dict)
+    with pytest.raises(bt.InvalidRequest, match=r"'box', a dict; pass it as an option"):
+        bind_function(uses_a_dict)
 
 
 def test_recursion_and_missing_names_are_refused():
     def loops(x):
         return loops(x - 1)
 
-    with pytest.raises(bt.BadRequest, match="must not recurse"):
-        bound(loops)
+    with pytest.raises(bt.InvalidRequest, match="must not recurse"):
+        bind_function(loops)
 
     def typo(stream):
         return bt.unifrom(stream)
 
-    with pytest.raises(bt.BadRequest, match=r"`bt.unifrom`, which does not exist"):
-        bound(typo)
+    with pytest.raises(bt.InvalidRequest, match=r"`bt.unifrom`, which does not exist"):
+        bind_function(typo)
 
 
 def test_every_cached_kernel_carries_its_digest_in_its_name():
-    copy, told = bound(always(0))
+    copy, told = bind_function(always(0))
     assert copy.__qualname__.endswith(told)
     assert len(told) == 20
 
 
 def test_helpers_are_left_to_their_kernel_and_other_compiled_code_is_not_touched():
     """A version of Numba that is built differently would say False: compiling would take twice as long."""
-    assert leave_helpers_to_their_kernel()
+    assert defer_helper_compilation()
     assert numba.njit(lambda x: x + 1.0)(2.0) == 3.0
 
 
@@ -220,9 +221,9 @@ def test_kernels_compiled_as_numba_would_give_the_same_numbers(run_python, tmp_p
     code = """
 import sys
 import banditune as bt
-from banditune.engine import bind
+from banditune.simulation import compilation
 if sys.argv[1] == "plain":
-    bind.leave_helpers_to_their_kernel = lambda: False
+    compilation.defer_helper_compilation = lambda: False
 print(bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=3), [0.3], horizon=60, runs=5).tolist())
 """
     lean, plain = (run_python(code, how, BANDITUNE_CACHE=str(tmp_path / how)) for how in ("lean", "plain"))
@@ -234,12 +235,12 @@ def test_a_policy_may_print_from_its_compiled_code(run_python, tmp_path):
     code = """
 import banditune as bt
 
-@bt.scalar
+@bt.kernel.scalar
 def choose(state, setting, step, params, stream):
     print("at", step, params[0])
     return 0
 
-policy = bt.arm_policy("talks", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
+policy = bt.define_policy("talks", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
 bt.simulate(policy, bt.Bernoulli(arms=2), horizon=2, runs=1)
 """
     done = run_python(code, BANDITUNE_CACHE=str(tmp_path / "cache"))

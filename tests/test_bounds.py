@@ -11,23 +11,30 @@ import pytest
 from scipy import integrate, special, stats
 
 import banditune as bt
-from banditune.exact import room
-from banditune.exact.beliefs import THETA, expected_max
-from banditune.exact.bounds import Bounds
-from banditune.exact.coupled import least_slacks
-from banditune.exact.one_arm import _Rivals, best_price
-from banditune.exact.one_arm_normal import _integral, stop_levels
-from banditune.exact.sampled import best_counts, best_split, bounds_of_paths, drawn, sampled, sum_means
+from banditune.exact import table_cache
+from banditune.exact.beta_quadrature import NODE_MEANS, compute_expected_max
+from banditune.exact.coupled_bound import compute_least_slacks
+from banditune.exact.lower_bounds import BoundCalculator
+from banditune.exact.one_arm_bound import _RivalArms, find_best_price
+from banditune.exact.one_arm_bound_gaussian import _integrate_max_cdf, compute_stopping_levels
+from banditune.exact.sampled_bounds import (
+    compute_path_bounds,
+    draw_paths,
+    fill_mean_sums,
+    maximise_counts,
+    maximise_split,
+    sample_bounds,
+)
 
 RNG = np.random.default_rng(2019)
 
 
 def bounds(problem, horizon, runs=1000, seed=0):
-    return Bounds(problem, horizon, seed).all(runs)
+    return BoundCalculator(problem, horizon, seed).all(runs)
 
 
 def lower_bound(problem, horizon, runs=1000, seed=0, level=0.95):
-    return Bounds(problem, horizon, seed).best(runs, level)
+    return BoundCalculator(problem, horizon, seed).best(runs, level)
 
 
 def optimal_regret(priors, horizon):
@@ -45,7 +52,7 @@ def optimal_regret(priors, horizon):
             best = max(best, mean * (1 + won) + (1 - mean) * lost)
         return best
 
-    return horizon * expected_max(priors) - value(tuple(priors), horizon)
+    return horizon * compute_expected_max(priors) - value(tuple(priors), horizon)
 
 
 def random_priors(arms):
@@ -77,7 +84,7 @@ def test_optimal_regret_of_two_uniform_arms():
 
 def test_penalties_tighten_the_bound():
     for problem, horizon in ((bt.Bernoulli(arms=2), 100), (bt.Gaussian(arms=2), 60)):
-        future, belief, value = sampled(problem, horizon, ("future", "belief", "value"), range(1500), 3)
+        future, belief, value = sample_bounds(problem, horizon, ("future", "belief", "value"), range(1500), 3)
         for looser, tighter in ((future, belief), (belief, value)):
             gain = tighter - looser
             assert gain.mean() > -3 * gain.std() / math.sqrt(len(gain))
@@ -87,8 +94,8 @@ def test_penalties_tighten_the_bound():
 @pytest.mark.parametrize("problem", [bt.Bernoulli(arms=2, prior=((1, 2), (0.5, 0.7))), bt.Gaussian(arms=2, noise=0.7)])
 def test_the_value_bound_is_the_least_sum_over_all_sequences(problem):
     horizon = 6
-    truths, rewards = drawn(problem, horizon, 0, 0)
-    found = bounds_of_paths(problem, ("value",), truths[:3], rewards[:3])["value"]
+    truths, rewards = draw_paths(problem, horizon, 0, 0)
+    found = compute_path_bounds(problem, ("value",), truths[:3], rewards[:3])["value"]
 
     @cache
     def most(*seen):
@@ -122,21 +129,21 @@ def test_the_value_bound_is_the_least_sum_over_all_sequences(problem):
 def test_majorants_give_away_little():
     """Against the exact maximum, by max-plus convolution."""
     horizon, arms = 120, 4
-    _, rewards = drawn(bt.Bernoulli(arms=arms), horizon, 5, 0)
+    _, rewards = draw_paths(bt.Bernoulli(arms=arms), horizon, 5, 0)
     corners, place = np.empty((arms, horizon + 1), np.int64), np.empty(arms, np.int64)
     losses = []
     for path in rewards:
         sums = np.empty((arms, horizon + 1))
         for arm in range(arms):
-            before, after = sum_means(path[arm], 1.0, 2.0, sums[arm])
+            before, after = fill_mean_sums(path[arm], 1.0, 2.0, sums[arm])
             wins = path[arm].sum()
             assert (before, after) == pytest.approx(
                 ((1 + wins - path[arm, -1]) / (1 + horizon), (1 + wins) / (2 + horizon))
             )
         exact = sums[0]
         for arm in range(1, arms):
-            exact = np.array([best_split(exact[: n + 1], sums[arm][: n + 1], n) for n in range(horizon + 1)])
-        relaxed = best_counts(sums, corners, place, horizon)
+            exact = np.array([maximise_split(exact[: n + 1], sums[arm][: n + 1], n) for n in range(horizon + 1)])
+        relaxed = maximise_counts(sums, corners, place, horizon)
         losses.append(relaxed - exact[horizon])
     assert min(losses) >= -1e-9
     assert np.mean(losses) < 0.2
@@ -168,12 +175,12 @@ def plain_stopping(prior, horizon, rival, price, power):
 
 def test_stopping_against_one_arm_is_optimal():
     horizon, prior = 6, (1.5, 0.8)
-    arm = _Rivals(prior, 1, (prior, (1.0, 1.0)), horizon)
-    places = np.searchsorted(THETA, [0.05, 0.4, 0.7, 0.98])
+    arm = _RivalArms(prior, 1, (prior, (1.0, 1.0)), horizon)
+    places = np.searchsorted(NODE_MEANS, [0.05, 0.4, 0.7, 0.98])
     for price, power in ((0.1, 0), (0.2, 1), (0.15, 4)):
         levels, start = arm.values(places, price, power)
         for place, level, first in zip(places, levels, start, strict=True):
-            pay, least, _ = plain_stopping(prior, horizon, THETA[place], price, power)
+            pay, least, _ = plain_stopping(prior, horizon, NODE_MEANS[place], price, power)
             assert first == pytest.approx(pay(0, 0), abs=1e-5)
             assert level == pytest.approx(least(0, 0), abs=1e-4)
 
@@ -183,8 +190,8 @@ def test_slacks_are_those_of_the_best_counts(priors):
     """All counts, with tables by plain recursion."""
     horizon, price, power, arms = 6, 0.12, 1, len(priors)
     problem = bt.Bernoulli(arms=arms, prior=priors)
-    truths, rewards = drawn(problem, horizon, 4, 0)
-    found = least_slacks(problem, truths, rewards, price, power)
+    truths, rewards = draw_paths(problem, horizon, 4, 0)
+    found = compute_least_slacks(problem, truths, rewards, price, power)
     exact = []
     for means, path in zip(truths[:6], rewards[:6], strict=True):
         slack = np.empty((arms, horizon + 1))
@@ -210,14 +217,14 @@ def test_a_bound_that_couples_arms_is_tighter():
 def test_bands_and_chords_give_away_little():
     """At a longer horizon: all states against those in the band, and the guess, which is smooth, against chords."""
     horizon, price, power = 400, 0.04, 1
-    arm = _Rivals((1.0, 1.0), 4, ((1.0, 1.0),) * 4, horizon)
-    places = np.searchsorted(THETA, [0.3, 0.8])
+    arm = _RivalArms((1.0, 1.0), 4, ((1.0, 1.0),) * 4, horizon)
+    places = np.searchsorted(NODE_MEANS, [0.3, 0.8])
     levels, _ = arm.values(places, price, power)
     for place, level in zip(places, levels, strict=True):
         s = np.arange(horizon + 1)
         law = stats.beta(1 + s, 1 + horizon - s)
         lifted = stats.beta(2 + s, 1 + horizon - s)
-        rival, mean = THETA[place], law.mean()
+        rival, mean = NODE_MEANS[place], law.mean()
         loss = rival * law.cdf(rival) - mean * lifted.cdf(rival)
         pays = price * (mean * lifted.sf(rival) + rival * law.cdf(rival)) - loss
         stops = np.zeros(horizon + 1)
@@ -230,7 +237,7 @@ def test_bands_and_chords_give_away_little():
 
 
 def test_prices_are_climbed_to():
-    price, power = best_price(lambda price, power: -(math.log(price / 0.03) ** 2) - (power - 2) ** 2, 0.2)
+    price, power = find_best_price(lambda price, power: -(math.log(price / 0.03) ** 2) - (power - 2) ** 2, 0.2)
     assert power == 2
     assert price == pytest.approx(0.03, rel=0.1)
 
@@ -245,7 +252,7 @@ def test_stopping_against_one_gaussian_arm():
         spread = math.sqrt(variance)
         return price - (spread * stats.norm.pdf(x / spread) - x * stats.norm.cdf(-x / spread))
 
-    levels, spacing, low = stop_levels(2, sd, noise, price, 100.0)
+    levels, spacing, low = compute_stopping_levels(2, sd, noise, price, 100.0)
     for number in range(0, len(levels), 97):
         x = spacing * (low + number)
         z = np.linspace(-9, 9, 20001)
@@ -255,7 +262,7 @@ def test_stopping_against_one_gaussian_arm():
 
 
 def test_the_largest_of_gaussian_means():
-    found = _integral(np.array([-30.0, 30.0]), ((0.0, 1.0), (0.0, 1.0)))
+    found = _integrate_max_cdf(np.array([-30.0, 30.0]), ((0.0, 1.0), (0.0, 1.0)))
     assert 30 - found[1] == pytest.approx(1 / math.sqrt(math.pi), abs=1e-9)
     assert found[0] == 0
 
@@ -289,11 +296,11 @@ def test_bernoulli_bounds_are_below_what_good_policies_lose():
 def test_a_seed_decides_the_samples_whatever_the_chunks():
     problem = bt.Bernoulli(arms=3)
     names = ("future", "belief")
-    whole = sampled(problem, 20, names, range(50), 7)
-    parts = [sampled(problem, 20, names, part, 7) for part in (range(5), range(5, 33), range(33, 50))]
+    whole = sample_bounds(problem, 20, names, range(50), 7)
+    parts = [sample_bounds(problem, 20, names, part, 7) for part in (range(5), range(5, 33), range(33, 50))]
     np.testing.assert_array_equal(whole, np.concatenate(parts, axis=1))
     assert bounds(problem, 20, runs=50, seed=7)["belief"].mean == whole[1].mean()
-    assert (sampled(problem, 20, names, range(50), 8) != whole).any()
+    assert (sample_bounds(problem, 20, names, range(50), 8) != whole).any()
     assert lower_bound(problem, 20, runs=100) == lower_bound(problem, 20, runs=100)
 
 
@@ -308,7 +315,7 @@ def test_limits_hold_as_often_as_they_say():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((bt.warm_up(), 10), "bernoulli or gaussian for a lower bound, but got 'mixture'"),
+        ((bt.problems.two_point_mixture(), 10), "bernoulli or gaussian for a lower bound, but got 'mixture'"),
         ((bt.Bernoulli(), 0), "`horizon` must be a whole number >= 1"),
         ((bt.Bernoulli(), 10, 1), "`runs` must be a whole number >= 2"),
         ((bt.Bernoulli(), 10, 10, -1), "`seed` must be a whole number >= 0"),
@@ -316,16 +323,16 @@ def test_limits_hold_as_often_as_they_say():
 )
 def test_what_cannot_be_bounded_is_refused(arguments, told):
     for function in (bounds, lower_bound):
-        with pytest.raises(bt.BadRequest, match=told):
+        with pytest.raises(bt.InvalidRequest, match=told):
             function(*arguments)
 
 
 def test_levels_are_probabilities():
-    with pytest.raises(bt.BadRequest, match="confidence < 1"):
+    with pytest.raises(bt.InvalidRequest, match="confidence < 1"):
         lower_bound(bt.Bernoulli(), 10, level=1.0)
 
 
 def test_samples_that_do_not_fit_are_refused(monkeypatch):
-    monkeypatch.setattr(room, "free_memory", lambda: 1e6)
-    with pytest.raises(bt.BadRequest, match="must fit into memory"):
+    monkeypatch.setattr(table_cache, "measure_free_memory", lambda: 1e6)
+    with pytest.raises(bt.InvalidRequest, match="must fit into memory"):
         bounds(bt.Bernoulli(arms=100), 10**9)

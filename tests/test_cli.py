@@ -19,15 +19,15 @@ import pytest
 import typer
 
 import banditune as bt
-from banditune.cli import app, main, speech
-from banditune.cli.attend import complain
-from banditune.cli.numbers import share, whole
-from banditune.cli.speech import spoken, spoken_result
-from banditune.cli.words import policy_named, problem_named
-from banditune.live.state import Arm, State
-from banditune.results.record import LIVE_STATE
-from banditune.shelf import matrix_from
-from banditune.study.scale import fit_to_problem
+from banditune.cli import app, main, messages
+from banditune.cli.messages import translate_message, translate_result
+from banditune.cli.number_parsers import parse_integer, parse_share
+from banditune.cli.runner import print_to_stderr
+from banditune.cli.specs import parse_policy, parse_problem
+from banditune.core.parsing import read_matrix
+from banditune.deployment.deployment_state import ArmState, DeploymentState
+from banditune.results.result_record import DEPLOYED_STATE_FORMAT
+from banditune.study.options_from_problem import resolve_policy_options
 
 SMALL = ["--policy", "ucb1", "--problem", "bernoulli", "--arms", "3", "--horizon", "100"]
 TUNE = ["tune", *SMALL, "--budget", "40", "--validate", "50"]
@@ -47,14 +47,14 @@ def test_tune_prints_json_with_the_fields_of_the_record(banditune):
     done = banditune(*TUNE, "--json")
     found = json.loads(done.stdout)
     result = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=100, budget=40, validate=50)
-    assert bt.from_json(done.stdout) == result
+    assert bt.results.from_json(done.stdout) == result
     assert {"params", "regret", "theory", "gain", "spent", "trials"} <= found.keys()
 
 
 def test_results_and_figures_are_written(banditune, tmp_path):
     done = banditune(*TUNE, "-o", "out.json", "--plot", "out.svg", "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert bt.load(tmp_path / "out.json").curve is not None
+    assert bt.load_result(tmp_path / "out.json").curve is not None
     assert b"<svg" in (tmp_path / "out.svg").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "out.svg"]
 
@@ -73,12 +73,13 @@ def test_curve_and_compare(banditune):
 
 
 def test_list_shows_the_shelves(banditune):
-    from banditune import problems, tuners
-    from banditune.shelf import every_policy
+    from banditune.problems import problem_registry
+    from banditune.registry import collect_policies
+    from banditune.tuners import tuner_registry
 
     done = banditune("list")
     assert done.returncode == 0
-    for name in (*every_policy(), *problems.SHELF, *tuners.SHELF):
+    for name in (*collect_policies(), *problem_registry.PROBLEMS, *tuner_registry.TUNERS):
         assert f"  {name} " in done.stdout
     assert "gamma in [0, 1], theory 1" in done.stdout
     assert set(json.loads(banditune("list", "--json").stdout)) == {"policies", "problems", "tuners"}
@@ -104,25 +105,25 @@ def processor_seconds(command):
 
 OWN = """
 import banditune as bt
-from banditune.shelf import matrix_from
+from banditune.core.parsing import read_matrix
 
-@bt.scalar
+@bt.kernel.scalar
 def choose(state, setting, step, params, stream):
-    return bt.best_mean(state) if bt.uniform(stream) > params[0] else bt.random_arm(state, stream)
+    return bt.kernel.argmax_mean(state) if bt.kernel.uniform(stream) > params[0] else bt.kernel.draw_arm(state, stream)
 
-mine = bt.arm_policy("mine", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
+mine = bt.define_policy("mine", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
 
-@bt.scalar
+@bt.kernel.scalar
 def reward(instance, arm, pull, step, stream):
-    return bt.bernoulli(stream, instance.means[arm])
+    return bt.kernel.bernoulli(stream, instance.means[arm])
 
-coins = bt.arm_problem("coins", lambda size, rng: rng.random((size, 3)), reward, arms=3, rewards="unit")
+coins = bt.define_problem("coins", lambda size, rng: rng.random((size, 3)), reward, arms=3, rewards="unit")
 
-@bt.scalar
+@bt.kernel.scalar
 def beyond(state, setting, step, params, stream):
     return 11
 
-broken = bt.arm_policy("broken", beyond, parameters=[bt.Parameter("x", 0, 1, theory=0)])
+broken = bt.define_policy("broken", beyond, parameters=[bt.Parameter("x", 0, 1, theory=0)])
 """
 
 
@@ -237,7 +238,7 @@ def test_mistakes_get_one_sentence_and_exit_code_2(monkeypatch, capfd, tmp_path,
     """In this process, as a new one takes two seconds; that of the next test is new."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["banditune", *arguments])
-    monkeypatch.setattr("banditune.cli.listen", lambda: None)
+    monkeypatch.setattr("banditune.cli.runner.install_sigterm_handler", lambda: None)
     with pytest.raises(SystemExit) as ended:
         main()
     out, told = capfd.readouterr()
@@ -272,21 +273,21 @@ def test_helps_of_commands_are_whole_in_a_usual_terminal(monkeypatch, capsys, gr
 
 
 def test_numbers_may_be_typed_as_people_write_them():
-    assert [whole(text) for text in ("1000", "1e3", "1000.0", "-1")] == [1000, 1000, 1000, -1]
-    assert whole("9007199254740993") == 9007199254740993  # which no float holds
-    assert [share(text) for text in ("5%", "0.05", "5 %", 0.05)] == [0.05] * 4
+    assert [parse_integer(text) for text in ("1000", "1e3", "1000.0", "-1")] == [1000, 1000, 1000, -1]
+    assert parse_integer("9007199254740993") == 9007199254740993  # which no float holds
+    assert [parse_share(text) for text in ("5%", "0.05", "5 %", 0.05)] == [0.05] * 4
 
 
 def test_tables_of_rewards_are_no_logs():
-    with pytest.raises(bt.BadRequest, match="a table of rewards must be"):
+    with pytest.raises(bt.InvalidRequest, match="a table of rewards must be"):
         app([*TUNE[:4], "reward-table:file=none.csv", "--horizon", "5"], standalone_mode=False)
 
 
 def test_a_result_that_cannot_be_read_is_named(tmp_path):
     path = tmp_path / "prior.toml"
     path.write_text("banditune = 1")
-    with pytest.raises(bt.BadRequest, match=r"in the result file '.*prior.toml': a result must be JSON"):
-        bt.load(path)
+    with pytest.raises(bt.InvalidRequest, match=r"in the result file '.*prior.toml': a result must be JSON"):
+        bt.load_result(path)
 
 
 def test_sentences_name_options_instead_of_arguments():
@@ -306,19 +307,21 @@ def test_sentences_name_options_instead_of_arguments():
         "rewards of 'mine' must be in [0, 1], as it says (rewards='unit')": None,
     }
     for sentence, wanted in told.items():
-        assert spoken(sentence) == (wanted or sentence)
+        assert translate_message(sentence) == (wanted or sentence)
 
 
 def test_settings_of_a_result_stay_as_they_are():
     text = "ucb1(noise=0.5) on b(arms=3), runs=5\nwarning: try runs=5\nended by `max_budget`"
-    assert spoken_result(text) == "ucb1(noise=0.5) on b(arms=3), runs=5\nwarning: try --runs 5\nended by --max-budget"
+    assert (
+        translate_result(text) == "ucb1(noise=0.5) on b(arms=3), runs=5\nwarning: try --runs 5\nended by --max-budget"
+    )
 
 
 @pytest.mark.parametrize("piece", ["x", "x.", "x(", "x=", "`x", "`x >", "x='", "(", "x()", "x(x"])
 def test_sentences_of_any_length_are_spoken_at_once(piece):
     long = piece * 200_000
     start = time.process_time()
-    assert spoken(long) == long
+    assert translate_message(long) == long
     assert time.process_time() - start < 10  # where each letter looks at all the others it is minutes
 
 
@@ -335,9 +338,9 @@ def test_sentences_of_any_length_are_spoken_at_once(piece):
     ],
 )
 def test_options_within_a_policy_or_a_problem_are_named_as_they_are_typed(arguments, told, capsys):
-    with pytest.raises(bt.BadRequest) as error:
+    with pytest.raises(bt.InvalidRequest) as error:
         app(arguments, standalone_mode=False)
-    complain(error.value)
+    print_to_stderr(error.value)
     assert capsys.readouterr().err.startswith(f"banditune: {told}")
 
 
@@ -351,7 +354,7 @@ def test_options_within_a_policy_or_a_problem_are_named_as_they_are_typed(argume
             bt.Gaussian(arms=3, prior=(4, 2), noise=3),
             bt.GaussianThompson(prior=(4, 2), noise=3),
         ),
-        ("gittins", bt.Bernoulli(arms=2, prior=((1, 2), (3, 4))), bt.Gittins(prior=((1, 2), (3, 4)))),
+        ("gittins", bt.Bernoulli(arms=2, prior=((1, 2), (3, 4))), bt.exact.Gittins(prior=((1, 2), (3, 4)))),
         ("lints:prior=0,1", bt.Linear(arms=4, dims=2, noise=0.7), bt.LinTS(prior=(0, 1), noise=0.7)),
         (
             "glm-tsl",
@@ -361,14 +364,14 @@ def test_options_within_a_policy_or_a_problem_are_named_as_they_are_typed(argume
     ],
 )
 def test_a_policy_takes_what_the_problem_has(policy, problem, wanted):
-    assert fit_to_problem(policy_named(policy), problem).policy == wanted
+    assert resolve_policy_options(parse_policy(policy), problem).policy == wanted
 
 
 def test_all_commands_name_an_option_alike():
     flags = {}
-    for name, option in speech._options(typer.main.get_command(app)):
+    for name, option in messages._iterate_flags(typer.main.get_command(app)):
         assert flags.setdefault(name, option) == option, name
-    assert flags == speech.options()
+    assert flags == messages.collect_flags()
 
 
 def test_silence_hides_no_warnings(tmp_path, capsys):
@@ -384,12 +387,12 @@ def test_silence_hides_no_warnings(tmp_path, capsys):
     quiet = printed("-q", "-o", str(tmp_path / "out.json"))
     assert quiet.out == ""
     assert "Tell it: ucb1:noise=5 on the command line" in quiet.err
-    found = bt.load(tmp_path / "out.json")
+    found = bt.load_result(tmp_path / "out.json")
     lines = quiet.err.splitlines()
     assert len(lines) == len(found.warnings)
     assert all(line.startswith("banditune: warning: ") for line in lines)
     told = printed("--json")
-    assert bt.from_json(told.out) == found
+    assert bt.results.from_json(told.out) == found
     assert told.err == quiet.err
 
 
@@ -522,12 +525,12 @@ BAD = {
 @pytest.mark.parametrize("name", GOOD)
 def test_features_are_read_from_text_files(name, tmp_path):
     (tmp_path / name).write_bytes(GOOD[name])
-    assert matrix_from(tmp_path / name).tolist() == [[1, 2], [3, 4]]
+    assert read_matrix(tmp_path / name).tolist() == [[1, 2], [3, 4]]
 
 
 def test_a_problem_takes_features_from_a_file(tmp_path):
     (tmp_path / "arms.csv").write_bytes(GOOD["names.csv"])
-    found = problem_named("logistic", features=tmp_path / "arms.csv", prior="0,1")
+    found = parse_problem("logistic", features=tmp_path / "arms.csv", prior="0,1")
     assert found == bt.Logistic(features=[[1, 2], [3, 4]], prior=(0, 1))
 
 
@@ -535,8 +538,8 @@ def test_a_problem_takes_features_from_a_file(tmp_path):
 def test_a_file_that_holds_no_features_is_refused_in_a_sentence(name, tmp_path):
     content, told = BAD[name]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(bt.BadRequest, match=told):
-        matrix_from(tmp_path / name)
+    with pytest.raises(bt.InvalidRequest, match=told):
+        read_matrix(tmp_path / name)
 
 
 @pytest.mark.slow
@@ -582,22 +585,22 @@ def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
 )
 def test_a_result_from_files_knows_the_command_that_gives_it_again(told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    bt.write_prior(bt.Campaigns([[(1, 2), (2, 1)], [(3, 4), (4, 5)]]), "few.toml", 20)
+    bt.save_problem(bt.Campaigns([[(1, 2), (2, 1)], [(3, 4), (4, 5)]]), "few.toml", 20)
     rows = [f"{campaign},{colour},20,{5 + campaign % 3}" for campaign in range(6) for colour in ("red", "blue")]
     (tmp_path / "logs.csv").write_text("\n".join(["campaign,colour,pulls,successes", *rows]))
     app([*told.split(), "-q", "-o", "first.json", "--jobs", "1"], standalone_mode=False)
-    first = bt.load("first.json")
+    first = bt.load_result("first.json")
     assert first.setup.command.split()[:2] == ["banditune", told.split()[0]]
     assert sorted(first.setup.command.split()[1:]) == sorted(told.split())
     app([*shlex.split(first.setup.command)[1:], "-q", "-o", "again.json"], standalone_mode=False)
-    assert bt.load("again.json") == first
+    assert bt.load_result("again.json") == first
     app(["report", "first.json", "--markdown", "first.md"], standalone_mode=False)
     assert first.setup.command in (tmp_path / "first.md").read_text()
 
 
 def test_a_result_that_tells_all_by_itself_keeps_no_command(tmp_path):
     app([*TUNE, "-q", "-o", str(tmp_path / "out.json")], standalone_mode=False)
-    assert bt.load(tmp_path / "out.json").setup.command is None
+    assert bt.load_result(tmp_path / "out.json").setup.command is None
 
 
 def live(state, *arguments):
@@ -622,9 +625,9 @@ def test_arms_come_and_go_from_the_shell(tmp_path):
         (("retire", "pink"), "must be one of 1, 2"),
         (("retire", "0"), "must be at work to be retired, but 0 is retired already"),
     ):
-        with pytest.raises(bt.BadRequest, match=said):
+        with pytest.raises(bt.InvalidRequest, match=said):
             live(state, *arguments)
-    found = bt.Live.load(state)
+    found = bt.DeployedPolicy.load(state)
     assert found.arms == (1, 2)
     assert found.step == 1
     assert "2  pulls 0" in live(state, "show")
@@ -633,16 +636,16 @@ def test_arms_come_and_go_from_the_shell(tmp_path):
 def test_the_state_of_a_deployed_policy_is_no_result(tmp_path):
     state = tmp_path / "state.json"
     bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=20, arms=2).save(state)
-    assert json.loads(state.read_text())["format"] == LIVE_STATE
-    with pytest.raises(bt.BadRequest, match="this is the state of a deployed policy") as refused:
-        bt.load(state)
+    assert json.loads(state.read_text())["format"] == DEPLOYED_STATE_FORMAT
+    with pytest.raises(bt.InvalidRequest, match="this is the state of a deployed policy") as refused:
+        bt.load_result(state)
     assert "Tuning" not in str(refused.value)
-    with pytest.raises(bt.BadRequest, match="this is the state of a deployed policy"):
+    with pytest.raises(bt.InvalidRequest, match="this is the state of a deployed policy"):
         app(["report", str(state), "-o", str(tmp_path / "state.html")], standalone_mode=False)
 
 
 def test_exact_commands_take_the_horizon_of_the_problem_file(tmp_path):
-    bt.write_prior(bt.Bernoulli(arms=2), tmp_path / "x.toml", 20)
+    bt.save_problem(bt.Bernoulli(arms=2), tmp_path / "x.toml", 20)
     for command in (("bound",), ("optimum",), ("regret", "--policy", "ucb1")):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             app(["exact", *command, "--problem", str(tmp_path / "x.toml"), "--json"], standalone_mode=False)
@@ -652,7 +655,7 @@ def test_exact_commands_take_the_horizon_of_the_problem_file(tmp_path):
 def test_another_library_is_named_as_such_and_takes_tunings_only(tmp_path):
     path = tmp_path / "tuning.json"
     bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=10, budget=12, validate=2).save(path)
-    with pytest.raises(bt.BadRequest, match="the other library must be one of mabwiser, river, but got 'foo'"):
+    with pytest.raises(bt.InvalidRequest, match="the other library must be one of mabwiser, river, but got 'foo'"):
         app(["export", str(path), "--to", "foo"], standalone_mode=False)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         app(["export", "--help"], standalone_mode=False)
@@ -661,8 +664,8 @@ def test_another_library_is_named_as_such_and_takes_tunings_only(tmp_path):
 
 def test_an_arm_with_features_is_added_from_the_shell(banditune, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # a linear policy takes long to compile
-    arms = Arm("a", features=(1.0, 0.0)), Arm("b", features=(0.0, 1.0))
-    state = State({"name": "lin-greedy", "prior": (0, 1), "noise": 0.5}, {}, 20, 0, "ignore", (0, 0), arms)
+    arms = ArmState("a", features=(1.0, 0.0)), ArmState("b", features=(0.0, 1.0))
+    state = DeploymentState({"name": "lin-greedy", "prior": (0, 1), "noise": 0.5}, {}, 20, 0, "ignore", (0, 0), arms)
     (tmp_path / "state.json").write_text(state.to_json())
     done = banditune("live", "add", "state.json", "c", "--features", "-1,0.5")
     assert (done.returncode, done.stderr) == (0, "")
@@ -674,7 +677,7 @@ def test_what_is_computed_for_a_policy_in_a_file_knows_its_command(tmp_path, mon
     (tmp_path / "own.py").write_text("import banditune as bt\n\nmine = bt.UCB1(noise=0.5)\n")
     told = "exact regret --policy own.py:mine --problem bernoulli --horizon 5 --arms 2"
     app([*told.split(), "-o", "out.json"], standalone_mode=False)
-    assert bt.load(tmp_path / "out.json").setup.command == f"banditune {told}"
+    assert bt.load_result(tmp_path / "out.json").setup.command == f"banditune {told}"
 
 
 def test_notes_of_a_fit_are_no_warnings_in_silence_either(tmp_path, monkeypatch, capsys):
@@ -683,6 +686,6 @@ def test_notes_of_a_fit_are_no_warnings_in_silence_either(tmp_path, monkeypatch,
     (tmp_path / "logs.csv").write_text("\n".join(["campaign,arm,pulls,successes", *rows]))
     app(["fit", "logs.csv", "-q", "--save", "fit.json"], standalone_mode=False)
     said = capsys.readouterr().err.splitlines()
-    notes = bt.load(tmp_path / "fit.json").notes
+    notes = bt.load_result(tmp_path / "fit.json").notes
     assert notes
     assert sum(line.startswith("banditune: note: ") for line in said) == len(notes)

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 import banditune as bt
-from banditune.engine import run
-from banditune.engine.cluster import place_for
+from banditune.simulation import chunks
+from banditune.simulation.executors.executor_factory import make_executor_factory
 from conftest import ROOT
 from owned import OWN, OWN_PROBLEM
 
@@ -38,12 +38,12 @@ LONG = {"horizon": 2000, "runs": 6000, "shortcut": False}
 ENDLESS = LONG | {"runs": 1_000_000}
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_fatal(state, setting, step, params, stream):
-    return 99 if bt.uniform(stream) < 1e-4 else 1
+    return 99 if bt.kernel.uniform(stream) < 1e-4 else 1
 
 
-FATAL = bt.arm_policy("fatal", choose_fatal)
+FATAL = bt.define_policy("fatal", choose_fatal)
 
 
 def environment(**more):
@@ -97,7 +97,7 @@ class DaskProcesses:
         """Have all workers there again."""
         self.workers = [worker for worker in self.workers if worker.poll() is None]
         self.work(count - len(self.workers))
-        with bt.Dask(self.address) as cluster:
+        with bt.executors.DaskExecutor(self.address) as cluster:
             until(lambda: len(cluster.client.nthreads()) == count)
         return self
 
@@ -222,16 +222,20 @@ def reference():
 def test_the_same_bits_as_one_thread_for_every_kind_of_policy(cluster):
     closed_over = 0.5
 
-    @bt.scalar
+    @bt.kernel.scalar
     def choose_here(state, setting, step, params, stream):
-        return bt.random_arm(state, stream) if bt.uniform(stream) < closed_over * params[0] else bt.best_mean(state)
+        return (
+            bt.kernel.draw_arm(state, stream)
+            if bt.kernel.uniform(stream) < closed_over * params[0]
+            else bt.kernel.argmax_mean(state)
+        )
 
-    here = bt.arm_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, theory=0.2)])
+    here = bt.define_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, theory=0.2)])
     pairs = [(bt.UCB1(noise=0.5), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM),
              (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=3)),
-             (bt.Gittins(prior=(1, 1)), bt.Bernoulli(arms=2))]  # fmt: skip
+             (bt.exact.Gittins(prior=(1, 1)), bt.Bernoulli(arms=2))]  # fmt: skip
     usual = {"horizon": 50, "runs": 700, "noise": "own", "regret": "realised", "at": [20, 50]}
-    with place_for(cluster.address)() as place:
+    with make_executor_factory(cluster.address)() as place:
         for policy, problem in pairs:
             values = [0.2, 0.7] if policy.parameters else None
             alone = bt.simulate(policy, problem, values, jobs=1, **usual)
@@ -295,12 +299,12 @@ def blocks_in(book):
 
 
 def test_a_bad_arm_is_named_with_run_and_step(cluster):
-    with pytest.raises(bt.Fault, match="chose 99"):
+    with pytest.raises(bt.SimulationError, match="chose 99"):
         bt.simulate(FATAL, PROBLEM, horizon=200, runs=2000, jobs=1)
-    with pytest.raises(bt.Fault, match=r"'fatal' chose 99 at step \d+ of run \d+") as far:
+    with pytest.raises(bt.SimulationError, match=r"'fatal' chose 99 at step \d+ of run \d+") as far:
         bt.simulate(FATAL, PROBLEM, horizon=200, runs=2000, cluster=cluster.address)
     again = int(str(far.value).split("first=")[1].split(",")[0])
-    with pytest.raises(bt.Fault) as repeated:
+    with pytest.raises(bt.SimulationError) as repeated:
         bt.simulate(FATAL, PROBLEM, horizon=200, runs=1, first=again)
     assert str(repeated.value) == str(far.value)
 
@@ -309,16 +313,18 @@ def test_a_piece_that_ends_its_workers_is_named(cluster):
     def sample(size, rng):
         os._exit(3)
 
-    deadly = bt.arm_problem("deadly", sample, PROBLEM.reward, arms=2)
+    deadly = bt.define_problem("deadly", sample, PROBLEM.reward, arms=2)
     with pytest.raises(
-        bt.Fault, match=r"runs \d+ to \d+ of the policy 'ucb1' on the problem 'deadly' .* lost their worker [34] times"
+        bt.SimulationError,
+        match=r"runs \d+ to \d+ of the policy 'ucb1' on the problem 'deadly' .* lost their worker [34] times",
     ):
         bt.simulate(bt.UCB1(noise=0.5), deadly, horizon=10, runs=3, cluster=cluster.address)
 
 
 def test_a_worker_without_a_package_of_the_users_is_a_sentence(cluster, elsewhere):
     with pytest.raises(
-        bt.BadRequest, match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep"
+        bt.InvalidRequest,
+        match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep",
     ):
         bt.simulate(bt.UCB1(noise=0.5), elsewhere, horizon=10, runs=3, cluster=cluster.address)
 
@@ -327,8 +333,8 @@ def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch
     def enter(wanted, recipe, piece):
         raise ZeroDivisionError("by chance")
 
-    monkeypatch.setattr(f"banditune.engine.cluster.{cluster.kind}.entrance", lambda: enter)
-    with pytest.raises(bt.Fault, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\.") as told:
+    monkeypatch.setattr(f"banditune.simulation.executors.executor_factory.{cluster.kind}.entrance", lambda: enter)
+    with pytest.raises(bt.SimulationError, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\.") as told:
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=3, cluster=cluster.address)
     assert "Traceback" not in str(told.value)
 
@@ -351,7 +357,7 @@ def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_
                 os._exit(3)
         return rng.random((size, 2))
 
-    mortal = bt.arm_problem("mortal", sample, PROBLEM.reward, arms=2)
+    mortal = bt.define_problem("mortal", sample, PROBLEM.reward, arms=2)
     gather = distributed.Client.gather
 
     def late(client, futures, **more):
@@ -375,7 +381,7 @@ def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_
 
 @pytest.mark.parametrize(("place", "kind"), [("dask", "Dask"), ("ray", "Ray")])
 def test_a_piece_that_cannot_be_packed_is_no_matter_of_the_cluster(place, kind):
-    room = import_module(f"banditune.engine.cluster.{place}")
+    room = import_module(f"banditune.simulation.executors.{place}")
     work = object.__new__(getattr(room, f"{kind}Work"))
     work.sent = 0
     with pytest.raises(AttributeError, match="params"):
@@ -390,7 +396,10 @@ def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
     try:
         client = Client(processes.address.replace("dask://", "tcp://"), timeout=2, set_as_default=False)
         usual = ENDLESS | {"progress": ender(processes.scheduler)}
-        with client, pytest.raises(bt.Fault, match=r"the Dask cluster must stay until .* with a ledger it goes on"):
+        with (
+            client,
+            pytest.raises(bt.SimulationError, match=r"the Dask cluster must stay until .* with a ledger it goes on"),
+        ):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], cluster=client, **usual)
     finally:
         processes.close()
@@ -403,7 +412,7 @@ def test_a_ray_head_that_goes_away_is_a_sentence(tmp_path, monkeypatch):
     try:
         until(lambda: answers(node.port))
         with pytest.raises(
-            bt.Fault, match=r"the Ray cluster must stay until the work is done, but .* with a ledger it"
+            bt.SimulationError, match=r"the Ray cluster must stay until the work is done, but .* with a ledger it"
         ):
             bt.simulate(
                 bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], cluster=node.client, progress=ender(node.head), **ENDLESS
@@ -430,8 +439,8 @@ def test_a_dask_client_is_closed_when_a_worker_is_refused(dask_processes, monkey
     client = distributed.Client
     monkeypatch.setattr(distributed, "Client", lambda *told, **more: made.append(client(*told, **more)) or made[-1])
     monkeypatch.setattr("platform.python_version_tuple", lambda: ("2", "7", "18"))
-    with pytest.raises(bt.BadRequest, match=r"has python \d\.\d+ \(here 2\.7\); install the same versions"):
-        bt.Dask(address)
+    with pytest.raises(bt.InvalidRequest, match=r"has python \d\.\d+ \(here 2\.7\); install the same versions"):
+        bt.executors.DaskExecutor(address)
     assert [each.status for each in made] == ["closed"]
 
 
@@ -441,7 +450,7 @@ def test_a_dask_worker_with_another_version_is_refused_with_a_sentence(tmp_path)
     try:
         processes.work(PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT / "src")]))
         with pytest.raises(
-            bt.BadRequest, match=rf"process \d+ has banditune 9.9 \(here {bt.__version__}\); install the same"
+            bt.InvalidRequest, match=rf"process \d+ has banditune 9.9 \(here {bt.__version__}\); install the same"
         ):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=3, cluster=processes.address)
     finally:
@@ -466,14 +475,16 @@ def test_ray_itself_is_a_cluster_too(ray_node):
     try:
         assert (bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, cluster=ray) == alone).all()
         assert ray.is_initialized()
-        with pytest.raises(bt.BadRequest, match="can be in one Ray cluster"):
+        with pytest.raises(bt.InvalidRequest, match="can be in one Ray cluster"):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, cluster="ray://elsewhere:10001")
     finally:
         ray.shutdown()
 
 
 def test_nobody_answers():
-    with pytest.raises(bt.BadRequest, match=r"a Dask scheduler must answer at dask://127\.0\.0\.1:9, but none does"):
+    with pytest.raises(
+        bt.InvalidRequest, match=r"a Dask scheduler must answer at dask://127\.0\.0\.1:9, but none does"
+    ):
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=3, cluster="dask://127.0.0.1:9")
 
 
@@ -482,16 +493,16 @@ def test_workers_are_busy_most_of_the_time(dask_processes):
     """With pieces of about half a second; docs/performance.md tells how near two workers come to two threads."""
     dask_processes.full().kill(2)
     playing = 0.0
-    learn = run.Pace.learn
+    learn = chunks.ChunkSizer.learn
 
     def watched(pace, played):
         nonlocal playing
         playing += played.seconds
         learn(pace, played)
 
-    with bt.Dask(dask_processes.address) as place, pytest.MonkeyPatch.context() as patched:
+    with bt.executors.DaskExecutor(dask_processes.address) as place, pytest.MonkeyPatch.context() as patched:
         until(lambda: len(place.client.nthreads()) == 2)
-        patched.setattr(run.Pace, "learn", watched)
+        patched.setattr(chunks.ChunkSizer, "learn", watched)
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2], cluster=place, horizon=2000, runs=256, shortcut=False)
         began, playing = time.monotonic(), 0.0
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2], cluster=place, horizon=10_000, runs=6000, shortcut=False)

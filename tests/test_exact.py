@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.exact.regrets import bayes_regret
+from banditune.exact.bayes_regret import compute_bayes_regret
 from conftest import close
 
 RUNS = pytest.mark.parametrize("runs", [400_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
@@ -40,7 +40,7 @@ PLAYED = [(*case, shortcut) for case in CASES for shortcut in (False, True) if c
 @RUNS
 @pytest.mark.parametrize(("policy", "value", "problem", "horizon", "shortcut"), PLAYED)
 def test_simulated_regret_is_the_exact_one(policy, value, problem, horizon, shortcut, runs):
-    exact = bayes_regret(policy, problem, [[value]], horizon)[0]
+    exact = compute_bayes_regret(policy, problem, [[value]], horizon)[0]
     regrets = bt.simulate(policy, problem, [value], horizon=horizon, runs=runs, seed=1, shortcut=shortcut)[0]
     assert close(regrets, exact)
 

@@ -13,19 +13,32 @@ import pytest
 from scipy import optimize, stats
 
 import banditune as bt
-from banditune.descriptions import described, label, short
-from banditune.logs import centres, measures, predictive
-from banditune.logs.beta_binomial import Counts, beta_prior, log_rise
-from banditune.logs.dependence import STOPPED_PERHAPS, chosen_by_policy, significances, stopped_early
-from banditune.logs.drafts import MODELS, Wish
-from banditune.logs.gaussian import Cells, Inside, normal_priors
-from banditune.logs.hierarchy import estimates, shapes
-from banditune.logs.linear import linear_fit, posterior_of, sums_of
-from banditune.logs.logistic import Sampler, logistic_fit, table_of
-from banditune.logs.search import brent, chi_square_quantile, crossing, mean_reach, peak, spread_reach
-from banditune.logs.unit import concentration, counted
-from banditune.reports.fits import checks_table
-from banditune.results import Fit
+from banditune.core.descriptions import describe, make_label, shorten_value
+from banditune.logs.models import hierarchical_beta, posterior_predictive, ppc_statistics
+from banditune.logs.models.adaptivity import (
+    POSSIBLE_STOPPING_NOTE,
+    compute_lead_significances,
+    is_adaptively_chosen,
+    is_stopped_early,
+)
+from banditune.logs.models.beta_binomial import BetaBinomialCounts, compute_log_pochhammer, fit_beta_prior
+from banditune.logs.models.beta_rewards import compute_reward_concentration, convert_to_counts
+from banditune.logs.models.fitted_model import FitOptions
+from banditune.logs.models.fitting import MODELS
+from banditune.logs.models.likelihood_search import (
+    compute_chi_square_quantile,
+    compute_mean_reach,
+    compute_spread_reach,
+    find_crossing,
+    find_peak,
+    run_brent_search,
+)
+from banditune.logs.models.linear_mixed_model import compute_linear_posteriors, fit_linear_mixed_model, sum_regressions
+from banditune.logs.models.logistic_mixed_model import ImportanceSampler, fit_logistic_mixed_model, make_reward_table
+from banditune.logs.models.normal_normal import NormalCells, WithinCellVariance, fit_normal_priors
+from banditune.logs.models.random_effects import make_covariance_basis, summarize_gaussian
+from banditune.reports.fit_report import make_checks_table
+from banditune.results.log_results import FittedProblem
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -59,7 +72,7 @@ def binary_logs(seed=1, campaigns=20, arms=4, steps=40, prior=(2, 5)):
     rng = np.random.default_rng(seed)
     campaign, arm = cells(campaigns, arms)
     pulls = rng.integers(2, steps, campaigns * arms)
-    return bt.logs_of(campaign, arm, pulls, rng.binomial(pulls, rng.beta(*prior, len(pulls))))
+    return bt.make_logs(campaign, arm, pulls, rng.binomial(pulls, rng.beta(*prior, len(pulls))))
 
 
 def real_logs(means, noise=0.5, steps=20, seed=2, **more):
@@ -68,7 +81,7 @@ def real_logs(means, noise=0.5, steps=20, seed=2, **more):
     campaign, arm = cells(campaigns, arms)
     pulls = rng.integers(2, steps, means.size)
     total = pulls * rng.normal(means.ravel(), noise / np.sqrt(pulls))
-    return bt.logs_of(campaign, arm, pulls, total, noise**2 * rng.chisquare(pulls - 1), rewards="real", **more)
+    return bt.make_logs(campaign, arm, pulls, total, noise**2 * rng.chisquare(pulls - 1), rewards="real", **more)
 
 
 def together(seed=3, campaigns=40, arms=5):
@@ -77,30 +90,30 @@ def together(seed=3, campaigns=40, arms=5):
     logits = rng.normal(-1, 0.8, (campaigns, 1)) + rng.normal(0, 0.3, (campaigns, arms))
     campaign, arm = cells(campaigns, arms)
     pulls = np.full(logits.size, 200)
-    return bt.logs_of(campaign, arm, pulls, rng.binomial(pulls, 1 / (1 + np.exp(-logits.ravel()))))
+    return bt.make_logs(campaign, arm, pulls, rng.binomial(pulls, 1 / (1 + np.exp(-logits.ravel()))))
 
 
 # Searches
 
 
 def test_a_peak_is_found_inside_and_at_the_ends():
-    assert peak(lambda x: -((x - 3.2) ** 2), 0.0, 0.1, -100, 100) == pytest.approx(3.2, abs=1e-5)
-    assert peak(lambda x: -(abs(x - 3.2) ** 1.5), 50.0, 0.1, -100, 100) == pytest.approx(3.2, abs=1e-4)
-    assert peak(lambda x: x, 0.0, 0.1, -1, 1) == 1
-    assert peak(lambda x: -x, 0.0, 0.1, -1, 1) == -1
-    assert brent(math.sin, 0.0, 1.0, 3.0, math.sin(1.0), 1e-7) == pytest.approx(math.pi / 2, abs=1e-6)
+    assert find_peak(lambda x: -((x - 3.2) ** 2), 0.0, 0.1, -100, 100) == pytest.approx(3.2, abs=1e-5)
+    assert find_peak(lambda x: -(abs(x - 3.2) ** 1.5), 50.0, 0.1, -100, 100) == pytest.approx(3.2, abs=1e-4)
+    assert find_peak(lambda x: x, 0.0, 0.1, -1, 1) == 1
+    assert find_peak(lambda x: -x, 0.0, 0.1, -1, 1) == -1
+    assert run_brent_search(math.sin, 0.0, 1.0, 3.0, math.sin(1.0), 1e-7) == pytest.approx(math.pi / 2, abs=1e-6)
 
 
 def test_a_crossing_is_found_or_there_is_none():
-    assert crossing(lambda x: x**3 - 8, 0.0, 0.1, 100.0) == pytest.approx(2, rel=1e-3)
-    assert crossing(lambda x: -1 - x, 0.0, 0.1, -50.0) == pytest.approx(-1, rel=1e-3)
-    assert crossing(lambda x: -1.0, 0.0, 0.1, 5.0) is None
+    assert find_crossing(lambda x: x**3 - 8, 0.0, 0.1, 100.0) == pytest.approx(2, rel=1e-3)
+    assert find_crossing(lambda x: -1 - x, 0.0, 0.1, -50.0) == pytest.approx(-1, rel=1e-3)
+    assert find_crossing(lambda x: -1.0, 0.0, 0.1, 5.0) is None
 
 
 @pytest.mark.parametrize("degrees", [1.5, 5, 20, 300])
 def test_chi_square_quantiles_are_close(degrees):
     for level in (0.025, 0.5, 0.975):
-        assert chi_square_quantile(level, degrees) == pytest.approx(stats.chi2.ppf(level, degrees), rel=2e-3)
+        assert compute_chi_square_quantile(level, degrees) == pytest.approx(stats.chi2.ppf(level, degrees), rel=2e-3)
 
 
 # Beta-binomial
@@ -110,12 +123,12 @@ def test_chi_square_quantiles_are_close(degrees):
 def test_the_log_of_a_rising_product_is_a_sum_of_logs(x):
     steps = np.array([0.0, 1.0, 2.0, 17.0, 400.0])
     expected = [math.fsum(math.log(x + k) for k in range(int(n))) for n in steps]
-    assert log_rise(x, steps) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert compute_log_pochhammer(x, steps) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 def test_the_likelihood_is_that_of_the_beta_binomial_distribution():
     logs = binary_logs()
-    counts = Counts(logs.total, logs.pulls - logs.total)
+    counts = BetaBinomialCounts(logs.total, logs.pulls - logs.total)
     for a, b in ((0.5, 2.0), (30.0, 70.0)):
         expected = stats.betabinom.logpmf(logs.total, logs.pulls, a, b).sum()
         base = stats.betabinom.logpmf(logs.total, logs.pulls, 1, 1).sum()
@@ -129,7 +142,7 @@ def test_beta_estimates_and_intervals_are_those_of_scipy():
         return stats.betabinom.logpmf(logs.total, logs.pulls, a, b).sum()
 
     best = optimize.minimize(lambda x: -likelihood(*np.exp(x)), (0, 0), method="Nelder-Mead", options={"fatol": 1e-10})
-    found = {e.name: e for e in beta_prior(logs.total, logs.pulls - logs.total, 0.95).estimates}
+    found = {e.name: e for e in fit_beta_prior(logs.total, logs.pulls - logs.total, 0.95).estimates}
     a, b = np.exp(best.x)
     assert (found["a"].value, found["b"].value) == pytest.approx((a, b), rel=1e-3)
     assert found["mean"].value == pytest.approx(a / (a + b), rel=1e-3)
@@ -163,14 +176,14 @@ def test_a_hundred_thousand_cells_are_fitted_in_a_second():
     pulls = rng.integers(1, 500, 100_000)
     wins = rng.binomial(pulls, rng.beta(2, 30, len(pulls))).astype(float)
     begun = time.process_time()
-    found = beta_prior(wins, pulls - wins, 0.95)
+    found = fit_beta_prior(wins, pulls - wins, 0.95)
     assert time.process_time() - begun < 3  # a second where nothing else runs
     assert (found.a, found.b) == pytest.approx((2, 30), rel=0.03)
 
 
 def test_without_spread_beyond_chance_the_upper_end_is_infinite_and_the_problem_has_what_logs_allow():
     pulls = np.full(12, 50)
-    found = bt.fit(bt.logs_of(*cells(3, 4), pulls, np.full(12, 10)))
+    found = bt.fit(bt.make_logs(*cells(3, 4), pulls, np.full(12, 10)))
     assert found["a"].value == math.inf
     assert found["a"].high == math.inf
     assert found["sd"].value == 0
@@ -179,36 +192,36 @@ def test_without_spread_beyond_chance_the_upper_end_is_infinite_and_the_problem_
     assert 0 < a < b < math.inf
     assert stats.beta.std(a, b) == pytest.approx(found["sd"].high, rel=0.1)
     assert any("no spread" in note for note in found.notes)
-    assert bt.from_json(found.to_json()) == found
+    assert bt.results.from_json(found.to_json()) == found
 
 
 @pytest.mark.parametrize("mean", [0.002, 0.06, 0.5, 0.998])
 def test_without_a_least_spread_neither_shape_has_an_upper_end(mean):
     rng = np.random.default_rng(29)
     pulls = rng.integers(1000, 5000, 60)
-    found = bt.fit(bt.logs_of(*cells(15, 4), pulls, rng.binomial(pulls, mean)))
+    found = bt.fit(bt.make_logs(*cells(15, 4), pulls, rng.binomial(pulls, mean)))
     assert found["sd"].low == 0
     assert found["a"].high == found["b"].high == math.inf
 
 
 def test_arms_that_always_or_never_pay_are_fitted():
-    found = bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 30), np.tile([30, 0, 0], 4)))
+    found = bt.fit(bt.make_logs(*cells(4, 3), np.full(12, 30), np.tile([30, 0, 0], 4)))
     assert found["sd"].value == pytest.approx(math.sqrt(2 / 9), rel=0.02)
 
 
 @pytest.mark.parametrize("total", [0, 30])
 def test_logs_that_always_pay_the_same_are_refused_in_words(total):
-    with pytest.raises(bt.BadRequest, match="some rewards must be 0 and some 1"):
-        bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 30), np.full(12, total)))
+    with pytest.raises(bt.InvalidRequest, match="some rewards must be 0 and some 1"):
+        bt.fit(bt.make_logs(*cells(4, 3), np.full(12, 30), np.full(12, total)))
 
 
 def test_logs_that_cannot_tell_a_prior_are_refused_in_words():
-    with pytest.raises(bt.BadRequest, match="two arms or more"):
-        bt.fit(bt.logs_of([0], [0], [10], [3]), arms=2)
-    with pytest.raises(bt.BadRequest, match="pulled twice"):
-        bt.fit(bt.logs_of(*cells(4, 3), np.ones(12, int), np.tile([1, 0, 0], 4)))
-    with pytest.raises(bt.BadRequest, match="name another with `campaign`"):
-        bt.fit(bt.logs_of([0, 1], [0, 0], [10, 10], [3, 5]))
+    with pytest.raises(bt.InvalidRequest, match="two arms or more"):
+        bt.fit(bt.make_logs([0], [0], [10], [3]), arms=2)
+    with pytest.raises(bt.InvalidRequest, match="pulled twice"):
+        bt.fit(bt.make_logs(*cells(4, 3), np.ones(12, int), np.tile([1, 0, 0], 4)))
+    with pytest.raises(bt.InvalidRequest, match="name another with `campaign`"):
+        bt.fit(bt.make_logs([0, 1], [0, 0], [10, 10], [3, 5]))
 
 
 def test_with_many_data_arms_have_priors_of_their_own():
@@ -216,14 +229,14 @@ def test_with_many_data_arms_have_priors_of_their_own():
     means, sizes = np.array([0.1, 0.2, 0.2, 0.5, 0.35]), np.array([20, 20, 200, 60, 10])
     campaign, arm = cells(300, 5)
     wins = rng.binomial(600, rng.beta(means[arm] * sizes[arm], (1 - means[arm]) * sizes[arm]))
-    found = bt.fit(bt.logs_of(campaign, arm, np.full(1500, 600), wins), per_arm=True)
+    found = bt.fit(bt.make_logs(campaign, arm, np.full(1500, 600), wins), per_arm=True)
     a, b = np.array(found.problem.prior).T
     sd = np.sqrt(means * (1 - means) / (sizes + 1))
     assert (np.abs(a / (a + b) - means) < 4 * sd / math.sqrt(300)).all()
     assert np.log((a + b) / sizes) == pytest.approx(np.zeros(5), abs=4 / math.sqrt(150))
     for place in range(5):
         mine = arm == place
-        alone = beta_prior(wins[mine] * 1.0, 600.0 - wins[mine], 0.95)
+        alone = fit_beta_prior(wins[mine] * 1.0, 600.0 - wins[mine], 0.95)
         assert (a[place], b[place]) == pytest.approx((alone.a, alone.b), rel=0.06)
         known = {estimate.name: estimate for estimate in alone.estimates}
         for name in ("mean", "sd"):
@@ -240,7 +253,7 @@ def test_sparse_arms_have_as_many_successes_as_the_logs(arms, campaigns, pulls):
         rates = 0.004 * np.exp(rng.normal(0, 0.4, arms) + rng.normal(0, 0.3, (campaigns, arms)))
         shown = rng.poisson(pulls, (campaigns, arms)) + 1
         wins = rng.binomial(shown, rates)
-        found = bt.fit(bt.logs_of(*cells(campaigns, arms), shown.ravel(), wins.ravel()), per_arm=True)
+        found = bt.fit(bt.make_logs(*cells(campaigns, arms), shown.ravel(), wins.ravel()), per_arm=True)
         a, b = np.array(found.problem.prior).T
         mean = a / (a + b)
         variance = shown * mean * (1 - mean) + shown * (shown - 1) * mean * (1 - mean) / (a + b + 1)
@@ -254,7 +267,7 @@ def test_sparse_arms_have_as_many_successes_as_the_logs(arms, campaigns, pulls):
 
 def test_arms_are_drawn_towards_that_of_all_as_far_as_their_data_leave_it_open():
     logs = binary_logs(arms=3)
-    lonely = bt.logs_of(
+    lonely = bt.make_logs(
         [*logs.campaign, 0], [*(f"arm {k}" for k in logs.arm), "new"], [*logs.pulls, 9], [*logs.total, 4]
     )
     found = bt.fit(lonely, per_arm=True)
@@ -265,7 +278,7 @@ def test_arms_are_drawn_towards_that_of_all_as_far_as_their_data_leave_it_open()
     common = common_a / (common_a + common_b)
     for place in range(3):
         mine = logs.arm == place
-        alone = {e.name: e for e in beta_prior(logs.total[mine], (logs.pulls - logs.total)[mine], 0.95).estimates}[
+        alone = {e.name: e for e in fit_beta_prior(logs.total[mine], (logs.pulls - logs.total)[mine], 0.95).estimates}[
             "mean"
         ]
         assert abs(mean[place] - alone.value) < 0.25 * (alone.high - alone.low)
@@ -277,7 +290,7 @@ def test_arms_are_drawn_towards_that_of_all_as_far_as_their_data_leave_it_open()
 
 def test_without_an_arm_that_comes_back_all_have_the_common_prior():
     logs = binary_logs()
-    alone = bt.logs_of(logs.campaign, np.arange(80), logs.pulls, logs.total)
+    alone = bt.make_logs(logs.campaign, np.arange(80), logs.pulls, logs.total)
     found = bt.fit(alone, per_arm=True)
     assert set(found.problem.prior) == {tuple(bt.fit(alone, arms=4).problem.prior[0])}
     assert any(note.startswith("80 arms (0, 1, 2, 3, 4 ...): in too few campaigns") for note in found.notes)
@@ -299,7 +312,12 @@ def test_balanced_cells_have_closed_forms():
     rng = np.random.default_rng(4)
     means, pulls = rng.normal(2, 0.7, 30) + rng.normal(0, 1.5 / 3, 30), np.full(30, 9.0)
     squares, degrees = 1.5**2 * 240.0, 240.0
-    found = {e.name: e for e in normal_priors([Cells(means, pulls)], Inside(squares, degrees), 0.95, [""]).estimates}
+    found = {
+        e.name: e
+        for e in fit_normal_priors(
+            [NormalCells(means, pulls)], WithinCellVariance(squares, degrees), 0.95, [""]
+        ).estimates
+    }
     noise2 = squares / degrees
     between = means.var(ddof=1)
     assert found["noise"].value == pytest.approx(math.sqrt(noise2), rel=1e-5)
@@ -327,7 +345,9 @@ def test_gaussian_estimates_are_those_of_the_restricted_likelihood_of_all_reward
     best = optimize.minimize(lambda x: -likelihood(*x), (0, 0), method="Nelder-Mead", options={"fatol": 1e-11})
     mean = np.bincount(group, rewards) / counts
     squares = float(((rewards - mean[group]) ** 2).sum())
-    made = normal_priors([Cells(mean, counts.astype(float))], Inside(squares, len(group) - 6.0), 0.95, [""])
+    made = fit_normal_priors(
+        [NormalCells(mean, counts.astype(float))], WithinCellVariance(squares, len(group) - 6.0), 0.95, [""]
+    )
     found = {e.name: e for e in made.estimates}
     assert (found["sd"].value, found["noise"].value) == pytest.approx(np.exp(best.x), rel=1e-3)
     for end in (found["sd"].low, found["sd"].high):
@@ -339,12 +359,12 @@ def test_gaussian_estimates_are_those_of_the_restricted_likelihood_of_all_reward
 
 
 def test_arms_that_are_all_alike_have_an_sd_of_0_and_a_problem_all_the_same():
-    found = bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), np.full(12, 9.0), rewards="real"))
+    found = bt.fit(bt.make_logs(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), np.full(12, 9.0), rewards="real"))
     assert found["sd"].value == 0
     assert found["sd"].low == 0
     assert found.problem.prior[0][1] == pytest.approx(found["sd"].high)
-    with pytest.raises(bt.BadRequest, match="squares"):
-        bt.fit(bt.logs_of(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), rewards="real"))
+    with pytest.raises(bt.InvalidRequest, match="squares"):
+        bt.fit(bt.make_logs(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), rewards="real"))
 
 
 # Linear and logistic
@@ -396,9 +416,9 @@ def test_linear_estimates_are_those_of_the_restricted_likelihood_of_cell_means()
 
 
 def test_posteriors_hold_where_a_campaign_saw_one_arm():
-    logs = bt.logs_of([0, 1], [0, 1], [5, 4], [3.0, 2.0], [1.0, 1.0], rewards="real", features=[(1, 2), (0, 1)])
+    logs = bt.make_logs([0, 1], [0, 1], [5, 4], [3.0, 2.0], [1.0, 1.0], rewards="real", features=[(1, 2), (0, 1)])
     mean, covariance = np.array([0.5, 0.1]), np.array([[1.0, 0.3], [0.3, 2.0]])
-    found = posterior_of(sums_of(logs, logs.features), 0.7, mean, covariance)
+    found = compute_linear_posteriors(sum_regressions(logs, logs.features), 0.7, mean, covariance)
     for place in range(2):
         row = logs.features[place]
         spread = 0.49 / logs.pulls[place] + row @ covariance @ row
@@ -411,19 +431,19 @@ def test_few_campaigns_have_a_diagonal_covariance_and_very_few_none():
     found = bt.fit(linear_logs(3))
     assert np.array(found.problem.prior[1])[0, 1] == 0
     assert any("too few for a full covariance" in note for note in found.notes)
-    with pytest.raises(bt.BadRequest, match="3 campaigns or more"):
+    with pytest.raises(bt.InvalidRequest, match="3 campaigns or more"):
         bt.fit(linear_logs(2))
 
 
 def test_features_that_follow_from_each_other_are_refused():
     logs = linear_logs()
-    twice = bt.logs_of(
+    twice = bt.make_logs(
         logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares, rewards="real",
         features=np.column_stack([logs.features, logs.features.sum(axis=1)]),
     )  # fmt: skip
-    with pytest.raises(bt.BadRequest, match="follow from each other"):
+    with pytest.raises(bt.InvalidRequest, match="follow from each other"):
         bt.fit(twice)
-    with pytest.raises(bt.BadRequest, match="must have features"):
+    with pytest.raises(bt.InvalidRequest, match="must have features"):
         bt.fit(binary_logs(), "logistic")
 
 
@@ -466,9 +486,9 @@ def levelled_logs(rewards, seed=0, campaigns=30, arms=8):
     pulls = np.full(campaigns * arms, 300)
     if rewards == "binary":
         wins = rng.binomial(pulls, 1 / (1 + np.exp(-score)))
-        return bt.logs_of(campaign, arm, pulls, wins, features=features[arm], feature_names=("price", "size"))
+        return bt.make_logs(campaign, arm, pulls, wins, features=features[arm], feature_names=("price", "size"))
     total, squares = pulls * rng.normal(score, 1 / np.sqrt(pulls)), rng.chisquare(pulls - 1)
-    return bt.logs_of(
+    return bt.make_logs(
         campaign, arm, pulls, total, squares, rewards="real", features=features[arm], feature_names=("price", "size")
     )
 
@@ -492,11 +512,11 @@ def test_features_that_hold_a_constant_get_no_second_one():
     parts = (logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares)
     for constant in (np.full((240, 1), 5.0), np.eye(8)[logs.arm]):
         features = constant if constant.shape[1] > 1 else np.column_stack([logs.features, constant])
-        found = bt.fit(bt.logs_of(*parts, rewards="real", features=features))
+        found = bt.fit(bt.make_logs(*parts, rewards="real", features=features))
         assert found.problem.features == tuple(map(tuple, features[:8]))
         assert not found.problem.intercept
         assert any("hold a constant already" in note for note in found.notes)
-    with pytest.raises(bt.BadRequest, match="`intercept` must be left out for the model 'beta-binomial'"):
+    with pytest.raises(bt.InvalidRequest, match="`intercept` must be left out for the model 'beta-binomial'"):
         bt.fit(binary_logs(), intercept=False)
 
 
@@ -524,7 +544,7 @@ def test_deployed_policies_know_the_intercept():
             [1, 0.5, 1.5],
             [1, 0.5, 1.5],
         ]
-        with pytest.raises(bt.BadRequest, match="as many features"):
+        with pytest.raises(bt.InvalidRequest, match="as many features"):
             live.add_arm("odd", (0.5,))
 
 
@@ -535,14 +555,14 @@ def logistic_logs(campaigns=12, seed=8, dims=1):
     arm = cells(campaigns, 4)[1]
     pulls = rng.integers(2, 12, campaigns * 4)
     wins = rng.binomial(pulls, 1 / (1 + np.exp(-(theta @ features.T).ravel())))
-    return bt.logs_of(cells(campaigns, 4)[0], arm, pulls, wins, features=features[arm])
+    return bt.make_logs(cells(campaigns, 4)[0], arm, pulls, wins, features=features[arm])
 
 
 def test_logistic_posteriors_are_those_of_an_integral():
     logs = logistic_logs()
-    table = table_of(logs, logs.features)
+    table = make_reward_table(logs, logs.features)
     mean, covariance = np.array([0.3]), np.array([[0.8]])
-    found = Sampler(table, np.zeros(1))(mean, covariance)
+    found = ImportanceSampler(table, np.zeros(1))(mean, covariance)
     grid = np.linspace(-8, 8, 4001)
     total = 0.0
     for campaign in range(12):
@@ -562,7 +582,7 @@ def test_logistic_posteriors_are_those_of_an_integral():
 
 def test_logistic_estimates_are_those_of_the_integrated_likelihood():
     logs = logistic_logs(campaigns=40)
-    table = table_of(logs, logs.features)
+    table = make_reward_table(logs, logs.features)
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
 
     def likelihood(mean, sd):
@@ -578,7 +598,7 @@ def test_logistic_estimates_are_those_of_the_integrated_likelihood():
 
     best = optimize.minimize_scalar(lambda sd: -restricted(sd), bounds=(0.05, 2), method="bounded").x
     mean = optimize.minimize_scalar(lambda mean: -likelihood(mean, best), bounds=(-1, 2.5), method="bounded").x
-    gauss, share = logistic_fit(table, "full")
+    gauss, share = fit_logistic_mixed_model(table, "full")
     assert share > 0.5
     assert math.sqrt(gauss.covariance[0, 0]) == pytest.approx(best, rel=0.01)
     assert gauss.mean[0] == pytest.approx(mean, abs=0.01)
@@ -586,11 +606,11 @@ def test_logistic_estimates_are_those_of_the_integrated_likelihood():
 
 def test_covariances_are_of_the_kind_that_was_asked_for():
     logs = together(arms=4)
-    table = table_of(logs, np.eye(4)[logs.arm])
-    alike = logistic_fit(table, "alike")[0].covariance
+    table = make_reward_table(logs, np.eye(4)[logs.arm])
+    alike = fit_logistic_mixed_model(table, "alike")[0].covariance
     assert np.ptp(np.diag(alike)) == pytest.approx(0, abs=1e-12)
     assert np.ptp(alike[np.triu_indices(4, 1)]) == pytest.approx(0, abs=1e-12)
-    assert [len(shapes(5, kind)) for kind in ("full", "diagonal", "alike")] == [15, 5, 2]
+    assert [len(make_covariance_basis(5, kind)) for kind in ("full", "diagonal", "alike")] == [15, 5, 2]
 
 
 def test_a_direction_without_spread_keeps_a_little():
@@ -598,8 +618,8 @@ def test_a_direction_without_spread_keeps_a_little():
     features = rng.normal(size=(6, 2))
     theta = np.column_stack([rng.normal(0, 1, 15), np.full(15, 0.5)])
     logs = real_logs(theta @ features.T, steps=4, features=features[cells(15, 6)[1]])
-    fitted = linear_fit(sums_of(logs, logs.features), "diagonal", ("x", "y"), 0.95)
-    found = {e.name: e for e in estimates(fitted.gauss, ("x", "y"), 0.95)}
+    fitted = fit_linear_mixed_model(sum_regressions(logs, logs.features), "diagonal", ("x", "y"), 0.95)
+    found = {e.name: e for e in summarize_gaussian(fitted.gauss, ("x", "y"), 0.95)}
     assert fitted.gauss.kept
     assert 0 < found["sd[y]"].value < 0.3
     assert bt.fit(logs).problem.prior[1][1][1] > 0
@@ -613,8 +633,8 @@ def test_the_concentration_of_beta_rewards_is_found():
     means = rng.beta(2, 3, 4000)
     rewards = rng.beta(4 * means, 4 * (1 - means), (5, 4000))
     squares = ((rewards - rewards.mean(axis=0)) ** 2).sum(axis=0)
-    assert concentration(np.full(4000, 5.0), rewards.mean(axis=0), squares) == pytest.approx(4, abs=0.15)
-    wins, losses = counted(np.array([10.0]), np.array([0.123456]), 4.0)
+    assert compute_reward_concentration(np.full(4000, 5.0), rewards.mean(axis=0), squares) == pytest.approx(4, abs=0.15)
+    wins, losses = convert_to_counts(np.array([10.0]), np.array([0.123456]), 4.0)
     assert (wins[0], losses[0]) == pytest.approx((6.173, 43.83))
 
 
@@ -624,7 +644,7 @@ def test_unit_rewards_are_fitted_by_beta_rewards():
     assert found.model == "beta"
     assert isinstance(found.problem, bt.BetaRewards)
     assert not any(check.fails for check in found.checks)
-    with pytest.raises(bt.BadRequest, match="beta-binomial"):
+    with pytest.raises(bt.InvalidRequest, match="beta-binomial"):
         bt.fit(binary_logs(), "beta")
 
 
@@ -653,7 +673,7 @@ def rare_logs(seed=21, campaigns=30, arms=3, pulls=4000, rate=0.001, size=8000):
     centre = rng.gamma(4, rate / 4, campaigns)[campaign]
     means = centre if size is None else rng.beta(size * centre, size * (1 - centre))
     counts = np.maximum(rng.poisson(pulls, len(campaign)), 2)
-    return bt.logs_of(campaign, arm, counts, rng.binomial(counts, means))
+    return bt.make_logs(campaign, arm, counts, rng.binomial(counts, means))
 
 
 def centre_oracle(logs, size, worth):
@@ -679,9 +699,9 @@ def centre_oracle(logs, size, worth):
 
 @pytest.mark.parametrize("logs", [rare_logs(campaigns=5, pulls=600), binary_logs(campaigns=4)])
 def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs):
-    mine = centres.cells_of(logs.campaign, logs.total, (logs.pulls - logs.total).astype(float))
+    mine = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, (logs.pulls - logs.total).astype(float))
     places = [(2.0, mine.worth), (40.0, mine.worth / 5), (8000.0, mine.worth), (8000.0, 3000.0)]
-    found = [centres.evidence(mine._replace(worth=worth), math.log(size)) for size, worth in places]
+    found = [hierarchical_beta.compute_evidence(mine._replace(worth=worth), math.log(size)) for size, worth in places]
     expected = [centre_oracle(logs, *place) for place in places]
     for place in range(1, 4):
         rise = expected[place][0] - expected[0][0]
@@ -693,13 +713,15 @@ def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs
 @pytest.mark.parametrize("name", ["campaigns, Thompson", "campaigns, two long"])
 def test_the_prior_of_centres_is_the_likeliest_of_all(name):
     logs = recovery.DESIGNS[name][1](np.random.default_rng(1))
-    mine = centres.cells_of(logs.campaign, logs.total, logs.pulls - logs.total)
-    found, size = centres.likeliest(mine)
+    mine = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, logs.pulls - logs.total)
+    found, size = hierarchical_beta.fit_concentration_and_centres(mine)
 
     def fall(numbers):
-        return -centres.evidence(centres.at_logit(mine, numbers[2])._replace(worth=math.exp(numbers[1])), numbers[0])[0]
+        return -hierarchical_beta.compute_evidence(
+            hierarchical_beta.replace_centre_logit(mine, numbers[2])._replace(worth=math.exp(numbers[1])), numbers[0]
+        )[0]
 
-    start = np.array([size, math.log(found.worth), centres.logit_of(found.overall)])
+    start = np.array([size, math.log(found.worth), hierarchical_beta.compute_logit(found.overall)])
     best = optimize.minimize(
         fall, start + np.array([0.5, -0.5, 0.2]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4}
     )
@@ -710,14 +732,14 @@ def test_the_prior_of_centres_is_the_likeliest_of_all(name):
 
 
 def test_among_many_campaigns_of_one_arm_those_of_two_tell_the_spread(monkeypatch):
-    monkeypatch.setattr(centres, "TELLING", 200)
+    monkeypatch.setattr(hierarchical_beta, "MAX_INFORMATIVE_CELLS", 200)
     rng = np.random.default_rng(5)
     campaign = np.concatenate([np.arange(300), [300, 300]])
     arm = np.concatenate([np.zeros(301, int), [1]])
     pulls = np.full(302, 50)
     for good in (5, 25):
         total = np.concatenate([rng.binomial(50, 0.2, 300), [5, good]])
-        found = bt.fit(bt.logs_of(campaign, arm, pulls, total), "campaigns", arms=2)
+        found = bt.fit(bt.make_logs(campaign, arm, pulls, total), "campaigns", arms=2)
         assert len(found.problem.posteriors) == 1
         assert (found["sd within campaigns"].value > 0) == (good > 5)
         assert any("told by 1 of them, chosen at random among those with two arms" in note for note in found.notes)
@@ -725,13 +747,13 @@ def test_among_many_campaigns_of_one_arm_those_of_two_tell_the_spread(monkeypatc
 
 def test_pieces_of_campaigns_add_up(monkeypatch):
     logs = binary_logs()
-    mine = centres.cells_of(logs.campaign, logs.total, logs.pulls - logs.total)
-    whole = centres.evidence(mine, 3.0)
-    monkeypatch.setattr(centres, "PIECE", 300)
-    parts = centres.evidence(mine, 3.0)
+    mine = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, logs.pulls - logs.total)
+    whole = hierarchical_beta.compute_evidence(mine, 3.0)
+    monkeypatch.setattr(hierarchical_beta, "MAX_CHUNK_NODES", 300)
+    parts = hierarchical_beta.compute_evidence(mine, 3.0)
     assert parts[0] == pytest.approx(whole[0])
     assert np.allclose(parts[1], whole[1])
-    monkeypatch.setattr(centres, "TELLING", 41)
+    monkeypatch.setattr(hierarchical_beta, "MAX_INFORMATIVE_CELLS", 41)
     assert any("told by 10 of them" in note for note in bt.fit(logs, "campaigns").notes)
 
 
@@ -748,7 +770,7 @@ def test_rare_rewards_have_a_spread_within_campaigns_and_an_interval():
 
 
 def test_arms_of_campaigns_without_spread_differ_as_much_as_logs_allow():
-    logs = bt.logs_of(*cells(6, 3), np.full(18, 1000), np.repeat([3, 5, 8, 2, 4, 6], 3))
+    logs = bt.make_logs(*cells(6, 3), np.full(18, 1000), np.repeat([3, 5, 8, 2, 4, 6], 3))
     found = bt.fit(logs, "campaigns")
     spread = found["sd within campaigns"]
     assert (spread.value, spread.low) == (0, 0)
@@ -756,14 +778,14 @@ def test_arms_of_campaigns_without_spread_differ_as_much_as_logs_allow():
     ((a, b), *_), *_ = found.problem.posteriors
     size = 14 / 3 * 0.001 * (1 - 14 / 3 * 0.001) / spread.high**2 - 1
     assert a + b == pytest.approx(size + 1000, rel=1e-3)
-    real = bt.logs_of(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), np.full(12, 9.0), rewards="real")
+    real = bt.make_logs(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), np.full(12, 9.0), rewards="real")
     spread = bt.fit(real, "campaigns")["sd within campaigns"]
     assert (spread.value, spread.low) == (0, 0)
     assert 0.01 < spread.high < 1
 
 
 def test_a_campaign_that_never_paid_is_not_taken_to_pay_nothing():
-    logs = bt.logs_of(*cells(4, 2), np.full(8, 500), [0, 0, 3, 2, 1, 4, 2, 2])
+    logs = bt.make_logs(*cells(4, 2), np.full(8, 500), [0, 0, 3, 2, 1, 4, 2, 2])
     first = bt.fit(logs, "campaigns").problem.posteriors[0][0]
     mean = first[0] / sum(first)
     assert 14 / 4000 / 20 < mean < 14 / 4000 / 2
@@ -775,7 +797,7 @@ def test_a_spread_that_chance_explains_is_told_as_none():
     for _ in range(16):
         pulls = rng.integers(20, 60, 12)
         wins = rng.binomial(pulls, 0.3)
-        found = {e.name: e for e in beta_prior(wins.astype(float), (pulls - wins).astype(float), 0.95).estimates}
+        found = {e.name: e for e in fit_beta_prior(wins.astype(float), (pulls - wins).astype(float), 0.95).estimates}
         spread = found["sd"]
         assert spread.value == 0 or spread.value > 0.15 * spread.high
         assert (spread.value == 0) == (found["a"].value == math.inf)
@@ -785,20 +807,20 @@ def test_a_spread_that_chance_explains_is_told_as_none():
 
 def test_reaches_for_few_cells_are_those_of_scipy():
     for degrees, count in ((1, 2), (2, 3), (3, 4), (5, 5), (150, 151)):
-        assert spread_reach(0.95, degrees, count) ** 2 == pytest.approx(spread_cut(degrees, count), rel=1e-4)
+        assert compute_spread_reach(0.95, degrees, count) ** 2 == pytest.approx(spread_cut(degrees, count), rel=1e-4)
     for count in (2, 3, 4, 30):
-        assert mean_reach(0.95, count) ** 2 == pytest.approx(mean_cut(count), rel=0.02)
+        assert compute_mean_reach(0.95, count) ** 2 == pytest.approx(mean_cut(count), rel=0.02)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9999, 0.999999])
 def test_reaches_of_other_confidences_are_those_of_scipy(confidence):
     for degrees, count in ((2, 3), (5, 5), (150, 151)):
         expected = spread_cut(degrees, count, confidence)
-        assert spread_reach(confidence, degrees, count) ** 2 == pytest.approx(expected, rel=1e-4)
+        assert compute_spread_reach(confidence, degrees, count) ** 2 == pytest.approx(expected, rel=1e-4)
 
 
 def test_campaigns_tell_what_their_rewards_use():
-    told = {kind: set(described(bt.Campaigns([[(1, 2), (3, 4)]], kind))) for kind in ("binary", "unit", "real")}
+    told = {kind: set(describe(bt.Campaigns([[(1, 2), (3, 4)]], kind))) for kind in ("binary", "unit", "real")}
     always = {"name", "posteriors", "rewards", "arms", "names"}
     # Binary ones had a noise before there was any v, and ledgers know them so.
     assert told == {"binary": always | {"noise"}, "unit": always | {"v"}, "real": always | {"noise"}}
@@ -806,16 +828,18 @@ def test_campaigns_tell_what_their_rewards_use():
 
 def test_campaigns_are_counted_where_a_problem_is_told_in_words():
     rows = [[(1.5, 2), (3, 4), (5, 6), (7, 8), (9, 1)], [(1, 2), (3, 4), (5, 6)], [(1, 2), (3, 4)]]
-    assert label(bt.Campaigns(rows)).startswith("campaigns(posteriors=3 tables, ")
+    assert make_label(bt.Campaigns(rows)).startswith("campaigns(posteriors=3 tables, ")
     # A mean and a covariance are told as they were.
-    assert short(([0, 1], [[1, 0], [0, 1]])) == "((0, 1), ((1, 0), (0, 1)))"
+    assert shorten_value(([0, 1], [[1, 0], [0, 1]])) == "((0, 1), ((1, 0), (0, 1)))"
 
 
 def test_a_fit_is_not_taken_for_its_problem():
-    found = bt.fit(bt.logs_of(["a", "a", "b", "b"], ["x", "y", "x", "y"], [90, 90, 90, 90], [9, 20, 30, 4]))
-    with pytest.raises(bt.BadRequest, match=r"but got a Fit, which holds one; pass its parts: found.problem, horizon="):
+    found = bt.fit(bt.make_logs(["a", "a", "b", "b"], ["x", "y", "x", "y"], [90, 90, 90, 90], [9, 20, 30, 4]))
+    with pytest.raises(
+        bt.InvalidRequest, match=r"but got a FittedProblem, which holds one; pass its parts: found.problem, horizon="
+    ):
         bt.tune(bt.UCB1(noise=0.5), found, horizon=10, budget=12)
-    with pytest.raises(bt.BadRequest, match=r"read them first: fit\(read_logs\(FILE\)\)"):
+    with pytest.raises(bt.InvalidRequest, match=r"read them first: fit\(read_logs\(FILE\)\)"):
         bt.fit("logs.csv")
     assert "; a check fails where the share above is outside 0.005 to 0.995\n" in repr(found)
 
@@ -847,7 +871,7 @@ def test_campaigns_with_more_arms_give_some_of_them_in_their_order():
     ],
 )
 def test_campaigns_that_cannot_be_are_refused(options, message):
-    with pytest.raises(bt.BadRequest, match=message):
+    with pytest.raises(bt.InvalidRequest, match=message):
         bt.Campaigns(**options)
 
 
@@ -868,7 +892,7 @@ def test_arms_that_are_seldom_there_share_the_sd_of_all():
     campaign, arm = np.repeat(np.arange(12), widths), np.concatenate([np.arange(width) for width in widths])
     logit = -1 + rng.normal(0, 0.4, 12)[campaign] + rng.normal(0, 0.4, len(arm))
     successes = rng.binomial(200, 1 / (1 + np.exp(-logit)))
-    found = bt.fit(bt.logs_of(campaign, arm, np.full(len(arm), 200), successes), "correlated")
+    found = bt.fit(bt.make_logs(campaign, arm, np.full(len(arm), 200), successes), "correlated")
     sds = [estimate for estimate in found.estimates if estimate.name.startswith("sd")]
     assert len({round(estimate.value, 6) for estimate in sds}) == 1
     assert sds[0].low < 0.4 * math.sqrt(2) < sds[0].high
@@ -883,7 +907,7 @@ def test_arms_without_a_success_are_correlated_with_the_others(seed):
     campaign, arm = cells(20, 6)
     wins = rng.binomial(300, 1 / (1 + np.exp(-logits.ravel())))
     assert not wins[arm == 0].any()
-    found = bt.fit(bt.logs_of(campaign, arm, np.full(120, 300), wins), "correlated")
+    found = bt.fit(bt.make_logs(campaign, arm, np.full(120, 300), wins), "correlated")
     assert not any(check.fails for check in found.checks)
     assert found["mean[0]"].low < -12 < found["mean[0]"].value < -8
     assert found["sd[0]"].low < math.sqrt(0.5) < found["sd[0]"].high
@@ -894,12 +918,12 @@ def test_arms_without_a_success_are_correlated_with_the_others(seed):
 
 def test_every_fit_goes_to_json_and_back_and_gives_its_problem(fits, tmp_path):
     for found in fits:
-        assert bt.from_json(found.to_json()) == found
-        problem = bt.from_json(found.to_json()).problem
+        assert bt.results.from_json(found.to_json()) == found
+        problem = bt.results.from_json(found.to_json()).problem
         assert problem == found.problem
         assert problem.arms == found.arms
         found.save(tmp_path / "fit.json")
-        assert isinstance(bt.load(tmp_path / "fit.json"), Fit)
+        assert isinstance(bt.load_result(tmp_path / "fit.json"), FittedProblem)
 
 
 def test_captions_say_what_is_compared_where_a_policy_chose_the_arms(fits, tmp_path):
@@ -907,8 +931,8 @@ def test_captions_say_what_is_compared_where_a_policy_chose_the_arms(fits, tmp_p
     campaign, arm = cells(20, 4)
     means = rng.beta(2, 5, 80)
     pulls = (5 + 200 * means).astype(int)  # good arms were pulled more often
-    found = bt.fit(bt.logs_of(campaign, arm, pulls, rng.binomial(pulls, means)))
-    assert chosen_by_policy(bt.logs_of(campaign, arm, pulls, pulls * means))
+    found = bt.fit(bt.make_logs(campaign, arm, pulls, rng.binomial(pulls, means)))
+    assert is_adaptively_chosen(bt.make_logs(campaign, arm, pulls, pulls * means))
     for one, right, wrong in (
         (found, ("means drawn given the logs", "means drawn from the fit"), "replay"),
         (fits[0], ("mean rewards in the logs", "mean rewards in replayed logs"), "drawn"),
@@ -920,7 +944,7 @@ def test_captions_say_what_is_compared_where_a_policy_chose_the_arms(fits, tmp_p
         assert all(words in page for words in right)
         for words in (repr(one), legend, page):
             assert wrong not in words
-    assert checks_table(found).head[1:3] == ("given the logs", "95% in the fit")
+    assert make_checks_table(found).head[1:3] == ("given the logs", "95% in the fit")
 
 
 def test_every_fit_is_told_drawn_and_reported(fits, tmp_path):
@@ -935,7 +959,7 @@ def test_every_fit_is_told_drawn_and_reported(fits, tmp_path):
 
 
 def test_arms_and_horizon_come_from_the_logs_or_are_told():
-    logs = bt.logs_of([0, 0, 0, 1, 1], "abcab", [10, 20, 30, 40, 50], [1, 2, 9, 4, 25])
+    logs = bt.make_logs([0, 0, 0, 1, 1], "abcab", [10, 20, 30, 40, 50], [1, 2, 9, 4, 25])
     found = bt.fit(logs)
     assert (found.arms, found.horizon, found.campaigns, found.decisions) == (2, 75, 2, 150)
     assert any("2 to 3 arms" in note for note in found.notes)
@@ -957,9 +981,9 @@ def test_arms_and_horizon_come_from_the_logs_or_are_told():
     ],
 )
 def test_wishes_that_cannot_be_are_refused(options, message):
-    with pytest.raises(bt.BadRequest, match=message):
+    with pytest.raises(bt.InvalidRequest, match=message):
         bt.fit(binary_logs(), **options)
-    with pytest.raises(bt.BadRequest, match="past logs"):
+    with pytest.raises(bt.InvalidRequest, match="past logs"):
         bt.fit([1, 2])
 
 
@@ -975,14 +999,14 @@ def test_checks_pass_on_logs_of_the_model_and_fail_on_others():
     assert not any("same name" in note for note in bt.fit(ranked, per_arm=True).notes)
     curved = linear_logs()
     bent = curved.total + curved.pulls * 1.5 * curved.features[:, 0] ** 2
-    unlike = bt.logs_of(
+    unlike = bt.make_logs(
         curved.campaign, curved.arm, curved.pulls, bent, curved.squares, rewards="real", features=curved.features
     )
     assert any("features do not explain" in note for note in bt.fit(unlike).notes)
 
 
 def test_many_cells_are_checked_by_some_campaigns(monkeypatch):
-    monkeypatch.setattr(predictive, "CHECKED", 41)
+    monkeypatch.setattr(posterior_predictive, "MAX_CHECKED_CELLS", 41)
     assert "checks look at 10 of 20 campaigns, chosen at random" in bt.fit(binary_logs()).notes
 
 
@@ -993,7 +1017,7 @@ def test_the_lead_is_that_of_sorted_campaigns():
     means = rng.integers(0, 4, (50, 11)) / 4  # many ties
     pieces = np.split(means, np.cumsum(widths)[:-1], axis=1)
     leads = [np.diff(np.sort(piece, axis=1)[:, -2:], axis=1)[:, 0] for piece in pieces if piece.shape[1] > 1]
-    found = measures.lead(campaign, widths)(means, means)
+    found = ppc_statistics.make_lead_statistic(campaign, widths)(means, means)
     assert found == pytest.approx(np.mean(leads, axis=0), abs=1e-12)
 
 
@@ -1001,10 +1025,10 @@ def test_memory_of_checks_does_not_grow_with_the_widest_campaign():
     campaign = np.concatenate([np.zeros(2000, int), np.repeat(np.arange(1, 1501), 2)])
     arm = np.concatenate([np.arange(2000), np.tile([0, 1], 1500)])
     pulls = np.concatenate([np.full(2000, 500), np.full(3000, 20)])
-    logs = bt.logs_of(campaign, arm, pulls, np.random.default_rng(0).binomial(pulls, 0.2))
-    draft = MODELS["beta-binomial"](logs, Wish(False, 2, 0.95))
+    logs = bt.make_logs(campaign, arm, pulls, np.random.default_rng(0).binomial(pulls, 0.2))
+    draft = MODELS["beta-binomial"](logs, FitOptions(False, 2, 0.95))
     tracemalloc.start()
-    predictive.predicted(logs, draft, "beta-binomial")
+    posterior_predictive.run_predictive_checks(logs, draft, "beta-binomial")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # 400 replays of 5,000 cells are 16 MB, of which some are held at once; a table of campaigns by arms had 9.6 GB.
@@ -1012,9 +1036,9 @@ def test_memory_of_checks_does_not_grow_with_the_widest_campaign():
 
 
 def test_of_a_campaign_with_too_many_arms_some_are_checked(monkeypatch):
-    monkeypatch.setattr(predictive, "CHECKED", 30)
+    monkeypatch.setattr(posterior_predictive, "MAX_CHECKED_CELLS", 30)
     rng = np.random.default_rng(0)
-    logs = bt.logs_of(np.zeros(70, int), np.arange(70), np.full(70, 50), rng.binomial(50, rng.beta(2, 5, 70)))
+    logs = bt.make_logs(np.zeros(70, int), np.arange(70), np.full(70, 50), rng.binomial(50, rng.beta(2, 5, 70)))
     assert "checks look at 30 of the 70 arms of one campaign, chosen at random" in bt.fit(logs).notes
 
 
@@ -1026,14 +1050,14 @@ def test_checks_hold_where_a_policy_chose_the_arms():
     for seed in range(4):
         rng = np.random.default_rng([20, seed])
         logs = thompson_logs(seed, rng.beta(2, 5, (25, 6)))
-        assert chosen_by_policy(logs)
+        assert is_adaptively_chosen(logs)
         found = bt.fit(logs)
         assert not any(check.fails for check in found.checks)
         (note,) = (note for note in found.notes if "pulled the more often" in note)
         assert "'share of arms without a success', 'spread weighted by pulls'" in note
         assert [check.statistic for check in bt.fit(logs, "campaigns").checks] == ["lead of the best arm"]
-    assert not chosen_by_policy(binary_logs())
-    assert not chosen_by_policy(together())
+    assert not is_adaptively_chosen(binary_logs())
+    assert not is_adaptively_chosen(together())
 
 
 def test_checks_still_fail_on_a_wrong_fit_where_a_policy_chose_the_arms():
@@ -1051,7 +1075,7 @@ def test_means_drawn_given_the_logs_are_means_of_the_prior_whoever_chose_the_arm
         logs = recovery.binary(10, *recovery.thompson(rng, rng.beta(2, 5, (10, 4)), 60))
         known = rng.beta(2 + logs.total, 5 + logs.pulls - logs.total, (200, len(logs.total)))
         fresh = rng.beta(2, 5, (200, len(logs.total)))
-        above.append(predictive.check("", known.std(axis=1), fresh.std(axis=1)).above)
+        above.append(posterior_predictive.make_predictive_check("", known.std(axis=1), fresh.std(axis=1)).above)
     assert abs(np.mean(above) - 0.5) < 4 * np.std(above) / math.sqrt(60)
 
 
@@ -1060,7 +1084,7 @@ def test_the_significance_of_a_lead_is_that_of_two_sorted_arms():
     pulls, wins = np.array([10, 20, 40, 10, 30, 30]), np.array([5, 4, 10, 2, 0, 0])
     rate = 19 / 70
     lead = (5 / 10 - 10 / 40) / math.sqrt(rate * (1 - rate) * (1 / 10 + 1 / 40))
-    assert significances(bt.logs_of(campaign, arm, pulls, wins)) == pytest.approx([lead, 0, 0])
+    assert compute_lead_significances(bt.make_logs(campaign, arm, pulls, wins)) == pytest.approx([lead, 0, 0])
 
 
 def test_checks_hold_where_tests_ended_when_they_were_significant():
@@ -1068,8 +1092,8 @@ def test_checks_hold_where_tests_ended_when_they_were_significant():
         rng = np.random.default_rng([30, seed])
         means = rng.beta(10, 40, (60, 2))
         logs, ordinary = alarms.stopped(rng, means), alarms.uneven(rng, means)
-        assert stopped_early(logs)
-        assert not stopped_early(ordinary)
+        assert is_stopped_early(logs)
+        assert not is_stopped_early(ordinary)
         found = bt.fit(logs)
         assert not any(check.fails for check in found.checks)
         assert any("as tests are that end when they are significant: checks look at means" in n for n in found.notes)
@@ -1087,11 +1111,11 @@ def test_a_lead_that_lengths_may_explain_is_told_with_that_cause():
     # Two lengths; the lead is too large in both, as far as the fit can tell, and lengths do not follow it.
     pulls = np.repeat(np.tile([200, 300], 20), 3)
     wins = (pulls * np.tile([0.1, 0.1, 0.3], 40)).astype(int)
-    logs = bt.logs_of(*cells(40, 3), pulls, wins)
-    assert not stopped_early(logs)
-    assert STOPPED_PERHAPS in bt.fit(logs).notes
-    same = bt.logs_of(*cells(40, 3), np.full(120, 200), np.tile([20, 20, 60], 40))
-    assert STOPPED_PERHAPS not in bt.fit(same).notes
+    logs = bt.make_logs(*cells(40, 3), pulls, wins)
+    assert not is_stopped_early(logs)
+    assert POSSIBLE_STOPPING_NOTE in bt.fit(logs).notes
+    same = bt.make_logs(*cells(40, 3), np.full(120, 200), np.tile([20, 20, 60], 40))
+    assert POSSIBLE_STOPPING_NOTE not in bt.fit(same).notes
 
 
 # Recovery
@@ -1109,7 +1133,7 @@ def test_it_does_not_matter_who_chose_the_arms():
     by_thompson = recovery.beta_binomial_adaptive(np.random.default_rng(14))
     assert by_thompson.pulls.max() > 5 * at_random.pulls.max()
     for logs in (at_random, by_thompson):
-        found = {e.name: e for e in MODELS["beta-binomial"](logs, Wish(False, 10, 0.9999)).estimates}
+        found = {e.name: e for e in MODELS["beta-binomial"](logs, FitOptions(False, 10, 0.9999)).estimates}
         assert all(found[name].low <= value <= found[name].high for name, value in recovery.beta_truth(2, 5).items())
 
 

@@ -15,10 +15,11 @@ from numba import types
 from numba.cuda.cudadrv import driver, nvvm
 
 import banditune as bt
-from banditune.contracts import bulky, rare
-from banditune.engine import bind, devices, gpu
-from banditune.engine.run import Job
-from banditune.study.door import job_of
+from banditune.core.scalar import noinline, noinline_on_gpu
+from banditune.simulation import bind, compilation, devices, kernel_selection
+from banditune.simulation.gpu import cuda_targets, gpu_memory, gpu_scheduler, launch_plan
+from banditune.simulation.spec import SimulationSpec
+from banditune.study.requests import build_spec
 from conftest import ROOT
 from lowering import lowered, lowered_drawing, ptx
 from owned import OWN, OWN_PROBLEM
@@ -36,12 +37,12 @@ def is_a_kernel(code):
 
 def called(code):
     """The functions of ours that stay calls."""
-    return set(re.findall(rf"\.func .*{gpu.CALLED}(\w+?)_[0-9a-f]{{20}}", code))
+    return set(re.findall(rf"\.func .*{cuda_targets.NOINLINE_PREFIX}(\w+?)_[0-9a-f]{{20}}", code))
 
 
 def thread_plan(policy, problem, shortcut=True, precision="float64"):
-    planned = gpu.plan(Job(policy, problem, 50, shortcut=shortcut), precision)
-    assert planned.target is gpu.ALONE[precision]
+    planned = launch_plan.plan_launch(SimulationSpec(policy, problem, 50, shortcut=shortcut), precision)
+    assert planned.target is cuda_targets.THREAD_TARGETS[precision]
     assert planned.slots["precision"] is getattr(np, precision)
     assert planned.members == 1
     return planned
@@ -54,8 +55,8 @@ def thread_plan(policy, problem, shortcut=True, precision="float64"):
         (bt.UCB1(noise=0.5), bt.Gaussian(arms=4)),
         (bt.EpsilonGreedy(), bt.Bernoulli(arms=4)),
         (OWN, OWN_PROBLEM),
-        (bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Logistic(arms=4, dims=3)),
-        pytest.param(bt.GLMGreedy(prior=(0, 1)), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
+        (bt.policies.LinGreedy(prior=(0, 1), noise=0.5), bt.Logistic(arms=4, dims=3)),
+        pytest.param(bt.policies.GLMGreedy(prior=(0, 1)), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
     ],
     ids=["index", "stay", "plain loop", "own", "ridge regression", "logistic regression"],
 )
@@ -74,15 +75,21 @@ def test_thompson_samplings_long_code_stays_calls(precision):
 
 
 def test_threads_play_in_single_precision_where_it_is_declared():
-    short, long = (Job(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=4), horizon) for horizon in (20_000, 20_001))
-    assert gpu.plan(short).target is gpu.ALONE["float32"]
-    assert gpu.plan(short, "float64").target is gpu.ALONE["float64"]
-    assert gpu.plan(long).target is gpu.ALONE["float64"]
+    short, long = (
+        SimulationSpec(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=4), horizon) for horizon in (20_000, 20_001)
+    )
+    assert launch_plan.plan_launch(short).target is cuda_targets.THREAD_TARGETS["float32"]
+    assert launch_plan.plan_launch(short, "float64").target is cuda_targets.THREAD_TARGETS["float64"]
+    assert launch_plan.plan_launch(long).target is cuda_targets.THREAD_TARGETS["float64"]
     for other in (
-        Job(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=4), 50, shortcut=False),
-        Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=4), 50),
+        SimulationSpec(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=4), 50, shortcut=False),
+        SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=4), 50),
     ):
-        assert gpu.plan(other).target is gpu.plan(other, "float32").target is gpu.ALONE["float64"]
+        assert (
+            launch_plan.plan_launch(other).target
+            is launch_plan.plan_launch(other, "float32").target
+            is cuda_targets.THREAD_TARGETS["float64"]
+        )
 
 
 def test_widths_at_which_single_precision_was_not_compared_are_played_in_double():
@@ -93,25 +100,28 @@ def test_widths_at_which_single_precision_was_not_compared_are_played_in_double(
         (bt.GLMTSL(prior=(0, 1)), logistic),
     ]
     for policy, problem in cases:
-        job = Job(policy, problem, 50)
-        kinds = [gpu.precision_of_row(job, np.array([width])) for width in (0.5, 1.0, 1.5)]
+        job = SimulationSpec(policy, problem, 50)
+        kinds = [launch_plan.select_row_dtype(job, np.array([width])) for width in (0.5, 1.0, 1.5)]
         assert kinds == [None, None, "float64"]
     # Of these the teams play in float64 in any case.
-    assert gpu.precision_of_row(Job(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50), np.array([1.5])) is None
+    assert (
+        launch_plan.select_row_dtype(SimulationSpec(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50), np.array([1.5]))
+        is None
+    )
 
 
-@pytest.mark.parametrize("mark", [rare, bulky, bt.scalar])
+@pytest.mark.parametrize("mark", [noinline, noinline_on_gpu, bt.kernel.scalar])
 def test_marked_functions_stay_calls(mark):
     @mark
     def score_of(total, pulls):
         return total / (pulls + 1.0)
 
-    @bt.scalar
+    @bt.kernel.scalar
     def choose(state, setting, step, params, stream):
         return 1 if score_of(state.total[1], state.pulls[1]) > score_of(state.total[0], state.pulls[0]) else 0
 
-    code = lowered(thread_plan(bt.arm_policy("marked", choose), bt.Bernoulli(arms=2)))
-    assert called(code) == (set() if mark is bt.scalar else {"score_of"})
+    code = lowered(thread_plan(bt.define_policy("marked", choose), bt.Bernoulli(arms=2)))
+    assert called(code) == (set() if mark is bt.kernel.scalar else {"score_of"})
 
 
 @pytest.mark.parametrize(
@@ -125,8 +135,8 @@ def test_marked_functions_stay_calls(mark):
     ids=["linucb", "lints", "ucb-glm", "glm-tsl"],
 )
 def test_every_kernel_for_a_team_is_compiled(policy, problem):
-    planned = gpu.plan(Job(policy, problem, 50))
-    assert planned.target is gpu.TOGETHER[PRECISION[policy.name]]
+    planned = launch_plan.plan_launch(SimulationSpec(policy, problem, 50))
+    assert planned.target is cuda_targets.WARP_TARGETS[PRECISION[policy.name]]
     assert planned.members == 32
     code = lowered(planned)
     assert is_a_kernel(code)
@@ -145,13 +155,13 @@ def test_every_kernel_for_a_team_is_compiled(policy, problem):
 )
 def test_a_team_has_the_target_of_its_precision(policy):
     """Targets have names of their own, by which kernels are kept."""
-    job = Job(policy, bt.Logistic(arms=4, dims=3), 50)
+    job = SimulationSpec(policy, bt.Logistic(arms=4, dims=3), 50)
     for precision in ("float64", "float32"):
-        planned = gpu.plan(job, precision)
-        assert planned.target is gpu.TOGETHER[precision]
+        planned = launch_plan.plan_launch(job, precision)
+        assert planned.target is cuda_targets.WARP_TARGETS[precision]
         assert planned.slots["precision"] is getattr(np, precision)
-    assert gpu.plan(job).target is gpu.TOGETHER[PRECISION[policy.name]]
-    targets = [*gpu.ALONE.values(), gpu.DRAWING, *gpu.TOGETHER.values()]
+    assert launch_plan.plan_launch(job).target is cuda_targets.WARP_TARGETS[PRECISION[policy.name]]
+    targets = [*cuda_targets.THREAD_TARGETS.values(), cuda_targets.PREDRAW_TARGET, *cuda_targets.WARP_TARGETS.values()]
     assert len({target.name for target in targets}) == len({(target.name, target.mark) for target in targets}) == 5
 
 
@@ -165,10 +175,10 @@ def test_every_policy_on_every_problem_is_compiled(policy, problem):
     """With and without shortcuts, and in both precisions; a kernel that several use once."""
     plans = {}
     for shortcut in (True, False):
-        job = job_of(POLICIES[policy](), PROBLEMS[problem](), horizon=50, shortcut=shortcut)
+        job = build_spec(POLICIES[policy](), PROBLEMS[problem](), horizon=50, shortcut=shortcut)
         for precision in ("float64", "float32"):
-            planned = gpu.plan(job, precision)
-            plans[bind.bound(planned.source, planned.slots)[1]] = planned
+            planned = launch_plan.plan_launch(job, precision)
+            plans[bind.bind_function(planned.source, planned.slots)[1]] = planned
     for planned in plans.values():
         assert is_a_kernel(lowered(planned))
 
@@ -192,8 +202,8 @@ def test_every_problems_rewards_can_be_drawn_ahead(problem):
 )
 @pytest.mark.parametrize(("arms", "dims"), [(40, 3), (65, 10)])
 def test_teams_with_several_arms_a_thread_are_compiled(policy, arms, dims):
-    planned = gpu.plan(Job(policy, bt.Logistic(arms=arms, dims=dims), 50))
-    assert planned.target is gpu.TOGETHER[PRECISION[policy.name]]
+    planned = launch_plan.plan_launch(SimulationSpec(policy, bt.Logistic(arms=arms, dims=dims), 50))
+    assert planned.target is cuda_targets.WARP_TARGETS[PRECISION[policy.name]]
     assert is_a_kernel(lowered(planned))
 
 
@@ -203,7 +213,7 @@ def test_exact_code_rounds_products_as_a_cpu_does(exact):
         out[0] = a * b + c
 
     signature = (types.float64, types.float64, types.float64, types.float64[::1])
-    code = ptx(bind.bound(multiply_and_add)[0], signature, exact=exact)
+    code = ptx(bind.bind_function(multiply_and_add)[0], signature, exact=exact)
     assert ("fma.rn.f64" in code) != exact
     assert ("mul.rn.f64" in code) == exact
     # Somebody else's kernel is compiled as ever, even meanwhile.
@@ -212,10 +222,10 @@ def test_exact_code_rounds_products_as_a_cpu_does(exact):
 
 def test_a_compiler_is_told_only_while_it_is_ours():
     before = nvvm.compile_ir
-    with gpu.told_to_nvvm(True, True):
+    with cuda_targets.set_nvvm_options(True, True):
         assert nvvm.compile_ir is not before
     assert nvvm.compile_ir is before
-    with pytest.raises(ZeroDivisionError), gpu.told_to_nvvm(True, True):
+    with pytest.raises(ZeroDivisionError), cuda_targets.set_nvvm_options(True, True):
         raise ZeroDivisionError
     assert nvvm.compile_ir is before
 
@@ -224,73 +234,89 @@ class SecondScore(bt.LinUCB):
     choose = staticmethod(lambda state, setting, step, params, stream: 1)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def reward_by_step(instance, arm, pull, step, stream):
     return 1.0 if step < 5 else 0.0
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pays_five(instance, arm, pull, step, stream):
     return 5.0
 
 
 def test_a_problem_must_keep_its_word_on_a_gpu_too():
-    problem = bt.arm_problem("five", lambda size, rng: rng.random((size, 2)), pays_five, arms=2, rewards="unit")
-    with pytest.raises(bt.Fault, match=r"rewards of 'five' must be in \[0, 1\]"):
-        gpu.play(Job(bt.UCB1(noise=0.5), problem, 5), np.ones((1, 1)), range(2))
+    problem = bt.define_problem("five", lambda size, rng: rng.random((size, 2)), pays_five, arms=2, rewards="unit")
+    with pytest.raises(bt.SimulationError, match=r"rewards of 'five' must be in \[0, 1\]"):
+        gpu_scheduler.simulate_rows_on_gpu(SimulationSpec(bt.UCB1(noise=0.5), problem, 5), np.ones((1, 1)), range(2))
 
 
 def test_teams_are_chosen_where_they_play_the_policy_and_only_there():
     linear = bt.Linear(arms=40, dims=3)
-    by_step = bt.arm_problem("by step", lambda size, rng: rng.random((size, 4)), reward_by_step, arms=4)
-    assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50)) is bt.LinUCB.team
-    assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50, shortcut=False)) is None
-    assert gpu.team_for(Job(SecondScore(prior=(0, 1), noise=0.5), linear, 50)) is None
-    assert gpu.team_for(Job(bt.LinUCB(prior=(0, 1), noise=0.5), by_step, 50)) is None
-    assert gpu.team_for(Job(bt.UCB1(noise=0.5), linear, 50)) is None
+    by_step = bt.define_problem("by step", lambda size, rng: rng.random((size, 4)), reward_by_step, arms=4)
+    assert (
+        kernel_selection.select_warp_version(SimulationSpec(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50))
+        is bt.LinUCB.team
+    )
+    assert (
+        kernel_selection.select_warp_version(
+            SimulationSpec(bt.LinUCB(prior=(0, 1), noise=0.5), linear, 50, shortcut=False)
+        )
+        is None
+    )
+    assert (
+        kernel_selection.select_warp_version(SimulationSpec(SecondScore(prior=(0, 1), noise=0.5), linear, 50)) is None
+    )
+    assert kernel_selection.select_warp_version(SimulationSpec(bt.LinUCB(prior=(0, 1), noise=0.5), by_step, 50)) is None
+    assert kernel_selection.select_warp_version(SimulationSpec(bt.UCB1(noise=0.5), linear, 50)) is None
 
 
 def test_fewer_teams_share_a_block_where_they_need_more_memory(monkeypatch):
-    job = Job(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 50)
+    job = SimulationSpec(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 50)
     blocks = []
     for size in (48 << 10, 6 << 10, 3 << 10, 1 << 10):
-        monkeypatch.setattr(gpu, "STATIC", size)
-        planned = gpu.plan(job)
+        monkeypatch.setattr(launch_plan, "SHARED_MEMORY_LIMIT", size)
+        planned = launch_plan.plan_launch(job)
         blocks.append((planned.members, planned.block))
-    assert blocks == [(32, 128), (32, 64), (32, 32), (1, gpu.THREADS)]
+    assert blocks == [(32, 128), (32, 64), (32, 32), (1, launch_plan.THREADS_PER_BLOCK)]
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 100, 1000, 12345, 1 << 20])
 def test_rooms_are_large_enough_and_not_much_larger(size):
-    assert size <= gpu.room(size) <= max(8, 1.26 * size + 8)
-    assert gpu.room(gpu.room(size)) == gpu.room(size)
+    assert size <= launch_plan.round_up_size(size) <= max(8, 1.26 * size + 8)
+    assert launch_plan.round_up_size(launch_plan.round_up_size(size)) == launch_plan.round_up_size(size)
 
 
 def test_a_run_that_does_not_fit_is_refused():
-    with pytest.raises(bt.BadRequest, match=r"must fit into 128 KiB on a GPU, but the policy 'ucb1' .* use fewer arms"):
-        gpu.plan(Job(bt.UCB1(noise=0.5), bt.Gaussian(arms=50_000), 50_000))
+    with pytest.raises(
+        bt.InvalidRequest, match=r"must fit into 128 KiB on a GPU, but the policy 'ucb1' .* use fewer arms"
+    ):
+        launch_plan.plan_launch(SimulationSpec(bt.UCB1(noise=0.5), bt.Gaussian(arms=50_000), 50_000))
 
 
 def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
-    job = Job(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 50)
-    monkeypatch.setattr(gpu, "free_memory", lambda: 1 << 30)
-    assert gpu.Supply(job, gpu.plan(job), rows=1000, checkpoints=50).most >= 1
+    job = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 50)
+    monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda: 1 << 30)
+    assert gpu_memory.GpuMemoryPlan(job, launch_plan.plan_launch(job), rows=1000, checkpoints=50).most >= 1
     told = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
-    with pytest.raises(bt.BadRequest, match=told):
-        gpu.Supply(job, gpu.plan(job), rows=10_000_000, checkpoints=50)
+    with pytest.raises(bt.InvalidRequest, match=told):
+        gpu_memory.GpuMemoryPlan(job, launch_plan.plan_launch(job), rows=10_000_000, checkpoints=50)
 
 
 def test_pieces_fit_into_memory(monkeypatch):
     """Inputs, rewards drawn ahead and results of all pieces under way, in half of what is free."""
-    job = Job(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=10), 1000)
-    monkeypatch.setattr(gpu.bind, "kernel", lambda *_: None)
+    job = SimulationSpec(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=10), 1000)
+    monkeypatch.setattr(compilation, "compile_kernel", lambda *_: None)
     for free, ahead in ((1 << 20, False), (1 << 27, False), (1 << 36, True)):
-        monkeypatch.setattr(gpu, "free_memory", lambda free=free: free)
-        supply = gpu.Supply(job, gpu.plan(job), rows=20, checkpoints=3)
+        monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda free=free: free)
+        supply = gpu_memory.GpuMemoryPlan(job, launch_plan.plan_launch(job), rows=20, checkpoints=3)
         assert supply.ahead == ahead
         size = 8 * (10 + 20 * 3 + 10 * 1000 * ahead)
-        assert 1 <= supply.most <= gpu.MOST
-        assert gpu.TRACKS * supply.most * size <= free / 2 < gpu.TRACKS * (supply.most + 1) * size
+        assert 1 <= supply.most <= gpu_memory.MAX_RUNS_PER_CHUNK
+        assert (
+            gpu_memory.CHUNKS_IN_FLIGHT * supply.most * size
+            <= free / 2
+            < gpu_memory.CHUNKS_IN_FLIGHT * (supply.most + 1) * size
+        )
 
 
 @pytest.mark.parametrize(
@@ -298,14 +324,14 @@ def test_pieces_fit_into_memory(monkeypatch):
     [(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)), (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3))],
 )
 def test_a_piece_has_enough_threads_and_not_many_more(monkeypatch, policy, problem):
-    monkeypatch.setattr(gpu, "free_memory", lambda: 1 << 40)
-    monkeypatch.setattr(gpu.bind, "kernel", lambda *_: None)
-    job = Job(policy, problem, 50)
-    planned = gpu.plan(job)
-    threads = 70 * planned.members * gpu.Supply(job, planned, rows=70, checkpoints=1).most
-    assert gpu.PIECE <= threads < gpu.PIECE + 70 * planned.members
-    assert gpu.Supply(job, planned, rows=10_000_000, checkpoints=1).most == 1
-    assert gpu.Supply(job, planned, rows=1, checkpoints=1).most == gpu.MOST
+    monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda: 1 << 40)
+    monkeypatch.setattr(compilation, "compile_kernel", lambda *_: None)
+    job = SimulationSpec(policy, problem, 50)
+    planned = launch_plan.plan_launch(job)
+    threads = 70 * planned.members * gpu_memory.GpuMemoryPlan(job, planned, rows=70, checkpoints=1).most
+    assert gpu_memory.THREADS_PER_CHUNK <= threads < gpu_memory.THREADS_PER_CHUNK + 70 * planned.members
+    assert gpu_memory.GpuMemoryPlan(job, planned, rows=10_000_000, checkpoints=1).most == 1
+    assert gpu_memory.GpuMemoryPlan(job, planned, rows=1, checkpoints=1).most == gpu_memory.MAX_RUNS_PER_CHUNK
 
 
 @pytest.mark.parametrize(
@@ -359,40 +385,44 @@ def out_of_reach(monkeypatch):
 @pytest.mark.parametrize("available", [False, True], ids=["no driver", "no GPU"])
 def test_devices_without_a_gpu(monkeypatch, available):
     drive(monkeypatch, available, lambda: 0)
-    assert devices.resolved("cpu") == "cpu"
-    assert devices.resolved("auto") == "cpu"
+    assert devices.resolve_device("cpu") == "cpu"
+    assert devices.resolve_device("auto") == "cpu"
     with pytest.raises(
-        bt.BadRequest, match=r'device="gpu" needs an NVIDIA GPU.* but no GPU can be reached; `nvidia-smi` must show one'
+        bt.InvalidRequest,
+        match=r'device="gpu" needs an NVIDIA GPU.* but no GPU can be reached; `nvidia-smi` must show one',
     ):
-        devices.resolved("gpu")
+        devices.resolve_device("gpu")
 
 
 def test_devices_with_a_gpu(monkeypatch):
-    monkeypatch.setattr(devices, "gpu_trouble", lambda: None)
-    assert [devices.resolved(device) for device in ("cpu", "gpu", "auto")] == ["cpu", "gpu", "gpu"]
+    monkeypatch.setattr(devices, "explain_missing_gpu", lambda: None)
+    assert [devices.resolve_device(device) for device in ("cpu", "gpu", "auto")] == ["cpu", "gpu", "gpu"]
 
 
 @pytest.mark.parametrize("device", ["cuda", "GPU", "", None, 0])
 def test_other_devices_are_refused(device):
-    with pytest.raises(bt.BadRequest, match="`device` must be one of 'cpu', 'gpu', 'auto', but got"):
-        devices.resolved(device)
+    with pytest.raises(bt.InvalidRequest, match="`device` must be one of 'cpu', 'gpu', 'auto', but got"):
+        devices.resolve_device(device)
 
 
 def test_what_is_missing_is_named_with_how_to_get_it(monkeypatch):
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
     with pytest.raises(
-        bt.BadRequest, match=r"numba-cuda is not installed; pip install 'banditune\[gpu\]' brings it\.$"
+        bt.InvalidRequest, match=r"numba-cuda is not installed; pip install 'banditune\[gpu\]' brings it\.$"
     ):
-        devices.resolved("gpu")
-    assert devices.resolved("auto") == "cpu"
+        devices.resolve_device("gpu")
+    assert devices.resolve_device("auto") == "cpu"
     monkeypatch.undo()
     drive(monkeypatch, True, lambda: 1)
     monkeypatch.setattr(nvvm, "is_available", lambda: True)
-    assert devices.gpu_trouble() is None
+    assert devices.explain_missing_gpu() is None
     monkeypatch.setattr(nvvm, "is_available", lambda: False)
-    assert devices.gpu_trouble() == f"the compiler for GPUs (NVVM) is missing; {devices.INSTALL} brings it"
+    assert (
+        devices.explain_missing_gpu()
+        == f"the compiler for GPUs (NVVM) is missing; {devices.GPU_INSTALL_COMMAND} brings it"
+    )
     drive(monkeypatch, True, lambda: 1 / 0)
-    assert "numba-cuda does not work here (ZeroDivisionError" in devices.gpu_trouble()
+    assert "numba-cuda does not work here (ZeroDivisionError" in devices.explain_missing_gpu()
 
 
 @pytest.mark.usefixtures("out_of_reach")
@@ -404,7 +434,7 @@ def test_every_verb_refuses_a_gpu_that_is_not_there():
         lambda: bt.tune(bt.UCB1(noise=0.5), problem, budget=20, **told),
         lambda: bt.compare([bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))], problem, budget=20, **told),
     ):
-        with pytest.raises(bt.BadRequest, match="needs an NVIDIA GPU"):
+        with pytest.raises(bt.InvalidRequest, match="needs an NVIDIA GPU"):
             verb()
 
 
@@ -423,19 +453,19 @@ def test_results_record_the_device(tmp_path):
     found = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3, device="auto")
     assert found.setup.device == "cpu"
     found.save(tmp_path / "curve.json")
-    assert bt.load(tmp_path / "curve.json") == found
+    assert bt.load_result(tmp_path / "curve.json") == found
 
 
 def test_results_of_times_before_devices_can_be_read(tmp_path):
     found = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3)
     told = json.loads(found.to_json())
     assert told["setup"].pop("device") == "cpu"
-    assert bt.from_json(json.dumps(told)) == found
+    assert bt.results.from_json(json.dumps(told)) == found
     (tmp_path / "old.json").write_text(json.dumps(told))
-    assert bt.load(tmp_path / "old.json").setup.device == "cpu"
+    assert bt.load_result(tmp_path / "old.json").setup.device == "cpu"
     del told["setup"]["horizon"]
-    with pytest.raises(bt.BadRequest, match="must hold the fields"):
-        bt.from_json(json.dumps(told))
+    with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
+        bt.results.from_json(json.dumps(told))
 
 
 def checks(done):

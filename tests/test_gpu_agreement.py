@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune import exact
-from banditune.engine import devices, gpu
-from banditune.engine.run import Job, play, read_only
-from banditune.study.door import job_of
+from banditune.core.arrays import copy_read_only
+from banditune.exact import table_policies
+from banditune.simulation import devices
+from banditune.simulation.dispatch import simulate_rows
+from banditune.simulation.gpu import gpu_memory, gpu_scheduler, launch_plan
+from banditune.simulation.spec import SimulationSpec
+from banditune.study.requests import build_spec
 from conftest import close
 from test_engine import PAIRS, POLICIES, params_for
 from test_engine import SMALL as PROBLEMS
@@ -27,7 +30,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module", autouse=True)
 def a_gpu():
-    trouble = devices.gpu_trouble()
+    trouble = devices.explain_missing_gpu()
     if trouble:
         pytest.skip(f"no GPU can be used: {trouble}")
 
@@ -38,7 +41,14 @@ RUNS = range(100, 400)
 SHARE = 0.02
 """Runs that may differ because of a last bit."""
 
-EXACT = {"epsilon-greedy", "explore-then-commit", "greedy", "lin-greedy", "lin-epsilon-greedy", *exact.SHELF}
+EXACT = {
+    "epsilon-greedy",
+    "explore-then-commit",
+    "greedy",
+    "lin-greedy",
+    "lin-epsilon-greedy",
+    *table_policies.TABLE_POLICIES,
+}
 """Policies that need no function but the square root, which is rounded in the same way everywhere."""
 
 SAMPLING_TEAMS = {"lints", "glm-tsl"}
@@ -52,7 +62,7 @@ TEAMS = [(policy, problem) for policy, problem in STRUCTURED if POLICIES[policy]
 
 
 def on_gpu(job, values, runs, **options):
-    return gpu.play(job, read_only(values), runs, **options)
+    return gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only(values), runs, **options)
 
 
 def differing(found, wanted):
@@ -69,7 +79,7 @@ def means_agree(found, wanted):
 
 def jobs_of(policy, problem, horizon=300):
     """Both kinds of regret and of noise, so with and without rewards drawn ahead; one kernel plays them all."""
-    job = job_of(policy, problem, horizon=horizon, seed=3, regret="realised", at=(1, 17, 100, horizon))
+    job = build_spec(policy, problem, horizon=horizon, seed=3, regret="realised", at=(1, 17, 100, horizon))
     return job, replace(job, regret="expected", noise="own")
 
 
@@ -78,7 +88,7 @@ def test_threads_lose_what_the_cpu_does(policy, problem):
     exact = policy in EXACT and PROBLEMS[problem]().rewards == "binary"
     for job in jobs_of(POLICIES[policy](), PROBLEMS[problem]()):
         values = params_for(job)
-        found, wanted = on_gpu(job, values, RUNS, precision="float64"), play(job, values, RUNS)
+        found, wanted = on_gpu(job, values, RUNS, precision="float64"), simulate_rows(job, values, RUNS)
         assert (found == wanted).all() if exact else differing(found, wanted) <= SHARE
         assert means_agree(found, wanted)
 
@@ -87,7 +97,7 @@ def test_threads_lose_what_the_cpu_does(policy, problem):
 def test_threads_with_many_arms_lose_what_the_cpu_does(policy, problem):
     job, _ = jobs_of(POLICIES[policy](), MANY[problem])
     values = params_for(job)
-    found, wanted = on_gpu(job, values, RUNS), play(job, values, RUNS)
+    found, wanted = on_gpu(job, values, RUNS), simulate_rows(job, values, RUNS)
     assert differing(found, wanted) <= SHARE
     assert means_agree(found, wanted)
 
@@ -98,7 +108,7 @@ def test_threads_with_many_arms_lose_what_the_cpu_does(policy, problem):
 def test_the_plain_loop_loses_what_the_cpus_does(policy, problem):
     job = replace(jobs_of(POLICIES[policy](), PROBLEMS[problem]())[0], shortcut=False)
     values = params_for(job)
-    found, wanted = on_gpu(job, values, RUNS), play(job, values, RUNS)
+    found, wanted = on_gpu(job, values, RUNS), simulate_rows(job, values, RUNS)
     assert differing(found, wanted) <= SHARE
     assert means_agree(found, wanted)
 
@@ -109,7 +119,7 @@ def test_teams_that_do_not_sample_lose_what_the_plain_loop_does(policy, kind, pr
     for job in jobs_of(POLICIES[policy](), PROBLEMS[kind]() if problem == "few" else MANY[kind]):
         values = params_for(job)
         found = on_gpu(job, values, RUNS, precision="float64")
-        wanted = play(replace(job, shortcut=False), values, RUNS)
+        wanted = simulate_rows(replace(job, shortcut=False), values, RUNS)
         assert differing(found, wanted) <= SHARE
         assert means_agree(found, wanted)
 
@@ -119,10 +129,10 @@ def test_teams_that_do_not_sample_lose_what_the_plain_loop_does(policy, kind, pr
 def test_teams_that_sample_have_the_law_of_the_plain_loop(policy, kind, problem):
     """The same instances, other normals; on instances of their own the errors are independent, and so larger."""
     played = PROBLEMS[kind]() if problem == "few" else MANY[kind]
-    job = job_of(POLICIES[policy](), played, horizon=200, seed=4, at=(10, 200))
+    job = build_spec(POLICIES[policy](), played, horizon=200, seed=4, at=(10, 200))
     values = params_for(job)
     found = on_gpu(job, values, range(2000))
-    wanted = play(replace(job, shortcut=False), values, range(2000))
+    wanted = simulate_rows(replace(job, shortcut=False), values, range(2000))
     assert means_agree(found, wanted)
     others = on_gpu(job, values, range(2000, 4000))
     for row in range(len(values)):
@@ -136,7 +146,7 @@ def test_teams_that_sample_have_the_law_of_the_plain_loop(policy, kind, problem)
 def test_single_precision_is_as_good(policy, problem):
     """Rounding in single precision may change arms, but not what is lost on average."""
     played = MANY[problem] if problem in MANY else PROBLEMS[problem]()
-    job = job_of(POLICIES[policy](), played, horizon=500, seed=5, at=(20, 100, 500))
+    job = build_spec(POLICIES[policy](), played, horizon=500, seed=5, at=(20, 100, 500))
     values = params_for(job)
     single, double = (on_gpu(job, values, range(1000), precision=kind) for kind in ("float32", "float64"))
     assert np.isfinite(single).all()
@@ -149,27 +159,27 @@ def test_single_precision_is_as_good(policy, problem):
     ids=["thread", "team"],
 )
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
-    job = Job(policy, problem, 100, seed=6, regret="realised")
+    job = SimulationSpec(policy, problem, 100, seed=6, regret="realised")
     values = [[0.1], [1.0], [0.4]]
     whole = on_gpu(job, values, range(200, 600))
-    monkeypatch.setattr(gpu, "PIECE", 57 * gpu.plan(job).members)
+    monkeypatch.setattr(gpu_memory, "THREADS_PER_CHUNK", 57 * launch_plan.plan_launch(job).members)
     done = []
     assert (on_gpu(job, values, range(200, 600), progress=done.append) == whole).all()
     assert done == [57] * 21 + [3]
-    assert len(done) > gpu.TRACKS
+    assert len(done) > gpu_memory.CHUNKS_IN_FLIGHT
     assert (on_gpu(job, values[1:2], range(300, 310)) == whole[1:2, 100:110]).all()
 
 
-@bt.scalar
+@bt.kernel.scalar
 def bad_arm(state, setting, step, params, stream):
-    return 7 if step == 30 and bt.uniform(stream) < 0.01 else 0
+    return 7 if step == 30 and bt.kernel.uniform(stream) < 0.01 else 0
 
 
 def test_a_fault_is_the_cpus_sentence():
     told = []
     for device in ("cpu", "gpu"):
-        with pytest.raises(bt.Fault) as error:
-            bt.simulate(bt.arm_policy("bad", bad_arm), bt.Bernoulli(arms=3), horizon=50, runs=500, device=device)
+        with pytest.raises(bt.SimulationError) as error:
+            bt.simulate(bt.define_policy("bad", bad_arm), bt.Bernoulli(arms=3), horizon=50, runs=500, device=device)
         told.append(str(error.value))
     assert told[0] == told[1]
 
@@ -191,7 +201,7 @@ def test_the_doctor_is_content(banditune):
 @pytest.mark.parametrize(("policy", "problem"), [*TEAMS, ("ucb1", "bernoulli"), ("ts", "bernoulli")])
 def test_rows_beyond_the_usual_range_have_the_law_of_the_plain_loop(policy, problem):
     """In float64. The shortcut of Thompson sampling with prior (1, 1) ends at 1; the others play 2.5, too."""
-    job = job_of(POLICIES[policy](), PROBLEMS[problem](), horizon=200, seed=4, at=(10, 200))
+    job = build_spec(POLICIES[policy](), PROBLEMS[problem](), horizon=200, seed=4, at=(10, 200))
     values = [[0.5], [2.5]]
     found = on_gpu(job, values, range(2000))
-    assert means_agree(found, play(replace(job, shortcut=False), values, range(2000)))
+    assert means_agree(found, simulate_rows(replace(job, shortcut=False), values, range(2000)))

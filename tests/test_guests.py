@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.engine.run import Job, instances, play
+from banditune.simulation.dispatch import simulate_rows
+from banditune.simulation.instances import draw_instances
+from banditune.simulation.spec import SimulationSpec
 from conftest import ROOT, close
 
 ALPHA = bt.Parameter("alpha", 0, 1, theory=1)
@@ -38,7 +40,7 @@ def mine(arms, epsilon, seed):
     return Mine(arms, epsilon, seed)
 
 
-EPSILON = bt.foreign(mine, bt.Parameter("epsilon", 0, 1, theory=0.1))
+EPSILON = bt.wrap_policy(mine, bt.Parameter("epsilon", 0, 1, theory=0.1))
 
 
 def mabwiser_ucb1(alpha, arms, seed):
@@ -58,8 +60,8 @@ def test_mabwiser_and_river_play_as_ours_with_the_same_index_to_the_last_bit(reg
     pytest.importorskip("mabwiser")
     pytest.importorskip("river")
     usual = {"horizon": 60, "runs": 10, "regret": regret, "at": [20, 60], "jobs": 1}
-    ours = bt.simulate(bt.UCB1Step(noise=0.5), PROBLEM, [0.3, 1.0], **usual)
-    for guest in (bt.foreign(mabwiser_ucb1, ALPHA), bt.foreign(river_ucb, DELTA)):
+    ours = bt.simulate(bt.policies.UCB1Step(noise=0.5), PROBLEM, [0.3, 1.0], **usual)
+    for guest in (bt.wrap_policy(mabwiser_ucb1, ALPHA), bt.wrap_policy(river_ucb, DELTA)):
         theirs = bt.simulate(guest, PROBLEM, [0.3, 1.0], **usual)
         # Ties go to another arm in River; without one, all is the same.
         assert (theirs == ours).mean() > 0.8
@@ -68,19 +70,19 @@ def test_mabwiser_and_river_play_as_ours_with_the_same_index_to_the_last_bit(reg
 
 
 def test_ucb1_with_the_log_of_the_step_is_played_as_by_hand():
-    means = instances(PROBLEM, 0, 0).means
-    regrets = bt.simulate(bt.UCB1Step(noise=0.25), bt.Mixture(means[:1]), [0.8], horizon=50, runs=1)
-    from banditune.contracts import Instance
-    from banditune.engine.loop import instance_key
-    from banditune.streams import REWARDS, Stream, aim
+    means = draw_instances(PROBLEM, 0, 0).means
+    regrets = bt.simulate(bt.policies.UCB1Step(noise=0.25), bt.Mixture(means[:1]), [0.8], horizon=50, runs=1)
+    from banditune.core.problem import Instance
+    from banditune.core.streams import REWARD_STREAM, Stream, seek
+    from banditune.simulation.loop import compute_instance_key
 
-    key, cursor = instance_key(0, 0), np.array([0, 0, 0, REWARDS])
+    key, cursor = compute_instance_key(0, 0), np.array([0, 0, 0, REWARD_STREAM])
     pulls, totals = np.zeros(4, int), np.zeros(4)
     for step in range(50):
         width = 0.8 * 0.5 * np.sqrt(2 * math.log(max(step, 1)) / np.maximum(pulls, 1))
         arm = step if step < 4 else int((totals / pulls + width).argmax())
         stream = Stream(*key, cursor)
-        aim(stream, arm, int(pulls[arm]))
+        seek(stream, arm, int(pulls[arm]))
         totals[arm] += PROBLEM.reward(Instance(means[0], ()), arm, int(pulls[arm]), step, stream)
         pulls[arm] += 1
     assert regrets[0, 0] == pytest.approx((means[0].max() - means[0]) @ pulls)
@@ -121,7 +123,7 @@ class Global:
 
 
 def test_generators_that_a_process_shares_are_seeded_for_every_run_and_given_back():
-    guest = bt.foreign(lambda width: Global(), bt.Parameter("width", 0, 1, theory=1), name="global")
+    guest = bt.wrap_policy(lambda width: Global(), bt.Parameter("width", 0, 1, theory=1), name="global")
     random.seed(5)
     first = bt.simulate(guest, bt.Bernoulli(arms=2), [1], horizon=20, runs=5, jobs=1)
     left = random.random()
@@ -131,10 +133,10 @@ def test_generators_that_a_process_shares_are_seeded_for_every_run_and_given_bac
 
 
 def test_threads_play_guests_one_at_a_time_to_the_same_end():
-    guest = bt.foreign(lambda width: Global(), bt.Parameter("width", 0, 1, theory=1), name="global")
+    guest = bt.wrap_policy(lambda width: Global(), bt.Parameter("width", 0, 1, theory=1), name="global")
     alone, four = (
         bt.simulate(guest, bt.Bernoulli(arms=2), [1], horizon=30, runs=40, **where)
-        for where in ({"jobs": 1}, {"cluster": bt.Threads(4)})
+        for where in ({"jobs": 1}, {"cluster": bt.executors.ThreadExecutor(4)})
     )
     assert (alone == four).all()
 
@@ -157,7 +159,7 @@ def broken(where):
             raise RuntimeError("never")
         return Broken()
 
-    return bt.foreign(make, bt.Parameter("width", 0, 1, theory=1), name="broken")
+    return bt.wrap_policy(make, bt.Parameter("width", 0, 1, theory=1), name="broken")
 
 
 @pytest.mark.parametrize(
@@ -172,16 +174,16 @@ def broken(where):
     ],
 )
 def test_what_breaks_is_named_with_run_and_step(where, sentence):
-    with pytest.raises(bt.Fault, match=sentence):
+    with pytest.raises(bt.SimulationError, match=sentence):
         bt.simulate(broken(where), PROBLEM, [1.0], horizon=5, runs=2, jobs=1)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pays_at_first(instance, arm, pull, step, stream):
     return 1.0 if pull < 3 else math.inf
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pays_before_step_five(instance, arm, pull, step, stream):
     return math.nan if step >= 5 and arm == 0 else instance.means[arm]
 
@@ -200,29 +202,31 @@ class Second:
 def test_a_reward_that_is_not_a_number_is_named_with_run_and_step(regret):
     """That of the arm that was pulled, and that of the best arm, which only realised regret looks at."""
     for reward, arm, step in ((pays_at_first, 1, 3), (pays_before_step_five, 0, 5)):
-        problem = bt.arm_problem("odd", lambda size, rng: np.tile([0.9, 0.1], (size, 1)), reward, arms=2)
-        job = Job(bt.foreign(Second, ()), problem, 10, regret=regret)
+        problem = bt.define_problem("odd", lambda size, rng: np.tile([0.9, 0.1], (size, 1)), reward, arms=2)
+        job = SimulationSpec(bt.wrap_policy(Second, ()), problem, 10, regret=regret)
         if arm == 0 and regret == "expected":
-            assert np.isfinite(play(job, [[0.0]], range(7, 8), jobs=1)).all()
+            assert np.isfinite(simulate_rows(job, [[0.0]], range(7, 8), jobs=1)).all()
             continue
-        with pytest.raises(bt.Fault, match=f"'odd' paid another for arm {arm} at step {step} of run 7"):
-            play(job, [[0.0]], range(7, 8), jobs=1)
+        with pytest.raises(bt.SimulationError, match=f"'odd' paid another for arm {arm} at step {step} of run 7"):
+            simulate_rows(job, [[0.0]], range(7, 8), jobs=1)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pays_five(instance, arm, pull, step, stream):
     return 5.0
 
 
 def test_a_problem_must_keep_its_word_to_guests_too():
-    problem = bt.arm_problem("five", lambda size, rng: rng.random((size, 2)), pays_five, arms=2, rewards="unit")
-    with pytest.raises(bt.Fault, match=r"rewards of 'five' must be in \[0, 1\], .* but arm 0 of run 0 pays 5"):
-        bt.simulate(bt.foreign(Second, ()), problem, horizon=5, runs=2)
+    problem = bt.define_problem("five", lambda size, rng: rng.random((size, 2)), pays_five, arms=2, rewards="unit")
+    with pytest.raises(
+        bt.SimulationError, match=r"rewards of 'five' must be in \[0, 1\], .* but arm 0 of run 0 pays 5"
+    ):
+        bt.simulate(bt.wrap_policy(Second, ()), problem, horizon=5, runs=2)
 
 
 def test_a_guest_without_parameters_is_played_and_compared():
     """Arm 1 of means 0.9 and 0.1 loses 0.8 a step."""
-    problem, guest = bt.Mixture([(0.9, 0.1)]), bt.foreign(Second, ())
+    problem, guest = bt.Mixture([(0.9, 0.1)]), bt.wrap_policy(Second, ())
     assert bt.simulate(guest, problem, horizon=10, runs=3, jobs=1) == pytest.approx(8)
     compared = bt.compare([guest, bt.UCB1(noise=0.5)], problem, horizon=10, budget=40, validate=20, jobs=1)
     assert [entry.policy for entry in compared.entries] == ["ucb1(noise=0.5)", guest.name]
@@ -231,17 +235,17 @@ def test_a_guest_without_parameters_is_played_and_compared():
 def test_what_cannot_be_a_guest_is_refused(tmp_path):
     width = bt.Parameter("width", 0, 1, theory=1)
     for make, parameters in ((5, width), (lambda width, other: 1, width), (lambda: 1, width), (lambda width: 1, "x")):
-        with pytest.raises(bt.BadRequest):
-            bt.foreign(make, parameters)
-    with pytest.raises(bt.BadRequest, match="rewards"):
-        bt.foreign(lambda width: 1, width, rewards="odd")
-    with pytest.raises(bt.BadRequest, match="select_arm or select or choose"):
-        bt.simulate(bt.foreign(lambda width: 1, width), PROBLEM, horizon=3, runs=1, jobs=1)
-    with pytest.raises(bt.BadRequest, match="a method ask, but"):
-        bt.simulate(bt.foreign(mine, EPSILON.parameters, select="ask"), PROBLEM, horizon=3, runs=1, jobs=1)
-    with pytest.raises(bt.BadRequest, match="ledger must know the code"):
+        with pytest.raises(bt.InvalidRequest):
+            bt.wrap_policy(make, parameters)
+    with pytest.raises(bt.InvalidRequest, match="rewards"):
+        bt.wrap_policy(lambda width: 1, width, rewards="odd")
+    with pytest.raises(bt.InvalidRequest, match="select_arm or select or choose"):
+        bt.simulate(bt.wrap_policy(lambda width: 1, width), PROBLEM, horizon=3, runs=1, jobs=1)
+    with pytest.raises(bt.InvalidRequest, match="a method ask, but"):
+        bt.simulate(bt.wrap_policy(mine, EPSILON.parameters, select="ask"), PROBLEM, horizon=3, runs=1, jobs=1)
+    with pytest.raises(bt.InvalidRequest, match="ledger must know the code"):
         bt.simulate(EPSILON, PROBLEM, horizon=3, runs=1, jobs=1, ledger=tmp_path / "a.ledger")
-    with pytest.raises(bt.BadRequest, match="no GPU"):
+    with pytest.raises(bt.InvalidRequest, match="no GPU"):
         bt.simulate(EPSILON, PROBLEM, horizon=3, runs=1, device="gpu")
 
 
@@ -261,13 +265,13 @@ def made(export):
 @pytest.mark.parametrize("library", ["mabwiser", "river"])
 def test_exports_make_objects_with_the_equal_parameter(library):
     pytest.importorskip(library)
-    step = tuned(bt.UCB1Step(noise=0.2))
+    step = tuned(bt.policies.UCB1Step(noise=0.2))
     found = step.export(library)
     assert found.same
     assert found.value == pytest.approx(0.4 * step.params["gamma"])
-    guest = bt.foreign(lambda width: made(found), bt.Parameter("width", 0, 1, theory=1), name="exported")
+    guest = bt.wrap_policy(lambda width: made(found), bt.Parameter("width", 0, 1, theory=1), name="exported")
     theirs = bt.simulate(guest, PROBLEM, [1.0], horizon=60, runs=8, jobs=1)
-    ours = bt.simulate(bt.UCB1Step(noise=0.2), PROBLEM, [step.params["gamma"]], horizon=60, runs=8)
+    ours = bt.simulate(bt.policies.UCB1Step(noise=0.2), PROBLEM, [step.params["gamma"]], horizon=60, runs=8)
     assert (theirs == ours).mean() >= (1.0 if library == "mabwiser" else 0.5)
     horizon = tuned(bt.UCB1(noise=0.5)).export(library)
     assert not horizon.same
@@ -277,15 +281,15 @@ def test_exports_make_objects_with_the_equal_parameter(library):
     assert "no width" in tuned(bt.Thompson(prior=(1, 1))).export(library).words
     for policy in (bt.UCB1(noise=0.5), bt.EpsilonGreedy(), bt.Thompson(prior=(1, 1))):
         assert made(tuned(policy).export(library)) is not None
-    assert bt.from_json(found.to_json()).code == found.code
-    with pytest.raises(bt.BadRequest, match="has none like 'gaussian-ts'"):
+    assert bt.results.from_json(found.to_json()).code == found.code
+    with pytest.raises(bt.InvalidRequest, match="has none like 'gaussian-ts'"):
         tuned(bt.GaussianThompson(prior=(0, 1), noise=1)).export(library)
-    with pytest.raises(bt.BadRequest, match="must be one of mabwiser, river"):
+    with pytest.raises(bt.InvalidRequest, match="must be one of mabwiser, river"):
         step.export("vowpal")
 
 
 def test_a_saved_tuning_is_exported_on_the_command_line(banditune, tmp_path):
-    tuned(bt.UCB1Step(noise=0.5)).save(tmp_path / "tuned.json")
+    tuned(bt.policies.UCB1Step(noise=0.5)).save(tmp_path / "tuned.json")
     done = banditune("export", "tuned.json", "--to", "river")
     assert done.stdout.startswith("river: bandit.UCB(delta="), done.stderr
     assert banditune("export", "tuned.json", "--to", "vowpal").returncode == 2
@@ -293,8 +297,8 @@ def test_a_saved_tuning_is_exported_on_the_command_line(banditune, tmp_path):
 
 @pytest.mark.parametrize("workers", [0, -1, "x", True])
 def test_numbers_of_workers_that_cannot_be_are_refused(workers):
-    for cluster in (bt.Threads, bt.Processes):
-        with pytest.raises(bt.BadRequest, match="`workers` must be a whole number >= 1"):
+    for cluster in (bt.executors.ThreadExecutor, bt.executors.ProcessExecutor):
+        with pytest.raises(bt.InvalidRequest, match="`workers` must be a whole number >= 1"):
             cluster(workers)
 
 

@@ -75,7 +75,9 @@ def test_a_killed_service_goes_on_from_its_saved_state(serve, tmp_path):
     for client in clients:
         client.join()
     deadline = time.monotonic() + 20
-    while bt.Live.load(path).step < 300 or any(arm.waiting for arm in bt.Live.load(path).state.arms):
+    while bt.DeployedPolicy.load(path).step < 300 or any(
+        arm.waiting for arm in bt.DeployedPolicy.load(path).state.arms
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
@@ -86,7 +88,7 @@ def test_a_killed_service_goes_on_from_its_saved_state(serve, tmp_path):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     _, state = asked(connection, "GET", "/state")
     assert sum(arm["pulls"] for arm in state["arms"]) == 300
-    twin = bt.Live.load(tmp_path / "copy.json")
+    twin = bt.DeployedPolicy.load(tmp_path / "copy.json")
     for _ in range(20):
         assert asked(connection, "POST", "/select") == (200, {"arm": twin.select_arm()})
     for told, said in (
@@ -101,7 +103,7 @@ def test_a_killed_service_goes_on_from_its_saved_state(serve, tmp_path):
     connection.close()
     process.terminate()
     assert process.wait(timeout=20) == 0
-    assert bt.Live.load(path).step == 320
+    assert bt.DeployedPolicy.load(path).step == 320
 
 
 def sent(port, content):

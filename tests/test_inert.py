@@ -10,24 +10,24 @@ PROBLEM = bt.Bernoulli(arms=3)
 SENTENCE = "`x` does not change what the policy does: all "
 
 
-@bt.scalar
+@bt.kernel.scalar
 def ignore(state, setting, step, params, stream):
-    return bt.random_arm(state, stream) if bt.uniform(stream) < 0.2 else bt.best_mean(state)
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < 0.2 else bt.kernel.argmax_mean(state)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def explore(state, setting, step, params, stream):
-    return bt.random_arm(state, stream) if bt.uniform(stream) < params[0] else bt.best_mean(state)
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < params[0] else bt.kernel.argmax_mean(state)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def explore_seldom(state, setting, step, params, stream):
-    chance = 0.9 if params[0] > 0.5 and step == 30 and bt.uniform(stream) < 0.05 else 0.2
-    return bt.random_arm(state, stream) if bt.uniform(stream) < chance else bt.best_mean(state)
+    chance = 0.9 if params[0] > 0.5 and step == 30 and bt.kernel.uniform(stream) < 0.05 else 0.2
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < chance else bt.kernel.argmax_mean(state)
 
 
 def own(choose):
-    return bt.arm_policy("own", choose, parameters=[bt.Parameter("x", 0, 1, theory=1)])
+    return bt.define_policy("own", choose, parameters=[bt.Parameter("x", 0, 1, theory=1)])
 
 
 def named(result):

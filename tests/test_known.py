@@ -9,59 +9,64 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.exact import bounds
-from banditune.exact.bounds import Bounds
-from banditune.reports.story import story
-from banditune.reports.tables import text
-from banditune.study import known
+from banditune.exact import lower_bounds
+from banditune.exact.lower_bounds import BoundCalculator
+from banditune.reports.plain_text import format_text
+from banditune.reports.report_builder import build_report_content
+from banditune.study import exact_values
 
 TWO = bt.Bernoulli(arms=2)
 
 
 def test_the_optimum_of_two_uniform_arms_and_of_the_warm_up():
-    best = bt.optimum(TWO, horizon=200)
+    best = bt.exact.compute_optimum(TWO, horizon=200)
     assert best.reward == pytest.approx(131.094, abs=5e-4)
     assert best.regret == pytest.approx(best.known - best.reward)
-    assert bt.optimum(bt.warm_up(), horizon=200).regret == pytest.approx(2.4805, abs=5e-5)
-    assert "The best policy loses 2.239 on average: it earns 131.0941 of the 133.3333" in text(best)
+    assert bt.exact.compute_optimum(bt.problems.two_point_mixture(), horizon=200).regret == pytest.approx(
+        2.4805, abs=5e-5
+    )
+    assert "The best policy loses 2.239 on average: it earns 131.0941 of the 133.3333" in format_text(best)
 
 
 def test_no_policy_is_better_than_the_optimum_and_the_optimal_one_is_as_good():
-    best = bt.optimum(TWO, horizon=40).regret
-    optimal = bt.exact_regret(bt.optimal_policy(TWO), TWO, horizon=40)
+    best = bt.exact.compute_optimum(TWO, horizon=40).regret
+    optimal = bt.exact.compute_exact_regret(bt.exact.make_optimal_policy(TWO), TWO, horizon=40)
     assert optimal.regret[0] == pytest.approx(best, abs=1e-9)
     assert optimal.floor.regret == best
     assert optimal.floor.exact
-    for policy in (bt.UCB1(noise=0.5), bt.Gittins(prior=(1, 1)), bt.Greedy()):
-        assert bt.exact_regret(policy, TWO, horizon=40).regret[0] > best
-    assert bt.exact_regret(bt.Gittins(prior=(1, 1)), TWO, horizon=40).regret[0] < 1.01 * best
+    for policy in (bt.UCB1(noise=0.5), bt.exact.Gittins(prior=(1, 1)), bt.Greedy()):
+        assert bt.exact.compute_exact_regret(policy, TWO, horizon=40).regret[0] > best
+    assert bt.exact.compute_exact_regret(bt.exact.Gittins(prior=(1, 1)), TWO, horizon=40).regret[0] < 1.01 * best
 
 
 def test_exact_regrets_are_told_by_value_with_theory_marked():
-    found = bt.exact_regret(bt.UCB1(noise=0.5), TWO, [0.2, 1.0], horizon=20)
+    found = bt.exact.compute_exact_regret(bt.UCB1(noise=0.5), TWO, [0.2, 1.0], horizon=20)
     assert found.parameter == "gamma"
     assert found.values.tolist() == [0.2, 1.0]
-    assert "<- theory" in text(found)
-    assert "the best that any policy can do here" in text(found)
+    assert "<- theory" in format_text(found)
+    assert "the best that any policy can do here" in format_text(found)
     assert found.to_pandas()["regret"].tolist() == found.regret.tolist()
 
 
 def test_exact_computations_tell_their_steps():
     told = []
-    bt.exact_regret(
+    bt.exact.compute_exact_regret(
         bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.2, 1.0], horizon=3, progress=lambda *step: told.append(step)
     )
     assert told == [(step, 6) for step in range(1, 7)]
     told.clear()
-    bt.optimum(bt.warm_up(), horizon=4, progress=lambda *step: told.append(step))
+    bt.exact.compute_optimum(bt.problems.two_point_mixture(), horizon=4, progress=lambda *step: told.append(step))
     assert told == [(step, 4) for step in range(1, 5)]
 
 
 def test_a_tuning_stands_on_the_optimum_where_that_is_quick():
     tuning = bt.tune(bt.UCB1(noise=0.5), TWO, horizon=100, budget=100, validate=100)
-    assert tuning.floor == bt.Floor(bt.optimum(TWO, horizon=100).regret, True, 1.0, "dynamic programming")
-    assert f"the best that any policy can do here: {tuning.floor.regret:.4g} (exact, by dynamic programming)" in text(
-        tuning
+    assert tuning.floor == bt.results.LowerBound(
+        bt.exact.compute_optimum(TWO, horizon=100).regret, True, 1.0, "dynamic programming"
+    )
+    assert (
+        f"the best that any policy can do here: {tuning.floor.regret:.4g} (exact, by dynamic programming)"
+        in format_text(tuning)
     )
     assert bt.tune(bt.UCB1(noise=0.5), TWO, horizon=100, budget=100, validate=100, floor=False).floor is None
 
@@ -70,42 +75,46 @@ def test_a_tuning_stands_on_a_bound_elsewhere():
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), horizon=500, budget=100, validate=100)
     assert not tuning.floor.exact
     assert 5 < tuning.floor.regret < tuning.regret.high
-    assert "no policy can lose less than" in text(tuning)
+    assert "no policy can lose less than" in format_text(tuning)
 
 
 def test_a_comparison_has_a_floor_too():
     found = bt.compare(
-        [bt.UCB1(noise=0.5), bt.Gittins(prior=(1, 1))], bt.warm_up(), horizon=50, budget=50, validate=200
+        [bt.UCB1(noise=0.5), bt.exact.Gittins(prior=(1, 1))],
+        bt.problems.two_point_mixture(),
+        horizon=50,
+        budget=50,
+        validate=200,
     )
     assert found.floor.exact
-    assert "the best that any policy can do here" in text(found)
+    assert "the best that any policy can do here" in format_text(found)
 
 
 def test_a_floor_that_is_not_known_is_left_out_or_refused():
     assert bt.tune(bt.UCB1(noise=0.5), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50).floor is None
-    with pytest.raises(bt.BadRequest, match="leave out `floor`"):
+    with pytest.raises(bt.InvalidRequest, match="leave out `floor`"):
         bt.tune(bt.UCB1(noise=0.5), bt.BetaRewards(arms=2), horizon=50, budget=50, validate=50, floor=True)
 
 
 def test_a_floor_is_not_computed_unasked_where_it_takes_long(monkeypatch):
-    monkeypatch.setattr(known, "bound_floor", lambda *_, **__: pytest.fail("too long"))
+    monkeypatch.setattr(exact_values, "compute_affordable_lower_bound", lambda *_, **__: pytest.fail("too long"))
     rng = np.random.default_rng(0)
-    assert known.floor_of(bt.Bernoulli(arms=3, prior=1 + rng.random((3, 2))), 20_000, None) is None
-    assert known.floor_of(bt.Gaussian(arms=3, noise=1e4), 500, None) is None
-    assert known.floor_of(bt.Mixture(rng.random((5, 3))), 500, None) is None
-    assert known.floor_of(bt.Mixture(((0.6, 0.4),)), 1_000_000, None) is None
+    assert exact_values.find_lower_bound(bt.Bernoulli(arms=3, prior=1 + rng.random((3, 2))), 20_000, None) is None
+    assert exact_values.find_lower_bound(bt.Gaussian(arms=3, noise=1e4), 500, None) is None
+    assert exact_values.find_lower_bound(bt.Mixture(rng.random((5, 3))), 500, None) is None
+    assert exact_values.find_lower_bound(bt.Mixture(((0.6, 0.4),)), 1_000_000, None) is None
 
 
 def test_a_prior_that_no_integral_takes_does_not_end_a_tuning():
     problem = bt.Bernoulli(arms=2, prior=(0.02, 1))
     assert bt.tune(bt.UCB1(noise=0.5), problem, horizon=50, budget=50, validate=50).floor is None
-    with pytest.raises(bt.BadRequest, match="shapes"):
+    with pytest.raises(bt.InvalidRequest, match="shapes"):
         bt.tune(bt.UCB1(noise=0.5), problem, horizon=50, budget=50, validate=50, floor=True)
 
 
 def test_a_longer_horizon_has_no_lower_floor():
-    far = known.floor_of(bt.Bernoulli(arms=3), 10**7, None)
-    assert far.regret > known.floor_of(bt.Bernoulli(arms=3), 2_000, None).regret
+    far = exact_values.find_lower_bound(bt.Bernoulli(arms=3), 10**7, None)
+    assert far.regret > exact_values.find_lower_bound(bt.Bernoulli(arms=3), 2_000, None).regret
 
 
 def test_the_exact_regret_of_a_problem_that_draws_otherwise_is_refused():
@@ -114,10 +123,10 @@ def test_the_exact_regret_of_a_problem_that_draws_otherwise_is_refused():
         name = "fixed"
 
         def sample(self, size, rng):
-            return bt.Instances(np.tile([0.9, 0.1], (size, 1)))
+            return bt.kernel.Instances(np.tile([0.9, 0.1], (size, 1)))
 
-    with pytest.raises(bt.BadRequest, match="bernoulli or mixture"):
-        bt.exact_regret(bt.UCB1(noise=0.5), Fixed(2), horizon=5)
+    with pytest.raises(bt.InvalidRequest, match="bernoulli or mixture"):
+        bt.exact.compute_exact_regret(bt.UCB1(noise=0.5), Fixed(2), horizon=5)
 
 
 def test_table_policies_know_the_problems_prior_on_the_command_line(banditune):
@@ -143,27 +152,27 @@ def test_table_policies_know_the_problems_prior_on_the_command_line(banditune):
 
 
 def test_a_bound_tells_every_kind_and_the_best():
-    found = bt.lower_bound(bt.Bernoulli(arms=5), horizon=200, runs=200, seed=1)
+    found = bt.exact.compute_lower_bound(bt.Bernoulli(arms=5), horizon=200, runs=200, seed=1)
     assert found.floor.regret > 0
     assert len(found.kinds) == len(found.mean) == len(found.se)
-    assert "No policy can lose less than" in text(found)
-    assert "computed" in text(found)
+    assert "No policy can lose less than" in format_text(found)
+    assert "computed" in format_text(found)
     assert list(found.to_pandas()["kind"]) == list(found.kinds)
-    assert found == bt.lower_bound(bt.Bernoulli(arms=5), horizon=200, runs=200, seed=1)
+    assert found == bt.exact.compute_lower_bound(bt.Bernoulli(arms=5), horizon=200, runs=200, seed=1)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: bt.optimum(TWO, horizon=10),
-        lambda: bt.exact_regret(bt.UCB1(noise=0.5), TWO, [0.5], horizon=10),
-        lambda: bt.lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50),
+        lambda: bt.exact.compute_optimum(TWO, horizon=10),
+        lambda: bt.exact.compute_exact_regret(bt.UCB1(noise=0.5), TWO, [0.5], horizon=10),
+        lambda: bt.exact.compute_lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50),
         lambda: bt.tune(bt.UCB1(noise=0.5), TWO, horizon=50, budget=50, validate=50),
     ],
 )
 def test_results_go_to_json_and_back(make):
     result = make()
-    assert bt.from_json(result.to_json()) == result
+    assert bt.results.from_json(result.to_json()) == result
     assert repr(result)
 
 
@@ -171,7 +180,7 @@ def test_a_tuning_that_was_saved_before_there_were_floors_can_be_read():
     tuning = bt.tune(bt.UCB1(noise=0.5), TWO, horizon=50, budget=50, validate=50)
     saved = json.loads(tuning.to_json())
     del saved["floor"]
-    assert bt.from_json(json.dumps(saved)).floor is None
+    assert bt.results.from_json(json.dumps(saved)).floor is None
 
 
 @pytest.mark.parametrize(
@@ -235,37 +244,37 @@ def test_the_command_line_tells_the_floor_as_json(banditune):
 
 
 def test_a_bound_that_stops_growing_says_where_and_is_no_key_figure(monkeypatch):
-    monkeypatch.setattr(bounds, "FAR", 500)
+    monkeypatch.setattr(lower_bounds, "BOUND_HORIZON_LIMIT", 500)
     problem, told = bt.Bernoulli(arms=3), {"budget": 50, "validate": 50}
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=1000, **told)
     assert tuning.floor.horizon == 500
-    assert "a weak bound: it stops growing at horizon 500" in text(tuning)
-    assert "how much of what lies above it can be gained is not known" in text(tuning)
-    assert not any("no policy" in figure[0] for figure in story(tuning).figures)
-    bound = bt.lower_bound(bt.Bernoulli(arms=2), horizon=1000, runs=10)
-    assert "The bound is that of horizon 500" in text(bound)
+    assert "a weak bound: it stops growing at horizon 500" in format_text(tuning)
+    assert "how much of what lies above it can be gained is not known" in format_text(tuning)
+    assert not any("no policy" in figure[0] for figure in build_report_content(tuning).figures)
+    bound = bt.exact.compute_lower_bound(bt.Bernoulli(arms=2), horizon=1000, runs=10)
+    assert "The bound is that of horizon 500" in format_text(bound)
     near = bt.tune(bt.UCB1(noise=0.5), problem, horizon=200, **told)
     assert near.floor.horizon is None
-    assert "weak bound" not in text(near)
-    assert any("no policy" in figure[0] for figure in story(near).figures)
+    assert "weak bound" not in format_text(near)
+    assert any("no policy" in figure[0] for figure in build_report_content(near).figures)
     assert near.floor.weakness(4 * near.floor.regret) == "it is less than a third of that regret"
     compared = bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], problem, horizon=1000, **told)
-    assert not any("no policy" in figure[0] for figure in story(compared).figures)
+    assert not any("no policy" in figure[0] for figure in build_report_content(compared).figures)
 
 
 def test_a_tighter_bound_is_taken_where_it_is_affordable():
     problem = bt.Bernoulli(arms=10)
-    quick = known.floor_of(problem, 200, None)
-    sure = Bounds(problem, 200).sure
+    quick = exact_values.find_lower_bound(problem, 200, None)
+    sure = BoundCalculator(problem, 200).sure
     assert (quick.how, quick.level) == ("together", 0.95)
     assert sure.value < quick.regret < 9.2  # what the Gittins index loses
-    assert known.floor_of(problem, 5_000, None).how == "one arm"
-    assert known.floor_of(bt.Gaussian(arms=2), 100, None).how == "value"
+    assert exact_values.find_lower_bound(problem, 5_000, None).how == "one arm"
+    assert exact_values.find_lower_bound(bt.Gaussian(arms=2), 100, None).how == "value"
 
 
 def test_an_affordable_bound_is_above_the_optimum_no_more_often_than_it_says():
-    best = bt.optimum(TWO, horizon=20).regret
-    found = [Bounds(TWO, 20, seed).affordable(1e7) for seed in range(40)]
+    best = bt.exact.compute_optimum(TWO, horizon=20).regret
+    found = [BoundCalculator(TWO, 20, seed).affordable(1e7) for seed in range(40)]
     assert {bound.name for bound in found} == {"together"}
     above = sum(bound.value > best for bound in found)
     assert above / 40 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 40)

@@ -21,16 +21,25 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune import cli
-from banditune.contracts import Instances
-from banditune.engine.cluster import place_for
-from banditune.engine.run import BLOCK
-from banditune.reports.files import records_from
-from banditune.results import beginning, check_writable
-from banditune.study import accounts, identity, player
-from banditune.study.door import job_of
-from banditune.study.ledger import FORMAT, Block, Ledger, Series, Setup, cut, ranges_of
-from banditune.study.search import FRESH
+from banditune.cli import app
+from banditune.core.atomic_files import check_writable, read_beginning
+from banditune.core.problem import Instances
+from banditune.reports.report_files import read_records
+from banditune.simulation import scheduler, spec
+from banditune.simulation.executors.executor_factory import make_executor_factory
+from banditune.simulation.instances import BLOCK_SIZE
+from banditune.storage import provenance, store_keys, store_tables, store_writer, stored_simulator, summary_records
+from banditune.storage.regret_store import RegretStore
+from banditune.storage.store_layout import (
+    FORMAT_VERSION,
+    RegretBlock,
+    StoredSeries,
+    StoredSetup,
+    cut_at_blocks,
+    find_ranges,
+)
+from banditune.study.requests import build_spec
+from banditune.study.search import FIRST_VALIDATION_INSTANCE
 from conftest import ROOT
 
 PROBLEM = bt.Bernoulli(arms=3)
@@ -46,13 +55,13 @@ def book(tmp_path):
 def played(monkeypatch):
     """What the engine was asked to play: (first row, runs) of each part."""
     asked = []
-    inner = player.play_all
+    inner = scheduler.run_tasks
 
     def watched(job, parts, *others):
         asked.extend((part.params[:, 0].tolist(), part.first_row, part.runs) for part in parts)
         inner(job, parts, *others)
 
-    monkeypatch.setattr(player, "play_all", watched)
+    monkeypatch.setattr(stored_simulator, "run_tasks", watched)
     return asked
 
 
@@ -93,12 +102,12 @@ def test_simulate_gives_float32_from_a_ledger_and_all_digits_without(book):
 
 
 def test_regrets_beyond_float32_are_refused_in_a_sentence():
-    job = job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=10)
-    with pytest.raises(bt.Fault, match=r"regrets must be below 3.4e38, .* scale the rewards down"):
-        player.singles(job, np.array([1.0, 1e39]))
+    job = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=10)
+    with pytest.raises(bt.SimulationError, match=r"regrets must be below 3.4e38, .* scale the rewards down"):
+        store_writer.convert_to_float32(job, np.array([1.0, 1e39]))
 
 
-@bt.scalar
+@bt.kernel.scalar
 def constant_reward(instance, arm, pull, step, stream):
     return instance.means[arm]
 
@@ -165,17 +174,17 @@ def test_blocks_are_stored_while_others_are_played(book, monkeypatch):
         if done > 1000:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(player, "PAUSE", 0.0)
+    monkeypatch.setattr(store_writer, "WRITE_INTERVAL_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         simulated(book, runs=3000, progress=stop)
-    (setup,) = accounts.overview(book)["setups"]
-    assert setup["runs"] >= 1000 - BLOCK
+    (setup,) = store_tables.read_overview(book)["setups"]
+    assert setup["runs"] >= 1000 - BLOCK_SIZE
     assert (simulated(book, runs=3000) == simulated(book.with_name("new"), runs=3000)).all()
 
 
 def test_regrets_of_slow_runs_are_stored_before_their_block_is_complete(book, monkeypatch):
-    monkeypatch.setattr(player, "PAUSE", 0.0)
-    monkeypatch.setattr(player, "PATIENCE", 0.0)
+    monkeypatch.setattr(store_writer, "WRITE_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(store_writer, "MAX_WAIT_SECONDS", 0.0)
 
     def stop(done, total):
         if done >= 60:
@@ -183,41 +192,41 @@ def test_regrets_of_slow_runs_are_stored_before_their_block_is_complete(book, mo
 
     with pytest.raises(KeyboardInterrupt):
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=400_000, runs=100, jobs=1, ledger=book, progress=stop)
-    (setup,) = accounts.overview(book)["setups"]
+    (setup,) = store_tables.read_overview(book)["setups"]
     assert 40 <= setup["runs"] < 100
 
 
 @pytest.mark.parametrize(("first", "size"), [(0, 256), (0, 257), (255, 2), (300, 700), (2**40 + 5, 600)])
 def test_blocks_end_at_multiples_of_256_runs(first, size):
     regrets = np.arange(size, dtype=np.float32)[:, None]
-    parts = list(cut(first, regrets))
+    parts = list(cut_at_blocks(first, regrets))
     assert (np.concatenate([part for _, part in parts]) == regrets).all()
     for start, part in parts:
-        assert start // BLOCK == (start + len(part) - 1) // BLOCK
+        assert start // BLOCK_SIZE == (start + len(part) - 1) // BLOCK_SIZE
     assert [start for start, _ in parts][1:] == [start + len(part) for start, part in parts][:-1]
 
 
 def test_chosen_runs_become_ranges():
-    assert ranges_of(np.array([1, 1, 0, 1, 0, 0, 1], bool), 10) == [range(10, 12), range(13, 14), range(16, 17)]
-    assert ranges_of(np.zeros(3, bool), 10) == []
+    assert find_ranges(np.array([1, 1, 0, 1, 0, 0, 1], bool), 10) == [range(10, 12), range(13, 14), range(16, 17)]
+    assert find_ranges(np.zeros(3, bool), 10) == []
 
 
 # Everything that made a regret is part of its key
 
 
 def told(policy=None, problem=PROBLEM, **others):
-    job = job_of(policy or bt.UCB1(noise=0.5), problem, **({"horizon": 100} | others))
-    return identity.canonical(identity.identity(job))
+    job = build_spec(policy or bt.UCB1(noise=0.5), problem, **({"horizon": 100} | others))
+    return store_keys.serialize_key(store_keys.build_key(job))
 
 
 def test_the_key_is_the_same_in_every_process(run_python):
     code = """
 import banditune as bt
-from banditune.study.door import job_of
-from banditune.study.identity import canonical, identity
+from banditune.study.requests import build_spec
+from banditune.storage.store_keys import build_key, serialize_key
 pairs = (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)), (bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2))
 for policy, problem in pairs:
-    print(canonical(identity(job_of(policy, problem, horizon=100))))
+    print(serialize_key(build_key(build_spec(policy, problem, horizon=100))))
 """
     here = [told(), told(bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2))]
     for seed in ("1", "2"):
@@ -245,8 +254,8 @@ def test_another_request_has_another_key(other):
 
 def test_on_a_gpu_team_and_precision_are_part_of_the_key():
     def found(policy, problem, kind=None):
-        job = replace(job_of(policy, problem, horizon=100), device="gpu")
-        told = identity.identity(job, kind)
+        job = replace(build_spec(policy, problem, horizon=100), device="gpu")
+        told = store_keys.build_key(job, kind)
         return told["device"], told["play"], told["precision"], told["code"]
 
     linear = found(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2))
@@ -259,25 +268,29 @@ def test_on_a_gpu_team_and_precision_are_part_of_the_key():
     assert single[:3] == ("gpu", "lazy", "float32")
     assert double[:3] == ("gpu", "lazy", "float64")
     assert single[3]["advance"] != double[3]["advance"]
-    job = replace(job_of(bt.Thompson(prior=(1, 1)), PROBLEM, horizon=100), device="gpu")
-    assert [identity.kind_of(job, np.array([value])) for value in (0.0, 1e-4, 0.5)] == [None, "float64", None]
+    job = replace(build_spec(bt.Thompson(prior=(1, 1)), PROBLEM, horizon=100), device="gpu")
+    assert [store_keys.find_row_precision(job, np.array([value])) for value in (0.0, 1e-4, 0.5)] == [
+        None,
+        "float64",
+        None,
+    ]
 
 
 def test_of_large_options_the_key_holds_a_digest():
     features = np.random.default_rng(0).normal(size=(300, 3))
-    key = told(bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(features=features))
+    key = told(bt.policies.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(features=features))
     assert len(key) < 2000
     assert "300 x 3 " in key
     features[299, 2] += 1e-9
     assert "problem" in parts_that_differ(
-        key, told(bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(features=features))
+        key, told(bt.policies.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(features=features))
     )
 
 
 def test_a_value_that_is_asked_for_twice_is_stored_once(book):
     regrets = simulated(book, [0.3, 0.3], 20)
     assert (regrets[0] == regrets[1]).all()
-    assert accounts.verified(book)["regrets"] == 20
+    assert store_tables.verify_store(book)["regrets"] == 20
 
 
 def test_a_shortcut_that_does_not_apply_does_not_count():
@@ -292,19 +305,19 @@ SCALE = 1.0
 TABLE = np.array([0.2, 0.5, 0.9])
 
 
-@bt.scalar
+@bt.kernel.scalar
 def helper(state):
-    return bt.best_mean(state)
+    return bt.kernel.argmax_mean(state)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose(state, setting, step, params, stream):
     return helper(state) if step > 3 else step % setting.arms
 
 
-@bt.scalar
+@bt.kernel.scalar
 def reward(instance, arm, pull, step, stream):
-    return bt.bernoulli(stream, instance.means[arm])
+    return bt.kernel.bernoulli(stream, instance.means[arm])
 
 
 def spread(rng, size):
@@ -316,8 +329,8 @@ def sample(size, rng, low=0.0):
     return SCALE * TABLE * spread(rng, size) + low
 
 
-policy = bt.arm_policy("mine", choose)
-problem = bt.arm_problem("mine", sample, reward, arms=3)
+policy = bt.define_policy("mine", choose)
+problem = bt.define_problem("mine", sample, reward, arms=3)
 """
 
 
@@ -339,7 +352,7 @@ def parts_that_differ(one, other):
     ("before", "after", "where"),
     [
         ("step > 3", "step > 4", {"code"}),
-        ("return bt.best_mean(state)", "return bt.best_mean(state) * 1", {"code"}),
+        ("return bt.kernel.argmax_mean(state)", "return bt.kernel.argmax_mean(state) * 1", {"code"}),
         ("instance.means[arm])", "1.0 * instance.means[arm])", {"code"}),
         ("rng.random((size, 3))", "0.0 + rng.random((size, 3))", {"sample"}),
         ('"a" if', '"c" if', {"sample"}),
@@ -372,10 +385,10 @@ class Thirded(Halved):
 
 
 def test_methods_that_sample_calls_and_those_that_it_overrides_count(monkeypatch):
-    halved = identity.sample_digest(Halved(arms=3))
-    assert identity.sample_digest(Thirded(arms=3)) != halved
+    halved = provenance.digest_sampling_code(Halved(arms=3))
+    assert provenance.digest_sampling_code(Thirded(arms=3)) != halved
     monkeypatch.setattr(bt.Bernoulli, "sample", lambda self, size, rng: Instances(rng.random((size, self.arms))))
-    assert identity.sample_digest(Halved(arms=3)) != halved
+    assert provenance.digest_sampling_code(Halved(arms=3)) != halved
 
 
 class ByKey(bt.Bernoulli):
@@ -397,18 +410,18 @@ class ByKeyOtherwise(ByKey):
 
 
 def test_what_makes_instances_of_keys_counts(monkeypatch):
-    assert identity.sample_digest(ByKey(arms=3)) != identity.sample_digest(ByKeyOtherwise(arms=3))
-    before = identity.sample_digest(ByKey(arms=3))
+    assert provenance.digest_sampling_code(ByKey(arms=3)) != provenance.digest_sampling_code(ByKeyOtherwise(arms=3))
+    before = provenance.digest_sampling_code(ByKey(arms=3))
     monkeypatch.setattr(ByKey, "late", 0.25)
-    assert identity.sample_digest(ByKey(arms=3)) != before
+    assert provenance.digest_sampling_code(ByKey(arms=3)) != before
 
 
 def test_a_reward_tables_ledgers_from_before_keys_counted_are_still_known():
     table = bt.RewardTable(np.eye(3))
-    assert identity.sample_digest(table) == identity.sample_digest(SampleOnly())
+    assert provenance.digest_sampling_code(table) == provenance.digest_sampling_code(SampleOnly())
 
 
-class SampleOnly(bt.Problem):
+class SampleOnly(bt.kernel.Problem):
     """Has the same `sample` as a reward table: that of every problem, which refuses."""
 
 
@@ -418,7 +431,7 @@ def test_a_file_that_sample_reads_counts(tmp_path):
     def sample(size, rng):
         return np.load(file) * rng.random((size, 2))
 
-    problem = bt.arm_problem("from a file", sample, constant_reward, arms=2)
+    problem = bt.define_problem("from a file", sample, constant_reward, arms=2)
     keys = []
     for means in ([0.5, 0.6], [0.5, 0.7]):
         np.save(file, means)
@@ -426,8 +439,8 @@ def test_a_file_that_sample_reads_counts(tmp_path):
     assert parts_that_differ(*keys) == {"instances"}
 
 
-TWO = bt.arm_policy("two", bt.Greedy.choose, parameters=[bt.Parameter(name, 0, 1, theory=1) for name in "ab"])
-GUEST = bt.foreign(lambda: None, (), name="guest")
+TWO = bt.define_policy("two", bt.Greedy.choose, parameters=[bt.Parameter(name, 0, 1, theory=1) for name in "ab"])
+GUEST = bt.wrap_policy(lambda: None, (), name="guest")
 
 
 @pytest.mark.parametrize(
@@ -442,21 +455,21 @@ GUEST = bt.foreign(lambda: None, (), name="guest")
     ],
 )
 def test_what_is_refused_leaves_no_ledger(book, refused, sentence):
-    with pytest.raises(bt.BadRequest, match=sentence):
+    with pytest.raises(bt.InvalidRequest, match=sentence):
         refused(horizon=20, ledger=book)
     assert not book.exists()
 
 
 def test_a_sample_with_randomness_of_its_own_is_refused(book):
     rng = np.random.default_rng(0)
-    problem = bt.arm_problem("loose", lambda size, _: rng.random((size, 2)), constant_reward, arms=2)
-    with pytest.raises(bt.BadRequest, match="must draw from `rng` alone"):
+    problem = bt.define_problem("loose", lambda size, _: rng.random((size, 2)), constant_reward, arms=2)
+    with pytest.raises(bt.InvalidRequest, match="must draw from `rng` alone"):
         bt.simulate(bt.Greedy(), problem, horizon=10, runs=5, ledger=book)
 
 
 def test_the_same_seed_draws_what_stream_version_1_drew():
     """If this fails because draws were changed on purpose: raise STREAM_VERSION, or old ledgers give old numbers."""
-    assert identity.STREAM_VERSION == 1
+    assert spec.STREAM_VERSION == 1
     regrets = bt.simulate(
         bt.UCB1(noise=0.5), PROBLEM, 0.3, runs=4, seed=5, first=254, shortcut=False, regret="realised", **USUAL
     )
@@ -520,8 +533,8 @@ def killed_until_done(book, command, kills, seed, longest):
 
 def stored(book):
     try:
-        return accounts.overview(book)["setups"]
-    except bt.BadRequest as error:  # killed before there was anything
+        return store_tables.read_overview(book)["setups"]
+    except bt.InvalidRequest as error:  # killed before there was anything
         assert "it is empty" in str(error) or "there is none" in str(error)
         return []
 
@@ -551,7 +564,7 @@ def test_a_study_that_was_killed_twenty_times_ends_with_the_same_result(book, st
     result, runs = killed_until_done(book, [*study, "200000"], 20, seed=2, longest=2.5)
     assert result == unbroken
     assert len(set(runs)) > 1
-    accounts.verified(book)
+    store_tables.verify_store(book)
 
 
 def test_two_processes_use_one_ledger_at_the_same_time(book, study, unbroken):
@@ -563,23 +576,23 @@ def test_two_processes_use_one_ledger_at_the_same_time(book, study, unbroken):
         result, errors = process.communicate(timeout=300)
         assert set(errors.split()) == {"playing"}
         assert result == unbroken
-    assert accounts.verified(book)["setups"] == 1
+    assert store_tables.verify_store(book)["setups"] == 1
 
 
 def test_many_threads_make_and_fill_one_ledger(book):
-    setup = Setup.of(json.dumps({"at": [1]}))
-    series = [Series(setup, np.array([value]).tobytes(), 0) for value in (0.1, 0.2)]
+    setup = StoredSetup.of(json.dumps({"at": [1]}))
+    series = [StoredSeries(setup, np.array([value]).tobytes(), 0) for value in (0.1, 0.2)]
     numbers = np.arange(2000, dtype=np.float32)[:, None]
     trouble = []
 
     def write(seed):
         chance = random.Random(seed)
         try:
-            with Ledger(book) as ledger:
+            with RegretStore(book) as ledger:
                 for _ in range(30):
                     first = chance.randrange(1900)
                     part = numbers[first : first + chance.randrange(1, 100)]
-                    ledger.keep([Block(one, first, part) for one in series])
+                    ledger.keep([RegretBlock(one, first, part) for one in series])
         except BaseException as error:
             trouble.append(error)
 
@@ -589,7 +602,7 @@ def test_many_threads_make_and_fill_one_ledger(book):
     for thread in threads:
         thread.join()
     assert trouble == []
-    with Ledger(book, read_only=True) as ledger:
+    with RegretStore(book, read_only=True) as ledger:
         ledger.verify()
         for number, (_, one) in ledger.series().items():
             runs, regrets = ledger.regrets(number, one)
@@ -603,8 +616,8 @@ def test_many_threads_make_and_fill_one_ledger(book):
 
 LOOKER = """
 import sys
-from banditune.study.ledger import Ledger
-with Ledger(sys.argv[1]) as ledger:
+from banditune.storage.regret_store import RegretStore
+with RegretStore(sys.argv[1]) as ledger:
     print([ledger.regrets(number, series)[0].tolist() for number, (_, series) in ledger.series().items()])
 """
 
@@ -613,29 +626,29 @@ with Ledger(sys.argv[1]) as ledger:
     "look",
     [
         lambda book: None,
-        lambda book: Ledger(book).close(),
-        lambda book: accounts.verified(book),
-        lambda book: accounts.accounts_in(book, lambda name: ()),
-        lambda book: records_from(book, lambda path: [beginning(path)]),
+        lambda book: RegretStore(book).close(),
+        lambda book: store_tables.verify_store(book),
+        lambda book: summary_records.load_store_summaries(book, lambda name: ()),
+        lambda book: read_records(book, lambda path: [read_beginning(path)]),
         lambda book: check_writable(book),
     ],
 )
 def test_a_second_look_from_the_same_process_keeps_the_locks_of_the_first(book, look):
     """Without them another process would think itself the last, and take away the file that is still written to."""
     told = json.dumps({"at": [1], "policy": {"name": "x"}, "problem": {"name": "y"}})
-    series = Series(Setup.of(told), np.array([0.1]).tobytes(), 0)
+    series = StoredSeries(StoredSetup.of(told), np.array([0.1]).tobytes(), 0)
 
     def seen_by_another():
         command = [sys.executable, "-c", LOOKER, str(book)]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
-    with Ledger(book) as ledger:
-        ledger.keep([Block(series, 0, np.ones((1, 1), np.float32))])
+    with RegretStore(book) as ledger:
+        ledger.keep([RegretBlock(series, 0, np.ones((1, 1), np.float32))])
         with suppress(Exception):  # this one is no study's
             look(book)
         assert seen_by_another() == [[0]]
-        ledger.keep([Block(series, BLOCK, np.ones((1, 1), np.float32))])
-        assert seen_by_another() == [[0, BLOCK]]
+        ledger.keep([RegretBlock(series, BLOCK_SIZE, np.ones((1, 1), np.float32))])
+        assert seen_by_another() == [[0, BLOCK_SIZE]]
 
 
 # Damage
@@ -654,15 +667,15 @@ def used(book, regrets):
     sentences = 0
     ways = (
         lambda: simulated(book, [0.3, 0.5], 600),
-        lambda: accounts.verified(book),
-        lambda: accounts.summary(book),
-        lambda: accounts.overview(book),
+        lambda: store_tables.verify_store(book),
+        lambda: store_tables.summarize_regrets(book),
+        lambda: store_tables.read_overview(book),
     )
     for way in ways:
         try:
             found = way()
             assert not isinstance(found, np.ndarray) or (found == regrets).all()
-        except bt.BadRequest as error:
+        except bt.InvalidRequest as error:
             sentences += 1
             assert str(book) in str(error)
     return sentences
@@ -685,17 +698,17 @@ def test_no_flipped_byte_becomes_a_number_or_a_traceback(book, small):
 
 def test_every_flipped_bit_of_a_stored_number_is_found(book, small):
     content, regrets = small
-    place = content.find(regrets[0, :BLOCK].astype("<f4").tobytes())
+    place = content.find(regrets[0, :BLOCK_SIZE].astype("<f4").tobytes())
     assert place > 0
     damaged = bytearray(content)
     damaged[place + 500] ^= 1
     book.write_bytes(damaged)
-    with pytest.raises(bt.BadRequest, match=r"is damaged: the checksum of the block of run 0 is wrong; use a copy"):
+    with pytest.raises(bt.InvalidRequest, match=r"is damaged: the checksum of the block of run 0 is wrong; use a copy"):
         simulated(book, [0.3, 0.5], 600)
-    with pytest.raises(bt.BadRequest, match="checksum"):
-        accounts.verified(book)
-    with pytest.raises(bt.BadRequest, match="checksum"):
-        accounts.summary(book)
+    with pytest.raises(bt.InvalidRequest, match="checksum"):
+        store_tables.verify_store(book)
+    with pytest.raises(bt.InvalidRequest, match="checksum"):
+        store_tables.summarize_regrets(book)
 
 
 def test_no_truncated_file_becomes_a_number_or_a_traceback(book, small):
@@ -716,10 +729,10 @@ def test_a_block_in_the_wrong_place_is_found(book):
     connection.execute("UPDATE blocks SET series = 13 - series")
     connection.commit()
     connection.close()
-    with pytest.raises(bt.BadRequest, match="checksum"):
+    with pytest.raises(bt.InvalidRequest, match="checksum"):
         simulated(book, [0.5], 600)
-    with pytest.raises(bt.BadRequest, match="series 1 is not what was written"):
-        accounts.verified(book)
+    with pytest.raises(bt.InvalidRequest, match="series 1 is not what was written"):
+        store_tables.verify_store(book)
 
 
 def changed(book, *statements):
@@ -734,7 +747,10 @@ def changed(book, *statements):
 @pytest.mark.parametrize(
     ("prepare", "sentence"),
     [
-        (lambda book: changed(book, f"PRAGMA user_version = {FORMAT + 1}"), "a newer banditune wrote it in format 2"),
+        (
+            lambda book: changed(book, f"PRAGMA user_version = {FORMAT_VERSION + 1}"),
+            "a newer banditune wrote it in format 2",
+        ),
         (lambda book: changed(book, "PRAGMA application_id = 7"), "it is another SQLite file"),
         (lambda book: changed(book, "DROP TABLE blocks"), "its tables are not those of a ledger"),
         (lambda book: sqlite3.connect(book).execute("CREATE TABLE t (x)").connection.close(), "another SQLite file"),
@@ -747,36 +763,36 @@ def changed(book, *statements):
 def test_a_file_that_is_no_ledger_of_ours_is_refused_and_left_alone(book, prepare, sentence):
     prepare(book)
     before = book.read_bytes() if book.is_file() else b""
-    with pytest.raises(bt.BadRequest, match=sentence):
+    with pytest.raises(bt.InvalidRequest, match=sentence):
         simulated(book)
     if "read-only" in sentence:
-        assert accounts.verified(book)["regrets"] == 50
+        assert store_tables.verify_store(book)["regrets"] == 50
     else:
-        with pytest.raises(bt.BadRequest, match=sentence):
-            accounts.verified(book)
+        with pytest.raises(bt.InvalidRequest, match=sentence):
+            store_tables.verify_store(book)
     assert before == (book.read_bytes() if book.is_file() else b"")
 
 
 @pytest.mark.parametrize("ledger", [7, "", "a\0b", "/no/such/folder/study.ledger", "/dev/null/x"])
 def test_a_name_that_cannot_be_a_ledger_is_refused(ledger):
-    with pytest.raises(bt.BadRequest, match=r"`ledger` must be the name of a file|there is no folder"):
+    with pytest.raises(bt.InvalidRequest, match=r"`ledger` must be the name of a file|there is no folder"):
         simulated(ledger)
 
 
 def test_an_empty_file_becomes_a_ledger(book):
     book.touch()
-    with pytest.raises(bt.BadRequest, match="it is empty"):
-        accounts.verified(book)
+    with pytest.raises(bt.InvalidRequest, match="it is empty"):
+        store_tables.verify_store(book)
     simulated(book)
-    assert accounts.verified(book)["regrets"] == 50
+    assert store_tables.verify_store(book)["regrets"] == 50
 
 
 def test_a_ledger_that_another_process_holds_is_waited_for_and_then_refused(book, monkeypatch):
     simulated(book)
-    monkeypatch.setattr("banditune.study.ledger.WAIT", 0.05)
+    monkeypatch.setattr("banditune.storage.store_layout.LOCK_TIMEOUT", 0.05)
     holder = sqlite3.connect(book, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(bt.BadRequest, match="another process held it"):
+    with pytest.raises(bt.InvalidRequest, match="another process held it"):
         simulated(book, 0.7)
     holder.close()
     simulated(book, 0.7)
@@ -790,13 +806,13 @@ import banditune as bt
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:
     bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=100_000, jobs=1, ledger={str(book)!r})
-except bt.BadRequest as error:
+except bt.InvalidRequest as error:
     print(error)
 """
     done = run_python(code)
     assert done.returncode == 0, done.stderr
     assert "cannot be written or read here" in done.stdout
-    accounts.verified(book)
+    store_tables.verify_store(book)
 
 
 TAKE = {
@@ -808,7 +824,7 @@ TAKE = {
 
 @pytest.mark.parametrize("take", TAKE.values(), ids=TAKE)
 def test_a_ledger_that_is_taken_away_ends_the_study(tmp_path, monkeypatch, take):
-    monkeypatch.setattr(player, "PAUSE", 0.0)
+    monkeypatch.setattr(store_writer, "WRITE_INTERVAL_SECONDS", 0.0)
     folder = tmp_path / "study"
     folder.mkdir()
     (folder / "other").write_text("")
@@ -819,7 +835,7 @@ def test_a_ledger_that_is_taken_away_ends_the_study(tmp_path, monkeypatch, take)
             taken.append(take(folder))
 
     with pytest.raises(
-        bt.BadRequest, match="must stay where it is while a study writes to it, but it was removed, moved"
+        bt.InvalidRequest, match="must stay where it is while a study writes to it, but it was removed, moved"
     ):
         bt.simulate(
             bt.UCB1(noise=0.5),
@@ -840,8 +856,8 @@ def test_a_ledger_that_is_taken_away_ends_the_study(tmp_path, monkeypatch, take)
 def test_a_ledger_that_is_taken_away_while_it_opens_is_refused(tmp_path, monkeypatch, old, when, again):
     book, moved = tmp_path / "book", tmp_path / "moved"
     if old:
-        Ledger(book).close()
-    step = getattr(Ledger, when)
+        RegretStore(book).close()
+    step = getattr(RegretStore, when)
 
     def slow(ledger, *told):
         found = step(ledger, *told)
@@ -851,16 +867,16 @@ def test_a_ledger_that_is_taken_away_while_it_opens_is_refused(tmp_path, monkeyp
                 book.write_bytes(moved.read_bytes())
         return found
 
-    monkeypatch.setattr(Ledger, when, slow)
+    monkeypatch.setattr(RegretStore, when, slow)
     # SQLite finds out by itself where it still has to write.
     told = "must stay where it is while a study opens it, but it was removed, moved|disk I/O error"
-    with pytest.raises(bt.BadRequest, match=told):
-        Ledger(book)
+    with pytest.raises(bt.InvalidRequest, match=told):
+        RegretStore(book)
 
 
 def test_a_program_may_go_to_another_folder_while_its_ledger_is_open(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with Ledger("book") as ledger:
+    with RegretStore("book") as ledger:
         monkeypatch.chdir("/")
         ledger.keep([])
 
@@ -871,22 +887,22 @@ def test_a_program_may_go_to_another_folder_while_its_ledger_is_open(tmp_path, m
 ON_A_SMALL_DISK = """
 import json, os, subprocess, sys
 import banditune as bt
-from banditune.study import accounts
+from banditune.storage import store_tables
 
 def study(ledger=None):
-    return bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), bt.Uniform(), horizon=50, budget=200_000, validate=20_000,
+    return bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), bt.tuners.Uniform(), horizon=50, budget=200_000, validate=20_000,
                    jobs=1, floor=False, ledger=ledger).to_json()
 
 book = os.path.join(sys.argv[1], "book")
 try:
     study(book)
-except bt.BadRequest as error:
+except bt.InvalidRequest as error:
     told = str(error)
 room = os.statvfs(sys.argv[1])
-kept = accounts.verified(book)["regrets"]  # also while the disk is full
+kept = store_tables.verify_store(book)["regrets"]  # also while the disk is full
 subprocess.run(["mount", "-o", "remount,size=8m", sys.argv[1]], check=True)
 print(json.dumps({"told": told, "free": room.f_bavail * room.f_frsize, "kept": kept, "same": study(book) == study(),
-                  "all": accounts.verified(book)["regrets"]}))
+                  "all": store_tables.verify_store(book)["regrets"]}))
 """
 
 
@@ -914,9 +930,9 @@ def test_a_disk_that_is_full_keeps_a_good_ledger_and_the_study_goes_on_when_ther
 
 def test_the_summary_tells_each_value_of_each_setup(book):
     regrets = simulated(book, [0.3, 1], 600)
-    fresh = simulated(book, [0.3], 50, first=FRESH)
+    fresh = simulated(book, [0.3], 50, first=FIRST_VALIDATION_INSTANCE)
     simulated(book, [0.3], 1, at=[10, 100], noise="own")
-    lines = accounts.summary(book)
+    lines = store_tables.summarize_regrets(book)
     assert [(line["setup"], line["params"], line["instances"], line["step"], line["runs"]) for line in lines] == [
         (1, "0.3", "search", 100, 600),
         (1, "0.3", "fresh", 100, 50),
@@ -926,7 +942,7 @@ def test_the_summary_tells_each_value_of_each_setup(book):
     ]
     assert [line["noise"] for line in lines] == [0, 0, 0, 1, 1]
     assert lines[0]["mean"] == regrets[0].mean()
-    assert lines[0]["se"] == bt.Estimate.of(regrets[0]).se
+    assert lines[0]["se"] == bt.results.Estimate.of(regrets[0]).se
     assert lines[0]["q95"] == np.percentile(regrets[0], 95)
     assert lines[0]["max"] == regrets[0].max()
     assert lines[1]["mean"] == fresh.mean()
@@ -935,10 +951,10 @@ def test_the_summary_tells_each_value_of_each_setup(book):
 
 def test_csv_brings_back_every_bit(book, tmp_path):
     regrets = simulated(book, [0.3, 1], 300, at=[10, 100])
-    accounts.exported(book, tmp_path / "all.csv")
+    store_tables.export_store(book, tmp_path / "all.csv")
     with open(tmp_path / "all.csv") as file:
         lines = list(csv.DictReader(file))
-    assert list(lines[0]) == list(accounts.REGRETS)
+    assert list(lines[0]) == list(store_tables.REGRET_COLUMNS)
     found = np.array([np.float32(line["regret"]) for line in lines]).reshape(2, 300, 2)
     assert (found == regrets).all()
     assert [line["run"] for line in lines[:4]] == ["0", "0", "1", "1"]
@@ -948,13 +964,13 @@ def test_csv_brings_back_every_bit(book, tmp_path):
 def test_parquet_is_written_or_a_sentence_says_what_it_needs(book, tmp_path):
     regrets = simulated(book, [0.3, 1], 30)
     if importlib.util.find_spec("pyarrow") is None:
-        with pytest.raises(bt.BadRequest, match="Parquet needs pandas and pyarrow; install them with"):
-            accounts.exported(book, tmp_path / "all.parquet")
+        with pytest.raises(bt.InvalidRequest, match="Parquet needs pandas and pyarrow; install them with"):
+            store_tables.export_store(book, tmp_path / "all.parquet")
         return
     import pandas
 
-    accounts.exported(book, tmp_path / "all.parquet")
-    accounts.exported(book, tmp_path / "few.parquet", whole=False)
+    store_tables.export_store(book, tmp_path / "all.parquet")
+    store_tables.export_store(book, tmp_path / "few.parquet", whole=False)
     assert (pandas.read_parquet(tmp_path / "all.parquet")["regret"] == regrets.reshape(-1)).all()
     assert (pandas.read_parquet(tmp_path / "few.parquet")["mean"] == regrets.mean(axis=1)).all()
 
@@ -979,7 +995,7 @@ def test_the_command_line_keeps_shows_checks_and_exports(banditune, tmp_path, mo
     assert wrong.stderr == "banditune: the ledger 'none' must be a file, but there is none.\n"
 
     def ledger(*arguments):
-        cli.app(["ledger", *arguments], standalone_mode=False)
+        app(["ledger", *arguments], standalone_mode=False)
         return capsys.readouterr().out
 
     monkeypatch.chdir(tmp_path)
@@ -990,13 +1006,13 @@ def test_the_command_line_keeps_shows_checks_and_exports(banditune, tmp_path, mo
     assert json.loads(ledger("verify", "my study.ledger", "--json"))["regrets"] == 680
     assert ledger("export", "my study.ledger", "-o", "few.csv", "--summary") == ""
     assert len((tmp_path / "few.csv").read_text().splitlines()) == 1 + 34
-    with pytest.raises(bt.BadRequest, match="no SQLite file"):
+    with pytest.raises(bt.InvalidRequest, match="no SQLite file"):
         ledger("verify", "few.csv")
-    with pytest.raises(bt.BadRequest, match="--output must name another file than those that"):
+    with pytest.raises(bt.InvalidRequest, match="--output must name another file than those that"):
         ledger("export", "few.csv", "-o", "few.csv")
-    with pytest.raises(bt.BadRequest, match="--output must name another file than those that"):
-        cli.app([*study, "--ledger", "a", "-o", "a"], standalone_mode=False)
-    with pytest.raises(bt.BadRequest, match=r"written as .csv or .parquet, but got 'all.txt'"):
+    with pytest.raises(bt.InvalidRequest, match="--output must name another file than those that"):
+        app([*study, "--ledger", "a", "-o", "a"], standalone_mode=False)
+    with pytest.raises(bt.InvalidRequest, match=r"written as .csv or .parquet, but got 'all.txt'"):
         ledger("export", "my study.ledger", "-o", "all.txt")
 
 
@@ -1015,12 +1031,12 @@ def test_ctrl_c_and_the_end_of_a_jobs_time_say_how_to_go_on(tmp_path, sign, code
     _, errors = process.communicate(timeout=20)
     assert process.returncode == code
     assert f"{word}; what was played is in {book}, and the same command goes on from there." in errors
-    assert accounts.verified(book)["regrets"] > 0
+    assert store_tables.verify_store(book)["regrets"] > 0
 
 
 def test_a_job_keeps_its_key_within_a_study(book):
-    job = job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=100)
-    with player.Player(place_for(), book) as one:
+    job = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=100)
+    with stored_simulator.StoredSimulator(make_executor_factory(), book) as one:
         row = np.array([0.5])
         assert one._setup(job, True, row) is one._setup(job, True, row)
         assert one._setup(replace(job, seed=1), True, row) != one._setup(job, True, row)

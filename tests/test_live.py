@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Parameter, Policy
-from banditune.descriptions import OWN, described
-from banditune.live.state import policy_told
-from banditune.shelf import every_policy
+from banditune.core.descriptions import OWN_CODE_KEY, describe
+from banditune.core.policy import Policy
+from banditune.core.space import Parameter
+from banditune.deployment.policy_restoration import restore_policy
+from banditune.registry import collect_policies
 from conftest import ROOT
 from deployed import DEPLOYABLE, Nature, deployed, policy_called, problem_for, value_for
 
@@ -55,7 +56,7 @@ def goes_on_alike(name, seed):
     natures = [Nature(problem_for(policy), seed) for _ in range(2)]
     live, twin = (deployed(policy, nature, 60, seed) for nature in natures)
     assert played(live, natures[0], 12) == played(twin, natures[1], 12)
-    again = bt.Live.from_json(live.to_json(), policy)
+    again = bt.DeployedPolicy.from_json(live.to_json(), policy)
     assert again.state == live.state
     later = deepcopy(natures[0])
     return played(live, natures[0], 6) == played(twin, natures[1], 6) == played(again, later, 6)
@@ -68,7 +69,7 @@ def arms_come_and_go(name):
     live = deployed(policy, nature, 100, 2)
     played(live, nature, 10)
     if name == "optimal":  # for two arms only
-        with pytest.raises(bt.BadRequest, match="arms = 2"):
+        with pytest.raises(bt.InvalidRequest, match="arms = 2"):
             live.add_arm("new")
         return live.arms == (0, 1)
     live.add_arm("new", () if nature.features is None else nature.features[0] + 0.1)
@@ -77,7 +78,7 @@ def arms_come_and_go(name):
     selected = set(live.select_arms(8))
     assert selected <= set(live.arms)
     assert 0 not in live.arms
-    return bt.Live.from_json(live.to_json(), policy).state == live.state
+    return bt.DeployedPolicy.from_json(live.to_json(), policy).state == live.state
 
 
 @pytest.mark.parametrize("name", ["ucb1", "ts"])
@@ -101,7 +102,7 @@ def test_every_policy_agrees_with_the_simulator_goes_on_and_changes_arms_in_plai
 import sys
 sys.path[:0] = [{str(ROOT / "src")!r}, {str(ROOT / "tests")!r}]
 from test_live import DEPLOYABLE, agrees_step_by_step, arms_come_and_go, goes_on_alike
-from banditune.exact import SHELF as TABLES
+from banditune.exact.table_policies import TABLE_POLICIES as TABLES
 for name in set(DEPLOYABLE) - set(TABLES):  # tables take minutes in plain Python; compiled code plays them in other tests
     assert agrees_step_by_step(name, 3, 16), name
     assert goes_on_alike(name, 3), name
@@ -213,10 +214,10 @@ def test_a_policy_has_its_own_setting_for_pulls_that_wait():
     # As measured by benchmarks/pending.py; the rest waits by the mean, and so do policies of users.
     ignored = {"ts", "epsilon-greedy", "explore-then-commit", "greedy", "lints", "glm-tsl"}
     ignored |= {"lin-epsilon-greedy", "glm-epsilon-greedy"}
-    found = {name: made().pending for name, made in every_policy().items()}
+    found = {name: made().pending for name, made in collect_policies().items()}
     assert {name for name, pending in found.items() if pending == "ignore"} == ignored
     assert set(found.values()) == {"ignore", "mean"}
-    assert bt.arm_policy("own", lambda state, setting, step, params, stream: 0).pending == "mean"
+    assert bt.define_policy("own", lambda state, setting, step, params, stream: 0).pending == "mean"
     assert of(bt.UCB1(noise=0.5)).state.pending == "mean"
     assert of(bt.UCB1(noise=0.5), pending="ignore").state.pending == "ignore"
     assert of(bt.Thompson(prior=(1, 1))).state.pending == "ignore"
@@ -224,7 +225,7 @@ def test_a_policy_has_its_own_setting_for_pulls_that_wait():
 
 def test_states_keep_the_setting_that_they_recorded():
     live = of(bt.UCB1(noise=0.5), pending="ignore")
-    assert bt.Live.from_json(live.to_json()).state.pending == "ignore"
+    assert bt.DeployedPolicy.from_json(live.to_json()).state.pending == "ignore"
 
 
 def test_ucb1_loses_less_by_its_own_setting_where_rewards_come_in_batches():
@@ -275,9 +276,9 @@ def test_steps_are_pulls_with_a_reward_and_pulls_that_wait():
     live.drop(1)
     assert live.step == 5
     live.update(np.int64(2), np.float64(1))
-    with pytest.raises(bt.BadRequest, match="count"):
+    with pytest.raises(bt.InvalidRequest, match="count"):
         live.select_arms(-1)
-    with pytest.raises(bt.BadRequest, match="waits for"):
+    with pytest.raises(bt.InvalidRequest, match="waits for"):
         live.drop(1, 5)
 
 
@@ -285,18 +286,18 @@ def test_rewards_that_cannot_be_are_refused_and_nothing_is_changed():
     for policy, wrong in (
         (bt.UCB1(noise=0.5), (float("nan"), float("inf"), "1", None, 1e101, [1])),
         (bt.Thompson(prior=(1, 1)), (-0.1, 1.1, float("nan"))),
-        (bt.Gittins(prior=(1, 1), discount=0.5), (0.5, 2)),
+        (bt.exact.Gittins(prior=(1, 1), discount=0.5), (0.5, 2)),
     ):
         live = of(policy, None if policy.name == "gittins" else 0.3, arms=2, horizon=5)
         live.update(0, 1)
         before = live.to_json()
         for reward in wrong:
-            with pytest.raises(bt.BadRequest, match="reward must be"):
+            with pytest.raises(bt.InvalidRequest, match="reward must be"):
                 live.update(1, reward)
-            with pytest.raises(bt.BadRequest, match="reward must be"):
+            with pytest.raises(bt.InvalidRequest, match="reward must be"):
                 live.update_many([(0, 1), (1, reward)])
         for arm in (7, "0", None, [0], 0.5):
-            with pytest.raises(bt.BadRequest, match="must be one of 0, 1"):
+            with pytest.raises(bt.InvalidRequest, match="must be one of 0, 1"):
                 live.update(arm, 1)
         assert live.to_json() == before
 
@@ -316,18 +317,18 @@ def test_arms_are_added_and_retired():
     live.add_arm("d")
     assert live.select_arm() == "d"  # no rewards: it comes first
     live.update("d", 1.0)
-    with pytest.raises(bt.BadRequest, match="is or was"):
+    with pytest.raises(bt.InvalidRequest, match="is or was"):
         live.add_arm("a")
-    with pytest.raises(bt.BadRequest, match="retired already"):
+    with pytest.raises(bt.InvalidRequest, match="retired already"):
         live.retire_arm("a")
-    with pytest.raises(bt.BadRequest, match="must be one of"):
+    with pytest.raises(bt.InvalidRequest, match="must be one of"):
         live.retire_arm("z")
     live.retire_arm("b")
     live.retire_arm("c")
-    with pytest.raises(bt.BadRequest, match="not retired"):
+    with pytest.raises(bt.InvalidRequest, match="not retired"):
         live.retire_arm("d")
     assert live.select_arms(3) == ["d"] * 3
-    assert bt.Live.from_json(live.to_json()).state == live.state
+    assert bt.DeployedPolicy.from_json(live.to_json()).state == live.state
     assert "retired" in repr(live)
 
 
@@ -336,7 +337,7 @@ def test_after_the_horizon_it_goes_on():
     for _ in range(40):
         live.update(live.select_arm(), 0.5)
     assert live.beyond_horizon
-    table = bt.deploy(bt.Gittins(prior=(1, 1)), horizon=20, arms=2)
+    table = bt.deploy(bt.exact.Gittins(prior=(1, 1)), horizon=20, arms=2)
     for _ in range(20):
         assert not table.beyond_horizon
         arm = table.select_arm()
@@ -361,7 +362,7 @@ def test_many_threads_lose_nothing(pending, tmp_path):
             live.update(arm, reward)
             if turn % 100 == 50:
                 live.save(tmp_path / "state.json")
-                bt.Live.load(tmp_path / "state.json")
+                bt.DeployedPolicy.load(tmp_path / "state.json")
             if turn == 200 and number == 0:
                 live.add_arm(4)
                 live.retire_arm(4)
@@ -393,23 +394,23 @@ def test_a_decision_for_ten_arms_takes_less_than_20_microseconds(policy):
 def test_a_tuning_gives_its_policy():
     problem = bt.Bernoulli(arms=3, names=["x", "y", "z"])
     tuning = bt.tune(bt.UCB1(noise=0.4), problem, horizon=50, budget=20, validate=20)
-    live = bt.from_json(tuning.to_json()).policy(pending="mean")
+    live = bt.results.from_json(tuning.to_json()).policy(pending="mean")
     assert live.arms == ("x", "y", "z")
     assert live.horizon == 50
     assert live.state.params == tuning.params
     assert live.state.policy == {"name": "ucb1", "noise": 0.4}
     assert live.state.pending == "mean"
     assert tuning.policy(names=[7, 8, 9]).select_arm() == 7
-    with pytest.raises(bt.BadRequest, match="the one that was tuned"):
+    with pytest.raises(bt.InvalidRequest, match="the one that was tuned"):
         tuning.policy(bt.UCB1(noise=0.5))
     compared = bt.compare([bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))], problem, horizon=50, budget=20, validate=20)
-    best = bt.deploy_tuning(compared)
+    best = bt.deployment.deploy_result(compared)
     assert best.state.params == compared.entries[0].params
-    with pytest.raises(bt.BadRequest, match="tuning or a comparison"):
-        bt.deploy_tuning(compared.entries[0])
+    with pytest.raises(bt.InvalidRequest, match="tuning or a comparison"):
+        bt.deployment.deploy_result(compared.entries[0])
 
 
-@pytest.mark.parametrize("problem", [bt.Bernoulli(arms=2), bt.BetaRewards(arms=2), bt.warm_up()])
+@pytest.mark.parametrize("problem", [bt.Bernoulli(arms=2), bt.BetaRewards(arms=2), bt.problems.two_point_mixture()])
 def test_rewards_that_it_was_not_tuned_for_raise_a_warning_once_and_are_learnt(problem, tmp_path):
     live = bt.tune(bt.UCB1(noise=0.5), problem, horizon=50, budget=20, validate=20).policy()
     live.update(0, 0.5)
@@ -419,7 +420,7 @@ def test_rewards_that_it_was_not_tuned_for_raise_a_warning_once_and_are_learnt(p
     assert [arm.total for arm in live.state.arms] == [5.5, 1.0]
     live.save(tmp_path / "state.json")
     with pytest.warns(UserWarning, match="1 paid -1"):
-        bt.Live.load(tmp_path / "state.json").update(1, -1)
+        bt.DeployedPolicy.load(tmp_path / "state.json").update(1, -1)
 
 
 def test_warnings_that_are_errors_change_nothing():
@@ -434,7 +435,7 @@ def test_warnings_that_are_errors_change_nothing():
 
 def test_a_batch_that_is_refused_warns_of_nothing():
     live = bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=50, arms=2, rewards="binary")
-    with pytest.raises(bt.BadRequest, match="a reward must be"):
+    with pytest.raises(bt.InvalidRequest, match="a reward must be"):
         live.update_many([(0, 5), (1, "much")])
     assert live.step == 0
     with pytest.warns(UserWarning, match="0 paid 5.*is made or loaded") as said:
@@ -448,7 +449,7 @@ def test_any_reward_is_expected_where_any_was_tuned_for():
     assert live.state.rewards == "real"
     live.update(0, 5e9)
     bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=50, arms=2).update(0, 7)
-    with pytest.raises(bt.BadRequest, match="`rewards` must be one of"):
+    with pytest.raises(bt.InvalidRequest, match="`rewards` must be one of"):
         bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=50, arms=2, rewards="euros")
 
 
@@ -466,11 +467,11 @@ class Euros(bt.Bernoulli):
 def test_a_problem_of_your_own_is_never_taken_for_its_namesake_on_the_shelf():
     tuning = bt.tune(bt.UCB1(noise=5), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
     assert tuning.policy().state.rewards == "binary"
-    told = described(Euros(arms=2))
+    told = describe(Euros(arms=2))
     tuned = replace(tuning, setup=replace(tuning.setup, problem=told))
     assert tuned.policy().state.rewards == "real"
-    with pytest.raises(bt.BadRequest, match=r"'bernoulli' is your own \(test_live.py:Euros\)"):
-        bt.problem_from(told)
+    with pytest.raises(bt.InvalidRequest, match=r"'bernoulli' is your own \(test_live.py:Euros\)"):
+        bt.problems.build_problem(told)
 
 
 class Fixed:
@@ -488,37 +489,41 @@ def make_fixed(delta):
 
 
 def test_a_guest_that_is_deployed_is_told_where_to_work():
-    guest = bt.foreign(make_fixed, bt.Parameter("delta", 0, 1, theory=1), name="river", select="pull", update="update")
+    guest = bt.wrap_policy(
+        make_fixed, bt.Parameter("delta", 0, 1, theory=1), name="river", select="pull", update="update"
+    )
     with pytest.raises(
-        bt.BadRequest, match=r"make it there with delta=0.25, or tune and deploy a policy from the shelf"
+        bt.InvalidRequest, match=r"make it there with delta=0.25, or tune and deploy a policy from the shelf"
     ):
         bt.deploy(guest, {"delta": 0.25}, horizon=10, arms=2)
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
-    tuned = replace(tuning, setup=replace(tuning.setup, policy=described(guest)))
+    tuned = replace(tuning, setup=replace(tuning.setup, policy=describe(guest)))
     for call in (tuned.policy, lambda: tuned.policy(guest)):
-        with pytest.raises(bt.BadRequest, match=r"'river' is an object of another one.*make it there with gamma=0\."):
+        with pytest.raises(
+            bt.InvalidRequest, match=r"'river' is an object of another one.*make it there with gamma=0\."
+        ):
             call()
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_rarely(state, setting, step, params, stream):
     """Epsilon-greedy."""
-    if bt.uniform(stream) < params[0]:
-        return bt.random_arm(state, stream)
-    return bt.best_mean(state)
+    if bt.kernel.uniform(stream) < params[0]:
+        return bt.kernel.draw_arm(state, stream)
+    return bt.kernel.argmax_mean(state)
 
 
 def test_a_policy_of_your_own_is_passed_again(tmp_path):
-    mine = bt.arm_policy("mine", choose_rarely, parameters=Parameter("epsilon", 0, 1, theory=0.1))
+    mine = bt.define_policy("mine", choose_rarely, parameters=Parameter("epsilon", 0, 1, theory=0.1))
     live = of(mine, 0.5)
     played(live, Nature(bt.Bernoulli(arms=4), 0), 30)
     live.save(tmp_path / "mine.json")
-    with pytest.raises(bt.BadRequest, match="passed again"):
-        bt.Live.load(tmp_path / "mine.json")
-    again = bt.Live.load(tmp_path / "mine.json", mine)
+    with pytest.raises(bt.InvalidRequest, match="passed again"):
+        bt.DeployedPolicy.load(tmp_path / "mine.json")
+    again = bt.DeployedPolicy.load(tmp_path / "mine.json", mine)
     assert again.select_arms(20) == live.select_arms(20)
-    with pytest.raises(bt.BadRequest, match="the one of the state"):
-        bt.Live.load(tmp_path / "mine.json", bt.UCB1(noise=0.5))
+    with pytest.raises(bt.InvalidRequest, match="the one of the state"):
+        bt.DeployedPolicy.load(tmp_path / "mine.json", bt.UCB1(noise=0.5))
 
 
 @dataclass(frozen=True)
@@ -529,7 +534,7 @@ class Lower(bt.UCB1):
 
 
 NAMESAKES = [
-    bt.arm_policy("ucb1", choose_rarely, parameters=Parameter("gamma", 0, 1, theory=0.1)),
+    bt.define_policy("ucb1", choose_rarely, parameters=Parameter("gamma", 0, 1, theory=0.1)),
     Lower(noise=0.5),
 ]
 
@@ -537,18 +542,20 @@ NAMESAKES = [
 @pytest.mark.parametrize("mine", NAMESAKES, ids=["function", "subclass"])
 def test_a_policy_of_your_own_is_never_taken_for_its_namesake_on_the_shelf(mine):
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=12, validate=10)
-    tuned = replace(tuning, setup=replace(tuning.setup, policy=described(mine)))
-    with pytest.raises(bt.BadRequest, match="a policy of your own must be passed again"):
+    tuned = replace(tuning, setup=replace(tuning.setup, policy=describe(mine)))
+    with pytest.raises(bt.InvalidRequest, match="a policy of your own must be passed again"):
         tuned.policy()
-    with pytest.raises(bt.BadRequest, match="the one that was tuned"):
+    with pytest.raises(bt.InvalidRequest, match="the one that was tuned"):
         tuned.policy(bt.UCB1(noise=0.5))
     for library in ("mabwiser", "river"):
-        with pytest.raises(bt.BadRequest, match=r"'ucb1' is your own \(test_live.py:"):
+        with pytest.raises(bt.InvalidRequest, match=r"'ucb1' is your own \(test_live.py:"):
             tuned.export(library)
-    told = dict(described(mine))
-    assert policy_told(told | {OWN: "elsewhere.py:choose"}, mine, {}, of="", call="") is mine  # its file was renamed
-    del told[OWN]
-    assert policy_told(told, mine, {}, of="", call="") is mine  # saved before that was told
+    told = dict(describe(mine))
+    assert (
+        restore_policy(told | {OWN_CODE_KEY: "elsewhere.py:choose"}, mine, {}, of="", call="") is mine
+    )  # its file was renamed
+    del told[OWN_CODE_KEY]
+    assert restore_policy(told, mine, {}, of="", call="") is mine  # saved before that was told
 
 
 @dataclass(frozen=True)
@@ -562,7 +569,10 @@ class Forgetful(Policy):
     ("request_", "said"),
     [
         (lambda: of(Forgetful(), None), "`recall` and `resume`"),
-        (lambda: of(bt.OptimalMixture(bt.warm_up().means), None, arms=2), "`recall` and `resume`"),
+        (
+            lambda: of(bt.exact.OptimalMixture(bt.problems.two_point_mixture().means), None, arms=2),
+            "`recall` and `resume`",
+        ),
         (lambda: of(bt.UCB1, 0.3), "must be a policy"),
         (lambda: of(value=-2.0), r"0 <= gamma <= 1e\+06"),
         (lambda: of(value={"width": 1}), "parameters of ucb1 are gamma"),
@@ -580,11 +590,11 @@ class Forgetful(Policy):
         (lambda: of(features=np.eye(4)), "does not know features"),
         (lambda: of(bt.LinUCB(prior=(0, 1), noise=0.5), arms=None, features=[1, 2]), "row of numbers"),
         (lambda: of(bt.LinUCB(prior=(0, 1), noise=0.5), arms=None, features=np.full((2, 2), np.nan)), "finite numbers"),
-        (lambda: of(bt.Optimal(prior=(1, 1)), None, arms=3), "arms = 2"),
+        (lambda: of(bt.exact.Optimal(prior=(1, 1)), None, arms=3), "arms = 2"),
     ],
 )
 def test_what_cannot_be_deployed_is_refused_with_a_sentence(request_, said):
-    with pytest.raises(bt.BadRequest, match=said):
+    with pytest.raises(bt.InvalidRequest, match=said):
         request_()
 
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import banditune as bt
-from banditune.live.state import State, state_from
-from banditune.results import write_whole
+from banditune.core.atomic_files import write_atomically
+from banditune.deployment.deployment_state import DeploymentState, parse_state
 
 MANY = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -42,18 +42,18 @@ anything = st.recursive(
 def works_or_is_refused(text):
     """Whether a text is refused with a sentence, or gives a policy that works."""
     try:
-        live = bt.Live.from_json(text)
-    except bt.BadRequest as error:
+        live = bt.DeployedPolicy.from_json(text)
+    except bt.InvalidRequest as error:
         assert len(str(error)) < 2000
         return False
     try:
         arm = live.select_arm()
-    except bt.Fault:
+    except bt.SimulationError:
         return True  # said in a sentence: a mode that is not found, for one
     assert arm in live.arms
     live.update(arm, 1.0)
     assert math.isfinite(sum(arm.total for arm in live.state.arms))
-    assert bt.Live.from_json(live.to_json()).state == live.state
+    assert bt.DeployedPolicy.from_json(live.to_json()).state == live.state
     return True
 
 
@@ -93,8 +93,8 @@ def test_a_state_with_changed_places_is_refused_or_works(changes):
 @MANY
 @given(st.text(max_size=200) | anything.map(json.dumps))
 def test_texts_that_are_no_state_are_refused(text):
-    with pytest.raises(bt.BadRequest):
-        state_from(text)
+    with pytest.raises(bt.InvalidRequest):
+        parse_state(text)
 
 
 @MANY
@@ -104,8 +104,8 @@ def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
     at %= len(content)
     path = tmp_path_factory.getbasetemp() / "damaged.json"
     path.write_bytes(content[:at] + put + content[at + cut :])
-    with contextlib.suppress(bt.BadRequest):
-        bt.Live.load(path)
+    with contextlib.suppress(bt.InvalidRequest):
+        bt.DeployedPolicy.load(path)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
     ],
 )
 def test_hostile_states_are_refused_with_a_sentence(path, value, said):
-    with pytest.raises(bt.BadRequest, match=said):
-        bt.Live.from_json(json.dumps(changed(VALID, path, value)))
+    with pytest.raises(bt.InvalidRequest, match=said):
+        bt.DeployedPolicy.from_json(json.dumps(changed(VALID, path, value)))
 
 
 @pytest.mark.parametrize(
@@ -153,26 +153,26 @@ def test_hostile_states_are_refused_with_a_sentence(path, value, said):
     ["[" * 100_000, '{"a":' * 100_000, "9" * 5000, "NaN", '{"format": NaN}', "1e999", '"\\ud800"', "\x00", "{}" * 9],
 )
 def test_texts_that_break_parsers_are_refused(text):
-    with pytest.raises(bt.BadRequest):
-        bt.Live.from_json(text)
+    with pytest.raises(bt.InvalidRequest):
+        bt.DeployedPolicy.from_json(text)
 
 
 def test_numbers_that_are_not_finite_are_refused():
     for word in ("NaN", "Infinity", "-Infinity", "1e999"):
-        with pytest.raises(bt.BadRequest, match="finite"):
-            bt.Live.from_json(json.dumps(changed(VALID, ("arms", 0, "total"), "?")).replace('"?"', word))
+        with pytest.raises(bt.InvalidRequest, match="finite"):
+            bt.DeployedPolicy.from_json(json.dumps(changed(VALID, ("arms", 0, "total"), "?")).replace('"?"', word))
 
 
 def test_a_file_that_is_too_long_or_missing_is_refused(tmp_path):
     path = tmp_path / "long.json"
     with path.open("wb") as file:
         file.truncate(2**26 + 1)
-    with pytest.raises(bt.BadRequest, match="shorter"):
-        bt.Live.load(path)
-    with pytest.raises(bt.BadRequest, match="cannot be read"):
-        bt.Live.load(tmp_path / "missing.json")
-    with pytest.raises(bt.BadRequest, match="cannot be read"):
-        bt.Live.load(tmp_path)
+    with pytest.raises(bt.InvalidRequest, match="shorter"):
+        bt.DeployedPolicy.load(path)
+    with pytest.raises(bt.InvalidRequest, match="cannot be read"):
+        bt.DeployedPolicy.load(tmp_path / "missing.json")
+    with pytest.raises(bt.InvalidRequest, match="cannot be read"):
+        bt.DeployedPolicy.load(tmp_path)
 
 
 def test_memory_that_a_state_asks_for_is_bounded():
@@ -180,31 +180,31 @@ def test_memory_that_a_state_asks_for_is_bounded():
     hostile = changed(
         changed(VALID, ("arms",), arms), ("policy",), {"name": "glm-tsl", "prior": [0, 1], "factor": None}
     )
-    with pytest.raises(bt.BadRequest, match="must fit into"):
-        bt.Live.from_json(json.dumps(hostile))
+    with pytest.raises(bt.InvalidRequest, match="must fit into"):
+        bt.DeployedPolicy.from_json(json.dumps(hostile))
 
 
 def test_a_state_goes_to_json_and_back_without_loss():
     text = json.dumps(VALID)
-    state = state_from(text)
-    assert isinstance(state, State)
+    state = parse_state(text)
+    assert isinstance(state, DeploymentState)
     assert json.loads(state.to_json()) == VALID
-    assert state_from(state.to_json()) == state
+    assert parse_state(state.to_json()) == state
 
 
 def test_states_that_do_not_say_for_which_rewards_they_were_tuned_are_read():
     told = json.loads(bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=10, arms=2).to_json())
     del told["rewards"]
-    with pytest.raises(bt.BadRequest, match="must hold the fields"):
-        bt.Live.from_json(json.dumps(told))
-    live = bt.Live.from_json(json.dumps(told | {"version": 1}))
+    with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
+        bt.DeployedPolicy.from_json(json.dumps(told))
+    live = bt.DeployedPolicy.from_json(json.dumps(told | {"version": 1}))
     live.update(0, 5.0)
     assert json.loads(live.to_json())["version"] == 2
 
 
 def test_a_save_that_fails_leaves_the_old_state(tmp_path, monkeypatch):
     path = tmp_path / "state.json"
-    live = bt.Live.from_json(json.dumps(VALID))
+    live = bt.DeployedPolicy.from_json(json.dumps(VALID))
     live.save(path)
     before = path.read_bytes()
     live.select_arm()
@@ -213,13 +213,13 @@ def test_a_save_that_fails_leaves_the_old_state(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(bt.BadRequest, match="No space"):
+    with pytest.raises(bt.InvalidRequest, match="No space"):
         live.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
     monkeypatch.undo()
-    write_whole(path, before)
-    assert bt.Live.load(path).state == state_from(before.decode())
+    write_atomically(path, before)
+    assert bt.DeployedPolicy.load(path).state == parse_state(before.decode())
 
 
 def test_no_code_named_in_a_state_is_run_and_nothing_is_unpickled():
@@ -249,15 +249,15 @@ def test_a_saved_tuning_with_nonsense_in_it_is_not_deployed(where, what):
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=20, budget=20, validate=5)
     told = json.loads(tuning.to_json())
     told["setup"][where] = what
-    with pytest.raises(bt.BadRequest):
-        bt.from_json(json.dumps(told)).policy()
+    with pytest.raises(bt.InvalidRequest):
+        bt.results.from_json(json.dumps(told)).policy()
 
 
 def test_what_could_not_be_loaded_is_not_deployed():
-    with pytest.raises(bt.BadRequest, match="at most"):
+    with pytest.raises(bt.InvalidRequest, match="at most"):
         bt.deploy(bt.LinUCB(prior=(0, 1), noise=0.5), 0.5, horizon=100, features=np.ones((2, 1500)))
     live = bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, arms=2)
-    with pytest.raises(bt.BadRequest, match="the arm must be one of"):
+    with pytest.raises(bt.InvalidRequest, match="the arm must be one of"):
         live.update(True, 1)
     assert bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=20, validate=5).policy(
         names=np.array(["a", "b"])

@@ -16,8 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from banditune.contracts import BadRequest
-from banditune.logs import Logs, logs_of, read_logs, read_prior, tables
+from banditune.core.errors import InvalidRequest
+from banditune.logs.campaign_logs import Logs, make_logs
+from banditune.logs.io import frame_tables, row_checks, text_block_readers, text_tables
+from banditune.logs.io.log_reader import read_logs
+from banditune.problems.problem_file import load_problem
 
 pyarrow = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -38,10 +41,14 @@ B,control,105,21
 
 
 def _odd(data):
-    raise tables.Odd
+    raise row_checks.SuspectBlock
 
 
-READERS = {"arrow": tables.arrow_reader, "plain": tables.plain_reader, "row by row": lambda *_: _odd}
+READERS = {
+    "arrow": text_block_readers.make_arrow_reader,
+    "plain": text_block_readers.make_plain_reader,
+    "row by row": lambda *_: _odd,
+}
 """Three ways of reading text."""
 
 
@@ -83,7 +90,7 @@ def test_words_for_nothing_are_no_names(written):
     table = "campaign,arm,reward\nx,a,1\nx,NULL,0\nx,NaN,1\nx,b,0\nnull,b,0\nx, <NA>,1\nx,None,1\nx,NA,0\n"
     path = written(table)
     with pytest.raises(
-        BadRequest, match=r"4 of 8 rows cannot be read \(line 3: the arm is missing; .* campaign is missing"
+        InvalidRequest, match=r"4 of 8 rows cannot be read \(line 3: the arm is missing; .* campaign is missing"
     ):
         read_logs(path)
     assert read_logs(path, skip_bad=True).arms == ("a", "b", "None", "NA")
@@ -94,25 +101,25 @@ def test_words_for_nothing_are_no_names(written):
 def test_an_empty_reward_may_stand_for_a_number(written):
     path = written("campaign,arm,reward\nx,a,\nx,b,1\nx,a, \nx,b,NULL\nx,a,1\n")
     with pytest.raises(
-        BadRequest, match=r"3 of 5 rows .*; if an empty reward stands for 0, say blank=0; else mend them"
+        InvalidRequest, match=r"3 of 5 rows .*; if an empty reward stands for 0, say blank=0; else mend them"
     ):
         read_logs(path)
     for source in (path, pandas.read_csv(path)):
         assert cells(read_logs(source, blank=0)) == {("x", "a"): (3, 1.0), ("x", "b"): (2, 1.0)}
     assert cells(read_logs(path, blank=0.5))["x", "a"] == (3, 2.0)
     totals = written("campaign,arm,pulls,successes\nx,a,3,1\nx,b,2,1\n", "totals.csv")
-    with pytest.raises(BadRequest, match="`blank` stands for empty rewards, but here are pulls and successes"):
+    with pytest.raises(InvalidRequest, match="`blank` stands for empty rewards, but here are pulls and successes"):
         read_logs(totals, blank=0)
-    with pytest.raises(BadRequest, match="`blank` must be a finite number"):
+    with pytest.raises(InvalidRequest, match="`blank` must be a finite number"):
         read_logs(path, blank="no")
-    with pytest.raises(BadRequest, match="the reward must be 0 or 1, but is -1"):
+    with pytest.raises(InvalidRequest, match="the reward must be 0 or 1, but is -1"):
         read_logs(path, blank=-1, rewards="binary")
 
 
 @pytest.mark.parametrize("pulls", [1e300, 2.0**53, 0.5, 0, np.nan, np.inf])
 def test_pulls_that_cannot_be_counted_are_refused(pulls):
-    with pytest.raises(BadRequest, match="a whole number of pulls, 1 or more, below 2\\^53"):
-        logs_of(["a", "a"], ["x", "y"], [pulls, 5], [0, 1])
+    with pytest.raises(InvalidRequest, match="a whole number of pulls, 1 or more, below 2\\^53"):
+        make_logs(["a", "a"], ["x", "y"], [pulls, 5], [0, 1])
 
 
 def test_pulls_and_successes_are_guessed_and_read(written):
@@ -151,7 +158,7 @@ def test_a_polars_frame_is_read():
 
 
 def test_squares_of_rewards_far_from_zero_do_not_cancel(written, monkeypatch):
-    monkeypatch.setattr(tables, "BATCH", 7)
+    monkeypatch.setattr(frame_tables, "BATCH_ROWS", 7)
     rng = np.random.default_rng(0)
     reward = 1e8 + rng.normal(size=100)
     logs = read_logs({"campaign": ["a"] * 100, "arm": ["x", "y"] * 50, "reward": reward})
@@ -166,7 +173,7 @@ def test_blocks_do_not_change_what_is_read(written, monkeypatch):
     lines = [f"{rng.integers(5)},{rng.integers(4)},{rng.normal():.3f}" for _ in range(500)]
     path = written("campaign,arm,reward\n" + "\n".join(lines))
     whole = read_logs(path)
-    monkeypatch.setattr(tables, "BLOCK", 64)
+    monkeypatch.setattr(text_tables, "BLOCK_BYTES", 64)
     parts = read_logs(path)
     assert list(cells(parts)) == list(cells(whole))
     np.testing.assert_allclose(parts.total, whole.total, atol=1e-12)
@@ -179,20 +186,20 @@ def test_a_last_line_without_an_end_is_read_whichever_way(written, monkeypatch):
     odd = written(DECISIONS + "x,,1\nwinter,red,1", "odd.csv")
     assert cells(read_logs(odd, skip_bad=True))["winter", "red"] == (1, 1.0)
     for reader, block in product(READERS.values(), (16, 1 << 20)):
-        monkeypatch.setattr(tables, "arrow_reader", reader)
-        monkeypatch.setattr(tables, "BLOCK", block)
+        monkeypatch.setattr(text_block_readers, "make_arrow_reader", reader)
+        monkeypatch.setattr(text_tables, "BLOCK_BYTES", block)
         assert cells(read_logs(path))["winter", "red"] == (1, 1.0)
 
 
 def test_totals_of_real_rewards_are_not_taken_for_decisions(written):
     rows = "campaign,arm,impressions,revenue\na,x,10,3.5\na,y,12,4.5\nb,x,9,2.5\nb,y,8,1.5\n"
-    with pytest.raises(BadRequest, match="'impressions' says that rows are totals of several pulls"):
+    with pytest.raises(InvalidRequest, match="'impressions' says that rows are totals of several pulls"):
         read_logs(written(rows))
     assert read_logs(written(rows), reward="revenue").pulls.sum() == 4
 
 
 def test_a_comma_for_a_point_is_said(written):
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         read_logs(written(DECISIONS + 'spring,red,"0,5"\nspring,red,nan\n'))
     assert "but is '0,5', with a comma for a point; line 8: the reward must be a finite number, but is 'nan');" in str(
         caught.value
@@ -201,7 +208,7 @@ def test_a_comma_for_a_point_is_said(written):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_fields_in_quotes_and_words_for_numbers_are_read_whichever_way(written, monkeypatch, reader):
-    monkeypatch.setattr(tables, "arrow_reader", READERS[reader])
+    monkeypatch.setattr(text_block_readers, "make_arrow_reader", READERS[reader])
     path = written('campaign,note,arm,reward\r\n" a","x\ny,""z""",b,yes\r\na,,"b ",0.25\r\n')
     assert cells(read_logs(path)) == {("a", "b"): (2, 1.25)}
 
@@ -209,14 +216,14 @@ def test_fields_in_quotes_and_words_for_numbers_are_read_whichever_way(written, 
 def test_python_s_own_reader_takes_what_is_plain_where_arrow_cannot_be_imported(written, monkeypatch):
     monkeypatch.delattr(pyarrow, "csv", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
-    monkeypatch.setattr(tables.Text, "_cells", None)  # row by row
+    monkeypatch.setattr(text_tables.TextTable, "_cells", None)  # row by row
     assert cells(read_logs(written(DECISIONS)))["spring", "red"] == (2, 1.0)
 
 
 def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written):
     bad = ["spring,,1", "spring,red", "spring,red,maybe", ",red,1", "spring,red,nan", "spring,red,inf"]
     path = written(DECISIONS + "\n".join(bad) + "\n" + "autumn,red,0\n")
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         read_logs(path)
     message = str(caught.value)
     assert message.startswith("6 of 12 rows cannot be read (line 7: the arm is missing; line 8: it must hold 3 fields")
@@ -232,15 +239,15 @@ def test_bad_rows_are_counted_and_the_first_five_shown_with_their_lines(written)
 
 @pytest.mark.parametrize("reader", READERS)
 def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, monkeypatch, reader):
-    monkeypatch.setattr(tables, "arrow_reader", READERS[reader])
+    monkeypatch.setattr(text_block_readers, "make_arrow_reader", READERS[reader])
     path = tmp_path / "latin.csv"
     path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("latin1"))
-    with pytest.raises(BadRequest, match=r"line 3: the arm is not UTF-8 text, 'caf.'.*iconv -f latin1 -t utf-8"):
+    with pytest.raises(InvalidRequest, match=r"line 3: the arm is not UTF-8 text, 'caf.'.*iconv -f latin1 -t utf-8"):
         read_logs(path)
     logs = read_logs(path, skip_bad=True)
     assert logs.arms == ("tea",)
     path.write_bytes("campaign,arm,reward\nspring,tea,x\nspring,café,0\n".encode("latin1"))
-    with pytest.raises(BadRequest, match=r"name other columns; or write the file in UTF-8"):
+    with pytest.raises(InvalidRequest, match=r"name other columns; or write the file in UTF-8"):
         read_logs(path)
     path.write_bytes("campaign,arm,reward\nspring,tea,1\nspring,café,0\n".encode("latin1"))
     assert any("line 3: the arm is not UTF-8" in said for said in logs.told)
@@ -252,7 +259,7 @@ def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, mon
 def test_names_of_columns_that_are_not_utf8_too(tmp_path, encoding, told):
     path = tmp_path / "latin.csv"
     path.write_bytes("campaign,arm,reward,größe\nspring,tea,1,2\n".encode(encoding))
-    with pytest.raises(BadRequest, match=f"must be UTF-8 text, but line 1 is not; .*iconv -f {told}"):
+    with pytest.raises(InvalidRequest, match=f"must be UTF-8 text, but line 1 is not; .*iconv -f {told}"):
         read_logs(path)
 
 
@@ -263,21 +270,21 @@ def test_bytes_that_are_no_text_in_columns_that_nobody_reads_do_not_matter(tmp_p
 
 
 def test_other_files_that_are_not_utf8_are_named_too(tmp_path):
-    from banditune.problems import reward_table
-    from banditune.shelf import matrix_from
+    from banditune.core.parsing import read_matrix
+    from banditune.problems.reward_table import read_reward_table
 
     path = tmp_path / "latin.csv"
     path.write_bytes("thé,café\n1,2\n3,4\n".encode("latin1"))
     toml = tmp_path / "latin.toml"
     toml.write_bytes('banditune = 1\n[problem]\nname = "bernoulli"\nnames = ["é", "e"]\n'.encode("latin1"))
-    for read, file, line in ((reward_table, path, 1), (matrix_from, path, 1), (read_prior, toml, 4)):
-        with pytest.raises(BadRequest, match=f"UTF-8 text, but line {line} is not; .*iconv"):
+    for read, file, line in ((read_reward_table, path, 1), (read_matrix, path, 1), (load_problem, toml, 4)):
+        with pytest.raises(InvalidRequest, match=f"UTF-8 text, but line {line} is not; .*iconv"):
             read(file)
 
 
 def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(written):
     path = written('campaign,arm,reward\n"two\nlines",red,1\nspring,blue,x\n')
-    with pytest.raises(BadRequest, match="line 4: the reward"):
+    with pytest.raises(InvalidRequest, match="line 4: the reward"):
         read_logs(path)
     assert ("two\nlines", "red") in cells(read_logs(path, skip_bad=True))
 
@@ -314,7 +321,7 @@ def test_a_quoted_field_may_hold_lines_and_later_line_numbers_are_still_right(wr
     ],
 )
 def test_what_cannot_be_read_gives_a_sentence(written, content, options, sentence):
-    with pytest.raises(BadRequest, match=sentence):
+    with pytest.raises(InvalidRequest, match=sentence):
         read_logs(written(content), **options)
 
 
@@ -333,7 +340,9 @@ def test_a_column_plays_one_part(written, named, twice, parts):
     content = "a,b,n,w\nx,y,1,1\nx,z,1,0\n"
     told = {"campaign": "a", "arm": "b", **named}
     for source in (written(content), pandas.read_csv(io.StringIO(content))):
-        with pytest.raises(BadRequest, match=f"must be named once, but '{twice}' was named by {parts}; name another"):
+        with pytest.raises(
+            InvalidRequest, match=f"must be named once, but '{twice}' was named by {parts}; name another"
+        ):
             read_logs(source, **told)
 
 
@@ -359,22 +368,22 @@ def test_one_campaign_is_told_as_one(written):
 
 def test_sources_that_are_no_tables_are_refused(tmp_path, written):
     for source in (tmp_path, tmp_path / "none.csv", 5, None, [1, 2], written(b"PAR1nonsense", "x.parquet")):
-        with pytest.raises(BadRequest):
+        with pytest.raises(InvalidRequest):
             read_logs(source)
-    with pytest.raises(BadRequest, match="same length"):
+    with pytest.raises(InvalidRequest, match="same length"):
         read_logs({"campaign": [1, 2], "arm": [1], "reward": [1]})
 
 
 def test_a_truncated_gzip_file_gives_a_sentence(written):
     data = gzip.compress(DECISIONS.encode() * 1000)
-    with pytest.raises(BadRequest, match="cannot be read"):
+    with pytest.raises(InvalidRequest, match="cannot be read"):
         read_logs(written(data[: len(data) // 2], "logs.csv.gz"))
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(written, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 512)
-    monkeypatch.setattr(tables, "LONGEST", 1024)
-    with pytest.raises(BadRequest, match="longer than"):
+    monkeypatch.setattr(text_tables, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(text_tables, "MAX_LINE_BYTES", 1024)
+    with pytest.raises(InvalidRequest, match="longer than"):
         read_logs(written("campaign,arm,reward\n" + "x" * 5000))
 
 
@@ -394,9 +403,9 @@ def test_what_may_mislead_is_said(written):
 
 
 def test_a_campaign_column_that_numbers_decisions_is_noticed(monkeypatch):
-    monkeypatch.setattr("banditune.logs.tally.MOST", 100)
+    monkeypatch.setattr("banditune.logs.io.log_accumulator.MAX_CELLS", 100)
     table = {"campaign": list(range(200)), "arm": [0] * 200, "reward": [1] * 200}
-    with pytest.raises(BadRequest, match="number decisions"):
+    with pytest.raises(InvalidRequest, match="number decisions"):
         read_logs(table)
 
 
@@ -404,7 +413,7 @@ def test_some_campaigns_can_be_taken_alone(written):
     logs = read_logs(written(TOTALS)).of([1])
     assert logs.campaigns == ("B",)
     assert cells(logs) == {("B", "gum"): (107, 21.0), ("B", "control"): (105, 21.0)}
-    with pytest.raises(BadRequest):
+    with pytest.raises(InvalidRequest):
         logs.of([])
 
 
@@ -441,13 +450,13 @@ FIELDS = st.one_of(
 def test_the_fast_ways_and_the_slow_way_read_the_same(tmp_path, monkeypatch, rows, block):
     with (tmp_path / "logs.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["campaign", "arm", "reward"], *rows])
-    monkeypatch.setattr(tables, "BLOCK", block)
+    monkeypatch.setattr(text_tables, "BLOCK_BYTES", block)
     found = []
     for reader in READERS.values():
-        monkeypatch.setattr(tables, "arrow_reader", reader)
+        monkeypatch.setattr(text_block_readers, "make_arrow_reader", reader)
         try:
             found.append(cells(read_logs(tmp_path / "logs.csv", skip_bad=True)))
-        except BadRequest as error:
+        except InvalidRequest as error:
             found.append(str(error))
     assert found[0] == found[1] == found[2]
     expected = by_hand(rows)
@@ -478,7 +487,7 @@ def test_any_bytes_give_logs_or_a_sentence(tmp_path, data, name, headed):
     (tmp_path / name).write_bytes((b"campaign,arm,reward\n" if headed else b"") + data)
     try:
         assert isinstance(read_logs(tmp_path / name, skip_bad=True), Logs)
-    except BadRequest as error:
+    except InvalidRequest as error:
         assert str(error).endswith(".")
 
 
@@ -490,13 +499,13 @@ def test_a_few_rewards_that_are_neither_0_nor_1_are_mentioned():
 
 def test_missing_cells_of_pandas_are_missing():
     frame = pandas.DataFrame({"campaign": ["a", pandas.NA], "arm": ["x", "y"], "reward": [1, 0]})
-    with pytest.raises(BadRequest, match=r"row 1, counted from 0: the campaign is missing\)"):
+    with pytest.raises(InvalidRequest, match=r"row 1, counted from 0: the campaign is missing\)"):
         read_logs(frame)
 
 
 @pytest.mark.parametrize("batch", [2, 1 << 18])
 def test_rows_of_a_table_are_counted_from_0_and_those_of_text_as_lines(tmp_path, written, monkeypatch, batch):
-    monkeypatch.setattr(tables, "BATCH", batch)
+    monkeypatch.setattr(frame_tables, "BATCH_ROWS", batch)
     content = "campaign,arm,reward\na,x,1\na,y,0\na,x,0\na,,1\na,y,\n"
     frame = pandas.read_csv(io.StringIO(content))
     frame.to_parquet(tmp_path / "logs.parquet")
@@ -510,10 +519,10 @@ def test_rows_of_a_table_are_counted_from_0_and_those_of_text_as_lines(tmp_path,
     }
     for told, sources in places.items():
         for source in sources:
-            with pytest.raises(BadRequest, match=told):
+            with pytest.raises(InvalidRequest, match=told):
                 read_logs(source)
     features = {"campaign": "aaa", "arm": "bcb", "reward": [1, 0, 1], "x1": [0, 0, 2]}
-    with pytest.raises(BadRequest, match=r"changes from 0 to 2 in row 2, counted from 0\. Features"):
+    with pytest.raises(InvalidRequest, match=r"changes from 0 to 2 in row 2, counted from 0\. Features"):
         read_logs({name: list(column) for name, column in features.items()})
 
 
@@ -539,5 +548,5 @@ def test_rows_of_a_table_are_counted_from_0_and_those_of_text_as_lines(tmp_path,
     ],
 )
 def test_sums_that_cannot_be_are_refused(columns, options, sentence):
-    with pytest.raises(BadRequest, match=sentence):
-        logs_of(*columns, **options)
+    with pytest.raises(InvalidRequest, match=sentence):
+        make_logs(*columns, **options)

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.engine import bind, loop
-from banditune.engine.ordering import KEPT, ordered_code
-from banditune.engine.run import Job, slots_for
-from banditune.policies.arms import OwnPolicy, update_totals
+from banditune.policies.custom_policy import CustomPolicy
+from banditune.simulation import bind, loop
+from banditune.simulation.estimators.arm_totals import update_totals
+from banditune.simulation.kernel_selection import fill_slots
+from banditune.simulation.nan_checks import CHECKED_CODE_ATTRIBUTE, add_nan_checks
+from banditune.simulation.spec import SimulationSpec
 
 PROBLEM = bt.Bernoulli(arms=3)
 
@@ -22,14 +24,14 @@ import math
 import banditune as bt
 
 
-@bt.scalar
+@bt.kernel.scalar
 def index(state, step, arm):
     """inf - inf from step 50 on."""
     wide = math.inf if step >= 50 and arm == 1 else 0.0
     return state.total[arm] / state.pulls[arm] + (wide - wide)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose(state, setting, step, params, stream):
     if step < setting.arms:
         return step
@@ -43,7 +45,7 @@ def choose(state, setting, step, params, stream):
     return best
 
 
-policy = bt.arm_policy("mine", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
+policy = bt.define_policy("mine", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
 job = policy, bt.Bernoulli(arms=3), [0.25, 0.75]
 '''
 
@@ -52,7 +54,7 @@ IN_PYTHON = (
     + '''
 try:
     bt.simulate(*job, horizon=100, runs=3, seed=4)
-except bt.Fault as error:
+except bt.SimulationError as error:
     print(error)
 
 
@@ -61,7 +63,7 @@ def choose_by_array(state, setting, step, params, stream):
     return int((state.pulls < step % 3).sum()) % 3
 
 
-assert (bt.simulate(bt.arm_policy("arrays", choose_by_array), job[1], horizon=10, runs=2) >= 0).all()
+assert (bt.simulate(bt.define_policy("arrays", choose_by_array), job[1], horizon=10, runs=2) >= 0).all()
 '''
 )
 
@@ -72,7 +74,7 @@ REFUSED = (
 
 
 def own(choose, **functions):
-    kind = type("Own", (OwnPolicy,), {name: staticmethod(function) for name, function in functions.items()})
+    kind = type("Own", (CustomPolicy,), {name: staticmethod(function) for name, function in functions.items()})
     return kind("mine", choose, (bt.Parameter("x", 0, 1, theory=0.5),))
 
 
@@ -80,7 +82,7 @@ def play(policy, problem=PROBLEM, **options):
     return bt.simulate(policy, problem, [0.25], **{"horizon": 100, "runs": 3, "seed": 4, **options})
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_spoilt(state, setting, step, params, stream):
     best = 0
     for arm in range(setting.arms):
@@ -95,7 +97,7 @@ def test_an_index_that_is_nan_is_refused_with_its_step(tmp_path):
     (tmp_path / "mine.py").write_text(SPOILT)
     scope: dict = {"__name__": "mine"}
     exec(compile(SPOILT, str(tmp_path / "mine.py"), "exec"), scope)
-    with pytest.raises(bt.Fault, match=REFUSED):
+    with pytest.raises(bt.SimulationError, match=REFUSED):
         bt.simulate(*scope["job"], horizon=100, runs=3, seed=4)
     assert np.isfinite(bt.simulate(*scope["job"], horizon=50, runs=3, seed=4)).all()
 
@@ -103,26 +105,26 @@ def test_an_index_that_is_nan_is_refused_with_its_step(tmp_path):
 def test_it_is_refused_alike_in_plain_python(run_python):
     done = run_python(IN_PYTHON, NUMBA_DISABLE_JIT="1")
     assert done.returncode == 0, done.stderr
-    with pytest.raises(bt.Fault, match=REFUSED):
-        raise bt.Fault(done.stdout)
+    with pytest.raises(bt.SimulationError, match=REFUSED):
+        raise bt.SimulationError(done.stdout)
 
 
 def test_run_and_step_are_the_first_in_order_for_any_threads():
     """The logarithm of a negative number, in runs 300 and more as well."""
     for jobs, first in ((1, 0), (2, 0), (1, 300)):
-        with pytest.raises(bt.Fault, match=rf"at step 51 of run {first} with parameters \[0\.25\]") as told:
+        with pytest.raises(bt.SimulationError, match=rf"at step 51 of run {first} with parameters \[0\.25\]") as told:
             bt.simulate(own(choose_spoilt), PROBLEM, [0.25, 0.5], horizon=60, runs=600, first=first, jobs=jobs)
         assert "'mine'" in str(told.value)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def update_spoilt(state, setting, arm, reward, stream):
     update_totals(state, setting, arm, reward, stream)
     if math.sqrt(20.5 - state.pulls.sum()) < 0.0:
         state.total[arm] = 0.0
 
 
-@bt.scalar
+@bt.kernel.scalar
 def update_to_nan(state, setting, arm, reward, stream):
     """The first arm's total is 0 / 0 after its tenth pull."""
     update_totals(state, setting, arm, reward, stream)
@@ -130,12 +132,12 @@ def update_to_nan(state, setting, arm, reward, stream):
         state.total[arm] = (state.pulls[arm] - 10.0) / (state.pulls[arm] - 10.0)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_mean(state, setting, step, params, stream):
-    return bt.best_mean(state)
+    return bt.kernel.argmax_mean(state)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_largest(state, setting, step, params, stream):
     """`max` takes the first of the two where the other is NaN."""
     highest = 0.0
@@ -145,14 +147,14 @@ def choose_largest(state, setting, step, params, stream):
 
 
 def test_the_step_is_right_in_update():
-    with pytest.raises(bt.Fault, match=r"`update` of the policy 'mine' .* at step 20 of run 0"):
+    with pytest.raises(bt.SimulationError, match=r"`update` of the policy 'mine' .* at step 20 of run 0"):
         play(own(choose_mean, update=update_spoilt))
 
 
 def test_ready_made_helpers_and_max_are_looked_at_too():
-    with pytest.raises(bt.Fault, match=r"`choose` of the policy 'mine' .* at step \d+ of run 0"):
+    with pytest.raises(bt.SimulationError, match=r"`choose` of the policy 'mine' .* at step \d+ of run 0"):
         play(own(choose_mean, update=update_to_nan), bt.Mixture([(0.9, 0.1, 0.1)]))
-    with pytest.raises(bt.Fault, match=r"`choose` of the policy 'mine' .* at step 31 of run 0"):
+    with pytest.raises(bt.SimulationError, match=r"`choose` of the policy 'mine' .* at step 31 of run 0"):
         play(own(choose_largest))
 
 
@@ -160,11 +162,11 @@ def test_a_ready_made_choose_with_a_users_update_is_looked_at():
     class Faded(bt.Greedy):
         update = staticmethod(update_to_nan)
 
-    with pytest.raises(bt.Fault, match=r"`choose` of the policy 'greedy' .* at step \d+ of run 0"):
+    with pytest.raises(bt.SimulationError, match=r"`choose` of the policy 'greedy' .* at step \d+ of run 0"):
         play(Faded(), bt.Mixture([(0.9, 0.1, 0.1)]))
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_guarded(state, setting, step, params, stream):
     """NaN is meant: an arm that was never pulled."""
     best = 0
@@ -183,7 +185,7 @@ def test_a_comparison_behind_isnan_is_allowed():
 
 
 def test_a_good_policy_is_untouched_bit_by_bit(monkeypatch):
-    @bt.scalar
+    @bt.kernel.scalar
     def choose(state, setting, step, params, stream):
         """Chains, infinities, whole numbers, pairs, and a function within."""
 
@@ -192,24 +194,26 @@ def test_a_good_policy_is_untouched_bit_by_bit(monkeypatch):
 
         best, highest, tries = 0, -math.inf, 0
         for arm in range(setting.arms):
-            drawn = bt.normal(stream) * 0.1
+            drawn = bt.kernel.normal(stream) * 0.1
             value = max(0.0, state.total[arm] / max(state.pulls[arm], 1.0)) + bonus(state.pulls[arm]) + drawn
             if (-math.inf < highest < value) or (value, arm) > (highest, best) or tries > 3 > arm:
                 best, highest, tries = arm, value, tries + 1
         return best
 
     checked = play(own(choose), runs=500)
-    assert ordered_code(choose) is not None
-    monkeypatch.setattr("banditune.engine.bind.ordered_code", lambda function: None)
+    assert add_nan_checks(choose) is not None
+    monkeypatch.setattr("banditune.simulation.nan_checks.add_nan_checks", lambda function: None)
     assert (checked == play(own(choose), runs=500)).all()
 
 
 def test_policies_of_this_package_are_compiled_as_they_are(monkeypatch):
     def digest():
-        return bind.bound(loop.play_block, slots_for(Job(bt.Greedy(), PROBLEM, 10, shortcut=False))[0])[1]
+        return bind.bind_function(
+            loop.play_block, fill_slots(SimulationSpec(bt.Greedy(), PROBLEM, 10, shortcut=False))[0]
+        )[1]
 
     before = digest()
-    monkeypatch.setattr(bind, "ordered_code", None)
+    monkeypatch.setattr(bind, "add_nan_checks", None)
     assert digest() == before
 
 
@@ -218,10 +222,10 @@ def test_code_whose_source_is_not_there_or_is_another_plays_as_it_is(tmp_path):
     path.write_text(SPOILT)
     scope: dict = {"__name__": "mine"}
     exec(compile(SPOILT.replace("highest = -1e308", "highest = -2e308"), str(path), "exec"), scope)
-    assert ordered_code(scope["choose"]) is None
-    assert ordered_code(scope["index"]) is not None
+    assert add_nan_checks(scope["choose"]) is None
+    assert add_nan_checks(scope["index"]) is not None
     exec(SPOILT, scope)
-    assert ordered_code(scope["choose"]) is None
+    assert add_nan_checks(scope["choose"]) is None
 
 
 def test_checks_travel_to_processes_that_have_not_the_file(tmp_path):
@@ -231,11 +235,11 @@ def test_checks_travel_to_processes_that_have_not_the_file(tmp_path):
     path.write_text(SPOILT)
     scope: dict = {"__name__": "mine"}
     exec(compile(SPOILT, str(path), "exec"), scope)
-    changed = ordered_code(scope["choose"])
+    changed = add_nan_checks(scope["choose"])
     assert changed is not None
     packed = cloudpickle.dumps(scope["choose"])
     path.unlink()
     linecache.clearcache()
     there = cloudpickle.loads(packed)
-    assert getattr(there, KEPT)[0] == there.__code__
-    assert ordered_code(there) == changed
+    assert getattr(there, CHECKED_CODE_ATTRIBUTE)[0] == there.__code__
+    assert add_nan_checks(there) == changed

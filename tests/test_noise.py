@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Instances
-from banditune.shelf import every_policy
-from banditune.study.noise import noise_hint, noise_warnings
-from banditune.study.scale import fit_to_problem
+from banditune.core.problem import Instances
+from banditune.registry import collect_policies
+from banditune.study.assumption_notices import note_wrong_assumptions, suggest_noise_check
+from banditune.study.options_from_problem import resolve_policy_options
 
 LOUD = bt.Gaussian(arms=3, noise=5)
 
 
 def warned(policy, problem):
-    return list(noise_warnings(policy, problem))
+    return list(note_wrong_assumptions(policy, problem))
 
 
 @pytest.mark.parametrize(
     ("policy", "problem", "way_out"),
     [
         (bt.UCB1(noise=0.5), LOUD, "ucb1:noise=5 on the command line, UCB1(noise=5) in Python"),
-        (bt.UCB1Step(noise=0.5), LOUD, "ucb1-step:noise=5 on the command line, UCB1Step(noise=5) in Python"),
+        (bt.policies.UCB1Step(noise=0.5), LOUD, "ucb1-step:noise=5 on the command line, UCB1Step(noise=5) in Python"),
         (
             bt.GaussianThompson(prior=(0, 1), noise=1),
             LOUD,
@@ -36,13 +36,13 @@ def warned(policy, problem):
             "linucb:noise=3 on the command line, LinUCB(noise=3)",
         ),
         (bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2, noise=3), "lints:noise=3"),
-        (bt.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2, noise=3), "lin-greedy:noise=3"),
+        (bt.policies.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2, noise=3), "lin-greedy:noise=3"),
         (bt.UCB1(noise=0.5), bt.Campaigns([[(0, 1), (1, 1)]], "real", noise=2), "UCB1(noise=2)"),
         (bt.UCB1(noise=0.5), bt.RewardTable([[0.0, 8.0], [4.0, 12.0]]), "UCB1(noise=2)"),
         (
-            bt.ridge_policy("mine", bt.LinGreedy.choose, noise=0.5),
+            bt.kernel.define_ridge_policy("mine", bt.policies.LinGreedy.choose, noise=0.5),
             bt.Linear(arms=3, dims=2, noise=3),
-            "Make it anew, as OwnRidgePolicy(..., noise=3)",
+            "Make it anew, as CustomRidgePolicy(..., noise=3)",
         ),
     ],
 )
@@ -54,13 +54,13 @@ def test_the_policy_and_what_to_type_are_named(policy, problem, way_out):
 
 
 def test_what_is_typed_then_ends_the_warning():
-    for name, make in every_policy().items():
+    for name, make in collect_policies().items():
         policy = make()
         if hasattr(policy, "noise") and policy.rewards == "real":
             problem = bt.Linear(arms=3, dims=2, noise=7) if policy.needs_features else bt.Gaussian(arms=3, noise=7)
             assert len(warned(make(noise=0.5), problem)) == 1, name
             assert warned(make(noise=7.4), problem) == []
-            assert warned(fit_to_problem(policy, problem).policy, problem) == []
+            assert warned(resolve_policy_options(policy, problem).policy, problem) == []
 
 
 def test_too_large_a_noise_is_said_too():
@@ -82,7 +82,7 @@ def test_too_large_a_noise_is_said_too():
         (bt.UCB1(noise=4.5), LOUD),
         (
             bt.UCB1(noise=0.5),
-            bt.arm_problem("own", lambda size, rng: rng.random((size, 2)), bt.Gaussian.reward, arms=2),
+            bt.define_problem("own", lambda size, rng: rng.random((size, 2)), bt.Gaussian.reward, arms=2),
         ),
     ],
 )
@@ -103,7 +103,11 @@ def test_nothing_is_said_where_nothing_is_wrong_or_known(policy, problem):
             "with a probability of 0.027 between 0.0005",
         ),
         (bt.Thompson(prior=(50, 50)), bt.Bernoulli(arms=3, prior=(20, 80)), "ts:prior=20,80 on the command line"),
-        (bt.Gittins(prior=(1, 1)), bt.Campaigns([[(10, 990), (12, 980)]]), "where 90% of the arms of campaigns are"),
+        (
+            bt.exact.Gittins(prior=(1, 1)),
+            bt.Campaigns([[(10, 990), (12, 980)]]),
+            "where 90% of the arms of campaigns are",
+        ),
     ],
 )
 def test_noise_and_prior_far_from_rewards_in_the_unit_interval_are_named(policy, problem, words):
@@ -117,7 +121,7 @@ def test_a_prior_of_theta_that_is_too_narrow_is_named():
         (sentence,) = warned(make(prior=(0, 1), noise=5), wide)
         assert "are 4.9" in sentence or "are 5" in sentence
         assert warned(make(prior=(0, 10), noise=5), wide) == []
-        assert warned(fit_to_problem(make(), wide).policy, wide) == []
+        assert warned(resolve_policy_options(make(), wide).policy, wide) == []
     shifted = bt.Logistic(features=[[1, 0.0], [1, 1.0]], prior=([-5, 0], [[0.1, 0], [0, 1]]))
     assert "times as large" in warned(bt.GLMTSL(prior=(0, 1)), shifted)[0]
     assert warned(bt.GLMTSL(prior=([-5, 0], [[0.1, 0], [0, 1]])), shifted) == []
@@ -156,8 +160,8 @@ class OwnGaussian(bt.Gaussian):
 def test_a_policy_of_ones_own_is_not_taken_for_its_namesake():
     (sentence,) = warned(OwnUCB1(noise=0.5), LOUD)
     assert sentence.endswith("Make it anew, as OwnUCB1(..., noise=5) or the function that makes it.")
-    assert "ucb1:noise" not in noise_hint(OwnUCB1(noise=0.5))
-    mine = bt.arm_policy("gaussian-ts", bt.Greedy.choose)
+    assert "ucb1:noise" not in suggest_noise_check(OwnUCB1(noise=0.5))
+    mine = bt.define_policy("gaussian-ts", bt.Greedy.choose)
     assert warned(mine, bt.Gaussian(arms=3, prior=(24.5, 2))) == []
 
 
@@ -174,7 +178,7 @@ def test_tunings_comparisons_and_backtests_carry_it():
     assert "ucb1(noise=0.5) takes" in noise
     assert "gamma = 0, the end of its range, loses" in end
     assert "warning: ucb1(noise=0.5) takes" in repr(comparison)
-    assert bt.from_json(comparison.to_json()) == comparison
+    assert bt.results.from_json(comparison.to_json()) == comparison
 
 
 def test_a_policy_takes_noise_and_prior_of_a_fitted_problem():
@@ -183,7 +187,7 @@ def test_a_policy_takes_noise_and_prior_of_a_fitted_problem():
     reward = rng.normal(0, 1, (8, 3))[campaign, arm] + rng.normal(0, 5, 480)
     logs = bt.read_logs({"campaign": campaign, "arm": arm, "reward": reward})
     fit = bt.fit(logs)
-    fitted = fit_to_problem(bt.GaussianThompson(), fit.problem).policy
+    fitted = resolve_policy_options(bt.GaussianThompson(), fit.problem).policy
     assert fitted == bt.GaussianThompson(prior=fit.problem.prior[0], noise=fit.problem.noise)
     assert warned(fitted, fit.problem) == []
     assert bt.backtest(bt.UCB1(), logs, budget=20).tuning.setup.from_problem == {"noise": "from the problem"}

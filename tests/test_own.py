@@ -15,7 +15,7 @@ import banditune as bt
 from conftest import ROOT
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_first(state, setting, step, params, stream):
     return 0
 
@@ -36,13 +36,13 @@ def test_every_python_example_of_the_readme_runs(tmp_path, monkeypatch):
 
 
 def test_the_designs_example_is_the_shelfs_epsilon_greedy():
-    @bt.scalar
+    @bt.kernel.scalar
     def choose(state, setting, step, params, stream):
-        if bt.uniform(stream) < params[0]:
-            return bt.random_arm(state, stream)
-        return bt.best_mean(state)
+        if bt.kernel.uniform(stream) < params[0]:
+            return bt.kernel.draw_arm(state, stream)
+        return bt.kernel.argmax_mean(state)
 
-    mine = bt.arm_policy("epsilon-greedy", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
+    mine = bt.define_policy("epsilon-greedy", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
     result = bt.tune(mine, bt.Bernoulli(arms=10), horizon=1000, budget=1000)
     assert 0 <= result.params["epsilon"] <= 1
     ours = bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)
@@ -50,14 +50,14 @@ def test_the_designs_example_is_the_shelfs_epsilon_greedy():
 
 
 def test_a_problem_of_ones_own():
-    @bt.scalar
+    @bt.kernel.scalar
     def reward(instance, arm, pull, step, stream):
-        return instance.means[arm] * bt.exponential(stream) * instance.options[0]
+        return instance.means[arm] * bt.kernel.exponential(stream) * instance.options[0]
 
     def sample(size, rng):
         return rng.gamma(2, 1, (size, 4))
 
-    problem = bt.arm_problem("exponential", sample, reward, arms=4, options=[1.0])
+    problem = bt.define_problem("exponential", sample, reward, arms=4, options=[1.0])
     regrets = bt.simulate(bt.UCB1(noise=2), problem, [0.1, 1.0], horizon=200, runs=400, regret="realised")
     expected = bt.simulate(bt.UCB1(noise=2), problem, [0.1, 1.0], horizon=200, runs=400)
     difference = (regrets - expected)[0]
@@ -74,21 +74,21 @@ def test_a_problem_of_ones_own_with_features():
     def sample(size, rng):
         return 1 / (1 + np.exp(-(table @ rng.normal(size=(3, size))).T)) ** 2, table
 
-    problem = bt.arm_problem("squared", sample, bt.Bernoulli().reward, arms=6, dims=3, rewards="unit")
+    problem = bt.define_problem("squared", sample, bt.Bernoulli().reward, arms=6, dims=3, rewards="unit")
     linear, greedy = (
         bt.simulate(policy, problem, horizon=300, runs=200).mean()
         for policy in (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Greedy())
     )
     assert 0 < linear < greedy * 2
-    wrong = bt.arm_problem(
+    wrong = bt.define_problem(
         "wrong", lambda size, rng: (rng.random((size, 6)), table), bt.Bernoulli().reward, arms=6, dims=2
     )
-    with pytest.raises(bt.Fault, match=r"'wrong' must return finite features of shape \(size, 6, 2\)"):
+    with pytest.raises(bt.SimulationError, match=r"'wrong' must return finite features of shape \(size, 6, 2\)"):
         bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), wrong, horizon=20, runs=2)
 
 
 @dataclass(frozen=True)
-class Bound(bt.Problem):
+class Bound(bt.kernel.Problem):
     """Forgets that scalar functions have no self."""
 
     arms: int = 2
@@ -96,21 +96,21 @@ class Bound(bt.Problem):
     reward = choose_first
 
     def sample(self, size, rng):
-        return bt.Instances(rng.random((size, self.arms)))
+        return bt.kernel.Instances(rng.random((size, self.arms)))
 
 
 def test_a_scalar_function_that_is_a_method_is_refused_with_what_to_write():
     with pytest.raises(
-        bt.BadRequest, match=r"`reward` of 'bound' must be a function without self.*@staticmethod above it"
+        bt.InvalidRequest, match=r"`reward` of 'bound' must be a function without self.*@staticmethod above it"
     ):
         bt.simulate(bt.Greedy(), Bound(), horizon=5, runs=2)
 
 
 def test_parameters_must_have_names_of_their_own_and_bounds_that_are_numbers():
     twice = [bt.Parameter("a", 0, 1, theory=0.5), bt.Parameter("a", 0, 2, theory=1)]
-    with pytest.raises(bt.BadRequest, match=r"must have names of their own, but they are \['a', 'a'\]"):
-        bt.simulate(bt.arm_policy("mine", choose_first, parameters=twice), bt.Bernoulli(arms=2), horizon=5, runs=2)
+    with pytest.raises(bt.InvalidRequest, match=r"must have names of their own, but they are \['a', 'a'\]"):
+        bt.simulate(bt.define_policy("mine", choose_first, parameters=twice), bt.Bernoulli(arms=2), horizon=5, runs=2)
     with pytest.raises(
-        bt.BadRequest, match=r"`high` of the parameter 'a' must be a number or a function of \(arms, horizon\)"
+        bt.InvalidRequest, match=r"`high` of the parameter 'a' must be a number or a function of \(arms, horizon\)"
     ):
         bt.Parameter("a", 0, "1", theory=0.5)

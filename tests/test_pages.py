@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import banditune as bt
-from banditune.pages import TOPICS
+from banditune.core.pages import TOPICS
 from conftest import ROOT
 
 
@@ -23,7 +23,7 @@ def test_the_command_line_prints_a_page(banditune):
 
 
 def test_an_unknown_topic_is_refused_with_those_that_there_are():
-    with pytest.raises(bt.BadRequest, match="the topic must be one of assumptions, but got 'magic'"):
+    with pytest.raises(bt.InvalidRequest, match="the topic must be one of assumptions, but got 'magic'"):
         bt.explain("magic")
 
 
@@ -40,5 +40,5 @@ def test_texts_and_reports_of_results_name_the_page(tmp_path):
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3, prior=(1, 1)), validate=50, **asked)
     both = bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], bt.Bernoulli(arms=3, prior=(1, 1)), validate=50, **asked)
     for result in (tuning, both):
-        assert bt.text(result).count("`banditune explain assumptions`") == 1
+        assert bt.reports.format_text(result).count("`banditune explain assumptions`") == 1
         assert "banditune explain assumptions" in result.report(tmp_path / "report.html").read_text()

@@ -11,8 +11,8 @@ RUNS = pytest.mark.parametrize("runs", [4_000, pytest.param(10_000, marks=pytest
 KNOWN = [
     (bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 10_000, 354.5, 0.4),
     (bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 10_000, 45.6, 0.3),
-    (bt.UCB1(noise=0.5), bt.warm_up(), 200, 10.01, 0.04),
-    (bt.Thompson(prior=(1, 1)), bt.warm_up(), 200, 5.43, 0.04),
+    (bt.UCB1(noise=0.5), bt.problems.two_point_mixture(), 200, 10.01, 0.04),
+    (bt.Thompson(prior=(1, 1)), bt.problems.two_point_mixture(), 200, 5.43, 0.04),
     (bt.UCB1(noise=0.5), bt.BetaRewards(arms=10), 10_000, 354.9, 0.6),
 ]
 
@@ -33,7 +33,9 @@ def test_regret_at_theorys_width(policy, problem, horizon, known, se, runs):
 )
 def test_warm_up_at_the_best_widths(policy, gamma, known, se, runs):
     """The known figures are minima over 171 widths, 1 to 3% too low: a one-sided allowance of 3%."""
-    regrets = bt.simulate(policy, bt.warm_up(), [gamma], horizon=200, runs=runs, seed=11, regret="realised")[0]
+    regrets = bt.simulate(
+        policy, bt.problems.two_point_mixture(), [gamma], horizon=200, runs=runs, seed=11, regret="realised"
+    )[0]
     assert close(regrets, known * 1.015, se + 0.015 * known / 4)
 
 

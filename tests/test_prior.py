@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import banditune as bt
-from banditune.descriptions import described
-from banditune.logs.prior import prior_text
+from banditune.core.descriptions import describe
+from banditune.problems.problem_file import format_problem_file
 
 PROBLEMS = [
     bt.Bernoulli(arms=3, prior=(1.5, 20), names=('a "quoted"', "tab\there", "é\x7f\\")),
@@ -28,10 +28,10 @@ PROBLEMS = [
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_problem_comes_back_as_it_was_written(tmp_path, problem):
-    bt.write_prior(problem, tmp_path / "prior.toml", 500, ("from past logs\nof two lines", "\x00 and noise"))
-    found = bt.read_prior(tmp_path / "prior.toml")
+    bt.save_problem(problem, tmp_path / "prior.toml", 500, ("from past logs\nof two lines", "\x00 and noise"))
+    found = bt.load_problem(tmp_path / "prior.toml")
     assert found.problem == problem
-    assert described(found.problem) == described(problem)
+    assert describe(found.problem) == describe(problem)
     assert found.horizon == 500
 
 
@@ -39,18 +39,18 @@ class Skewed(bt.Bernoulli):
     """Bernoulli in name only."""
 
     def sample(self, size, rng):
-        return bt.Instances(rng.random((size, self.arms)) ** 2)
+        return bt.kernel.Instances(rng.random((size, self.arms)) ** 2)
 
 
 def test_a_problem_that_is_not_on_the_shelf_cannot_be_written(tmp_path):
-    own = [bt.arm_problem(name, lambda size, rng: None, lambda *_: 0.0, arms=2) for name in ("mine", "bernoulli")]
+    own = [bt.define_problem(name, lambda size, rng: None, lambda *_: 0.0, arms=2) for name in ("mine", "bernoulli")]
     for problem in (bt.RewardTable(np.eye(3)), *own, Skewed(arms=2)):
-        with pytest.raises(bt.BadRequest, match="from the shelf"):
-            bt.write_prior(problem, tmp_path / "prior.toml")
+        with pytest.raises(bt.InvalidRequest, match="from the shelf"):
+            bt.save_problem(problem, tmp_path / "prior.toml")
 
 
 def test_a_file_gives_every_verb_its_problem_and_horizon(banditune, tmp_path):
-    bt.write_prior(bt.Bernoulli(arms=3, prior=(2, 5)), tmp_path / "prior.toml", 50)
+    bt.save_problem(bt.Bernoulli(arms=3, prior=(2, 5)), tmp_path / "prior.toml", 50)
     usual = ["--policy", "ucb1", "--problem", "prior.toml", "--json"]
     done = banditune("tune", *usual, "--budget", "20", "--validate", "10")
     assert done.returncode == 0, done.stderr
@@ -62,13 +62,13 @@ def test_a_file_gives_every_verb_its_problem_and_horizon(banditune, tmp_path):
     done = banditune("tune", *usual, "--arms", "5")
     assert done.returncode == 2
     assert "takes no --arms" in done.stderr
-    bt.write_prior(bt.Bernoulli(arms=3), tmp_path / "prior.toml")
+    bt.save_problem(bt.Bernoulli(arms=3), tmp_path / "prior.toml")
     done = banditune("tune", *usual)
     assert done.returncode == 2
     assert "--horizon" in done.stderr
 
 
-GOOD = prior_text(PROBLEMS[5], 100)
+GOOD = format_problem_file(PROBLEMS[5], 100)
 
 
 @pytest.mark.parametrize(
@@ -95,16 +95,16 @@ GOOD = prior_text(PROBLEMS[5], 100)
 )
 def test_what_cannot_be_read_gives_a_sentence(tmp_path, text, sentence):
     (tmp_path / "prior.toml").write_text(text)
-    with pytest.raises(bt.BadRequest, match=sentence):
-        bt.read_prior(tmp_path / "prior.toml")
+    with pytest.raises(bt.InvalidRequest, match=sentence):
+        bt.load_problem(tmp_path / "prior.toml")
 
 
 def test_a_file_that_is_missing_or_too_large_gives_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("banditune.logs.prior.LARGEST", 100)
+    monkeypatch.setattr("banditune.problems.problem_file.MAX_PROBLEM_FILE_BYTES", 100)
     (tmp_path / "large.toml").write_text("#" * 200)
     for name in ("none.toml", "large.toml", "."):
-        with pytest.raises(bt.BadRequest):
-            bt.read_prior(tmp_path / name)
+        with pytest.raises(bt.InvalidRequest):
+            bt.load_problem(tmp_path / name)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -115,6 +115,6 @@ def test_damaged_files_give_a_problem_or_a_sentence(tmp_path, data):
     new = data.draw(st.text(string.printable, max_size=8))
     (tmp_path / "prior.toml").write_text(GOOD[:place] + new + GOOD[place + cut :])
     try:
-        assert isinstance(bt.read_prior(tmp_path / "prior.toml").problem, bt.Problem)
-    except bt.BadRequest as error:
+        assert isinstance(bt.load_problem(tmp_path / "prior.toml").problem, bt.kernel.Problem)
+    except bt.InvalidRequest as error:
         assert str(error).endswith(".")

@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.engine import memory, run
-from banditune.engine.cluster import local, travel
-from banditune.engine.pieces import Cluster, Lost, Played, Work
-from banditune.engine.prepared import Prepared
-from banditune.study import accounts
-from banditune.study.door import job_of
-from banditune.study.player import Player
+from banditune.core import arrays
+from banditune.simulation import chunks, memory, scheduler
+from banditune.simulation.executor import ChunkResult, Executor, ExecutorSession, LostChunk
+from banditune.simulation.executors import processes, threads, transport
+from banditune.simulation.simulator import Simulator
+from banditune.storage import store_tables
+from banditune.storage.stored_simulator import StoredSimulator
+from banditune.study.requests import build_spec
 from conftest import ROOT
 from owned import OWN, OWN_PROBLEM
 
@@ -33,16 +34,16 @@ SHORT = {"horizon": 50, "runs": 700}
 
 @pytest.fixture(scope="module")
 def two():
-    with bt.Processes(2) as cluster:
+    with bt.executors.ProcessExecutor(2) as cluster:
         yield cluster
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_nan(state, setting, step, params, stream):
     return math.nan if step == 7 else 0
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_endless(state, setting, step, params, stream):
     while step > 3:
         step = step + 1
@@ -55,11 +56,15 @@ def choose_endless(state, setting, step, params, stream):
 def test_children_play_the_same_bits_as_one_thread(two):
     closed_over = 0.5
 
-    @bt.scalar
+    @bt.kernel.scalar
     def choose_here(state, setting, step, params, stream):
-        return bt.random_arm(state, stream) if bt.uniform(stream) < closed_over * params[0] else bt.best_mean(state)
+        return (
+            bt.kernel.draw_arm(state, stream)
+            if bt.kernel.uniform(stream) < closed_over * params[0]
+            else bt.kernel.argmax_mean(state)
+        )
 
-    here = bt.arm_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, theory=0.2)])
+    here = bt.define_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, theory=0.2)])
     for policy, problem in ((bt.UCB1(noise=0.5), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM)):
         usual = SHORT | {"noise": "own", "regret": "realised", "at": [20, 50]}
         alone = bt.simulate(policy, problem, [0.2, 0.7], jobs=1, **usual)
@@ -77,12 +82,12 @@ def test_a_script_needs_no_guard_and_its_own_functions_travel(run_python):
     code = """
 import banditune as bt
 
-@bt.scalar
+@bt.kernel.scalar
 def choose(state, setting, step, params, stream):
-    return bt.random_arm(state, stream) if bt.uniform(stream) < params[0] else bt.best_mean(state)
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < params[0] else bt.kernel.argmax_mean(state)
 
 print("once")
-mine = bt.arm_policy("mine", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
+mine = bt.define_policy("mine", choose, parameters=[bt.Parameter("epsilon", 0, 1, theory=0.1)])
 first, second = (bt.simulate(mine, bt.Bernoulli(arms=3), horizon=50, runs=300, cluster=name, jobs=2)
                  for name in ("threads", "processes"))
 print((first == second).all())
@@ -93,19 +98,23 @@ print((first == second).all())
 
 
 def test_a_policy_from_a_file_travels_and_binds_to_the_same_code(tmp_path):
-    from banditune.shelf import from_file
+    from banditune.registry import load_from_file
 
-    (tmp_path / "helper.py").write_text("import banditune as bt\n\n\n@bt.scalar\ndef lowest(state):\n    return 0\n")
-    (tmp_path / "own_file.py").write_text(
-        "import banditune as bt\nfrom helper import lowest\n\n\n@bt.scalar\n"
-        "def choose(state, setting, step, params, stream):\n    return lowest(state)\n\n\n"
-        "policy = bt.arm_policy('filed', choose)\n"
+    (tmp_path / "helper.py").write_text(
+        "import banditune as bt\n\n\n@bt.kernel.scalar\ndef lowest(state):\n    return 0\n"
     )
-    job = job_of(from_file("policy", f"{tmp_path}/own_file.py:policy", bt.Policy, {}), PROBLEM, horizon=10)
-    recipe = travel.recipe_of(job)
+    (tmp_path / "own_file.py").write_text(
+        "import banditune as bt\nfrom helper import lowest\n\n\n@bt.kernel.scalar\n"
+        "def choose(state, setting, step, params, stream):\n    return lowest(state)\n\n\n"
+        "policy = bt.define_policy('filed', choose)\n"
+    )
+    job = build_spec(
+        load_from_file("policy", f"{tmp_path}/own_file.py:policy", bt.kernel.Policy, {}), PROBLEM, horizon=10
+    )
+    recipe = transport.pack_spec(job)
     code = (
-        "import pickle, sys\nfrom banditune.engine.cluster.travel import code_of\n"
-        "print(code_of(pickle.loads(bytes.fromhex(sys.stdin.read()))))"
+        "import pickle, sys\nfrom banditune.simulation.executors.transport import digest_spec_code\n"
+        "print(digest_spec_code(pickle.loads(bytes.fromhex(sys.stdin.read()))))"
     )
     # In another folder, where the user's files are not.
     done = subprocess.run([sys.executable, "-c", code], input=recipe.job.hex(), capture_output=True, text=True, cwd="/")
@@ -113,13 +122,13 @@ def test_a_policy_from_a_file_travels_and_binds_to_the_same_code(tmp_path):
 
 
 def test_a_job_is_small_and_made_ready_once(monkeypatch):
-    job = job_of(bt.Gittins(prior=(1, 1)), PROBLEM, horizon=30)
-    recipe = travel.recipe_of(job)
+    job = build_spec(bt.exact.Gittins(prior=(1, 1)), PROBLEM, horizon=30)
+    recipe = transport.pack_spec(job)
     assert len(recipe.job) < 2000  # the table is not in it
     made = []
-    monkeypatch.setattr("banditune.engine.prepared.Prepared", lambda job: made.append(job) or Prepared(job))
+    monkeypatch.setattr("banditune.simulation.simulator.Simulator", lambda job: made.append(job) or Simulator(job))
     for first in (0, 5, 10):
-        travel.answer(recipe, ([[0.0]], 0, range(first, first + 5)))
+        transport.simulate_packed_chunk(recipe, ([[0.0]], 0, range(first, first + 5)))
     assert len(made) == 1
 
 
@@ -129,31 +138,34 @@ def test_what_cannot_travel_is_a_sentence():
     def sample(size, rng):
         return lock
 
-    stuck = bt.arm_problem("stuck", sample, PROBLEM.reward, arms=2)
+    stuck = bt.define_problem("stuck", sample, PROBLEM.reward, arms=2)
     with pytest.raises(
-        bt.BadRequest, match=r"'stuck' must be able to travel to other processes, but it cannot be packed"
+        bt.InvalidRequest, match=r"'stuck' must be able to travel to other processes, but it cannot be packed"
     ):
-        travel.recipe_of(job_of(bt.UCB1(noise=0.5), stuck, horizon=10))
+        transport.pack_spec(build_spec(bt.UCB1(noise=0.5), stuck, horizon=10))
 
 
 @pytest.mark.parametrize("part", ["banditune", "numpy", "numba", "python"])
 def test_a_worker_with_other_versions_is_refused_with_a_sentence(part):
-    name, versions = travel.card()
-    travel.check_versions((name, versions))
-    with pytest.raises(bt.BadRequest, match=rf"process \d+ has {part} 0.0 \(here [\d.]+\); install the same versions"):
-        travel.check_versions((name, versions | {part: "0.0"}))
+    name, versions = transport.identify_worker()
+    transport.check_worker_versions((name, versions))
+    with pytest.raises(
+        bt.InvalidRequest, match=rf"process \d+ has {part} 0.0 \(here [\d.]+\); install the same versions"
+    ):
+        transport.check_worker_versions((name, versions | {part: "0.0"}))
 
 
 def test_a_worker_with_other_code_is_refused_with_a_sentence():
-    recipe = travel.recipe_of(job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=10))
-    answered = travel.answer(recipe._replace(digest="another", code="other"), ([[1.0]], 0, range(5)))
-    with pytest.raises(bt.BadRequest, match="every worker must have the same code as this process"):
-        travel.raised(answered)
+    recipe = transport.pack_spec(build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=10))
+    answered = transport.simulate_packed_chunk(recipe._replace(digest="another", code="other"), ([[1.0]], 0, range(5)))
+    with pytest.raises(bt.InvalidRequest, match="every worker must have the same code as this process"):
+        transport.unpack_reply(answered)
 
 
 def test_a_worker_without_a_package_of_the_users_is_a_sentence(two, elsewhere):
     with pytest.raises(
-        bt.BadRequest, match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep"
+        bt.InvalidRequest,
+        match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep",
     ):
         bt.simulate(bt.UCB1(noise=0.5), elsewhere, horizon=10, runs=3, cluster=two)
 
@@ -161,7 +173,7 @@ def test_a_worker_without_a_package_of_the_users_is_a_sentence(two, elsewhere):
 # The contract, on a cluster that loses things
 
 
-class Unreliable(Cluster):
+class Unreliable(Executor):
     """Gives back results in a bad order, and loses every third piece `times` times."""
 
     def __init__(self, times):
@@ -173,13 +185,13 @@ class Unreliable(Cluster):
         return 3
 
     def work(self, job):
-        return UnreliableWork(self, Prepared(job))
+        return UnreliableWork(self, Simulator(job))
 
     def close(self):
         pass
 
 
-class UnreliableWork(Work):
+class UnreliableWork(ExecutorSession):
     def __init__(self, cluster, ready):
         self.cluster, self.ready = cluster, ready
         self.flying, self.lost = {}, {}
@@ -194,7 +206,7 @@ class UnreliableWork(Work):
         piece = self.flying.pop(ticket)
         if ticket % 3 == 0 and self.lost.get(ticket, 0) < self.cluster.times:
             self.lost[ticket] = self.lost.get(ticket, 0) + 1
-            return ticket, Lost("it was unplugged")
+            return ticket, LostChunk("it was unplugged")
         return ticket, self.ready.play(piece, np.zeros(1, np.int64))
 
     def stop(self):
@@ -202,22 +214,22 @@ class UnreliableWork(Work):
 
 
 def test_lost_pieces_are_played_again_in_any_order_with_few_in_flight(monkeypatch, tmp_path):
-    monkeypatch.setattr(run, "TASK", 5000)
+    monkeypatch.setattr(chunks, "ROUNDS_PER_CHUNK", 5000)
     alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 0.7], jobs=1, **SHORT)
     cluster = Unreliable(2)
     assert (bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 0.7], cluster=cluster, **SHORT) == alone).all()
-    assert cluster.most == run.AHEAD * 3
+    assert cluster.most == scheduler.CHUNKS_PER_WORKER * 3
     book = tmp_path / "book"
     kept = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 0.7], cluster=cluster, ledger=book, **SHORT)
     assert (kept == alone.astype(np.float32)).all()
     # Every regret was written once, although blocks were complete in another order.
-    assert accounts.verified(book)["regrets"] == alone.size
+    assert store_tables.verify_store(book)["regrets"] == alone.size
 
 
 def test_a_piece_that_was_lost_three_times_is_named(monkeypatch):
-    monkeypatch.setattr(run, "TASK", 5000)
+    monkeypatch.setattr(chunks, "ROUNDS_PER_CHUNK", 5000)
     with pytest.raises(
-        bt.Fault, match=r"runs \d+ to \d+ of the policy 'ucb1' .* 3 times \(at last: it was unplugged\)"
+        bt.SimulationError, match=r"runs \d+ to \d+ of the policy 'ucb1' .* 3 times \(at last: it was unplugged\)"
     ):
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.2, cluster=Unreliable(3), **SHORT)
 
@@ -231,43 +243,46 @@ class Torn(UnreliableWork):
 
 class TornPlace(Unreliable):
     def work(self, job):
-        return Torn(self, Prepared(job))
+        return Torn(self, Simulator(job))
 
     def close(self):
         raise OSError("nobody answers")
 
 
 def test_what_went_wrong_first_is_told_whatever_giving_up_meets():
-    with pytest.raises(bt.Fault, match="the policy 'nan' chose nan"), TornPlace(0) as cluster:
-        bt.simulate(bt.arm_policy("nan", choose_nan), PROBLEM, cluster=cluster, **SHORT)
-    with pytest.raises(bt.Fault, match="the policy 'nan' chose nan"), Player(lambda: TornPlace(0)) as player:
-        player.play(job_of(bt.arm_policy("nan", choose_nan), PROBLEM, horizon=50), [[]], range(9))
+    with pytest.raises(bt.SimulationError, match="the policy 'nan' chose nan"), TornPlace(0) as cluster:
+        bt.simulate(bt.define_policy("nan", choose_nan), PROBLEM, cluster=cluster, **SHORT)
+    with (
+        pytest.raises(bt.SimulationError, match="the policy 'nan' chose nan"),
+        StoredSimulator(lambda: TornPlace(0)) as player,
+    ):
+        player.play(build_spec(bt.define_policy("nan", choose_nan), PROBLEM, horizon=50), [[]], range(9))
     with pytest.raises(OSError, match="the connection is gone"):  # an error of its own is not swallowed
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster=TornPlace(0), **SHORT)
 
 
 def test_pieces_become_longer_where_they_travel():
-    job = job_of(bt.UCB1(noise=0.5), PROBLEM, horizon=1000)
-    params = run.read_only([[1.0]])
-    part = run.Part(params, 0, range(100_000), np.empty((1, 100_000, 1)))
+    job = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=1000)
+    params = arrays.copy_read_only([[1.0]])
+    part = chunks.SimulationTask(params, 0, range(100_000), np.empty((1, 100_000, 1)))
     cluster = Unreliable(0)
-    pace = run.Pace(job, cluster, 1)
+    pace = chunks.ChunkSizer(job, cluster, 1)
     assert pace.stop(part, 10) == 4096  # TASK is 4194 runs: up to the end of a block
-    pace.learn(Played(np.empty((1, 4000, 1)), np.zeros(5), 0.1))
+    pace.learn(ChunkResult(np.empty((1, 4000, 1)), np.zeros(5), 0.1))
     assert pace.stop(part, 4096) == 4096 + 19_968  # half a second is 20,000 runs
     assert pace.stop(part, 99_990) == 100_000
-    with bt.Threads(2) as threads:
-        assert run.Pace(job, threads, 1).stop(part, 10) == 256
+    with bt.executors.ThreadExecutor(2) as threads:
+        assert chunks.ChunkSizer(job, threads, 1).stop(part, 10) == 256
 
 
 # What breaks
 
 
 def test_a_killed_child_is_replaced(monkeypatch):
-    monkeypatch.setattr(run, "TASK", 200_000)
+    monkeypatch.setattr(chunks, "ROUNDS_PER_CHUNK", 200_000)
     work = {"horizon": 2000, "runs": 3000, "shortcut": False}
     alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, jobs=1, **work)
-    with bt.Processes(2) as cluster:
+    with bt.executors.ProcessExecutor(2) as cluster:
         killed = []
 
         def progress(done, total):
@@ -284,26 +299,26 @@ def test_a_killed_child_is_replaced(monkeypatch):
 def test_a_child_that_cannot_start_is_a_sentence(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(
-        bt.Fault, match=r"must start, but the system refused it \(No such file or directory\); use fewer"
+        bt.SimulationError, match=r"must start, but the system refused it \(No such file or directory\); use fewer"
     ):
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster="processes", jobs=1, **SHORT)
 
 
 def test_the_pipe_of_a_child_that_cannot_start_is_closed(monkeypatch):
     made = []
-    monkeypatch.setattr(local, "Pipe", lambda: made.extend(Pipe()) or made)
+    monkeypatch.setattr(processes, "Pipe", lambda: made.extend(Pipe()) or made)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(bt.Fault, match="must start"):
-        local.started()
+    with pytest.raises(bt.SimulationError, match="must start"):
+        processes.start_child()
     assert [end.closed for end in made] == [True, True]
 
 
 def test_pipes_of_idle_and_of_busy_children_are_closed_when_these_end():
-    with bt.Processes(1) as cluster:
+    with bt.executors.ProcessExecutor(1) as cluster:
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster=cluster, **SHORT)
         (idle,) = cluster.children
     assert idle.pipe.closed
-    busy = local.started()
+    busy = processes.start_child()
     with busy.using:
         busy.end()
         assert not busy.pipe.closed  # not under the hands of the thread that reads
@@ -315,10 +330,10 @@ def test_a_child_with_other_versions_is_refused_and_ended(monkeypatch):
     begun = []
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *told, **more: begun.append(start(*told, **more)) or begun[-1])
-    ours = travel.card()
-    other = travel.Card(ours.name, ours.versions | {"numpy": "0.0"})
-    monkeypatch.setattr(travel, "card", lambda: other)
-    with pytest.raises(bt.BadRequest, match=r"has numpy [\d.]+ \(here 0.0\)"):
+    ours = transport.identify_worker()
+    other = transport.WorkerIdentity(ours.name, ours.versions | {"numpy": "0.0"})
+    monkeypatch.setattr(transport, "identify_worker", lambda: other)
+    with pytest.raises(bt.InvalidRequest, match=r"has numpy [\d.]+ \(here 0.0\)"):
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster="processes", jobs=1, **SHORT)
     assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
@@ -328,14 +343,14 @@ def test_after_an_error_no_further_piece_is_begun():
 
     def play(piece, sign):
         signs.append(int(sign[0]))
-        raise bt.BadRequest(f"piece {piece}")
+        raise bt.InvalidRequest(f"piece {piece}")
 
     with ThreadPoolExecutor(1) as pool:
-        work = local.PoolWork(pool, play)
+        work = threads.LocalSession(pool, play)
         for ticket in range(3):
             work.submit(ticket, ticket)
     assert signs == [0, 1, 1]
-    with pytest.raises(bt.BadRequest, match="piece 0"):
+    with pytest.raises(bt.InvalidRequest, match="piece 0"):
         work.result()
 
 
@@ -343,30 +358,33 @@ def test_runs_that_end_their_process_are_named(two):
     def sample(size, rng):
         os._exit(3)
 
-    deadly = bt.arm_problem("deadly", sample, PROBLEM.reward, arms=2)
-    with pytest.raises(bt.Fault, match=r"'deadly' .* lost their worker 3 times \(at last: it ended with code 3\)"):
+    deadly = bt.define_problem("deadly", sample, PROBLEM.reward, arms=2)
+    with pytest.raises(
+        bt.SimulationError, match=r"'deadly' .* lost their worker 3 times \(at last: it ended with code 3\)"
+    ):
         bt.simulate(bt.UCB1(noise=0.5), deadly, horizon=10, runs=1, cluster=two)
     assert np.isfinite(bt.simulate(bt.UCB1(noise=0.5), PROBLEM, cluster=two, **SHORT)).all()
 
 
 def test_a_bad_arm_and_a_bad_reward_are_named_with_run_and_step(two):
-    with pytest.raises(bt.Fault, match=r"the policy 'nan' chose nan at step 7 of run \d+ "):
-        bt.simulate(bt.arm_policy("nan", choose_nan), PROBLEM, horizon=10, runs=300, cluster=two)
+    with pytest.raises(bt.SimulationError, match=r"the policy 'nan' chose nan at step 7 of run \d+ "):
+        bt.simulate(bt.define_policy("nan", choose_nan), PROBLEM, horizon=10, runs=300, cluster=two)
 
-    @bt.scalar
+    @bt.kernel.scalar
     def reward_nan(instance, arm, pull, step, stream):
-        return math.nan if bt.uniform(stream) < 0.2 else 1.0
+        return math.nan if bt.kernel.uniform(stream) < 0.2 else 1.0
 
-    unpaid = bt.arm_problem("unpaid", lambda size, rng: rng.random((size, 2)), reward_nan, arms=2)
-    with pytest.raises(bt.Fault, match=r"'unpaid' paid another for arm 0 at step \d+ of run \d+ "):
+    unpaid = bt.define_problem("unpaid", lambda size, rng: rng.random((size, 2)), reward_nan, arms=2)
+    with pytest.raises(bt.SimulationError, match=r"'unpaid' paid another for arm 0 at step \d+ of run \d+ "):
         bt.simulate(bt.UCB1(noise=0.5), unpaid, horizon=20, runs=300, cluster=two)
 
 
 def test_a_policy_that_never_returns_is_ended_at_the_time_limit():
     began = time.monotonic()
-    endless = bt.arm_policy("endless", choose_endless)
+    endless = bt.define_policy("endless", choose_endless)
     with pytest.raises(
-        bt.Fault, match=r"at most 0.5 s where there is a time limit, but runs \d+ to \d+ of the policy 'endless' on"
+        bt.SimulationError,
+        match=r"at most 0.5 s where there is a time limit, but runs \d+ to \d+ of the policy 'endless' on",
     ):
         bt.simulate(endless, PROBLEM, horizon=10, runs=10, time_limit=0.5, jobs=1)
     assert time.monotonic() - began < 60
@@ -380,9 +398,11 @@ def test_a_problem_that_never_draws_is_ended_too(monkeypatch):
             pass
         return rng.random((size, 2))
 
-    monkeypatch.setattr(local, "MAKING", 3.0)
-    stuck = bt.arm_problem("stuck", sample, PROBLEM.reward, arms=2)
-    with pytest.raises(bt.Fault, match=r"ready to play after 3 s .* on the problem 'stuck' took longer; raise"):
+    monkeypatch.setattr(processes, "PREPARATION_TIME_LIMIT", 3.0)
+    stuck = bt.define_problem("stuck", sample, PROBLEM.reward, arms=2)
+    with pytest.raises(
+        bt.SimulationError, match=r"ready to play after 3 s .* on the problem 'stuck' took longer; raise"
+    ):
         bt.simulate(bt.UCB1(noise=0.5), stuck, horizon=10, runs=10, time_limit=0.5, jobs=1)
 
 
@@ -392,10 +412,10 @@ import sys
 sys.path.insert(0, {str(ROOT / "tests")!r})
 import banditune as bt
 from test_processes import PROBLEM, choose_endless
-with bt.Processes(1) as cluster:
+with bt.executors.ProcessExecutor(1) as cluster:
     bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=10, cluster=cluster)
     print(*(child.process.pid for child in cluster.children), flush=True)
-    bt.simulate(bt.arm_policy("endless", choose_endless), PROBLEM, horizon=10, runs=10, cluster=cluster)
+    bt.simulate(bt.define_policy("endless", choose_endless), PROBLEM, horizon=10, runs=10, cluster=cluster)
 """
     driver = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     child = int(driver.stdout.readline())
@@ -428,17 +448,17 @@ if sys.argv[1:]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 try:
     bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=60_000, jobs=1, ledger={str(book)!r})
-except bt.BadRequest as error:
+except bt.InvalidRequest as error:
     print(error)
 """
     done = run_python(code, "200000")
     assert done.returncode == 0, done.stderr
     assert "cannot be written or read here" in done.stdout
-    kept = accounts.verified(book)["regrets"]
+    kept = store_tables.verify_store(book)["regrets"]
     assert 0 <= kept < 60_000
     done = run_python(code)
     assert (done.returncode, done.stdout) == (0, "")
-    assert accounts.verified(book)["regrets"] == 60_000
+    assert store_tables.verify_store(book)["regrets"] == 60_000
     whole = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=100, runs=60_000)
     assert (
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=100, runs=60_000, ledger=book) == whole.astype(np.float32)
@@ -464,13 +484,15 @@ print(bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), cluster="processes",
         lambda: bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.1] * 1000, horizon=10, runs=10**9),
         lambda: bt.curve(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=10**11),
         lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=10, budget=10**12),
-        lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.Uniform(), horizon=10, budget=10**12),
+        lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.tuners.Uniform(), horizon=10, budget=10**12),
         lambda: bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=100_000, dims=1000), horizon=10, runs=2),
     ],
 )
 def test_a_request_too_large_for_memory_is_refused_before_it_starts(ask):
     began = time.process_time()
-    with pytest.raises(bt.BadRequest, match=r"must fit into memory, but need [\d,.]+ GiB of [\d,.]+ GiB that are free"):
+    with pytest.raises(
+        bt.InvalidRequest, match=r"must fit into memory, but need [\d,.]+ GiB of [\d,.]+ GiB that are free"
+    ):
         ask()
     assert time.process_time() - began < 20
 
@@ -479,10 +501,10 @@ def test_a_request_too_large_for_memory_is_refused_before_it_starts(ask):
 def test_features_that_all_instances_share_are_counted_once(monkeypatch):
     features = 1.0 + np.eye(50, 40)
     problem = bt.Linear(arms=50, dims=40, features=features)
-    monkeypatch.setattr("banditune.engine.prepared.free_memory", lambda: 2e6)
-    monkeypatch.setattr(memory, "free_memory", lambda: 2e6)
+    monkeypatch.setattr("banditune.simulation.memory.measure_free_memory", lambda: 2e6)
+    monkeypatch.setattr(memory, "measure_free_memory", lambda: 2e6)
     assert np.isfinite(bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), problem, horizon=60, runs=2)).all()
-    with pytest.raises(bt.BadRequest, match="256 instances of the problem 'linear' must fit"):
+    with pytest.raises(bt.InvalidRequest, match="256 instances of the problem 'linear' must fit"):
         bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=50, dims=40), horizon=60, runs=2)
 
 
@@ -501,22 +523,22 @@ def test_features_that_all_instances_share_are_counted_once(monkeypatch):
     ],
 )
 def test_the_door_refuses_with_a_sentence(options, sentence):
-    with pytest.raises(bt.BadRequest, match=sentence):
+    with pytest.raises(bt.InvalidRequest, match=sentence):
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **SHORT, **options)
 
 
 def test_a_gpu_and_a_cluster_are_refused():
-    from banditune.engine.cluster import place_for
+    from banditune.simulation.executors.executor_factory import make_executor_factory
 
     for options in ({"wanted": "processes"}, {"time_limit": 2}):
-        with pytest.raises(bt.BadRequest, match="a GPU plays in this process, but got device='gpu' and"):
-            place_for(**options, device="gpu")
+        with pytest.raises(bt.InvalidRequest, match="a GPU plays in this process, but got device='gpu' and"):
+            make_executor_factory(**options, device="gpu")
 
 
 def test_a_missing_library_is_a_sentence(monkeypatch):
-    monkeypatch.setattr(travel.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(transport.importlib.util, "find_spec", lambda name: None)
     for name in ("dask", "ray"):
-        with pytest.raises(bt.BadRequest, match=rf"needs `pip install 'banditune\[{name}\]'`"):
+        with pytest.raises(bt.InvalidRequest, match=rf"needs `pip install 'banditune\[{name}\]'`"):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **SHORT, cluster=f"{name}://host:1")
 
 
@@ -545,7 +567,7 @@ def test_only_what_travels_is_pickled():
             if isinstance(node, ast.Import | ast.ImportFrom)
             for alias in (node.names if isinstance(node, ast.Import) else [ast.alias(node.module or "")])
         }
-        if path.parent.name != "cluster":
+        if path.parent.name != "executors":
             assert not names & {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}, path
         assert text.count("np.load(") == text.count("allow_pickle=False") - text.count("np.save("), path
 
@@ -562,8 +584,8 @@ def test_installed_packages_stay_at_home_wherever_they_stand(run_python, tmp_pat
 import sys
 sys.path.insert(0, sys.argv[1])
 import mine, parcel
-from banditune.engine.cluster.travel import _own
-print(_own(mine), _own(parcel))
+from banditune.simulation.executors.transport import _is_user_module
+print(_is_user_module(mine), _is_user_module(parcel))
 """
     done = run_python(code, str(place))
     assert done.stdout.split() == ["True", "False"], done.stderr

@@ -11,62 +11,64 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import ROUNDING, Trial
-from banditune.reports.repeat import command
-from banditune.study.door import job_of, resolved_ranges
-from banditune.study.warn import another_range
+from banditune.core.space import ROUNDING_TOLERANCE
+from banditune.core.tuner import Trial
+from banditune.reports.repeat_commands import make_command
+from banditune.study.notices import suggest_range
+from banditune.study.parameter_values import resolve_ranges
+from banditune.study.requests import build_spec
 
 PROBLEM = bt.Bernoulli(arms=3)
 POLICY = bt.UCB1(noise=0.5)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose(state, setting, step, params, stream):
-    return bt.random_arm(state, stream) if bt.uniform(stream) < params[0] else bt.best_mean(state)
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < params[0] else bt.kernel.argmax_mean(state)
 
 
 def own(*ends, **options):
-    return bt.arm_policy("own", choose, parameters=[bt.Parameter("x", *ends, **options)])
+    return bt.define_policy("own", choose, parameters=[bt.Parameter("x", *ends, **options)])
 
 
 def range_of(policy, **ranges):
-    (found,) = resolved_ranges(job_of(policy, PROBLEM, horizon=50, ranges=ranges or None))
+    (found,) = resolve_ranges(build_spec(policy, PROBLEM, horizon=50, ranges=ranges or None))
     return found
 
 
 def test_another_range_is_searched_and_recorded(tmp_path):
     arguments = {"horizon": 50, "seed": 1, "ranges": {"gamma": (0, 3)}}
-    tuning = bt.tune(POLICY, PROBLEM, bt.Uniform(precision=0.2), budget=70, validate=20, **arguments)
+    tuning = bt.tune(POLICY, PROBLEM, bt.tuners.Uniform(precision=0.2), budget=70, validate=20, **arguments)
     assert max(max(trial.values) for trial in tuning.trials) == 3
     assert tuning.searched == {"gamma": (0, 3)}
-    assert bt.from_json(tuning.to_json()) == tuning
+    assert bt.results.from_json(tuning.to_json()) == tuning
     assert json.loads(tuning.to_json())["setup"]["ranges"] == {"gamma": [0, 3]}
-    assert "--range gamma=0:3" in command(tuning)
+    assert "--range gamma=0:3" in make_command(tuning)
     assert "gamma from 0 to 3" in repr(tuning)
     page = tmp_path / "report.html"
     tuning.report(page)
     assert "range of gamma" in page.read_text()
     live = tuning.policy()
     assert json.loads(live.to_json())["searched"] == {"gamma": [0, 3]}
-    assert bt.Live.from_json(live.to_json()).to_json() == live.to_json()
+    assert bt.DeployedPolicy.from_json(live.to_json()).to_json() == live.to_json()
     curve = bt.curve(POLICY, PROBLEM, runs=5, **arguments)
     assert curve.values[-1] == 3
-    assert "--range gamma=0:3" in command(curve)
+    assert "--range gamma=0:3" in make_command(curve)
     others = [POLICY, bt.EpsilonGreedy(), bt.Greedy()]
-    comparison = bt.compare(others, PROBLEM, bt.Uniform(precision=0.2), budget=70, validate=20, **arguments)
+    comparison = bt.compare(others, PROBLEM, bt.tuners.Uniform(precision=0.2), budget=70, validate=20, **arguments)
     assert {entry.made["name"]: entry.searched for entry in comparison.entries} == {
         "ucb1": {"gamma": (0, 3)},
         "epsilon-greedy": {"epsilon": (0, 1)},
         "greedy": None,
     }
-    assert "--range gamma=0:3" in command(comparison)
+    assert "--range gamma=0:3" in make_command(comparison)
 
 
 def test_the_usual_range_is_recorded_too():
-    tuning = bt.tune(POLICY, PROBLEM, bt.Uniform(precision=0.5), horizon=50, budget=6, validate=5)
+    tuning = bt.tune(POLICY, PROBLEM, bt.tuners.Uniform(precision=0.5), horizon=50, budget=6, validate=5)
     assert tuning.searched == {"gamma": (0, 1)}
     assert tuning.setup.ranges is None
-    assert "--range" not in command(tuning)
+    assert "--range" not in make_command(tuning)
 
 
 def test_a_range_may_leave_out_the_textbooks_value():
@@ -80,7 +82,9 @@ def test_a_range_may_leave_out_the_textbooks_value():
 def test_a_tuning_beyond_the_usual_range_is_deployed_and_stressed():
     assert bt.deploy(POLICY, 2.5, horizon=50, arms=3).select_arm() == 0
     others = [("the same", PROBLEM)]
-    found = bt.stress(POLICY, PROBLEM, 2.5, horizon=40, others=others, budget=40, validate=20, ranges={"gamma": (0, 3)})
+    found = bt.robustness(
+        POLICY, PROBLEM, 2.5, horizon=40, others=others, budget=40, validate=20, ranges={"gamma": (0, 3)}
+    )
     assert found.params == {"gamma": 2.5}
     assert found.setup.ranges == {"gamma": (0, 3)}
 
@@ -104,28 +108,30 @@ def test_a_tuning_beyond_the_usual_range_is_deployed_and_stressed():
     ],
 )
 def test_a_range_that_the_policy_is_not_defined_for_is_refused(policy, ranges, sentence):
-    with pytest.raises(bt.BadRequest) as error:
+    with pytest.raises(bt.InvalidRequest) as error:
         bt.tune(policy, PROBLEM, horizon=50, ranges=ranges)
     assert sentence in str(error.value)
 
 
 def test_a_comparison_refuses_a_range_that_nothing_is_tuned_in():
-    with pytest.raises(bt.BadRequest, match="one of the parameters gamma, but got one of 'x'"):
+    with pytest.raises(bt.InvalidRequest, match="one of the parameters gamma, but got one of 'x'"):
         bt.compare([POLICY, bt.Greedy()], PROBLEM, horizon=50, ranges={"x": (0, 1)})
 
 
 def test_a_curve_takes_values_or_a_range():
-    with pytest.raises(bt.BadRequest, match="either `values` or `ranges`"):
+    with pytest.raises(bt.InvalidRequest, match="either `values` or `ranges`"):
         bt.curve(POLICY, PROBLEM, [0.5], horizon=50, ranges={"gamma": (0, 3)})
 
 
 def test_values_are_played_wherever_the_policy_is_defined():
     assert bt.simulate(POLICY, PROBLEM, [2.0], horizon=50, runs=3).shape == (1, 3)
-    with pytest.raises(bt.BadRequest, match=r"`0 <= epsilon <= 1` must hold for epsilon-greedy, but got epsilon=1.1"):
+    with pytest.raises(
+        bt.InvalidRequest, match=r"`0 <= epsilon <= 1` must hold for epsilon-greedy, but got epsilon=1.1"
+    ):
         bt.simulate(bt.EpsilonGreedy(), PROBLEM, [1.1], horizon=50, runs=3)
     limited = own(0, 1, theory=0.5, least=-1, most=2)
     for wrong in (-1.1, 2.1):
-        with pytest.raises(bt.BadRequest, match="`-1 <= x <= 2` must hold for own"):
+        with pytest.raises(bt.InvalidRequest, match="`-1 <= x <= 2` must hold for own"):
             bt.simulate(limited, PROBLEM, [wrong], horizon=50, runs=3)
 
 
@@ -140,15 +146,15 @@ def test_an_end_that_is_missed_by_rounding_is_taken():
     for value in (0.30000000000000004, 1 + 1e-16, 0.3 - 3 * 0.1):
         policy = own(0, round(value, 1) or 1, theory=0, least=0, most=round(value, 1) or 1)
         bt.simulate(policy, PROBLEM, [value], horizon=30, runs=4)
-    far = 0.3 * (1 + 4 * ROUNDING)
-    with pytest.raises(bt.BadRequest, match=r"`0 <= x <= 0.3` must hold"):
+    far = 0.3 * (1 + 4 * ROUNDING_TOLERANCE)
+    with pytest.raises(bt.InvalidRequest, match=r"`0 <= x <= 0.3` must hold"):
         bt.simulate(third, PROBLEM, [far], horizon=30, runs=4)
     # Nothing is clipped by more than rounding.
     assert range_of(own(0, 1, theory=1 - 1e-12)).theory == 1 - 1e-12
 
 
 @dataclass(frozen=True)
-class Steps(bt.Tuner):
+class Steps(bt.tuners.Tuner):
     """A grid as NumPy makes it: its last value is 0.30000000000000004."""
 
     name = "steps"
@@ -177,7 +183,7 @@ def test_a_tuner_may_miss_the_end_of_its_range_by_rounding():
     ],
 )  # fmt: skip
 def test_the_warning_of_an_end_names_a_range_beyond_it(policy, ranges, end, words):
-    assert words in another_range(range_of(policy, **ranges), end)
+    assert words in suggest_range(range_of(policy, **ranges), end)
 
 
 def test_the_command_line_takes_ranges(banditune, tmp_path):
@@ -185,11 +191,11 @@ def test_the_command_line_takes_ranges(banditune, tmp_path):
     asked = ["--policy", "ucb1:noise=0.5", "--problem", "bernoulli", "--arms", "3", "--horizon", "50"]
     done = banditune("tune", *asked, "--budget", "60", "--validate", "20", "--range", "gamma=1:3", "-o", str(result))
     assert done.returncode == 0, done.stderr
-    tuning = bt.load(result)
+    tuning = bt.load_result(result)
     assert tuning.searched == {"gamma": (1, 3)}
-    words = shlex.split(command(tuning))
+    words = shlex.split(make_command(tuning))
     assert banditune(*words[1:], "--quiet", "-o", str(tmp_path / "again.json")).returncode == 0
-    assert bt.load(tmp_path / "again.json") == tuning
+    assert bt.load_result(tmp_path / "again.json") == tuning
     for wrong in ("gamma", "gamma=1", "gamma=a:b", "gamma=3:1"):
         refused = banditune("tune", *asked, "--range", wrong)
         assert refused.returncode == 2

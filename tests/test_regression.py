@@ -9,35 +9,39 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import banditune as bt
-from banditune.contracts import Instance, Setting, Slot
-from banditune.engine.bind import kernel
-from banditune.engine.run import constant, instances
-from banditune.policies.glm import (
-    best_sample,
-    draw_normals,
-    settled_sample,
-    start_bounds,
-    update_bounds,
-    update_for_sampling,
-    view_bounds,
+from banditune.core.policy import Setting
+from banditune.core.problem import Instance
+from banditune.core.scalar import Slot
+from banditune.core.streams import Stream
+from banditune.policies.glm_tsl import draw_glm_normals, find_best_sample, find_settled_sample, update_glm_tsl
+from banditune.policies.ucb_glm import start_ucb_glm, update_ucb_glm, view_ucb_glm
+from banditune.problems.residual_noise import draw_gaussian_reward
+from banditune.simulation.compilation import compile_kernel
+from banditune.simulation.estimators.logistic_mode import refine_mode
+from banditune.simulation.estimators.logistic_state import LOST, start_logistic, view_logistic
+from banditune.simulation.estimators.ridge_regression import (
+    prepare_update,
+    sample_scores,
+    start_ridge,
+    update_ridge,
+    view_ridge,
 )
-from banditune.policies.live import LIVING, advance_live, live_memory, view_field
-from banditune.policies.logistic import LOST, settle, start_logistic, view_logistic
-from banditune.policies.ridge import point_at, sample_scores, start_ridge, update_ridge, view_ridge
-from banditune.problems.residuals import gaussian_reward
-from banditune.streams import Stream
+from banditune.simulation.instances import draw_instances
+from banditune.simulation.kernel_selection import make_constant_function
+from banditune.simulation.shortcuts.linucb_active_set import advance_active_set
+from banditune.simulation.shortcuts.linucb_epochs import ACTIVE_COUNT, count_active_set_numbers, view_active_set
 from conftest import close
 
 dims = Slot("dims")
 
 
-@bt.scalar
+@bt.kernel.scalar
 def setting_for(features, options):
     """What the policies may know."""
     return Setting(features.shape[1], dims(), 1, features, options)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def learned_ridge(floats, setting, pulled, paid):
     """Ridge regression after a history."""
     state = view_ridge(floats, setting)
@@ -47,13 +51,13 @@ def learned_ridge(floats, setting, pulled, paid):
     return state
 
 
-@bt.scalar
+@bt.kernel.scalar
 def learned_for_sampling(floats, setting, pulled, paid):
     """GLM-TSL's memory after a history."""
     state = view_logistic(floats, setting)
     start_logistic(state, setting)
     for step in range(len(pulled)):
-        update_for_sampling(state, setting, pulled[step], paid[step], 0)
+        update_glm_tsl(state, setting, pulled[step], paid[step], 0)
     return state
 
 
@@ -64,7 +68,7 @@ def play_ridge(floats, features, options, pulled, paid, score, products):
     for arm in range(setting.arms):
         score[arm] = state.score[arm]
         products[arm, arm] = state.width[arm] * state.width[arm]
-        point_at(state, arm)
+        prepare_update(state, arm)
         for other in range(setting.arms):
             if other != arm:
                 products[arm, other] = state.shift[other]
@@ -73,11 +77,11 @@ def play_ridge(floats, features, options, pulled, paid, score, products):
 def play_logistic(floats, features, options, pulled, paid, theta, lost):
     """The mode after a history, and the widths of UCB-GLM."""
     setting = setting_for(features, options)
-    state = view_bounds(floats, setting)
-    start_bounds(state, setting)
+    state = view_ucb_glm(floats, setting)
+    start_ucb_glm(state, setting)
     for step in range(len(pulled)):
-        update_bounds(state, setting, pulled[step], paid[step], 0)
-    settle(state.logistic)
+        update_ucb_glm(state, setting, pulled[step], paid[step], 0)
+    refine_mode(state.logistic)
     for j in range(setting.dims):
         theta[j] = state.logistic.estimate[j]
     lost[0] = state.logistic.counts[LOST]
@@ -89,14 +93,14 @@ def play_root(floats, features, options, pulled, paid, columns):
     """What GLM-TSL adds to scores for normals that are unit vectors, at the exact mode."""
     setting = setting_for(features, options)
     state = learned_for_sampling(floats, setting, pulled, paid)
-    settled_sample(state, setting, 0.0)
+    find_settled_sample(state, setting, 0.0)
     for j in range(setting.dims):
         for i in range(setting.dims):
             state.normals[i] = 1.0 if i == j else 0.0
-        best_sample(state, setting, 1.0)
+        find_best_sample(state, setting, 1.0)
         for arm in range(setting.arms):
             columns[arm, j] = state.score[arm]
-        best_sample(state, setting, 0.0)
+        find_best_sample(state, setting, 0.0)
         for arm in range(setting.arms):
             columns[arm, j] -= state.score[arm]
 
@@ -118,7 +122,7 @@ def learned(function, policy, features, pulled, paid, *out):
     arms, dimensions = features.shape
     options = np.array(policy.options(arms, dimensions, 1000))
     floats = np.zeros(policy.memory(arms, dimensions))
-    kernel(function, {"dims": constant(dimensions)})(
+    compile_kernel(function, {"dims": make_constant_function(dimensions)})(
         floats, np.ascontiguousarray(features.T), options, pulled, paid, *out
     )
     return floats
@@ -249,7 +253,7 @@ def test_rounding_does_not_decide_between_arms_while_the_mode_is_zero(seed, run)
     found = bt.simulate(
         bt.UCBGLM(prior=(0, 1), noise=0.5), problem, [0.0], horizon=3, runs=1, first=run, seed=seed, at=[1, 2, 3]
     )
-    means = instances(problem, seed, 0).means[run]
+    means = draw_instances(problem, seed, 0).means[run]
     lost = means.max() - means[0]
     assert lost > 0.01
     assert np.allclose(found, [lost, 2 * lost, 3 * lost], rtol=1e-12)
@@ -272,8 +276,8 @@ def sample_logistic(floats, features, options, pulled, paid, draws, cursor):
     state = learned_for_sampling(floats, setting, pulled, paid)
     stream = Stream(17, 4, cursor)
     for row in range(draws.shape[0]):
-        draw_normals(state, 0.8, stream)
-        best_sample(state, setting, 0.8)
+        draw_glm_normals(state, 0.8, stream)
+        find_best_sample(state, setting, 0.8)
         for arm in range(setting.arms):
             draws[row, arm] = state.score[arm]
 
@@ -341,9 +345,11 @@ def play_live(floats, integers, features, options, means, noise, cursors, pulls,
     setting = Setting(features.shape[1], dims(), 100_000, features, options)
     agent = Stream(1, 2, cursors[0])
     rewards = Stream(1, 2, cursors[1])
-    advance_live(Instance(means, noise), setting, options[:1], agent, rewards, floats, integers, pulls, 0, 100_000)
-    field = view_field(floats, integers, setting)
-    for place in range(field.counts[LIVING]):
+    advance_active_set(
+        Instance(means, noise), setting, options[:1], agent, rewards, floats, integers, pulls, 0, 100_000
+    )
+    field = view_active_set(floats, integers, setting)
+    for place in range(field.counts[ACTIVE_COUNT]):
         products[place] = field.live_variance[place]
         live[place] = field.live[place]
 
@@ -355,9 +361,9 @@ def test_rounding_does_not_pile_up_among_live_arms(dimensions, near):
     features, _, rng = data(40, dimensions, 1, 7, near=near)
     arms = len(features)
     options = np.array(bt.LinUCB(prior=(0, 1), noise=0.5).options(arms, dimensions, ROUNDS))
-    floats, integers = live_memory(arms, dimensions)
+    floats, integers = count_active_set_numbers(arms, dimensions)
     pulls, products, live = np.zeros(arms, np.int64), np.full(arms, np.nan), np.full(arms, -1)
-    compiled = kernel(play_live, {"dims": constant(dimensions), "reward": gaussian_reward})
+    compiled = compile_kernel(play_live, {"dims": make_constant_function(dimensions), "reward": draw_gaussian_reward})
     compiled(
         np.zeros(floats), np.zeros(integers, np.int64), np.ascontiguousarray(features.T), options,
         features @ rng.uniform(-1, 1, dimensions), np.array([0.5]), np.zeros((2, 4), np.int64), pulls, products, live,
@@ -381,11 +387,11 @@ def test_rounding_does_not_pile_up_in_logistic_regression(dimensions, near):
 def test_a_mode_that_is_not_found_is_a_fault_with_the_step(run_python):
     code = """
 import banditune as bt
-from banditune.policies import logistic
-logistic.QUICK = logistic.STEPS = 0
+from banditune.simulation.estimators import logistic_mode
+logistic_mode.QUICK_LOOKS = logistic_mode.MAX_NEWTON_STEPS = 0
 try:
     bt.simulate(bt.GLMTSL(prior=(0, 1)), bt.Logistic(arms=5, dims=2), horizon=20, runs=1)
-except bt.Fault as error:
+except bt.SimulationError as error:
     print(error)
 """
     done = run_python(code, NUMBA_DISABLE_JIT="1")

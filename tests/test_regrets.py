@@ -11,11 +11,14 @@ import pytest
 
 import banditune as bt
 import oracles
-from banditune.contracts import Floats
-from banditune.exact import beliefs, room
-from banditune.exact.layers import Layer
-from banditune.exact.regrets import PULL, bayes_regret, thompson_chances
-from banditune.policies.arms import TotalsPolicy
+from banditune.core.arrays import FloatArray
+from banditune.exact import beta_quadrature
+from banditune.exact.arm_probabilities import compute_thompson_probabilities
+from banditune.exact.bayes_regret import compute_bayes_regret
+from banditune.exact.packed_counts import ONE_PULL
+from banditune.exact.state_layers import StateLayer
+from banditune.policies.base_policies import TotalsPolicy
+from banditune.simulation import memory
 from oracles import tally
 
 HORIZON = 7
@@ -24,7 +27,7 @@ HORIZON = 7
 class Case(NamedTuple):
     """A problem, and the regret on it of a policy that is a function of histories."""
 
-    problem: bt.Problem
+    problem: bt.kernel.Problem
     regret: object
 
 
@@ -50,7 +53,7 @@ CASES = [*TWO_ARMS, BETA_THREE, MIXTURE_THREE]
 
 
 def check(policy, params, case, choose, horizon=HORIZON):
-    found = bayes_regret(policy, case.problem, [params], horizon)
+    found = compute_bayes_regret(policy, case.problem, [params], horizon)
     assert found.shape == (1,)
     assert found[0] == pytest.approx(case.regret(choose, horizon), abs=1e-10)
 
@@ -144,7 +147,7 @@ def test_thompson_without_noise(case):
     check(bt.Thompson(prior=(2, 1)), [0.0], case, choose)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_stay(state, setting, step, params, stream):
     """Stay with the first arm while it has more successes than `patience` failures, else go to the second."""
     return 0 if state.total[0] + params[0] >= state.pulls[0] - state.total[0] else 1
@@ -152,7 +155,7 @@ def choose_stay(state, setting, step, params, stream):
 
 @pytest.mark.parametrize("case", TWO_ARMS)
 def test_a_users_own_policy(case):
-    policy = bt.arm_policy("stay", choose_stay, parameters=bt.Parameter("patience", 0, 10, theory=1))
+    policy = bt.define_policy("stay", choose_stay, parameters=bt.Parameter("patience", 0, 10, theory=1))
 
     def choose(history):
         pulls, totals = tally(history, 2)
@@ -161,29 +164,29 @@ def test_a_users_own_policy(case):
     check(policy, [1.5], case, choose, horizon=8)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def view_strip(memory, setting):
     return memory
 
 
-@bt.scalar
+@bt.kernel.scalar
 def start_recent(memory, setting):
     for arm in range(setting.arms):
         memory[arm] = 0.6
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_recent(memory, setting, step, params, stream):
-    return bt.best_score(memory)
+    return bt.kernel.argmax_score(memory)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def update_recent(memory, setting, arm, reward, stream):
     memory[arm] += 0.3 * (reward - memory[arm])
 
 
 @dataclass(frozen=True)
-class Recent(bt.Policy):
+class Recent(bt.kernel.Policy):
     """The highest recent mean: its memory depends on the order of the rewards, not only on their counts."""
 
     name = "recent"
@@ -207,7 +210,7 @@ def test_a_policy_whose_memory_is_more_than_counts(case):
     check(Recent(), [0.0], case, choose, horizon=8)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_listed(state, setting, step, params, stream):
     return setting.options[step]
 
@@ -227,26 +230,28 @@ class Listed(TotalsPolicy):
 def test_a_policy_whose_options_are_a_table():
     problem = bt.Bernoulli(arms=2, prior=((1, 1), (3, 1)))
     best = oracles.expected_max(((1.0, 1.0), (3.0, 1.0)))
-    assert bayes_regret(Listed(), problem, [[0.0]], 5)[0] == pytest.approx(5 * best - 2 * 0.5 - 3 * 0.75, abs=1e-12)
+    assert compute_bayes_regret(Listed(), problem, [[0.0]], 5)[0] == pytest.approx(
+        5 * best - 2 * 0.5 - 3 * 0.75, abs=1e-12
+    )
 
 
 def test_every_row_has_its_regret():
     rows = np.array([[0.0], [0.2], [1.0]])
-    together = bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), rows, 20)
-    alone = [bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), row[None], 20)[0] for row in rows]
+    together = compute_bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), rows, 20)
+    alone = [compute_bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), row[None], 20)[0] for row in rows]
     assert together.tolist() == alone
     assert len(set(alone)) == 3
 
 
 def test_one_step():
-    assert bayes_regret(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=2), [[1.0]], 1)[0] == pytest.approx(
+    assert compute_bayes_regret(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=2), [[1.0]], 1)[0] == pytest.approx(
         2 / 3 - 1 / 2, abs=1e-12
     )
 
 
 def test_uniform_choice_over_many_steps():
     """The sum of 100 layers of up to 176,851 states; the answer is known."""
-    found = bayes_regret(bt.EpsilonGreedy(), bt.Bernoulli(arms=2), [[1.0]], 100)[0]
+    found = compute_bayes_regret(bt.EpsilonGreedy(), bt.Bernoulli(arms=2), [[1.0]], 100)[0]
     assert found == pytest.approx(100 / 6, abs=1e-10)
 
 
@@ -255,7 +260,9 @@ def test_thompson_is_the_same_for_any_order_of_equal_arms():
     priors = [(1.0, 2.0), (3.0, 1.0), (2.0, 2.0)]
     orders = [(0, 1, 2), (1, 2, 0), (2, 1, 0)]
     found = [
-        bayes_regret(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=3, prior=[priors[k] for k in order]), [[0.7]], 8)[0]
+        compute_bayes_regret(
+            bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=3, prior=[priors[k] for k in order]), [[0.7]], 8
+        )[0]
         for order in orders
     ]
     assert found == pytest.approx([found[0]] * 3, abs=1e-11)
@@ -266,7 +273,7 @@ def test_thompsons_chances_of_many_arms(arms):
     rng = np.random.default_rng(arms)
     pulls = rng.multinomial(12, np.full(arms, 1 / arms), size=6)
     successes = rng.binomial(pulls, 0.6)
-    found = thompson_chances(np.array([0.9]), np.array([1.0, 2.0]), PULL * pulls + successes)
+    found = compute_thompson_probabilities(np.array([0.9]), np.array([1.0, 2.0]), ONE_PULL * pulls + successes)
     for row, n, s in zip(found, pulls.tolist(), successes.tolist(), strict=True):
         shapes = [((x + 1) / 0.81, (y - x + 2) / 0.81) for x, y in zip(s, n, strict=True)]
         wanted = [oracles.win_probability(shape, *shapes[:k], *shapes[k + 1 :]) for k, shape in enumerate(shapes)]
@@ -276,30 +283,30 @@ def test_thompsons_chances_of_many_arms(arms):
 def test_compiled_and_plain_python_agree(run_python):
     code = """
 import banditune as bt
-from banditune.exact.regrets import bayes_regret
-print(*bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9).tolist())
+from banditune.exact.bayes_regret import compute_bayes_regret
+print(*compute_bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9).tolist())
 """
     done = run_python(code, NUMBA_DISABLE_JIT="1")
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) == bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9)[0]
+    assert float(done.stdout) == compute_bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9)[0]
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_lately(state, setting, step, params, stream):
     """Draws at the last step only, and only where the first arm always paid."""
     if step == 5 and state.total[0] == state.pulls[0]:
-        return bt.random_arm(state, stream)
+        return bt.kernel.draw_arm(state, stream)
     return step % setting.arms
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_none(state, setting, step, params, stream):
     return 0
 
 
-@bt.scalar
+@bt.kernel.scalar
 def update_drawing(state, setting, arm, reward, stream):
-    state.pulls[arm] += bt.uniform(stream)
+    state.pulls[arm] += bt.kernel.uniform(stream)
 
 
 @dataclass(frozen=True)
@@ -311,64 +318,66 @@ class DrawsWhenLearning(TotalsPolicy):
 
 @pytest.mark.parametrize(
     ("policy", "step"),
-    [(bt.arm_policy("late", choose_lately), 5), (DrawsWhenLearning(), 0)],
+    [(bt.define_policy("late", choose_lately), 5), (DrawsWhenLearning(), 0)],
 )
 def test_a_policy_that_draws_is_refused(policy, step):
-    with pytest.raises(bt.BadRequest, match=rf"draw no random numbers .* {policy.name!r} drew some at step {step};"):
-        bayes_regret(policy, bt.Bernoulli(arms=2), [[0.5]], 6)
+    with pytest.raises(
+        bt.InvalidRequest, match=rf"draw no random numbers .* {policy.name!r} drew some at step {step};"
+    ):
+        compute_bayes_regret(policy, bt.Bernoulli(arms=2), [[0.5]], 6)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_badly(state, setting, step, params, stream):
     return setting.arms if step == 3 and state.total[1] == 1.0 else step % 2
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_beyond(state, setting, step, params, stream):
     return int(state.total[step * 1000])
 
 
 def test_a_bad_arm_is_a_fault_that_says_where():
-    with pytest.raises(bt.Fault, match=r"chose 2 at step 3 .* after \[2, 1\] pulls and \[\d, 1\] successes"):
-        bayes_regret(bt.arm_policy("bad", choose_badly), bt.Bernoulli(arms=2), [[0.0]], 6)
+    with pytest.raises(bt.SimulationError, match=r"chose 2 at step 3 .* after \[2, 1\] pulls and \[\d, 1\] successes"):
+        compute_bayes_regret(bt.define_policy("bad", choose_badly), bt.Bernoulli(arms=2), [[0.0]], 6)
 
 
 def test_an_exception_is_a_fault():
-    with pytest.raises(bt.Fault, match="reached outside its memory"):
-        bayes_regret(bt.arm_policy("beyond", choose_beyond), bt.Bernoulli(arms=2), [[0.0]], 6)
+    with pytest.raises(bt.SimulationError, match="reached outside its memory"):
+        compute_bayes_regret(bt.define_policy("beyond", choose_beyond), bt.Bernoulli(arms=2), [[0.0]], 6)
 
 
 def test_what_cannot_be_computed_is_refused():
-    with pytest.raises(bt.BadRequest, match="bernoulli or mixture, but got 'gaussian'"):
-        bayes_regret(bt.UCB1(noise=0.5), bt.Gaussian(arms=2), [[1.0]], 5)
-    guest = bt.foreign(lambda: None, (), name="guest")
-    with pytest.raises(bt.BadRequest, match="'guest' is an object that plays itself; simulate"):
-        bt.exact_regret(guest, bt.Bernoulli(arms=2), horizon=5)
-    with pytest.raises(bt.BadRequest, match="rows of 1 finite numbers"):
-        bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [1.0], 5)
-    with pytest.raises(bt.BadRequest, match="features"):
-        bayes_regret(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Bernoulli(arms=2), [[1.0]], 5)
-    with pytest.raises(bt.BadRequest, match=r"between about 0\.04 and 50,000"):
-        bayes_regret(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=2), [[0.001]], 5)
+    with pytest.raises(bt.InvalidRequest, match="bernoulli or mixture, but got 'gaussian'"):
+        compute_bayes_regret(bt.UCB1(noise=0.5), bt.Gaussian(arms=2), [[1.0]], 5)
+    guest = bt.wrap_policy(lambda: None, (), name="guest")
+    with pytest.raises(bt.InvalidRequest, match="'guest' is an object that plays itself; simulate"):
+        bt.exact.compute_exact_regret(guest, bt.Bernoulli(arms=2), horizon=5)
+    with pytest.raises(bt.InvalidRequest, match="rows of 1 finite numbers"):
+        compute_bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [1.0], 5)
+    with pytest.raises(bt.InvalidRequest, match="features"):
+        compute_bayes_regret(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Bernoulli(arms=2), [[1.0]], 5)
+    with pytest.raises(bt.InvalidRequest, match=r"between about 0\.04 and 50,000"):
+        compute_bayes_regret(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=2), [[0.001]], 5)
 
 
 @pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.EpsilonGreedy()])
 def test_what_does_not_fit_is_refused_with_what_does(policy, monkeypatch):
-    monkeypatch.setattr(room, "free_memory", lambda: 2.0**20)
-    with pytest.raises(bt.BadRequest, match="at horizon=90") as refused:
-        bayes_regret(policy, bt.Bernoulli(arms=2), [[0.5]], 90)
+    monkeypatch.setattr(memory, "measure_free_memory", lambda: 2.0**20)
+    with pytest.raises(bt.InvalidRequest, match="at horizon=90") as refused:
+        compute_bayes_regret(policy, bt.Bernoulli(arms=2), [[0.5]], 90)
     told = str(refused.value)
     assert "1.0 MiB" in told
     largest = int(told.rstrip(".").split()[-1])
     assert 10 < largest < 90
-    assert bayes_regret(policy, bt.Bernoulli(arms=2), [[0.5]], largest - 1)[0] > 0
+    assert compute_bayes_regret(policy, bt.Bernoulli(arms=2), [[0.5]], largest - 1)[0] > 0
 
 
 def test_a_layer_merges_equal_rows_only():
     rng = np.random.default_rng(1)
     words = rng.integers(-2, 2, (5000, 5)) << rng.integers(0, 60, 5)
     chances = rng.random(5000)
-    layer = Layer(5, 7)
+    layer = StateLayer(5, 7)
     for at in range(0, 5000, 500):
         layer.add(words[at : at + 500], chances[at : at + 500])
     distinct, place = np.unique(words, axis=0, return_inverse=True)
@@ -378,15 +387,15 @@ def test_a_layer_merges_equal_rows_only():
 
 
 def test_a_layer_leaves_out_what_cannot_happen():
-    layer = Layer(1, 4)
+    layer = StateLayer(1, 4)
     layer.add(np.array([[1], [2], [1]]), np.array([0.5, 0.0, 0.25]))
     assert layer.words.tolist() == [[1]]
     assert layer.chances.tolist() == [0.75]
 
 
 def test_zeros_of_either_sign_are_two_states():
-    numbers: Floats = np.array([[0.0], [-0.0], [np.nan], [np.nan]])
-    layer = Layer(1, 4)
+    numbers: FloatArray = np.array([[0.0], [-0.0], [np.nan], [np.nan]])
+    layer = StateLayer(1, 4)
     layer.add(numbers.view(np.int64), np.full(4, 0.25))
     assert layer.chances.tolist() == [0.25, 0.25, 0.5]
 
@@ -396,21 +405,27 @@ def test_zeros_of_either_sign_are_two_states():
     [((1, 1), (1, 1)), ((2.5, 1.5), (1.2, 3.4)), ((40, 60), (44, 56)), ((900, 1100), (950, 1050)), ((300, 4), (90, 1))],
 )
 def test_win_probability_by_quadrature(first, second):
-    assert beliefs.win_probability(first, second) == pytest.approx(oracles.win_probability(first, second), abs=1e-10)
+    assert beta_quadrature.compute_win_probability(first, second) == pytest.approx(
+        oracles.win_probability(first, second), abs=1e-10
+    )
 
 
 def test_win_probability_by_exact_sums():
     shapes = [(1, 1), (1, 8), (3, 2), (20, 1), (7, 15), (100, 130)]
     for first in shapes:
         for second in shapes:
-            assert beliefs.win_probability(first, second) == pytest.approx(oracles.exact_win(first, second), abs=1e-12)
+            assert beta_quadrature.compute_win_probability(first, second) == pytest.approx(
+                oracles.exact_win(first, second), abs=1e-12
+            )
 
 
 @pytest.mark.parametrize("shape", [0.06, 0.25, 1.0, 50.0, 20000.0])
 def test_win_probability_of_extreme_shapes(shape):
     first, second = (shape, 2 * shape), (1.5 * shape, shape)
-    assert beliefs.win_probability(first, first) == pytest.approx(0.5, abs=1e-10)
-    wins = beliefs.win_probability(first, second) + beliefs.win_probability(second, first)
+    assert beta_quadrature.compute_win_probability(first, first) == pytest.approx(0.5, abs=1e-10)
+    wins = beta_quadrature.compute_win_probability(first, second) + beta_quadrature.compute_win_probability(
+        second, first
+    )
     assert wins == pytest.approx(1, abs=1e-10)
 
 

@@ -16,31 +16,23 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune import policies, problems, tuners
-from banditune.descriptions import described
-from banditune.reports import points, repeat, svg
-from banditune.reports.markdown import markdown, plain
-from banditune.reports.page import page
-from banditune.reports.story import floor_figures, floor_words, story
-from banditune.results import (
-    Account,
-    Belief,
-    Bound,
-    Comparison,
-    Curve,
-    Entry,
-    Estimate,
-    ExactRegret,
-    Floor,
-    Optimum,
-    Setup,
-    Spread,
-    Tally,
-    TrialResult,
-    Tuning,
-    Unimodality,
-)
-from banditune.shelf import pick
+from banditune.core.descriptions import describe
+from banditune.policies import policy_registry
+from banditune.problems import problem_registry
+from banditune.registry import make_from_spec
+from banditune.reports import plot_marks, repeat_commands, result_plots, search_plots, svg_plots
+from banditune.reports.html_page import render_page
+from banditune.reports.markdown_report import escape_markdown, render_markdown
+from banditune.reports.report_builder import build_report_content
+from banditune.reports.report_sections import format_lower_bound_sentences, list_lower_bound_figures
+from banditune.results.comparison_results import Comparison, ComparisonEntry
+from banditune.results.estimates import Estimate, RegretDistribution
+from banditune.results.exact_results import ExactOptimum, ExactRegret, LowerBound, LowerBoundEstimates
+from banditune.results.search_results import SearchPosterior, TrialResult, UnimodalityTest
+from banditune.results.store_results import StoredMean, StoreSummary
+from banditune.results.study_setup import StudySetup
+from banditune.results.tuning_results import Curve, Tuning
+from banditune.tuners import tuner_registry
 from browser import CHROMIUM, Browser
 
 EVIL = "<script>alert(1)</script>"
@@ -50,13 +42,15 @@ FIRST = 2**40
 def setup_for(policy="ucb1", problem="bernoulli", tuner="two-part"):
     versions = {"banditune": "0.1.0", "python": "3.11.7"}
     told = {"name": problem, "arms": 10, "prior": [[1.0, 1.0]], "names": []}
-    return Setup({"name": policy, "noise": 0.5}, told, 10_000, 0, "expected", "shared", True, versions, {"name": tuner})
+    return StudySetup(
+        {"name": policy, "noise": 0.5}, told, 10_000, 0, "expected", "shared", True, versions, {"name": tuner}
+    )
 
 
 def a_curve(policy="ucb1"):
     values = np.linspace(0, 1, 33)
     mean = 40 + 400 * (values - 0.22) ** 2
-    shape = Unimodality(False, -0.35, 4.24, 0.01, ())
+    shape = UnimodalityTest(False, -0.35, 4.24, 0.01, ())
     best = Estimate.of(np.random.default_rng(2).gamma(2, 20, 500))
     return Curve("gamma", values, mean, 0.05 * mean, 1000, 0.22, best, 1.0, False, shape, setup_for(policy), True)
 
@@ -70,11 +64,11 @@ def a_tuning(policy="ucb1", **changes):
         TrialResult.of(values, [rng.gamma(3, 12, 1 + 7 * place) for place, _ in enumerate(values)])
         for values in (np.linspace(0.02, 1, 5), *(np.linspace(0.1, 0.4, 6) / k + 0.2 - 0.2 / k for k in range(1, 12)))
     )
-    belief = Belief(45.0, 38.6, 54.1, 0.1975, 0.2407, 1.4, (0.216, 0.2222, 0.05), (), False, 0.95)
+    belief = SearchPosterior(45.0, 38.6, 54.1, 0.1975, 0.2407, 1.4, (0.216, 0.2222, 0.05), (), False, 0.95)
     made = Tuning(
         {"gamma": 0.2222}, Estimate.of(tuned), Estimate.of(theory), Estimate.of(theory - tuned), {"gamma": 1.0},
         1000, 1000, 1400, trials, belief, None, None, ("14 of 1,400 runs carry 52% of the mean regret.",), a_curve(policy),
-        setup_for(policy), spread=Spread.of(tuned, FIRST), theory_spread=Spread.of(theory, FIRST),
+        setup_for(policy), spread=RegretDistribution.of(tuned, FIRST), theory_spread=RegretDistribution.of(theory, FIRST),
     )  # fmt: skip
     return replace(made, **changes)
 
@@ -91,8 +85,8 @@ def a_comparison(first="ts", second="ucb1"):
     rng = np.random.default_rng(3)
     best, other = rng.gamma(2, 6, 1000), rng.gamma(2, 9, 1000)
     entries = tuple(
-        Entry(name, {"name": name}, params, bool(params), Estimate.of(sample), Estimate.of(sample - best),
-              Estimate.of(2 * sample), 500, Spread.of(sample, FIRST))
+        ComparisonEntry(name, {"name": name}, params, bool(params), Estimate.of(sample), Estimate.of(sample - best),
+              Estimate.of(2 * sample), 500, RegretDistribution.of(sample, FIRST))
         for name, params, sample in ((first, {"gamma": 0.67}, best), (second, {}, other))
     )  # fmt: skip
     return Comparison(entries, first, 500, 1000, replace(setup_for(), policy=None))
@@ -101,19 +95,19 @@ def a_comparison(first="ts", second="ucb1"):
 def test_policies_are_shown_on_the_same_instances_and_the_best_is_told_on_others_too():
     found = a_comparison()
     again = Estimate.of(np.random.default_rng(4).gamma(2, 7, 1000))
-    told = story(replace(found, again=again))
+    told = build_report_content(replace(found, again=again))
     (part,) = [part for part in told.parts if part.title == "Policies"]
     regret = found.entries[0].regret
     assert part.table.rows[0][2:4] == (f"{regret.mean:.4g}", f"{regret.low:.4g} to {regret.high:.4g}")
     assert any(f"On as many other instances {found.best} loses {again.mean:.4g}" in words for words in part.words)
     assert any(f"{again.mean:.4g}" in figure for figure in told.figures)
-    dots = points.comparison_plot(replace(found, again=again)).marks[1:]
+    dots = result_plots.make_comparison_plot(replace(found, again=again)).marks[1:]
     assert [mark.x for mark in dots] == [(entry.regret.mean,) for entry in found.entries]
 
 
 def test_a_comparison_calls_each_dot_what_it_is_on_the_page_and_in_the_figure():
-    found = replace(a_comparison(), floor=Floor(7.5, False, 0.95, "penalty"))
-    floor, theory, tuned, untuned = points.comparison_plot(found).marks
+    found = replace(a_comparison(), floor=LowerBound(7.5, False, 0.95, "penalty"))
+    floor, theory, tuned, untuned = result_plots.make_comparison_plot(found).marks
     assert (floor.label, floor.x) == ("no policy below 7.5 (95% sure)", (7.5,))
     assert (theory.label, theory.y, theory.hollow) == ("as theory has it", (0.0,), True)
     assert (tuned.label, tuned.y) == ("tuned, 95% interval", (0.0,))
@@ -125,7 +119,9 @@ def test_a_comparison_calls_each_dot_what_it_is_on_the_page_and_in_the_figure():
     assert [words.get_text() for words in axes.get_yticklabels()] == ["ts", "ucb1"]
     assert axes.yaxis_inverted()
     assert axes.lines[0].get_xdata() == [7.5, 7.5]
-    assert [mark.label for mark in points.comparison_plot(replace(found, entries=found.entries[1:])).marks] == [
+    assert [
+        mark.label for mark in result_plots.make_comparison_plot(replace(found, entries=found.entries[1:])).marks
+    ] == [
         floor.label,
         untuned.label,
     ]
@@ -138,32 +134,32 @@ def an_account(policy="ucb1"):
     tallies = []
     for value, fresh, runs in sizes:
         sample = rng.gamma(2, 10 + 30 * value, runs)
-        tallies.append(Tally((value,), 0, fresh, 1000, Estimate.of(sample), Spread.of(sample, FIRST)))
+        tallies.append(StoredMean((value,), 0, fresh, 1000, Estimate.of(sample), RegretDistribution.of(sample, FIRST)))
     words = ("bernoulli(arms=10)", 1000, 0, "expected", "shared", "plain", "cpu", "float64", "banditune 0.1.0")
-    return Account(1, policy, *words, ("gamma",), tuple(tallies))
+    return StoreSummary(1, policy, *words, ("gamma",), tuple(tallies))
 
 
 def computed_setup(policy=None):
     told = {"name": policy} if policy else None
-    return replace(setup_for(), policy=told, problem=described(bt.Bernoulli(arms=2)), tuner=None, horizon=60)
+    return replace(setup_for(), policy=told, problem=describe(bt.Bernoulli(arms=2)), tuner=None, horizon=60)
 
 
 def an_optimum():
-    return Optimum(37.5, 40.0, 2.5, computed_setup())
+    return ExactOptimum(37.5, 40.0, 2.5, computed_setup())
 
 
 def exact_regrets(policy="ucb1", values=(1.0, 0.0, 0.1, 0.2, 0.3, 0.6), **changes):
     values = np.array(values)
-    floor = Floor(2.5, True, 1.0, "dynamic programming")
+    floor = LowerBound(2.5, True, 1.0, "dynamic programming")
     made = ExactRegret("gamma", values, 2.6 + 5 * (values - 0.2) ** 2, 1.0, computed_setup(policy), floor)
     return replace(made, **changes)
 
 
 def a_bound(**changes):
-    floor = Floor(4.5, False, 0.95, "together")
+    floor = LowerBound(4.5, False, 0.95, "together")
     kinds = ("belief", "together", "one arm")
     means, errors = np.array([2.4, 4.53, 3.9]), np.array([0.15, 0.02, 0.0])
-    return replace(Bound(kinds, means, errors, (1000, 200, 0), floor, computed_setup(), 0.95), **changes)
+    return replace(LowerBoundEstimates(kinds, means, errors, (1000, 200, 0), floor, computed_setup(), 0.95), **changes)
 
 
 def flat_tuning(level):
@@ -171,7 +167,7 @@ def flat_tuning(level):
     same = np.full(50, float(level))
     trials = (TrialResult.of((0.5, 1.0), np.full((2, 3), float(level))),)
     changes = {"regret": Estimate.of(same), "theory": Estimate.of(same), "gain": Estimate.of(0 * same)}
-    spreads = {"spread": Spread.of(same, FIRST), "theory_spread": Spread.of(same, FIRST)}
+    spreads = {"spread": RegretDistribution.of(same, FIRST), "theory_spread": RegretDistribution.of(same, FIRST)}
     return a_tuning(trials=trials, curve=None, belief=None, **changes, **spreads)
 
 
@@ -237,12 +233,12 @@ def test_the_front_door_and_the_record_write_the_same_report(tmp_path):
 
 
 def test_what_is_no_result_of_a_verb_is_refused(tmp_path):
-    with pytest.raises(bt.BadRequest, match="a tuning, a curve or a comparison"):
+    with pytest.raises(bt.InvalidRequest, match="a tuning, a curve or a comparison"):
         bt.report(Estimate.of(np.ones(3)), tmp_path / "report.html")
 
 
 def test_the_browser_is_told_to_load_nothing_and_to_run_only_the_pages_own_script():
-    text = page(story(a_tuning()))
+    text = render_page(build_report_content(a_tuning()))
     rules = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert rules.startswith("default-src 'none';")
     assert "unsafe" not in rules
@@ -262,7 +258,7 @@ def test_names_stay_text(name):
         exact_regrets(name),
         exact_regrets(name, (0.0,), parameter="value", theory=0.0),
     ):
-        text = page(story(result))
+        text = render_page(build_report_content(result))
         assert name not in text or "<" not in name
         assert name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;") in text
         data = re.search(r'id="plots">(.*?)</script>', text, re.DOTALL)[1]
@@ -271,53 +267,55 @@ def test_names_stay_text(name):
 
 
 def test_what_stands_in_backticks_is_code():
-    assert "<li>look at <code>a &lt; b</code></li>" in page(story(a_tuning(warnings=("look at `a < b`",))))
+    assert "<li>look at <code>a &lt; b</code></li>" in render_page(
+        build_report_content(a_tuning(warnings=("look at `a < b`",)))
+    )
 
 
 def test_a_long_search_stays_a_small_file():
     trials = tuple(
         TrialResult.of(np.arange(1, 9) / 100 + place % 50 / 100, np.ones((8, 3)) * place) for place in range(3000)
     )
-    assert len(page(story(a_tuning(trials=trials)))) < 300_000
+    assert len(render_page(build_report_content(a_tuning(trials=trials)))) < 300_000
 
 
 def test_batches_of_trials_keep_every_run():
     trials = [TrialResult.of((0.1 * (place % 3), 0.5), np.ones((2, place + 1))) for place in range(800)]
-    batches = points.batched(trials)
-    assert len(batches) == points.BATCHES
+    batches = search_plots.batch_trials(trials)
+    assert len(batches) == search_plots.BATCH_COUNT
     assert (batches[0].words, batches[-1].words) == ("trials 1 to 16", "trials 785 to 800")
     assert sum(batch.runs.sum() for batch in batches) == sum(trial.spent for trial in trials)
-    single = points.batched(trials[:3])
+    single = search_plots.batch_trials(trials[:3])
     assert [batch.words for batch in single] == ["trial 1", "trial 2", "trial 3"]
     assert single[1].runs.tolist() == [2, 2]
 
 
 def test_neighbouring_values_are_put_together_where_there_are_too_many():
-    values, runs = points.gathered(np.array([1.0, 2.0, 10.0, 11.0]), np.array([1.0, 3.0, 1.0, 1.0]), 2)
+    values, runs = search_plots.merge_neighbours(np.array([1.0, 2.0, 10.0, 11.0]), np.array([1.0, 3.0, 1.0, 1.0]), 2)
     assert values.tolist() == [1.75, 10.5]
     assert runs.tolist() == [4, 2]
 
 
 def test_the_middle_of_a_trial_holds_nine_tenths_of_its_runs():
-    (batch,) = points.batched([TrialResult.of((0.1, 0.2, 0.3, 0.9), [np.ones(n) for n in (1, 50, 48, 1)])])
-    assert points.middle(batch) == (0.2, 0.3)
-    (pair,) = points.batched([TrialResult.of((0.1, 0.2), np.ones((2, 25)))])
-    assert points.middle(pair) == (0.1, 0.2)
+    (batch,) = search_plots.batch_trials([TrialResult.of((0.1, 0.2, 0.3, 0.9), [np.ones(n) for n in (1, 50, 48, 1)])])
+    assert search_plots.find_middle_values(batch) == (0.2, 0.3)
+    (pair,) = search_plots.batch_trials([TrialResult.of((0.1, 0.2), np.ones((2, 25)))])
+    assert search_plots.find_middle_values(pair) == (0.1, 0.2)
 
 
 @pytest.mark.parametrize(
     ("axis", "expected"),
     [
-        (points.Axis("", 0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        (points.Axis("", -7, 12), [-5, 0, 5, 10]),
-        (points.Axis("", 0.5, 4.5, whole=True), [1, 2, 3, 4]),
-        (points.Axis("", 0, 40, least=0.9, log=True), [1, 2, 5, 10, 20]),
-        (points.Axis("", 0, 1e6, least=1, log=True), [1, 10, 100, 1e3, 1e4, 1e5, 1e6]),
-        (points.Axis("", 210, 240, least=1, log=True), [210, 215, 220, 225, 230, 235, 240]),
+        (plot_marks.PlotAxis("", 0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (plot_marks.PlotAxis("", -7, 12), [-5, 0, 5, 10]),
+        (plot_marks.PlotAxis("", 0.5, 4.5, whole=True), [1, 2, 3, 4]),
+        (plot_marks.PlotAxis("", 0, 40, least=0.9, log=True), [1, 2, 5, 10, 20]),
+        (plot_marks.PlotAxis("", 0, 1e6, least=1, log=True), [1, 10, 100, 1e3, 1e4, 1e5, 1e6]),
+        (plot_marks.PlotAxis("", 210, 240, least=1, log=True), [210, 215, 220, 225, 230, 235, 240]),
     ],
 )
 def test_ticks_are_round_numbers(axis, expected):
-    assert svg.ticks(axis, svg.Scale(axis, 0, 100), 7) == pytest.approx(expected)
+    assert svg_plots.choose_ticks(axis, svg_plots.AxisScale(axis, 0, 100), 7) == pytest.approx(expected)
 
 
 def test_a_tuning_without_any_regret_can_be_drawn():
@@ -327,15 +325,15 @@ def test_a_tuning_without_any_regret_can_be_drawn():
 
 
 def test_a_logarithmic_axis_hides_what_has_no_logarithm():
-    place = svg.Scale(points.Axis("", -5, 100, least=1, log=True), 0, 100)
+    place = svg_plots.AxisScale(plot_marks.PlotAxis("", -5, 100, least=1, log=True), 0, 100)
     assert [place(1), place(10), place(100)] == pytest.approx([0, 50, 100])
     assert place(0) < 0
     assert place(-4) < 0
 
 
 def test_the_tail_goes_from_all_runs_to_the_worst_one():
-    spread = Spread.of(np.arange(1000.0), FIRST)
-    losses, shares, tips = points.tail("tuned", spread)
+    spread = RegretDistribution.of(np.arange(1000.0), FIRST)
+    losses, shares, tips = result_plots.compute_tail_points("tuned", spread)
     assert list(losses) == sorted(losses)
     assert list(shares) == sorted(shares, reverse=True)
     assert (losses[-1], shares[-1]) == (999, 0.001)
@@ -345,12 +343,12 @@ def test_the_tail_goes_from_all_runs_to_the_worst_one():
 
 def test_a_spread_keeps_quantiles_and_the_worst_runs():
     sample = np.arange(1.0, 101.0)[::-1].copy()
-    spread = Spread.of(sample, FIRST)
+    spread = RegretDistribution.of(sample, FIRST)
     assert [spread.at(level) for level in (0, 0.01, 0.25, 0.5, 0.95, 0.99, 1)] == [1, 1, 25, 50, 95, 99, 100]
     assert (spread.mean, spread.runs) == (50.5, 100)
     assert spread.worst == tuple(range(FIRST, FIRST + 10))
     assert spread.losses.tolist() == list(range(100, 90, -1))
-    assert bt.from_json(spread.to_json()) == spread
+    assert bt.results.from_json(spread.to_json()) == spread
 
 
 def test_the_worst_runs_of_a_tuning_can_be_played_again():
@@ -362,7 +360,7 @@ def test_the_worst_runs_of_a_tuning_can_be_played_again():
             again = bt.simulate(policy, problem, values, horizon=100, seed=5, first=spread.worst[0], runs=1)
             assert np.float32(again[row, 0]) == spread.losses[0]  # regrets of a tuning are kept in single precision
         assert tuning.spread.mean == tuning.regret.mean
-        code = repeat.call(tuning.setup, values, tuning.spread.worst[0])
+        code = repeat_commands.format_simulate_call(tuning.setup, values, tuning.spread.worst[0])
         found = eval(code, {"bt": bt, "policy": policy, "problem": problem})
         assert np.float32(found[0, 0]) == tuning.spread.losses[0]
 
@@ -373,99 +371,99 @@ def test_results_from_before_there_were_spreads_can_be_read():
     for name in ("spread", "theory_spread", "validate"):
         del old[name]
     del old["curve"]["refined"]
-    read = bt.from_json(json.dumps(old))
+    read = bt.results.from_json(json.dumps(old))
     assert read.spread is None
     assert read.regret == result.regret
-    assert "How single runs lose" not in page(story(read))
+    assert "How single runs lose" not in render_page(build_report_content(read))
 
 
 SHELVES = [
-    *(("policy", policies.SHELF, make()) for make in policies.SHELF.values()),
+    *(("policy", policy_registry.POLICIES, make()) for make in policy_registry.POLICIES.values()),
     *(
-        ("problem", problems.SHELF, make())
-        for name, make in problems.SHELF.items()
+        ("problem", problem_registry.PROBLEMS, make())
+        for name, make in problem_registry.PROBLEMS.items()
         if name not in ("mixture", "campaigns", "reward-table")
     ),
-    *(("tuner", tuners.SHELF, make()) for make in tuners.SHELF.values()),
-    ("problem", problems.SHELF, bt.Mixture([(0.5, 0.4, 0.25), (0.1, 0.2, 0.3)], weights=(0.75, 0.25))),
-    ("problem", problems.SHELF, bt.Bernoulli(arms=2, prior=[(1, 2), (3, 4.5)])),
-    ("problem", problems.SHELF, bt.Bernoulli(arms=2, names=("red", "blue"))),
-    ("policy", policies.SHELF, bt.Thompson(prior=(2, 5))),
+    *(("tuner", tuner_registry.TUNERS, make()) for make in tuner_registry.TUNERS.values()),
+    ("problem", problem_registry.PROBLEMS, bt.Mixture([(0.5, 0.4, 0.25), (0.1, 0.2, 0.3)], weights=(0.75, 0.25))),
+    ("problem", problem_registry.PROBLEMS, bt.Bernoulli(arms=2, prior=[(1, 2), (3, 4.5)])),
+    ("problem", problem_registry.PROBLEMS, bt.Bernoulli(arms=2, names=("red", "blue"))),
+    ("policy", policy_registry.POLICIES, bt.Thompson(prior=(2, 5))),
 ]
 
 
 @pytest.mark.parametrize(("what", "shelf", "made"), SHELVES, ids=lambda value: getattr(value, "name", None))
 def test_a_command_line_makes_the_same_again(what, shelf, made):
-    spec = repeat.spec(described(made))
-    assert described(pick(what, spec, shelf, object)) == described(made)
+    spec = repeat_commands.format_spec(describe(made))
+    assert describe(make_from_spec(what, spec, shelf, object)) == describe(made)
 
 
 def test_what_a_command_line_cannot_tell_has_none():
     features = np.random.default_rng(0).normal(size=(12, 30))
-    assert repeat.spec(described(bt.Linear(features=features))) is None
-    result = a_tuning(setup=replace(setup_for(), problem=described(bt.Linear(features=features))))
-    assert repeat.command(result) is None
-    assert "No command line can tell all of this" in page(story(result))
-    assert repeat.spec(described(bt.Bernoulli(arms=2, names=("a b", "c")))) is None
-    assert repeat.spec(described(bt.Mixture([(0.5, 0.4)]))) is None
+    assert repeat_commands.format_spec(describe(bt.Linear(features=features))) is None
+    result = a_tuning(setup=replace(setup_for(), problem=describe(bt.Linear(features=features))))
+    assert repeat_commands.make_command(result) is None
+    assert "No command line can tell all of this" in render_page(build_report_content(result))
+    assert repeat_commands.format_spec(describe(bt.Bernoulli(arms=2, names=("a b", "c")))) is None
+    assert repeat_commands.format_spec(describe(bt.Mixture([(0.5, 0.4)]))) is None
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pull_last(state, setting, step, params, stream):
     return setting.arms - 1
 
 
 def test_what_is_your_own_is_told_by_its_file_and_not_by_a_name_of_the_shelf():
-    mine = bt.arm_policy("ucb1", pull_last, parameters=bt.Parameter("gamma", 0, 1, theory=1))
-    own = bt.arm_problem("bernoulli", lambda size, rng: rng.random((size, 2)), pull_last, arms=2)
-    result = a_tuning(setup=replace(setup_for(), policy=described(mine), problem=described(own)))
-    assert repeat.command(result).startswith(
+    mine = bt.define_policy("ucb1", pull_last, parameters=bt.Parameter("gamma", 0, 1, theory=1))
+    own = bt.define_problem("bernoulli", lambda size, rng: rng.random((size, 2)), pull_last, arms=2)
+    result = a_tuning(setup=replace(setup_for(), policy=describe(mine), problem=describe(own)))
+    assert repeat_commands.make_command(result).startswith(
         "banditune tune --policy test_report.py:NAME --problem test_report.py:NAME --horizon 10000 "
     )
-    shown = page(story(result))
+    shown = render_page(build_report_content(result))
     assert "test_report.py:pull_last" in shown
     assert "NAME is what a policy or problem of yours is called" in shown
-    assert "NAME is what" not in page(story(a_tuning()))
+    assert "NAME is what" not in render_page(build_report_content(a_tuning()))
     both = a_comparison()
-    some = replace(both, entries=(replace(both.entries[0], made=described(mine)), *both.entries[1:]))
-    assert "--policy test_report.py:NAME --policy ucb1" in repeat.command(some)
-    assert "test_report.py:pull_last" in page(story(some))
+    some = replace(both, entries=(replace(both.entries[0], made=describe(mine)), *both.entries[1:]))
+    assert "--policy test_report.py:NAME --policy ucb1" in repeat_commands.make_command(some)
+    assert "test_report.py:pull_last" in render_page(build_report_content(some))
 
 
 def test_a_function_with_some_of_its_arguments_is_told_by_its_own_file():
     def sample(size, rng, arms):
         return rng.random((size, arms))
 
-    own = bt.arm_problem("mine", partial(sample, arms=2), bt.Gaussian.reward, arms=2)
-    assert described(own)["own code"] == "test_report.py:sample"
+    own = bt.define_problem("mine", partial(sample, arms=2), bt.Gaussian.reward, arms=2)
+    assert describe(own)["own code"] == "test_report.py:sample"
 
 
 def test_what_was_typed_at_a_prompt_has_no_file_to_be_told():
     typed = {"bt": bt}
     exec(compile("def choose(state, setting, step, params, stream): return 0", "<prompt>", "exec"), typed)
-    mine = bt.arm_policy("mine", typed["choose"])
-    assert described(mine) == {"name": "mine", "own code": "choose"}
-    assert repeat.spec(described(mine)) is None
+    mine = bt.define_policy("mine", typed["choose"])
+    assert describe(mine) == {"name": "mine", "own code": "choose"}
+    assert repeat_commands.format_spec(describe(mine)) is None
 
 
 def test_the_command_line_of_a_result_says_what_was_asked_for():
-    assert repeat.command(a_tuning(within=0.02, budget=100_000, validate=50)) == (
+    assert repeat_commands.make_command(a_tuning(within=0.02, budget=100_000, validate=50)) == (
         "banditune tune --policy ucb1:noise=0.5 --problem 'bernoulli:arms=10,prior=1,1;' --horizon 10000 "
         "--tuner two-part --within 0.02 --max-budget 100000 --validate 50 --curve"
     )
-    assert "--values" not in repeat.command(a_curve())
+    assert "--values" not in repeat_commands.make_command(a_curve())
     given = replace(a_curve(), refined=False, values=np.array([0.1, 0.5]), setup=replace(setup_for(), seed=3))
-    assert repeat.command(given).endswith("--values 0.1,0.5 --runs 1000 --seed 3")
-    assert "--policy ts --policy ucb1" in repeat.command(a_comparison())
+    assert repeat_commands.make_command(given).endswith("--values 0.1,0.5 --runs 1000 --seed 3")
+    assert "--policy ts --policy ucb1" in repeat_commands.make_command(a_comparison())
     own = replace(a_comparison(), setup=replace(a_comparison().setup, noise="own"))
-    assert repeat.command(own) is None
+    assert repeat_commands.make_command(own) is None
 
 
 def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
     result = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=100, budget=40, validate=50, seed=2)
-    done = banditune(*repeat.command(result).replace("'", "").split()[1:], "--json")
+    done = banditune(*repeat_commands.make_command(result).replace("'", "").split()[1:], "--json")
     assert done.returncode == 0, done.stderr
-    assert bt.from_json(done.stdout) == result
+    assert bt.results.from_json(done.stdout) == result
 
 
 @pytest.mark.parametrize(
@@ -484,8 +482,11 @@ def test_a_search_says_of_itself_what_it_can(changes, told, band):
     found = a_tuning()
     found = replace(found, belief=replace(found.belief, **changes))
     assert told in repr(found)
-    assert told in page(story(found))
-    for picture in (page(story(found)), " ".join(bt.plot(found).axes[0].get_legend_handles_labels()[1])):
+    assert told in render_page(build_report_content(found))
+    for picture in (
+        render_page(build_report_content(found)),
+        " ".join(bt.plot(found).axes[0].get_legend_handles_labels()[1]),
+    ):
         assert ("is here (" in picture) == bool(band)
         assert band in picture
     if "misfit" in changes:
@@ -508,28 +509,30 @@ def test_a_band_over_nearly_all_that_was_searched_is_not_drawn_but_told(low, hig
     assert found.trials[0].values.tolist() == np.linspace(0.02, 1, 5).tolist()
     told = f"the best gamma is between {low:.4g} and {high:.4g}"
     assert told in repr(found)
-    assert told in page(story(found))
-    assert ("is here (" in page(story(found))) == shown
+    assert told in render_page(build_report_content(found))
+    assert ("is here (" in render_page(build_report_content(found))) == shown
     assert ("is here (" in " ".join(bt.plot(found).axes[0].get_legend_handles_labels()[1])) == shown
-    assert any(mark.shape == "span" for mark in points.tuning_plot(found).marks) == shown
+    assert any(mark.shape == "span" for mark in result_plots.make_tuning_plot(found).marks) == shown
 
 
 def test_the_floor_is_told_and_drawn_where_it_is_known():
-    floor = Floor(30.5, True, 1.0, "dynamic programming")
-    bound = Floor(20.25, False, 0.95, "penalty")
-    assert list(floor_figures(None)) == []
-    assert list(floor_words(floor)) == ["The best that any policy can do here: 30.5 (exact, by dynamic programming)."]
-    assert "no policy goes below" in page(story(a_tuning(floor=bound)))
-    (mark,) = points.floor_marks(bound, "level")
+    floor = LowerBound(30.5, True, 1.0, "dynamic programming")
+    bound = LowerBound(20.25, False, 0.95, "penalty")
+    assert list(list_lower_bound_figures(None)) == []
+    assert list(format_lower_bound_sentences(floor)) == [
+        "The best that any policy can do here: 30.5 (exact, by dynamic programming)."
+    ]
+    assert "no policy goes below" in render_page(build_report_content(a_tuning(floor=bound)))
+    (mark,) = plot_marks.make_lower_bound_marks(bound, "level")
     assert (mark.y, mark.label) == ((20.25,), "no policy below 20.25 (95% sure)")
-    assert points.floor_marks(None, "rule") == ()
-    assert 'class="level c3"' in page(story(a_tuning(floor=floor)))
-    assert 'class="rule c3"' in page(story(replace(a_comparison(), floor=floor)))
-    assert repeat.command(a_tuning(floor=floor)).endswith("--curve --floor")
+    assert plot_marks.make_lower_bound_marks(None, "rule") == ()
+    assert 'class="level c3"' in render_page(build_report_content(a_tuning(floor=floor)))
+    assert 'class="rule c3"' in render_page(build_report_content(replace(a_comparison(), floor=floor)))
+    assert repeat_commands.make_command(a_tuning(floor=floor)).endswith("--curve --floor")
 
 
 def test_exact_regrets_are_told_beside_theory_and_the_best_policy():
-    told = story(exact_regrets())
+    told = build_report_content(exact_regrets())
     assert told.answer == (
         "gamma = 0.2 loses 2.6 on average, the least of 6 values, 0.1 (4.0%) more than the best that any policy can do; "
         "theory's gamma = 1 loses 5.8."
@@ -539,16 +542,18 @@ def test_exact_regrets_are_told_beside_theory_and_the_best_policy():
     assert part.table.rows[0] == ("1", "5.8", "3.3", "theory")
     line = next(mark for mark in part.plot.marks if mark.shape == "line")
     assert line.x == (0.0, 0.1, 0.2, 0.3, 0.6, 1.0)
-    few = story(exact_regrets(values=(0.2, 0.3)))
+    few = build_report_content(exact_regrets(values=(0.2, 0.3)))
     assert "theory's" not in few.answer
     assert not any(mark.shape == "line" for mark in few.parts[0].plot.marks)
 
 
 def test_a_policy_without_parameters_is_called_by_its_name():
     made = exact_regrets("gittins", (0.0, 1.0), parameter="value", theory=0.0, regret=np.array([2.5, 2.5]) - 1e-14)
-    assert story(made).answer == "gittins loses 2.5 on average, which is the best that any policy can do."
-    assert not any(mark.shape == "rule" for mark in story(made).parts[0].plot.marks)
-    assert "theory" not in page(story(made)).split("<footer>")[0]
+    assert (
+        build_report_content(made).answer == "gittins loses 2.5 on average, which is the best that any policy can do."
+    )
+    assert not any(mark.shape == "rule" for mark in build_report_content(made).parts[0].plot.marks)
+    assert "theory" not in render_page(build_report_content(made)).split("<footer>")[0]
 
 
 def test_an_optimum_has_a_table_and_no_figure(banditune, tmp_path):
@@ -564,7 +569,7 @@ def test_an_optimum_has_a_table_and_no_figure(banditune, tmp_path):
     assert tags.open == []
     done = banditune("report", "optimum.json", "-o", "other.html", "--figures", "figures")
     assert done.returncode == 2
-    assert "but got Optimum" in done.stderr
+    assert "but got ExactOptimum" in done.stderr
     assert not (tmp_path / "other.html").exists()
 
 
@@ -573,46 +578,46 @@ def test_plots_of_the_page_are_drawn_as_figures_too(make, tmp_path):
     result = make()
     drawn = bt.plot(result).axes[0]
     legend = {words.get_text() for words in drawn.get_legend().get_texts()}
-    assert {mark.label for mark in story(result).parts[0].plot.marks if mark.label} == legend
+    assert {mark.label for mark in build_report_content(result).parts[0].plot.marks if mark.label} == legend
     bt.plot(result, tmp_path / "figure.svg")
     assert "<svg" in (tmp_path / "figure.svg").read_text()
 
 
 def test_a_bound_says_which_one_and_how_sure():
-    told = story(a_bound())
+    told = build_report_content(a_bound())
     assert told.answer == "No policy can lose less than 4.5 on average (95% sure)."
     assert "'together', which was chosen on instances of their own" in told.parts[0].words[1]
     assert [row[2:] for row in told.parts[0].table.rows][1:] == [("4.53", "0.02", "200"), ("3.9", "computed", "")]
-    sure = story(a_bound(floor=Floor(3.9, False, 1.0, "one arm")))
+    sure = build_report_content(a_bound(floor=LowerBound(3.9, False, 1.0, "one arm")))
     assert "which is computed" in sure.parts[0].words[1]
     assert sure.parts[1].code.endswith("--runs 1000 --confidence 0.95")
-    assert repeat.command(a_bound(confidence=None)).endswith("--confidence 0.95")
-    assert repeat.command(a_bound(confidence=None, floor=Floor(3.9, False, 1.0, "one arm"))) is None
+    assert repeat_commands.make_command(a_bound(confidence=None)).endswith("--confidence 0.95")
+    assert repeat_commands.make_command(a_bound(confidence=None, floor=LowerBound(3.9, False, 1.0, "one arm"))) is None
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: bt.optimum(bt.Mixture([(0.5, 0.25), (0.25, 0.5)], weights=(0.25, 0.75)), horizon=10),
-        lambda: bt.exact_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.3, 1.0], horizon=10),
-        lambda: bt.lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50, seed=1, confidence=0.9),
+        lambda: bt.exact.compute_optimum(bt.Mixture([(0.5, 0.25), (0.25, 0.5)], weights=(0.25, 0.75)), horizon=10),
+        lambda: bt.exact.compute_exact_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.3, 1.0], horizon=10),
+        lambda: bt.exact.compute_lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50, seed=1, confidence=0.9),
     ],
 )
 def test_the_command_line_computes_the_very_result_again(banditune, make):
     result = make()
-    done = banditune(*shlex.split(repeat.command(result))[1:], "--json")
+    done = banditune(*shlex.split(repeat_commands.make_command(result))[1:], "--json")
     assert done.returncode == 0, done.stderr
-    assert bt.from_json(done.stdout) == result
+    assert bt.results.from_json(done.stdout) == result
 
 
 def test_markdown_has_the_tables_and_names_stay_text():
-    text = markdown(story(a_comparison(EVIL, "a|b")))
+    text = render_markdown(build_report_content(a_comparison(EVIL, "a|b")))
     assert "| policy | tuned to | regret |" in text
     assert r"\<script\>alert(1)\</script\>" in text
     assert r"a\|b" in text
     assert EVIL not in "\n".join(line for line in text.splitlines() if not line.startswith("    banditune"))
-    assert plain("two\nlines  *here*") == r"two lines \*here\*"
-    assert "## Warnings" in markdown(story(a_tuning()))
+    assert escape_markdown("two\nlines  *here*") == r"two lines \*here\*"
+    assert "## Warnings" in render_markdown(build_report_content(a_tuning()))
 
 
 def test_the_command_writes_all_that_is_asked_for(banditune, tmp_path):
@@ -621,7 +626,7 @@ def test_the_command_writes_all_that_is_asked_for(banditune, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "wrote r.html"
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["result.pdf", "result.png", "result.svg"]
-    assert (tmp_path / "r.html").read_text() == page(story(a_tuning()))
+    assert (tmp_path / "r.html").read_text() == render_page(build_report_content(a_tuning()))
     assert (tmp_path / "r.md").read_text().startswith("# gamma = 0.2222 loses")
 
 
@@ -743,7 +748,7 @@ def test_keys_go_from_dot_to_dot(opened):
 @pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger", "exact regrets", "bound"])
 def test_the_script_draws_what_was_drawn_without_it(opened, name, tmp_path):
     result = EVERY[name]()
-    browser = opened(result, svg.WIDTH + 40)
+    browser = opened(result, svg_plots.PLOT_WIDTH + 40)
     still = re.findall(r'<svg class="plot".*?</svg>', (tmp_path / "report.html").read_text())
     live = browser.run("[...document.querySelectorAll('.plot')].map((plot) => plot.outerHTML)")
     assert len(still) == len(live) > 0
@@ -792,7 +797,7 @@ def test_it_can_be_read_on_a_phone(opened, name, width):
 @pytest.mark.parametrize("width", [420, 1280])
 def test_no_line_goes_through_the_name_of_a_policy(opened, width):
     browser = opened(
-        replace(a_comparison("a-policy-with-quite-a-long-name"), floor=Floor(3.5, True, 1.0, "exact")), width
+        replace(a_comparison("a-policy-with-quite-a-long-name"), floor=LowerBound(3.5, True, 1.0, "exact")), width
     )
     code = """(() => {
         const plot = document.querySelector('.plot');

@@ -11,13 +11,14 @@ import pytest
 
 import banditune as bt
 from banditune.cli import app
-from banditune.cli.look import books_in
-from banditune.reports import books, points
-from banditune.reports.markdown import markdown
-from banditune.reports.page import page
-from banditune.reports.story import story
-from banditune.study import accounts
-from banditune.study.ledger import Block, Ledger, Series, Setup
+from banditune.cli.inspect_commands import load_summaries
+from banditune.reports import plot_marks, result_plots, store_plots, store_ranking, store_report
+from banditune.reports.html_page import render_page
+from banditune.reports.markdown_report import render_markdown
+from banditune.reports.report_builder import build_report_content
+from banditune.storage import store_tables
+from banditune.storage.regret_store import RegretStore
+from banditune.storage.store_layout import RegretBlock, StoredSeries, StoredSetup
 from test_report import EVIL, FIRST, Balance
 
 VERSIONS = {"banditune": "0.1.0", "python": "3.11.7"}
@@ -27,16 +28,16 @@ def setup_for(policy="ucb1", **changes):
     told = {"policy": {"name": policy, "noise": 0.5}, "problem": {"name": "bernoulli", "arms": 10}, "horizon": 1000,
             "seed": 3, "regret": "expected", "noise": "shared", "at": [1000], "play": "plain", "device": "cpu",
             "precision": "float64"}  # fmt: skip
-    return Setup.of(json.dumps(told | changes), json.dumps(VERSIONS))
+    return StoredSetup.of(json.dumps(told | changes), json.dumps(VERSIONS))
 
 
 def kept(path, setup, rows, runs, first=0, noise=0):
     """Write regrets of rows of parameters; nothing is played. Returns them by row."""
     rng = np.random.default_rng(len(rows) + runs)
     found = {row: rng.gamma(2, 10 + 30 * sum(row), (runs, setup.steps)).astype(np.float32) for row in rows}
-    with Ledger(path) as ledger:
+    with RegretStore(path) as ledger:
         ledger.keep(
-            Block(Series(setup, np.array(row, float).tobytes(), noise), first, regrets)
+            RegretBlock(StoredSeries(setup, np.array(row, float).tobytes(), noise), first, regrets)
             for row, regrets in found.items()
         )
     return {row: regrets.astype(float) for row, regrets in found.items()}
@@ -60,36 +61,38 @@ def full(book):
 
 
 def summarised(book):
-    accounts.exported(book, book.with_name("few.csv"), whole=False)
+    store_tables.export_store(book, book.with_name("few.csv"), whole=False)
     return book.with_name("few.csv")
 
 
 def test_an_account_has_the_numbers_of_the_regrets(book):
     search = kept(book, setup_for(), [(0.1,), (0.5,)], 150)
     fresh = kept(book, setup_for(), [(0.5,)], 300, first=FIRST)
-    (account,) = books_in(book)
+    (account,) = load_summaries(book)
     assert (account.policy, account.horizon, account.seed) == ("ucb1(noise=0.5)", 1000, 3)
     assert account.versions == "banditune 0.1.0, python 3.11.7"
     assert account.parameters == ("gamma",)
     for tally in account.tallies:
         sample = (fresh if tally.fresh else search)[tally.params][:, 0]
-        assert tally.regret == bt.Estimate.of(sample)
+        assert tally.regret == bt.results.Estimate.of(sample)
         assert tally.spread.at(0.95) == np.percentile(sample, 95)
         assert tally.spread.values[-1] == sample.max()
     assert len(account.tallies) == 3
-    assert bt.from_json(account.to_json()) == account
+    assert bt.results.from_json(account.to_json()) == account
     assert list(account.to_pandas()["gamma"]) == [tally.params[0] for tally in account.tallies]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 20, 101, 1000])
 def test_quantiles_are_those_of_numpy(size):
     sample = np.random.default_rng(size).gamma(2, 10, size)
-    assert (accounts._percentiles(np.sort(sample)) == np.percentile(sample, accounts.QUANTILES)).all()
+    assert (
+        store_tables._compute_quantiles(np.sort(sample)) == np.percentile(sample, store_tables.QUANTILE_PERCENTS)
+    ).all()
 
 
 def test_a_summary_tells_the_same_as_its_ledger(full):
-    assert books_in(summarised(full)) == books_in(full)
-    assert [account.parameters for account in books_in(full)] == [
+    assert load_summaries(summarised(full)) == load_summaries(full)
+    assert [account.parameters for account in load_summaries(full)] == [
         ("gamma",),
         (),
         ("parameter 1", "parameter 2"),
@@ -101,12 +104,12 @@ def test_summaries_of_the_first_versions_and_of_a_spreadsheet_can_be_read(full):
     table = summarised(full)
     lines = [re.sub(r',versions|,"banditune[^"]*"', "", line) for line in table.read_text().splitlines()]
     table.write_text("\ufeff" + "\r\n".join(lines) + "\r\n", newline="")
-    assert books_in(table) == [replace(account, versions="") for account in books_in(full)]
-    assert "unknown" in markdown(story(books_in(table)[0]))
+    assert load_summaries(table) == [replace(account, versions="") for account in load_summaries(full)]
+    assert "unknown" in render_markdown(build_report_content(load_summaries(table)[0]))
 
 
 def test_every_account_becomes_a_page_that_is_whole(full):
-    text = page(*map(story, books_in(full)))
+    text = render_page(*map(build_report_content, load_summaries(full)))
     tags = Balance()
     tags.feed(text)
     tags.close()
@@ -122,8 +125,8 @@ def test_every_account_becomes_a_page_that_is_whole(full):
 
 
 def test_fresh_instances_come_first_and_few_runs_are_never_best(full):
-    account = books_in(full)[0]
-    told = story(account)
+    account = load_summaries(full)[0]
+    told = build_report_content(account)
     assert told.answer.startswith("gamma = 0.1 has the lowest of 2 means on fresh instances, ")
     assert [part.title for part in told.parts if part.title] == [
         "Regret over gamma",
@@ -133,7 +136,7 @@ def test_fresh_instances_come_first_and_few_runs_are_never_best(full):
         "How this was played",
     ]
     search = told.parts[2]
-    assert len(search.table.rows) == books.BEST
+    assert len(search.table.rows) == store_report.MAX_BEST_ROWS
     assert "0.05" not in [row[0] for row in search.table.rows]
     assert search.words[0].startswith("12 values with 350 runs or more; others are too noisy")
     drawn = [mark.shape for mark in told.parts[0].plot.marks]
@@ -146,14 +149,14 @@ def test_means_of_few_runs_are_faint_dots_without_an_interval(book):
     kept(book, setup_for(), [(value / 10,) for value in range(1, 7)], 350)
     kept(book, setup_for(), [(0.25,), (0.45,)], 29)
     kept(book, setup_for(), [(0.35,)], 9)
-    (account,) = books_in(book)
-    faint, band, line, dots = books.regret_plot(account, 0).marks
-    assert (faint.colour, faint.x, faint.low) == (points.GREY, (0.25, 0.45), ())
+    (account,) = load_summaries(book)
+    faint, band, line, dots = store_plots.make_store_plot(account, 0).marks
+    assert (faint.colour, faint.x, faint.low) == (plot_marks.GREY_COLOUR, (0.25, 0.45), ())
     assert band.x == line.x == dots.x == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
     assert "to" not in faint.tips[0]
     assert faint.tips[0].endswith(" in 29 runs")
     assert max(faint.radius) < min(dots.radius)
-    told = markdown(story(account))
+    told = render_markdown(build_report_content(account))
     assert "Grey means have fewer than 300 runs" in told
     assert re.search(r"\| 0\.25 \| 29 \| [\d.]+ \| [\d.]+ \|  \|", told)
     assert re.search(r"\| 0\.2 \| 350 \| [\d.]+ \| [\d.]+ \| [\d.]+ to [\d.]+ \|", told)
@@ -164,11 +167,11 @@ def test_means_of_few_runs_are_faint_dots_without_an_interval(book):
 
 def test_without_enough_runs_nothing_has_a_line_or_an_interval(book):
     kept(book, setup_for(at=[10, 1000]), [(value / 10,) for value in range(1, 7)], 20)
-    (account,) = books_in(book)
-    (faint,) = books.regret_plot(account, 0).marks
+    (account,) = load_summaries(book)
+    (faint,) = store_plots.make_store_plot(account, 0).marks
     assert len(faint.x) == 6
-    assert " to " not in story(account).answer
-    (growth,) = books.growth(account)
+    assert " to " not in build_report_content(account).answer
+    (growth,) = store_report.make_growth_section(account)
     assert [mark.shape for mark in growth.plot.marks] == ["line", "dots"]
 
 
@@ -178,51 +181,53 @@ def disastrous(book, rows, *, runs, first=0):
     blocks = []
     for value, mean in rows.items():
         sample = rng.gamma(2, mean / 2, (runs, 1)).astype(np.float32)
-        blocks.append(Block(Series(setup_for(), np.array([value]).tobytes(), 0), first, sample))
-    with Ledger(book) as ledger:
+        blocks.append(RegretBlock(StoredSeries(setup_for(), np.array([value]).tobytes(), 0), first, sample))
+    with RegretStore(book) as ledger:
         ledger.keep(blocks)
 
 
 def test_a_line_that_loses_enormously_leaves_the_plot_and_single_dots_stay(book):
     disastrous(book, {0.0: 1000, 0.2: 300, 0.4: 40, 0.6: 20, 0.8: 25, 1.0: 30}, runs=500)
     disastrous(book, {0.1: 2000}, runs=20)
-    (account,) = books_in(book)
-    y = books.regret_plot(account, 0).y
+    (account,) = load_summaries(book)
+    y = store_plots.make_store_plot(account, 0).y
     assert (y.low, 40 < y.high < 100) == (0, True)
     assert bt.plot(account).axes[0].get_ylim() == (y.low, y.high)
     disastrous(book, {0.6: 20, 1.0: 250}, runs=500, first=FIRST)
-    (account,) = books_in(book)
+    (account,) = load_summaries(book)
     highest = max(tally.regret.high for tally in account.ended(fresh=True))
-    assert books.regret_plot(account, 0).y.high == pytest.approx(1.25 * highest)
+    assert store_plots.make_store_plot(account, 0).y.high == pytest.approx(1.25 * highest)
 
 
 def test_where_the_best_never_loses_all_others_are_seen(book):
-    with Ledger(book) as ledger:
+    with RegretStore(book) as ledger:
         ledger.keep(
-            Block(Series(setup_for(), np.array([loss / 10]).tobytes(), 0), 0, np.full((400, 1), loss, np.float32))
+            RegretBlock(
+                StoredSeries(setup_for(), np.array([loss / 10]).tobytes(), 0), 0, np.full((400, 1), loss, np.float32)
+            )
             for loss in range(7)
         )
-    (account,) = books_in(book)
-    assert books.regret_plot(account, 0).y.high == 7.5
+    (account,) = load_summaries(book)
+    assert store_plots.make_store_plot(account, 0).y.high == 7.5
 
 
 def test_what_was_chosen_by_looking_is_said(book):
     kept(book, setup_for(), [(0.1,), (0.9,)], 150)
-    (account,) = books_in(book)
+    (account,) = load_summaries(book)
     mean = min(tally.regret.mean for tally in account.tallies)
     words = f"has the lowest of 2 means on search instances, {mean:.4g}, which as the lowest is likely too low."
-    assert story(account).answer == f"gamma = 0.1 {words}"
-    assert ("lowest mean", f"{mean:.4g}", "likely too low") in story(account).figures
-    assert "likely to lose more" in markdown(story(account))
+    assert build_report_content(account).answer == f"gamma = 0.1 {words}"
+    assert ("lowest mean", f"{mean:.4g}", "likely too low") in build_report_content(account).figures
+    assert "likely to lose more" in render_markdown(build_report_content(account))
 
 
 def test_the_lowest_of_equal_values_is_not_told_as_if_it_were_alone(book):
     disastrous(book, dict.fromkeys(np.linspace(0, 1, 40), 30), runs=500, first=FIRST)
-    (account,) = books_in(book)
-    lead = books.leader(account).regret
-    low, high = books.surely(books.leader(account), 40)
+    (account,) = load_summaries(book)
+    lead = store_ranking.find_leader(account).regret
+    low, high = store_ranking.compute_simultaneous_interval(store_ranking.find_leader(account), 40)
     assert lead.high < 30 < high
-    told = story(account)
+    told = build_report_content(account)
     assert told.answer.endswith(
         f" has the lowest of 40 means on fresh instances, {lead.mean:.4g}, which as the lowest is likely too low: it loses "
         f"{low:.4g} to {high:.4g} (95% sure for all values together)."
@@ -233,46 +238,49 @@ def test_the_lowest_of_equal_values_is_not_told_as_if_it_were_alone(book):
 
 def test_the_only_value_has_its_own_interval(book):
     disastrous(book, {0.5: 30}, runs=500, first=FIRST)
-    (account,) = books_in(book)
+    (account,) = load_summaries(book)
     (tally,) = account.tallies
-    assert books.surely(tally, 1) == pytest.approx((tally.regret.low, tally.regret.high))
+    assert store_ranking.compute_simultaneous_interval(tally, 1) == pytest.approx((tally.regret.low, tally.regret.high))
     words = f"{tally.regret.low:.4g} to {tally.regret.high:.4g}"
-    assert story(account).answer == f"gamma = 0.5 loses {tally.regret.mean:.4g} ({words}) on 500 fresh instances."
-    assert ("regret", f"{tally.regret.mean:.4g}", f"95%: {words}") in story(account).figures
+    assert (
+        build_report_content(account).answer
+        == f"gamma = 0.5 loses {tally.regret.mean:.4g} ({words}) on 500 fresh instances."
+    )
+    assert ("regret", f"{tally.regret.mean:.4g}", f"95%: {words}") in build_report_content(account).figures
 
 
 def test_an_account_is_told_as_text(full):
-    text = bt.text(books_in(full)[0])
+    text = bt.reports.format_text(load_summaries(full)[0])
     assert text.startswith("ucb1(noise=0.5) on bernoulli(arms=10), horizon 1,000\n\ngamma = 0.1 has the lowest")
     assert "lowest means, search instances" in text
     assert text.endswith("4,203 on search instances, 800 on fresh ones; expected regret, seed 3, on the cpu")
-    assert all(bt.text(account) for account in books_in(full))
+    assert all(bt.reports.format_text(account) for account in load_summaries(full))
 
 
 def test_a_policy_without_parameters_has_one_mean(full):
-    told = story(books_in(full)[1])
+    told = build_report_content(load_summaries(full)[1])
     assert re.fullmatch(r"greedy\(noise=0\.5\) loses .* on 30 search instances\.", told.answer)
     assert [part.title for part in told.parts][:2] == ["Lowest means on search instances", "How single runs lose"]
     assert "No value has 300 runs" in told.parts[0].words[-1]
 
 
 def test_single_runs_have_no_interval(full):
-    told = story(books_in(full)[3])
+    told = build_report_content(load_summaries(full)[3])
     assert re.match(r"parameter = 0\.\d has the lowest of 2 means on search instances, [\d.]+, which", told.answer)
-    assert "nan" not in markdown(told)
+    assert "nan" not in render_markdown(told)
 
 
 def test_a_tail_without_single_runs_ends_where_it_is_known(full):
-    plot = points.spread_plot(books.spreads(books_in(full)[0]))
+    plot = result_plots.make_distribution_plot(store_ranking.list_leader_distributions(load_summaries(full)[0]))
     assert plot.y.least == pytest.approx(0.008)
     assert max(plot.marks[0].x) < plot.x.high
 
 
 def test_many_values_stay_a_small_page(book):
     kept(book, setup_for(), [(place / 3000,) for place in range(3000)], 10)
-    (account,) = books_in(book)
-    assert len(page(story(account))) < 300_000
-    assert "The first 200 of 3,000." in markdown(story(account))
+    (account,) = load_summaries(book)
+    assert len(render_page(build_report_content(account))) < 300_000
+    assert "The first 200 of 3,000." in render_markdown(build_report_content(account))
 
 
 def test_the_command_writes_page_tables_and_figures(full, tmp_path, monkeypatch, capsys):
@@ -283,20 +291,20 @@ def test_the_command_writes_page_tables_and_figures(full, tmp_path, monkeypatch,
     assert capsys.readouterr().out.splitlines()[0] == "wrote study.ledger.html"
     assert (tmp_path / "study.ledger.html").read_text() == (tmp_path / "few.csv.html").read_text()
     assert (tmp_path / "study.ledger.md").read_text() == (tmp_path / "few.csv.md").read_text()
-    for account in books_in(full):
+    for account in load_summaries(full):
         account.plot(tmp_path / "figure.svg")
         assert EVIL not in (tmp_path / "figure.svg").read_text()
     kept(tmp_path / "one.ledger", setup_for(), [(0.1,)], 20)
     app(["report", "one.ledger", "--figures", "figures"], standalone_mode=False)
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["one.pdf", "one.png", "one.svg"]
     before = full.read_bytes()
-    with pytest.raises(bt.BadRequest, match="must name another file than those that"):
+    with pytest.raises(bt.InvalidRequest, match="must name another file than those that"):
         app(["report", "study.ledger", "-o", "study.ledger"], standalone_mode=False)
     assert full.read_bytes() == before
 
 
 def regrets_table(book):
-    accounts.exported(book, book.with_name("all.csv"))
+    store_tables.export_store(book, book.with_name("all.csv"))
     return book.with_name("all.csv").read_bytes()
 
 
@@ -324,7 +332,7 @@ def edited(old, new):
 )
 def test_any_other_file_is_a_sentence(full, tmp_path, content, sentence):
     (tmp_path / "other").write_bytes(content(full))
-    with pytest.raises(bt.BadRequest, match=sentence):
+    with pytest.raises(bt.InvalidRequest, match=sentence):
         app(["report", str(tmp_path / "other"), "-o", str(tmp_path / "report.html")], standalone_mode=False)
     assert not (tmp_path / "report.html").exists()
 
@@ -339,8 +347,8 @@ def test_a_summary_with_wrong_letters_is_a_page_or_a_sentence(full, tmp_path):
             wrong[place] = rng.choice(list(b'0123456789e.-;,"\n<\0\xff'))
         (tmp_path / "wrong.csv").write_bytes(wrong)
         try:
-            text = page(*map(story, books_in(tmp_path / "wrong.csv")))
-        except bt.BadRequest:
+            text = render_page(*map(build_report_content, load_summaries(tmp_path / "wrong.csv")))
+        except bt.InvalidRequest:
             continue
         pages += 1
         assert EVIL not in text
@@ -349,14 +357,14 @@ def test_a_summary_with_wrong_letters_is_a_page_or_a_sentence(full, tmp_path):
 
 
 def test_a_description_that_lacks_something_is_a_sentence(book):
-    kept(book, Setup.of('{"at":[1]}'), [(0.1,)], 3)
-    with pytest.raises(bt.BadRequest, match="must be as it was written, but"):
-        books_in(book)
+    kept(book, StoredSetup.of('{"at":[1]}'), [(0.1,)], 3)
+    with pytest.raises(bt.InvalidRequest, match="must be as it was written, but"):
+        load_summaries(book)
 
 
 def test_a_ledger_without_regrets_is_a_sentence(book):
-    Ledger(book).close()
-    with pytest.raises(bt.BadRequest, match="must hold regrets, but there are none"):
-        books_in(book)
-    with pytest.raises(bt.BadRequest, match="cannot be read"):
-        books_in(book.with_name("nothing"))
+    RegretStore(book).close()
+    with pytest.raises(bt.InvalidRequest, match="must hold regrets, but there are none"):
+        load_summaries(book)
+    with pytest.raises(bt.InvalidRequest, match="cannot be read"):
+        load_summaries(book.with_name("nothing"))

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Instance
-from banditune.engine.means import check_means
-from banditune.engine.run import instances
-from banditune.logs import tables, tally
-from banditune.logs.residuals import Reservoir, condensed, hashed, medians
-from banditune.problems.residuals import residual_reward
-from banditune.problems.variants import variants
-from banditune.streams import REWARDS, Stream, aim
-from banditune.study.door import job_of
+from banditune.core.problem import Instance
+from banditune.core.streams import REWARD_STREAM, Stream, seek
+from banditune.logs.io import frame_tables, log_accumulator
+from banditune.logs.models.reward_shape import condense_residuals
+from banditune.logs.residual_sample import RewardReservoir, compute_group_medians, hash_numbers
+from banditune.problems.problem_variants import list_variants
+from banditune.problems.residual_noise import draw_residual_reward
+from banditune.simulation.instances import draw_instances
+from banditune.simulation.mean_test import check_stated_means
+from banditune.study.requests import build_spec
 
 SKEWED = tuple(np.quantile(np.random.default_rng(0).exponential(size=9999), (np.arange(500) + 0.5) / 500).tolist())
 PROBLEMS = [
@@ -30,10 +31,10 @@ PROBLEMS = [
 def rewards_of(problem, arm, pulls, mean=10.0):
     """Rewards of an arm, by plain Python."""
     instance = Instance(np.full(problem.arms, mean), np.array(problem.options()))
-    stream = Stream(1, 2, np.array([0, 0, 0, REWARDS]))
+    stream = Stream(1, 2, np.array([0, 0, 0, REWARD_STREAM]))
     found = []
     for pull in range(pulls):
-        aim(stream, arm, pull)
+        seek(stream, arm, pull)
         found.append(problem.reward(instance, arm, pull, pull, stream))
     return np.array(found)
 
@@ -53,16 +54,18 @@ def skewed_rows(decisions=20_000, campaigns=10, arms=4, seed=1, scale=3.0):
 def test_the_sample_is_a_simple_random_one_however_rows_come():
     rng = np.random.default_rng(2)
     cells, rewards = rng.integers(7, size=10_000), rng.normal(size=10_000)
-    whole, parts = Reservoir(500), Reservoir(500)
+    whole, parts = RewardReservoir(500), RewardReservoir(500)
     whole.add(cells, rewards)
     for part in np.array_split(np.arange(10_000), [1, 7, 400, 401, 9000]):
         parts.add(cells[part], rewards[part])
-    lowest = np.argsort(hashed(np.arange(10_000, dtype=np.uint64)))[:500]
+    lowest = np.argsort(hash_numbers(np.arange(10_000, dtype=np.uint64)))[:500]
     for found in (whole, parts):
         assert np.array_equal(found.rewards, rewards[lowest])
         assert np.array_equal(found.cells, cells[lowest])
     # Hashes in 100 classes: chi-square with 99 degrees of freedom.
-    counts = np.bincount((hashed(np.arange(100_000, dtype=np.uint64)) >> np.uint64(32)).astype(np.int64) * 100 >> 32)
+    counts = np.bincount(
+        (hash_numbers(np.arange(100_000, dtype=np.uint64)) >> np.uint64(32)).astype(np.int64) * 100 >> 32
+    )
     assert abs(((counts - 1000) ** 2 / 1000).sum() - 99) < 4 * math.sqrt(2 * 99)
 
 
@@ -80,7 +83,7 @@ def test_residuals_are_rewards_less_the_middle_of_their_cells():
         assert found - centres[cell] == pytest.approx(np.sort(paid) - np.median(paid))
     assert len({round(float(centre), 9) for centre in centres.values()}) == 1
     # Where the sample holds a small part of a cell, its mean is known best.
-    part = Reservoir(100)
+    part = RewardReservoir(100)
     part.add(np.zeros(3000, np.int64), rows["reward"])
     mean = np.array([rows["reward"].mean()])
     value = part.residuals(np.array([0]), np.array([3000]), mean).value
@@ -97,15 +100,15 @@ def test_medians_are_those_of_numpy():
     rng = np.random.default_rng(6)
     group, values = rng.integers(5, size=101), rng.normal(size=101)
     expected = [np.median(values[group == one]) for one in group]
-    assert medians(group, values) == pytest.approx(expected)
+    assert compute_group_medians(group, values) == pytest.approx(expected)
 
 
 def test_blocks_do_not_matter_and_parts_of_logs_have_their_part(monkeypatch):
-    monkeypatch.setattr(tally, "Reservoir", lambda: Reservoir(5000))
+    monkeypatch.setattr(log_accumulator, "RewardReservoir", lambda: RewardReservoir(5000))
     rows = skewed_rows()
     logs = bt.read_logs(rows)
     assert len(logs.residuals.value) == 5000
-    monkeypatch.setattr(tables, "BATCH", 777)
+    monkeypatch.setattr(frame_tables, "BATCH_ROWS", 777)
     again = bt.read_logs(rows)
     assert np.array_equal(again.residuals.cell, logs.residuals.cell)
     assert again.residuals.value == pytest.approx(logs.residuals.value, rel=1e-9, abs=1e-12)
@@ -121,11 +124,11 @@ def test_blocks_do_not_matter_and_parts_of_logs_have_their_part(monkeypatch):
 def test_fewer_residuals_keep_the_spread_of_heavy_tails():
     rng = np.random.default_rng(3)
     values = rng.standard_t(3, 60_000)
-    few = condensed(values, 2048)
+    few = condense_residuals(values, 2048)
     assert len(few) == 2048
     assert few.mean() == pytest.approx(values.mean(), abs=1e-3)
     assert few.std() == pytest.approx(values.std(), rel=0.02)
-    assert np.array_equal(condensed(values[:300], 600), np.repeat(np.sort(values[:300]), 2))
+    assert np.array_equal(condense_residuals(values[:300], 600), np.repeat(np.sort(values[:300]), 2))
 
 
 # Problems
@@ -143,16 +146,16 @@ def test_rewards_have_the_means_and_the_shape_of_the_residuals(problem):
         assert len(np.unique(paid)) > 490
         assert abs(paid.mean() - 10) < 4 * problem.noise * shape.std() / math.sqrt(4000)
     assert float((np.array(problem.residuals) ** 2).mean()) == pytest.approx(1)
-    job = job_of(bt.UCB1(noise=1) if not problem.dims else bt.LinUCB(prior=(0, 1), noise=1), problem, horizon=400)
-    assert problem.reward is residual_reward
-    check_means(job, instances(problem, 0, 0).means, instances(problem, 0, 1).means)
+    job = build_spec(bt.UCB1(noise=1) if not problem.dims else bt.LinUCB(prior=(0, 1), noise=1), problem, horizon=400)
+    assert problem.reward is draw_residual_reward
+    check_stated_means(job, draw_instances(problem, 0, 0).means, draw_instances(problem, 0, 1).means)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_residuals_stay_in_files_and_variants(problem, tmp_path):
-    bt.write_prior(problem, tmp_path / "prior.toml", 100)
-    assert bt.read_prior(tmp_path / "prior.toml").problem == problem
-    found = list(variants(problem))
+    bt.save_problem(problem, tmp_path / "prior.toml", 100)
+    assert bt.load_problem(tmp_path / "prior.toml").problem == problem
+    found = list(list_variants(problem))
     assert len(found) >= 4
     for _, other in found:
         assert other.residuals
@@ -161,7 +164,7 @@ def test_residuals_stay_in_files_and_variants(problem, tmp_path):
 
 def test_without_residuals_nothing_changes():
     plain = bt.Gaussian(arms=3, noise=2.0)
-    assert plain.reward is not residual_reward
+    assert plain.reward is not draw_residual_reward
     assert list(plain.options()) == [2.0]
     assert "residuals" not in str(bt.tune(bt.UCB1(noise=2.0), plain, horizon=20, budget=20, validate=10).setup.problem)
 
@@ -175,14 +178,14 @@ def test_without_residuals_nothing_changes():
     ],
 )
 def test_residuals_that_are_none_are_refused(residuals, words):
-    with pytest.raises(bt.BadRequest, match=words):
+    with pytest.raises(bt.InvalidRequest, match=words):
         bt.Gaussian(arms=3, residuals=residuals)
 
 
 def test_there_is_no_lower_bound_for_other_rewards_than_gaussian_ones():
-    with pytest.raises(bt.BadRequest, match="'gaussian' with residuals"):
-        bt.lower_bound(PROBLEMS[0], horizon=100)
-    with pytest.raises(bt.BadRequest, match='unless `rewards` are "real"'):
+    with pytest.raises(bt.InvalidRequest, match="'gaussian' with residuals"):
+        bt.exact.compute_lower_bound(PROBLEMS[0], horizon=100)
+    with pytest.raises(bt.InvalidRequest, match='unless `rewards` are "real"'):
         bt.Campaigns([[(1, 1), (1, 1)]], residuals=SKEWED)
 
 
@@ -199,7 +202,7 @@ def test_fits_say_where_the_shape_of_rewards_comes_from():
     own = bt.fit(logs, per_arm=True).problem
     assert np.shape(own.residuals) == (4, 1024)
     parts = (logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares)
-    sums = bt.logs_of(*parts, rewards="real")
+    sums = bt.make_logs(*parts, rewards="real")
     assert bt.fit(sums).problem.residuals == ()
     assert any("the logs hold sums only, so rewards are assumed to be Gaussian" in note for note in bt.fit(sums).notes)
     few = bt.read_logs(skewed_rows(90))

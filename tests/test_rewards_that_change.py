@@ -6,37 +6,37 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.dataflow import reads
-from banditune.problems.bernoulli import bernoulli_reward
-from banditune.problems.beta import beta_reward
-from banditune.problems.residuals import gaussian_reward, residual_reward
-from banditune.problems.table import table_reward
-from banditune.study.door import job_of
+from banditune.core.dataflow import depends_on_argument
+from banditune.problems.bernoulli_arms import draw_bernoulli_reward
+from banditune.problems.beta_arms import draw_beta_reward
+from banditune.problems.residual_noise import draw_gaussian_reward, draw_residual_reward
+from banditune.problems.reward_table import read_table_reward
+from banditune.study.requests import build_spec
 
 
-@bt.scalar
+@bt.kernel.scalar
 def swapped(instance, arm, pull, step, stream):
     """The arms change places at half time."""
-    return bt.bernoulli(stream, instance.means[arm if step < 500 else 1 - arm])
+    return bt.kernel.bernoulli(stream, instance.means[arm if step < 500 else 1 - arm])
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pays_half(instance, arm, pull, step, stream):
-    return 0.5 * bt.bernoulli(stream, instance.means[arm]) + 0.0 * step
+    return 0.5 * bt.kernel.bernoulli(stream, instance.means[arm]) + 0.0 * step
 
 
-@bt.scalar
+@bt.kernel.scalar
 def wears_out(instance, arm, pull, step, stream):
     """Arm 0 pays 1 for 100 pulls, then nothing; arm 1 always pays 1/2."""
     return (1.0 if pull < 100 else 0.0) if arm == 0 else 0.5
 
 
-@bt.scalar
+@bt.kernel.scalar
 def reads_cursor(instance, arm, pull, step, stream):
     return 1.0 if stream.cursor[1] < 100 else 0.0
 
 
-@bt.scalar
+@bt.kernel.scalar
 def hands_on(instance, arm, pull, step, stream):
     return wears_out(instance, arm, pull, step, stream)
 
@@ -46,7 +46,7 @@ def two_arms(size, rng):
 
 
 def problem(reward, **more):
-    return bt.arm_problem("mine", two_arms, reward, arms=2, **more)
+    return bt.define_problem("mine", two_arms, reward, arms=2, **more)
 
 
 ASKED = {"horizon": 1000, "runs": 5}
@@ -57,9 +57,9 @@ def test_expected_regret_is_refused_where_a_reward_reads_the_step(reward):
     told = "`reward` of the problem 'mine' reads `step`; ask for regret='realised', which compares with one fixed arm"
     own = problem(reward, rewards="unit")
     for verb in (bt.simulate, bt.curve, bt.tune):
-        with pytest.raises(bt.BadRequest, match=told):
+        with pytest.raises(bt.InvalidRequest, match=told):
             verb(bt.UCB1(noise=0.5), own, horizon=1000)
-    with pytest.raises(bt.BadRequest, match=told):
+    with pytest.raises(bt.InvalidRequest, match=told):
         bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], own, horizon=1000)
     assert np.isfinite(bt.simulate(bt.UCB1(noise=0.5), own, regret="realised", **ASKED)).all()
 
@@ -68,22 +68,24 @@ def test_expected_regret_is_refused_where_a_reward_reads_the_step(reward):
 @pytest.mark.parametrize("reward", [wears_out, reads_cursor, hands_on])
 def test_both_regrets_are_refused_where_a_reward_reads_the_pull(reward, regret):
     with pytest.raises(
-        bt.BadRequest, match=r"must not depend on how often it was pulled.*Let the reward change with `step`"
+        bt.InvalidRequest, match=r"must not depend on how often it was pulled.*Let the reward change with `step`"
     ):
         bt.simulate(bt.UCB1(noise=0.5), problem(reward, rewards="unit"), regret=regret, **ASKED)
 
 
 def test_a_result_says_beside_the_number_that_it_compares_with_one_fixed_arm():
     own, asked = problem(swapped, rewards="binary"), {"horizon": 1000, "regret": "realised"}
-    tuner = bt.Uniform()
+    tuner = bt.tuners.Uniform()
     for result in (
         bt.tune(bt.UCB1(noise=0.5), own, tuner, budget=60, validate=50, **asked),
         bt.curve(bt.UCB1(noise=0.5), own, [0.1, 1], runs=20, **asked),
         bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], own, tuner=tuner, budget=60, validate=50, **asked),
     ):
         assert "horizon 1,000, regret against one fixed arm\n" in str(result)
-        assert bt.from_json(result.to_json()).setup.compared_with == "one fixed arm"
-    usual = bt.curve(bt.UCB1(noise=0.5), bt.warm_up(), [0.1, 1], horizon=10, runs=5, regret="realised")
+        assert bt.results.from_json(result.to_json()).setup.compared_with == "one fixed arm"
+    usual = bt.curve(
+        bt.UCB1(noise=0.5), bt.problems.two_point_mixture(), [0.1, 1], horizon=10, runs=5, regret="realised"
+    )
     assert "fixed arm" not in str(usual)
     assert usual.setup.compared_with is None
 
@@ -96,7 +98,9 @@ def test_below_zero_another_tuner_is_advised_not_a_larger_budget():
     assert "more was earned than by one fixed arm" in words
     assert "use another tuner, such as uniform" in words
     assert "raise the budget" not in words
-    other = bt.tune(bt.UCB1(noise=0.5), own, bt.Uniform(), horizon=1000, budget=300, validate=250, regret="realised")
+    other = bt.tune(
+        bt.UCB1(noise=0.5), own, bt.tuners.Uniform(), horizon=1000, budget=300, validate=250, regret="realised"
+    )
     assert other.regret.high < result.regret.low - 50
     assert "another tuner" not in " ".join(other.warnings)
 
@@ -105,11 +109,11 @@ def test_tables_in_their_order_are_compared_with_one_fixed_arm_and_shuffled_ones
     rows = np.random.default_rng(0).random((30, 2))
     in_order, shuffled = bt.RewardTable([rows, rows]), bt.RewardTable(rows)
     assert (in_order.means_by_step, shuffled.means_by_step) == (True, False)
-    assert job_of(bt.Greedy(), in_order, horizon=30).regret == "realised"
-    assert job_of(bt.Greedy(), shuffled, horizon=30).regret == "expected"
+    assert build_spec(bt.Greedy(), in_order, horizon=30).regret == "realised"
+    assert build_spec(bt.Greedy(), shuffled, horizon=30).regret == "expected"
 
 
-OURS = [bernoulli_reward, beta_reward, gaussian_reward, residual_reward]
+OURS = [draw_bernoulli_reward, draw_beta_reward, draw_gaussian_reward, draw_residual_reward]
 
 
 @pytest.mark.parametrize("reward", OURS, ids=lambda reward: reward.__name__)
@@ -120,7 +124,7 @@ def test_the_pull_is_an_address_for_problems_of_the_package(reward):
     for own in (reward, wrapped):
         found = problem(own)
         assert (found.means_by_step, found.means_by_pull, found.per_pull) == (False, False, True)
-    assert reads(table_reward, "step")
+    assert depends_on_argument(read_table_reward, "step")
 
 
 def ignored(first, second):
@@ -206,7 +210,7 @@ def recursive(x):
 
 @pytest.mark.parametrize("function", [ignored, passed, passed_by_name, renamed], ids=lambda function: function.__name__)
 def test_an_argument_that_matters_nowhere_is_not_read(function):
-    assert not reads(function, function.__code__.co_argcount - 1)
+    assert not depends_on_argument(function, function.__code__.co_argcount - 1)
 
 
 @pytest.mark.parametrize(
@@ -216,10 +220,10 @@ def test_an_argument_that_matters_nowhere_is_not_read(function):
     ids=lambda function: function.__name__,
 )  # fmt: skip
 def test_an_argument_that_may_matter_is_read(function):
-    assert reads(function, function.__code__.co_argcount - 1)
+    assert depends_on_argument(function, function.__code__.co_argcount - 1)
 
 
 def test_what_cannot_be_seen_may_be_read():
-    assert reads(int, 0)
-    assert reads(lambda *given: 1, 0)
-    assert reads(ignored, 5)
+    assert depends_on_argument(int, 0)
+    assert depends_on_argument(lambda *given: 1, 0)
+    assert depends_on_argument(ignored, 5)

@@ -11,13 +11,15 @@ import pytest
 
 import banditune as bt
 from banditune.cli import app
-from banditune.contracts import Instances, Parameter
-from banditune.descriptions import described
-from banditune.engine.run import Job, shortcut_for
-from banditune.reports import repeat
-from banditune.shelf import every_policy
-from banditune.study.door import job_of
-from banditune.study.scale import fit_to_problem
+from banditune.core.descriptions import describe
+from banditune.core.problem import Instances
+from banditune.core.space import Parameter
+from banditune.registry import collect_policies
+from banditune.reports import repeat_commands
+from banditune.simulation.kernel_selection import select_shortcut
+from banditune.simulation.spec import SimulationSpec
+from banditune.study.options_from_problem import resolve_policy_options
+from banditune.study.requests import build_spec
 
 RARE = bt.Bernoulli(arms=46, prior=(3.35722, 771.387))
 SHORT = {"horizon": 60, "budget": 60, "validate": 40}
@@ -27,22 +29,22 @@ def sample_means(size, rng):
     return rng.uniform(2, 4, (size, 3))
 
 
-@bt.scalar
+@bt.kernel.scalar
 def reward_with_noise(instance, arm, pull, step, stream):
-    return instance.means[arm] + 0.7 * bt.normal(stream)
+    return instance.means[arm] + 0.7 * bt.kernel.normal(stream)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def reward_without_noise(instance, arm, pull, step, stream):
     return instance.means[arm]
 
 
-OWN = bt.arm_problem("own", sample_means, reward_with_noise, arms=3)
-CONSTANT = bt.arm_problem("constant", sample_means, reward_without_noise, arms=3)
+OWN = bt.define_problem("own", sample_means, reward_with_noise, arms=3)
+CONSTANT = bt.define_problem("constant", sample_means, reward_without_noise, arms=3)
 
 
 def fitted(policy, problem):
-    return fit_to_problem(policy, problem)
+    return resolve_policy_options(policy, problem)
 
 
 def expected_variance(problem, size=200_000):
@@ -58,7 +60,7 @@ def expected_variance(problem, size=200_000):
         (RARE, 1),
         (bt.Bernoulli(arms=3, prior=[(1, 1), (2, 9), (50, 50)]), 1),
         (bt.BetaRewards(arms=3, prior=(2, 5), v=8), 1 / 9),
-        (bt.warm_up(), 1),
+        (bt.problems.two_point_mixture(), 1),
         (bt.Mixture([[0.1, 0.9], [0.5, 0.2]], weights=[1, 3]), 1),
         (bt.Logistic(arms=5, dims=3), 1),
         (bt.Campaigns([[(1, 9), (2, 8)], [(30, 70), (5, 5)]]), 1),
@@ -134,14 +136,14 @@ def test_a_matched_prior_has_mean_and_variance_of_the_means(problem):
 
 def test_policies_that_know_arms_one_by_one_take_each_ones_prior():
     problem = bt.Bernoulli(arms=2, prior=[(1, 2), (3, 4)])
-    assert fitted(bt.Gittins(), problem).policy == bt.Gittins(prior=((1, 2), (3, 4)))
-    assert fitted(bt.Optimal(), problem).policy == bt.Optimal(prior=((1, 2), (3, 4)))
+    assert fitted(bt.exact.Gittins(), problem).policy == bt.exact.Gittins(prior=((1, 2), (3, 4)))
+    assert fitted(bt.exact.Optimal(), problem).policy == bt.exact.Optimal(prior=((1, 2), (3, 4)))
     mixture = bt.Mixture([[0.7, 0.2], [0.1, 0.5]])
-    for policy in (bt.Optimal(), bt.OptimalMixture()):
-        assert fitted(policy, mixture).policy == bt.OptimalMixture(mixture.means, mixture.weights)
-        assert fitted(policy, problem).policy == bt.Optimal(prior=problem.prior)
-    with pytest.raises(bt.BadRequest, match="must be bernoulli with 2 arms, or mixture"):
-        fitted(bt.Optimal(), RARE)
+    for policy in (bt.exact.Optimal(), bt.exact.OptimalMixture()):
+        assert fitted(policy, mixture).policy == bt.exact.OptimalMixture(mixture.means, mixture.weights)
+        assert fitted(policy, problem).policy == bt.exact.Optimal(prior=problem.prior)
+    with pytest.raises(bt.InvalidRequest, match="must be bernoulli with 2 arms, or mixture"):
+        fitted(bt.exact.Optimal(), RARE)
 
 
 def test_gaussian_thompson_sampling_takes_mean_spread_and_noise():
@@ -155,9 +157,9 @@ def test_gaussian_thompson_sampling_takes_mean_spread_and_noise():
 def test_linear_policies_take_the_prior_of_theta_where_it_means_the_same():
     prior = ((1.0, -1.0), ((2.0, 0.5), (0.5, 1.0)))
     linear, logistic = bt.Linear(arms=4, dims=2, prior=prior, noise=0.3), bt.Logistic(arms=4, dims=2, prior=prior)
-    for make in (bt.LinUCB, bt.LinTS, bt.LinGreedy, bt.LinEpsilonGreedy):
+    for make in (bt.LinUCB, bt.LinTS, bt.policies.LinGreedy, bt.policies.LinEpsilonGreedy):
         assert fitted(make(), linear).policy == make(prior=prior, noise=0.3)
-    for make in (bt.GLMTSL, bt.GLMGreedy, bt.GLMEpsilonGreedy, bt.UCBGLM):
+    for make in (bt.GLMTSL, bt.policies.GLMGreedy, bt.policies.GLMEpsilonGreedy, bt.UCBGLM):
         assert fitted(make(), logistic).policy.prior == prior
     # Features and theta are uniform on [-1, 1] unless given.
     assert fitted(bt.LinUCB(), bt.Linear(arms=4, dims=2)).policy.prior == (0, pytest.approx(1 / 3))
@@ -190,15 +192,15 @@ def test_the_baseline_is_the_textbooks_policy():
 def test_every_policy_of_the_shelf_has_numbers_by_default_where_it_can_play():
     problems = [bt.Bernoulli(arms=2), bt.Linear(arms=3, dims=2), bt.Logistic(arms=3, dims=2), bt.Gaussian(arms=2)]
     seen = set()
-    for name, make in every_policy().items():
+    for name, make in collect_policies().items():
         for problem in problems:
             try:
-                job = job_of(make(), problem, horizon=9)
-            except bt.BadRequest:
+                job = build_spec(make(), problem, horizon=9)
+            except bt.InvalidRequest:
                 continue
             seen.add(name)
-            assert "problem" not in str(described(job.policy)) + str(described(job.baseline.policy))
-    assert seen == set(every_policy())
+            assert "problem" not in str(describe(job.policy)) + str(describe(job.baseline.policy))
+    assert seen == set(collect_policies())
 
 
 def test_every_verb_plays_the_same_policy():
@@ -212,8 +214,8 @@ def test_every_verb_plays_the_same_policy():
     )
     small = bt.Bernoulli(arms=2, prior=(2, 9))
     noise = fitted(bt.UCB1(), small).policy.noise
-    assert bt.exact_regret(bt.UCB1(), small, [0.5], horizon=9).regret == (
-        bt.exact_regret(bt.UCB1(noise=noise), small, [0.5], horizon=9).regret
+    assert bt.exact.compute_exact_regret(bt.UCB1(), small, [0.5], horizon=9).regret == (
+        bt.exact.compute_exact_regret(bt.UCB1(noise=noise), small, [0.5], horizon=9).regret
     )
     tuned = bt.tune(bt.UCB1(), RARE, **SHORT)
     named = bt.tune(numbers, RARE, **SHORT)
@@ -250,7 +252,7 @@ def test_a_comparison_says_what_each_policy_took():
     told = repr(found)
     assert "ucb1: noise 0.06564, from the problem (textbook: 0.5)" in told
     assert "ts: prior (3.357, 771.4), from the problem (textbook: (1, 1))" in told
-    assert bt.from_json(found.to_json()) == found
+    assert bt.results.from_json(found.to_json()) == found
 
 
 def test_text_json_and_report_say_what_was_used(tmp_path):
@@ -266,8 +268,8 @@ def test_text_json_and_report_say_what_was_used(tmp_path):
     assert "textbook, noise=0.5" in page
     assert "--policy ucb1:noise=problem" in page
     curve = bt.curve(bt.UCB1(), RARE, [0.1, 0.9], horizon=60, runs=20)
-    stressed = bt.stress(bt.UCB1(), RARE, 0.3, horizon=60, budget=30, validate=20)
-    exact = bt.exact_regret(bt.UCB1(), bt.Bernoulli(arms=2, prior=RARE.prior[0]), [0.5], horizon=9)
+    stressed = bt.robustness(bt.UCB1(), RARE, 0.3, horizon=60, budget=30, validate=20)
+    exact = bt.exact.compute_exact_regret(bt.UCB1(), bt.Bernoulli(arms=2, prior=RARE.prior[0]), [0.5], horizon=9)
     for result in (curve, stressed, exact):
         assert "noise 0.06564, from the problem" in repr(result)
 
@@ -278,12 +280,12 @@ def test_the_command_of_a_report_gives_the_same_result_again(capsys):
         bt.tune(bt.UCB1(), RARE, validate=40, **small),
         bt.compare([bt.Thompson(), bt.UCB1(noise=0.5)], RARE, validate=40, **small),
         bt.curve(bt.UCB1(), RARE, [0.1, 0.9], horizon=60, runs=20),
-        bt.exact_regret(bt.Optimal(), bt.Mixture([[0.6, 0.4], [0.3, 0.5]]), [0.0], horizon=5),
+        bt.exact.compute_exact_regret(bt.exact.Optimal(), bt.Mixture([[0.6, 0.4], [0.3, 0.5]]), [0.0], horizon=5),
     ):
-        command = repeat.command(found)
+        command = repeat_commands.make_command(found)
         assert "=problem" in command
         app([*shlex.split(command)[1:], "--json"], standalone_mode=False)
-        again = bt.from_json(capsys.readouterr().out)
+        again = bt.results.from_json(capsys.readouterr().out)
         assert replace(again, setup=replace(again.setup, command=found.setup.command)) == found
 
 
@@ -292,7 +294,7 @@ def test_results_from_before_there_were_baselines_are_read():
     old = json.loads(tuned.to_json())
     del old["baseline"]
     del old["setup"]["from_problem"]
-    found = bt.from_json(json.dumps(old))
+    found = bt.results.from_json(json.dumps(old))
     assert found.baseline is None
     assert repr(found) == repr(tuned)
 
@@ -310,10 +312,10 @@ def test_a_stress_test_keeps_the_numbers_of_the_expected_problem():
 
 
 def test_without_a_problem_numbers_must_be_given():
-    with pytest.raises(bt.BadRequest, match=r"`noise` of ucb1 must be given in numbers.*UCB1\(noise=\.\.\.\)"):
+    with pytest.raises(bt.InvalidRequest, match=r"`noise` of ucb1 must be given in numbers.*UCB1\(noise=\.\.\.\)"):
         bt.deploy(bt.UCB1(), 0.3, horizon=100, arms=3)
-    with pytest.raises(bt.BadRequest, match="no problem here to take it from"):
-        Job(bt.GaussianThompson(), RARE, 9)
+    with pytest.raises(bt.InvalidRequest, match="no problem here to take it from"):
+        SimulationSpec(bt.GaussianThompson(), RARE, 9)
     assert bt.deploy(bt.UCB1(noise=0.5), 0.3, horizon=100, arms=3).select_arm() == 0
 
 
@@ -321,7 +323,7 @@ def test_a_tuning_is_deployed_with_its_numbers():
     tuned = bt.tune(bt.Thompson(), RARE, **SHORT)
     for live in (tuned.policy(), tuned.policy(bt.Thompson())):
         assert live.state.policy == {"name": "ts", "prior": [3.35722, 771.387]}
-    with pytest.raises(bt.BadRequest, match="the policy must be the one that was tuned"):
+    with pytest.raises(bt.InvalidRequest, match="the policy must be the one that was tuned"):
         tuned.policy(bt.Thompson(prior=(1, 1)))
 
 
@@ -330,7 +332,7 @@ def test_rewards_without_spread_have_the_textbooks_noise_or_none():
     found = fitted(bt.UCB1(), coin)
     assert found.policy == bt.UCB1(noise=0.5)
     assert found.sources == (("noise", "the textbook's, because the problem's rewards do not vary"),)
-    with pytest.raises(bt.BadRequest, match="the rewards of 'constant' do not vary"):
+    with pytest.raises(bt.InvalidRequest, match="the rewards of 'constant' do not vary"):
         fitted(bt.UCB1(), CONSTANT)
 
 
@@ -360,7 +362,7 @@ def test_users_policies_and_problems_meet_in_the_same_way():
 
 def test_a_default_policy_has_its_shortcut():
     for policy in (bt.UCB1(), bt.Thompson()):
-        assert shortcut_for(fitted(policy, RARE).policy, RARE) is policy.plays[0]
+        assert select_shortcut(fitted(policy, RARE).policy, RARE) is policy.plays[0]
 
 
 def test_a_ledger_is_found_again_by_the_numbers(tmp_path):

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune import policies
-from banditune.contracts import Play, Team
-from banditune.engine import run
-from banditune.engine.run import Job, shortcut_for, shortcut_rows
-from banditune.shelf import every_policy
-from banditune.study.door import check_suited
+from banditune.core.policy import Shortcut, WarpVersion
+from banditune.registry import collect_policies
+from banditune.simulation import dispatch
+from banditune.simulation.kernel_selection import select_shortcut, select_shortcut_rows
+from banditune.simulation.spec import SimulationSpec
+from banditune.study.requests import check_compatible
 from teams import alone
 
 PROBLEMS = [
@@ -34,21 +34,27 @@ WIDTHS = [0.3, 1.0, 2.5]
 
 def attached(kind):
     """Every shortcut or team of the policies on the shelf, with a class of policies that has it."""
-    for name, policy in every_policy().items():
-        for fast in policy.plays if kind is Play else filter(None, [policy.team]):
+    for name, policy in collect_policies().items():
+        for fast in policy.plays if kind is Shortcut else filter(None, [policy.team]):
             yield pytest.param(policy, fast, id=f"{name}-{getattr(fast, 'name', 'team')}")
 
 
 def declared(kind):
     """Every shortcut or team that stands in a module of policies."""
-    for module in pkgutil.iter_modules(policies.__path__, f"{policies.__name__}."):
-        yield from (value for value in vars(import_module(module.name)).values() if isinstance(value, kind))
+    found = {}
+    for package in ("policies", "simulation.shortcuts", "simulation.gpu"):
+        folder = import_module(f"banditune.{package}")
+        for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+            found |= {
+                id(value): value for value in vars(import_module(module.name)).values() if isinstance(value, kind)
+            }
+    return found.values()
 
 
-SHORTCUTS, TEAMS = list(attached(Play)), list(attached(Team))
+SHORTCUTS, TEAMS = list(attached(Shortcut)), list(attached(WarpVersion))
 
 
-@pytest.mark.parametrize(("kind", "tested"), [(Play, SHORTCUTS), (Team, TEAMS)])
+@pytest.mark.parametrize(("kind", "tested"), [(Shortcut, SHORTCUTS), (WarpVersion, TEAMS)])
 def test_every_shortcut_and_team_of_the_package_is_tested(kind, tested):
     seen = {id(param.values[1]) for param in tested}
     assert seen == {id(found) for found in declared(kind)}
@@ -75,8 +81,8 @@ def suited(policy, fits):
     """The first problem that a policy can play, and that fits."""
     for problem in PROBLEMS:
         try:
-            check_suited(policy, problem, 300)
-        except bt.BadRequest:
+            check_compatible(policy, problem, 300)
+        except bt.InvalidRequest:
             continue
         if fits(problem):
             return problem
@@ -93,16 +99,20 @@ def assert_same_law(fast, plain):
 @pytest.mark.parametrize(("kind", "play"), SHORTCUTS)
 def test_a_shortcut_is_the_plain_loop_at_every_width(kind, play):
     policy = only(kind, play)
-    job = Job(policy, suited(policy, lambda problem: shortcut_for(policy, problem)), 300, seed=4, at=(20, 300))
+    job = SimulationSpec(
+        policy, suited(policy, lambda problem: select_shortcut(policy, problem)), 300, seed=4, at=(20, 300)
+    )
     values = np.array(WIDTHS)[:, None]
     runs = range(300 if play.exact_bits else 2000)
-    fast, plain = (run.play(replace(job, shortcut=shortcut), values, runs, jobs=1) for shortcut in (True, False))
+    fast, plain = (
+        dispatch.simulate_rows(replace(job, shortcut=shortcut), values, runs, jobs=1) for shortcut in (True, False)
+    )
     if play.exact_bits:
         assert (fast == plain).all()
     else:
         assert_same_law(fast, plain)
     # Rows for which the proof does not hold are the plain loop's.
-    for row, held in enumerate(shortcut_rows(job, values)):
+    for row, held in enumerate(select_shortcut_rows(job, values)):
         assert held or (fast[row] == plain[row]).all()
 
 
@@ -111,10 +121,12 @@ def test_a_shortcut_is_the_plain_loop_at_every_width(kind, play):
 def test_a_team_is_the_plain_loop_at_every_width(kind, team):
     policy = made(kind)
     problem = suited(policy, lambda problem: problem.dims)
-    job = Job(policy, problem, 300, seed=4, at=(20, 300), shortcut=False)
+    job = SimulationSpec(policy, problem, 300, seed=4, at=(20, 300), shortcut=False)
     values = [[width] for width in WIDTHS]
     assert all(team.holds(policy.options(problem.arms, problem.dims, 300), np.array(row)) for row in values)
-    assert_same_law(alone(job, team, values, range(256)), run.play(job, np.array(values), range(256), jobs=1))
+    assert_same_law(
+        alone(job, team, values, range(256)), dispatch.simulate_rows(job, np.array(values), range(256), jobs=1)
+    )
 
 
 class Wider(bt.Thompson):
@@ -138,7 +150,7 @@ def test_thompson_sampling_is_the_plain_loop_with_any_prior(prior):
 
 def test_a_widened_thompson_sampling_has_its_exact_regret():
     problem = bt.Bernoulli(arms=2)
-    exact = bt.exact_regret(bt.Thompson(prior=(1, 1)), problem, [2.0, 3.0], horizon=12).regret
+    exact = bt.exact.compute_exact_regret(bt.Thompson(prior=(1, 1)), problem, [2.0, 3.0], horizon=12).regret
     played = bt.simulate(Wider(prior=(1, 1)), problem, [2.0, 3.0], horizon=12, runs=20_000)
     for regret, sample in zip(exact, played, strict=True):
         assert abs(sample.mean() - regret) < 4 * sample.std() / math.sqrt(len(sample))
@@ -147,17 +159,17 @@ def test_a_widened_thompson_sampling_has_its_exact_regret():
 @pytest.mark.parametrize("noise", ["shared", "own"])
 def test_rows_do_not_depend_on_what_else_is_played(noise, tmp_path):
     """Rows by the shortcut and rows by the plain loop, together, one by one, in pieces, and out of a store."""
-    job = Job(Wider(prior=(1, 1)), bt.Bernoulli(arms=4), 60, seed=6, noise=noise)
+    job = SimulationSpec(Wider(prior=(1, 1)), bt.Bernoulli(arms=4), 60, seed=6, noise=noise)
     values = np.array([[0.5], [2.0], [1.0], [3.0], [2.5]])
-    assert shortcut_rows(job, values) == [True, False, True, False, False]
-    whole = run.play(job, values, range(40), jobs=2)
+    assert select_shortcut_rows(job, values) == [True, False, True, False, False]
+    whole = dispatch.simulate_rows(job, values, range(40), jobs=2)
     for row in range(len(values)):
-        alone = run.play(job, values[row : row + 1], range(40), first_row=row, jobs=1)
+        alone = dispatch.simulate_rows(job, values[row : row + 1], range(40), first_row=row, jobs=1)
         assert (alone[0] == whole[row]).all()
-    parts = [run.play(job, values, range(first, first + 8), jobs=1) for first in range(0, 40, 8)]
+    parts = [dispatch.simulate_rows(job, values, range(first, first + 8), jobs=1) for first in range(0, 40, 8)]
     assert (np.concatenate(parts, axis=1) == whole).all()
     sizes = [10, 5, 7, 8, 10]
-    each = run.play_each(job, values, sizes, 0, jobs=1)
+    each = dispatch.simulate_rows_separately(job, values, sizes, 0, jobs=1)
     for row, first in enumerate(np.cumsum([0, *sizes[:-1]])):
         assert (each[row] == whole[row, first : first + sizes[row]]).all()
     arguments = {"horizon": 60, "seed": 6, "noise": noise, "ledger": tmp_path / "study.ledger"}
@@ -191,8 +203,10 @@ class BackwardsLinTS(bt.LinTS):
     ],
 )
 def test_negative_widths_are_the_plain_loops(policy, problem):
-    job = Job(policy, problem, 300, seed=4)
-    fast, plain = (run.play(replace(job, shortcut=s), [[-0.5], [-1e-3]], range(60), jobs=1) for s in (True, False))
+    job = SimulationSpec(policy, problem, 300, seed=4)
+    fast, plain = (
+        dispatch.simulate_rows(replace(job, shortcut=s), [[-0.5], [-1e-3]], range(60), jobs=1) for s in (True, False)
+    )
     assert (fast == plain).all()
 
 

@@ -9,12 +9,16 @@ import pytest
 from scipy import stats
 
 import banditune as bt
-from banditune.engine.run import BLOCK, Job, instances, kernel_for, play, read_only
-from banditune.policies.ucb1 import LEVEL, STAY
+from banditune.core.arrays import copy_read_only
+from banditune.policies.ucb1 import FIRST_PASSAGE, STAYS
+from banditune.simulation.dispatch import simulate_rows
+from banditune.simulation.instances import BLOCK_SIZE, draw_instances
+from banditune.simulation.kernel_selection import select_kernel
+from banditune.simulation.spec import SimulationSpec
 
 CLOSE = bt.Mixture([(0.5, 0.495), (0.5, 0.505)])
 SHAPES = [
-    (bt.warm_up(), 200),
+    (bt.problems.two_point_mixture(), 200),
     (bt.Bernoulli(arms=2), 1000),
     (bt.Bernoulli(arms=3, prior=(2, 5)), 500),
     (bt.Bernoulli(arms=10), 1000),
@@ -29,11 +33,11 @@ GAMMAS = [0.0, 0.02, 0.3, 1.0]
 
 
 class LevelOnly(bt.UCB1):
-    plays = (LEVEL,)
+    plays = (FIRST_PASSAGE,)
 
 
 class StayOnly(bt.UCB1):
-    plays = (STAY,)
+    plays = (STAYS,)
 
 
 @pytest.mark.parametrize(("problem", "horizon"), [*SHAPES, (bt.Gaussian(arms=4), 300), (bt.Bernoulli(arms=7), 20_000)])
@@ -73,19 +77,23 @@ def test_lazy_thompson_has_the_law_of_the_plain_loop(problem, horizon):
 
 def pull_counts(policy, problem, gamma, horizon, runs, *, shortcut, seed):
     """How often each arm was pulled, arms in the order of their means: an array (runs, arms)."""
-    job = Job(policy, problem, horizon, seed=seed, shortcut=shortcut)
-    kernel, floats, integers = kernel_for(job)
+    job = SimulationSpec(policy, problem, horizon, seed=seed, shortcut=shortcut)
+    kernel, floats, integers = select_kernel(job)
     arms = problem.arms
     counts = np.empty((runs, arms))
     pulls = np.zeros(arms, np.int64)
     scratch = (np.zeros(floats), np.zeros(integers, np.int64), pulls, np.zeros(arms), np.zeros((3, 4), np.int64))
-    options = read_only(problem.options()), read_only([[gamma]]), read_only(policy.options(arms, 0, horizon))
-    no_features = read_only(np.zeros((1, 0, arms)))
+    options = (
+        copy_read_only(problem.options()),
+        copy_read_only([[gamma]]),
+        copy_read_only(policy.options(arms, 0, horizon)),
+    )
+    no_features = copy_read_only(np.zeros((1, 0, arms)))
     at, rest = np.array([horizon]), (np.empty((1, 1, 1)), np.zeros(5), np.zeros(1, np.int64))
     for run in range(runs):
-        if run % BLOCK == 0:
-            means = instances(problem, seed, run // BLOCK).means
-        one = means[run % BLOCK : run % BLOCK + 1]
+        if run % BLOCK_SIZE == 0:
+            means = draw_instances(problem, seed, run // BLOCK_SIZE).means
+        one = means[run % BLOCK_SIZE : run % BLOCK_SIZE + 1]
         kernel(one, no_features, seed, run, *options, horizon, 0, at, False, *scratch, *rest)
         counts[run] = pulls[np.argsort(-one[0], kind="stable")]
     return counts
@@ -138,12 +146,12 @@ def test_shortcuts_can_be_switched_off():
 
 
 def test_blocks_of_instances_are_functions_of_the_seed_and_their_number():
-    first = instances(bt.Bernoulli(arms=3), 1, 5).means
-    instances(bt.Bernoulli(arms=3), 1, 4)
-    assert (instances(bt.Bernoulli(arms=3), 1, 5).means == first).all()
+    first = draw_instances(bt.Bernoulli(arms=3), 1, 5).means
+    draw_instances(bt.Bernoulli(arms=3), 1, 4)
+    assert (draw_instances(bt.Bernoulli(arms=3), 1, 5).means == first).all()
     others = [(1, 4), (2, 5), (1 + 5 * 2**32, 0), (1, 5 + 2**32), (1 + 2**32, 5)]
     for seed, block in others:
-        assert (instances(bt.Bernoulli(arms=3), seed, block).means != first).any()
+        assert (draw_instances(bt.Bernoulli(arms=3), seed, block).means != first).any()
 
 
 def correlated(dims: int) -> np.ndarray:
@@ -218,7 +226,7 @@ def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
 @pytest.mark.slow
 def test_lazy_linear_thompson_at_gamma_0_is_greedy():
     problem = bt.Linear(arms=30, dims=3)
-    greedy = bt.simulate(bt.LinGreedy(prior=(0, 1), noise=0.5), problem, horizon=300, runs=200)
+    greedy = bt.simulate(bt.policies.LinGreedy(prior=(0, 1), noise=0.5), problem, horizon=300, runs=200)
     assert np.allclose(
         greedy, bt.simulate(bt.LinTS(prior=(0, 1), noise=0.5), problem, [0.0], horizon=300, runs=200), rtol=1e-9
     )
@@ -259,7 +267,7 @@ def test_lazy_linear_thompson_is_right_where_arms_can_hardly_be_told_apart():
         assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(4000)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def breaks_off(instance, arm, pull, step, stream):
     return instance.options[0] if pull == 5 else instance.means[arm]
 
@@ -271,6 +279,6 @@ def test_a_reward_that_is_not_finite_is_named_by_linear_policies(policy):
         return rng.random((size, 6)), NEARLY[:6]
 
     for paid in (math.nan, math.inf):
-        problem = bt.arm_problem("broken", sample, breaks_off, arms=6, dims=3, options=[paid])
-        with pytest.raises(bt.Fault, match="'broken' paid another for arm"):
-            play(Job(policy, problem, 100), [[1.0]], range(3))
+        problem = bt.define_problem("broken", sample, breaks_off, arms=6, dims=3, options=[paid])
+        with pytest.raises(bt.SimulationError, match="'broken' paid another for arm"):
+            simulate_rows(SimulationSpec(policy, problem, 100), [[1.0]], range(3))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from banditune import streams
-from banditune.engine.bind import bound, kernel
-from banditune.streams import Stream
+from banditune.core import binomial_draws, distributions, streams
+from banditune.core.streams import Stream
+from banditune.simulation.bind import bind_function
+from banditune.simulation.compilation import compile_kernel
 
 DRAWS = 100_000
 ALPHA = 1e-4
@@ -31,7 +32,7 @@ def words(text: str) -> list[int]:
 def test_philox_gives_the_published_words_in_plain_python_and_compiled(counter, key, result):
     arguments = (*words(counter), *words(key))
     assert list(streams.philox(*arguments)) == words(result)
-    assert list(kernel(streams.philox)(*arguments)) == words(result)
+    assert list(compile_kernel(streams.philox)(*arguments)) == words(result)
 
 
 def drawn(sampler, *shapes: float, size: int = DRAWS, key: int = 1) -> np.ndarray:
@@ -53,7 +54,7 @@ def drawn(sampler, *shapes: float, size: int = DRAWS, key: int = 1) -> np.ndarra
             out[place] = sampler(stream, a, b)
 
     out = np.empty(size)
-    kernel((fill0, fill1, fill2)[len(shapes)])(out, np.zeros(4, np.int64), key, *shapes)
+    compile_kernel((fill0, fill1, fill2)[len(shapes)])(out, np.zeros(4, np.int64), key, *shapes)
     return out
 
 
@@ -77,12 +78,12 @@ def test_uniforms_are_uniform_and_strictly_inside():
     assert sample.min() > 0
     assert sample.max() < 1
     check_ks(sample, stats.uniform.cdf)
-    assert 0 < streams.unit(0, 0) < streams.unit(2**32 - 1, 2**32 - 1) < 1
+    assert 0 < streams.convert_to_unit(0, 0) < streams.convert_to_unit(2**32 - 1, 2**32 - 1) < 1
 
 
 def test_normals_are_normal_far_into_the_tail():
-    check_ks(drawn(streams.normal), stats.norm.cdf)
-    sample = np.abs(drawn(streams.normal, size=4_000_000, key=5))
+    check_ks(drawn(distributions.normal), stats.norm.cdf)
+    sample = np.abs(drawn(distributions.normal, size=4_000_000, key=5))
     for edge in (0.2, 1.0, 3.0, 3.6, 3.7, 4.0, 4.5):
         expected = 2 * stats.norm.sf(edge)
         se = math.sqrt(expected * (1 - expected) / len(sample))
@@ -93,10 +94,10 @@ def test_pairs_of_normals_are_independent():
     def fill(out, cursor):
         stream = Stream(7, 8, cursor)
         for place in range(len(out) // 2):
-            out[2 * place], out[2 * place + 1] = streams.normal_pair(stream)
+            out[2 * place], out[2 * place + 1] = distributions.normal_pair(stream)
 
     out = np.empty(2 * DRAWS)
-    kernel(fill)(out, np.zeros(4, np.int64))
+    compile_kernel(fill)(out, np.zeros(4, np.int64))
     first, second = out[::2], out[1::2]
     check_ks(second, stats.norm.cdf)
     assert abs(np.corrcoef(first, second)[0, 1]) < 4 / math.sqrt(DRAWS)
@@ -104,19 +105,19 @@ def test_pairs_of_normals_are_independent():
 
 
 def test_exponentials():
-    check_ks(drawn(streams.exponential), stats.expon.cdf)
+    check_ks(drawn(distributions.exponential), stats.expon.cdf)
 
 
 @pytest.mark.parametrize("shape", [0.05, 0.3, 0.99, 1.0, 1.5, 7.0, 100.0, 1e4, 1e6, 1e9])
 def test_gamma_variates(shape):
-    sample = drawn(streams.gamma_variate, shape)
+    sample = drawn(distributions.gamma_variate, shape)
     assert sample.min() >= 0
     check_ks(sample, stats.gamma(shape).cdf)
 
 
 @pytest.mark.parametrize("shape", [1e-300, 1e-8, 1e-3, 0.01, 0.04, 2.0])
 def test_logarithms_of_gamma_variates_with_tiny_shapes(shape):
-    sample = drawn(streams.log_gamma_variate, shape)
+    sample = drawn(distributions.log_gamma_variate, shape)
     if shape < 1e-5:
         # log X is -Exp / shape up to a term of order 1.
         check_ks(sample * shape, lambda x: np.exp(np.minimum(x, 0)), resolution=1e-4)
@@ -145,7 +146,7 @@ def given_above(cdf, x, low):
     ],
 )
 def test_beta_variates(a, b):
-    sample = drawn(streams.beta, a, b)
+    sample = drawn(distributions.beta, a, b)
     assert sample.min() >= 0
     assert sample.max() <= 1
     check_ks(sample, lambda x: special.betainc(a, b, np.clip(x, 0, 1)))
@@ -167,7 +168,7 @@ def test_beta_variates(a, b):
     ],
 )
 def test_beta_variates_with_tiny_shapes_have_the_right_masses_at_both_ends(a, b):
-    sample = drawn(streams.beta, a, b)
+    sample = drawn(distributions.beta, a, b)
     assert ((sample >= 0) & (sample <= 1)).all()
     for edge in (1e-12, 0.5, 1 - 1e-12):
         expected = float(special.betainc(a, b, edge)) if a > 1e-300 else 0.5
@@ -180,10 +181,10 @@ def test_bernoulli_words_have_independent_bits_of_the_right_mean(p):
     def fill(out, cursor, p):
         stream = Stream(3, 4, cursor)
         for number in range(len(out)):
-            out[number] = streams.bernoulli_word(stream, number, p)
+            out[number] = binomial_draws.bernoulli_word(stream, number, p)
 
     out = np.empty(40_000, np.int64)
-    kernel(fill)(out, np.zeros(4, np.int64), p)
+    compile_kernel(fill)(out, np.zeros(4, np.int64), p)
     bits = (out[:, None] >> np.arange(32)) & 1
     assert ((out >= 0) & (out < 2**32)).all()
     se = math.sqrt(p * (1 - p) / bits.size)
@@ -200,14 +201,14 @@ def test_bernoulli_words_have_independent_bits_of_the_right_mean(p):
 def test_a_single_pull_is_a_bit_of_its_word(p):
     stream = Stream(11, 12, np.array([0, 0, 5, 256], np.int64))
     for number in range(4):
-        word = streams.bernoulli_word(stream, number, p)
-        pulls = [streams.bernoulli_pull(stream, 32 * number + lane, p) for lane in range(32)]
+        word = binomial_draws.bernoulli_word(stream, number, p)
+        pulls = [binomial_draws.bernoulli_bit(stream, 32 * number + lane, p) for lane in range(32)]
         assert pulls == [word >> lane & 1 for lane in range(32)]
 
 
 def test_ones_counts_bits():
     words = [0, 1, 0xFFFFFFFF, 0x80000000, 0x55555555, 123456789]
-    assert [streams.ones(word) for word in words] == [word.bit_count() for word in words]
+    assert [binomial_draws.count_ones(word) for word in words] == [word.bit_count() for word in words]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,9 @@ def test_ones_counts_bits():
     [(1, 0.3), (10, 0.5), (20, 0.95), (1000, 0.004), (1000, 0.3), (10**6, 0.5), (10**9, 1e-8), (10**12, 0.7)],
 )
 def test_binomials(trials, p):
-    sample = drawn(streams.binomial, trials, p, size=DRAWS if trials < 10**12 else DRAWS // 5)  # SciPy is slow there
+    sample = drawn(
+        binomial_draws.binomial, trials, p, size=DRAWS if trials < 10**12 else DRAWS // 5
+    )  # SciPy is slow there
     assert sample.min() >= 0
     assert sample.max() <= trials
     law = stats.binom(trials, p)
@@ -229,14 +232,14 @@ def test_binomials(trials, p):
 
 @pytest.mark.parametrize(("trials", "p", "value"), [(0, 0.5, 0), (7, 0.0, 0), (7, 1.0, 7)])
 def test_binomials_at_the_edges(trials, p, value):
-    assert (drawn(streams.binomial, trials, p, size=100) == value).all()
+    assert (drawn(binomial_draws.binomial, trials, p, size=100) == value).all()
 
 
 def test_stirling_completes_the_log_gamma_function():
     for z in [1e-3, 0.5, 1.0, 2.5, 9.99, 10.0, 123.4]:
         expected = special.gammaln(z) - ((z - 0.5) * math.log(z) - z + 0.5 * math.log(2 * math.pi))
-        assert streams.stirling(z) == pytest.approx(expected, abs=2e-13)
-    assert streams.stirling(1e8) == pytest.approx(1 / 12e8)
+        assert binomial_draws.compute_stirling_error(z) == pytest.approx(expected, abs=2e-13)
+    assert binomial_draws.compute_stirling_error(1e8) == pytest.approx(1 / 12e8)
 
 
 def test_a_counter_that_runs_over_goes_on_in_the_next_word():
@@ -251,13 +254,13 @@ def test_plain_python_and_compiled_samplers_agree_to_the_last_bit():
         stream = Stream(5, 6, cursor)
         for place in range(len(out) // 6):
             out[6 * place] = streams.uniform(stream)
-            out[6 * place + 1] = streams.normal(stream)
-            out[6 * place + 2] = streams.gamma_variate(stream, 0.3 + place)
-            out[6 * place + 3] = streams.beta(stream, 0.5 + place % 3, 2.0)
-            out[6 * place + 4] = streams.binomial(stream, 40 + place, 0.4)
-            out[6 * place + 5] = streams.exponential(stream)
+            out[6 * place + 1] = distributions.normal(stream)
+            out[6 * place + 2] = distributions.gamma_variate(stream, 0.3 + place)
+            out[6 * place + 3] = distributions.beta(stream, 0.5 + place % 3, 2.0)
+            out[6 * place + 4] = binomial_draws.binomial(stream, 40 + place, 0.4)
+            out[6 * place + 5] = distributions.exponential(stream)
 
     plain, compiled = np.empty(600), np.empty(600)
-    bound(fill)[0](plain, np.zeros(4, np.int64))
-    kernel(fill)(compiled, np.zeros(4, np.int64))
+    bind_function(fill)[0](plain, np.zeros(4, np.int64))
+    compile_kernel(fill)(compiled, np.zeros(4, np.int64))
     assert (plain == compiled).all()

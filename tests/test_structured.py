@@ -10,8 +10,8 @@ from scipy.stats import kstest
 
 import banditune as bt
 import structured
-from banditune.engine.run import BLOCK, instances
-from banditune.streams import AGENT
+from banditune.core.streams import AGENT_STREAM
+from banditune.simulation.instances import BLOCK_SIZE, draw_instances
 from conftest import close
 
 GAMMAS = (0.0, 0.25, 1.0)
@@ -115,7 +115,7 @@ def test_the_reference_samples_the_posterior_it_is_defined_by(name):
         assert np.abs(x.T @ (paid - p) - precision @ (estimate - FULL[0])).max() < 1e-10
         posterior = np.linalg.inv(precision + x.T @ (x * (p * (1 - p))[:, None]))
     assert np.allclose(scores(known, 0.0, None), estimate, rtol=0, atol=1e-12)
-    agent = structured.world(bt.Linear(arms=2, dims=1), 0, 0).stream(AGENT)
+    agent = structured.world(bt.Linear(arms=2, dims=1), 0, 0).stream(AGENT_STREAM)
     draws = np.array([scores(known, gamma, agent) for _ in range(4000)])
     assert_has_moments(draws, estimate, gamma**2 * 3 * posterior)
 
@@ -130,7 +130,7 @@ def assert_has_moments(draws, mean, covariance):
 
 def drawn(problem, blocks=12):
     """Means (instances, arms), and features as (instances or 1, arms, dims)."""
-    found = [instances(problem, 5, block) for block in range(blocks)]
+    found = [draw_instances(problem, 5, block) for block in range(blocks)]
     features = np.concatenate([block.features for block in found]).swapaxes(1, 2)
     return np.concatenate([block.means for block in found]), features if len(features) > blocks else features[:1]
 
@@ -165,7 +165,7 @@ def test_uniform_features_and_theta_make_scores_with_variance_a_ninth_of_the_dim
 def test_features_and_theta_are_uniform_unless_told_otherwise(kind):
     problem = kind(arms=6, dims=3)
     _, features = drawn(problem)
-    assert features.shape == (12 * BLOCK, 6, 3)
+    assert features.shape == (12 * BLOCK_SIZE, 6, 3)
     for sample in (features.ravel(), *features.reshape(len(features), -1).T, *thetas(problem).T):
         assert kstest(sample, "uniform", (-1, 2)).pvalue > 1e-4
     assert kind(arms=6, dims=3, prior="uniform", feature_prior="uniform") == problem
@@ -208,7 +208,7 @@ def test_given_features_are_used_as_they_are_on_every_instance(kind):
     for given in (TABLE, TABLE.tolist(), tuple(map(tuple, TABLE))):
         problem = kind(features=given)
         assert (problem.arms, problem.dims) == TABLE.shape
-        assert (instances(problem, 0, 0).features == TABLE.T[None]).all()
+        assert (draw_instances(problem, 0, 0).features == TABLE.T[None]).all()
         assert problem == kind(features=TABLE, arms=8, dims=3)
     assert kstest(thetas(problem).ravel(), "uniform", (-1, 2)).pvalue > 1e-4
 
@@ -248,7 +248,7 @@ def test_logistic_rewards_are_0_or_1_with_the_mean_as_chance():
 
 def refusal(make, *arguments, **options) -> str:
     """The sentence with which a request is refused: one line that says what must hold."""
-    with pytest.raises(bt.BadRequest) as error:
+    with pytest.raises(bt.InvalidRequest) as error:
         make(*arguments, **options)
     message = str(error.value)
     assert "\n" not in message

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.engine.run import instances
+from banditune.simulation.instances import draw_instances
 from conftest import close
 
 rng = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def ucb1_by_hand(table, gamma):
 def test_tables_in_their_order_are_played_as_by_hand():
     problem = bt.RewardTable(TABLES)
     regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.1, 0.5], horizon=60, runs=300)
-    means = instances(problem, 0, 0).means
+    means = draw_instances(problem, 0, 0).means
     own = {tuple(np.round(table.mean(axis=0), 12)): table for table in TABLES}
     for run in range(40):
         table = own[tuple(np.round(means[run], 12))]
@@ -42,7 +42,7 @@ def test_tables_in_their_order_are_played_as_by_hand():
 
 
 def test_all_tables_are_equally_likely():
-    means = np.concatenate([instances(bt.RewardTable(TABLES), 0, block).means for block in range(20)])
+    means = np.concatenate([draw_instances(bt.RewardTable(TABLES), 0, block).means for block in range(20)])
     counts = np.array([(np.abs(means - table.mean(axis=0)).max(axis=1) < 1e-12).sum() for table in TABLES])
     share = len(means) / len(TABLES)
     assert counts.sum() == len(means)
@@ -88,7 +88,7 @@ def test_rewards_say_which_policies_can_play():
     assert bt.RewardTable(TABLES * 3).rewards == "real"
     assert bt.RewardTable(TABLES > 0.5).rewards == "binary"
     bt.simulate(bt.Thompson(prior=(1, 1)), bt.RewardTable(TABLES > 0.5), horizon=20, runs=2)
-    with pytest.raises(bt.BadRequest, match=r"needs rewards in \[0, 1\]"):
+    with pytest.raises(bt.InvalidRequest, match=r"needs rewards in \[0, 1\]"):
         bt.simulate(bt.Thompson(prior=(1, 1)), bt.RewardTable(TABLES * 3), horizon=20, runs=2)
 
 
@@ -96,21 +96,21 @@ def test_a_table_can_be_tuned_and_says_so(tmp_path):
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.RewardTable(TABLES), horizon=60, budget=200, validate=50)
     assert tuning.setup.regret == "realised"
     assert tuning.setup.problem["digest"] == bt.RewardTable(TABLES).digest
-    with pytest.raises(bt.BadRequest, match="`horizon <= 60` must hold"):
+    with pytest.raises(bt.InvalidRequest, match="`horizon <= 60` must hold"):
         bt.tune(bt.UCB1(noise=0.5), bt.RewardTable(TABLES), horizon=61)
 
 
 @pytest.mark.parametrize("tables", [1, [1, 2], [[1], [2]], [[1, math.nan]], "x", [[[1, 2]], [[1]]], []])
 def test_what_is_no_table_is_refused(tables):
-    with pytest.raises(bt.BadRequest):
+    with pytest.raises(bt.InvalidRequest):
         bt.RewardTable(tables)
 
 
 def test_tables_of_different_lengths_are_named():
     for kind in (np.array, list):
-        with pytest.raises(bt.BadRequest, match="as many rows, but table 0 has 60 and table 2 has 40"):
+        with pytest.raises(bt.InvalidRequest, match="as many rows, but table 0 has 60 and table 2 has 40"):
             bt.RewardTable([kind(TABLES[0]), kind(TABLES[1]), kind(TABLES[2][:40])])
-    with pytest.raises(bt.BadRequest, match="as many arms, but table 0 has 3 and table 1 has 2"):
+    with pytest.raises(bt.InvalidRequest, match="as many arms, but table 0 has 3 and table 1 has 2"):
         bt.RewardTable([TABLES[0], TABLES[1][:, :2]])
 
 
@@ -130,31 +130,32 @@ def test_tables_come_from_files(banditune, tmp_path):
 
 
 def test_rows_are_drawn_or_not_and_nothing_else(tmp_path):
-    from banditune.problems import reward_table
+    from banditune.problems.reward_table import read_reward_table
 
     np.save(tmp_path / "one.npy", TABLES[0])
     (tmp_path / "one.csv").write_text("a,b\n1,0\n0,1\n")
     for name in ("one.npy", "one.csv"):
         told = {None: True, "true": True, "False": False, True: True, False: False}
-        assert {word: reward_table(tmp_path / name, word).shuffled for word in told} == told
+        assert {word: read_reward_table(tmp_path / name, word).shuffled for word in told} == told
         for word in ("maybe", "", 2, "none"):
-            with pytest.raises(bt.BadRequest, match=f"^`shuffled` must be True, .* but got {word!r}; leave it out"):
-                reward_table(tmp_path / name, word)
+            with pytest.raises(bt.InvalidRequest, match=f"^`shuffled` must be True, .* but got {word!r}; leave it out"):
+                read_reward_table(tmp_path / name, word)
     for odd in ("true", "no", 1, 0.0, [True]):
-        with pytest.raises(bt.BadRequest, match=r"^`shuffled` must be True"):
+        with pytest.raises(bt.InvalidRequest, match=r"^`shuffled` must be True"):
             bt.RewardTable(TABLES, odd)
     assert bt.RewardTable(TABLES, np.True_).shuffled is True
     assert not bt.RewardTable(TABLES).shuffled
 
 
 def test_a_table_without_names_is_refused(tmp_path):
-    from banditune.problems import problem_from, reward_table
+    from banditune.problems.problem_registry import build_problem
+    from banditune.problems.reward_table import read_reward_table
 
     (tmp_path / "bare.csv").write_text("0.5,0.25\n1,0\n")
-    with pytest.raises(bt.BadRequest, match="must name the arms"):
-        reward_table(tmp_path / "bare.csv")
-    with pytest.raises(bt.BadRequest, match="must be one of bernoulli"):
-        problem_from({"name": "reward-table", "file": str(tmp_path / "bare.csv")})
+    with pytest.raises(bt.InvalidRequest, match="must name the arms"):
+        read_reward_table(tmp_path / "bare.csv")
+    with pytest.raises(bt.InvalidRequest, match="must be one of bernoulli"):
+        build_problem({"name": "reward-table", "file": str(tmp_path / "bare.csv")})
 
 
 # Tables as a sample of new ones
@@ -182,18 +183,18 @@ def test_a_seed_splits_tables_into_two_parts_that_share_none():
     assert judge.names == ("a", "b", "c")
     assert not judge.shuffled
     for whole_or_few in (bt.RewardTable(TABLES, population=True), bt.RewardTable(TABLES[:3])):
-        with pytest.raises(bt.BadRequest, match="must have 4 tables or more, and not be the whole population"):
+        with pytest.raises(bt.InvalidRequest, match="must have 4 tables or more, and not be the whole population"):
             whole_or_few.split()
 
 
 @pytest.mark.parametrize("problem", [bt.RewardTable(TABLES), bt.Campaigns([[(n, 9), (4, 6)] for n in range(1, 9)])])
 def test_runs_know_the_table_or_campaign_that_they_play(problem):
-    from banditune.study.held_out import units_of
+    from banditune.study.hold_out import find_units
 
     runs = range(200, 600)
-    units = units_of(problem, 3, runs)
+    units = find_units(problem, 3, runs)
     assert set(units.tolist()) == set(range(problem.count))
-    drawn = np.concatenate([instances(problem, 3, block).means for block in range(3)])[200:600]
+    drawn = np.concatenate([draw_instances(problem, 3, block).means for block in range(3)])[200:600]
     if isinstance(problem, bt.RewardTable):
         np.testing.assert_allclose(drawn, np.array([table.mean(axis=0) for table in TABLES])[units])
     else:  # campaign n has an arm with n successes and 9 failures
@@ -233,17 +234,19 @@ def test_texts_reports_and_files_say_what_the_numbers_are_about(tmp_path):
     curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5], runs=100, **asked)
     both = bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], problem, budget=100, validate=100, **asked)
     for result in (tuning, curve, both, tuning.stress):
-        assert f"the numbers are about {about}" in bt.text(result)
+        assert f"the numbers are about {about}" in bt.reports.format_text(result)
         page = result.report(tmp_path / "report.html").read_text()
         assert f"The numbers are about {about}." in page
-        assert bt.from_json(result.to_json()) == result
-        assert bt.from_json(result.to_json()).setup.sample.about == about
-    assert "95% sure, about the 4 tables that were searched, not new ones: " in bt.text(tuning)
-    assert "validation: 100 runs on the 8 tables that were held out" in bt.text(tuning)
+        assert bt.results.from_json(result.to_json()) == result
+        assert bt.results.from_json(result.to_json()).setup.sample.about == about
+    assert "95% sure, about the 4 tables that were searched, not new ones: " in bt.reports.format_text(tuning)
+    assert "validation: 100 runs on the 8 tables that were held out" in bt.reports.format_text(tuning)
     assert "problem.split(4)[1]" in tuning.report(tmp_path / "report.html").read_text()
     assert (curve.units, curve.best_regret.runs, tuning.curve.units) == (4, 8, 8)
     assert both.again is None
-    assert "was chosen on the 8 tables that were held out: its regret is a little too low" in bt.text(both)
+    assert "was chosen on the 8 tables that were held out: its regret is a little too low" in bt.reports.format_text(
+        both
+    )
     assert all(strain.loss.unit == "table" for strain in tuning.stress.strains)
 
 
@@ -271,7 +274,7 @@ def test_a_curve_judges_its_best_value_on_tables_that_did_not_choose_it():
 def test_where_nothing_is_held_out_errors_are_over_runs_and_results_say_so(tables, told, about, warned):
     problem = bt.RewardTable(tables, **told)
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=60, budget=60, validate=40)
-    assert f"the numbers are about {about}" in bt.text(tuning)
+    assert f"the numbers are about {about}" in bt.reports.format_text(tuning)
     assert (tuning.regret.unit, tuning.regret.runs) == ("run", 40)
     assert any("too few to hold some out, which takes 4" in warning for warning in tuning.warnings) == warned
     fresh = bt.simulate(bt.UCB1(noise=0.5), problem, list(tuning.params.values()), horizon=60, runs=40, first=2**40)
@@ -285,7 +288,7 @@ def test_population_is_true_or_false(tmp_path, banditune):
     assert done.returncode == 0, done.stderr
     assert "the numbers are about these 7 tables, taken as all there is" in done.stdout
     for odd in ("maybe", 1, None):
-        with pytest.raises(bt.BadRequest, match=r"^`population` must be True, if the data are all there is"):
+        with pytest.raises(bt.InvalidRequest, match=r"^`population` must be True, if the data are all there is"):
             bt.RewardTable(TABLES, population=odd)
     assert bt.RewardTable(TABLES, population=True) != bt.RewardTable(TABLES)
 
@@ -294,25 +297,25 @@ def test_campaigns_are_a_sample_too_and_mixtures_are_all_there_is():
     posteriors = [[(1 + n % 5, 9), (4, 6), (2, 8)] for n in range(10)]
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Campaigns(posteriors), horizon=50, budget=60, validate=200)
     assert (tuning.regret.unit, tuning.regret.runs) == ("campaign", 7)
-    assert "about new campaigns: 3 of the 10 campaigns were searched" in bt.text(tuning)
+    assert "about new campaigns: 3 of the 10 campaigns were searched" in bt.reports.format_text(tuning)
     whole = bt.tune(bt.UCB1(noise=0.5), bt.Campaigns(posteriors, population=True), horizon=50, budget=60, validate=200)
     assert (whole.regret.unit, whole.regret.runs) == ("run", 200)
     mixture = bt.tune(bt.UCB1(noise=0.5), bt.Mixture([(0.5, 0.4), (0.2, 0.3)]), horizon=50, budget=60, validate=20)
-    assert "the numbers are about these 2 mean vectors, taken as all there is" in bt.text(mixture)
+    assert "the numbers are about these 2 mean vectors, taken as all there is" in bt.reports.format_text(mixture)
 
 
 def test_intervals_of_skewed_tables_cover_better_than_students():
     rng = np.random.default_rng(0)
     samples = rng.exponential(size=(2000, 20)) ** 1.5
     truth = math.gamma(2.5)
-    wide, student = ([make(row) for row in samples] for make in (lambda row: bt.Estimate.of_units(row, "table"),
-                                                                  bt.Estimate.of))  # fmt: skip
+    wide, student = ([make(row) for row in samples] for make in (lambda row: bt.results.Estimate.of_units(row, "table"),
+                                                                  bt.results.Estimate.of))  # fmt: skip
     covered = [np.mean([one.low <= truth <= one.high for one in found]) for found in (wide, student)]
     assert covered[0] > covered[1] + 0.01
     assert covered[0] > 0.9
-    normal = [bt.Estimate.of_units(row, "table") for row in rng.standard_normal((2000, 20))]
+    normal = [bt.results.Estimate.of_units(row, "table") for row in rng.standard_normal((2000, 20))]
     assert 0.95 <= np.mean([one.low <= 0 <= one.high for one in normal]) <= 0.98
-    same = bt.Estimate.of_units(np.ones(5), "table")
+    same = bt.results.Estimate.of_units(np.ones(5), "table")
     assert (same.low, same.high) == (1, 1)
 
 
@@ -320,13 +323,13 @@ GRID = (0.1, 0.2, 0.3, 0.5)
 
 
 @dataclass(frozen=True)
-class BestOfFew(bt.Tuner):
+class BestOfFew(bt.tuners.Tuner):
     """Takes the best of a few values."""
 
     name = "best of few"
 
     def search(self, among, budget):
-        regrets = yield bt.Trial(GRID, 40)
+        regrets = yield bt.tuners.Trial(GRID, 40)
         return GRID[int(regrets.mean(axis=1).argmin())]
 
 

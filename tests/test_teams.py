@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 import banditune as bt
-from banditune.engine.run import Job, play
-from banditune.policies import team_linear
+from banditune.simulation.dispatch import simulate_rows
+from banditune.simulation.gpu import warp_linear, warp_lints, warp_linucb
+from banditune.simulation.spec import SimulationSpec
 from teams import alone, together
 
 GAMMAS = [[0.0], [0.1], [0.25], [1.0]]
@@ -33,7 +34,7 @@ def differing(fast, plain):
 @pytest.mark.parametrize("regret", ["expected", pytest.param("realised", marks=pytest.mark.slow)])
 def test_linucb_team_of_one_pulls_the_arms_of_the_plain_loop(problem, options, regret):
     """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
-    job = Job(
+    job = SimulationSpec(
         bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options),
         problem,
         1500,
@@ -43,26 +44,29 @@ def test_linucb_team_of_one_pulls_the_arms_of_the_plain_loop(problem, options, r
         shortcut=False,
     )
     team = alone(job, bt.LinUCB.team, GAMMAS, range(60))
-    assert differing(team, play(job, GAMMAS, range(60))) <= 1
+    assert differing(team, simulate_rows(job, GAMMAS, range(60))) <= 1
 
 
 @pytest.mark.slow
 def test_linucb_team_takes_ties_as_the_plain_loop():
     features = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 2, axis=0)
-    job = Job(
+    job = SimulationSpec(
         bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(features=features), 700, at=(1, 7, 200, 700), shortcut=False
     )
-    assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
+    assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), simulate_rows(job, GAMMAS, range(60))) <= 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("refresh", [1, 7])
 def test_linucb_team_learns_afresh(monkeypatch, refresh):
     """With rounding far below what can be seen here, it makes no difference how often everything is computed afresh."""
-    monkeypatch.setattr(team_linear, "REFRESH", refresh)
+    for module in (warp_linear, warp_lints, warp_linucb):
+        monkeypatch.setattr(module, "REFRESH_STAYS", refresh)
     problem, options = CASES[3] if refresh == 1 else CASES[1]
-    job = Job(bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options), problem, 1500, at=AT, seed=4, shortcut=False)
-    assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), play(job, GAMMAS, range(60))) <= 1
+    job = SimulationSpec(
+        bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options), problem, 1500, at=AT, seed=4, shortcut=False
+    )
+    assert differing(alone(job, bt.LinUCB.team, GAMMAS, range(60)), simulate_rows(job, GAMMAS, range(60))) <= 1
 
 
 @pytest.mark.slow
@@ -71,7 +75,7 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
     options = {name: value for name, value in options.items() if name != "theory"}
     copies, runs = 6, 250
     rows = [[gamma] for gamma in (0.1, 0.4, 1.0) for _ in range(copies)]
-    job = Job(
+    job = SimulationSpec(
         bt.LinTS(**{"prior": (0, 1), "noise": 0.5} | options),
         problem,
         300,
@@ -80,7 +84,7 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
         shortcut=False,
     )
     team = alone(job, bt.LinTS.team, rows, range(runs)).reshape(3, copies, runs, 3)
-    plain = play(job, rows, range(runs)).reshape(3, copies, runs, 3)
+    plain = simulate_rows(job, rows, range(runs)).reshape(3, copies, runs, 3)
     for fast, slow in zip(np.moveaxis(team, 3, 1).reshape(9, copies, runs),
                           np.moveaxis(plain, 3, 1).reshape(9, copies, runs), strict=True):  # fmt: skip
         # The same instances with other noise: their differences are independent and have mean 0.
@@ -91,20 +95,21 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
 
 @pytest.mark.slow
 def test_lints_team_at_gamma_0_is_the_plain_loop():
-    job = Job(bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 1500, at=AT, shortcut=False)
-    assert differing(alone(job, bt.LinTS.team, [[0.0]], range(60)), play(job, [[0.0]], range(60))) <= 1
+    job = SimulationSpec(bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 1500, at=AT, shortcut=False)
+    assert differing(alone(job, bt.LinTS.team, [[0.0]], range(60)), simulate_rows(job, [[0.0]], range(60))) <= 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("refresh", [3, 1000])
 def test_lints_team_learns_afresh(monkeypatch, refresh):
     """Longer than `REFRESH` stays, and with a refresh whenever new normals are due: the plain loop's law."""
-    monkeypatch.setattr(team_linear, "REFRESH", refresh)
-    job = Job(
+    for module in (warp_linear, warp_lints, warp_linucb):
+        monkeypatch.setattr(module, "REFRESH_STAYS", refresh)
+    job = SimulationSpec(
         bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 2500, at=(30, 2500), noise="own", shortcut=False
     )
     rows = [[1.0]] * 4
-    difference = (alone(job, bt.LinTS.team, rows, range(250)) - play(job, rows, range(250))).mean(axis=0)
+    difference = (alone(job, bt.LinTS.team, rows, range(250)) - simulate_rows(job, rows, range(250))).mean(axis=0)
     assert (np.abs(difference.mean(axis=0)) <= 4 * difference.std(axis=0) / math.sqrt(250)).all()
 
 
@@ -124,7 +129,8 @@ def posterior(policy, setting, pulls, totals):
 )
 @pytest.mark.parametrize("refresh", [2, 1000])
 def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, members, arms, dims, horizon, refresh):
-    monkeypatch.setattr(team_linear, "REFRESH", refresh)
+    for module in (warp_linear, warp_lints, warp_linucb):
+        monkeypatch.setattr(module, "REFRESH_STAYS", refresh)
     problem = bt.Linear(arms=arms, dims=dims)
     prior = (0.5, 0.3 * np.eye(dims) + 0.7)
     share = -(-arms // members)
@@ -132,7 +138,7 @@ def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, 
         (bt.LinUCB(prior=prior, noise=0.5), bt.LinUCB.team),
         (bt.LinTS(prior=prior, noise=0.5), bt.LinTS.team),
     ):
-        job = Job(policy, problem, horizon, at=(3, horizon), shortcut=False, regret="realised")
+        job = SimulationSpec(policy, problem, horizon, at=(3, horizon), shortcut=False, regret="realised")
         regrets, held, state, pulls, totals, setting = together(job, team, (1.0,), 1, members)
         assert pulls.sum() == horizon
         assert np.isfinite(regrets).all()
@@ -162,7 +168,7 @@ def test_teams_of_any_size_pull_the_same_arms(team):
         "linucb": (bt.LinUCB(prior=(0, 1), noise=0.5), bt.LinUCB.team),
         "lints": (bt.LinTS(prior=(0, 1), noise=0.5), bt.LinTS.team),
     }[team]
-    job = Job(policy, bt.Linear(arms=11, dims=3), 60, at=(3, 20, 60), shortcut=False)
+    job = SimulationSpec(policy, bt.Linear(arms=11, dims=3), 60, at=(3, 20, 60), shortcut=False)
     first, *others = (together(job, team, (0.3,), 2, members).regrets for members in (1, 2, 8))
     for other in others:
         assert np.allclose(first, other)
@@ -171,5 +177,7 @@ def test_teams_of_any_size_pull_the_same_arms(team):
 @pytest.mark.slow
 def test_arms_with_the_same_features_tie_in_a_draw():
     """The lower one is pulled every time, so that nothing is ever lost."""
-    job = Job(bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(features=[[1, 0.5, 0.2]] * 5), 300, regret="realised")
+    job = SimulationSpec(
+        bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(features=[[1, 0.5, 0.2]] * 5), 300, regret="realised"
+    )
     assert (alone(job, bt.LinTS.team, [[0.1], [1.0]], range(50)) == 0).all()

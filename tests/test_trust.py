@@ -8,18 +8,22 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Found, Instances, Range, Trial, Tuner
-from banditune.engine.run import instances
-from banditune.problems.variants import variants
-from banditune.reports.tables import strain_share, strain_verdict
-from banditune.results import Belief, Estimate, Strain
-from banditune.study.timing import in_words
-from banditune.study.trust import doubts_of
+from banditune.core.problem import Instances
+from banditune.core.space import Range
+from banditune.core.tuner import SearchAnswer, Trial, Tuner
+from banditune.problems.problem_variants import list_variants
+from banditune.reports.robustness_statements import format_excess_share, state_robustness
+from banditune.results.estimates import Estimate
+from banditune.results.robustness_results import Scenario
+from banditune.results.search_results import SearchPosterior
+from banditune.simulation.instances import draw_instances
+from banditune.study.scenario_tuning import note_gap_doubts
+from banditune.study.time_estimates import format_duration
 
 
 def moments(problem):
     """Mean and spread of the means that a problem draws."""
-    means = np.concatenate([instances(problem, 0, block).means.ravel() for block in range(30)])
+    means = np.concatenate([draw_instances(problem, 0, block).means.ravel() for block in range(30)])
     return means.mean(), means.std()
 
 
@@ -28,7 +32,7 @@ def moments(problem):
     [bt.Bernoulli(arms=4, prior=(20, 60)), bt.BetaRewards(arms=4, prior=(20, 60)), bt.Gaussian(arms=4, prior=(3, 2))],
 )
 def test_variants_shift_and_spread_the_means_as_they_say(problem):
-    found = dict(variants(problem))
+    found = dict(list_variants(problem))
     mean, sd = moments(problem)
     wanted = {"lower by a": (mean - sd, sd), "higher by a": (mean + sd, sd)}
     wanted |= {"half as far": (mean, sd / 2), "twice as far": (mean, 2 * sd)}
@@ -39,23 +43,23 @@ def test_variants_shift_and_spread_the_means_as_they_say(problem):
 
 
 def test_per_arm_priors_and_features_keep_their_shape():
-    own = dict(variants(bt.Bernoulli(arms=3, prior=[(1, 2), (3, 4), (5, 6)])))
+    own = dict(list_variants(bt.Bernoulli(arms=3, prior=[(1, 2), (3, 4), (5, 6)])))
     assert own["twice as many arms (6)"].prior[3] == (1.0, 2.0)
     features = np.array([[1.0, 0.5], [1.0, -0.5]])
-    structured = dict(variants(bt.Logistic(features=features, prior=([-1, 0], np.diag([0.5, 0.1])))))
+    structured = dict(list_variants(bt.Logistic(features=features, prior=([-1, 0], np.diag([0.5, 0.1])))))
     assert not any("arms" in words for words in structured)
     twice = structured["theta's parts twice as far apart"]
     np.testing.assert_allclose(twice.prior[1], np.diag([2.0, 0.4]))
-    noise = dict(variants(bt.Linear(arms=4, dims=2)))
+    noise = dict(list_variants(bt.Linear(arms=4, dims=2)))
     assert noise["twice the noise"].noise == 1.0
-    assert list(variants(bt.RewardTable(np.eye(3)))) == []
-    assert np.all(np.array(dict(variants(bt.Mixture([[0.9, 0.1]])))["means twice as far apart"].means) <= 1)
+    assert list(list_variants(bt.RewardTable(np.eye(3)))) == []
+    assert np.all(np.array(dict(list_variants(bt.Mixture([[0.9, 0.1]])))["means twice as far apart"].means) <= 1)
 
 
 def test_priors_near_the_edge_stay_priors():
     for prior in ((0.01, 0.01), (0.2, 400), (5000, 2), (1e-3, 5)):
-        for _, other in variants(bt.Bernoulli(arms=2, prior=prior)):
-            assert np.isfinite(instances(other, 0, 0).means).all()
+        for _, other in list_variants(bt.Bernoulli(arms=2, prior=prior)):
+            assert np.isfinite(draw_instances(other, 0, 0).means).all()
 
 
 def test_worse_than_theory_is_said_only_where_that_is_sure():
@@ -63,20 +67,20 @@ def test_worse_than_theory_is_said_only_where_that_is_sure():
     theory = Estimate.told(14.7, 0.3, 1000)
     for behind, verdict in ((0.3, "fragile"), (0.7, "worse than theory"), (None, "fragile")):
         told = None if behind is None else Estimate.told(behind, 0.3, 1000)
-        assert Strain("so", {}, 100, own, 0.2, best, loss, theory, told).verdict == verdict
+        assert Scenario("so", {}, 100, own, 0.2, best, loss, theory, told).verdict == verdict
 
 
 def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
     # Tuned for arms far apart, played on arms close together: greedy was good enough, and is not any more.
     problem, close = bt.Mixture([[0.9, 0.1], [0.1, 0.9]]), bt.Mixture([[0.55, 0.45], [0.45, 0.55]])
-    found = bt.stress(
+    found = bt.robustness(
         bt.UCB1(noise=0.5), problem, 0.0, horizon=500, others=[("close arms", close)], budget=200, validate=500
     )
     words = [strain.words for strain in found.strains]
     assert words == ["as expected", "close arms", "a third of the horizon (167)", "three times the horizon (1,500)"]
     assert found.worst.verdict in ("fragile", "worse than theory")
     assert "fragile" in repr(found)
-    assert bt.from_json(found.to_json()).strains[1].loss.mean == found.strains[1].loss.mean
+    assert bt.results.from_json(found.to_json()).strains[1].loss.mean == found.strains[1].loss.mean
 
 
 @dataclass(frozen=True)
@@ -88,37 +92,39 @@ class Own(bt.Bernoulli):
 
 
 def test_a_problem_that_draws_means_in_its_own_way_is_not_changed_by_its_prior():
-    found = bt.stress(bt.UCB1(noise=0.5), Own(arms=3), 0.2, horizon=30, budget=20, validate=20)
+    found = bt.robustness(bt.UCB1(noise=0.5), Own(arms=3), 0.2, horizon=30, budget=20, validate=20)
     words = [strain.words for strain in found.strains]
     assert words == ["as expected", "a third of the horizon (10)", "three times the horizon (90)"]
 
 
 def test_where_nothing_is_lost_a_value_is_fine():
     none = Estimate.told(0.0, 0.0, 100)
-    assert Strain("no choice", {}, 100, none, 0.2, none, none, none, gap=0.0).verdict == "fine"
+    assert Scenario("no choice", {}, 100, none, 0.2, none, none, none, gap=0.0).verdict == "fine"
 
 
 def test_the_sentence_counts_what_holds_what_is_not_decided_and_what_is_fragile():
     def strain(words, loss, se):
         best, lost = Estimate.told(16.0, 0.5, 1000), Estimate.told(loss, se, 1000)
-        return Strain(words, {}, 100, Estimate.told(16.0 + loss, 0.5, 1000), 0.2, best, lost, best, gap=0.2)
+        return Scenario(words, {}, 100, Estimate.told(16.0 + loss, 0.5, 1000), 0.2, best, lost, best, gap=0.2)
 
     setup = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.5, 1], horizon=10, runs=2).setup
     expected, fine, open_ = strain("as expected", 0.0, 0.1), strain("more arms", 0.1, 0.1), strain("less", 1.5, 0.95)
-    found = bt.Stress({"gamma": 0.2}, (expected, fine, open_), 10, 1000, setup)
-    assert strain_verdict(found) == (
+    found = bt.results.RobustnessReport({"gamma": 0.2}, (expected, fine, open_), 10, 1000, setup)
+    assert state_robustness(found) == (
         "gamma = 0.2 is shown to hold in 1 of 2 cases in which something else comes than was expected; "
         "not decided in 1, with less, where it may lose 24% more than the best"
     )
     broken = replace(found, strains=(*found.strains, strain("worse", 8.0, 0.1), strain("worst", 32.0, 0.1)))
-    assert "is shown to hold in 1 of 4 cases" in strain_verdict(broken)
+    assert "is shown to hold in 1 of 4 cases" in state_robustness(broken)
     assert "; fragile in 2, most with worst, where it loses 3.0 times as much as the best; not decided in 1" in repr(
         broken
     )
 
 
 def test_losses_are_paired_and_agree_with_a_simulation():
-    found = bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.5, horizon=100, others=[], budget=100, validate=300)
+    found = bt.robustness(
+        bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.5, horizon=100, others=[], budget=100, validate=300
+    )
     strain = found.strains[0]
     rows = bt.simulate(
         bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.5, strain.best, 1.0], horizon=100, runs=300, first=2**40
@@ -139,11 +145,11 @@ def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
     assert "If something else comes" in path.read_text()
     assert "--stress" in path.read_text()
     for value in (float("nan"), "x", -99):
-        with pytest.raises(bt.BadRequest):
-            bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(), value, horizon=100)
+        with pytest.raises(bt.InvalidRequest):
+            bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(), value, horizon=100)
     for wrong in (5, [("x", 1)], ["x"]):
-        with pytest.raises(bt.BadRequest):
-            bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(), 0.5, horizon=100, others=wrong)
+        with pytest.raises(bt.InvalidRequest):
+            bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(), 0.5, horizon=100, others=wrong)
 
 
 def test_a_loss_below_zero_is_within_error_or_none_at_all():
@@ -151,14 +157,14 @@ def test_a_loss_below_zero_is_within_error_or_none_at_all():
     for mean, words in told.items():
         loss = Estimate.told(mean, 0.2, 1000)
         five = Estimate.told(5.0, 0.1, 1000)
-        assert strain_share(Strain("so", {"name": "bernoulli"}, 10, five, 0.2, five, loss, five)) == words
+        assert format_excess_share(Scenario("so", {"name": "bernoulli"}, 10, five, 0.2, five, loss, five)) == words
 
 
 def regrets(*rows):
     """A strain of these regrets of the value, of the best one and of theory's."""
     own, best, theory = (np.asarray(row, float) for row in rows)
     told = Estimate.of(own), 0.3, Estimate.of(best), Estimate.of(own - best), Estimate.of(theory)
-    return Strain("else", {"name": "x"}, 10, *told, gap=0.0)
+    return Scenario("else", {"name": "x"}, 10, *told, gap=0.0)
 
 
 def test_a_value_that_loses_nothing_is_fine_however_uncertain_the_best_regret_is():
@@ -196,20 +202,20 @@ def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
     assert not any("a third" in strain.words for strain in short.stress.strains)
     assert any("'a third of the horizon (17)' is left out" in warning for warning in short.stress.warnings)
     # Thompson sampling needs no step for every arm.
-    few = bt.stress(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 0.5, horizon=20, budget=40, validate=20)
+    few = bt.robustness(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 0.5, horizon=20, budget=40, validate=20)
     assert any("a third of the horizon (7)" in strain.words for strain in few.strains)
-    fine = bt.Uniform(precision=0.001)
+    fine = bt.tuners.Uniform(precision=0.001)
     asked = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), fine, horizon=20, budget=2002, validate=20, stress=True)
     assert asked.stress.budget == 2002
-    with pytest.raises(bt.BadRequest, match="give `others`"):
-        bt.stress(bt.UCB1(noise=0.5), bt.RewardTable([np.eye(2), np.eye(2)]), 0.3, horizon=2)
-    with pytest.raises(bt.BadRequest, match="budget"):
+    with pytest.raises(bt.InvalidRequest, match="give `others`"):
+        bt.robustness(bt.UCB1(noise=0.5), bt.RewardTable([np.eye(2), np.eye(2)]), 0.3, horizon=2)
+    with pytest.raises(bt.InvalidRequest, match="budget"):
         bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=50, budget=5, ledger=tmp_path / "x.ledger")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_stress_warns_of_noise_too():
-    found = bt.stress(bt.UCB1(noise=0.5), bt.Gaussian(arms=2, noise=5.0), 0.3, horizon=20, budget=40, validate=20)
+    found = bt.robustness(bt.UCB1(noise=0.5), bt.Gaussian(arms=2, noise=5.0), 0.3, horizon=20, budget=40, validate=20)
     assert any("standard deviation of 0.5" in warning for warning in found.warnings)
 
 
@@ -221,7 +227,7 @@ def test_past_campaigns_are_moved_around_their_centre(rewards):
         else [(600, 1400), (400, 1600), (900, 1100), (500, 1500)]
     )
     problem = bt.Campaigns([pairs, pairs[::-1], pairs[:3] + pairs[:2]], rewards=rewards, arms=4)
-    found = dict(variants(problem))
+    found = dict(list_variants(problem))
     mean, sd = moments(problem)
     for words, centre, spread in (
         ("means lower by a standard deviation", mean - sd, sd),
@@ -232,19 +238,19 @@ def test_past_campaigns_are_moved_around_their_centre(rewards):
         assert moments(found[words]) == pytest.approx((centre, spread), rel=0.05), words
     assert found["half as many arms (2)"].arms == 2
     assert ("twice the noise" in found) == (rewards == "real")
-    stress = bt.stress(bt.UCB1(noise=0.5), problem, 0.3, horizon=30, budget=40, validate=20)
+    stress = bt.robustness(bt.UCB1(noise=0.5), problem, 0.3, horizon=30, budget=40, validate=20)
     assert len(stress.others) >= 6
 
 
 @pytest.mark.parametrize("value", [[0.1, 0.2], [[0.1], [0.2]]])
 def test_several_values_are_not_stressed_at_once(value):
-    with pytest.raises(bt.BadRequest, match="`value` must be one number, but got"):
-        bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), value, horizon=10)
+    with pytest.raises(bt.InvalidRequest, match="`value` must be one number, but got"):
+        bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), value, horizon=10)
 
 
 def test_a_policy_with_nothing_to_tune_is_not_stressed():
-    with pytest.raises(bt.BadRequest, match="exactly one parameter to be tuned, but greedy has 0"):
-        bt.stress(bt.Greedy(), bt.Bernoulli(arms=2), 1.0, horizon=10)
+    with pytest.raises(bt.InvalidRequest, match="exactly one parameter to be tuned, but greedy has 0"):
+        bt.robustness(bt.Greedy(), bt.Bernoulli(arms=2), 1.0, horizon=10)
 
 
 @dataclass(frozen=True)
@@ -259,13 +265,13 @@ class Fixed(Tuner):
     def search(self, among, budget, goal=None):
         regrets = yield Trial((self.value,), budget)
         mean = float(regrets.mean())
-        return Found(self.value, believe(self.gap, mean, 0.1 * mean))
+        return SearchAnswer(self.value, believe(self.gap, mean, 0.1 * mean))
 
 
 def believe(gap, mean=50.0, half=5.0, **more):
     """What a search states: nothing beats its answer by more than a gap."""
     told = {"flat": (), "peak": (), "misfit": False, "level": 0.95} | more
-    return Belief(mean, mean - half, mean + half, 0.1, 0.3, gap, **told)
+    return SearchPosterior(mean, mean - half, mean + half, 0.1, 0.3, gap, **told)
 
 
 CLICKS = bt.Bernoulli(arms=46, prior=(3.35722, 771.387))
@@ -274,7 +280,7 @@ SMALL = {"horizon": 30_000, "others": [], "budget": 50, "validate": 150}
 
 def test_two_answers_at_the_same_end_of_the_range_are_no_evidence():
     # Searches that answer the first step of their grid and state no gap: three times the horizon, 0.0123 loses far less.
-    found = bt.stress(bt.UCB1(noise=0.5), CLICKS, 1 / 162, tuner=Fixed(1 / 162), **SMALL)
+    found = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, tuner=Fixed(1 / 162), **SMALL)
     verdicts = {strain.words.split(" (")[0]: strain for strain in found.strains}
     for strain in found.strains:
         assert strain.verdict != "fine"
@@ -288,7 +294,7 @@ def test_two_answers_at_the_same_end_of_the_range_are_no_evidence():
 
 
 def test_a_search_that_answers_worse_than_the_value_that_it_would_replace_has_failed():
-    found = bt.stress(bt.UCB1(noise=0.5), bt.Bernoulli(arms=5), 0.25, tuner=Fixed(0.9), horizon=300, others=[],
+    found = bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(arms=5), 0.25, tuner=Fixed(0.9), horizon=300, others=[],
                       budget=50, validate=300)  # fmt: skip
     for strain in found.strains:
         assert strain.best != 0.9
@@ -300,7 +306,7 @@ def test_a_search_that_answers_worse_than_the_value_that_it_would_replace_has_fa
 
 def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_better():
     best, none = Estimate.told(50.0, 0.5, 1000), Estimate.told(0.0, 0.0, 1000)
-    verdicts = {gap: Strain("so", {}, 100, best, 0.2, best, none, best, gap=gap) for gap in (0.0, 2.0, 20.0, None)}
+    verdicts = {gap: Scenario("so", {}, 100, best, 0.2, best, none, best, gap=gap) for gap in (0.0, 2.0, 20.0, None)}
     assert [strain.verdict for strain in verdicts.values()] == ["fine", "fine", "not decided", "not decided"]
     assert verdicts[2.0].most == pytest.approx(2 / 48, abs=1e-3)
     # 20 of 50 - 20, and what the errors of both regrets add
@@ -310,7 +316,9 @@ def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_bet
     doubted = replace(verdicts[0.0], doubt="for a reason")
     assert (doubted.verdict, doubted.reason) == ("not decided", "for a reason")
     below = Estimate.told(-5.0, 0.1, 1000)
-    assert Strain("so", {}, 100, below, 0.2, below, none, below, gap=0.0).reason.startswith("regrets there are below 0")
+    assert Scenario("so", {}, 100, below, 0.2, below, none, below, gap=0.0).reason.startswith(
+        "regrets there are below 0"
+    )
     fragile = replace(doubted, loss=Estimate.told(20.0, 0.5, 1000), regret=Estimate.told(70.0, 0.5, 1000))
     assert (fragile.verdict, fragile.reason) == ("fragile", "")
 
@@ -322,7 +330,7 @@ def test_a_gap_is_doubted_for_each_reason():
     trusted = believe(1.0)
 
     def doubt(value=0.2, answer=0.3, belief=trusted, ahead=same, behind=same, fresh=fresh):
-        return next(doubts_of(among, value, Found(answer, belief), ahead, behind, fresh), "")
+        return next(note_gap_doubts(among, value, SearchAnswer(answer, belief), ahead, behind, fresh), "")
 
     assert doubt() == ""
     assert doubt(belief=None) == ""
@@ -338,7 +346,7 @@ def test_a_gap_is_doubted_for_each_reason():
 
 
 def test_a_tuned_value_that_is_surely_not_the_best_where_all_is_as_expected_is_warned_of():
-    found = bt.stress(bt.UCB1(noise=0.5), CLICKS, 1 / 162, tuner=Fixed(1 / 162), **SMALL)
+    found = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, tuner=Fixed(1 / 162), **SMALL)
     assert found.strains[0].least > 0
     noise, warning = found.warnings
     assert "of bernoulli have 0.0" in noise
@@ -364,4 +372,4 @@ def test_the_expected_time_is_announced_before_the_work_and_the_progress_counts_
 
 def test_durations_have_two_digits():
     words = {0.2: "a second", 1.27: "1.3 s", 41.3: "41 s", 89: "89 s", 95: "1.6 min", 581: "9.7 min", 9000: "2.5 h"}
-    assert {seconds: in_words(seconds) for seconds in words} == words
+    assert {seconds: format_duration(seconds) for seconds in words} == words

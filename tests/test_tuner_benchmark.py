@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Range, Trial
-from banditune.paper.pools import UNITS, smoother, units_of
-from banditune.paper.tunings import answer_of
-from banditune.study.search import begun
-from banditune.tuners import NoTeS, Optuna, TwoPart
-from banditune.tuners.curves import fit, library_of, mean_curve
-from banditune.tuners.outside import sizes
+from banditune.core.space import Range
+from banditune.core.tuner import Trial
+from banditune.paper.lockstep_tunings import run_single_tuner
+from banditune.paper.run_pools import UNIT_POINTS, build_smoother, map_to_unit_interval
+from banditune.study.search import start_search
+from banditune.tuners.curve_draws import compute_mean_curve
+from banditune.tuners.curve_fit import fit_curves
+from banditune.tuners.curve_library import select_library
+from banditune.tuners.noisy_ternary_search import NoTeS
+from banditune.tuners.optuna_adapter import Optuna, split_budget
+from banditune.tuners.two_part import TwoPart
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not in the source distribution")
@@ -54,7 +58,7 @@ def small_pool(served, among=UNIT, places=11, runs=40):
 def test_units_are_where_values_come_from(served):
     for among in (UNIT, Range("epsilon", 0.1, 0.7, 0.2, False, "linear"), Range("rate", 0.01, 10.0, 1.0, False, "log")):
         units = np.linspace(0, 1, 7)
-        assert units_of(among, [among.at(unit) for unit in units]) == pytest.approx(units)
+        assert map_to_unit_interval(among, [among.at(unit) for unit in units]) == pytest.approx(units)
 
 
 def test_a_value_that_is_not_in_the_pool_gets_the_runs_of_the_nearest(served):
@@ -77,15 +81,15 @@ def steep(units):
 
 
 def test_smoothing_keeps_a_curve_and_its_lowest_point(served):
-    units, curve = UNITS, steep(UNITS)
-    smooth = smoother(units, curve) @ curve
+    units, curve = UNIT_POINTS, steep(UNIT_POINTS)
+    smooth = build_smoother(units, curve) @ curve
     near = curve < 1.3 * curve.min()
     assert smooth[near] == pytest.approx(curve[near], rel=0.002)
     assert served.excess(units, curve, units[[smooth.argmin()]])[0] < 0.01
 
 
 def test_smoothing_sees_through_noise_and_says_how_well(served):
-    units, curve, rng = UNITS, steep(UNITS), np.random.default_rng(3)
+    units, curve, rng = UNIT_POINTS, steep(UNIT_POINTS), np.random.default_rng(3)
     answers = np.array([0.15, 0.2, 0.25, 0.3])
     misses, errors = [], []
     for _ in range(20):
@@ -98,29 +102,29 @@ def test_smoothing_sees_through_noise_and_says_how_well(served):
 
 
 def test_searches_in_lock_step_do_not_see_each_other():
-    library, rng = library_of(UNIT), np.random.default_rng(0)
+    library, rng = select_library(UNIT), np.random.default_rng(0)
     at = rng.integers(len(library.points), size=(4, 60))
     regrets = steep(library.points)[at] * rng.gamma(2, 0.5, at.shape)
-    together = mean_curve(library, fit(library, at, regrets))
-    alone = [mean_curve(library, fit(library, at[k : k + 1], regrets[k : k + 1]))[0] for k in range(4)]
+    together = compute_mean_curve(library, fit_curves(library, at, regrets))
+    alone = [compute_mean_curve(library, fit_curves(library, at[k : k + 1], regrets[k : k + 1]))[0] for k in range(4)]
     assert together == pytest.approx(np.array(alone), rel=1e-6)
 
 
 def test_searches_in_lock_step_have_the_law_of_single_ones(served, tuners):
     bowl, rng = served.bowl(0.3), np.random.default_rng(1)
     together = bowl.excess(tuners.two_part_answers(bowl, 50, 400, rng))
-    alone = bowl.excess(np.array([answer_of(TwoPart(), bowl, 50, rng) for _ in range(150)]))
+    alone = bowl.excess(np.array([run_single_tuner(TwoPart(), bowl, 50, rng) for _ in range(150)]))
     assert abs(together.mean() - alone.mean()) < 4 * math.hypot(together.std() / 400**0.5, alone.std() / 150**0.5)
 
 
 def test_answers_on_a_log_scale_are_read_on_it(served, tuners):
-    values = np.array([PULLS.at(unit) for unit in UNITS])
+    values = np.array([PULLS.at(unit) for unit in UNIT_POINTS])
     means = 20 + 10 * np.log(values / 100) ** 2
     pool = served.pool("pulls", PULLS, values, means[:, None] + np.random.default_rng(0).standard_normal((171, 500)))
-    lowest = float(units_of(PULLS, 100.0))
+    lowest = float(map_to_unit_interval(PULLS, 100.0))
     rng = np.random.default_rng(0)
     assert tuners.two_part_answers(pool, 200, 3, rng) == pytest.approx(lowest, abs=0.05)
-    assert answer_of(NoTeS(), pool, 200, rng) == pytest.approx(lowest, abs=0.1)
+    assert run_single_tuner(NoTeS(), pool, 200, rng) == pytest.approx(lowest, abs=0.1)
 
 
 def test_halving_has_the_finest_grid_that_its_budget_allows(tuners):
@@ -138,7 +142,7 @@ def test_statements_are_compared_with_the_truth(served, tuners):
     ("budget", "trials", "expected"), [(200, 50, [4] * 50), (30, 50, [1] * 30), (110, 50, [3] * 10 + [2] * 40)]
 )
 def test_optuna_plays_every_value_as_often(budget, trials, expected):
-    assert sizes(budget, trials) == expected
+    assert split_budget(budget, trials) == expected
 
 
 def search(tuner, height, budget, among):
@@ -166,7 +170,7 @@ def test_optuna_follows_the_seed_of_the_study_unless_it_has_its_own():
     pytest.importorskip("optuna")
 
     def first_value(tuner, seed):
-        return next(begun(tuner, UNIT, 20, seed=seed)).values[0]
+        return next(start_search(tuner, UNIT, 20, seed=seed)).values[0]
 
     values = [first_value(Optuna(), seed) for seed in range(3)]
     assert values == [first_value(Optuna(), seed) for seed in range(3)]
@@ -204,11 +208,11 @@ def test_a_missing_module_says_how_to_install_it(monkeypatch, sampler, missing, 
         pytest.importorskip("optuna")
         pytest.importorskip("scipy")
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(bt.BadRequest, match=way_out):
+    with pytest.raises(bt.InvalidRequest, match=way_out):
         next(Optuna(sampler).search(UNIT, 50))
 
 
 @pytest.mark.parametrize("options", [{"sampler": "cma"}, {"trials": 0}, {"trials": 2.5}, {"seed": -1}, {"seed": True}])
 def test_options_of_optuna_are_checked(options):
-    with pytest.raises(bt.BadRequest, match=next(iter(options))):
+    with pytest.raises(bt.InvalidRequest, match=next(iter(options))):
         Optuna(**options)

@@ -10,29 +10,31 @@ import pytest
 from scipy import integrate, stats
 
 import banditune as bt
-from banditune.contracts import Enough, Goal, Range
-from banditune.study.search import begun
-from banditune.tuners import curves, seen, two_part
-from banditune.tuners.curves import drawn_curves, fit, library_of, mean_curve
-from banditune.tuners.two_part import (
-    MOST,
-    Searches,
-    View,
-    around,
-    belief_of,
-    everywhere,
-    flat_region,
-    gap_of,
-    grown,
-    misfit,
-    peak_of,
-    value_at,
-    view,
+from banditune.core.errors import StopSearch
+from banditune.core.space import Range
+from banditune.core.tuner import Goal
+from banditune.study.search import start_search
+from banditune.tuners import curve_draws, curve_fit, curve_library, failure_library, two_part, two_part_search
+from banditune.tuners.answer_statements import (
+    AnswerCurves,
+    bound_regret_gap,
+    compute_value,
+    draw_answer_curves,
+    find_near_optimal,
+    find_second_dip,
+    grow_region,
+    has_constant_failures,
+    has_misfit,
+    state_answer,
 )
+from banditune.tuners.curve_draws import compute_mean_curve, draw_curves
+from banditune.tuners.curve_fit import fit_curves
+from banditune.tuners.curve_library import select_library
+from banditune.tuners.two_part_search import MAX_CURVES, LockstepSearches, pick_near_lowest
 
 UNIT = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
 LOG = Range("pulls", 1.0, 1000.0, 50.0, True, "log")
-LIBRARY = library_of(UNIT)
+LIBRARY = select_library(UNIT)
 
 
 def truth(g):
@@ -50,14 +52,14 @@ def played(at, rng, library=LIBRARY):
 def searched(searches=1, budget=200, seed=0, play=played):
     """Searches in lock-step, played to the end."""
     rng = np.random.default_rng(seed)
-    found = Searches(LIBRARY, searches, budget, rng)
+    found = LockstepSearches(LIBRARY, searches, budget, rng)
     while found.left > 0:
         found.tell(play(found.ask(), rng))
     return found
 
 
 def test_the_library_holds_what_it_says():
-    plain = len(curves.POWERS) * len(curves.FLOORS)
+    plain = len(curve_library.GOOD_POWERS) * len(curve_library.GOOD_FLOORS)
     assert np.exp(LIBRARY.prior).sum() == pytest.approx(1)
     assert (np.diff(LIBRARY.good_fine[:plain], axis=1) > 0).all()
     assert (np.diff(LIBRARY.bad_fine, axis=1) <= 0).all()
@@ -65,16 +67,16 @@ def test_the_library_holds_what_it_says():
     assert LIBRARY.fine[-1] == 1
     assert (LIBRARY.points == LIBRARY.fine[LIBRARY.places]).all()
     assert (LIBRARY.good == LIBRARY.good_fine[:, LIBRARY.places]).all()
-    assert library_of(Range("x", -3.0, 5.0, 0.0, False, "linear")) is LIBRARY
+    assert select_library(Range("x", -3.0, 5.0, 0.0, False, "linear")) is LIBRARY
 
 
 def test_a_log_scale_has_points_at_every_order_of_magnitude():
-    library = library_of(LOG)
-    values = [value_at(LOG, width) for width in library.fine]
+    library = select_library(LOG)
+    values = [compute_value(LOG, width) for width in library.fine]
     assert (values[0], values[-1]) == (1, 1000)
     assert values == sorted(values)
     assert np.diff(np.log(library.fine)) == pytest.approx(math.log(1000) / 161)
-    assert value_at(UNIT, 0.25) == 0.25
+    assert compute_value(UNIT, 0.25) == 0.25
 
 
 def test_good_curves_are_weighed_as_by_numerical_integration():
@@ -83,9 +85,9 @@ def test_good_curves_are_weighed_as_by_numerical_integration():
     level = np.sqrt(LIBRARY.points)[None]
     mean = np.where(count > 0, level * rng.uniform(0.7, 1.3, level.shape), 0)
     dispersion = np.array([[0.5]])
-    weight, height, spread = curves.weigh_good(LIBRARY, count, mean, level, dispersion)
+    weight, height, spread = curve_fit.weigh_good_curves(LIBRARY, count, mean, level, dispersion)
     seen = count[0] > 0
-    sd = np.sqrt(0.5 * level[0, seen] / count[0, seen] + (curves.CURVE_ERROR * level[0, seen]) ** 2)
+    sd = np.sqrt(0.5 * level[0, seen] / count[0, seen] + (curve_fit.CURVE_ERROR * level[0, seen]) ** 2)
     shapes = (3, 40, 200, 447)
 
     def density(b, shape):
@@ -105,25 +107,25 @@ def test_the_quasi_likelihood_of_failures_has_its_score():
     mean, runs, excess, step = 0.3, 7.0, 4.0, 1e-6
 
     def likelihood(level):
-        power = curves.POWER
+        power = curve_library.VARIANCE_POWER
         return excess * level ** (1 - power) / (1 - power) - runs * level ** (2 - power) / (2 - power)
 
     slope = (likelihood(mean + step) - likelihood(mean - step)) / (2 * step)
-    assert slope == pytest.approx((excess - runs * mean) / mean**curves.POWER, rel=1e-6)
+    assert slope == pytest.approx((excess - runs * mean) / mean**curve_library.VARIANCE_POWER, rel=1e-6)
     way, size, point = 50, 20, 9
     level = LIBRARY.heights[size] * LIBRARY.bad[way, point]
     seen, unseen = np.zeros((2, 1, len(LIBRARY.points)))
     seen[0, point], unseen[0, point] = excess, runs
-    weight, level_of, dispersion = curves.weigh_bad(LIBRARY, unseen, seen, np.array([[excess**2]]))
+    weight, level_of, dispersion = curve_fit.weigh_bad_curves(LIBRARY, unseen, seen, np.array([[excess**2]]))
     every = (LIBRARY.heights[None, :, None] * LIBRARY.bad[:, None]).reshape(-1, len(LIBRARY.points))
     assert level_of[0] == pytest.approx(weight[0] @ every)
     at = way * len(LIBRARY.heights) + size
     other = LIBRARY.heights[0] * LIBRARY.bad[0, point]
     assert np.log(weight[0, at] / weight[0, 0]) == pytest.approx(
-        (likelihood(level) - likelihood(other)) / (curves.TRUST * dispersion[0, 0])
+        (likelihood(level) - likelihood(other)) / (curve_fit.DISPERSION_SHARE * dispersion[0, 0])
         + LIBRARY.bad_prior[at] - LIBRARY.bad_prior[0]
     )  # fmt: skip
-    unsure = curves.doubted(LIBRARY, weight)
+    unsure = curve_draws.temper_bad_weights(LIBRARY, weight)
     assert np.log(unsure[0, at] / unsure[0, 0]) == pytest.approx(
         (likelihood(level) - likelihood(other)) / dispersion[0, 0] + LIBRARY.bad_prior[at] - LIBRARY.bad_prior[0]
     )
@@ -133,9 +135,9 @@ def test_searches_in_lock_step_do_not_know_of_each_other():
     rng = np.random.default_rng(2)
     at = rng.integers(0, len(LIBRARY.points), (5, 80))
     regrets = played(at, rng)
-    together = fit(LIBRARY, at, regrets)
+    together = fit_curves(LIBRARY, at, regrets)
     for search in range(5):
-        alone = fit(LIBRARY, at[search : search + 1], regrets[search : search + 1])
+        alone = fit_curves(LIBRARY, at[search : search + 1], regrets[search : search + 1])
         for a, b in zip(alone, together, strict=True):
             assert a[0] == pytest.approx(b[search], rel=1e-9, abs=1e-300)
 
@@ -145,14 +147,16 @@ def test_the_unit_of_regret_does_not_matter(scale):
     rng = np.random.default_rng(3)
     at = rng.integers(0, len(LIBRARY.points), (1, 100))
     regrets = played(at, rng)
-    usual = mean_curve(LIBRARY, fit(LIBRARY, at, regrets))
-    assert mean_curve(LIBRARY, fit(LIBRARY, at, scale * regrets)) == pytest.approx(scale * usual, rel=1e-9)
+    usual = compute_mean_curve(LIBRARY, fit_curves(LIBRARY, at, regrets))
+    assert compute_mean_curve(LIBRARY, fit_curves(LIBRARY, at, scale * regrets)) == pytest.approx(
+        scale * usual, rel=1e-9
+    )
 
 
 def test_the_fit_finds_a_known_curve():
     rng = np.random.default_rng(4)
     at = np.tile(np.arange(len(LIBRARY.points)), (1, 400))
-    found = mean_curve(LIBRARY, fit(LIBRARY, at, played(at, rng)))[0]
+    found = compute_mean_curve(LIBRARY, fit_curves(LIBRARY, at, played(at, rng)))[0]
     middle = LIBRARY.fine > 0.05
     assert np.abs(found / truth(LIBRARY.fine) - 1)[middle].max() < 0.08
     assert abs(LIBRARY.fine[found.argmin()] - LIBRARY.fine[truth(LIBRARY.fine).argmin()]) < 0.02
@@ -160,28 +164,28 @@ def test_the_fit_finds_a_known_curve():
 
 def covariance_of(length):
     """The prior covariance of the deviation at the fine points."""
-    x = np.log(LIBRARY.fine + curves.BEND)
-    return curves.DEVIATION**2 * np.exp(-0.5 * (np.subtract.outer(x, x) / length) ** 2)
+    x = np.log(LIBRARY.fine + curve_library.LOG_OFFSET)
+    return curve_library.DEVIATION_SIZE**2 * np.exp(-0.5 * (np.subtract.outer(x, x) / length) ** 2)
 
 
 def test_a_few_waves_make_the_deviation():
-    for root, length in zip(LIBRARY.roots, curves.LENGTHS, strict=True):
-        np.testing.assert_allclose(root @ root.T, covariance_of(length), atol=1e-5 * curves.DEVIATION**2)
+    for root, length in zip(LIBRARY.roots, curve_library.DEVIATION_LENGTHS, strict=True):
+        np.testing.assert_allclose(root @ root.T, covariance_of(length), atol=1e-5 * curve_library.DEVIATION_SIZE**2)
 
 
 def seen_by(points, rng, searches=1):
     """Residuals at the points and their variances; no run at a third of them."""
     noise = np.where(
-        rng.random((searches, points)) < 1 / 3, curves.UNKNOWN, rng.uniform(1e-4, 1e-2, (searches, points))
+        rng.random((searches, points)) < 1 / 3, curve_fit.UNKNOWN_VARIANCE, rng.uniform(1e-4, 1e-2, (searches, points))
     )
-    return np.where(noise < curves.UNKNOWN, rng.normal(0, 0.1, noise.shape), 0), noise
+    return np.where(noise < curve_fit.UNKNOWN_VARIANCE, rng.normal(0, 0.1, noise.shape), 0), noise
 
 
 def test_drawn_curves_have_the_mean_and_the_covariance_of_dense_algebra():
     """The deviation of one good curve is a Gaussian process, of which conditional moments are known."""
     found = searched(budget=150).fit()
     residual, noise = seen_by(len(LIBRARY.points), np.random.default_rng(4))
-    _, centre, turn = curves.deviation_of(LIBRARY, residual, noise)
+    _, centre, turn = curve_fit.estimate_deviation(LIBRARY, residual, noise)
     one = int(found.weight[0].argmax())
     length = 1
     sure = found._replace(
@@ -192,11 +196,11 @@ def test_drawn_curves_have_the_mean_and_the_covariance_of_dense_algebra():
         spread=np.zeros_like(found.spread),
         bad_weight=np.eye(found.bad_weight.shape[1])[[0]],
     )
-    drawn = drawn_curves(LIBRARY, sure, 4000, np.random.default_rng(5))[0]
+    drawn = draw_curves(LIBRARY, sure, 4000, np.random.default_rng(5))[0]
     good = found.height[0, one] * LIBRARY.good_fine[one]
     failures = found.unit[0] * LIBRARY.heights[0] * LIBRARY.bad_fine[0]
     deviation = (drawn - failures) / good - 1
-    prior = covariance_of(list(curves.LENGTHS)[length])
+    prior = covariance_of(list(curve_library.DEVIATION_LENGTHS)[length])
     seen = prior[:, LIBRARY.places]
     system = seen[LIBRARY.places] + np.diag(noise[0])
     mean = seen @ np.linalg.solve(system, residual[0])
@@ -205,13 +209,13 @@ def test_drawn_curves_have_the_mean_and_the_covariance_of_dense_algebra():
     assert (np.abs(deviation.mean(axis=0) - mean) < 5 * se).all()  # 162 points
     variance = deviation.var(axis=0, ddof=1) / np.diag(covariance)
     assert (np.abs(variance - 1) < 5 * math.sqrt(2 / 3999)).all()
-    (whole,) = mean_curve(LIBRARY, sure)
+    (whole,) = compute_mean_curve(LIBRARY, sure)
     assert whole == pytest.approx(good * (1 + mean) + failures)
 
 
 def test_lengths_are_weighed_by_the_density_of_the_residuals():
     residual, noise = seen_by(len(LIBRARY.points), np.random.default_rng(11), searches=3)
-    found, _, _ = curves.deviation_of(LIBRARY, residual, noise)
+    found, _, _ = curve_fit.estimate_deviation(LIBRARY, residual, noise)
 
     def at(length):
         return covariance_of(length)[np.ix_(LIBRARY.places, LIBRARY.places)]
@@ -220,7 +224,7 @@ def test_lengths_are_weighed_by_the_density_of_the_residuals():
         density = [
             math.log(before)
             + stats.multivariate_normal.logpdf(residual[search], cov=at(length) + np.diag(noise[search]))
-            for length, before in curves.LENGTHS.items()
+            for length, before in curve_library.DEVIATION_LENGTHS.items()
         ]
         wanted = np.exp(np.array(density) - max(density))
         assert found[search] == pytest.approx(wanted / wanted.sum(), rel=1e-3, abs=1e-12)  # faint waves are left out
@@ -229,9 +233,9 @@ def test_lengths_are_weighed_by_the_density_of_the_residuals():
 def test_draws_of_several_lengths_have_the_mean_of_all():
     found = searched(budget=150).fit()
     mixed = found._replace(lengths=np.array([[0.2, 0.3, 0.5]]), spread=np.zeros_like(found.spread))
-    drawn = drawn_curves(LIBRARY, mixed, 4000, np.random.default_rng(12))[0]
+    drawn = draw_curves(LIBRARY, mixed, 4000, np.random.default_rng(12))[0]
     se = drawn.std(axis=0) / math.sqrt(4000)
-    assert (np.abs(drawn.mean(axis=0) - mean_curve(LIBRARY, mixed)[0]) < 5 * se).all()  # 162 points, as above
+    assert (np.abs(drawn.mean(axis=0) - compute_mean_curve(LIBRARY, mixed)[0]) < 5 * se).all()  # 162 points, as above
 
 
 def test_the_deviation_is_as_smooth_as_the_runs_say():
@@ -239,9 +243,9 @@ def test_the_deviation_is_as_smooth_as_the_runs_say():
     rng = np.random.default_rng(13)
     at = np.tile(np.arange(len(LIBRARY.points)), (1, 200))
     g = LIBRARY.points[at]
-    kink = fit(LIBRARY, at, 20 + 40 * np.abs(g - 0.7) + 5 * rng.standard_normal(at.shape))
-    bowl = fit(LIBRARY, at, 20 + 80 * (g - 0.2) ** 2 + 5 * rng.standard_normal(at.shape))
-    dip = fit(LIBRARY, at, 32 - 12 * np.exp(-(((g - 0.65) / 0.1) ** 2)) + 5 * rng.standard_normal(at.shape))
+    kink = fit_curves(LIBRARY, at, 20 + 40 * np.abs(g - 0.7) + 5 * rng.standard_normal(at.shape))
+    bowl = fit_curves(LIBRARY, at, 20 + 80 * (g - 0.2) ** 2 + 5 * rng.standard_normal(at.shape))
+    dip = fit_curves(LIBRARY, at, 32 - 12 * np.exp(-(((g - 0.65) / 0.1) ** 2)) + 5 * rng.standard_normal(at.shape))
     assert dip.lengths[0, 0] > 0.95
     assert kink.lengths[0, 1] > 0.95
     assert bowl.lengths[0, -1] > 0.6
@@ -249,8 +253,8 @@ def test_the_deviation_is_as_smooth_as_the_runs_say():
 
 def test_coarse_and_fine_curves_have_the_same_law():
     found = searched(budget=150).fit()
-    fine = drawn_curves(LIBRARY, found, 3000, np.random.default_rng(6))[0][:, LIBRARY.places]
-    coarse = drawn_curves(LIBRARY, found, 3000, np.random.default_rng(7), fine=False)[0]
+    fine = draw_curves(LIBRARY, found, 3000, np.random.default_rng(6))[0][:, LIBRARY.places]
+    coarse = draw_curves(LIBRARY, found, 3000, np.random.default_rng(7), fine=False)[0]
     joint = np.sqrt((fine.var(axis=0) + coarse.var(axis=0)) / 3000)
     assert (np.abs(fine.mean(axis=0) - coarse.mean(axis=0)) < 4.5 * joint).all()
 
@@ -262,32 +266,32 @@ def test_statements_hold_on_a_known_curve():
     fine = truth(LIBRARY.fine)
     held = []
     for search in range(200):
-        seen = view(LIBRARY, fitted, search)
+        seen = draw_answer_curves(LIBRARY, fitted, search)
         low, high = np.quantile(seen.curves[:, seen.answer], [0.025, 0.975])
         left, right = np.quantile(seen.curves.argmin(axis=1), [0.025, 0.975])
-        flat = flat_region(seen, 0.95)
+        flat = find_near_optimal(seen, 0.95)
         held.append((
             low <= fine[seen.answer] <= high,
             left <= fine.argmin() <= right,
-            fine[seen.answer] - fine.min() <= gap_of(seen, 0.95),
+            fine[seen.answer] - fine.min() <= bound_regret_gap(seen, 0.95),
             flat is None or (fine[flat[0] : flat[1] + 1] <= fine.min() + flat[2] * fine[seen.answer]).all(),
         ))  # fmt: skip
     assert (np.mean(held, axis=0) >= 0.92 - 4 * math.sqrt(0.92 * 0.08 / 200)).all()
-    answers = mean_curve(LIBRARY, fitted).argmin(axis=1)
+    answers = compute_mean_curve(LIBRARY, fitted).argmin(axis=1)
     assert fine[answers].mean() < 1.05 * fine.min()
 
 
 def test_a_stretch_grows_while_all_of_it_is_within():
     within = np.array([[0, 1, 1, 1, 0], [0, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 1, 1, 0]], bool)
-    assert grown(within, 2, 0.75) == (1, 2)
-    assert grown(within, 2, 0.5) == (1, 3)
-    assert grown(within, 2, 0.01) == (1, 4)
+    assert grow_region(within, 2, 0.75) == (1, 2)
+    assert grow_region(within, 2, 0.5) == (1, 3)
+    assert grow_region(within, 2, 0.01) == (1, 4)
     curve = np.abs(np.arange(5) - 2.0)
-    seen = View(2, 100 + curve, np.tile(100 + curve, (10, 1)))
-    assert flat_region(seen, 0.95) == (0, 4, 0.02)
-    assert flat_region(seen._replace(curves=100 + 3 * np.tile(curve, (10, 1))), 0.95) == (1, 3, 0.05)
-    assert flat_region(seen._replace(curves=100 + 50 * np.tile(curve, (10, 1))), 0.95) is None
-    assert gap_of(View(1, curve, np.array([[3.0, 2.0], [1.0, 5.0]])), 1.0) == 4
+    seen = AnswerCurves(2, 100 + curve, np.tile(100 + curve, (10, 1)))
+    assert find_near_optimal(seen, 0.95) == (0, 4, 0.02)
+    assert find_near_optimal(seen._replace(curves=100 + 3 * np.tile(curve, (10, 1))), 0.95) == (1, 3, 0.05)
+    assert find_near_optimal(seen._replace(curves=100 + 50 * np.tile(curve, (10, 1))), 0.95) is None
+    assert bound_regret_gap(AnswerCurves(1, curve, np.array([[3.0, 2.0], [1.0, 5.0]])), 1.0) == 4
 
 
 def waves(at, rng):
@@ -298,25 +302,25 @@ def waves(at, rng):
 def test_two_dips_are_noticed_and_one_is_not():
     rng = np.random.default_rng(9)
     at = np.tile(np.arange(len(LIBRARY.points)), (1, 40))
-    low, top, high = peak_of(fit(LIBRARY, at, waves(at, rng)))
+    low, top, high = find_second_dip(fit_curves(LIBRARY, at, waves(at, rng)))
     assert low < top < high
-    alarms = [peak_of(fit(LIBRARY, at, played(at, rng))) for _ in range(40)]
+    alarms = [find_second_dip(fit_curves(LIBRARY, at, played(at, rng))) for _ in range(40)]
     assert sum(map(bool, alarms)) <= 2 + 4 * math.sqrt(2)
     few = np.tile(np.arange(len(LIBRARY.points)), (1, 29))
-    assert peak_of(fit(LIBRARY, few, waves(few, rng))) == ()
+    assert find_second_dip(fit_curves(LIBRARY, few, waves(few, rng))) == ()
 
 
 def test_runs_that_no_curve_fits_are_noticed():
     rng = np.random.default_rng(10)
     at = np.tile(np.arange(len(LIBRARY.points)), (1, 100))
     steps = np.where(np.cos(16 * LIBRARY.points[at]) > 0, 90.0, 30.0)
-    found = fit(LIBRARY, at, steps + 5 * rng.standard_normal(at.shape))
-    assert misfit(LIBRARY, found, mean_curve(LIBRARY, found)[0])
-    assert belief_of(LIBRARY, found, UNIT).belief.misfit
+    found = fit_curves(LIBRARY, at, steps + 5 * rng.standard_normal(at.shape))
+    assert has_misfit(LIBRARY, found, compute_mean_curve(LIBRARY, found)[0])
+    assert state_answer(LIBRARY, found, UNIT).belief.misfit
     alarms = []
     for _ in range(40):
-        found = fit(LIBRARY, at, played(at, rng))
-        alarms.append(misfit(LIBRARY, found, mean_curve(LIBRARY, found)[0]))
+        found = fit_curves(LIBRARY, at, played(at, rng))
+        alarms.append(has_misfit(LIBRARY, found, compute_mean_curve(LIBRARY, found)[0]))
     assert sum(alarms) <= 2
 
 
@@ -328,11 +332,11 @@ def test_failures_that_no_width_ends_are_beyond_the_curves():
     def constant(at):
         return np.where(rng.random(at.shape) < 0.3, 40 + 60 * rng.random(at.shape), 2.5)
 
-    found = fit(LIBRARY, at, constant(at))
-    assert not misfit(LIBRARY, found, mean_curve(LIBRARY, found)[0])
-    assert everywhere(LIBRARY, found)
-    assert belief_of(LIBRARY, found, UNIT).belief.misfit
-    assert not any(everywhere(LIBRARY, fit(LIBRARY, at, played(at, rng))) for _ in range(40))
+    found = fit_curves(LIBRARY, at, constant(at))
+    assert not has_misfit(LIBRARY, found, compute_mean_curve(LIBRARY, found)[0])
+    assert has_constant_failures(LIBRARY, found)
+    assert state_answer(LIBRARY, found, UNIT).belief.misfit
+    assert not any(has_constant_failures(LIBRARY, fit_curves(LIBRARY, at, played(at, rng))) for _ in range(40))
 
 
 @pytest.mark.parametrize("failing", [0.3, 0.9])
@@ -344,7 +348,7 @@ def test_failures_may_be_common_at_every_width(failing):
         return 2 * g + np.where(rng.random(at.shape) < failing * (1 - g / 2), rng.exponential(60, at.shape), 0.0)
 
     found = [searched(budget=400, seed=seed, play=common).fit() for seed in range(20)]
-    said = [belief_of(LIBRARY, one, UNIT) for one in found]
+    said = [state_answer(LIBRARY, one, UNIT) for one in found]
     held = [b.low <= 2 * v + 60 * failing * (1 - v / 2) <= b.high for v, b in said]
     assert np.mean([answer.value for answer in said]) > 0.85
     assert sum(held) >= 17
@@ -353,7 +357,7 @@ def test_failures_may_be_common_at_every_width(failing):
 @pytest.mark.parametrize("regrets", [np.zeros, np.ones, lambda shape: -np.ones(shape)])
 def test_runs_that_all_lose_the_same_are_no_trouble(regrets):
     found = searched(play=lambda at, rng: regrets(at.shape))
-    answer = belief_of(LIBRARY, found.fit(), UNIT)
+    answer = state_answer(LIBRARY, found.fit(), UNIT)
     assert 0 < answer.value <= 1
     assert math.isfinite(answer.belief.mean)
     assert answer.belief.low <= answer.belief.high
@@ -362,10 +366,12 @@ def test_runs_that_all_lose_the_same_are_no_trouble(regrets):
 def questions(search, budget, seed=0, among=UNIT):
     """Answer a search's questions with `played`; yields (trial, send)."""
     rng = np.random.default_rng(seed)
-    library = library_of(among)
+    library = select_library(among)
     trial = next(search)
     while True:
-        places = [int(np.abs([value_at(among, p) - value for p in library.points]).argmin()) for value in trial.values]
+        places = [
+            int(np.abs([compute_value(among, p) - value for p in library.points]).argmin()) for value in trial.values
+        ]
         told = [played(np.full(size, place), rng, library) for place, size in zip(places, trial.size, strict=True)]
         yield trial, told
         try:
@@ -387,7 +393,7 @@ def test_a_search_is_repeatable_spends_its_budget_and_says_how_sure_it_is():
 
 def test_a_search_follows_its_random_numbers():
     def asked(seed):
-        search = begun(bt.TwoPart(), UNIT, 150, seed=seed)
+        search = start_search(bt.TwoPart(), UNIT, 150, seed=seed)
         return [trial for trial, _ in questions(search, 150)]
 
     seeds = range(4)
@@ -399,39 +405,39 @@ def test_a_search_follows_its_random_numbers():
 def test_what_is_said_is_drawn_anew_for_other_runs_of_the_same_number():
     first, second = (searched(seed=seed).fit() for seed in (0, 1))
     alike = second._replace(**{name: getattr(first, name) for name in first._fields if name not in ("runs", "mean")})
-    assert view(LIBRARY, first).curves.tolist() == view(LIBRARY, first).curves.tolist()
-    assert view(LIBRARY, first).curves.tolist() != view(LIBRARY, alike).curves.tolist()
+    assert draw_answer_curves(LIBRARY, first).curves.tolist() == draw_answer_curves(LIBRARY, first).curves.tolist()
+    assert draw_answer_curves(LIBRARY, first).curves.tolist() != draw_answer_curves(LIBRARY, alike).curves.tolist()
 
 
 def test_a_search_for_a_precision_looks_anywhere_and_tells_more_than_its_gap(monkeypatch):
     made = []
 
-    class Kept(Searches):
+    class Kept(LockstepSearches):
         def __init__(self, *given, **named):
             super().__init__(*given, **named)
             made.append(self)
 
-    monkeypatch.setattr(two_part, "Searches", Kept)
+    monkeypatch.setattr(two_part_search, "LockstepSearches", Kept)
     *_, (_, found) = questions(bt.TwoPart().search(UNIT, 20_000, Goal(0.2, 0.9)), 20_000)
     *_, (_, spent) = questions(bt.TwoPart().search(UNIT, 300), 300)
     assert [search.at_ends for search in made] == [False, True]
     gaps = [
-        belief_of(LIBRARY, search.fit(), UNIT, level).belief.gap
+        state_answer(LIBRARY, search.fit(), UNIT, level).belief.gap
         for search, level in zip(made, (0.9, 0.95), strict=True)
     ]
-    assert found.belief.gap == pytest.approx(gaps[0] / two_part.SAFETY)
+    assert found.belief.gap == pytest.approx(gaps[0] / two_part.GAP_SAFETY)
     assert spent.belief.gap == pytest.approx(gaps[1])
 
 
 def test_a_goal_ends_the_search_and_so_does_a_lack_of_time():
     *trials, (_, found) = questions(bt.TwoPart().search(UNIT, 20_000, Goal(0.1, 0.9)), 20_000)
-    assert MOST <= sum(sum(trial.size) for trial, _ in trials) < 20_000
+    assert MAX_CURVES <= sum(sum(trial.size) for trial, _ in trials) < 20_000
     assert found.belief.gap <= 0.1 * found.belief.mean
     assert found.belief.level == 0.9
     search = bt.TwoPart().search(UNIT, 1000)
     trial = next(search)
     with pytest.raises(StopIteration) as ended:
-        search.throw(Enough([np.full(size, 7.0) for size in trial.size]))
+        search.throw(StopSearch([np.full(size, 7.0) for size in trial.size]))
     assert 0 < ended.value.value.value <= 1
 
 
@@ -478,19 +484,19 @@ def test_a_tail_is_good_where_failures_are_dear_and_scatter_is_large():
     patience = 4.0
 
     def limit(lost, dispersion, luck=0.0, share=1.0):
-        limits = curves.good_up_to(
+        limits = curve_fit.compute_good_limit(
             np.array([lost]), np.asarray, level, *(np.full((1, 1), x) for x in (dispersion, luck, share)), patience
         )
         assert (limits == limits[0, 0]).all()
         return limits[0, 0]
 
-    scattered = 1 + curves.SPREADS * patience
+    scattered = 1 + curve_fit.GOOD_DEVIATIONS * patience
     assert limit([1.0, 1.0, 1.0, 1001.0], 1.0) == pytest.approx(scattered)
     assert limit([1.0, 1.0, 1.0, 1001.0], 0.1) == patience
-    assert limit([1.0, 1.0, 1.0, 101.0], 1.0) == pytest.approx(curves.SMALL * 100)
+    assert limit([1.0, 1.0, 1.0, 101.0], 1.0) == pytest.approx(curve_fit.SMALL_COST_SHARE * 100)
     assert limit([1.0, 1.0, 1.0, 21.0], 1.0) == patience
     assert limit([1.0, 1.0, 1.0, 1.0], 1.0) == patience
-    assert limit([1.0, 1.0, 1.0, 1.0], 1.0, luck=5.0) == 1 + 5 * curves.LUCK
+    assert limit([1.0, 1.0, 1.0, 1.0], 1.0, luck=5.0) == 1 + 5 * curve_fit.LUCK_DEVIATIONS
     assert limit([1.0, 1.0, 1.0, 1.0], 1.0, share=0.25) == 4 * patience
 
 
@@ -498,75 +504,82 @@ def test_regrets_below_zero_tell_what_luck_makes():
     rng = np.random.default_rng(0)
     lost = rng.normal(0, 7, (2, 4000))
     lost[1] = np.abs(lost[1])
-    luck = curves.luck_of(lost)[:, 0]
+    luck = curve_fit.estimate_luck(lost)[:, 0]
     assert luck[0] == pytest.approx(7, rel=4 / np.sqrt(2 * 2000))
     assert luck[1] == 0
 
 
 def test_failures_that_reach_far_or_end_slowly_weigh_less_before_the_first_run():
-    assert np.exp(curves.even_prior([(1.0, 0.1, 1.0), (9.0, 0.5, 2.0), (1.0, 0.7, 1.0)])) == pytest.approx(
-        [1, 1, curves.FAR_PRIOR]
-    )
-    log = library_of(LOG)
-    weight = np.exp(log.bad_prior).reshape(curves.LOG_REACHES, len(curves.LOG_DECAYS), -1)
-    for decay, share in enumerate(curves.LOG_DECAYS.values()):
+    assert np.exp(
+        curve_library.compute_even_prior([(1.0, 0.1, 1.0), (9.0, 0.5, 2.0), (1.0, 0.7, 1.0)])
+    ) == pytest.approx([1, 1, curve_library.FAR_PRIOR])
+    log = select_library(LOG)
+    weight = np.exp(log.bad_prior).reshape(curve_library.LOG_FAILURE_REACHES, len(curve_library.LOG_FAILURE_DECAYS), -1)
+    for decay, share in enumerate(curve_library.LOG_FAILURE_DECAYS.values()):
         assert weight[0, decay] == pytest.approx(share)
-        assert weight[-1, decay] == pytest.approx(curves.FAR_PRIOR * share)
+        assert weight[-1, decay] == pytest.approx(curve_library.FAR_PRIOR * share)
 
 
 def test_failures_are_likely_where_others_were():
     """The density is a mixture of Gaussians of the logarithms, by kinds; nothing is far below its even share."""
     one = (0.4, 0.13, 1.5)
     wanted = np.mean([
-        np.mean([np.prod(stats.norm.pdf(np.log(one), np.log(other), seen.BLUR)) for other in kind])
-        for kind in seen.SEEN.values()
+        np.mean([np.prod(stats.norm.pdf(np.log(one), np.log(other), failure_library.KERNEL_WIDTHS)) for other in kind])
+        for kind in failure_library.OBSERVED_FAILURES.values()
     ])  # fmt: skip
     another = (0.4, 0.4, 1.5)
-    ratio = np.divide(*seen.density([one, another]))
+    ratio = np.divide(*failure_library.compute_failure_density([one, another]))
     assert ratio > 2
-    scale = seen.density([one])[0] / wanted
-    assert scale == pytest.approx((2 * math.pi) ** 1.5 * np.prod(seen.BLUR))
-    failures = curves.failures_of(curves.HEIGHTS, list(product(curves.REACHES, curves.DECAYS)))
-    prior, even = np.exp(curves.seen_prior(failures)), np.exp(curves.even_prior(failures))
+    scale = failure_library.compute_failure_density([one])[0] / wanted
+    assert scale == pytest.approx((2 * math.pi) ** 1.5 * np.prod(failure_library.KERNEL_WIDTHS))
+    failures = curve_library.list_failures(
+        curve_library.FAILURE_HEIGHTS, list(product(curve_library.FAILURE_REACHES, curve_library.FAILURE_DECAYS))
+    )
+    prior, even = (
+        np.exp(curve_library.compute_observed_prior(failures)),
+        np.exp(curve_library.compute_even_prior(failures)),
+    )
     assert prior.mean() == pytest.approx(1)
     assert np.exp(LIBRARY.bad_prior) == pytest.approx(prior)
     for number in (0, 1234, len(failures) - 1):
         height, reach, decay = failures[number]
         way, size = divmod(number, len(LIBRARY.heights))
-        curve = height * np.maximum(np.exp(-((LIBRARY.fine / reach) ** decay)), curves.FAINT)
+        curve = height * np.maximum(np.exp(-((LIBRARY.fine / reach) ** decay)), curve_library.LEAST_FAILURE_SHARE)
         assert LIBRARY.heights[size] * LIBRARY.bad_fine[way] == pytest.approx(curve)
-    assert (prior >= curves.UNSEEN * even / even.mean() * (1 - 1e-9)).all()
+    assert (prior >= curve_library.UNSEEN_SHARE * even / even.mean() * (1 - 1e-9)).all()
 
 
 def test_runs_are_made_at_and_beside_the_best_of_a_curve():
     """The stretch that is nearly as low ends before the first point that is not; a second dip is not part of it."""
     curve = np.array([1.1, 1.3, 1.1, 1.0, 1.1, 1.14, 1.2, 1.05])
-    drawn = around(np.tile(curve, (1, 8000, 1)), True, np.random.default_rng(0))[0]
+    drawn = pick_near_lowest(np.tile(curve, (1, 8000, 1)), True, np.random.default_rng(0))[0]
     counts = np.bincount(drawn, minlength=8)
     assert counts.sum() == counts[[2, 3, 5]].sum()
     for place, share in ((2, 0.25), (3, 0.5), (5, 0.25)):
         assert abs(counts[place] - 8000 * share) < 4 * math.sqrt(8000 * share * (1 - share))
-    ends = around(np.tile(np.linspace(1, 1.1, 5), (50, 1)), True, np.random.default_rng(1))
+    ends = pick_near_lowest(np.tile(np.linspace(1, 1.1, 5), (50, 1)), True, np.random.default_rng(1))
     assert set(ends) == {0, 4}
     found = searched(budget=150, searches=3)
     found.budget, found.rng = 200, np.random.default_rng(3)
     asked = found.ask(20)
     again = np.random.default_rng(3)
-    assert (asked == around(drawn_curves(LIBRARY, found.fit(), 20, again, fine=False), found.at_ends, again)).all()
-    below = around(np.tile([-0.9, -1.0, -0.86, -0.2], (50, 1)), True, np.random.default_rng(2))
+    assert (
+        asked == pick_near_lowest(draw_curves(LIBRARY, found.fit(), 20, again, fine=False), found.at_ends, again)
+    ).all()
+    below = pick_near_lowest(np.tile([-0.9, -1.0, -0.86, -0.2], (50, 1)), True, np.random.default_rng(2))
     assert set(below) == {0, 1, 2}
-    counts = np.bincount(around(np.tile(curve, (8000, 1)), False, np.random.default_rng(2)), minlength=8)
+    counts = np.bincount(pick_near_lowest(np.tile(curve, (8000, 1)), False, np.random.default_rng(2)), minlength=8)
     for place, share in ((2, 0.125), (3, 0.625), (4, 0.125), (5, 0.125), (7, 0.0)):
         assert abs(counts[place] - 8000 * share) <= 4 * math.sqrt(8000 * share * (1 - share))
 
 
 def test_failures_that_end_over_decades_are_known_on_a_log_scale():
     """Explore-then-commit on two Gaussian arms whose gap is uniform; its regret is known by quadrature."""
-    library, horizon, noise = library_of(LOG), 2000, 0.5
+    library, horizon, noise = select_library(LOG), 2000, 0.5
     gaps = (np.arange(4000) + 0.5) / 4000
 
     def pulls(widths):
-        return np.array([value_at(LOG, width) for width in widths])
+        return np.array([compute_value(LOG, width) for width in widths])
 
     def wrong(gap, pulled):
         return stats.norm.cdf(-gap * np.sqrt(pulled / 2) / noise)
@@ -577,10 +590,10 @@ def test_failures_that_end_over_decades_are_known_on_a_log_scale():
 
     truth = np.array([m / 2 + (horizon - 2 * m) * (gaps * wrong(gaps, m)).mean() for m in pulls(library.fine)])
     rng = np.random.default_rng(0)
-    searches = Searches(library, 100, 1000, rng)
+    searches = LockstepSearches(library, 100, 1000, rng)
     while searches.left > 0:
         searches.tell(played(pulls(library.points)[searches.ask()], rng))
-    over = truth[curves.mean_curve(library, searches.fit()).argmin(axis=1)] / truth.min() - 1
+    over = truth[curve_draws.compute_mean_curve(library, searches.fit()).argmin(axis=1)] / truth.min() - 1
     # Without slow decays 10.2% with a standard error of 0.5, with them 2.7 with one of 0.3.
     assert over.mean() < 0.05
 
@@ -606,7 +619,7 @@ def test_runs_that_lose_nothing_are_no_measure_of_good_ones(equal):
         return np.where(rng.random(at.shape) < equal, 0.0, played(at, rng))
 
     found = searched(searches=8, budget=1000, play=often_equal).fit()
-    answers = LIBRARY.fine[mean_curve(LIBRARY, found).argmin(axis=1)]
+    answers = LIBRARY.fine[compute_mean_curve(LIBRARY, found).argmin(axis=1)]
     lost = truth(answers) / truth(LIBRARY.fine).min() - 1
     assert np.median(lost) < 0.15
 

@@ -8,16 +8,22 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Fault, Goal, Outage, Range
-from banditune.engine.run import Job, play
-from banditune.results import Belief, Estimate
-from banditune.study.held_out import Parts
-from banditune.study.player import rounded
-from banditune.study.search import FRESH, Told
-from banditune.study.validation import beside
-from banditune.study.warn import end_is_better, short_of
-from banditune.tuners.curves import library_of
-from banditune.tuners.two_part import STEP, Searches, belief_of
+from banditune.core.errors import SimulationError, WorkerLost
+from banditune.core.space import Range
+from banditune.core.tuner import Goal
+from banditune.results.estimates import Estimate
+from banditune.results.search_results import SearchPosterior
+from banditune.simulation.dispatch import simulate_rows
+from banditune.simulation.spec import SimulationSpec
+from banditune.storage.store_writer import round_to_float32
+from banditune.study.hold_out import HoldOutSplit
+from banditune.study.notices import note_better_end, note_missed_precision
+from banditune.study.progress import ProgressCounter
+from banditune.study.search import FIRST_VALIDATION_INSTANCE
+from banditune.study.validation import validate_unexplored_end
+from banditune.tuners.answer_statements import STEP_SHARE, state_answer
+from banditune.tuners.curve_library import select_library
+from banditune.tuners.two_part_search import LockstepSearches
 
 MANY, HORIZON = bt.Bernoulli(arms=30), 120
 """Arms so many that exploring hardly pays in so few rounds; UCB1 of width 0 stays with the first arm that never failed."""
@@ -26,9 +32,9 @@ LINEAR = Range("gamma", 0.0, 2.0, 1.0, False, "linear")
 
 
 def lost(values, first=0, runs=1000, first_row=0, noise="shared"):
-    job = Job(bt.UCB1(noise=0.5), MANY, HORIZON, noise=noise)
-    regrets = play(job, np.array(values)[:, None], range(first, first + runs), first_row=first_row)
-    return rounded(job, regrets)[:, :, 0]
+    job = SimulationSpec(bt.UCB1(noise=0.5), MANY, HORIZON, noise=noise)
+    regrets = simulate_rows(job, np.array(values)[:, None], range(first, first + runs), first_row=first_row)
+    return round_to_float32(job, regrets)[:, :, 0]
 
 
 def told_of(ahead):
@@ -41,7 +47,7 @@ def test_where_exploring_does_not_pay_the_end_of_the_range_is_told():
     tuning = bt.tune(bt.UCB1(noise=0.5), MANY, horizon=HORIZON, within=0.05, validate=400)
     (value,) = tuning.params.values()
     assert value > 0
-    tuned, end = lost([value, 0.0], FRESH, 400)
+    tuned, end = lost([value, 0.0], FIRST_VALIDATION_INSTANCE, 400)
     ahead = Estimate.of(tuned - end)
     better, missed = tuning.warnings
     assert told_of(ahead) in better
@@ -61,7 +67,7 @@ def test_a_comparison_plays_the_end_with_the_noise_of_its_row_and_counts_it():
         noise="own", progress=lambda done, total: counted.append((done, total)),
     )  # fmt: skip
     (entry,) = (entry for entry in compared.entries if entry.policy == "ucb1(noise=0.5)")
-    tuned, end = (lost([value], FRESH, 400, 2, "own")[0] for value in (entry.params["gamma"], 0.0))
+    tuned, end = (lost([value], FIRST_VALIDATION_INSTANCE, 400, 2, "own")[0] for value in (entry.params["gamma"], 0.0))
     assert entry.regret.mean == tuned.mean()
     (warning,) = (warning for warning in compared.warnings if warning.startswith("ucb1(noise=0.5): "))
     assert told_of(Estimate.of(tuned - end)) in warning
@@ -72,20 +78,20 @@ def test_a_comparison_plays_the_end_with_the_noise_of_its_row_and_counts_it():
 
 def fitted(among, near):
     """A search whose runs lose so much more near the lower end, as a share, than at the best width."""
-    library, rng = library_of(among), np.random.default_rng(0)
-    search = Searches(library, 1, 4000, rng)
+    library, rng = select_library(among), np.random.default_rng(0)
+    search = LockstepSearches(library, 1, 4000, rng)
     while search.left > 0:
         width = library.points[search.ask()]
         mean = 10 * (1 + near * np.exp(-width / 0.1) + width**2)
         search.tell(mean * rng.gamma(400, 1 / 400, width.shape))
-    return belief_of(library, search.fit(), among)
+    return state_answer(library, search.fit(), among)
 
 
 @pytest.mark.parametrize(
     ("among", "near", "untried"),
     [
-        (LINEAR, 0.5 * STEP, (0.0, 2 / 162)),
-        (LINEAR, 3 * STEP, ()),
+        (LINEAR, 0.5 * STEP_SHARE, (0.0, 2 / 162)),
+        (LINEAR, 3 * STEP_SHARE, ()),
         (Range("x", 0.5, 2.0, 1.0, False, "linear"), 0.0, (0.5, 0.5 + 1.5 / 162)),
         (Range("pulls", 1.0, 20.0, 1.0, True, "linear"), 0.0, ()),
         (Range("many", 1.4, 1000.0, 1.0, True, "linear"), 0.0, (2.0, 8.0)),
@@ -107,15 +113,15 @@ class Fake:
     def play(self, job, params, runs, *, first_row, progress):
         self.asked = params.tolist(), runs, first_row
         if self.regrets is None:
-            raise Fault("no")
+            raise SimulationError("no")
         progress(len(runs))
         return self.regrets[None, :, None]
 
 
-SAME = Parts(None, None)
+SAME = HoldOutSplit(None, None)
 """A problem of which nothing is held out; the fakes look at no job."""
 
-BELIEF = Belief(10.0, 9.0, 11.0, 0.1, 0.5, 1.0, (), (), False, 0.95, (0.0, 0.1))
+BELIEF = SearchPosterior(10.0, 9.0, 11.0, 0.1, 0.5, 1.0, (), (), False, 0.95, (0.0, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -124,20 +130,22 @@ BELIEF = Belief(10.0, 9.0, 11.0, 0.1, 0.5, 1.0, (), (), False, 0.95, (0.0, 0.1))
 def test_an_end_is_told_only_if_it_is_surely_better_and_refutes_a_precision_if_it_may_be(ahead, better, refuted):
     tuned, noise = np.random.default_rng(1).standard_normal((2, 400))
     noise = (noise - noise.mean()) / noise.std(ddof=1)
-    fake, fresh, told = Fake(tuned - ahead + noise), range(7, 407), Told(None, 0)
-    other = beside(SAME, BELIEF, tuned, fresh, fake, told, 4)
+    fake, fresh, told = Fake(tuned - ahead + noise), range(7, 407), ProgressCounter(None, 0)
+    other = validate_unexplored_end(SAME, BELIEF, tuned, fresh, fake, told, 4)
     assert fake.asked == ([[0.0]], fresh, 4)
     assert (told.done, told.total) == (400, 400)
     assert other[0] == 0
     assert other[1].mean == pytest.approx(ahead)
-    assert len(list(end_is_better(LINEAR, other))) == better
+    assert len(list(note_better_end(LINEAR, other))) == better
     goal, level = Goal(0.15, 0.95), (1.0, Estimate.of(noise))
-    assert any(short_of(goal, BELIEF, level, other)) == refuted
+    assert any(note_missed_precision(goal, BELIEF, level, other)) == refuted
     for high in (1.49, 1.51):  # 15% of 10 are wanted
-        assert any(short_of(goal, BELIEF, level, (0.0, replace(other[1], high=high)))) == (high > 1.5)
+        assert any(note_missed_precision(goal, BELIEF, level, (0.0, replace(other[1], high=high)))) == (high > 1.5)
     # What the search did try refutes it only if it is surely better.
     for low in (1.49, 1.51):
-        assert any(short_of(goal, BELIEF, (1.0, replace(other[1], low=low, high=3.0)), None)) == (low > 1.5)
+        assert any(note_missed_precision(goal, BELIEF, (1.0, replace(other[1], low=low, high=3.0)), None)) == (
+            low > 1.5
+        )
 
 
 @pytest.mark.parametrize(
@@ -148,17 +156,19 @@ def test_an_end_is_told_only_if_it_is_surely_better_and_refutes_a_precision_if_i
     ],
 )
 def test_it_is_said_why_a_precision_was_not_reached(belief, told):
-    (missed,) = short_of(Goal(0.15, 0.95), belief, (1.0, Estimate.told(-1.0, 0.1, 400)), None)
+    (missed,) = note_missed_precision(Goal(0.15, 0.95), belief, (1.0, Estimate.told(-1.0, 0.1, 400)), None)
     assert told in missed
 
 
 def always_first(state, setting, step, params, stream):
-    return bt.random_arm(state, stream) if bt.uniform(stream) < 0.02 + 0.05 * params[0] else 0
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < 0.02 + 0.05 * params[0] else 0
 
 
 def test_a_precision_is_not_reached_by_runs_too_few_to_tell_that_failures_are_everywhere():
     """Exploring hardly changes anything here: whether the first arm is the good one decides what a run loses."""
-    policy = bt.arm_policy("first", bt.scalar(always_first), parameters=[bt.Parameter("g", 0, 1, theory=0.05)])
+    policy = bt.define_policy(
+        "first", bt.kernel.scalar(always_first), parameters=[bt.Parameter("g", 0, 1, theory=0.05)]
+    )
     problem = bt.Mixture(((0.9, 0.1), (0.1, 0.9)), (0.7, 0.3))
     tuning = bt.tune(policy, problem, horizon=200, within=0.05, max_budget=1500, validate=1000)
     assert tuning.spent == 1500
@@ -169,18 +179,18 @@ def test_a_precision_is_not_reached_by_runs_too_few_to_tell_that_failures_are_ev
 
 
 def test_without_such_a_value_or_where_it_is_refused_nothing_is_told():
-    told = Told(None, 5)
+    told = ProgressCounter(None, 5)
     for belief in (None, replace(BELIEF, untried=())):
-        assert beside(SAME, belief, np.ones(4), range(4), Fake(np.ones(4)), told) is None
-    assert beside(SAME, BELIEF, np.ones(4), range(4), Fake(None), told) is None
+        assert validate_unexplored_end(SAME, belief, np.ones(4), range(4), Fake(np.ones(4)), told) is None
+    assert validate_unexplored_end(SAME, BELIEF, np.ones(4), range(4), Fake(None), told) is None
     assert told.total == 5
-    assert not list(end_is_better(LINEAR, None))
+    assert not list(note_better_end(LINEAR, None))
 
 
 def test_where_what_plays_breaks_the_study_ends():
     class Broken:
         def play(self, *asked, **told):
-            raise Outage("the cluster went away")
+            raise WorkerLost("the cluster went away")
 
-    with pytest.raises(Outage):
-        beside(SAME, BELIEF, np.ones(4), range(4), Broken(), Told(None, 5))
+    with pytest.raises(WorkerLost):
+        validate_unexplored_end(SAME, BELIEF, np.ones(4), range(4), Broken(), ProgressCounter(None, 5))

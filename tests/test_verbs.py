@@ -18,17 +18,28 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import banditune as bt
-from banditune.contracts import Range
-from banditune.descriptions import label
-from banditune.engine.run import Job, play, play_each
-from banditune.reports.tables import gap_cell
-from banditune.results import Belief, Estimate, TrialResult, frozen, student_quantile, write_whole
-from banditune.study.curves import denser
-from banditune.study.player import rounded
-from banditune.study.search import FRESH, goal_of, seconds
-from banditune.study.unimodal import check_unimodal
-from banditune.study.validation import KNOWN, LEAST, MOST, PILOT, needed
-from banditune.study.warn import warnings_of
+from banditune.core.atomic_files import write_atomically
+from banditune.core.descriptions import make_label
+from banditune.core.space import Range
+from banditune.reports.comparison_statements import format_regret_gap
+from banditune.results.estimates import Estimate
+from banditune.results.result_record import freeze_floats
+from banditune.results.search_results import SearchPosterior, TrialResult
+from banditune.results.student_t import compute_student_quantile
+from banditune.simulation.dispatch import simulate_rows, simulate_rows_separately
+from banditune.simulation.spec import SimulationSpec
+from banditune.storage.store_writer import round_to_float32
+from banditune.study.notices import collect_tuning_notices
+from banditune.study.regret_curves import refine_grid
+from banditune.study.search import FIRST_VALIDATION_INSTANCE, resolve_goal, resolve_max_time
+from banditune.study.unimodality_test import check_unimodal
+from banditune.study.validation import (
+    MAX_VALIDATION_RUNS,
+    MIN_VALIDATION_RUNS,
+    PILOT_RUNS,
+    TARGET_RELATIVE_ERRORS,
+    count_runs_needed,
+)
 
 PROBLEM = bt.Bernoulli(arms=3)
 
@@ -64,8 +75,13 @@ def test_a_policy_without_parameters_takes_any_value_and_ignores_it():
 
 def test_validation_repeats_on_the_instances_it_names(tuning):
     (value,) = tuning.params.values()
-    job = Job(bt.UCB1(noise=0.5), PROBLEM, 300)
-    tuned, theory = rounded(job, play(job, np.array([[value], [1.0]]), range(FRESH, FRESH + 200)))[:, :, 0]
+    job = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 300)
+    tuned, theory = round_to_float32(
+        job,
+        simulate_rows(
+            job, np.array([[value], [1.0]]), range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + 200)
+        ),
+    )[:, :, 0]
     assert tuning.regret.mean == tuned.mean()
     assert tuning.theory.mean == theory.mean()
     assert tuning.gain.mean == pytest.approx(theory.mean() - tuned.mean())
@@ -84,7 +100,7 @@ def test_tuning_does_not_depend_on_threads(tuning):
     assert again == tuning
 
 
-@pytest.mark.parametrize("tuner", [bt.Uniform(), bt.SequentialHalving(), bt.NoTeS(precision=0.05)])
+@pytest.mark.parametrize("tuner", [bt.tuners.Uniform(), bt.tuners.SequentialHalving(), bt.NoTeS(precision=0.05)])
 def test_every_tuner_works_through_the_door(tuner):
     result = bt.tune(
         bt.Thompson(prior=(1, 1)), PROBLEM, tuner, horizon=100, budget=170, validate=50, regret="realised", noise="own"
@@ -112,7 +128,7 @@ def test_a_curve_is_denser_where_it_bends():
 
 def test_refinement_adds_the_centres_of_bent_intervals():
     units = np.linspace(0, 1, 9)
-    finer = denser(units, np.abs(units - 0.5) + 0.1, 2)
+    finer = refine_grid(units, np.abs(units - 0.5) + 0.1, 2)
     assert sorted(set(finer) - set(units)) == [0.4375, 0.5625]
 
 
@@ -166,14 +182,14 @@ def test_few_runs_raise_no_more_false_alarms(runs):
 def test_student_quantiles(degrees):
     """From just above the median to levels of 1 in 10^12; SciPy's quantile of the upper tail keeps its digits there."""
     for level in (0.5, 0.5001, 0.6, 0.8, 0.95, 0.975, 0.9995, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12):
-        assert student_quantile(level, degrees) == pytest.approx(stats.t.isf(1 - level, degrees), rel=1e-8)
-        assert student_quantile(1 - level, degrees) == -student_quantile(1 - (1 - level), degrees)
+        assert compute_student_quantile(level, degrees) == pytest.approx(stats.t.isf(1 - level, degrees), rel=1e-8)
+        assert compute_student_quantile(1 - level, degrees) == -compute_student_quantile(1 - (1 - level), degrees)
 
 
 def test_intervals_cover_at_their_rate_even_with_few_runs():
     rng = np.random.default_rng(8)
     for size in (2, 5, 20):
-        samples = [bt.Estimate.of(rng.standard_normal(size)) for _ in range(2000)]
+        samples = [bt.results.Estimate.of(rng.standard_normal(size)) for _ in range(2000)]
         assert np.mean([s.low <= 0 <= s.high for s in samples]) > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 2000)
 
 
@@ -190,11 +206,11 @@ def test_the_regret_at_the_best_value_of_a_curve_is_not_too_low():
 
 
 def test_own_noise_is_own_in_a_refined_curve_and_between_policies():
-    @bt.scalar
+    @bt.kernel.scalar
     def ignores(state, setting, step, params, stream):
-        return bt.random_arm(state, stream)
+        return bt.kernel.draw_arm(state, stream)
 
-    policy = bt.arm_policy("ignores", ignores, parameters=[bt.Parameter("x", 0, 1, theory=0)])
+    policy = bt.define_policy("ignores", ignores, parameters=[bt.Parameter("x", 0, 1, theory=0)])
     shared, own = (bt.curve(policy, PROBLEM, horizon=20, runs=40, noise=noise) for noise in ("shared", "own"))
     assert len(set(shared.mean)) == 1
     assert len(set(own.mean)) == len(own.values)
@@ -238,7 +254,9 @@ def test_the_best_of_a_comparison_is_told_on_instances_that_did_not_choose_it():
     policies = [bt.UCB1(noise=0.5 + 1e-9 * number) for number in range(8)]
     chosen, again = [], []
     for seed in range(30):
-        found = bt.compare(policies, bt.warm_up(), horizon=30, budget=50, validate=100, seed=seed, noise="own")
+        found = bt.compare(
+            policies, bt.problems.two_point_mixture(), horizon=30, budget=50, validate=100, seed=seed, noise="own"
+        )
         chosen.append(found.entries[0].regret.mean)
         again.append(found.lowest.mean)
         assert found.again.runs == 100
@@ -258,11 +276,11 @@ def test_a_comparison_says_what_its_searches_warn_of():
 def test_runs_that_cannot_be_played_again_by_number_have_none():
     policies = [bt.UCB1(noise=0.5), bt.EpsilonGreedy()]
     for noise, numbered in (("shared", [True, True]), ("own", [True, False])):
-        found = bt.compare(policies, bt.warm_up(), horizon=30, budget=50, validate=50, noise=noise)
+        found = bt.compare(policies, bt.problems.two_point_mixture(), horizon=30, budget=50, validate=50, noise=noise)
         by_name = {entry.policy.partition("(")[0]: entry for entry in found.entries}
         assert [bool(by_name[policy.name].spread.worst) for policy in policies] == numbered
         (worst,) = bt.simulate(
-            bt.UCB1(noise=0.5), bt.warm_up(), list(by_name["ucb1"].params.values()), horizon=30, runs=1,
+            bt.UCB1(noise=0.5), bt.problems.two_point_mixture(), list(by_name["ucb1"].params.values()), horizon=30, runs=1,
             first=by_name["ucb1"].spread.worst[0], noise=noise,
         )[0]  # fmt: skip
         assert worst == pytest.approx(by_name["ucb1"].spread.losses[0], rel=1e-6)
@@ -301,22 +319,22 @@ def test_regrets_in_the_table_differ_by_what_the_table_says(comparison):
 
 def test_results_go_to_json_and_back_without_loss(tuning, comparison, tmp_path):
     for result in (tuning, comparison, tuning.curve, tuning.regret, tuning.trials[0]):
-        assert bt.from_json(result.to_json()) == result
+        assert bt.results.from_json(result.to_json()) == result
         assert json.loads(result.to_json())["kind"] == type(result).__name__
         result.save(tmp_path / "result.json")
-        assert bt.load(tmp_path / "result.json") == result
+        assert bt.load_result(tmp_path / "result.json") == result
 
 
 def test_a_result_that_was_read_back_reads_the_same(tuning, comparison):
     for result in (tuning, comparison, tuning.curve):
-        assert repr(bt.from_json(result.to_json())) == repr(result)
+        assert repr(bt.results.from_json(result.to_json())) == repr(result)
 
 
 def test_the_standard_error_of_a_single_run_is_null_in_json():
     result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=20, budget=13, validate=2)
     assert math.isnan(result.trials[1].se[0])
     assert "NaN" not in result.to_json()
-    assert bt.from_json(result.to_json()) == result
+    assert bt.results.from_json(result.to_json()) == result
 
 
 def test_files_keep_their_mode_and_links_are_followed(tuning, tmp_path):
@@ -326,7 +344,7 @@ def test_files_keep_their_mode_and_links_are_followed(tuning, tmp_path):
     link.symlink_to(target)
     tuning.save(link)
     assert link.is_symlink()
-    assert bt.load(target) == tuning
+    assert bt.load_result(target) == tuning
     assert target.stat().st_mode & 0o777 == 0o600
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -360,7 +378,7 @@ def test_results_can_be_read_and_drawn(tuning, comparison, tmp_path):
             result.plot(tmp_path / f"figure.{ending}")
             assert (tmp_path / f"figure.{ending}").stat().st_size > 1000
         assert result.plot().axes
-    with pytest.raises(bt.BadRequest, match=r"\.svg, \.png or \.pdf"):
+    with pytest.raises(bt.InvalidRequest, match=r"\.svg, \.png or \.pdf"):
         tuning.plot(tmp_path / "figure.docx")
 
 
@@ -382,10 +400,10 @@ def test_a_verdict_is_no_stronger_than_the_data():
     ],
 )
 def test_a_broken_result_is_refused_in_a_sentence(text, message, tmp_path):
-    with pytest.raises(bt.BadRequest, match=message):
-        bt.from_json(text)
-    with pytest.raises(bt.BadRequest, match="cannot be read"):
-        bt.load(tmp_path / "missing.json")
+    with pytest.raises(bt.InvalidRequest, match=message):
+        bt.results.from_json(text)
+    with pytest.raises(bt.InvalidRequest, match="cannot be read"):
+        bt.load_result(tmp_path / "missing.json")
 
 
 def places_in(told):
@@ -405,17 +423,19 @@ def test_a_result_with_any_part_of_another_type_is_a_sentence_or_a_result():
         for wrong in (5, "x", None, True, [{}], {"kind": "Estimate"}):
             within[key] = wrong
             try:
-                repr(bt.from_json(json.dumps(told)))
-            except bt.BadRequest:
+                repr(bt.results.from_json(json.dumps(told)))
+            except bt.InvalidRequest:
                 refused += 1
         within[key] = kept
     assert refused > 1000
-    assert bt.from_json(json.dumps(told)) == tuning
+    assert bt.results.from_json(json.dumps(told)) == tuning
 
 
 def test_open_ends_in_an_array_are_read_back():
-    trial = TrialResult(frozen([1.0, 2.0]), frozen([math.inf, -math.inf]), frozen([math.nan, 1.0]), (1, 3))
-    assert bt.from_json(trial.to_json()) == trial
+    trial = TrialResult(
+        freeze_floats([1.0, 2.0]), freeze_floats([math.inf, -math.inf]), freeze_floats([math.nan, 1.0]), (1, 3)
+    )
+    assert bt.results.from_json(trial.to_json()) == trial
 
 
 @dataclasses.dataclass(frozen=True)
@@ -455,11 +475,11 @@ BAD = [
     ({"problem": "bernoulli"}, "must be a problem"),
     ({"problem": bt.Bernoulli}, "make one, e.g. Bernoulli(...)"),
     (
-        {"problem": bt.Prior(PROBLEM, 100)},
-        "a Prior, which holds one; pass its parts: found.problem, horizon=found.horizon.",
+        {"problem": bt.problems.ProblemFile(PROBLEM, 100)},
+        "a ProblemFile, which holds one; pass its parts: found.problem, horizon=found.horizon.",
     ),
     (
-        {"problem": bt.logs_of("aa", "xy", [9, 9], [1, 2])},
+        {"problem": bt.make_logs("aa", "xy", [9, 9], [1, 2])},
         "past logs; fit a problem to them: found = fit(logs), then found.",
     ),
     ({"policy": bt.Thompson(prior=(1, 1)), "problem": bt.Gaussian()}, "needs rewards in [0, 1]"),
@@ -471,7 +491,7 @@ BAD = [
 @pytest.mark.parametrize(("change", "message"), BAD)
 def test_bad_requests_are_refused_in_a_sentence(change, message):
     request = GOOD | change
-    with pytest.raises(bt.BadRequest) as error:
+    with pytest.raises(bt.InvalidRequest) as error:
         bt.simulate(request.pop("policy"), request.pop("problem"), request.pop("values", None), **request)
     assert message in str(error.value)
     assert str(error.value).endswith(".")
@@ -510,8 +530,8 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
         (lambda: bt.Bernoulli(arms=2, names=["", "b"]), "2 different names"),
         (lambda: bt.GaussianThompson(noise=1e-200), "must be > 0"),
         (lambda: bt.UCB1(noise=1e308), "`0 < noise < 1e100`"),
-        (lambda: bt.arm_policy("x", 3), "must be a function"),
-        (lambda: bt.text(3), "can be told"),
+        (lambda: bt.define_policy("x", 3), "must be a function"),
+        (lambda: bt.reports.format_text(3), "can be told"),
         (lambda: bt.Thompson(prior=3), "2 finite numbers"),
         (lambda: bt.GaussianThompson(noise=0), "must be > 0"),
         (lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, bt.NoTeS, horizon=50), "must be a tuner"),
@@ -527,26 +547,26 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
     ],
 )
 def test_bad_records_are_refused_in_a_sentence(make, message):
-    with pytest.raises(bt.BadRequest) as error:
+    with pytest.raises(bt.InvalidRequest) as error:
         make()
     assert message in str(error.value)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_one(state, setting, step, params, stream):
     return 0 if params[0] > 0.5 else 1
 
 
-@bt.scalar
+@bt.kernel.scalar
 def choose_two(state, setting, step, params, stream):
     return 0 if params[0] > params[1] else 1
 
 
-TWO = bt.arm_policy(
+TWO = bt.define_policy(
     "two", choose_two, parameters=[bt.Parameter("a", 0, 1, theory=1), bt.Parameter("b", 0, 1, theory=0)]
 )
-UPSIDE_DOWN = bt.arm_policy("upside-down", choose_two, parameters=[bt.Parameter("a", 1, 0, theory=1)])
-OFF_RANGE = bt.arm_policy("off", choose_two, parameters=[bt.Parameter("a", 0, 1, theory=2)])
+UPSIDE_DOWN = bt.define_policy("upside-down", choose_two, parameters=[bt.Parameter("a", 1, 0, theory=1)])
+OFF_RANGE = bt.define_policy("off", choose_two, parameters=[bt.Parameter("a", 0, 1, theory=2)])
 
 
 def test_several_parameters_come_in_rows():
@@ -577,7 +597,7 @@ def test_the_door_answers_nonsense_with_a_sentence_or_not_at_all(change, values)
             return
     try:
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, values, **request)
-    except bt.BadRequest as error:
+    except bt.InvalidRequest as error:
         assert "\n" not in str(error)
 
 
@@ -596,12 +616,12 @@ def test_problems_answer_nonsense_with_a_sentence_or_not_at_all(first, second, t
         lambda: bt.GaussianThompson(prior=first, noise=second),
         lambda: bt.NoTeS(precision=first),
     ):
-        with contextlib.suppress(bt.BadRequest):
+        with contextlib.suppress(bt.InvalidRequest):
             make()
 
 
 def test_names_with_dollars_and_foreign_letters_can_be_drawn(tmp_path):
-    policy = bt.arm_policy("$\\foo$ 漢字", choose_one, parameters=[bt.Parameter("$a_b$", 0, 1, theory=1)])
+    policy = bt.define_policy("$\\foo$ 漢字", choose_one, parameters=[bt.Parameter("$a_b$", 0, 1, theory=1)])
     curve = bt.curve(policy, bt.Bernoulli(arms=2, names=["$\\x$", "漢"]), [0.1, 1], horizon=20, runs=9)
     curve.plot(tmp_path / "curve.svg")
     assert "$a_b$" in (tmp_path / "curve.svg").read_text()
@@ -612,9 +632,9 @@ def test_named_arms_and_priors_per_arm():
     assert problem.names == ("left", "right")
     regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3], horizon=50, runs=50)
     assert regrets.mean() < 2
-    assert bt.from_json(bt.curve(bt.UCB1(noise=0.5), problem, [0.3], horizon=50, runs=9).to_json()).setup.problem[
-        "names"
-    ]
+    assert bt.results.from_json(
+        bt.curve(bt.UCB1(noise=0.5), problem, [0.3], horizon=50, runs=9).to_json()
+    ).setup.problem["names"]
 
 
 def test_log_ranges_map_the_unit_interval_evenly_in_the_logarithm():
@@ -623,9 +643,9 @@ def test_log_ranges_map_the_unit_interval_evenly_in_the_logarithm():
 
 
 def test_each_value_has_instances_of_its_own():
-    job = Job(bt.UCB1(noise=0.5), PROBLEM, 300, noise="own", at=(100, 300))
-    parts = play_each(job, [[0.1], [0.4], [1.0]], [3, 1, 300], 250, jobs=3)
-    whole = play(job, [[0.1], [0.4], [1.0]], range(250, 554))
+    job = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 300, noise="own", at=(100, 300))
+    parts = simulate_rows_separately(job, [[0.1], [0.4], [1.0]], [3, 1, 300], 250, jobs=3)
+    whole = simulate_rows(job, [[0.1], [0.4], [1.0]], range(250, 554))
     assert [part.shape for part in parts] == [(3, 2), (1, 2), (300, 2)]
     assert (parts[0] == whole[0, :3]).all()
     assert (parts[1] == whole[1, 3:4]).all()
@@ -646,7 +666,7 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
         assert f"NOT reached, `{named}` ended the search" in repr(short)
         assert any("by `max_budget` or `max_time`; raise them" in warning for warning in short.warnings)
         assert short.spent <= 30
-        assert bt.from_json(short.to_json()) == short
+        assert bt.results.from_json(short.to_json()) == short
 
 
 @pytest.mark.parametrize(
@@ -663,51 +683,51 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
         ({"max_time": 0}, "`max_time > 0`"),
         ({"max_time": "5"}, "`max_time > 0`"),
         ({"time_limit": math.nan}, "`time_limit > 0`"),
-        ({"max_time": 5, "tuner": bt.Uniform()}, "`max_time` needs a tuner"),
+        ({"max_time": 5, "tuner": bt.tuners.Uniform()}, "`max_time` needs a tuner"),
         ({"within": 0.1, "max_budget": 5}, "`budget >= 12`"),
     ],
 )
 def test_a_precision_that_cannot_be_served_is_refused(options, message):
-    with pytest.raises(bt.BadRequest) as error:
+    with pytest.raises(bt.InvalidRequest) as error:
         bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=50, **options)
     assert message in str(error.value)
 
 
 def test_validation_is_as_large_as_it_must_be():
     result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=1000, budget=50)
-    assert LEAST <= result.validated <= MOST
+    assert MIN_VALIDATION_RUNS <= result.validated <= MAX_VALIDATION_RUNS
     shares = (
-        result.gain.se / result.gain.mean / KNOWN["gain"],
-        result.regret.se / result.regret.mean / KNOWN["regret"],
+        result.gain.se / result.gain.mean / TARGET_RELATIVE_ERRORS["gain"],
+        result.regret.se / result.regret.mean / TARGET_RELATIVE_ERRORS["regret"],
     )
     assert max(shares) < 1.3  # the first few runs do not know the variance exactly
     # They are not part of what is reported.
-    job = Job(bt.UCB1(noise=0.5), PROBLEM, 1000)
-    fresh = range(FRESH + PILOT, FRESH + PILOT + result.validated)
-    regrets = rounded(job, play(job, [list(result.params.values())], fresh))
+    job = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 1000)
+    fresh = range(FIRST_VALIDATION_INSTANCE + PILOT_RUNS, FIRST_VALIDATION_INSTANCE + PILOT_RUNS + result.validated)
+    regrets = round_to_float32(job, simulate_rows(job, [list(result.params.values())], fresh))
     assert result.regret.mean == regrets[0].mean()
-    assert needed(np.array([1.0, 1.0]), 0.1) == 0
-    assert needed(np.array([-1.0, 1.0]), 0.1) == MOST
-    assert needed(np.zeros(5), 0.1) == 0
-    assert needed(np.array([98.0, 102.0]), 0.01) in (8, 9)
+    assert count_runs_needed(np.array([1.0, 1.0]), 0.1) == 0
+    assert count_runs_needed(np.array([-1.0, 1.0]), 0.1) == MAX_VALIDATION_RUNS
+    assert count_runs_needed(np.zeros(5), 0.1) == 0
+    assert count_runs_needed(np.array([98.0, 102.0]), 0.01) in (8, 9)
 
 
 def test_what_may_mislead_is_said():
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear", least=0.0)
     even = np.full(300, 5.0)
-    job = Job(bt.UCB1(noise=0.5), PROBLEM, 1000)
-    assert list(warnings_of(job, among, 0.4, None, even, even)) == []
-    upper = next(warnings_of(job, among, 1.0, None, even, even))
+    job = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 1000)
+    assert list(collect_tuning_notices(job, among, 0.4, None, even, even)) == []
+    upper = next(collect_tuning_notices(job, among, 1.0, None, even, even))
     assert "upper end of its range [0, 1]" in upper
     assert "--range gamma=0:10 on" in upper
-    assert "--range gamma=0:0.1 on" in next(warnings_of(job, among, 0.0, None, even, even))
-    assert "lower end" in next(warnings_of(job, among, 1 / 162, None, even, even))
-    belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
-    off, dips = warnings_of(job, among, 0.4, belief, even, even)
+    assert "--range gamma=0:0.1 on" in next(collect_tuning_notices(job, among, 0.0, None, even, even))
+    assert "lower end" in next(collect_tuning_notices(job, among, 1 / 162, None, even, even))
+    belief = SearchPosterior(5.0, 4.0, 6.0, 0.3, 0.5, 0.1, (), (0.1, 0.5, 0.9), True, 0.95)
+    off, dips = collect_tuning_notices(job, among, 0.4, belief, even, even)
     assert "do not fit the curves" in off
     assert "may have more than one dip: gamma = 0.5" in dips
     few = np.concatenate([even, [4000.0, 2000.0]])
-    assert "3 of 302 runs carry 80% of the mean regret" in next(warnings_of(job, among, 0.4, None, few, few))
+    assert "3 of 302 runs carry 80% of the mean regret" in next(collect_tuning_notices(job, among, 0.4, None, few, few))
     lone = bt.tune(bt.EpsilonGreedy(), bt.Mixture([(0.9, 0.1)]), horizon=2000, budget=1000, validate=300)
     assert any("lower end" in warning for warning in lone.warnings)
     assert "warning: epsilon" in repr(lone)
@@ -729,21 +749,21 @@ def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it
         ),
         (1.5, bt.UCB1(noise=0.5), "loses 1 more than theory's 1: more runs are needed; raise the budget.$"),
     ):
-        belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, gap, (), (), False, 0.95)
-        (found,) = warnings_of(Job(policy, PROBLEM, 1000), among, 0.4, belief, sample, theory)
+        belief = SearchPosterior(5.0, 4.0, 6.0, 0.3, 0.5, gap, (), (), False, 0.95)
+        (found,) = collect_tuning_notices(SimulationSpec(policy, PROBLEM, 1000), among, 0.4, belief, sample, theory)
         assert re.search(said, found), found
 
 
 def test_fresh_instances_far_from_what_the_search_expects_are_told():
-    among, job = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), Job(bt.UCB1(noise=0.5), PROBLEM, 1000)
-    belief = Belief(5.0, 4.0, 6.0, 0.3, 0.5, 1.0, (), (), False, 0.95)  # a standard error of 0.51
+    among, job = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 1000)
+    belief = SearchPosterior(5.0, 4.0, 6.0, 0.3, 0.5, 1.0, (), (), False, 0.95)  # a standard error of 0.51
     for mean, told in ((6.7, 0), (6.9, 1), (3.3, 0), (3.1, 1)):
         sample = mean + np.linspace(-0.1, 0.1, 300)
-        found = list(warnings_of(job, among, 0.4, belief, sample, sample))
+        found = list(collect_tuning_notices(job, among, 0.4, belief, sample, sample))
         assert len(found) == told, mean
         assert all("while the search expects 4 to 6" in warning for warning in found)
     few = 9 + np.linspace(-0.1, 0.1, 249)  # which may have met no failure
-    assert list(warnings_of(job, among, 0.4, belief, few, few)) == []
+    assert list(collect_tuning_notices(job, among, 0.4, belief, few, few)) == []
 
 
 def test_a_comparison_says_of_policies_without_a_parameter_too_that_few_runs_carry_the_mean():
@@ -753,11 +773,11 @@ def test_a_comparison_says_of_policies_without_a_parameter_too_that_few_runs_car
 
 
 def test_numbers_of_numpy_are_numbers():
-    assert goal_of(bt.TwoPart(), None, np.float32(0.5), np.float64(0.9), None, None) == (0.5, 0.9)
-    assert seconds(np.int64(5)) == 5
+    assert resolve_goal(bt.TwoPart(), None, np.float32(0.5), np.float64(0.9), None, None) == (0.5, 0.9)
+    assert resolve_max_time(np.int64(5)) == 5
     assert bt.UCB1(noise=np.float32(2)).noise == 2
     for wrong in (np.complex128(1), 10**400, True, "1"):
-        with pytest.raises(bt.BadRequest, match="`noise` must be a finite number"):
+        with pytest.raises(bt.InvalidRequest, match="`noise` must be a finite number"):
             bt.UCB1(noise=wrong)
 
 
@@ -771,7 +791,7 @@ def test_a_precision_that_was_not_reached_is_a_warning():
 
 
 @dataclasses.dataclass(frozen=True)
-class Asks(bt.Tuner):
+class Asks(bt.tuners.Tuner):
     """A tuner of a user's own that asks one question."""
 
     size: object
@@ -779,7 +799,7 @@ class Asks(bt.Tuner):
     name = "asks"
 
     def search(self, among, budget, goal=None):
-        regrets = yield bt.Trial((0.2, 0.8), self.size)
+        regrets = yield bt.tuners.Trial((0.2, 0.8), self.size)
         return (0.2, 0.8)[int(np.argmin([np.mean(row) for row in regrets]))]
 
 
@@ -794,12 +814,12 @@ def test_a_tuner_of_ones_own_asks_as_it_likes(size):
 
 @pytest.mark.parametrize("size", [0, (3,), (3, 0), ()])
 def test_a_question_that_cannot_be_answered_is_a_fault(size):
-    with pytest.raises(bt.Fault, match="a size >= 1 for all or for each"):
+    with pytest.raises(bt.SimulationError, match="a size >= 1 for all or for each"):
         bt.tune(bt.UCB1(noise=0.5), PROBLEM, Asks(size), horizon=200, budget=30)
 
 
 @dataclasses.dataclass(frozen=True)
-class Strays(bt.Tuner):
+class Strays(bt.tuners.Tuner):
     """A tuner that asks for these values, one after the other, with so many runs each, and answers."""
 
     asked: tuple
@@ -809,7 +829,7 @@ class Strays(bt.Tuner):
 
     def search(self, among, budget):
         for value in self.asked:
-            yield bt.Trial((value,), self.size)
+            yield bt.tuners.Trial((value,), self.size)
         return self.answer
 
 
@@ -827,12 +847,12 @@ class Strays(bt.Tuner):
     ],
 )
 def test_a_tuner_that_strays_is_a_fault(tuner, sentence):
-    with pytest.raises(bt.Fault, match=sentence):
+    with pytest.raises(bt.SimulationError, match=sentence):
         bt.tune(bt.UCB1(noise=0.5), PROBLEM, tuner, horizon=100, budget=30)
 
 
 @dataclasses.dataclass(frozen=True)
-class Draws(bt.Tuner):
+class Draws(bt.tuners.Tuner):
     """A tuner that asks for one value drawn at random, and answers with it."""
 
     aims: bool = False
@@ -841,7 +861,7 @@ class Draws(bt.Tuner):
     def search(self, among, budget, *goal, rng):
         assert len(goal) == self.aims
         value = among.at(rng.random())
-        yield bt.Trial((value,), budget)
+        yield bt.tuners.Trial((value,), budget)
         return value
 
 
@@ -867,18 +887,20 @@ def test_a_tuners_random_numbers_follow_the_seed_of_the_study(aims):
 
 
 def test_whole_numbers_are_the_nearest_within_the_range():
-    policy = bt.arm_policy("whole", choose_one, parameters=[bt.Parameter("m", 1, 3.7, theory=2, integer=True)])
+    policy = bt.define_policy("whole", choose_one, parameters=[bt.Parameter("m", 1, 3.7, theory=2, integer=True)])
     assert bt.curve(policy, PROBLEM, [1.2, 3.6], horizon=20, runs=4).values.tolist() == [1, 3]
 
 
 def test_every_way_to_count_regret_is_checked():
     table = bt.RewardTable(np.random.default_rng(0).random((50, 2)), shuffled=False)
-    with pytest.raises(bt.BadRequest, match="`regret` must be"):
+    with pytest.raises(bt.InvalidRequest, match="`regret` must be"):
         bt.simulate(bt.UCB1(noise=0.5), table, horizon=20, runs=3, regret="bogus")
 
 
 def test_policies_of_a_comparison_have_names_of_their_own():
-    named = [bt.arm_policy(name, choose_one, parameters=[bt.Parameter("a", 0, 1, theory=1)]) for name in ("a", "a (2)")]
+    named = [
+        bt.define_policy(name, choose_one, parameters=[bt.Parameter("a", 0, 1, theory=1)]) for name in ("a", "a (2)")
+    ]
     found = bt.compare([named[0], named[0], named[1], named[0]], PROBLEM, horizon=20, budget=12, validate=5)
     assert [entry.policy for entry in found.entries] == ["a", "a (3)", "a (2)", "a (4)"]
 
@@ -900,8 +922,8 @@ def test_confidence_is_that_of_the_statements_and_theory_may_be_right():
     same = dataclasses.replace(result, theory_params=result.params)
     assert "which is what theory has" in repr(same)
     broken = result.to_json().replace('"within": null', '"within": "abc"')
-    with pytest.raises(bt.BadRequest, match="'within' of a Tuning must be of type float"):
-        bt.from_json(broken)
+    with pytest.raises(bt.InvalidRequest, match="'within' of a Tuning must be of type float"):
+        bt.results.from_json(broken)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -915,14 +937,14 @@ class KindBernoulli(bt.Bernoulli):
 
 
 @dataclasses.dataclass(frozen=True)
-class KindUniform(bt.Uniform):
+class KindUniform(bt.tuners.Uniform):
     kind: float = 3.0
 
 
 def test_an_option_may_be_called_kind():
     """As records are told apart in JSON by a `kind`; nobody's options are records."""
     found = bt.tune(KindUCB1(), KindBernoulli(arms=3), KindUniform(), horizon=20, budget=44, validate=5)
-    read = bt.from_json(found.to_json())
+    read = bt.results.from_json(found.to_json())
     assert read == found
     assert [part["kind"] for part in (read.setup.policy, read.setup.problem, read.setup.tuner)] == [
         "Estimate",
@@ -931,8 +953,8 @@ def test_an_option_may_be_called_kind():
     ]
     told = json.loads(found.to_json())
     told["setup"]["problem"] = 5
-    with pytest.raises(bt.BadRequest, match="'problem' of a Setup must be of type Mapping"):
-        bt.from_json(json.dumps(told))
+    with pytest.raises(bt.InvalidRequest, match="'problem' of a StudySetup must be of type Mapping"):
+        bt.results.from_json(json.dumps(told))
 
 
 def test_a_file_is_on_the_disk_before_it_takes_its_name_and_the_name_after_that(tmp_path, monkeypatch):
@@ -945,7 +967,7 @@ def test_a_file_is_on_the_disk_before_it_takes_its_name_and_the_name_after_that(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", lambda old, new: (done.append("name"), replace(old, new)))
-    write_whole(tmp_path / "new.json", [b"12", b"345"])
+    write_atomically(tmp_path / "new.json", [b"12", b"345"])
     assert done == ["file of 5", "name", "folder"]
     assert (tmp_path / "new.json").read_bytes() == b"12345"
 
@@ -955,7 +977,7 @@ def test_new_files_get_the_processs_mask_which_is_left_alone(tmp_path, monkeypat
     try:
         with monkeypatch.context() as patch:
             patch.setattr(os, "umask", lambda mask: pytest.fail("other threads make files too"))
-            write_whole(path, b"1")
+            write_atomically(path, b"1")
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -971,7 +993,7 @@ def test_what_takes_the_place_of_a_private_file_was_never_public(tmp_path):
         seen.extend(stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir() if each != path)
         yield b"more"
 
-    write_whole(path, content())
+    write_atomically(path, content())
     assert seen == [0o600]
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"more", 0o400)
 
@@ -982,12 +1004,12 @@ WHOLE = [
     lambda number: bt.Bernoulli(arms=number).arms,
     lambda number: bt.Linear(arms=5, dims=number).dims,
     lambda number: bt.Linear(arms=number, features=np.eye(20)).arms,
-    lambda number: bt.arm_problem("n", PROBLEM.sample, PROBLEM.reward, arms=number).arms,
-    lambda number: bt.fit(bt.logs_of([0, 0, 1, 1], [0, 1, 0, 1], [9] * 4, [3, 4, 5, 2]), horizon=number).horizon,
-    lambda number: bt.optimum(bt.Bernoulli(arms=2), horizon=number).setup.horizon,
+    lambda number: bt.define_problem("n", PROBLEM.sample, PROBLEM.reward, arms=number).arms,
+    lambda number: bt.fit(bt.make_logs([0, 0, 1, 1], [0, 1, 0, 1], [9] * 4, [3, 4, 5, 2]), horizon=number).horizon,
+    lambda number: bt.exact.compute_optimum(bt.Bernoulli(arms=2), horizon=number).setup.horizon,
     lambda number: bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=number, arms=2).state.horizon,
     lambda number: len(bt.deploy(bt.Thompson(prior=(1, 1)), 0.5, horizon=50, arms=2).select_arms(number)),
-    lambda number: bt.Threads(number).workers,
+    lambda number: bt.executors.ThreadExecutor(number).workers,
 ]
 
 
@@ -997,7 +1019,7 @@ def test_whole_numbers_may_be_written_with_an_exponent_everywhere(place):
         found = WHOLE[place](number)
         assert (found, type(found)) == (20, int)
     for number in (20.5, True, math.inf, "20"):
-        with pytest.raises(bt.BadRequest):
+        with pytest.raises(bt.InvalidRequest):
             WHOLE[place](number)
 
 
@@ -1019,19 +1041,19 @@ def test_a_tuned_value_that_is_worse_than_theorys_is_marked_and_not_used():
     assert "as theory's gamma = 1, which is better than the tuned one" in str(found)
     assert "gamma = 0 (WORSE than theory's gamma = 1: use that)" in str(found)
     assert found.to_pandas().set_index("policy")["worse_than_theory"][ts.policy]
-    assert bt.deploy_tuning(found).state.params == theory
-    assert bt.from_json(found.to_json()) == found
+    assert bt.deployment.deploy_result(found).state.params == theory
+    assert bt.results.from_json(found.to_json()) == found
 
 
 @dataclasses.dataclass(frozen=True)
-class Answers(bt.Tuner):
+class Answers(bt.tuners.Tuner):
     """A search that answers one value, whatever it sees."""
 
     name = "answers"
     value: float = 0.0
 
     def search(self, among, budget):
-        yield bt.Trial((self.value,), budget)
+        yield bt.tuners.Trial((self.value,), budget)
         return self.value
 
 
@@ -1040,7 +1062,7 @@ def test_a_comparison_carries_the_warnings_of_a_tuning_and_how_sure_each_search_
     loud = bt.UCB1(noise=50)
     found = bt.compare([loud, bt.Thompson(prior=(1, 1)), bt.UCB1(noise=0.5)], problem, **told)
     by_name = {entry.policy: entry for entry in found.entries}
-    policies = {label(policy): policy for policy in (loud, bt.Thompson(prior=(1, 1)))}
+    policies = {make_label(policy): policy for policy in (loud, bt.Thompson(prior=(1, 1)))}
     for name, policy in policies.items():
         entry, alone = by_name[name], bt.tune(policy, problem, **told)
         mine = [warning for warning in found.warnings if warning.startswith((f"{name}: ", f"{name} takes"))]
@@ -1054,8 +1076,8 @@ def test_a_comparison_carries_the_warnings_of_a_tuning_and_how_sure_each_search_
     for name, entry in by_name.items():
         assert not entry.worse_than_theory
         assert rows["gap"][name] == entry.belief.gap
-        assert gap_cell(entry) in str(found)
-        assert gap_cell(entry).startswith(f"{entry.belief.gap:.4g} (")
+        assert format_regret_gap(entry) in str(found)
+        assert format_regret_gap(entry).startswith(f"{entry.belief.gap:.4g} (")
 
 
 def test_the_intervals_of_a_data_frame_are_those_of_the_table(comparison):

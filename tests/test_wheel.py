@@ -16,7 +16,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path):
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"banditune/py.typed", "banditune/reports/page.css", "banditune/pages/assumptions.md"} <= set(names)
+    assert {"banditune/py.typed", "banditune/reports/page.css", "banditune/core/pages/assumptions.md"} <= set(names)
     assert "banditune/reports/page.js" in names
     assert not any(name.startswith("tests") for name in names)
     venv.create(tmp_path / "env", with_pip=True)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.contracts import Goal, Range
-from banditune.study.search import begun
+from banditune.core.space import Range
+from banditune.core.tuner import Goal
+from banditune.study.search import start_search
 from banditune.tuners import two_part
-from banditune.tuners.two_part import Windowed
-from banditune.tuners.windows import Axis, best_span, outline, whole_window, window_on
+from banditune.tuners.search_windows import LogAxis, choose_span, fit_outline, make_whole_window, make_window
+from banditune.tuners.two_part_search import WindowedSearch
 
 UNIT = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
 TWELVE = Range("width", 1e-6, 1e6, 1.0, False, "log")
@@ -32,7 +33,7 @@ def played(width, size, rng):
 def tuned(among, budget, seed, to_width, goal=None):
     """A search on these runs; `to_width` takes values to widths of `truth`."""
     rng = np.random.default_rng([seed, 3])
-    search = begun(bt.TwoPart(), among, budget, *(() if goal is None else (goal,)), seed=seed)
+    search = start_search(bt.TwoPart(), among, budget, *(() if goal is None else (goal,)), seed=seed)
     asked = []
     try:
         trial = next(search)
@@ -92,12 +93,12 @@ def test_ucb1_on_rare_rewards_is_not_tuned_to_the_first_step():
 def test_a_search_whose_optimum_is_inside_keeps_the_whole_range(monkeypatch):
     made = []
 
-    class Kept(Windowed):
+    class Kept(WindowedSearch):
         def __init__(self, *given):
             super().__init__(*given)
             made.append(self)
 
-    monkeypatch.setattr(two_part, "Windowed", Kept)
+    monkeypatch.setattr(two_part, "WindowedSearch", Kept)
     tuned(UNIT, 400, 0, lambda value: value)
     (search,) = made
     assert search.moves == 0
@@ -105,7 +106,8 @@ def test_a_search_whose_optimum_is_inside_keeps_the_whole_range(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "window", [whole_window(UNIT), window_on(UNIT, 0.1), window_on(TWELVE, 30.0), window_on(TWELVE, 30.0, True)]
+    "window",
+    [make_whole_window(UNIT), make_window(UNIT, 0.1), make_window(TWELVE, 30.0), make_window(TWELVE, 30.0, True)],
 )
 def test_values_of_a_window_are_seen_at_their_widths(window):
     widths = window.library.points
@@ -117,7 +119,7 @@ def test_values_of_a_window_are_seen_at_their_widths(window):
 @pytest.mark.parametrize("inverse", [False, True])
 def test_an_end_of_the_range_is_a_point_of_its_window(inverse):
     narrow = Range("width", 0.1, 10.0, 1.0, False, "log")
-    window = window_on(narrow, 2.0, inverse)
+    window = make_window(narrow, 2.0, inverse)
     values = window.values(window.library.fine[window.first :])
     assert (values.max() if inverse else values.min()) == pytest.approx(10.0 if inverse else 0.1)
     for seed in range(3):
@@ -127,16 +129,16 @@ def test_an_end_of_the_range_is_a_point_of_its_window(inverse):
 
 def test_an_outline_is_sure_where_there_are_runs():
     rng = np.random.default_rng(0)
-    x = Axis(TWELVE).nodes(0.0)
+    x = LogAxis(TWELVE).nodes(0.0)
     logs = np.repeat(x[::2], 400)
     regrets = np.concatenate([played(10.0**at, 400, rng) for at in x[::2]])
-    seen = outline(x, logs, regrets)
+    seen = fit_outline(x, logs, regrets)
     draws = seen.draws(2000, rng)
     low, high = np.quantile(draws, [0.0005, 0.9995], axis=0)
     inside = (low <= truth(10.0**x)) & (truth(10.0**x) <= high)
     assert inside.mean() > 0.9
-    few = outline(x, logs[::100], regrets[::100])
+    few = fit_outline(x, logs[::100], regrets[::100])
     assert few.root.std() > seen.root.std()
-    span, inverse = best_span(seen, draws.argmin(axis=1))
+    span, inverse = choose_span(seen, draws.argmin(axis=1))
     assert not inverse
     assert 0.25 < span < 6

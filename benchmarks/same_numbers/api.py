@@ -32,7 +32,7 @@ def policy(name: str) -> Any:
     return {
         "ucb1": lambda: bt.UCB1(),
         "ucb1 noise": lambda: bt.UCB1(noise=0.5),
-        "ucb1-step": lambda: bt.UCB1Step(noise=0.5),
+        "ucb1-step": lambda: bt.policies.UCB1Step(noise=0.5),
         "ts": lambda: bt.Thompson(),
         "ts prior": lambda: bt.Thompson(prior=(2, 3)),
         "gaussian-ts": lambda: bt.GaussianThompson(),
@@ -45,26 +45,28 @@ def policy(name: str) -> Any:
         "lints factor": lambda: bt.LinTS(prior=(0, 1), noise=0.5, factor=2.0),
         "ucb-glm": lambda: bt.UCBGLM(),
         "glm-tsl": lambda: bt.GLMTSL(),
-        "lin-epsilon-greedy": lambda: bt.LinEpsilonGreedy(),
-        "lin-greedy": lambda: bt.LinGreedy(),
-        "glm-epsilon-greedy": lambda: bt.GLMEpsilonGreedy(),
-        "glm-greedy": lambda: bt.GLMGreedy(),
-        "gittins": lambda: bt.Gittins(),
-        "gittins discount": lambda: bt.Gittins(discount=0.9),
-        "optimal": lambda: bt.Optimal(),
-        "optimal-mixture": lambda: bt.OptimalMixture(),
-        "own": lambda: bt.arm_policy("own", explore, parameters=[bt.Parameter("rate", 0, 1, theory=0.1)]),
-        "own log": lambda: bt.arm_policy("own", explore, parameters=bt.Parameter("rate", 0.001, 1, 0.5, scale="log")),
-        "own two": lambda: bt.arm_policy(
+        "lin-epsilon-greedy": lambda: bt.policies.LinEpsilonGreedy(),
+        "lin-greedy": lambda: bt.policies.LinGreedy(),
+        "glm-epsilon-greedy": lambda: bt.policies.GLMEpsilonGreedy(),
+        "glm-greedy": lambda: bt.policies.GLMGreedy(),
+        "gittins": lambda: bt.exact.Gittins(),
+        "gittins discount": lambda: bt.exact.Gittins(discount=0.9),
+        "optimal": lambda: bt.exact.Optimal(),
+        "optimal-mixture": lambda: bt.exact.OptimalMixture(),
+        "own": lambda: bt.define_policy("own", explore, parameters=[bt.Parameter("rate", 0, 1, theory=0.1)]),
+        "own log": lambda: bt.define_policy(
+            "own", explore, parameters=bt.Parameter("rate", 0.001, 1, 0.5, scale="log")
+        ),
+        "own two": lambda: bt.define_policy(
             "own-two", decay, parameters=[bt.Parameter("rate", 0, 1, 0.5), bt.Parameter("decay", 0, 1, 0.1)]
         ),
-        "own linear": lambda: bt.ridge_policy(
+        "own linear": lambda: bt.kernel.define_ridge_policy(
             "perturbed", perturb, parameters=[bt.Parameter("width", 0, 1, theory=0.5)], noise=0.5
         ),
-        "in turn": lambda: bt.arm_policy("in-turn", take_turns),
-        "mabwiser": lambda: bt.foreign(make_mabwiser, bt.Parameter("alpha", 0, 1, theory=1)),
-        "river": lambda: bt.foreign(make_river, bt.Parameter("delta", 0, 1, theory=1), name="river"),
-        "own object": lambda: bt.foreign(
+        "in turn": lambda: bt.define_policy("in-turn", take_turns),
+        "mabwiser": lambda: bt.wrap_policy(make_mabwiser, bt.Parameter("alpha", 0, 1, theory=1)),
+        "river": lambda: bt.wrap_policy(make_river, bt.Parameter("delta", 0, 1, theory=1), name="river"),
+        "own object": lambda: bt.wrap_policy(
             OwnObject, bt.Parameter("rate", 0, 1, theory=0.3), name="object", select="ask", update="tell"
         ),
     }[name]()
@@ -87,46 +89,46 @@ def problem(name: str) -> Any:
         "logistic features": lambda: bt.Logistic(features=FEATURES, prior=(np.zeros(3), np.diag([1.0, 0.5, 0.1]))),
         "mixture": lambda: bt.Mixture(SOME_MEANS, weights=[0.5, 0.3, 0.2]),
         "two mixed": lambda: bt.Mixture(TWO_ARMS),
-        "warm-up": lambda: bt.warm_up(),
+        "warm-up": lambda: bt.problems.two_point_mixture(),
         "tables": lambda: bt.RewardTable(TABLES),
         "all tables": lambda: bt.RewardTable(TABLES, population=True),
         "one table": lambda: bt.RewardTable(TABLES[0]),
         "binary campaigns": lambda: bt.Campaigns(BINARY_PAST),
         "unit campaigns": lambda: bt.Campaigns(BINARY_PAST, rewards="unit", v=5, population=True),
         "real campaigns": lambda: bt.Campaigns(REAL_PAST, rewards="real", noise=0.8, arms=2),
-        "own": lambda: bt.arm_problem("waits", draw_means, pay_exponential, arms=4, options=[1.5]),
-        "own by step": lambda: bt.arm_problem("seasons", draw_units, pay_by_step, arms=4, rewards="unit"),
-        "own features": lambda: bt.arm_problem("squares", draw_squares, pay_coin, arms=8, dims=3, rewards="binary"),
-        "streams": lambda: bt.arm_problem("streams", draw_laws, pay_laws, arms=len(LAWS)),
+        "own": lambda: bt.define_problem("waits", draw_means, pay_exponential, arms=4, options=[1.5]),
+        "own by step": lambda: bt.define_problem("seasons", draw_units, pay_by_step, arms=4, rewards="unit"),
+        "own features": lambda: bt.define_problem("squares", draw_squares, pay_coin, arms=8, dims=3, rewards="binary"),
+        "streams": lambda: bt.define_problem("streams", draw_laws, pay_laws, arms=len(LAWS)),
     }[name]()
 
 
-@bt.scalar
+@bt.kernel.scalar
 def explore(state, setting, step, params, stream):
-    if bt.uniform(stream) < params[0]:
-        return bt.random_arm(state, stream)
-    return bt.best_mean(state)
+    if bt.kernel.uniform(stream) < params[0]:
+        return bt.kernel.draw_arm(state, stream)
+    return bt.kernel.argmax_mean(state)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def decay(state, setting, step, params, stream):
-    if bt.uniform(stream) < params[0] / (1 + params[1] * step):
-        return bt.random_arm(state, stream)
-    return bt.best_mean(state)
+    if bt.kernel.uniform(stream) < params[0] / (1 + params[1] * step):
+        return bt.kernel.draw_arm(state, stream)
+    return bt.kernel.argmax_mean(state)
 
 
-@bt.scalar
+@bt.kernel.scalar
 def perturb(state, setting, step, params, stream):
     best, highest = 0, -1e308
-    bt.sample_scores(state, setting, params[0], stream)
+    bt.kernel.sample_scores(state, setting, params[0], stream)
     for arm in range(setting.arms):
-        value = state.shift[arm] + 0.1 * state.width[arm] * bt.normal(stream)
+        value = state.shift[arm] + 0.1 * state.width[arm] * bt.kernel.normal(stream)
         if value > highest:
             best, highest = arm, value
     return best
 
 
-@bt.scalar
+@bt.kernel.scalar
 def take_turns(state, setting, step, params, stream):
     return int(step) % setting.arms
 
@@ -143,19 +145,19 @@ def draw_squares(size, rng):
     return 1 / (1 + np.exp(-(FEATURES @ rng.normal(size=(3, size))).T)) ** 2, FEATURES
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pay_exponential(instance, arm, pull, step, stream):
-    return instance.means[arm] * bt.exponential(stream) * instance.options[0] / 1.5
+    return instance.means[arm] * bt.kernel.exponential(stream) * instance.options[0] / 1.5
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pay_by_step(instance, arm, pull, step, stream):
-    return bt.uniform(stream) if (step < 30) == (arm == 0) else instance.means[arm]
+    return bt.kernel.uniform(stream) if (step < 30) == (arm == 0) else instance.means[arm]
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pay_coin(instance, arm, pull, step, stream):
-    return 1.0 if bt.uniform(stream) < instance.means[arm] else 0.0
+    return 1.0 if bt.kernel.uniform(stream) < instance.means[arm] else 0.0
 
 
 LAWS = (0.0, 0.5, 0.0, 1.0, 2.5, 0.3, 0.4, 0.2, 0.3, 3.0, 6.0, 60.0)
@@ -166,30 +168,30 @@ def draw_laws(size, rng):
     return np.tile(LAWS, (size, 1))
 
 
-@bt.scalar
+@bt.kernel.scalar
 def pay_laws(instance, arm, pull, step, stream):
     if arm == 1:
-        return bt.uniform(stream)
+        return bt.kernel.uniform(stream)
     if arm == 2:
-        return bt.normal(stream)
+        return bt.kernel.normal(stream)
     if arm == 3:
-        return bt.exponential(stream)
+        return bt.kernel.exponential(stream)
     if arm == 4:
-        return bt.gamma_variate(stream, 2.5)
+        return bt.kernel.gamma_variate(stream, 2.5)
     if arm == 5:
-        return bt.gamma_variate(stream, 0.3)
+        return bt.kernel.gamma_variate(stream, 0.3)
     if arm == 6:
-        return bt.beta(stream, 2.0, 3.0)
+        return bt.kernel.beta(stream, 2.0, 3.0)
     if arm == 7:
-        return bt.beta(stream, 0.2, 0.8)
+        return bt.kernel.beta(stream, 0.2, 0.8)
     if arm == 8:
-        return float(bt.bernoulli(stream, 0.3))
+        return float(bt.kernel.bernoulli(stream, 0.3))
     if arm == 9:
-        return float(bt.binomial(stream, 10, 0.3))
+        return float(bt.kernel.binomial(stream, 10, 0.3))
     if arm == 10:
-        return float(bt.binomial(stream, 20, 0.3))
+        return float(bt.kernel.binomial(stream, 20, 0.3))
     if arm == 11:
-        return float(bt.binomial(stream, 200, 0.3))
+        return float(bt.kernel.binomial(stream, 200, 0.3))
     return 0.0
 
 
@@ -227,9 +229,9 @@ def tuner(name: str, **options: Any) -> Any:
     kinds = {
         "two-part": bt.TwoPart,
         "notes": bt.NoTeS,
-        "uniform": bt.Uniform,
-        "halving": bt.SequentialHalving,
-        "optuna": bt.Optuna,
+        "uniform": bt.tuners.Uniform,
+        "halving": bt.tuners.SequentialHalving,
+        "optuna": bt.tuners.Optuna,
     }
     return kinds[name](**options)
 
@@ -258,7 +260,7 @@ def compare(several: list[Any], on: Any, *, horizon: int, **more: Any) -> Any:
 
 
 def stress(one: Any, on: Any, value: float, *, horizon: int, **more: Any) -> Any:
-    return bt.stress(one, on, value, horizon=horizon, **more)
+    return bt.robustness(one, on, value, horizon=horizon, **more)
 
 
 def draw_instances(on: Any, size: int) -> Any:
@@ -267,31 +269,31 @@ def draw_instances(on: Any, size: int) -> Any:
 
 
 def compute_optimum(on: Any, horizon: int) -> Any:
-    return bt.optimum(on, horizon=horizon)
+    return bt.exact.compute_optimum(on, horizon=horizon)
 
 
 def compute_regret(one: Any, on: Any, values: Any, horizon: int) -> Any:
-    return bt.exact_regret(one, on, values, horizon=horizon)
+    return bt.exact.compute_exact_regret(one, on, values, horizon=horizon)
 
 
 def compute_bound(on: Any, horizon: int, **more: Any) -> Any:
-    return bt.lower_bound(on, horizon=horizon, **more)
+    return bt.exact.compute_lower_bound(on, horizon=horizon, **more)
 
 
 def compute_index(successes: int, failures: int, **more: Any) -> float:
-    return bt.gittins_index(successes, failures, **more)
+    return bt.exact.compute_gittins_index(successes, failures, **more)
 
 
 def make_optimal(on: Any) -> Any:
-    return bt.optimal_policy(on)
+    return bt.exact.make_optimal_policy(on)
 
 
 def plan_search() -> dict[str, Any]:
     """The paper's theory of its tuner."""
     return {
-        "iterations": [bt.iterations_needed(precision) for precision in (0.3, 0.1, 0.01)],
-        "failure": bt.failure_bound([500, 1000, 2000], 2.0, 1.0),
-        "budget": bt.budget_needed(0.1, 0.1, 2.0, 1.0),
+        "iterations": [bt.tuners.count_iterations(precision) for precision in (0.3, 0.1, 0.01)],
+        "failure": bt.tuners.bound_failure([500, 1000, 2000], 2.0, 1.0),
+        "budget": bt.tuners.compute_budget(0.1, 0.1, 2.0, 1.0),
     }
 
 
@@ -308,11 +310,11 @@ def backtest(one: Any, logs: Any, model: str, **more: Any) -> Any:
 
 
 def write_problem(on: Any, path: Path, horizon: int) -> None:
-    bt.write_prior(on, path, horizon)
+    bt.save_problem(on, path, horizon)
 
 
 def read_problem(path: Path) -> tuple[Any, int | None]:
-    found = bt.read_prior(path)
+    found = bt.load_problem(path)
     return found.problem, found.horizon
 
 
@@ -321,13 +323,13 @@ def export(tuning: Any, library: str) -> Any:
 
 
 def reproduce(rows: str, **more: Any) -> Any:
-    return bt.reproduce(only=rows, **more)
+    return bt.paper.reproduce(only=rows, **more)
 
 
 def reload(result: Any, path: Path) -> Any:
     """The same result, saved and read back."""
     result.save(path)
-    return bt.load(path)
+    return bt.load_result(path)
 
 
 def deploy(one: Any, value: Any, *, horizon: int, **more: Any) -> Any:
@@ -353,7 +355,7 @@ def work(live: Any, chances: dict[Any, float], steps: int, late: int = 0, seed: 
 def restart(live: Any, path: Path) -> Any:
     """The same policy at work, saved and loaded."""
     live.save(path)
-    return bt.Live.load(path)
+    return bt.DeployedPolicy.load(path)
 
 
 def change_arms(live: Any, new: Any, old: Any, features: Any = ()) -> None:

@@ -9,18 +9,24 @@ from typing import Any
 import typer
 
 from banditune.cli.app import app
-from banditune.cli.attend import ENDED, INTERRUPTED, Ended, complain, leave, listen
+from banditune.cli.runner import (
+    EXIT_INTERRUPTED,
+    EXIT_TERMINATED,
+    Terminated,
+    exit_now,
+    install_sigterm_handler,
+    print_to_stderr,
+)
 
-__all__ = ["app", "main"]
-
-PIPE_CLOSED = 141
+EXIT_PIPE_CLOSED = 141
 """As a shell tells SIGPIPE."""
 
-for _commands in ("study", "logs", "live", "exact", "look", "paper"):  # in the order of the help
-    import_module(f"banditune.cli.{_commands}")
+
+for _commands in ("study", "log", "deployment", "exact", "inspect", "paper"):  # in the order of the help
+    import_module(f"banditune.cli.{_commands}_commands")
 
 
-def said(error: Any) -> str:
+def format_usage_error(error: Any) -> str:
     """What is wrong with the words of a command, by their names; of a wrong value its parser says what must hold."""
     told = str(error.format_message())
     flags = sorted(getattr(getattr(error, "param", None), "opts", ()), key=len)
@@ -37,32 +43,32 @@ def main() -> None:
     It ends with 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted, 141 a closed
     pipe, 143 SIGTERM.
     """
-    from banditune.contracts import BadRequest, Fault
+    from banditune.core.errors import InvalidRequest, SimulationError
 
     if len(sys.argv) == 1:
         sys.argv.append("--help")
-    listen()
+    install_sigterm_handler()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    except Ended:
-        leave(complain("ended by SIGTERM.", ENDED))
+        code = EXIT_INTERRUPTED
+    except Terminated:
+        exit_now(print_to_stderr("ended by SIGTERM.", EXIT_TERMINATED))
     except BrokenPipeError:
-        leave(PIPE_CLOSED)
+        exit_now(EXIT_PIPE_CLOSED)
     except SystemExit as error:
         # The library of the command line takes a reader that has seen enough, as `head`, for a failure.
         if isinstance(error.__context__, BrokenPipeError):
-            leave(PIPE_CLOSED)
+            exit_now(EXIT_PIPE_CLOSED)
         raise
     except OSError as error:
-        complain(f"the output cannot be written: {error.strerror or error}.", 1)
-        leave(1)
-    except BadRequest as error:
-        code = complain(error, 2)
-    except Fault as error:
-        code = complain(error, 1)
+        print_to_stderr(f"the output cannot be written: {error.strerror or error}.", 1)
+        exit_now(1)
+    except InvalidRequest as error:
+        code = print_to_stderr(error, 2)
+    except SimulationError as error:
+        code = print_to_stderr(error, 1)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
@@ -70,8 +76,8 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message())
             sys.exit(0)
-        code = complain(said(error), 2)
-    if code == INTERRUPTED:
-        complain("interrupted.", INTERRUPTED)
-        leave(INTERRUPTED)
+        code = print_to_stderr(format_usage_error(error), 2)
+    if code == EXIT_INTERRUPTED:
+        print_to_stderr("interrupted.", EXIT_INTERRUPTED)
+        exit_now(EXIT_INTERRUPTED)
     sys.exit(code or 0)

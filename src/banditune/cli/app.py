@@ -8,13 +8,13 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from banditune import __version__
-from banditune.cli.typed import check_apart
+from banditune.cli.command_echo import check_files_distinct
+from banditune.core.version import __version__
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
-class Command(TyperCommand):
+class CheckedCommand(TyperCommand):
     """A command that keeps what it reads, and drops no policy in silence.
 
     Of an option that comes twice the last one counts, as everywhere. But `compare` takes several policies, so that others
@@ -29,18 +29,18 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        check_apart(ctx)
+        check_files_distinct(ctx)
         return super().invoke(ctx)
 
 
-class Commands(typer.Typer):
+class CommandGroup(typer.Typer):
     """A group of such commands."""
 
-    def command(self, *told: Any, **more: Any) -> Callable[[Function], Function]:
-        return super().command(*told, **({"cls": Command} | more))
+    def command(self, *told: Any, **more: Any) -> Callable[[CommandFunction], CommandFunction]:
+        return super().command(*told, **({"cls": CheckedCommand} | more))
 
 
-app = Commands(
+app = CommandGroup(
     name="banditune",
     help="Find how much a bandit algorithm should explore.",
     no_args_is_help=True,
@@ -50,16 +50,16 @@ app = Commands(
 )
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"banditune {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _root(
+def _accept_root_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     pass

@@ -23,33 +23,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditune.checks import array_of, check_number, check_whole, is_open, pairs
-from banditune.contracts import PROBLEM, BadRequest, Floats, scalar
-from banditune.engine.bind import kernel
-from banditune.engine.run import cores
-from banditune.exact.beliefs import best_posterior_mean
-from banditune.exact.room import check_fits, kept
-from banditune.policies.arms import TotalsPolicy, successes
+from banditune.core.arrays import FloatArray
+from banditune.core.checks import check_integer, check_number, check_prior_pairs, convert_to_array, is_from_problem
+from banditune.core.errors import InvalidRequest
+from banditune.core.policy import FROM_PROBLEM
+from banditune.core.scalar import scalar
+from banditune.exact.beta_quadrature import argmax_posterior_mean
+from banditune.exact.table_cache import check_table_fits, load_or_make_table
+from banditune.policies.base_policies import TotalsPolicy
+from banditune.simulation.compilation import compile_kernel
+from banditune.simulation.devices import count_cores
+from banditune.simulation.estimators.arm_totals import read_successes
 
-LANES = 32
+PRICE_LANES = 32
 """Prices that are worked on at a time."""
 
-PRICES = 66 * (LANES - 1) + 1
+
+PRICE_COUNT = 66 * (PRICE_LANES - 1) + 1
 """Prices of a table. The largest error that was found among 1,000 of its indices is then 1.1e-5 at a horizon of 200, 3.7e-5
 at 500 and 1.2e-4 at 1,000."""
 
-VERSION = 1
+
+GITTINS_TABLE_VERSION = 1
 """Part of a table's name on disk: raised when tables are made in another way."""
 
-SURE = 1e-9
+
+TRUNCATION_ERROR = 1e-9
 """A discounted index is computed from an end so far off that this is its error from there."""
 
-MOST_DISCOUNT = 0.999
-MOST_LEFT = 20_000
+
+MAX_DISCOUNT = 0.999
+
+
+MAX_ROUNDS_LEFT = 20_000
 """Beyond these a single index takes longer than half a minute."""
 
 
-def fill_triangle(end, top, a, b, discount, prices, values, times, out):
+def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
     """The indices of all states with fewer than `top` pulls whose pulls and rounds left add up to `end`.
 
     At every price of a rising grid: the value of playing on, and the (discounted) number of pulls until it stops. The value
@@ -95,22 +105,26 @@ def fill_triangle(end, top, a, b, discount, prices, values, times, out):
             lowest = reached
 
 
-def triangle(end: int, top: int, prior: tuple[float, float], discount: float, prices: Floats) -> Floats:
+def compute_index_triangle(
+    end: int, top: int, prior: tuple[float, float], discount: float, prices: FloatArray
+) -> FloatArray:
     """The indices of a triangle, by pulls and successes: that of (p, s) stands at p (p + 1) / 2 + s."""
-    out = np.full(triangle_size(top), np.nan)
-    values, times = np.empty((end + 1, LANES)), np.empty((end + 1, LANES))
-    kernel(fill_triangle)(end, top, float(prior[0]), float(prior[1]), float(discount), prices, values, times, out)
+    out = np.full(count_triangle_entries(top), np.nan)
+    values, times = np.empty((end + 1, PRICE_LANES)), np.empty((end + 1, PRICE_LANES))
+    compile_kernel(fill_index_triangle)(
+        end, top, float(prior[0]), float(prior[1]), float(discount), prices, values, times, out
+    )
     return out
 
 
-def grid(low: float, high: float) -> Floats:
+def make_price_grid(low: float, high: float) -> FloatArray:
     """Prices from one mean reward to another, denser towards 0 and 1, where means are known better."""
     ends = np.arcsin(np.sqrt([low, high]))
-    prices: Floats = np.sin(np.linspace(ends[0], ends[1], PRICES)) ** 2
+    prices: FloatArray = np.sin(np.linspace(ends[0], ends[1], PRICE_COUNT)) ** 2
     return prices
 
 
-def gittins_index(
+def compute_gittins_index(
     successes: int,
     failures: int,
     *,
@@ -119,92 +133,104 @@ def gittins_index(
     prior: tuple[float, float] = (1, 1),
 ) -> float:
     """The Gittins index of a Bernoulli arm, with so many rounds left or with a discount, to about ten digits."""
-    ((a, b),) = pairs(prior, 1, first="a", second="b", first_positive=True)
-    a, b = a + check_whole("successes", successes, 0), b + check_whole("failures", failures, 0)
-    end, rate = ending(left, discount)
+    ((a, b),) = check_prior_pairs(prior, 1, first="a", second="b", first_positive=True)
+    a, b = a + check_integer("successes", successes, 0), b + check_integer("failures", failures, 0)
+    end, rate = resolve_end(left, discount)
     low, high = a / (a + b), 1.0
     for _ in range(6):
         # A grid that starts at the index itself would not see the value change sign.
-        prices = np.linspace(low - 1e-3 * (high - low), high, LANES)
-        (found,) = triangle(end, 1, (a, b), rate, prices)
+        prices = np.linspace(low - 1e-3 * (high - low), high, PRICE_LANES)
+        (found,) = compute_index_triangle(end, 1, (a, b), rate, prices)
         step = prices[1] - prices[0]
         low, high = max(low, found - step), min(high, found + 2 * step)
     if not math.isfinite(found):
-        raise BadRequest(f"shapes of a prior must not be so far apart, but got prior={prior!r}.")
+        raise InvalidRequest(f"shapes of a prior must not be so far apart, but got prior={prior!r}.")
     return float(found)
 
 
-def ending(left: Any, discount: Any) -> tuple[int, float]:
+def resolve_end(left: Any, discount: Any) -> tuple[int, float]:
     """Pulls after which it ends, and the discount (1: there is none)."""
     if (left is None) == (discount is None):
-        raise BadRequest(f"either `left` or `discount` must be given, but got {'neither' if left is None else 'both'}.")
+        raise InvalidRequest(
+            f"either `left` or `discount` must be given, but got {'neither' if left is None else 'both'}."
+        )
     if discount is not None:
         rate = check_discount(discount)
-        return far_end(rate), rate
-    left = check_whole("left", left, 1)
-    if left > MOST_LEFT:
-        raise BadRequest(f"`left <= {MOST_LEFT}` must hold, but got left={left}; for more rounds use a discount.")
+        return compute_far_end(rate), rate
+    left = check_integer("left", left, 1)
+    if left > MAX_ROUNDS_LEFT:
+        raise InvalidRequest(
+            f"`left <= {MAX_ROUNDS_LEFT}` must hold, but got left={left}; for more rounds use a discount."
+        )
     return left, 1.0
 
 
 def check_discount(discount: Any) -> float:
     """What a reward is worth a round later."""
     rate = check_number("discount", discount, above=0)
-    if rate > MOST_DISCOUNT:
-        raise BadRequest(f"`discount <= {MOST_DISCOUNT:g}` must hold, but got discount={discount!r}; use a horizon.")
+    if rate > MAX_DISCOUNT:
+        raise InvalidRequest(f"`discount <= {MAX_DISCOUNT:g}` must hold, but got discount={discount!r}; use a horizon.")
     return rate
 
 
-def far_end(discount: float) -> int:
+def compute_far_end(discount: float) -> int:
     """Pulls after which what follows does not matter: it is worth at most discount^pulls / (1 - discount)."""
-    return max(2, math.ceil(math.log(SURE * (1 - discount)) / math.log(discount)))
+    return max(2, math.ceil(math.log(TRUNCATION_ERROR * (1 - discount)) / math.log(discount)))
 
 
-def table_size(horizon: int) -> int:
+def count_table_entries(horizon: int) -> int:
     """Numbers in the table of a horizon: a triangle for every end."""
     return horizon * (horizon + 1) * (horizon + 2) // 6
 
 
-def triangle_size(horizon: int) -> int:
+def count_triangle_entries(horizon: int) -> int:
     """Numbers in one triangle."""
     return horizon * (horizon + 1) // 2
 
 
-def finite_table(prior: tuple[float, float], horizon: int) -> NDArray[np.float32]:
+def compute_finite_table(prior: tuple[float, float], horizon: int) -> NDArray[np.float32]:
     """Indices for every end up to the horizon: those of an end start at (end - 1) end (end + 1) / 6."""
-    table = np.empty(table_size(horizon), np.float32)
+    table = np.empty(count_table_entries(horizon), np.float32)
 
     def fill(end: int) -> None:
-        prices = grid(0.999 * prior[0] / (sum(prior) + end), 1.0)
-        table[table_size(end - 1) : table_size(end)] = triangle(end, end, prior, 1.0, prices)
+        prices = make_price_grid(0.999 * prior[0] / (sum(prior) + end), 1.0)
+        table[count_table_entries(end - 1) : count_table_entries(end)] = compute_index_triangle(
+            end, end, prior, 1.0, prices
+        )
 
     fill(1)
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(count_cores()) as pool:
         list(pool.map(fill, range(horizon, 0, -1)))
     return table
 
 
-def discounted_table(prior: tuple[float, float], horizon: int, discount: float) -> NDArray[np.float32]:
+def compute_discounted_table(prior: tuple[float, float], horizon: int, discount: float) -> NDArray[np.float32]:
     """Indices for every number of pulls below the horizon: one triangle, whose end is far off."""
-    end = horizon + far_end(discount)
-    prices = grid(0.999 * prior[0] / (sum(prior) + end), 1.0)
-    return triangle(end, horizon, prior, discount, prices).astype(np.float32)
+    end = horizon + compute_far_end(discount)
+    prices = make_price_grid(0.999 * prior[0] / (sum(prior) + end), 1.0)
+    return compute_index_triangle(end, horizon, prior, discount, prices).astype(np.float32)
 
 
-def table_of(prior: tuple[float, float], horizon: int, discount: float | None) -> NDArray[np.float32]:
+def load_gittins_table(prior: tuple[float, float], horizon: int, discount: float | None) -> NDArray[np.float32]:
     """The table of a prior after a leading 1 (see `Gittins.options`), from disk if it was made before."""
-    numbers = table_size if discount is None else triangle_size
-    check_fits("the table of Gittins indices", lambda rounds: 4.0 * numbers(rounds), horizon)
+    numbers = count_table_entries if discount is None else count_triangle_entries
+    check_table_fits("the table of Gittins indices", lambda rounds: 4.0 * numbers(rounds), horizon)
 
     def made() -> NDArray[np.float32]:
-        table = finite_table(prior, horizon) if discount is None else discounted_table(prior, horizon, discount)
+        table = (
+            compute_finite_table(prior, horizon)
+            if discount is None
+            else compute_discounted_table(prior, horizon, discount)
+        )
         return np.concatenate([np.ones(1, np.float32), table])
 
-    return kept("gittins", (VERSION, prior, horizon, discount), made, np.float32, 1 + numbers(horizon))
+    return load_or_make_table(
+        "gittins", (GITTINS_TABLE_VERSION, prior, horizon, discount), made, np.float32, 1 + numbers(horizon)
+    )
 
 
 @scalar
-def start_of_table(setting, arm, size):
+def locate_gittins_table(setting, arm, size):
     """Where the table of an arm starts: after the number of tables and, if there are several, each arm's choice."""
     if setting.options[0] == 1.0:
         return 1
@@ -219,8 +245,8 @@ def choose_highest_index(state, setting, step, params, stream):
     for arm in range(setting.arms):
         pulls = int(state.pulls[arm])
         end = pulls + setting.horizon - step
-        first = start_of_table(setting, arm, setting.horizon * (setting.horizon + 1) * (setting.horizon + 2) // 6)
-        place = (end - 1) * end * (end + 1) // 6 + pulls * (pulls + 1) // 2 + successes(state, arm)
+        first = locate_gittins_table(setting, arm, setting.horizon * (setting.horizon + 1) * (setting.horizon + 2) // 6)
+        place = (end - 1) * end * (end + 1) // 6 + pulls * (pulls + 1) // 2 + read_successes(state, arm)
         if setting.options[first + place] > highest:
             best = arm
             highest = setting.options[first + place]
@@ -228,14 +254,14 @@ def choose_highest_index(state, setting, step, params, stream):
 
 
 @scalar
-def choose_highest_discounted(state, setting, step, params, stream):
+def choose_highest_discounted_index(state, setting, step, params, stream):
     """The highest discounted Gittins index; ties go to the lowest arm number."""
     best = 0
     highest = -1.0
     for arm in range(setting.arms):
         pulls = int(state.pulls[arm])
-        first = start_of_table(setting, arm, setting.horizon * (setting.horizon + 1) // 2)
-        place = pulls * (pulls + 1) // 2 + successes(state, arm)
+        first = locate_gittins_table(setting, arm, setting.horizon * (setting.horizon + 1) // 2)
+        place = pulls * (pulls + 1) // 2 + read_successes(state, arm)
         if setting.options[first + place] > highest:
             best = arm
             highest = setting.options[first + place]
@@ -252,7 +278,7 @@ class Gittins(TotalsPolicy):
     disk.
     """
 
-    prior: Any = PROBLEM
+    prior: Any = FROM_PROBLEM
     discount: float | None = None
 
     name = "gittins"
@@ -261,27 +287,32 @@ class Gittins(TotalsPolicy):
     prior_per_arm = True
 
     def __post_init__(self) -> None:
-        if not is_open(self.prior):
-            prior = pairs(self.prior, max(1, len(array_of(self.prior))), first="a", second="b", first_positive=True)
+        if not is_from_problem(self.prior):
+            prior = check_prior_pairs(
+                self.prior, max(1, len(convert_to_array(self.prior))), first="a", second="b", first_positive=True
+            )
             object.__setattr__(self, "prior", prior[0] if len(prior) == 1 else prior)
         if self.discount is not None:
             object.__setattr__(self, "discount", check_discount(self.discount))
 
     @property
     def choose(self) -> Callable[..., Any]:  # type: ignore[override]
-        return choose_highest_index if self.discount is None else choose_highest_discounted
+        return choose_highest_index if self.discount is None else choose_highest_discounted_index
 
     def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.float32]:
         """The number of tables, the number of each arm's table if there are several, then the tables."""
-        priors = pairs(self.prior, arms, first="a", second="b", first_positive=True)
+        priors = check_prior_pairs(self.prior, arms, first="a", second="b", first_positive=True)
         different = list(dict.fromkeys(priors))
         if len(different) == 1:
-            return table_of(different[0], horizon, self.discount)
+            return load_gittins_table(different[0], horizon, self.discount)
         chosen = [len(different), *(different.index(prior) for prior in priors)]
         return np.concatenate(
-            [np.array(chosen, np.float32), *(table_of(prior, horizon, self.discount)[1:] for prior in different)]
+            [
+                np.array(chosen, np.float32),
+                *(load_gittins_table(prior, horizon, self.discount)[1:] for prior in different),
+            ]
         )
 
-    def beyond(self, pulls: Floats, totals: Floats) -> int:
+    def beyond(self, pulls: FloatArray, totals: FloatArray) -> int:
         """The highest posterior mean: the index where one round is left."""
-        return best_posterior_mean(self.prior, pulls, totals)
+        return argmax_posterior_mean(self.prior, pulls, totals)

@@ -1,9 +1,5 @@
 """Past logs: read them, fit problems to them."""
 
-from banditune.logs.backtest import backtest
-from banditune.logs.fit import fit
-from banditune.logs.prior import Prior, read_prior, write_prior
-from banditune.logs.read import read_logs
-from banditune.logs.record import Logs, logs_of
+from banditune.core.lazy_names import attach_stub
 
-__all__ = ["Logs", "Prior", "backtest", "fit", "logs_of", "read_logs", "read_prior", "write_prior"]
+__getattr__, __dir__ = attach_stub(__name__, __file__)

@@ -1,5 +1,5 @@
 """The paper's experiments as data, and the check against its published numbers."""
 
-from banditune.paper.study import reproduce
+from banditune.core.lazy_names import attach_stub
 
-__all__ = ["reproduce"]
+__getattr__, __dir__ = attach_stub(__name__, __file__)

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditune.checks import check_number, check_pair, is_open
-from banditune.contracts import PROBLEM, BadRequest, scalar
-from banditune.policies.arms import TotalsPolicy, width_parameter
-from banditune.streams import normal
+from banditune.core.checks import check_number, check_pair, is_from_problem
+from banditune.core.distributions import normal
+from banditune.core.errors import InvalidRequest
+from banditune.core.policy import FROM_PROBLEM
+from banditune.core.scalar import scalar
+from banditune.policies.base_policies import TotalsPolicy, make_width_parameter
 
 
 @scalar
-def choose_gaussian_sample(state, setting, step, params, stream):
+def choose_gaussian_thompson(state, setting, step, params, stream):
     """The highest draw from N(posterior mean, gamma^2 posterior variance); at gamma = 0 the highest posterior mean."""
     prior_mean = setting.options[0]
     prior_precision = setting.options[1]
@@ -40,32 +42,32 @@ class GaussianThompson(TotalsPolicy):
     both are the problem's by default.
     """
 
-    prior: Any = PROBLEM
-    noise: Any = PROBLEM
+    prior: Any = FROM_PROBLEM
+    noise: Any = FROM_PROBLEM
 
     name = "gaussian-ts"
-    parameters = (width_parameter(),)
+    parameters = (make_width_parameter(),)
     prior_kind: ClassVar[str] = "normal"
     textbook_options: ClassVar[Mapping[str, Any]] = {"prior": (0, 1), "noise": 1.0}
-    choose = staticmethod(choose_gaussian_sample)
+    choose = staticmethod(choose_gaussian_thompson)
 
     def __post_init__(self) -> None:
-        mean, sd = (0.0, 1.0) if is_open(self.prior) else check_pair("prior", self.prior)
-        noise = 1.0 if is_open(self.noise) else check_number("noise", self.noise)
+        mean, sd = (0.0, 1.0) if is_from_problem(self.prior) else check_pair("prior", self.prior)
+        noise = 1.0 if is_from_problem(self.noise) else check_number("noise", self.noise)
         if not (1e-100 < sd < 1e100 and 1e-100 < noise < 1e100 and abs(mean) < 1e100):
-            raise BadRequest(
+            raise InvalidRequest(
                 "the prior's standard deviation and `noise` must be > 0 and below 1e100 for gaussian-ts, but got "
                 f"prior={self.prior!r} and noise={self.noise!r}."
             )
-        if not is_open(self.prior):
+        if not is_from_problem(self.prior):
             object.__setattr__(self, "prior", (mean, sd))
-        if not is_open(self.noise):
+        if not is_from_problem(self.noise):
             object.__setattr__(self, "noise", noise)
 
     @property
     def expected_means(self) -> tuple[float, float] | None:
         """What it expects an arm without rewards to pay: its prior."""
-        if is_open(self.prior):
+        if is_from_problem(self.prior):
             return None
         mean, sd = self.prior
         return mean, sd

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditune.checks import check_number, is_open
-from banditune.contracts import PROBLEM, scalar
-from banditune.policies.arms import TotalsPolicy, width_parameter
+from banditune.core.checks import check_number, is_from_problem
+from banditune.core.policy import FROM_PROBLEM
+from banditune.core.scalar import scalar
+from banditune.policies.base_policies import TotalsPolicy, make_width_parameter
 
 
 @scalar
-def choose_at_step(state, setting, step, params, stream):
+def choose_ucb1_step(state, setting, step, params, stream):
     """Each arm once, then the highest mean + gamma 2 noise sqrt(2 log(step) / pulls)."""
     best = 0
     highest = -math.inf
@@ -35,16 +36,16 @@ class UCB1Step(TotalsPolicy):
     the `alpha` of MABWiser's UCB1 and the `delta` of River's UCB.
     """
 
-    noise: Any = PROBLEM
+    noise: Any = FROM_PROBLEM
 
     name = "ucb1-step"
-    parameters = (width_parameter(),)
+    parameters = (make_width_parameter(),)
     pulls_every_arm: ClassVar[bool] = True
     textbook_options: ClassVar[Mapping[str, Any]] = {"noise": 0.5}
-    choose = staticmethod(choose_at_step)
+    choose = staticmethod(choose_ucb1_step)
 
     def __post_init__(self) -> None:
-        if not is_open(self.noise):
+        if not is_from_problem(self.noise):
             object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
 
     def options(self, arms: int, dims: int, horizon: int) -> tuple[float, ...]:

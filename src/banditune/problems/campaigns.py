@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from banditune.checks import array_of, check_arms, check_names, check_number
-from banditune.contracts import BadRequest, Instances, Integers
-from banditune.problems.bernoulli import bernoulli_reward
-from banditune.problems.beta import beta_reward
+from banditune.core.arrays import IntArray
+from banditune.core.checks import check_arms, check_names, check_number, convert_to_array
+from banditune.core.errors import InvalidRequest
+from banditune.core.problem import Instances
+from banditune.problems.bernoulli_arms import draw_bernoulli_reward
+from banditune.problems.beta_arms import draw_beta_reward
 from banditune.problems.data_set import DataSet, check_population
-from banditune.problems.residuals import check_residuals, residuals, reward_around, reward_options
+from banditune.problems.residual_noise import check_residuals, make_residuals_field, make_reward_options, select_reward
 
-REWARDS = ("binary", "unit", "real")
+REWARD_KINDS = ("binary", "unit", "real")
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Campaigns(DataSet):
 
     `posteriors` has for each campaign a pair for each arm: (a, b) of a beta distribution where `rewards` are "binary" or
     "unit", in [0, 1] as `BetaRewards` pays them with this `v`; (mean, sd) of a normal one where they are "real", with this
-    `noise`, Gaussian or in the shape of `residuals`. Of a campaign with more than `arms` arms so many are chosen at random,
+    `noise`, Gaussian or in the shape of `make_residuals_field`. Of a campaign with more than `arms` arms so many are chosen at random,
     in their order; `arms` is the smallest number there is unless given.
 
     Campaigns are a sample of what may come: searches play a third of them, the others judge, and errors are taken over
@@ -38,24 +40,24 @@ class Campaigns(DataSet):
     noise: float = field(default=1.0, metadata={"told": lambda problem: problem.rewards != "unit"})
     names: Any = ()
     v: float = field(default=4.0, metadata={"told": lambda problem: problem.rewards == "unit"})
-    residuals: Any = residuals()
+    residuals: Any = make_residuals_field()
     population: Any = field(default=False, metadata={"told": lambda problem: problem.population})
 
     name = "campaigns"
     unit = "campaign"
 
     def __post_init__(self) -> None:
-        if self.rewards not in REWARDS:
-            raise BadRequest(
+        if self.rewards not in REWARD_KINDS:
+            raise InvalidRequest(
                 f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {self.rewards!r}.'
             )
         if not isinstance(self.posteriors, list | tuple | np.ndarray) or not len(self.posteriors):
-            raise BadRequest("`posteriors` must hold a row of pairs for every campaign, but it holds none.")
+            raise InvalidRequest("`posteriors` must hold a row of pairs for every campaign, but it holds none.")
         rows = tuple(self._row(place, row) for place, row in enumerate(self.posteriors))
         least = min(map(len, rows))
         arms = check_arms(least if self.arms is None else self.arms)
         if arms > least:
-            raise BadRequest(
+            raise InvalidRequest(
                 f"`arms <= {least}` must hold, the arms of the smallest campaign, but got arms={arms}; drop small ones."
             )
         object.__setattr__(self, "posteriors", rows)
@@ -65,7 +67,7 @@ class Campaigns(DataSet):
         object.__setattr__(self, "names", check_names(self.names, arms))
         object.__setattr__(self, "residuals", check_residuals(self.residuals, None))
         if self.residuals and self.rewards != "real":
-            raise BadRequest(
+            raise InvalidRequest(
                 f'`residuals` must be left out unless `rewards` are "real", but these are {self.rewards!r}.'
             )
 
@@ -78,15 +80,15 @@ class Campaigns(DataSet):
     def part(self, places: Sequence[int]) -> Campaigns:
         return replace(self, posteriors=tuple(self.posteriors[place] for place in places))
 
-    def units(self, keys: Integers, rng: np.random.Generator) -> Integers:
+    def units(self, keys: IntArray, rng: np.random.Generator) -> IntArray:
         return np.asarray(rng.integers(self.count, size=len(keys)))  # what `sample` draws first
 
     @property
     def reward(self) -> Callable[..., Any]:  # type: ignore[override]
         """The scalar function that draws a reward."""
         if self.rewards == "real":
-            return reward_around(self.residuals)
-        return bernoulli_reward if self.rewards == "binary" else beta_reward
+            return select_reward(self.residuals)
+        return draw_bernoulli_reward if self.rewards == "binary" else draw_beta_reward
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         widths = np.array([len(row) for row in self.posteriors])
@@ -104,15 +106,17 @@ class Campaigns(DataSet):
 
     def options(self) -> Sequence[float]:
         if self.rewards == "real":
-            return reward_options(self.noise, self.residuals)
+            return make_reward_options(self.noise, self.residuals)
         return () if self.rewards == "binary" else (self.v,)
 
     def _row(self, place: int, row: Any) -> tuple[tuple[float, float], ...]:
-        table = array_of(row)
+        table = convert_to_array(row)
         if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
-            raise BadRequest(f"`posteriors` must hold pairs of finite numbers, but campaign {place} has {row!r:.60}.")
+            raise InvalidRequest(
+                f"`posteriors` must hold pairs of finite numbers, but campaign {place} has {row!r:.60}."
+            )
         positive = table[:, 1:] if self.rewards == "real" else table
         if (positive <= 0).any():
             what = "sd > 0" if self.rewards == "real" else "a > 0 and b > 0"
-            raise BadRequest(f"`{what}` must hold for every arm, but campaign {place} has {positive.min():g}.")
+            raise InvalidRequest(f"`{what}` must hold for every arm, but campaign {place} has {positive.min():g}.")
         return tuple((float(first), float(second)) for first, second in table)

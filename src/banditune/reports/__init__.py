@@ -1,9 +1,5 @@
-"""Tables, figures and reports: reads results, never simulates. `banditune.report(result, path)` writes a report."""
+"""Tables, figures and reports. They read results and never simulate."""
 
-from banditune.reports import books, computed, fits, paper  # noqa: F401, their records can be told and drawn
-from banditune.reports.figures import plot
-from banditune.reports.files import records_from, written
-from banditune.reports.page import report
-from banditune.reports.tables import text
+from banditune.core.lazy_names import attach_stub
 
-__all__ = ["plot", "records_from", "report", "text", "written"]
+__getattr__, __dir__ = attach_stub(__name__, __file__)

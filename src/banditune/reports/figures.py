@@ -11,36 +11,45 @@ from typing import Any
 
 import numpy as np
 
-from banditune.contracts import BadRequest
-from banditune.reports.points import GREY as FAINT
-from banditune.reports.points import Mark, Plot, best_span, comparison_plot, tuning_view, visits
-from banditune.reports.words import baseline_name, headline, number
-from banditune.results import Comparison, Curve, Estimate, Reproduction, Tuning, write_whole
+from banditune.core.atomic_files import write_atomically
+from banditune.core.errors import InvalidRequest
+from banditune.reports.plot_marks import GREY_COLOUR as FAINT
+from banditune.reports.plot_marks import PlotMark, PlotSpec
+from banditune.reports.renderers import load_renderer
+from banditune.reports.result_plots import choose_tuning_range, make_comparison_plot
+from banditune.reports.search_plots import find_best_span, summarise_visits
+from banditune.reports.text_formatting import describe_setup, format_number, name_baseline
+from banditune.results.comparison_results import Comparison
+from banditune.results.estimates import Estimate
+from banditune.results.paper_results import Reproduction
+from banditune.results.tuning_results import Curve, Tuning
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
 
-COLOURS = {0: "black", 1: ORANGE, 2: BLUE, 3: "#009e73"}
+
+PALETTE_COLOURS = {0: "black", 1: ORANGE, 2: BLUE, 3: "#009e73"}
 """Those of the page's palette (`page.css`); others are grey."""
 
 
-PRINTED = {"pdf.fonttype": 42, "svg.hashsalt": "banditune"}
+SAVE_SETTINGS = {"pdf.fonttype": 42, "svg.hashsalt": "banditune"}
 """Fonts that publishers take, and the same names in a file for the same figure."""
 
-UNDATED: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+
+SAVE_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 """The same figure is the same file whenever it is drawn."""
 
 
 def plot(result: Any, path: str | Path | None = None) -> Any:
     """Draw a result; with a path, write it there (SVG, PNG or PDF) and return the path, else return the figure."""
-    figure = empty(7.2, 4.2)
+    figure = make_figure(7.2, 4.2)
     axes = figure.add_subplot()
-    plain(axes)
-    draw(result, axes)
-    return figure if path is None else saved(figure, path)
+    style_axes(axes)
+    draw_result(result, axes)
+    return figure if path is None else save_figure(figure, path)
 
 
-def empty(width: float, height: float) -> Any:
+def make_figure(width: float, height: float) -> Any:
     """A figure of so many inches with nothing in it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -50,40 +59,43 @@ def empty(width: float, height: float) -> Any:
     return figure
 
 
-def plain(axes: Any) -> None:
+def style_axes(axes: Any) -> None:
     """Axes with no more lines than are needed."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
-def saved(figure: Any, path: str | Path) -> str | Path:
+def save_figure(figure: Any, path: str | Path) -> str | Path:
     """Write a figure to a file, whole or not at all."""
     import matplotlib
     from matplotlib.text import Text
 
     for words in figure.findobj(Text):
         words.set_parse_math(False)  # names are users': a dollar sign is a dollar sign
-    check_format(path)
+    check_figure_format(path)
     content = io.BytesIO()
-    with warnings.catch_warnings(), matplotlib.rc_context(PRINTED):
+    with warnings.catch_warnings(), matplotlib.rc_context(SAVE_SETTINGS):
         warnings.simplefilter("ignore")  # of glyphs that the font does not have
         kind = Path(path).suffix[1:].lower()
-        figure.savefig(content, format=kind, dpi=160, metadata=UNDATED.get(kind))
-    write_whole(path, content.getvalue())
+        figure.savefig(content, format=kind, dpi=160, metadata=SAVE_METADATA.get(kind))
+    write_atomically(path, content.getvalue())
     return path
 
 
-def check_format(path: str | Path) -> None:
+def check_figure_format(path: str | Path) -> None:
     """A file ending that can be drawn."""
     if Path(path).suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise BadRequest(f"a figure's file must end in .svg, .png or .pdf, but got {str(path)!r}.")
+        raise InvalidRequest(f"a figure's file must end in .svg, .png or .pdf, but got {str(path)!r}.")
 
 
 @singledispatch
-def draw(result: Any, axes: Any) -> None:
+def draw_result(result: Any, axes: Any) -> None:
     """Draw a result on axes."""
-    raise BadRequest(
+    if load_renderer(result):
+        draw_result(result, axes)
+        return
+    raise InvalidRequest(
         "a curve, a tuning or a comparison can be drawn, and so can a fit, a ledger, exact regrets and a bound, but got "
         f"{type(result).__name__}; its numbers are in the report."
     )
@@ -91,58 +103,63 @@ def draw(result: Any, axes: Any) -> None:
 
 def check_drawable(result: Any) -> None:
     """Complain before anything is written about a result that has no figure."""
-    if draw.dispatch(type(result)) is draw.dispatch(object):
-        draw(result, None)
+    load_renderer(result)
+    if draw_result.dispatch(type(result)) is draw_result.dispatch(object):
+        draw_result(result, None)
 
 
-@draw.register
+@draw_result.register
 def _(result: Curve, axes: Any) -> None:
-    draw_curve(result, axes)
-    axes.axvline(result.theory, color=GREY, linewidth=0.8, linestyle=":", label=f"theory: {number(result.theory)}")
-    label = f"best: {number(result.best)} loses {number(result.best_regret.mean)} on fresh instances"
+    draw_regret_curve(result, axes)
+    axes.axvline(
+        result.theory, color=GREY, linewidth=0.8, linestyle=":", label=f"theory: {format_number(result.theory)}"
+    )
+    label = f"best: {format_number(result.best)} loses {format_number(result.best_regret.mean)} on fresh instances"
     axes.errorbar(
         result.best,
         result.best_regret.mean,
-        yerr=reach(result.best_regret),
+        yerr=compute_half_width(result.best_regret),
         fmt="o",
         color=ORANGE,
         capsize=3,
         label=label,
     )
     axes.legend(frameon=False)
-    axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
+    axes.set_title(textwrap.fill(describe_setup(result.setup), 90), loc="left", fontsize=10)
 
 
-@draw.register
+@draw_result.register
 def _(result: Tuning, axes: Any) -> None:
     ((name, value),) = result.params.items()
     ((_, theory),) = result.theory_params.items()
     if result.curve:
-        draw_curve(result.curve, axes)
-    if span := best_span(result):
+        draw_regret_curve(result.curve, axes)
+    if span := find_best_span(result):
         axes.axvspan(*span[0], color=ORANGE, alpha=0.12, linewidth=0, label=span[1])
-    visited, means, sizes = visits(result)
+    visited, means, sizes = summarise_visits(result)
     axes.scatter(
         visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="means of the search (area: runs)", zorder=3
     )
     for x, estimate, colour, label in (
-        (value, result.regret, ORANGE, f"tuned: {number(value)} loses {number(result.regret.mean)}"),
+        (value, result.regret, ORANGE, f"tuned: {format_number(value)} loses {format_number(result.regret.mean)}"),
         (
             theory,
             result.theory,
             "black",
-            f"{baseline_name(result)}: {number(theory)} loses {number(result.theory.mean)}",
+            f"{name_baseline(result)}: {format_number(theory)} loses {format_number(result.theory.mean)}",
         ),
     ):
-        axes.errorbar(x, estimate.mean, yerr=reach(estimate), fmt="o", color=colour, capsize=3, label=label, zorder=4)
+        axes.errorbar(
+            x, estimate.mean, yerr=compute_half_width(estimate), fmt="o", color=colour, capsize=3, label=label, zorder=4
+        )
     axes.set_xlabel(name)
     axes.set_ylabel("Bayes regret")
-    axes.set_ylim(*tuning_view(result))
+    axes.set_ylim(*choose_tuning_range(result))
     axes.legend(frameon=False)
-    axes.set_title(textwrap.fill(headline(result.setup), 90), loc="left", fontsize=10)
+    axes.set_title(textwrap.fill(describe_setup(result.setup), 90), loc="left", fontsize=10)
 
 
-@draw.register
+@draw_result.register
 def _(result: Reproduction, axes: Any) -> None:
     styles = {"best": ("D", "black", 0.25), "theory": ("s", GREY, 0.25), "gittins": ("*", GREY, 0.25),
               "regret": ("o", BLUE, 0.0), "failures": ("^", ORANGE, -0.25)}  # fmt: skip
@@ -162,12 +179,12 @@ def _(result: Reproduction, axes: Any) -> None:
     axes.set_title(f"The paper's numbers and ours, {result.runs:,} runs a width", loc="left", fontsize=10)
 
 
-@draw.register
+@draw_result.register
 def _(result: Comparison, axes: Any) -> None:
-    draw_plot(comparison_plot(result), axes, headline(result.setup))
+    draw_plot_spec(make_comparison_plot(result), axes, describe_setup(result.setup))
 
 
-def draw_curve(curve: Curve, axes: Any) -> None:
+def draw_regret_curve(curve: Curve, axes: Any) -> None:
     """The curve with its 95% band."""
     band = curve.reach
     axes.fill_between(curve.values, curve.mean - band, curve.mean + band, color=BLUE, alpha=0.2, linewidth=0)
@@ -181,14 +198,14 @@ def draw_curve(curve: Curve, axes: Any) -> None:
 
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
         axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def draw_plot(plot: Plot, axes: Any, title: str) -> None:
+def draw_plot_spec(plot: PlotSpec, axes: Any, title: str) -> None:
     """Draw a plot of a report's page, mark by mark."""
     for mark in plot.marks:
-        draw_mark(mark, axes)
+        draw_plot_mark(mark, axes)
     for side, which in (("x", plot.x), ("y", plot.y)):
         getattr(axes, f"set_{side}label")(which.label)
         if which.log:
@@ -203,9 +220,9 @@ def draw_plot(plot: Plot, axes: Any, title: str) -> None:
     axes.set_title(textwrap.fill(title, 90), loc="left", fontsize=10)
 
 
-def draw_mark(mark: Mark, axes: Any) -> None:
+def draw_plot_mark(mark: PlotMark, axes: Any) -> None:
     """One mark, in the colours of figures."""
-    look = {"color": COLOURS.get(mark.colour, GREY), "label": mark.label or None}
+    look = {"color": PALETTE_COLOURS.get(mark.colour, GREY), "label": mark.label or None}
     if mark.shape == "band":
         axes.fill_between(mark.x, mark.low, mark.high, alpha=0.2, linewidth=0, **look)
     elif mark.shape == "line":
@@ -225,6 +242,6 @@ def draw_mark(mark: Mark, axes: Any) -> None:
             axes.errorbar(mark.x, mark.y, fmt="none", ecolor=look["color"], capsize=3, **sides)
 
 
-def reach(estimate: Estimate) -> float:
+def compute_half_width(estimate: Estimate) -> float:
     """Half the width of the interval."""
     return (estimate.high - estimate.low) / 2

@@ -1,0 +1,5 @@
+"""Policies of other libraries, and tuned values for them."""
+
+from banditune.core.lazy_names import attach_stub
+
+__getattr__, __dir__ = attach_stub(__name__, __file__)

@@ -1,0 +1,166 @@
+"""A policy at work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from banditune.cli.app import CommandGroup, app
+from banditune.cli.deployment_options import (
+    LibraryOption,
+    PendingOption,
+    PolicyAgainOption,
+    SavedResultArgument,
+    SavedTuningArgument,
+    StateArgument,
+    StateFileOption,
+)
+from banditune.cli.number_parsers import parse_integer, parse_number
+from banditune.cli.options import FeaturesOption, NamesOption, SeedOption
+from banditune.cli.runner import print_to_stderr, run_with_progress
+from banditune.cli.specs import parse_policy
+
+
+@app.command()
+def deploy(
+    result: SavedResultArgument,
+    output: StateFileOption,
+    policy: PolicyAgainOption = None,
+    names: NamesOption = None,
+    features: FeaturesOption = None,
+    seed: SeedOption = 0,
+    pending: PendingOption = None,
+) -> None:
+    """Make the state of a policy at work out of a saved tuning."""
+    from banditune.core.atomic_files import check_writable
+    from banditune.core.errors import InvalidRequest
+    from banditune.core.parsing import read_matrix
+    from banditune.deployment.deployment_setup import deploy_result
+    from banditune.results.result_record import load_result
+
+    check_writable(output)
+    if output.exists():
+        raise InvalidRequest(
+            f"a new state must not take the place of one at work, but {str(output)!r} exists; move it away."
+        )
+
+    def work(told: Any) -> Any:
+        return deploy_result(
+            load_result(result),
+            parse_policy(policy) if policy else None,
+            names=names.split(",") if names else None,
+            features=read_matrix(features) if features else None,
+            seed=seed,
+            pending=pending,
+        )
+
+    made = run_with_progress(work, quiet=False)
+    made.save(output)
+    typer.echo(repr(made))
+    typer.echo(f"note: {made.note}")
+
+
+@app.command(short_help="The equal parameter of a tuned policy in another library.")
+def export(result: SavedTuningArgument, to: LibraryOption) -> None:
+    """The equal parameter of a tuned policy in another library, and what is not the same there."""
+    from banditune.core.errors import InvalidRequest
+    from banditune.results.result_record import load_result
+    from banditune.results.tuning_results import Tuning
+
+    tuning = load_result(result)
+    if not isinstance(tuning, Tuning):
+        raise InvalidRequest(f"a tuning must be exported, but {str(result)!r} holds a {type(tuning).__name__}.")
+    typer.echo(repr(tuning.export(to)))
+
+
+deployed_group = CommandGroup(
+    help="Work with a deployed policy, one process at a time.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+app.add_typer(deployed_group, name="live")
+
+
+@deployed_group.command()
+def select(state: StateArgument, policy: PolicyAgainOption = None) -> None:
+    """Select an arm, and print its name."""
+    found = load_deployed(state, policy)
+    arm = found.select_arm()
+    found.save(state)
+    typer.echo(arm)
+
+
+@deployed_group.command(context_settings={"ignore_unknown_options": True})
+def update(
+    state: StateArgument,
+    arm: Annotated[str, typer.Argument(help="The arm's name.")],
+    reward: Annotated[float, typer.Argument(parser=parse_number, help="What it paid.")],
+    policy: PolicyAgainOption = None,
+) -> None:
+    """Learn a reward."""
+    import warnings
+
+    found = load_deployed(state, policy)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found.update(found.arm_called(arm), reward)
+    found.save(state)
+    for warning in said:
+        print_to_stderr(f"warning: {warning.message}")
+
+
+@deployed_group.command(short_help="No longer wait for rewards of an arm.")
+def drop(
+    state: StateArgument,
+    arm: Annotated[str, typer.Argument(help="The arm's name.")],
+    pulls: Annotated[int, typer.Option(parser=parse_integer, help="So many of its pulls.")] = 1,
+    policy: PolicyAgainOption = None,
+) -> None:
+    """No longer wait for rewards of an arm: its pulls count as if they had not been made."""
+    found = load_deployed(state, policy)
+    found.drop(found.arm_called(arm), pulls)
+    found.save(state)
+
+
+@deployed_group.command()
+def add(
+    state: StateArgument,
+    name: Annotated[str, typer.Argument(help="The new arm's name.")],
+    features: Annotated[str | None, typer.Option(metavar="A,B,...", help="Its features, where arms have some.")] = None,
+    policy: PolicyAgainOption = None,
+) -> None:
+    """Add an arm that has no rewards yet."""
+    from banditune.core.parsing import parse_value
+
+    found = load_deployed(state, policy)
+    row = parse_value(features) if features else []
+    numbered = all(isinstance(arm, int) for arm in found.arms) and name.isdecimal()
+    found.add_arm(int(name) if numbered else name, row if isinstance(row, list) else [row])
+    found.save(state)
+
+
+@deployed_group.command(short_help="Never select an arm again.")
+def retire(
+    state: StateArgument, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: PolicyAgainOption = None
+) -> None:
+    """Never select an arm again; rewards that it waits for are still taken."""
+    found = load_deployed(state, policy)
+    found.retire_arm(found.arm_called(arm))
+    found.save(state)
+
+
+@deployed_group.command("show")
+def show_deployed(state: StateArgument, policy: PolicyAgainOption = None) -> None:
+    """What is known about each arm."""
+    typer.echo(repr(load_deployed(state, policy)))
+
+
+def load_deployed(state: Path, policy: str | None) -> Any:
+    """A deployed policy from its file."""
+    from banditune.deployment.deployed_policy import DeployedPolicy
+
+    return run_with_progress(
+        lambda told: DeployedPolicy.load(state, parse_policy(policy) if policy else None), quiet=False
+    )

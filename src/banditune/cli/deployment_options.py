@@ -1,0 +1,37 @@
+"""Command-line options of the commands for deployed policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+LibraryOption = Annotated[str, typer.Option("--to", metavar="mabwiser|river", help="The other library.")]
+
+
+SavedResultArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A tuning or comparison that -o wrote.")]
+
+
+SavedTuningArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A tuning that -o wrote.")]
+
+
+StateFileOption = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the state goes.")]
+
+
+StateArgument = Annotated[Path, typer.Argument(metavar="STATE", help="A state that `deploy` or `Live.save` wrote.")]
+
+
+PolicyAgainOption = Annotated[
+    str | None, typer.Option("--policy", metavar="NAME", help="The policy again, if it is your own or plays a table.")
+]
+
+
+PendingOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ignore|mean",
+        show_default="the policy's own",
+        help="How pulls count whose reward is not there yet: not, or by the mean.",
+    ),
+]

@@ -1,0 +1,132 @@
+"""What is computed rather than simulated."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from banditune.cli.app import CommandGroup, app
+from banditune.cli.number_parsers import parse_integer, parse_share
+from banditune.cli.options import (
+    ArmsOption,
+    DiscountOption,
+    HorizonOption,
+    JsonOption,
+    MeansOption,
+    NamesOption,
+    OutputOption,
+    PolicyOption,
+    PriorOption,
+    ProblemOption,
+    RoundsLeftOption,
+    SeedOption,
+)
+from banditune.cli.runner import run_and_print, run_with_progress
+from banditune.cli.specs import parse_policy, parse_problem_and_horizon
+
+exact_group = CommandGroup(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
+
+
+app.add_typer(exact_group, name="exact")
+
+
+def format_steps_done(done: int, total: int) -> str:
+    """Progress, told in steps."""
+    return f"{done:,} of {total:,} steps"
+
+
+@exact_group.command(short_help="The best that any policy can do.")
+def optimum(
+    context: typer.Context,
+    problem: ProblemOption,
+    horizon: HorizonOption = None,
+    arms: ArmsOption = None,
+    prior: PriorOption = None,
+    means: MeansOption = None,
+    names: NamesOption = None,
+    json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """The best that any policy can do: two Bernoulli arms, or a mixture of a few instances."""
+    from banditune.study import exact_values
+
+    made, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, means=means, names=names)
+    run_and_print(
+        lambda told: exact_values.compute_optimum(made, horizon=steps, progress=told),
+        json=json, output=output, told=format_steps_done, context=context,
+    )  # fmt: skip
+
+
+@exact_group.command(short_help="The Bayes regret of a policy on a few arms.")
+def regret(
+    context: typer.Context,
+    policy: PolicyOption,
+    problem: ProblemOption,
+    horizon: HorizonOption = None,
+    values: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them theory's.")
+    ] = None,
+    arms: ArmsOption = None,
+    prior: PriorOption = None,
+    means: MeansOption = None,
+    names: NamesOption = None,
+    json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """The Bayes regret of a policy on a few arms that pay 0 or 1, to the last digit."""
+    from banditune.core.parsing import parse_value
+    from banditune.study import exact_values
+
+    made, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, means=means, names=names)
+    played = parse_policy(policy)
+    wanted = None if values is None else parse_value(values)
+    run_and_print(
+        lambda told: exact_values.compute_exact_regret(played, made, wanted, horizon=steps, progress=told),
+        json=json, output=output, told=format_steps_done, context=context,
+    )  # fmt: skip
+
+
+@exact_group.command(short_help="What no policy can lose less than.")
+def bound(
+    context: typer.Context,
+    problem: ProblemOption,
+    horizon: HorizonOption = None,
+    arms: ArmsOption = None,
+    prior: PriorOption = None,
+    names: NamesOption = None,
+    runs: Annotated[
+        int, typer.Option(parser=parse_integer, help="Instances on which sampled bounds are computed.")
+    ] = 1000,
+    seed: SeedOption = 0,
+    confidence: Annotated[float, typer.Option(parser=parse_share, help="How sure the bound must be.")] = 0.95,
+    json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """What no policy can lose less than: Bernoulli or Gaussian arms, any number of them, any horizon."""
+    from banditune.study import exact_values
+
+    made, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, names=names)
+
+    def work(told: Any) -> Any:
+        return exact_values.compute_lower_bound(made, horizon=steps, runs=runs, seed=seed, confidence=confidence)
+
+    run_and_print(work, json=json, output=output, context=context)
+
+
+@exact_group.command(short_help="The Gittins index of a Bernoulli arm.")
+def gittins(
+    successes: Annotated[int, typer.Option(parser=parse_integer, help="Pulls of the arm that paid 1.")] = 0,
+    failures: Annotated[int, typer.Option(parser=parse_integer, help="Pulls of the arm that paid 0.")] = 0,
+    left: RoundsLeftOption = None,
+    discount: DiscountOption = None,
+    prior: Annotated[str, typer.Option(metavar="A,B", help="Beta prior of the mean reward.")] = "1,1",
+) -> None:
+    """The Gittins index of a Bernoulli arm: the price of a pull at which it just breaks even."""
+    from banditune.core.parsing import parse_value
+    from banditune.exact.gittins import compute_gittins_index
+
+    def work(told: Any) -> float:
+        return compute_gittins_index(successes, failures, left=left, discount=discount, prior=parse_value(prior))
+
+    typer.echo(f"{run_with_progress(work, quiet=False):.8f}")

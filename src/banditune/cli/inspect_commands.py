@@ -1,0 +1,148 @@
+"""Look at results, ledgers, shelves and the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from banditune.cli.app import CommandGroup, app
+from banditune.cli.options import (
+    FiguresOption,
+    HtmlOption,
+    JsonOption,
+    MarkdownOption,
+    RequiredDeviceOption,
+    ResultArgument,
+    StoreArgument,
+    SummaryOption,
+    TableOption,
+    TopicArgument,
+)
+from banditune.cli.runner import run_with_progress
+from banditune.cli.specs import parse_policy, parse_problem
+
+
+@app.command(short_help="A saved result or a ledger as a page, figures or Markdown.")
+def report(
+    result: ResultArgument, output: HtmlOption = None, figures: FiguresOption = None, markdown: MarkdownOption = None
+) -> None:
+    """A saved result, or all that a ledger holds, as a report: one HTML file, figures, or Markdown."""
+    from banditune.core.errors import InvalidRequest
+    from banditune.reports.report_files import write_report_files
+
+    if output is None and figures is None and markdown is None:
+        raise InvalidRequest(
+            "a report must be told where to go, but got no -o FILE.html, no --figures and no --markdown."
+        )
+    for path in write_report_files(result, output, figures, markdown, load_summaries):
+        typer.echo(f"wrote {path}")
+
+
+def load_summaries(path: Path) -> list[Any]:
+    """Accounts from a ledger or its summary; parameters have the names that they have on the shelf."""
+    from banditune.registry import collect_policies
+    from banditune.storage.summary_records import load_store_summaries
+
+    shelf = collect_policies()
+
+    def names(policy: str) -> tuple[str, ...] | None:
+        made = shelf.get(policy)
+        return None if made is None else tuple(parameter.name for parameter in getattr(made, "parameters", ()))
+
+    return list(load_store_summaries(path, names))
+
+
+@app.command(short_help="What the numbers assume.")
+def explain(topic: TopicArgument = "assumptions") -> None:
+    """What the numbers assume: what each assumption is, what happens where it fails, and what to do."""
+    from banditune.core.pages import explain as page
+
+    typer.echo(page(topic).rstrip())
+
+
+@app.command()
+def doctor(device: RequiredDeviceOption = "auto", json: JsonOption = False) -> None:
+    """What this machine has, what works, what to install."""
+    from banditune.reports.plain_text import format_environment_check
+    from banditune.study.environment_check import examine_environment
+    from banditune.study.requests import build_spec
+
+    jobs = [
+        build_spec(parse_policy("ucb1"), parse_problem("bernoulli", arms=3), horizon=1000),
+        build_spec(parse_policy("linucb"), parse_problem("linear", arms=5, dims=3), horizon=100),
+    ]
+    found = run_with_progress(lambda told: examine_environment(jobs, device), quiet=False)
+    if json:
+        import json as codec
+
+        typer.echo(codec.dumps(found))
+    else:
+        typer.echo(format_environment_check(found))
+    raise typer.Exit(0 if found["works"] else 1)
+
+
+@app.command("list", short_help="Every policy, problem and tuner, with its parameters.")
+def list_registry(json: JsonOption = False) -> None:
+    """Every policy, problem and tuner, with parameters and one line of explanation."""
+    from banditune.registry import describe_registries
+
+    if json:
+        import json as codec
+
+        typer.echo(codec.dumps(describe_registries()))
+        return
+    for heading, entries in describe_registries().items():
+        typer.echo(f"{heading}")
+        width = max(len(name) for name in entries)
+        for name, entry in entries.items():
+            typer.echo(f"  {name.ljust(width)}  {entry['about']}")
+            for parameter in entry["parameters"]:
+                whole = ", a whole number" if parameter["integer"] else ""
+                span = f"[{parameter['low']}, {parameter['high']}]{whole}"
+                typer.echo(f"  {' ' * width}    tunes {parameter['name']} in {span}, theory {parameter['theory']}")
+            if entry["options"]:
+                told = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
+                typer.echo(f"  {' ' * width}    options {told}")
+        typer.echo("")
+
+
+store_group = CommandGroup(help="Look into a ledger.", no_args_is_help=True, rich_markup_mode=None)
+
+
+app.add_typer(store_group, name="ledger")
+
+
+@store_group.command("show")
+def show_store(file: StoreArgument, json: JsonOption = False) -> None:
+    """What was played, and how much of it."""
+    from banditune.reports.plain_text import format_store_listing
+    from banditune.storage.store_tables import read_overview
+
+    print_answer(read_overview(file), format_store_listing, json=json)
+
+
+@store_group.command("verify")
+def check_store(file: StoreArgument, json: JsonOption = False) -> None:
+    """Check every number against its checksum."""
+    from banditune.reports.plain_text import format_store_check
+    from banditune.storage.store_tables import verify_store
+
+    print_answer(verify_store(file), format_store_check, json=json)
+
+
+@store_group.command("export")
+def write_store_table(file: StoreArgument, output: TableOption, summary: SummaryOption = False) -> None:
+    """Write all regrets, or a summary of them, as a table."""
+    from banditune.storage.store_tables import export_store
+
+    run_with_progress(lambda told: export_store(file, output, whole=not summary), quiet=True)
+
+
+def print_answer(found: Any, words: Callable[[Any], str], *, json: bool) -> None:
+    """Print what was found, as JSON or in words."""
+    import json as codec
+
+    typer.echo(codec.dumps(found) if json else words(found))

@@ -1,0 +1,152 @@
+"""Command-line options of the commands that read logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from banditune.cli.number_parsers import parse_integer, parse_number, parse_share
+
+LogFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Past logs: .csv or .parquet.")]
+
+
+CampaignColumnOption = Annotated[
+    str | None, typer.Option("--campaign", metavar="COLUMN", help="Column of the campaigns.")
+]
+
+
+ArmColumnOption = Annotated[str | None, typer.Option("--arm", metavar="COLUMN", help="Column of the arms.")]
+
+
+RewardColumnOption = Annotated[
+    str | None, typer.Option("--reward", metavar="COLUMN", help="Column of the rewards, where a row is a decision.")
+]
+
+
+PullsColumnOption = Annotated[
+    str | None, typer.Option("--pulls", metavar="COLUMN", help="Column of pulls, where a row is an arm of a campaign.")
+]
+
+
+SuccessesColumnOption = Annotated[
+    str | None, typer.Option("--successes", metavar="COLUMN", help="Column of successes, then.")
+]
+
+
+PropensityColumnOption = Annotated[
+    str | None, typer.Option("--propensity", metavar="COLUMN", help="Column of propensities; checked, not needed.")
+]
+
+
+FeatureColumnsOption = Annotated[
+    str | None, typer.Option("--features", metavar="A,B,...", help="Columns of the arms' features; '' for none.")
+]
+
+
+RewardKindOption = Annotated[
+    str | None,
+    typer.Option("--rewards", metavar="binary|unit|real", help="What rewards are: rows that are not are bad."),
+]
+
+
+BlankRewardOption = Annotated[
+    float | None,
+    typer.Option("--blank", metavar="NUMBER", parser=parse_number, help="What an empty reward stands for, such as 0."),
+]
+
+
+SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read.")]
+
+
+@dataclass(frozen=True)
+class LogReadingOptions:
+    """How logs are read: what `read_logs` takes, each an option."""
+
+    campaign: CampaignColumnOption = None
+    arm: ArmColumnOption = None
+    reward: RewardColumnOption = None
+    pulls: PullsColumnOption = None
+    successes: SuccessesColumnOption = None
+    propensity: PropensityColumnOption = None
+    features: FeatureColumnsOption = None
+    rewards: RewardKindOption = None
+    blank: BlankRewardOption = None
+    skip_bad: SkipBadOption = False
+
+
+INFERRED_COLUMNS = LogReadingOptions()
+"""No column was named."""
+
+
+def expand_log_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes `columns`, with an option for each of them in its place."""
+    names = [field.name for field in fields(LogReadingOptions)]
+
+    @wraps(command)
+    def told(**given: Any) -> None:
+        command(columns=LogReadingOptions(**{name: given.pop(name) for name in names}), **given)
+
+    own = signature(command, eval_str=True).parameters
+    options = signature(LogReadingOptions, eval_str=True).parameters
+    spread = [one for name, found in own.items() for one in (options.values() if name == "columns" else [found])]
+    # Typer looks at both.
+    told.__signature__ = Signature(spread)  # type: ignore[attr-defined]
+    told.__annotations__ = {one.name: one.annotation for one in spread}
+    return told
+
+
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="auto, beta-binomial, gaussian, beta, linear, logistic, correlated, or campaigns (drawn again).",
+    ),
+]
+
+
+PerArmOption = Annotated[
+    bool, typer.Option("--per-arm", help="A prior for each arm's name instead of one for all arms.")
+]
+
+
+InterceptOption = Annotated[
+    bool,
+    typer.Option(
+        "--intercept/--no-intercept",
+        help="Where arms have features: with one that is 1 for every arm, unless they hold a constant.",
+    ),
+]
+
+
+ProblemFileOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE.toml", help="Write the problem as TOML.")
+]
+
+
+SavedFitOption = Annotated[
+    Path | None, typer.Option("--save", metavar="FILE.json", help="Write the fit with its checks, for `report`.")
+]
+
+
+CampaignHorizonOption = Annotated[
+    int | None,
+    typer.Option(
+        "--horizon", show_default="the median campaign's", parser=parse_integer, help="Decisions in a campaign to come."
+    ),
+]
+
+
+IntervalConfidenceOption = Annotated[
+    float, typer.Option("--confidence", parser=parse_share, help="Confidence of the intervals.")
+]
+
+
+TuningShareOption = Annotated[
+    float, typer.Option("--share", metavar="50%", parser=parse_share, help="Campaigns to tune on; the others judge.")
+]

@@ -1,0 +1,120 @@
+"""A policy's memory for one set of arms, and the compiled code that works on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray, IntArray, allocate_aligned, copy_read_only, freeze_options
+from banditune.core.errors import InvalidRequest, SimulationError
+from banditune.core.policy import Policy
+from banditune.core.problem import Problem
+from banditune.core.streams import AGENT_STREAM
+from banditune.deployment import step_kernel
+from banditune.simulation.compilation import compile_kernel, compile_signature
+from banditune.simulation.kernel_selection import fill_dims_slots
+from banditune.simulation.loop import compute_instance_key
+
+DEPLOYED_SLOTS = ("view", "start", "choose", "update", "recall", "resume")
+
+
+MAX_MEMORY_NUMBERS = 2**25
+"""Numbers in a memory, of which there are two, known and imagined: half a GiB in all."""
+
+
+@dataclass(frozen=True)
+class DeployedArms(Problem):
+    """The arms of a deployed policy, for checks that ask about a problem."""
+
+    arms: int
+    dims: int = 0
+
+    name = "deployed"
+
+
+def make_agent_stream(seed: int, drawn: tuple[int, int]) -> IntArray:
+    """Key and cursor of the agent's own draws: those of run 0 of a simulation with the same seed."""
+    key0, key1 = compute_instance_key(seed, 0)  # type: ignore[no-untyped-call]
+    return np.array([key0, key1, *drawn, 0, AGENT_STREAM], np.int64)
+
+
+def compile_step_kernel(policy: Policy, dims: int) -> Callable[..., Any]:
+    """The compiled code of a policy, for any number of arms with so many features."""
+    slots: dict[Any, Any] = {name: getattr(policy, name) for name in DEPLOYED_SLOTS}
+    return compile_kernel(step_kernel.run_agent_step, slots | fill_dims_slots(policy, DeployedArms(1, dims)))
+
+
+class PolicyAgent:
+    """A policy on some arms. `act` is its kernel, `features` is (dims, arms), `draws` is shared with whoever made it."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        act: Callable[..., Any],
+        params: FloatArray,
+        features: FloatArray,
+        horizon: int,
+        draws: IntArray,
+    ) -> None:
+        dims, arms = features.shape
+        policy.check(features[None], horizon)
+        size = policy.memory(arms, dims)
+        if size > MAX_MEMORY_NUMBERS:
+            raise InvalidRequest(
+                f"the memory of a deployed policy must fit into {MAX_MEMORY_NUMBERS / 2**27:g} GiB, but "
+                f"{policy.name} needs {size / 2**27:.1f} for {arms} arms with {dims} features; use fewer."
+            )
+        self.policy, self.horizon = policy, horizon
+        self.memory, imagined = allocate_aligned(size), allocate_aligned(size)
+        self.facts = np.zeros((3, arms))
+        options = freeze_options(policy.options(arms, dims, horizon))
+        self._shared = (imagined, copy_read_only(features), options, copy_read_only(params), draws, self.facts, horizon)
+        self._act = act
+        compile_signature(
+            self._act, (step_kernel.CHOOSE, self.memory, *self._shared, 0, 0.0), f"the policy {policy.name!r}"
+        )
+
+    def _done(self, what: int, place: int, reward: float) -> float:
+        try:
+            return self._act(what, self.memory, *self._shared, place, reward)  # type: ignore[no-any-return]
+        except Exception as error:
+            raise SimulationError(
+                f"the policy {self.policy.name!r} failed: {type(error).__name__}: {error}."
+            ) from error
+
+    def choose(self, step: int, waiting: list[int] | None = None) -> int:
+        """The arm to pull, by what is known, or as if so many more pulls of each arm had paid what it pays on average.
+
+        An arm without rewards is thought to pay what all arms did on average; if there are none, the middle of the range.
+        """
+        if waiting is None:
+            chosen = self._done(step_kernel.CHOOSE, step, 0.0)
+        else:
+            self.facts[step_kernel.PENDING_ROW] = waiting
+            chosen = self._done(step_kernel.CHOOSE_WITH_PENDING, step, 0.0 if self.policy.rewards == "real" else 0.5)
+        if 0 <= chosen < self.facts.shape[1] and chosen == int(chosen):
+            return int(chosen)
+        if chosen in self.policy.faults:
+            raise SimulationError(f"{self.policy.faults[int(chosen)]} (the policy {self.policy.name!r}, deployed).")
+        raise SimulationError(
+            f"an arm must be a whole number from 0 to {self.facts.shape[1] - 1}, but the policy {self.policy.name!r} chose "
+            f"{chosen:g} at step {step}."
+        )
+
+    def learn(self, arm: int, reward: float) -> None:
+        """Learn what a pull paid."""
+        self._done(step_kernel.LEARN, arm, reward)
+
+    def recall(self) -> FloatArray:
+        """Pulls and totals of every arm, two rows."""
+        self._done(step_kernel.RECALL, 0, 0.0)
+        return self.facts[: step_kernel.PENDING_ROW].copy()
+
+    def resume(self, facts: FloatArray) -> None:
+        """Know these pulls and totals, and nothing else."""
+        self.memory[:] = 0.0
+        self.facts[: step_kernel.PENDING_ROW] = facts
+        self._done(step_kernel.RESUME, 0, 0.0)

@@ -1,0 +1,47 @@
+"""Features of arms: rows that users pass, checked, and the matrix that scalar code reads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.checks import convert_to_array
+from banditune.core.errors import InvalidRequest
+from banditune.deployment.deployment_state import MAX_ABS_REWARD, ArmState
+
+
+def read_feature_rows(features: Any) -> list[tuple[float, ...]]:
+    """A row of features per arm; none where there are none."""
+    if features is None:
+        return []
+    table = convert_to_array(features)
+    if table.ndim != 2 or 0 in table.shape:
+        raise InvalidRequest(
+            f"`features` must have a row of numbers for every arm, but got an array of shape {table.shape}."
+        )
+    return [read_feature_row(row) for row in table]
+
+
+def make_feature_matrix(arms: list[ArmState]) -> FloatArray:
+    """Features as scalar code reads them: (dims, arms)."""
+    return np.array([arm.features for arm in arms], float).reshape(len(arms), -1).T
+
+
+def read_feature_row(features: Any) -> tuple[float, ...]:
+    """The features of one arm."""
+    try:
+        row = np.asarray(list(features), float)
+    except (TypeError, ValueError):
+        row = np.array([math.nan])
+    if row.ndim != 1 or not np.isfinite(row).all() or np.abs(row).max(initial=0) > MAX_ABS_REWARD:
+        raise InvalidRequest(f"the features of an arm must be a row of finite numbers, but got {features!r:.80}.")
+    return tuple(row.tolist())
+
+
+def add_known_intercept(row: tuple[float, ...], known: list[tuple[float, ...]]) -> tuple[float, ...]:
+    """A row of features, with the 1 that all known ones begin with where just that is missing."""
+    misses_one = bool(row) and all(len(other) == len(row) + 1 and other[0] == 1 for other in known)
+    return (1.0, *row) if misses_one else row

@@ -1,0 +1,5 @@
+"""The errors that the package raises."""
+
+from banditune.core.lazy_names import attach_stub
+
+__getattr__, __dir__ = attach_stub(__name__, __file__)

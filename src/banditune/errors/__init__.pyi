@@ -1,0 +1,3 @@
+from banditune.core.errors import InvalidRequest as InvalidRequest
+from banditune.core.errors import SimulationError as SimulationError
+from banditune.core.errors import WorkerLost as WorkerLost

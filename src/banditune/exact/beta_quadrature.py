@@ -1,0 +1,81 @@
+"""Beta posteriors on nodes, for integrals over them that are exact to about twelve digits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.checks import check_prior_pairs, split_prior_columns
+from banditune.core.errors import InvalidRequest
+
+NODE_STEP = 2.0**-8
+
+
+QUADRATURE_NODES = np.arange(-1856, 1857) * NODE_STEP
+"""Trapezoid rule in u, where theta = expit(sinh(u)): exponentially accurate for shapes from about 0.04 to 50,000."""
+
+
+NODE_LOGITS = np.sinh(QUADRATURE_NODES)
+
+
+NODE_MEANS = np.exp(-np.logaddexp(0, -NODE_LOGITS))
+
+
+@lru_cache(maxsize=4000)
+def compute_beta_weights(a: float, b: float) -> FloatArray:
+    """Probabilities of a Beta(a, b) at the nodes: they sum to one, and sums over them are integrals."""
+    log_density = -a * np.logaddexp(0, -NODE_LOGITS) - b * np.logaddexp(0, NODE_LOGITS)
+    found: FloatArray = np.cosh(QUADRATURE_NODES) * np.exp(log_density - log_density.max())
+    found /= found.sum()
+    if max(found[0], found[-1]) > 1e-12 or abs(found[::2].sum() - 0.5) > 1e-5:
+        raise InvalidRequest(
+            f"the shapes of a Beta distribution must be between about 0.04 and 50,000 for exact integrals, but got "
+            f"({a:g}, {b:g}); simulate instead."
+        )
+    found.setflags(write=False)
+    return found
+
+
+def integrate_cumulatively(values: FloatArray) -> FloatArray:
+    """The integral up to each node of what sums over the nodes are the integral of.
+
+    Where the values are a smooth function of the node's number that is zero at both ends, their Fourier series, integrated
+    term by term, is the integral to about fourteen digits; adding them up would only give five.
+    """
+    count = len(values)
+    waves = np.fft.rfft(values)[1:] / (2j * np.pi * np.arange(1, count // 2 + 1) / count)
+    wave = np.fft.irfft(np.concatenate([[0], waves]), count)
+    found: FloatArray = values.sum() * np.arange(count) / count + wave - wave[0]
+    return found
+
+
+@lru_cache(maxsize=4000)
+def compute_beta_cdf(a: float, b: float) -> FloatArray:
+    """The distribution function of a Beta(a, b) at the nodes."""
+    found = integrate_cumulatively(compute_beta_weights(a, b))
+    found.setflags(write=False)
+    return found
+
+
+def compute_expected_max(shapes: Sequence[tuple[float, float]]) -> float:
+    """The expected largest of independent Beta variables."""
+    below = np.ones_like(NODE_MEANS)
+    for a, b in shapes:
+        below = below * compute_beta_cdf(a, b)
+    # E max = integral of P(max > theta) d theta; d theta = theta (1 - theta) cosh(u) du.
+    return float(NODE_STEP * np.sum((1 - below) * NODE_MEANS * (1 - NODE_MEANS) * np.cosh(QUADRATURE_NODES)))
+
+
+def compute_win_probability(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """P(X > Y) for independent X ~ Beta(*first) and Y ~ Beta(*second)."""
+    return float(compute_beta_weights(*first) @ compute_beta_cdf(*second))
+
+
+def argmax_posterior_mean(prior: Any, pulls: FloatArray, totals: FloatArray) -> int:
+    """The arm with the highest posterior mean; `prior` is a pair for all arms or one per arm."""
+    a, b = split_prior_columns(check_prior_pairs(prior, len(pulls), first="a", second="b", first_positive=True))
+    return int(np.argmax((totals + a) / (pulls + a + b)))

@@ -1,0 +1,232 @@
+"""The bound of `one_arm` with all arms together: on every path, their pulls must sum to the horizon.
+
+In `one_arm` each arm stops when it likes, and only a price keeps the sum of all pulls near the horizon. Here the paths of
+all arms are sampled, and a clairvoyant, who knows all rewards and means, chooses numbers of pulls n_a that sum to T. For
+every pull of arm a he pays the change of U_a, the least mean of (T - tau) d_tau against the best mean M_a of the others,
+less its mean before the reward is seen. That has mean zero for every honest policy, also given all means and rewards of the
+other arms, so M_a may be in it. Let U_a(i) be U_a after the first i rewards of the path. Arm a's term is that of `one_arm`
+plus
+
+    slack_a(n) = sum over i < n of (E[U_a(i + 1) | i rewards] - U_a(i)) + (T - n) d_n - U_a(n).
+
+No part of it is negative: U is at most its mean after another pull, and at most what stopping now leaves. Hence
+
+    regret >= the bound of `one_arm`, with the same price, + E[min of sum_a slack_a(n_a) over counts that sum to T].
+
+The minimum is exact. As no slack is negative, counts with a slack above that of any counts that sum to T need not be tried;
+such counts come from convex functions below the slacks (`sampled.best_counts`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.scalar import noinline, optimize_separately, scalar
+from banditune.exact.beta_quadrature import NODE_STEP, QUADRATURE_NODES, compute_beta_cdf, compute_beta_weights
+from banditune.exact.one_arm_bound import (
+    BOUND_TOLERANCE,
+    OneArmBound,
+    compute_band,
+    compute_beta_moment,
+    fill_last_pays,
+    step_one_pull_back,
+    widen_band,
+)
+from banditune.exact.sampled_bounds import map_over_paths, maximise_counts, maximise_split
+from banditune.problems.bernoulli_arms import Bernoulli
+from banditune.simulation.compilation import compile_kernel
+
+PILOT_FIRST_RUN = 1 << 40
+"""Runs from here on choose the price; they are no part of an estimate."""
+
+
+def count_pilot_runs(horizon: int) -> int:
+    """How many runs choose something: fewer where they are long."""
+    return 256 if horizon <= 2000 else 32
+
+
+class CoupledBound:
+    """The bound for Bernoulli arms, from that of one arm and the price and power that suit it.
+
+    Slacks are larger at higher prices, so that these may suit all arms together better, above all two.
+    """
+
+    def __init__(
+        self, problem: Bernoulli, seed: int, alone: OneArmBound, price: float, power: int, *, climb: bool = True
+    ) -> None:
+        self.problem, self.horizon, self.seed, self.power = problem, alone.horizon, seed, power
+        self.price, self.base = price, alone.bound(price, power)
+        if not climb:
+            return
+        best = self._tried()
+        # L' <= 1 must hold.
+        while price * 1.25 * max(power, 1) <= 1.0:
+            before = self.price, self.base
+            price *= 1.25
+            self.price, self.base = price, alone.bound(price, power)
+            tried = self._tried()
+            if tried <= best:
+                self.price, self.base = before
+                break
+            best = tried
+
+    def sample(self, runs: range) -> FloatArray:
+        """The bound of each run."""
+        return self.base + map_over_paths(self.problem, self.horizon, runs, self.seed, self._slacks)
+
+    def _tried(self) -> float:
+        return float(self.sample(range(PILOT_FIRST_RUN, PILOT_FIRST_RUN + count_pilot_runs(self.horizon))).mean())
+
+    def _slacks(self, truths: FloatArray, rewards: FloatArray) -> FloatArray:
+        return compute_least_slacks(self.problem, truths, rewards, self.price, self.power)
+
+
+def compute_least_slacks(
+    problem: Bernoulli, truths: FloatArray, rewards: FloatArray, price: float, power: int
+) -> FloatArray:
+    """The least sum of slacks of each path."""
+    runs, arms, horizon = rewards.shape
+    priors = problem.prior * (arms // len(problem.prior))
+    order = np.sort(truths, axis=1)
+    rivals = np.where(truths == order[:, -1:], order[:, -2:-1], order[:, -1:])
+    # Means that were rounded to 0 or 1 have no logit.
+    rivals = np.clip(rivals, 1e-300, 1 - 2.0**-53)
+    logits = np.log(rivals) - np.log1p(-rivals)
+    above = np.stack([_compute_tail_probability(prior, logits[:, arm]) for arm, prior in enumerate(priors)], axis=1)
+    tables = np.empty((3, horizon + 2)), np.empty((2, horizon + 1))
+    scratch = np.empty((arms, horizon + 1)), np.empty((arms, horizon + 1), np.int64), np.empty(arms, np.int64)
+    out = np.empty(runs)
+    compile_kernel(minimise_slack_sums)(rewards, logits, above, np.array(priors), price, power, *tables, *scratch, out)
+    return out
+
+
+def _compute_tail_probability(prior: tuple[float, float], logits: FloatArray) -> FloatArray:
+    """P(theta > M) for a Beta variable, by cubic interpolation between nodes, at which the density is known too."""
+    below, slope = compute_beta_cdf(*prior), compute_beta_weights(*prior)
+    at = (np.arcsinh(logits) - QUADRATURE_NODES[0]) / NODE_STEP
+    left = np.clip(np.floor(at).astype(int), 0, len(QUADRATURE_NODES) - 2)
+    x = np.clip(at - left, 0.0, 1.0)
+    rise = below[left + 1] - below[left]
+    bend = x * (1 - x) * ((1 - x) * (slope[left] - rise) - x * (slope[left + 1] - rise))
+    found: FloatArray = np.clip(1.0 - (below[left] + x * rise + bend), 0.0, 1.0)
+    return found
+
+
+def minimise_slack_sums(rewards, logits, above, priors, price, power, tables, path, nets, corners, place, out):
+    """The least sum of slacks of each path."""
+    runs, arms, horizon = rewards.shape
+    for run in range(runs):
+        for arm in range(arms):
+            a = priors[arm, 0]
+            b = priors[arm, 1]
+            fill_slacks(rewards[run, arm], a, b, price, power, logits[run, arm], above[run, arm], tables, path)
+            spent = 0.0
+            for n in range(horizon + 1):
+                nets[arm, n] = -(spent + path[1, n])
+                spent += path[0, n]
+        if arms == 2:
+            out[run] = -maximise_split(nets[0], nets[1], horizon)
+        else:
+            floor = find_feasible_counts(nets, corners, place, horizon) - 1e-9
+            out[run] = -maximise_counts_above(floor, nets, place, path, horizon)
+
+
+@noinline
+def find_feasible_counts(nets, corners, place, horizon):
+    """The net gain of counts that sum to T: corners of majorants, of which one arm gives back what is too much."""
+    maximise_counts(nets, corners, place, horizon)
+    excess = -horizon
+    net = 0.0
+    for arm in range(len(nets)):
+        count = corners[arm, place[arm]]
+        excess += count
+        net += nets[arm, count]
+    found = -math.inf
+    for arm in range(len(nets)):
+        count = corners[arm, place[arm]]
+        if count >= excess:
+            found = max(found, net - nets[arm, count] + nets[arm, count - excess])
+    return found
+
+
+@noinline
+def maximise_counts_above(floor, nets, place, path, horizon):
+    """The largest sum of nets, none of which is positive, over counts that sum to T; it is known to be above the floor.
+
+    Arm after arm, path[0, n] is the largest net gain of those so far with n pulls. The arm with the most counts above the
+    floor comes last, when only one number of pulls is left for it.
+    """
+    arms = len(nets)
+    last = 0
+    for arm in range(arms):
+        place[arm] = 0
+        for n in range(horizon + 1):
+            place[arm] += 1 if nets[arm, n] >= floor else 0
+        if place[arm] > place[last]:
+            last = arm
+    now, then = path[0], path[1]
+    now[0] = 0.0
+    top = 0
+    for arm in range(arms):
+        if arm != last:
+            for n in range(horizon + 1):
+                then[n] = -math.inf
+            for n in range(horizon + 1):
+                if nets[arm, n] >= floor:
+                    raise_maximum(then[n:], now[: min(top, horizon - n) + 1], nets[arm, n])
+            now, then = then, now
+            top = horizon
+            while now[top] < floor:
+                top -= 1
+    net = -math.inf
+    for n in range(top + 1):
+        net = max(net, now[n] + nets[last, horizon - n])
+    return net
+
+
+@optimize_separately
+def raise_maximum(target, source, more):
+    """Raise a target to a source and something more."""
+    for n in range(len(source)):
+        value = source[n] + more
+        target[n] = value if value > target[n] else target[n]
+
+
+@scalar
+def fill_slacks(rewards, a, b, price, power, logit, above, tables, path):
+    """Fill in, for an arm after n of its rewards, what another pull costs and what no further pull does."""
+    horizon = len(rewards)
+    successes, pays, stops = tables[0], tables[1], tables[2]
+    wins = 0
+    for s in range(horizon):
+        successes[s] = a + s
+        wins += 1 if rewards[s] > 0.0 else 0
+    reach = math.log(4.0 * horizon / BOUND_TOLERANCE) / 2.0
+    rival = 1.0 / (1.0 + math.exp(-logit))
+    low, high = compute_band(a, b, rival, price * rival**power, reach, horizon)
+    fill_last_pays(horizon, a, b, price, power, logit, above, low, high + 1, pays, stops)
+    path[0, horizon] = 0.0
+    path[1, horizon] = 0.0
+    for pulls in range(horizon - 1, -1, -1):
+        wins -= 1 if rewards[pulls] > 0.0 else 0
+        low, high = widen_band(horizon, a, b, price, power, rival, reach, pulls, low, high, pays, stops)
+        total = a + b + pulls
+        left = float(horizon - pulls)
+        inside = low <= wins <= high
+        go_on = 0.0
+        if inside:
+            go_on = stops[wins] + (a + wins) / total * (stops[wins + 1] - stops[wins])
+        part = slice(low, high + 2)
+        step_one_pull_back(successes[part], pays[part], stops[part], 1.0 / total, left)
+        if inside:
+            path[0, pulls] = go_on - stops[wins]
+            path[1, pulls] = left * pays[wins] - stops[wins]
+        elif wins < low:
+            path[0, pulls] = rival - (a + wins) / total - price * rival**power
+            path[1, pulls] = 0.0
+        else:
+            path[0, pulls] = 0.0
+            path[1, pulls] = left * price * compute_beta_moment(a + wins, total, power)

@@ -1,0 +1,292 @@
+"""The best that any policy can do where the mean rewards are one of a few known vectors, and the policy that does it.
+
+A *node* is a belief, the posterior over the instances, at a step. Histories that lead to the same belief share a node.
+Layers of nodes are made forward, one for each step; values and choices backward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.checks import check_integer, is_from_problem
+from banditune.core.errors import InvalidRequest
+from banditune.core.policy import FROM_PROBLEM, Policy
+from banditune.core.scalar import scalar
+from banditune.exact import table_cache
+from banditune.exact.optimal_two_arms import TIE_TOLERANCE
+from banditune.problems.bernoulli_arms import Mixture
+from banditune.simulation import memory
+
+BELIEF_TOLERANCE = 1e-10
+"""Beliefs whose log-weights differ by less than about this, as rounding may do, share a node."""
+
+
+RULED_OUT_LOG_WEIGHT = -55.0
+"""An instance whose log-weight, relative to the largest, is below this is ruled out.
+
+An instance of probability p adds at most p to the reward of each later step, so that this costs less than
+horizon^2 instances e^-55: for horizon 10,000 and ten instances 1e-15.
+"""
+
+
+RULED_OUT_KEY = 2.0**60
+"""What stands for an instance that is ruled out, in whole multiples of `BELIEF_TOLERANCE`; no log-weight is as large."""
+
+
+KEPT_BYTES = 16
+
+
+WORK_BYTES, WORK_BYTES_PER_INSTANCE = 128, 80
+"""Bytes for a node and an arm: of a layer, and of all that is needed while it is made."""
+
+
+MIXTURE_TABLE_VERSION = 1
+"""Part of a table's name on disk: raised when tables are made in another way."""
+
+
+StepProgress = Callable[[int, int], None]
+"""Called with the steps that are done and all steps."""
+
+
+class BeliefLayer(NamedTuple):
+    """The nodes of one step: chances of success (node, arm), and the nodes after failure and success (node, arm, 2)."""
+
+    chances: FloatArray
+    after: NDArray[np.int32]
+
+
+def compute_optimal_reward_mixture(
+    means: Any, weights: Any, horizon: int, free: float | None = None, progress: StepProgress | None = None
+) -> float:
+    """The largest expected total reward on Bernoulli arms whose means are row i of `means` with probability weights[i].
+
+    Up to rounding: for horizon 10,000 about 1e-9. `free` is the memory that there is for it, if not all that is free.
+    """
+    value = 0.0
+    for values, _ in iterate_backward(
+        build_belief_layers(Mixture(means, weights), check_integer("horizon", horizon, 1), free, progress)
+    ):
+        value = float(values[0])
+    return value
+
+
+def compute_optimal_machine(means: Any, weights: Any, horizon: int) -> NDArray[np.int32]:
+    """The optimal policy as (arm, node after failure, node after success) for every node that it can reach, in one row.
+
+    Node 0 is the prior; after the last step nothing follows, and a node leads to itself.
+    """
+    problem, horizon = Mixture(means, weights), check_integer("horizon", horizon, 1)
+
+    def make() -> NDArray[Any]:
+        # Each layer is given up for its moves, which are smaller: no more is kept than before.
+        return select_reachable_moves([move for _, move in iterate_backward(build_belief_layers(problem, horizon))])
+
+    return table_cache.load_or_make_table(
+        "optimal-mixture", [MIXTURE_TABLE_VERSION, problem.means, problem.weights, horizon], make, np.int32, None
+    )
+
+
+def build_belief_layers(
+    problem: Mixture, horizon: int, free: float | None = None, progress: StepProgress | None = None
+) -> list[BeliefLayer]:
+    """Every belief that can be reached in each step, whatever is pulled; steps are told to `progress(done, total)`."""
+    means, logs = list_distinct_instances(problem)
+    made: list[BeliefLayer] = []
+    kept: list[float] = []
+    free = memory.measure_free_memory() if free is None else free
+    for step in range(horizon):
+        nodes, arms = logs.shape[1], means.shape[1]
+        kept.append(sum(kept[-1:]) + KEPT_BYTES * nodes * arms)
+        work = (WORK_BYTES + WORK_BYTES_PER_INSTANCE * len(means)) * nodes * arms
+        if kept[-1] + work > memory.USABLE_MEMORY_SHARE * free:
+            raise table_cache.TableTooLarge(describe_mixture_overflow(kept, horizon, free))
+        layer, logs = build_next_layer(means, logs, last=step == horizon - 1)
+        made.append(layer)
+        if progress is not None:
+            progress(step + 1, horizon)
+    return made
+
+
+def list_distinct_instances(problem: Mixture) -> tuple[FloatArray, FloatArray]:
+    """Means (instance, arm) and log-weights (instance, 1) of instances that are possible and differ."""
+    weights = np.array(problem.weights)
+    means, same = np.unique(np.array(problem.means)[weights > 0], axis=0, return_inverse=True)
+    logs = np.log(np.bincount(same.reshape(-1), weights[weights > 0]))
+    return means, (logs - logs.max())[:, None]
+
+
+def build_next_layer(means: FloatArray, logs: FloatArray, *, last: bool) -> tuple[BeliefLayer, FloatArray]:
+    """The layer of the nodes with these log-weights (instance, node), and the log-weights of the nodes after it.
+
+    An outcome that no instance explains teaches nothing: the belief stays as it is.
+    """
+    weights = np.exp(logs)
+    weights /= weights.sum(axis=0)
+    chances = np.clip(weights.T @ means, 0.0, 1.0)
+    if last:
+        return BeliefLayer(chances, np.zeros((*chances.shape, 2), np.int32)), logs[:, :0]
+    with np.errstate(divide="ignore"):
+        told = np.stack([np.log1p(-means), np.log(means)], axis=-1)
+    followers = logs[:, :, None, None] + told[:, None]
+    largest = followers.max(axis=0)
+    unexplained = np.isneginf(largest)
+    followers[:, unexplained] = logs[:, np.nonzero(unexplained)[0]]
+    largest[unexplained] = 0.0
+    followers -= largest
+    followers[followers < RULED_OUT_LOG_WEIGHT] = -np.inf
+    shape, followers = largest.shape, followers.reshape(len(logs), -1)
+    met, which = merge_equal_columns(followers)
+    return BeliefLayer(chances, which.reshape(shape)), followers[:, met]
+
+
+def merge_equal_columns(logs: FloatArray) -> tuple[IntArray, NDArray[np.int32]]:
+    """Where each different column is met, and which of these every column is.
+
+    Columns are sorted by one random mixture of their numbers; two that differ have the same once in 2^63 times, and then
+    another mixture is taken.
+    """
+    keys = np.round(logs / BELIEF_TOLERANCE)
+    keys[np.isneginf(keys)] = RULED_OUT_KEY
+    keys = keys.astype(np.int64)
+    rng = np.random.default_rng(0)
+    while True:
+        mixed = rng.integers(-(2**63), 2**63 - 1, len(keys)) @ keys
+        order = np.argsort(mixed)
+        mixed = mixed[order]
+        differs = np.concatenate([[True], mixed[1:] != mixed[:-1]])
+        which = np.empty(len(order), np.int32)
+        which[order] = np.cumsum(differs) - 1
+        met = order[differs]
+        if all(np.array_equal(row[met][which], row) for row in keys):
+            return met, which
+
+
+def describe_mixture_overflow(kept: list[float], horizon: int, free: float) -> str:
+    """A sentence for a horizon that does not fit, where kept[n - 1] bytes are kept for horizon n, the last one too many.
+
+    Its bytes are estimated as if they went on growing as they did over the second half of these.
+    """
+    known = len(kept)
+    half = max(1, known // 2)
+    growth = math.log(kept[-1] / kept[half - 1]) / math.log(known / half) if known > 1 else 1.0
+    return (
+        f"the beliefs of all steps must fit into memory, but at horizon={horizon} they need about "
+        f"{memory.format_bytes(kept[-1] * (horizon / known) ** growth)} of {memory.format_bytes(free)} that are free (they grew like "
+        f"horizon^{growth:.1f} up to horizon {known}); the largest horizon that fits is {known - 1}."
+    )
+
+
+def iterate_backward(made: list[BeliefLayer]) -> Iterator[tuple[FloatArray, NDArray[np.int32]]]:
+    """Values of the nodes and the moves (arm, node after failure, node after success), from the last step to the first.
+
+    Ties go to the lowest arm. The layers are used up.
+    """
+    later = np.zeros(1)
+    left = 0
+    while made:
+        left += 1
+        chances, after = made.pop()
+        values, choices = np.full(len(chances), -np.inf), np.zeros(len(chances), np.int32)
+        for arm in range(chances.shape[1]):
+            chance = chances[:, arm]
+            failed, succeeded = later[after[:, arm, 0]], later[after[:, arm, 1]]
+            value = chance * (1 + succeeded) + (1 - chance) * failed
+            choices[value > values + TIE_TOLERANCE * left] = arm
+            values = np.maximum(values, value)
+        yield values, np.column_stack([choices, after[np.arange(len(after)), choices]])
+        later = values
+
+
+def select_reachable_moves(moves: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """The moves of nodes that can be reached, numbered one after the other; `moves` starts with the last step."""
+    table = []
+    nodes = np.zeros(1, np.int64)
+    first = 0
+    while moves:
+        found = moves.pop()[nodes].astype(np.int64)
+        count = len(nodes)
+        if moves:
+            nodes, which = np.unique(found[:, 1:], return_inverse=True)
+            found[:, 1:] = first + count + which.reshape(-1, 2)
+        else:
+            found[:, 1:] = first + np.arange(count)[:, None]
+        table.append(found.astype(np.int32))
+        first += count
+    return np.concatenate(table).reshape(-1)
+
+
+class MixtureNode(NamedTuple):
+    """The number of the current node."""
+
+    number: FloatArray
+
+
+@scalar
+def view_node(memory, setting):
+    """One float."""
+    return MixtureNode(memory[:1])
+
+
+@scalar
+def start_node(state, setting):
+    """The prior."""
+    state.number[0] = 0.0
+
+
+@scalar
+def choose_move(state, setting, step, params, stream):
+    """The node's arm."""
+    return setting.options[3 * int(state.number[0])]
+
+
+@scalar
+def update_node(state, setting, arm, reward, stream):
+    """On to the node after failure or success."""
+    success = 1 if reward >= 0.5 else 0
+    state.number[0] = setting.options[3 * int(state.number[0]) + 1 + success]
+
+
+@dataclass(frozen=True)
+class OptimalMixture(Policy):
+    """The best choice for arms that pay 0 or 1 with means of a known mixture and a known horizon; nothing to tune.
+
+    It walks a table of all beliefs that it can have.
+    """
+
+    means: Any = FROM_PROBLEM
+    weights: Any = FROM_PROBLEM
+
+    name = "optimal-mixture"
+    rewards: ClassVar[str] = "binary"
+    view = staticmethod(view_node)
+    start = staticmethod(start_node)
+    choose = staticmethod(choose_move)
+    update = staticmethod(update_node)
+
+    def __post_init__(self) -> None:
+        if is_from_problem(self.means):
+            if not is_from_problem(self.weights):
+                raise InvalidRequest("`weights` must be left out where `means` are the problem's, but got both.")
+            return
+        weights = None if is_from_problem(self.weights) else self.weights
+        checked = Mixture(self.means, weights)
+        object.__setattr__(self, "means", checked.means)
+        object.__setattr__(self, "weights", None if weights is None else checked.weights)
+
+    def memory(self, arms: int, dims: int) -> int:
+        return 1
+
+    def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.int32]:
+        if arms != len(self.means[0]):
+            raise InvalidRequest(
+                f"`means` of {self.name} must have as many columns as the problem has arms, {arms}, but they have "
+                f"{len(self.means[0])}; give it the means and weights of the problem."
+            )
+        return compute_optimal_machine(self.means, self.weights, horizon)

@@ -1,0 +1,228 @@
+"""The best that any policy can do on two Bernoulli arms with Beta priors, and the policy that does it.
+
+The belief after n pulls is a state (pulls of arm 1, successes of arm 1, successes of arm 2). The values of all beliefs of
+one step are a *layer*, in a place that does not depend on the step, so that a layer is made from the next one in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditune.core.arrays import FloatArray
+from banditune.core.checks import check_integer, check_number, check_prior_pairs, is_from_problem
+from banditune.core.errors import InvalidRequest
+from banditune.core.policy import FROM_PROBLEM
+from banditune.core.scalar import scalar
+from banditune.exact.beta_quadrature import argmax_posterior_mean
+from banditune.exact.table_cache import check_table_fits, load_or_make_table
+from banditune.policies.base_policies import TotalsPolicy
+from banditune.simulation.compilation import compile_kernel, compile_signature
+from banditune.simulation.estimators.arm_totals import read_successes
+
+TIE_TOLERANCE = 1e-14
+"""Arms whose values differ by no more than this for every step that is left, as rounding may do, are as good as each other:
+the first is pulled."""
+
+
+STEPS_PER_PASS = 8
+"""Steps that are made in one pass over a layer."""
+
+
+TWO_ARM_TABLE_VERSION = 1
+"""Part of a table's name on disk: raised when tables are made in another way."""
+
+
+@scalar
+def locate_rows(pulls1, horizon):
+    """Where the rows of so many pulls of arm 1 begin.
+
+    There is a row of horizon - pulls1 numbers for every number of successes of arm 1, from 0 to `pulls1`.
+    """
+    return pulls1 * (pulls1 + 1) // 2 * horizon - (pulls1 - 1) * pulls1 * (pulls1 + 1) // 3
+
+
+@scalar
+def step_row_back(row, after_success1, after_failure1, chance1, shapes2, scale2, discount, tie):
+    """Values of beliefs that differ in the successes of arm 2, from those one step later; returns how often arm 1 is best.
+
+    `row` holds the values after a pull of arm 2: a success leads to the next place, a failure stays in place.
+    """
+    arm1_is_best = 0
+    for successes2 in range(len(shapes2)):
+        chance2 = shapes2[successes2] * scale2
+        later1 = chance1 * after_success1[successes2] + (1.0 - chance1) * after_failure1[successes2]
+        later2 = chance2 * row[successes2 + 1] + (1.0 - chance2) * row[successes2]
+        value1 = chance1 + discount * later1
+        value2 = chance2 + discount * later2
+        row[successes2] = max(value1, value2)
+        arm1_is_best += value2 - value1 <= tie
+    return arm1_is_best
+
+
+@scalar
+def fill_last_row(row, chance1, shapes2, scale2, tie):
+    """Values of beliefs with one step left; returns how often arm 1 is best."""
+    arm1_is_best = 0
+    for successes2 in range(len(shapes2)):
+        chance2 = shapes2[successes2] * scale2
+        row[successes2] = max(chance1, chance2)
+        arm1_is_best += chance2 - chance1 <= tie
+    return arm1_is_best
+
+
+@scalar
+def fill_step_rows(layer, thresholds, horizon, step, pulls1, shapes1, weight1, shapes2, weight2, discount):
+    """The rows of one step and one number of pulls of arm 1, from those one step later."""
+    pulls2 = step - pulls1
+    width = horizon - pulls1
+    here = locate_rows(pulls1, horizon)
+    after = locate_rows(pulls1 + 1, horizon)
+    scale1 = 1.0 / (weight1 + pulls1)
+    scale2 = 1.0 / (weight2 + pulls2)
+    known2 = shapes2[: pulls2 + 1]
+    tie = TIE_TOLERANCE * (horizon - step)
+    for successes1 in range(pulls1 + 1):
+        chance1 = shapes1[successes1] * scale1
+        row = layer[here : here + width]
+        if step == horizon - 1:
+            count = fill_last_row(row, chance1, known2, scale2, tie)
+        else:
+            failed = layer[after : after + width - 1]
+            after += width - 1
+            succeeded = layer[after : after + width - 1]
+            count = step_row_back(row, succeeded, failed, chance1, known2, scale2, discount, tie)
+        if len(thresholds) > 0:
+            thresholds[here + pulls2] = count
+        here += width
+
+
+def fill_layers_backward(layer, thresholds, horizon, shapes1, weight1, shapes2, weight2, discount):
+    """The kernel: the layer of the last step, then of every step before it; layer[0] is the value of the prior.
+
+    `shapes1[s]` is the first shape of arm 1 after s successes, `weight1` the sum of its prior shapes; `thresholds`, unless
+    it is empty, gets the table that `Optimal` plays from. Steps are made `STEPS_PER_PASS`, each one number of pulls behind the
+    step after it, so that a layer passes through the cache once for all of them.
+    """
+    for last in range(horizon - 1, -1, -STEPS_PER_PASS):
+        for front in range(last + STEPS_PER_PASS):
+            for behind in range(min(STEPS_PER_PASS, last + 1, front + 1)):
+                step = last - behind
+                pulls1 = front - behind
+                if pulls1 <= step:
+                    fill_step_rows(
+                        layer, thresholds, horizon, step, pulls1, shapes1, weight1, shapes2, weight2, discount
+                    )
+
+
+def count_belief_states(horizon: int) -> int:
+    """Numbers in a layer, and in a table of thresholds: about horizon^3 / 6."""
+    return horizon * (horizon + 1) * (horizon + 2) // 6
+
+
+def resolve_two_arm_shapes(prior: Any) -> tuple[tuple[float, float], ...]:
+    """A prior as a pair of shapes for each of the two arms."""
+    found = check_prior_pairs(prior, 2, first="a", second="b", first_positive=True)
+    return found * 2 if len(found) == 1 else found
+
+
+def compute_optimal_reward_two_arms(
+    shapes: Any, horizon: int, discount: float = 1.0, free: float | None = None
+) -> float:
+    """The largest expected total reward on two independent Bernoulli arms with Beta priors ((a1, b1), (a2, b2)).
+
+    Step t = 0, 1, ... counts discount^t times. Takes horizon^4 / 24 updates of 8 horizon^3 / 6 bytes;
+    `free` is the memory that there is for them, if not all that is free.
+    """
+    shapes, horizon = resolve_two_arm_shapes(shapes), check_integer("horizon", horizon, 1)
+    if not 0 < check_number("discount", discount) <= 1:
+        raise InvalidRequest(f"`0 < discount <= 1` must hold, but got discount={discount!r}.")
+    check_table_fits("the value of every belief", lambda n: 8 * count_belief_states(n), horizon, free)
+    layer, _ = run_backward_induction(shapes, horizon, discount, with_thresholds=False)
+    return float(layer[0])
+
+
+def compute_optimal_thresholds(shapes: Any, horizon: int) -> NDArray[np.uint16]:
+    """The successes of arm 2 from which on it is pulled, for every (pulls1, successes1, pulls2), in one row.
+
+    pulls2 + 1 where it is not pulled; place first_place(pulls1, horizon) + successes1 (horizon - pulls1) + pulls2.
+    """
+    shapes, horizon = resolve_two_arm_shapes(shapes), check_integer("horizon", horizon, 1)
+
+    def make() -> NDArray[Any]:
+        check_table_fits("the optimal choice for every belief", lambda n: (8 + 2) * count_belief_states(n), horizon)
+        return run_backward_induction(shapes, horizon, 1.0, with_thresholds=True)[1]
+
+    return load_or_make_table(
+        "optimal", [TWO_ARM_TABLE_VERSION, shapes, horizon], make, np.uint16, count_belief_states(horizon)
+    )
+
+
+def run_backward_induction(
+    shapes: tuple[tuple[float, float], ...], horizon: int, discount: float, *, with_thresholds: bool
+) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
+    """The layer of the first step, and the thresholds if they are wanted."""
+    (a1, b1), (a2, b2) = shapes
+    seen = np.arange(horizon)
+    layer = np.empty(count_belief_states(horizon))
+    thresholds = np.empty(count_belief_states(horizon) if with_thresholds else 0, np.uint16)
+    arguments = (layer, thresholds, horizon, a1 + seen, a1 + b1, a2 + seen, a2 + b2, float(discount))
+    compiled = compile_kernel(fill_layers_backward)
+    compile_signature(compiled, arguments, "the optimum of two arms")
+    compiled(*arguments)
+    return layer, thresholds
+
+
+@scalar
+def choose_optimal_arm(state, setting, step, params, stream):
+    """Arm 2 from its threshold of successes on."""
+    pulls1 = int(state.pulls[0])
+    pulls2 = int(state.pulls[1])
+    successes1 = read_successes(state, 0)
+    successes2 = read_successes(state, 1)
+    row = locate_rows(pulls1, setting.horizon) + successes1 * (setting.horizon - pulls1)
+    return 1 if successes2 >= setting.options[row + pulls2] else 0
+
+
+@dataclass(frozen=True)
+class Optimal(TotalsPolicy):
+    """The best choice for two arms that pay 0 or 1, with Beta priors and a known horizon; nothing to tune.
+
+    Only totals that are imagined for pulls that wait (`pending="mean"` of a deployed policy) are no whole numbers of
+    successes; they are rounded.
+
+    It plays from a table of thresholds, because arm 2 is the better, the more successes it had: let D(x, y), with m steps
+    left, be the advantage of one pull of arm 2 with belief x over one of arm 1 with belief y, if all later pulls are
+    optimal. Both orders of pulling both arms lead to the same beliefs, so
+    D_m(x, y) = E[max(D_{m-1}(x', y), 0)] + E[min(D_{m-1}(x, y'), 0)], where x' and y' are the beliefs after a pull, and D_1
+    is the difference of the means. By induction D grows with x in likelihood ratio, and so with successes: a larger x makes
+    success more likely and x' larger after either outcome, and success makes x' larger.
+    """
+
+    prior: Any = FROM_PROBLEM
+
+    name = "optimal"
+    rewards: ClassVar[str] = "binary"
+    prior_kind: ClassVar[str] = "beta"
+    choose = staticmethod(choose_optimal_arm)
+
+    def __post_init__(self) -> None:
+        if is_from_problem(self.prior):
+            return
+        prior = check_prior_pairs(self.prior, 2, first="a", second="b", first_positive=True)
+        object.__setattr__(self, "prior", prior[0] if len(prior) == 1 else prior)
+
+    def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.uint16]:
+        if arms != 2:
+            raise InvalidRequest(
+                f"`arms = 2` must hold for {self.name}, but got arms={arms}; use ts or ucb1, or optimal-mixture where the "
+                "means are one of a few vectors."
+            )
+        return compute_optimal_thresholds(self.prior, horizon)
+
+    def beyond(self, pulls: FloatArray, totals: FloatArray) -> int:
+        """The highest posterior mean: the best choice where one round is left."""
+        return argmax_posterior_mean(self.prior, pulls, totals)

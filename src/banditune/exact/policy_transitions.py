@@ -1,0 +1,211 @@
+"""One step of a policy from every state: the arms that it may pull, and the states after a failure and after a success."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray, IntArray, copy_read_only, freeze_options
+from banditune.core.errors import InvalidRequest, SimulationError
+from banditune.core.policy import Setting
+from banditune.core.scalar import Slot
+from banditune.core.streams import AGENT_STREAM, Stream
+from banditune.exact import table_cache
+from banditune.exact.arm_probabilities import KNOWN_ARM_PROBABILITIES
+from banditune.exact.packed_counts import add_pull, extract_pulls, extract_successes
+from banditune.simulation.compilation import compile_kernel, compile_signature
+from banditune.simulation.failures import describe_exception
+from banditune.simulation.kernel_selection import fill_dims_slots
+from banditune.simulation.spec import SimulationSpec, describe_spec
+
+view = Slot("view")
+
+
+start = Slot("start")
+
+
+choose = Slot("choose")
+
+
+update = Slot("update")
+
+
+resolve_setting = Slot("known")
+
+
+class StateTransition(NamedTuple):
+    """One step of some states: the arm that is pulled, with which chance, and the states after a failure and a success."""
+
+    arm: IntArray
+    chance: Any
+    lost: IntArray
+    won: IntArray
+
+
+TransitionIterator = Callable[[slice], Iterator[StateTransition]]
+"""What can happen in some of a layer's states."""
+
+
+class TransitionModel(NamedTuple):
+    """How a policy goes one step ahead: `turns(step, words)`, for the states of a layer."""
+
+    job: SimulationSpec
+    width: int
+    """Words of a state."""
+    turns: Callable[[int, IntArray], TransitionIterator]
+
+
+def make_transition_model(job: SimulationSpec, params: FloatArray) -> TransitionModel:
+    """The player of a policy: from its chances where it draws and they are known, else by its own functions."""
+    policy, arms = job.policy, job.problem.arms
+    if policy.plays_itself:
+        raise InvalidRequest(
+            f"exact regrets need a policy of scalar functions, but {policy.name!r} is an object that plays itself; "
+            "simulate() it instead."
+        )
+    options = freeze_options(policy.options(arms, job.problem.dims, job.horizon))
+    drawing = KNOWN_ARM_PROBABILITIES.get((policy.view, policy.start, policy.choose, policy.update))
+    if drawing is None or not drawing.draws(params):
+        width = arms + policy.memory(arms, job.problem.dims)
+        return TransitionModel(job, width, ScriptedTransitions(job, params, options).turns)
+    what = f"the table of all counts of {arms} arms, for {policy.name},"
+    table_cache.check_table_fits(what, lambda horizon: estimate_counts_bytes(arms, horizon), job.horizon)
+    return TransitionModel(
+        job, arms, RandomizedTransitions(lambda counts: drawing.chances(params, options, counts)).turns
+    )
+
+
+@dataclass(frozen=True)
+class RandomizedTransitions:
+    """Goes ahead by the known chances of every arm."""
+
+    chances: Callable[[IntArray], FloatArray]
+
+    def turns(self, step: int, words: IntArray) -> TransitionIterator:
+        """Every arm in turn."""
+        chances = self.chances(words)
+
+        def turns(at: slice) -> Iterator[StateTransition]:
+            for arm in range(words.shape[1]):
+                chosen = np.full(len(words[at]), arm)
+                yield StateTransition(chosen, chances[at, arm], *add_pull(words[at], chosen))
+
+        return turns
+
+
+def estimate_counts_bytes(arms: int, horizon: int) -> float:
+    """Memory for all counts that there are before the last step: two layers, chances, and room to sort."""
+    kinds = 2 * arms - 1
+    logarithm = math.lgamma(horizon + kinds) - math.lgamma(kinds + 1) - math.lgamma(horizon)
+    # Far beyond any memory one number is as good as another.
+    states = math.exp(min(logarithm, 50.0))
+    return states * (2.5 * (8 * arms + 24) + 24 * arms + 64)
+
+
+# Policies that draw nothing.
+
+
+def play_states_once(after, features, options, horizon, step, params, key, cursor, chosen, trouble):
+    """The kernel: one step from every state.
+
+    `after[0]` has the memory of every state before the step. When it returns, that is the memory after a failure, and
+    `after[1]` the memory after a success. Stops with the state and the culprit in `trouble` where an arm is bad.
+    """
+    arms = features.shape[1]
+    setting = resolve_setting(Setting(arms, features.shape[0], horizon, features, options))
+    stream = Stream(key, key, cursor)
+    for place in range(after.shape[1]):
+        state = view(after[0, place], setting)
+        if step == 0:
+            start(state, setting)
+        picked = choose(state, setting, step, params, stream)
+        if not (picked >= 0 and picked < arms and picked == math.floor(picked)):
+            trouble[0], trouble[1] = place, picked
+            return
+        arm = int(picked)
+        chosen[place] = arm
+        for number in range(after.shape[2]):
+            after[1, place, number] = after[0, place, number]
+        for reward in range(2):
+            update(view(after[reward, place], setting), setting, arm, 1.0 * reward, stream)
+
+
+@dataclass(frozen=True)
+class ScriptedTransitions:
+    """Goes ahead by the policy's own functions, which must draw nothing."""
+
+    job: SimulationSpec
+    params: FloatArray
+    options: Any
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The kernel, bound to the policy."""
+        policy = self.job.policy
+        slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
+        found = compile_kernel(play_states_once, slots | fill_dims_slots(policy, self.job.problem))
+        size = policy.memory(self.job.problem.arms, self.job.problem.dims)
+        compile_signature(found, self._arguments(np.zeros((2, 1, size)), 0), describe_spec(self.job))
+        return found
+
+    def turns(self, step: int, words: IntArray) -> TransitionIterator:
+        """The arm that the policy chooses."""
+        arms = self.job.problem.arms
+
+        def turns(at: slice) -> Iterator[StateTransition]:
+            counts, memory = words[at, :arms], words[at, arms:].view(np.float64)
+            after = np.stack([memory, memory])
+            chosen = self._play(step, counts, after)
+            lost, won = add_pull(counts, chosen)
+            yield StateTransition(chosen, 1.0, append_memory(lost, after[0]), append_memory(won, after[1]))
+
+        return turns
+
+    def _play(self, step: int, counts: IntArray, after: FloatArray) -> IntArray:
+        """The chosen arms; memory as in `play_states_once`."""
+        arguments = self._arguments(after, step)
+        *_, cursor, chosen, trouble = arguments
+        before = cursor.copy()
+        compiled = self.compiled
+        try:
+            compiled(*arguments)
+        except Exception as error:
+            raise SimulationError(describe_exception(self.job, error)) from error
+        if (cursor != before).any():
+            raise InvalidRequest(
+                f"a policy must draw no random numbers for its exact regret, unless it is Thompson sampling or "
+                f"epsilon-greedy, but {self.job.policy.name!r} drew some at step {step}; simulate() it instead."
+            )
+        if trouble[0] >= 0:
+            raise SimulationError(self._complaint(step, counts[int(trouble[0])], trouble[1]))
+        return chosen  # type: ignore[no-any-return]
+
+    def _arguments(self, after: FloatArray, step: int) -> tuple[Any, ...]:
+        problem = self.job.problem
+        features = copy_read_only(np.zeros((problem.dims, problem.arms)))
+        answers = np.array([0, 0, 0, AGENT_STREAM]), np.zeros(after.shape[1], np.int64), np.array([-1.0, 0.0])
+        return (after, features, self.options, self.job.horizon, step, self.params, 0, *answers)
+
+    def _complaint(self, step: int, counts: IntArray, culprit: float) -> str:
+        """What is wrong with an arm, and where it was chosen."""
+        policy = self.job.policy
+        where = (
+            f"at step {step} with parameters {self.params.tolist()}, after {extract_pulls(counts).tolist()} pulls and "
+            f"{extract_successes(counts).tolist()} successes of the arms (horizon={self.job.horizon})"
+        )
+        if culprit in policy.faults:
+            return f"{policy.faults[int(culprit)]} (the policy {policy.name!r} {where})."
+        return (
+            f"an arm must be a whole number from 0 to {self.job.problem.arms - 1}, but the policy {policy.name!r} chose "
+            f"{culprit:g} {where}."
+        )
+
+
+def append_memory(counts: IntArray, memory: FloatArray) -> IntArray:
+    """States from counts and memory."""
+    return np.concatenate([counts, memory.view(np.int64)], axis=1)

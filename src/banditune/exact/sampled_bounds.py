@@ -1,0 +1,329 @@
+"""Lower bounds on any policy's Bayes regret from sampled rewards: what one who foresees them could gain, less a penalty.
+
+The clairvoyant knows all rewards in advance and pays a penalty that has mean zero for every honest policy, so the most
+that he nets is, on average, at least what any policy earns (information relaxation; the penalties are those of Min,
+Maglaras and Moallemi, 2019). Let m_a(i) be arm a's posterior mean after its first i rewards and T the horizon.
+
+"future"
+    Each pull of arm a nets m_a(T - 1). A policy has seen at most T - 1 rewards of an arm when it pulls it, so this nets
+    on average what it earns. The clairvoyant nets T max_a m_a(T - 1).
+
+"belief"
+    Pull i + 1 of arm a nets m_a(i), the mean reward given what a policy may have seen of it. The clairvoyant chooses how
+    often to pull each arm: max of sum_a S_a(n_a), S_a(n) = m_a(0) + ... + m_a(n - 1), over counts that sum to T.
+
+"value", for two arms
+    As "belief", less (T - 1 - t) times the change of G(y) = E[max of the means | what was seen], a martingale, in step t.
+    Summed by parts, the bound is the mean of the least sum over t of G(y_t) - m_a(y_t) along a sequence of pulls.
+
+A sampled regret is T max_a mu_a less what the clairvoyant nets. From it we take T (mu_b - m_b(T)) for the arm b that looks
+best after all rewards: that has mean zero given all rewards, and removes most of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.scalar import noinline, scalar
+from banditune.exact.beta_quadrature import compute_win_probability
+from banditune.problems.bernoulli_arms import Bernoulli
+from banditune.problems.gaussian_arms import Gaussian
+from banditune.simulation.compilation import compile_kernel
+
+RUNS_PER_BLOCK = 16
+"""Runs are drawn in whole blocks of this size; block b is a function of the seed and b alone."""
+
+
+def sample_bounds(
+    problem: Bernoulli | Gaussian, horizon: int, names: tuple[str, ...], runs: range, seed: int
+) -> FloatArray:
+    """Sampled bounds on the regret: a row per name, a column per run."""
+
+    def rows(truths: FloatArray, rewards: FloatArray) -> FloatArray:
+        found = compute_path_bounds(problem, names, truths, rewards)
+        return np.array([found[name] for name in names])
+
+    return map_over_paths(problem, horizon, runs, seed, rows)
+
+
+def map_over_paths(
+    problem: Bernoulli | Gaussian,
+    horizon: int,
+    runs: range,
+    seed: int,
+    rows: Callable[[FloatArray, FloatArray], FloatArray],
+) -> FloatArray:
+    """What `rows(means, rewards)` says of the paths of these runs, a column per run; the same for any chunks."""
+    found = []
+    for block in range(runs.start // RUNS_PER_BLOCK, -(-runs.stop // RUNS_PER_BLOCK)):
+        part = slice(
+            max(runs.start - block * RUNS_PER_BLOCK, 0), min(runs.stop - block * RUNS_PER_BLOCK, RUNS_PER_BLOCK)
+        )
+        truths, rewards = draw_paths(problem, horizon, seed, block)
+        found.append(rows(truths[part], rewards[part]))
+    whole: FloatArray = np.concatenate(found, axis=-1)
+    return whole
+
+
+def draw_paths(problem: Bernoulli | Gaussian, horizon: int, seed: int, block: int) -> tuple[FloatArray, FloatArray]:
+    """Means (runs, arms) and all their rewards (runs, arms, horizon) of a block."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(0xB0D5, block & 0xFFFFFFFF, block >> 32))
+    rng = np.random.Generator(np.random.Philox(sequence))
+    truths = problem.sample(RUNS_PER_BLOCK, rng).means
+    shape = (RUNS_PER_BLOCK, problem.arms, horizon)
+    if isinstance(problem, Bernoulli):
+        return truths, (rng.random(shape, np.float32) < truths[:, :, None]).astype(np.float64)
+    rewards: FloatArray = rng.standard_normal(shape)
+    rewards *= problem.noise
+    rewards += truths[:, :, None]
+    return truths, rewards
+
+
+def compute_path_bytes(arms: int, horizon: int) -> float:
+    """Memory that a block of paths needs."""
+    return 8.0 * arms * horizon * (2.0 * RUNS_PER_BLOCK + 2.0)
+
+
+def compute_posterior_parameters(problem: Bernoulli | Gaussian) -> tuple[FloatArray, FloatArray]:
+    """Per arm (top, base): the posterior mean after i rewards is (top + their sum) / (base + i)."""
+    first, second = np.broadcast_to(np.array(problem.prior), (problem.arms, 2)).T
+    if isinstance(problem, Bernoulli):
+        return first.copy(), first + second
+    base = (problem.noise / second) ** 2
+    return first * base, base
+
+
+def compute_path_bounds(
+    problem: Bernoulli | Gaussian, names: tuple[str, ...], truths: FloatArray, rewards: FloatArray
+) -> dict[str, FloatArray]:
+    """Sampled bounds by name, a number per path."""
+    runs, arms, horizon = rewards.shape
+    tops, bases = compute_posterior_parameters(problem)
+    found = {}
+    if "future" in names or "belief" in names:
+        out = np.empty((2, runs))
+        scratch = np.empty((arms, horizon + 1)), np.empty((arms, horizon + 1), np.int64), np.empty(arms, np.int64)
+        compile_kernel(fill_separable_bounds)(rewards, np.ascontiguousarray(truths), tops, bases, *scratch, out)
+        found = {"future": out[0], "belief": out[1]}
+    if "value" in names:
+        out = np.empty((1, runs))
+        shapes, cost = np.empty((2, horizon + 1)), np.empty(horizon + 1)
+        if isinstance(problem, Bernoulli):
+            priors = problem.prior * (arms // len(problem.prior))
+            compile_kernel(fill_beta_value_bounds)(
+                rewards, tops, bases, compute_win_probability(*priors), shapes, cost, out[0]
+            )
+        else:
+            compile_kernel(fill_gaussian_value_bounds)(rewards, tops, bases, problem.noise, shapes, cost, out[0])
+        found["value"] = out[0]
+    return found
+
+
+def fill_separable_bounds(rewards, truths, tops, bases, sums, corners, place, out):
+    """The bounds "future" and "belief" of each path."""
+    runs, arms, horizon = rewards.shape
+    for run in range(runs):
+        seen = -math.inf
+        last = -math.inf
+        luck = 0.0
+        best = -math.inf
+        for arm in range(arms):
+            before, after = fill_mean_sums(rewards[run, arm], tops[arm], bases[arm], sums[arm])
+            seen = max(seen, before)
+            best = max(best, truths[run, arm])
+            if after > last:
+                last = after
+                luck = truths[run, arm] - after
+        out[0, run] = horizon * (best - luck - seen)
+        if arms == 2:
+            net = maximise_split(sums[0], sums[1], horizon)
+        else:
+            net = maximise_counts(sums, corners, place, horizon)
+        out[1, run] = horizon * (best - luck) - net
+
+
+@scalar
+def fill_mean_sums(rewards, top, base, sums):
+    """Fill S(0..T); returns the posterior means before and after the last reward."""
+    horizon = len(rewards)
+    sums[0] = 0.0
+    before = 0.0
+    for i in range(horizon):
+        before = top / (base + i)
+        sums[i + 1] = sums[i] + before
+        top += rewards[i]
+    return before, top / (base + horizon)
+
+
+@scalar
+def maximise_split(first, second, horizon):
+    """The largest S_1(n) + S_2(T - n)."""
+    net = -math.inf
+    for n in range(horizon + 1):
+        net = max(net, first[n] + second[horizon - n])
+    return net
+
+
+@noinline
+def maximise_counts(sums, corners, place, horizon):
+    """At least the largest sum of S_a(n_a) over counts that sum to T: that of their concave majorants.
+
+    A majorant is nowhere below S_a, so its maximum is not below that of S_a, and a larger net gain only lowers the bound.
+    Concave functions are maximised by taking the steepest pieces first. All arms but one then stand at corners, where
+    majorant and S_a are equal: what is given away is at most the height of one piece above one S_a.
+    """
+    arms = len(sums)
+    for arm in range(arms):
+        fill_concave_majorant(sums[arm], corners[arm])
+        place[arm] = 0
+    net = 0.0
+    for arm in range(arms):
+        net += sums[arm, 0]
+    left = horizon
+    while left > 0:
+        steepest = -math.inf
+        chosen = 0
+        for arm in range(arms):
+            here = corners[arm, place[arm]]
+            if here < horizon:
+                there = corners[arm, place[arm] + 1]
+                slope = (sums[arm, there] - sums[arm, here]) / (there - here)
+                if slope > steepest:
+                    steepest = slope
+                    chosen = arm
+        length = min(left, corners[chosen, place[chosen] + 1] - corners[chosen, place[chosen]])
+        net += steepest * length
+        left -= length
+        place[chosen] += 1
+    return net
+
+
+@scalar
+def fill_concave_majorant(sums, corners):
+    """Fill in where the least concave function above S has its corners, from 0 to T."""
+    count = 0
+    for n in range(len(sums)):
+        while count >= 2:
+            middle = corners[count - 1]
+            left = corners[count - 2]
+            if (sums[middle] - sums[left]) * (n - middle) > (sums[n] - sums[middle]) * (middle - left):
+                break
+            count -= 1
+        corners[count] = n
+        count += 1
+
+
+def fill_beta_value_bounds(rewards, tops, bases, first_wins, means, cost, out):
+    """The bound "value" of each path of two Bernoulli arms: a shortest path over (pulls of arm 1, pulls of arm 2).
+
+    With X ~ Beta(a, b), Y ~ Beta(c, d), wins = P(X > Y) and h = B(a + c, b + d) / (B(a, b) B(c, d)), another success of X
+    adds h / a to `wins`, a failure takes h / b, and those of Y do the opposite with c and d; E max(X, Y) is
+    m_x wins + m_y (1 - wins) + h (1 / (a + b) + 1 / (c + d)).
+    """
+    horizon = rewards.shape[2]
+    for run in range(len(rewards)):
+        a = tops[0]
+        b = bases[0] - a
+        wins = first_wins
+        overlap = math.exp(
+            compute_log_beta(a + tops[1], bases[0] + bases[1] - a - tops[1])
+            - compute_log_beta(a, b)
+            - compute_log_beta(tops[1], bases[1] - tops[1])
+        )
+        fill_posterior_means(rewards[run], tops, bases, means)
+        reset_costs(cost)
+        for i in range(horizon):
+            row_wins = wins
+            row_overlap = overlap
+            c = tops[1]
+            d = bases[1] - c
+            for j in range(horizon - i):
+                most = means[0, i] * wins + means[1, j] * (1.0 - wins) + overlap * (1.0 / (a + b) + 1.0 / (c + d))
+                relax_costs(cost, i, j, most - means[0, i], most - means[1, j])
+                if rewards[run, 1, j] > 0.0:
+                    wins -= overlap / c
+                    overlap *= (a + c) * (c + d) / ((a + b + c + d) * c)
+                    c += 1.0
+                else:
+                    wins += overlap / d
+                    overlap *= (b + d) * (c + d) / ((a + b + c + d) * d)
+                    d += 1.0
+            wins = row_wins
+            overlap = row_overlap
+            c = tops[1]
+            d = bases[1] - c
+            if rewards[run, 0, i] > 0.0:
+                wins += overlap / a
+                overlap *= (a + c) * (a + b) / ((a + b + c + d) * a)
+                a += 1.0
+            else:
+                wins -= overlap / b
+                overlap *= (b + d) * (a + b) / ((a + b + c + d) * b)
+                b += 1.0
+        out[run] = find_least_cost(cost)
+
+
+def fill_gaussian_value_bounds(rewards, tops, bases, noise, means, cost, out):
+    """The bound "value" of each path of two Gaussian arms."""
+    horizon = rewards.shape[2]
+    for run in range(len(rewards)):
+        fill_posterior_means(rewards[run], tops, bases, means)
+        reset_costs(cost)
+        for i in range(horizon):
+            for j in range(horizon - i):
+                spread = noise * math.sqrt(1.0 / (bases[0] + i) + 1.0 / (bases[1] + j))
+                behind = (means[1, j] - means[0, i]) / spread
+                most = means[0, i] + spread * compute_normal_excess(behind)
+                relax_costs(cost, i, j, most - means[0, i], most - means[1, j])
+        out[run] = find_least_cost(cost)
+
+
+@scalar
+def fill_posterior_means(rewards, tops, bases, means):
+    """Both arms' posterior means after 0, 1, ... rewards."""
+    for arm in range(2):
+        top = tops[arm]
+        for i in range(rewards.shape[1]):
+            means[arm, i] = top / (bases[arm] + i)
+            top += rewards[arm, i]
+
+
+@scalar
+def reset_costs(cost):
+    """Least costs to reach (0, j): not known yet, but for the start. The last place is free until row 0 reaches it."""
+    cost[0] = 0.0
+    for j in range(1, len(cost)):
+        cost[j] = math.inf
+
+
+@scalar
+def relax_costs(cost, i, j, by_first, by_second):
+    """From (i, j), whose least cost is cost[j], reach (i, j + 1), and then (i + 1, j), whose cost takes its place."""
+    if i == 0 or cost[j] + by_second < cost[j + 1]:
+        cost[j + 1] = cost[j] + by_second
+    cost[j] += by_first
+
+
+@scalar
+def find_least_cost(cost):
+    """The least cost of an end."""
+    found = cost[0]
+    for j in range(1, len(cost)):
+        found = min(found, cost[j])
+    return found
+
+
+@scalar
+def compute_log_beta(a, b):
+    """The logarithm of the Beta function."""
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+@scalar
+def compute_normal_excess(z):
+    """E max(0, z + Z) for a standard normal Z."""
+    return z * 0.5 * math.erfc(-z * math.sqrt(0.5)) + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)

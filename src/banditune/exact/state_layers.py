@@ -1,0 +1,135 @@
+"""The states that a game can be in after so many steps, each once, with their probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.scalar import scalar
+from banditune.simulation import memory
+from banditune.simulation.compilation import compile_kernel
+
+GROWTH_FACTOR = 1.25
+"""A full layer gets this much more room."""
+
+
+EMPTY_SLOT = -1
+
+
+LOW_63_BITS = 0x7FFFFFFFFFFFFFFF
+
+
+class LayerOverflow(Exception):
+    """A layer does not fit into memory; its argument says how many bytes it needs."""
+
+
+class StateLayer:
+    """Rows of 64-bit words, no two of them equal, and a probability for each.
+
+    A row is found through a table of hashes, but whole rows are compared: what is merged is equal bit by bit.
+    """
+
+    count: int
+    _words: IntArray
+    _chances: FloatArray
+    _table: NDArray[np.int32]
+
+    def __init__(self, width: int, size: int) -> None:
+        self.width = width
+        self._make_room(size)
+
+    @property
+    def words(self) -> IntArray:
+        """The rows."""
+        return self._words[: self.count]
+
+    @property
+    def chances(self) -> FloatArray:
+        """The rows' probabilities."""
+        return self._chances[: self.count]
+
+    def add(self, words: IntArray, chances: FloatArray) -> None:
+        """Add probability to rows, those that are not there yet included; rows without probability are left out."""
+        wanted = self.count + len(words)
+        if wanted > len(self._words):
+            self._grow(max(wanted, int(GROWTH_FACTOR * len(self._words))))
+        self.count = compile_row_merge()(words, chances, self._words, self._chances, self._table, self.count)
+
+    def _grow(self, size: int) -> None:
+        words, chances = self.words, self.chances
+        self._make_room(size)
+        self.add(words, chances)
+
+    def _make_room(self, size: int) -> None:
+        needed = compute_layer_bytes(self.width, size)
+        if needed > memory.USABLE_MEMORY_SHARE * memory.measure_free_memory():
+            raise LayerOverflow(needed)
+        self.count = 0
+        self._words = np.empty((size, self.width), np.int64)
+        self._chances = np.empty(size)
+        self._table = np.full(count_hash_slots(size), EMPTY_SLOT, np.int32)
+
+
+def compute_layer_bytes(width: int, size: int) -> int:
+    """The memory of a layer with so many rows."""
+    return size * 8 * (width + 1) + 4 * count_hash_slots(size)
+
+
+def count_hash_slots(size: int) -> int:
+    """A power of two, so large that half of the table stays empty."""
+    return 1 << (2 * size - 1).bit_length()
+
+
+@lru_cache(maxsize=1)
+def compile_row_merge() -> Callable[..., int]:
+    """The compiled `merge_rows`."""
+    return compile_kernel(merge_rows)
+
+
+def merge_rows(words, chances, held, sums, table, count):
+    """The kernel: add each row's probability to that of the equal row in `held`; returns how many rows are held."""
+    for place in range(len(words)):
+        if chances[place] > 0.0:
+            slot = find_slot(words[place], held, table)
+            if table[slot] == EMPTY_SLOT:
+                table[slot] = count
+                sums[count] = 0.0
+                for word in range(words.shape[1]):
+                    held[count, word] = words[place, word]
+                count += 1
+            sums[table[slot]] += chances[place]
+    return count
+
+
+@scalar
+def find_slot(row, held, table):
+    """Where the table has a row, or has room for it."""
+    mask = len(table) - 1
+    slot = hash_row(row) & mask
+    while table[slot] != EMPTY_SLOT and not is_same_row(row, held[table[slot]]):
+        slot = (slot + 1) & mask
+    return slot
+
+
+@scalar
+def hash_row(row):
+    """A number below 2^63 that depends on all bits of a row."""
+    found = 0
+    for word in range(len(row)):
+        found = ((found ^ int(row[word])) * 0x1E3779B97F4A7C15) & LOW_63_BITS
+        # High bits come down: a product's low bits depend on low bits only.
+        found ^= found >> 32
+    return found
+
+
+@scalar
+def is_same_row(row, other):
+    """Whether two rows are equal."""
+    word = 0
+    while word < len(row) and row[word] == other[word]:
+        word += 1
+    return word == len(row)

@@ -1,0 +1,95 @@
+"""Large tables: refused before the work if they do not fit into memory, kept on disk once they are made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditune.core.atomic_files import open_replacement
+from banditune.core.descriptions import convert_to_plain
+from banditune.core.errors import InvalidRequest
+from banditune.simulation import memory
+from banditune.simulation.compilation import find_cache_folder
+
+
+class TableTooLarge(InvalidRequest):
+    """A request whose tables do not fit into memory; the message says which horizon would."""
+
+
+MAX_RECENT_TABLES = 2
+
+
+recent_tables: dict[tuple[Path | None, str], NDArray[Any]] = {}
+"""The last tables of this process: a play asks for its table several times, and there may be no disk to read it from."""
+
+
+_lock = threading.RLock()
+
+
+def check_table_fits(what: str, bytes_for: Callable[[int], float], horizon: int, free: float | None = None) -> None:
+    """Refuse a horizon whose tables do not fit, and say which would; `compute_layer_bytes` grows with the horizon.
+
+    `free` is the memory that there is for them, if not all that is free.
+    """
+    free = memory.measure_free_memory() if free is None else free
+    if bytes_for(horizon) <= memory.USABLE_MEMORY_SHARE * free:
+        return
+    low, high = 0, horizon
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if bytes_for(middle) <= memory.USABLE_MEMORY_SHARE * free else (low, middle)
+    raise TableTooLarge(
+        f"{what} must fit into memory, but at horizon={horizon} it needs {memory.format_bytes(bytes_for(horizon))} of "
+        f"{memory.format_bytes(free)} that are free; the largest horizon that fits is {low}."
+    )
+
+
+def load_or_make_table(
+    name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int | None
+) -> NDArray[Any]:
+    """A table from this process or from disk, by its name and arguments, or made now and kept; it is read-only.
+
+    A file that is damaged, or of another kind or size than wanted, is made again; a size of None is any.
+    """
+    folder = find_cache_folder()
+    told = json.dumps([name, convert_to_plain(arguments), np.dtype(dtype).str, size])
+    with _lock:
+        if (folder, told) not in recent_tables:
+            path = folder and folder / "tables" / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:20]}.npy"
+            table = _read_table(path, dtype, size)
+            if table is None:
+                table = make()
+                table.setflags(write=False)
+                _write_table(path, table)
+            while len(recent_tables) >= MAX_RECENT_TABLES:
+                recent_tables.pop(next(iter(recent_tables)))
+            recent_tables[folder, told] = table
+        return recent_tables[folder, told]
+
+
+def _read_table(path: Path | None, dtype: Any, size: int | None) -> NDArray[Any] | None:
+    """A table from disk, if it is there and what is wanted."""
+    try:
+        found: NDArray[Any] | None = np.load(path, mmap_mode="r", allow_pickle=False) if path else None
+    except (OSError, ValueError, EOFError):
+        return None
+    fine = found is not None and found.dtype == dtype and found.ndim == 1 and size in (None, len(found))
+    return found if fine else None
+
+
+def _write_table(path: Path | None, table: NDArray[Any]) -> None:
+    """Write a table, whole or not at all; a full disk only costs making it again."""
+    if path is None:
+        return
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_replacement(path) as file:
+            np.save(file, table, allow_pickle=False)

@@ -1,0 +1,5 @@
+"""Where simulations run: threads, processes, a Dask cluster, a Ray cluster."""
+
+from banditune.core.lazy_names import attach_stub
+
+__getattr__, __dir__ = attach_stub(__name__, __file__)

@@ -1,0 +1,5 @@
+"""What the compiled code of policies and problems is made of: contracts, random numbers, helpers."""
+
+from banditune.core.lazy_names import attach_stub
+
+__getattr__, __dir__ = attach_stub(__name__, __file__)

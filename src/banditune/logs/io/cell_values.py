@@ -1,0 +1,83 @@
+"""Reads one cell or one column of a table: names, numbers, missing values."""
+
+from __future__ import annotations
+
+import numbers
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from banditune.logs.io.row_records import EncodedNames
+
+MISSING_WORDS = ("NaN", "nan", "NULL", "null", "<NA>")
+"""Words that programs write where a cell holds nothing."""
+
+
+TRUTH_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+
+
+THOUSANDS_PATTERN = re.compile(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+"""A number as people write it: 1,200."""
+
+
+def suggest_comma_fix(value: Any) -> str:
+    """A hint where a comma stands for the decimal point, or between thousands."""
+    told = str(value)
+    if THOUSANDS_PATTERN.fullmatch(told.strip()):
+        return ", with a comma for a point or between thousands"
+    return (
+        ", with a comma for a point" if "," in told and read_cell_number(told.replace(",", ".", 1)) is not None else ""
+    )
+
+
+def read_cell_name(value: Any) -> str:
+    """A name, without spaces around it; empty where there is none."""
+    name = "" if _is_missing(value) else str(value).strip()
+    return "" if name in MISSING_WORDS else name
+
+
+def is_valid_text(name: str) -> bool:
+    """Whether a name can be written; what was read from bytes that are no text cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: None, NaN, or what pandas has for it, which is not even unequal to itself."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+def read_cell_number(value: Any) -> float | None:
+    """A number, or true or false, yes or no, as 1 and 0; None where it is neither."""
+    if isinstance(value, bool | np.bool_ | numbers.Real):
+        return float(value)
+    if _is_missing(value):
+        return None
+    word = str(value).strip().lower()
+    if word in TRUTH_WORDS:
+        return TRUTH_WORDS[word]
+    try:
+        return None if "_" in word else float(word)
+    except ValueError:
+        return None
+
+
+def encode_names(names: Sequence[str]) -> EncodedNames:
+    """Names as the different ones and the number of each."""
+    known: dict[str, int] = {}
+    codes = np.fromiter((known.setdefault(name, len(known)) for name in names), np.int64, len(names))
+    return EncodedNames(list(known), codes)
+
+
+def strip_names(words: EncodedNames) -> EncodedNames:
+    """Names without spaces around them, which may make two of them the same."""
+    again = encode_names([read_cell_name(name) for name in words.names])
+    return EncodedNames(again.names, again.codes[words.codes])

@@ -1,0 +1,141 @@
+"""Data frames, mappings of columns and Parquet files, read in batches of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.errors import InvalidRequest
+from banditune.logs.io.cell_values import encode_names, read_cell_name, read_cell_number, strip_names
+from banditune.logs.io.column_roles import ColumnRoles
+from banditune.logs.io.row_checks import RowChecker, SuspectBlock
+from banditune.logs.io.row_records import ROW_NUMBERING, CheckedRows, EncodedNames
+
+BATCH_ROWS = 1 << 18
+"""Rows of other tables that are read at once."""
+
+
+class FrameTable:
+    """A data frame, of pandas or polars, or anything with columns and slices; also a mapping of columns."""
+
+    numbering = ROW_NUMBERING
+
+    def __init__(self, source: Any) -> None:
+        if isinstance(source, dict):
+            source = _ColumnFrame(source)
+        if not hasattr(source, "columns") or not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
+            raise InvalidRequest(
+                f"logs must be a path, a data frame or a mapping of columns, but got {type(source).__name__}."
+            )
+        self.source = source
+        self.names = [str(name) for name in source.columns]
+
+    def blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
+        taken = {str(name): self.source[name] for name in self.source.columns if str(name) in columns.wanted}
+        for first in range(0, len(self.source), BATCH_ROWS):
+            part = {name: column[first : first + BATCH_ROWS] for name, column in taken.items()}
+            yield from _check_block(
+                {name: _convert_frame_column(column) for name, column in part.items()}, columns, checker, first
+            )
+
+
+class _ColumnFrame:
+    """A mapping of columns, as a data frame."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.columns = list(columns)
+        self._columns = columns
+        lengths = {len(column) for column in columns.values()}
+        if len(lengths) > 1:
+            raise InvalidRequest(f"columns must be of the same length, but there are lengths {sorted(lengths)}.")
+        self._length = lengths.pop() if lengths else 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, name: str) -> Any:
+        return self._columns[name]
+
+
+class ParquetTable:
+    """A .parquet file, which has rows and no lines."""
+
+    numbering = ROW_NUMBERING
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import pyarrow as pa
+            from pyarrow import parquet
+        except ImportError as error:
+            raise InvalidRequest(
+                'a .parquet file needs pyarrow; install it with: pip install "banditune[parquet]"'
+            ) from error
+        try:
+            self.file = parquet.ParquetFile(path)
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidRequest(f"{str(path)!r} must be a Parquet file, but it cannot be read: {error}.") from error
+        self.path = path
+        self.names = list(self.file.schema_arrow.names)
+
+    def blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
+        import pyarrow as pa
+
+        first = 0
+        try:
+            for batch in self.file.iter_batches(BATCH_ROWS, columns=list(columns.wanted)):
+                found = {name: _convert_arrow_column(batch.column(name)) for name in batch.schema.names}
+                yield from _check_block(found, columns, checker, first)
+                first += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidRequest(f"{str(self.path)!r} cannot be read to its end: {error}.") from error
+
+
+def _convert_arrow_column(column: Any) -> Any:
+    """An Arrow column as an array of numbers where it is one, else as a list."""
+    import pyarrow as pa
+
+    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return column.to_numpy(zero_copy_only=False) if numeric and not column.null_count else column.to_pylist()
+
+
+def _convert_frame_column(column: Any) -> Any:
+    """A part of a data frame's column as an array of numbers, or as a list."""
+    array = np.asarray(column)
+    return array if array.dtype.kind in "iuf" else array.tolist()
+
+
+def _check_block(cells: dict[str, Any], columns: ColumnRoles, checker: RowChecker, first: int) -> Iterator[CheckedRows]:
+    """Checked rows out of columns of cells, numbered from `first` on."""
+    size = len(next(iter(cells.values())))
+    lines: IntArray = np.arange(first, first + size)
+    try:
+        words = {column: _encode_column_names(cells[column]) for column in (columns.campaign, columns.arm)}
+        numbers = {column: _convert_to_numbers(cells[column]) for _, column in columns.numbers}
+        yield checker.quick(words, numbers, lines)
+    except SuspectBlock:
+        rows = zip(*(cells[name] for name in cells), strict=True)
+        yield checker.slow(
+            (int(line), dict(zip(cells, row, strict=True))) for line, row in zip(lines, rows, strict=True)
+        )
+
+
+def _encode_column_names(column: Any) -> EncodedNames:
+    """A column as names."""
+    if isinstance(column, np.ndarray):
+        different, codes = np.unique(column, return_inverse=True)
+        return strip_names(EncodedNames([read_cell_name(value) for value in different.tolist()], codes))
+    return encode_names([read_cell_name(value) for value in column])
+
+
+def _convert_to_numbers(column: Any) -> FloatArray:
+    """A column as numbers."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float64)
+    found = [read_cell_number(value) for value in column]
+    if any(value is None for value in found):
+        raise SuspectBlock
+    return np.array(found, np.float64)

@@ -1,0 +1,135 @@
+"""Adds up rewards by campaign and arm. The memory it needs grows with the arms of campaigns, not with their decisions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.errors import InvalidRequest
+from banditune.logs.campaign_logs import Logs
+from banditune.logs.io.column_roles import ColumnRoles
+from banditune.logs.io.row_records import CheckedRows, EncodedNames, RowNumbering
+from banditune.logs.residual_sample import RewardReservoir
+
+MAX_CELLS = 5_000_000
+"""Arms of campaigns, at most: more means that the campaign's column numbers decisions."""
+
+
+class LogAccumulator:
+    """Sums of every arm of every campaign."""
+
+    def __init__(self, columns: ColumnRoles, numbering: RowNumbering) -> None:
+        self.columns = columns
+        self.numbering = numbering
+        self.campaigns: dict[str, int] = {}
+        self.arms: dict[str, int] = {}
+        self.cells: dict[int, int] = {}
+        self.pulls = np.zeros(0, np.int64)
+        self.mean = np.zeros(0)
+        self.squares = np.zeros(0)
+        self.features = np.zeros((0, len(columns.features)))
+        self.low, self.high, self.others = np.inf, -np.inf, 0
+        self.sample = RewardReservoir()
+
+    def add(self, rows: CheckedRows) -> None:
+        """Take rows in."""
+        if not len(rows.total):
+            return
+        campaign, arm = _number_known_names(rows.campaign, self.campaigns), _number_known_names(rows.arm, self.arms)
+        keys, first, place = np.unique(campaign << 32 | arm, return_index=True, return_inverse=True)
+        known = len(self.cells)
+        cell = np.array([self.cells.setdefault(int(key), len(self.cells)) for key in keys])
+        self._grow(len(self.cells))
+        new = cell >= known
+        self.features[cell[new]] = rows.features[first[new]]
+        self._compare(rows, cell[place])
+        if rows.pulls is None:
+            self.sample.add(cell[place], rows.total)
+            self._add_rewards(rows.total, cell, place)
+        else:
+            self._add_totals(rows.pulls, rows.total, cell, place)
+
+    def _add_rewards(self, reward: FloatArray, cell: IntArray, place: IntArray) -> None:
+        """Chan's formula for the squares of two parts: nothing cancels, however large the mean."""
+        self.low, self.high = min(self.low, float(reward.min())), max(self.high, float(reward.max()))
+        self.others += int(((reward != 0) & (reward != 1)).sum())
+        pulls = np.bincount(place)
+        mean = np.bincount(place, reward) / pulls
+        squares = np.bincount(place, (reward - mean[place]) ** 2)
+        before, whole = self.pulls[cell], self.pulls[cell] + pulls
+        apart = mean - self.mean[cell]
+        self.mean[cell] += apart * (pulls / whole)
+        self.squares[cell] += squares + apart**2 * (before * pulls / whole)
+        self.pulls[cell] = whole
+
+    def _add_totals(self, pulls: IntArray, successes: FloatArray, cell: IntArray, place: IntArray) -> None:
+        before = self.mean[cell] * self.pulls[cell]
+        whole = self.pulls[cell] + np.bincount(place, pulls).astype(np.int64)
+        share = (before + np.bincount(place, successes)) / np.maximum(whole, 1)
+        self.mean[cell], self.pulls[cell] = share, whole
+        self.squares[cell] = whole * share * (1 - share)
+        self.low, self.high = 0.0, 1.0
+
+    def _grow(self, size: int) -> None:
+        if size > MAX_CELLS:
+            raise InvalidRequest(
+                f"logs must have {MAX_CELLS:,} arms of campaigns at most, but the columns {self.columns.campaign!r} and "
+                f"{self.columns.arm!r} have more; does one of them number decisions? Name others with `campaign` and `arm`."
+            )
+        more = size - len(self.pulls)
+        if more > 0:
+            room = max(more, len(self.pulls))
+            self.pulls = np.concatenate([self.pulls, np.zeros(room, np.int64)])
+            self.mean, self.squares = (np.concatenate([old, np.zeros(room)]) for old in (self.mean, self.squares))
+            self.features = np.concatenate([self.features, np.zeros((room, self.features.shape[1]))])
+
+    def _compare(self, rows: CheckedRows, cell: IntArray) -> None:
+        """An arm has the same features throughout a campaign."""
+        changed = np.argwhere(rows.features != self.features[cell])
+        if len(changed):
+            row, feature = map(int, changed[0])
+            arm = rows.arm.names[int(rows.arm.codes[row])]
+            place = f"{self.numbering.word} {int(rows.lines[row])}{self.numbering.since}"
+            raise InvalidRequest(
+                f"an arm's features must stay the same within a campaign, but {self.columns.features[feature]!r} of arm "
+                f"{arm!r} changes from {self.features[cell[row], feature]:g} to {rows.features[row, feature]:g} in {place}"
+                ". Features that change per decision are contexts, which these problems do not have: leave them out with "
+                "features='', or make every context a campaign of its own."
+            )
+
+    def logs(self) -> Logs:
+        """What was added up, without arms that were never pulled."""
+        keys = np.array(list(self.cells), np.int64)
+        order = np.argsort(keys, kind="stable")
+        order = order[self.pulls[order] > 0]
+        if not len(order):
+            raise InvalidRequest("logs must hold a decision, but there is none; look at the file and its columns.")
+        campaigns, campaign = np.unique(keys[order] >> 32, return_inverse=True)
+        arms, arm = np.unique(keys[order] & 0xFFFFFFFF, return_inverse=True)
+        names, arm_names = list(self.campaigns), list(self.arms)
+        unit = self.low >= 0 and self.high <= 1
+        pulls, mean = self.pulls[order], self.mean[order]
+        # Sums of 0 and 1 are whole; the mean that was kept has lost that.
+        total = mean * pulls if self.others else np.rint(mean * pulls)
+        place = np.zeros(len(keys), np.int64)
+        place[order] = np.arange(len(order))
+        return Logs(
+            tuple(names[number] for number in campaigns),
+            tuple(arm_names[number] for number in arms),
+            campaign.astype(np.int64),
+            arm.astype(np.int64),
+            pulls,
+            total,
+            self.squares[order],
+            ("unit" if self.others else "binary") if unit else "real",
+            self.features[order] if self.columns.features else None,
+            self.columns.features,
+            columns=str(self.columns),
+            residuals=None if self.columns.reward is None else self.sample.residuals(place, pulls, mean),
+        )
+
+
+def _number_known_names(words: EncodedNames, known: dict[str, int]) -> IntArray:
+    """The numbers of names among all that are known; new ones get the next."""
+    numbers = np.array([known.setdefault(name, len(known)) for name in words.names], np.int64)
+    return numbers[words.codes]

@@ -1,0 +1,144 @@
+"""Text files, plain or gzipped, read in blocks of whole lines."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditune.core.checks import decode_utf8
+from banditune.core.errors import InvalidRequest
+from banditune.logs.io.column_roles import ColumnRoles
+from banditune.logs.io.row_checks import RowChecker, SuspectBlock
+from banditune.logs.io.row_records import LINE_NUMBERING, CheckedRows
+from banditune.logs.io.text_block_readers import has_arrow, make_arrow_reader, make_plain_reader
+
+BLOCK_BYTES = 1 << 23
+"""Bytes of text that are read at once."""
+
+
+MAX_LINE_BYTES = 1 << 23
+"""Bytes that a line may have."""
+
+
+class LineCounter:
+    """Lines, and how many of them were taken; `over` once the block's own are."""
+
+    def __init__(self, lines: Iterator[bytes], block: int) -> None:
+        self.lines = lines
+        self.block = block
+        self.taken = 0
+
+    @property
+    def over(self) -> bool:
+        return self.taken >= self.block
+
+    def __iter__(self) -> LineCounter:
+        return self
+
+    def __next__(self) -> bytes:
+        line = next(self.lines)
+        self.taken += 1
+        return line
+
+
+class TextTable:
+    """A .csv file, or one with tabs or semicolons, plain or gzipped. The first line names the columns.
+
+    Blocks of whole lines are read as columns, by Arrow where it is installed; a block in which anything is odd is read
+    again, row by row, which alone decides what is bad.
+    """
+
+    numbering = LINE_NUMBERING
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _open_bytes(path) as file:
+            first = decode_utf8(next(_read_lines(file, path), b""), path).replace("\x00", "\ufffd").rstrip("\r\n")
+        self.delimiter = next((mark for mark in (",", "\t", ";", "|") if mark in first), ",")
+        try:
+            self.names = [name.strip() for name in next(csv.reader([first], delimiter=self.delimiter), [])]
+        except csv.Error as error:
+            raise InvalidRequest(f"the first line of {str(path)!r} must name the columns, but: {error}.") from error
+        if not any(self.names):
+            raise InvalidRequest(f"the first line of {str(path)!r} must name the columns, but it is empty.")
+
+    def blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
+        fast = (make_arrow_reader if has_arrow() else make_plain_reader)(self.names, self.delimiter, columns)
+        with _open_bytes(self.path) as file:
+            next(_read_lines(file, self.path))
+            line = 2
+            while data := _read_block(file, self.path):
+                try:
+                    words, numbers = fast(data)
+                    # Where lines are empty or fields hold several, a little off; it is only told of features that change.
+                    rows = len(next(iter(numbers.values())))
+                    yield checker.quick(words, numbers, np.arange(line, line + rows))
+                    line += _count_lines(data)
+                except SuspectBlock:
+                    reader = LineCounter(chain(io.BytesIO(data), _read_lines(file, self.path)), _count_lines(data))
+                    yield checker.slow(self._cells(reader, line))
+                    line += reader.taken
+
+    def _cells(self, lines: LineCounter, first: int) -> Iterator[tuple[int, dict[str, Any] | str]]:
+        """Rows with their line numbers, until the block's lines are used up."""
+        reader = csv.reader((_decode_line(line) for line in lines), delimiter=self.delimiter)
+        while not lines.over:
+            line = first + lines.taken
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                yield line, f"it cannot be split into fields: {error}"
+                continue
+            if row is None:
+                return
+            if len(row) == len(self.names):
+                yield line, dict(zip(self.names, row, strict=True))
+            elif row:
+                yield line, f"it must hold {len(self.names)} fields, as the first line does, but holds {len(row)}"
+
+
+@contextmanager
+def _open_bytes(path: Path) -> Iterator[Any]:
+    """A file to read bytes from, unzipped where it is zipped; what goes wrong meanwhile becomes a sentence."""
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            yield gzip.GzipFile(fileobj=file) if zipped else file
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidRequest(f"{str(path)!r} cannot be read to its end: {error}.") from error
+
+
+def _count_lines(data: bytes) -> int:
+    """Lines in a block; the last one of a file may have no end."""
+    return data.count(b"\n") + (not data.endswith(b"\n"))
+
+
+def _decode_line(line: bytes) -> str:
+    """A line as text; bytes that are not UTF-8 become marks that no text has, so that they are known as such."""
+    return line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").replace("\x00", "\ufffd")
+
+
+def _read_lines(file: Any, path: Path) -> Iterator[bytes]:
+    """The next lines of a file, none of them endless."""
+    while line := file.readline(MAX_LINE_BYTES):
+        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            raise InvalidRequest(
+                f"{str(path)!r} must be text in lines, but one is longer than {MAX_LINE_BYTES >> 20} MiB."
+            )
+        yield line
+
+
+def _read_block(file: Any, path: Path) -> bytes:
+    """The next block of a file, up to the end of a line."""
+    data: bytes = file.read(BLOCK_BYTES)
+    return data + next(_read_lines(file, path), b"") if data and not data.endswith(b"\n") else data

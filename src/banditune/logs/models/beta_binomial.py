@@ -1,0 +1,240 @@
+"""Binary rewards: mean rewards of arms from a beta distribution, so that successes are beta-binomial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.logs.models.likelihood_search import (
+    NO_SPREAD_THRESHOLD,
+    compute_mean_reach,
+    compute_spread_reach,
+    find_interval_limits,
+    find_peak,
+)
+from banditune.results.log_results import FittedParameter
+
+MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION = math.log(1e-3), math.log(1e9)
+"""The range of log(a + b): beyond, arms always or never pay, or have no spread at all."""
+
+
+MAX_LOGIT = 16.0
+"""The range of a mean's logit: 1e-7 from 0 and 1."""
+
+
+STIRLING_MINIMUM = 20.0
+"""From here on Stirling's series is exact to the last digits."""
+
+
+STIRLING_SHIFT = 12
+"""Steps up from 0 to where it is exact to twelve digits."""
+
+
+class FittedBetaPrior(NamedTuple):
+    """A fitted beta distribution: its numbers with intervals, and what is to be said about it."""
+
+    a: float
+    b: float
+    estimates: tuple[FittedParameter, ...]
+    notes: tuple[str, ...]
+
+
+class BetaBinomialCounts:
+    """Successes and failures of cells as the three tables that the likelihood needs: each value once, with its number."""
+
+    def __init__(self, successes: FloatArray, failures: FloatArray) -> None:
+        self.tables = [np.unique(v, return_counts=True) for v in (successes, failures, successes + failures)]
+
+    def likelihood(self, a: float, b: float) -> float:
+        """The log likelihood of Beta(a, b), less what does not depend on it."""
+        parts = [
+            counts @ compute_log_pochhammer(x, values)
+            for x, (values, counts) in zip((a, b, a + b), self.tables, strict=True)
+        ]
+        return float(parts[0] + parts[1] - parts[2])
+
+    def at(self, logit: float, size: float) -> float:
+        """The same, at a mean's logit and log(a + b)."""
+        return self.likelihood(*compute_beta_shapes(logit, size))
+
+
+def compute_beta_shapes(logit: float, size: float) -> tuple[float, float]:
+    """The numbers a and b from the mean's logit and log(a + b)."""
+    total = math.exp(size)
+    return total / (1 + math.exp(-logit)), total / (1 + math.exp(logit))
+
+
+def compute_log_pochhammer(x: float, steps: FloatArray) -> FloatArray:
+    """log Gamma(x + steps) - log Gamma(x), without loss of digits where x is large."""
+    if x >= STIRLING_MINIMUM:
+        ratio = np.log1p(steps / x)
+        return (
+            (x - 0.5) * ratio
+            + steps * (math.log(x) + ratio)
+            - steps
+            + _compute_stirling_tail(x + steps)
+            - _compute_stirling_tail(x)
+        )
+    place = x + steps
+    small = place < STIRLING_MINIMUM
+    found = np.empty(len(steps))
+    found[small] = [math.lgamma(value) for value in place[small].tolist()]
+    big = place[~small]
+    found[~small] = (big - 0.5) * np.log(big) - big + 0.5 * math.log(2 * math.pi) + _compute_stirling_tail(big)
+    return found - math.lgamma(x)
+
+
+def compute_log_pochhammer_stirling(x: FloatArray, steps: FloatArray) -> FloatArray:
+    """The same for arrays of x, element by element, to twelve digits."""
+    small = bool((x < STIRLING_MINIMUM).any())
+    base = x + STIRLING_SHIFT if small else x
+    ratio = np.log1p(steps / base)
+    found = (
+        (base - 0.5) * ratio
+        + steps * (np.log(base) + ratio - 1)
+        + _compute_stirling_tail(base + steps)
+        - _compute_stirling_tail(base)
+    )
+    if not small:
+        return np.asarray(found)
+    # A rise from x is the rise from x + SHIFT, times the first factors, through the last ones.
+    product = np.ones(np.broadcast_shapes(x.shape, steps.shape))
+    for step in range(STIRLING_SHIFT):
+        product *= (x + step) / (x + steps + step)
+    return np.asarray(found + np.log(product))
+
+
+def _compute_stirling_tail(x: FloatArray | float) -> FloatArray | float:
+    """What Stirling's series adds to (x - 1/2) log x - x + log(2 pi) / 2."""
+    square = 1 / (x * x)
+    return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x
+
+
+def maximize_beta_binomial(counts: BetaBinomialCounts, start: float) -> tuple[float, float, float]:
+    """The mean's logit and log(a + b) of the highest likelihood, and its log."""
+    known = [start]
+
+    def logit_at(size: float) -> float:
+        known[0] = find_peak(lambda logit: counts.at(logit, size), known[0], 0.1, -MAX_LOGIT, MAX_LOGIT)
+        return known[0]
+
+    size = find_peak(
+        lambda size: counts.at(logit_at(size), size), math.log(10.0), 1.0, MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION
+    )
+    logit = logit_at(size)
+    return logit, size, counts.at(logit, size)
+
+
+def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: float, of: str = "") -> FittedBetaPrior:
+    """The beta distribution of the highest likelihood, with likelihood intervals; `of` names the arm it is of.
+
+    Intervals reach as far as is right for so few normal cells that are known without noise: for few cells much farther.
+    There must be a success and a failure, and a cell with two pulls: who calls has checked that.
+    """
+    counts = BetaBinomialCounts(successes, failures)
+    total = float(successes.sum())
+    start = math.log(total / float(failures.sum()))
+    logit, size, top = maximize_beta_binomial(counts, start)
+    cells = len(successes)
+    wide, reach = compute_mean_reach(confidence, cells), compute_spread_reach(confidence, cells - 1, cells)
+    profiles = _make_profiles(counts, logit, size)
+
+    def interval(name: str) -> tuple[float | None, float | None]:
+        profile, best, bounds = profiles[name]
+        return find_interval_limits(profile, best, top, (0.2, 0.2), bounds, wide if name == "mean" else reach)
+
+    limits = {name: interval(name) for name in ("a", "b", "mean", "sd")}
+    a, b = compute_beta_shapes(logit, size)
+    mean = 1 / (1 + math.exp(-logit))
+    spread = math.sqrt(mean * (1 - mean) / (1 + math.exp(size)))
+    notes: tuple[str, ...] = ()
+    no_spread = 2 * (top - counts.at(start, MAX_LOG_CONCENTRATION)) <= NO_SPREAD_THRESHOLD
+    no_middle = size <= MIN_LOG_CONCENTRATION + 1e-3
+    if no_spread:
+        narrow, _ = interval("size")
+        a, b = compute_beta_shapes(logit, math.log(1e4) if narrow is None else narrow)
+        notes = (
+            f"{of or 'arms'}: no spread of mean rewards beyond chance, so a + b has no upper end; the problem has as much "
+            f"spread as the logs allow ({100 * confidence:g}% limit)",
+        )
+    elif no_middle:
+        notes = (f"{of or 'arms'}: every arm always or never paid; a + b is as small as can be, see 'mixture'",)
+    value_a, value_b = (math.inf, math.inf) if no_spread else (a, b)
+    known = (
+        ("a", value_a, _exponentiate_limits(limits["a"])),
+        ("b", value_b, _exponentiate_limits(limits["b"])),
+        ("mean", mean, _transform_logit_limits(limits["mean"])),
+        ("sd", 0.0 if no_spread else spread, _exponentiate_limits(limits["sd"], 0.0, 0.5)),
+    )
+    named = f"[{of}]" if of else ""
+    estimates = tuple(FittedParameter(name + named, value, low, high) for name, value, (low, high) in known)
+    return FittedBetaPrior(a, b, estimates, notes)
+
+
+ProfileLikelihood = tuple[Callable[[float], float], float, tuple[float, float]]
+
+
+def _make_profiles(counts: BetaBinomialCounts, logit: float, size: float) -> dict[str, ProfileLikelihood]:
+    """For each number of interest: its profile likelihood, its best value and its range, all on a log or logit scale."""
+    log_a, log_b = (math.log(x) for x in compute_beta_shapes(logit, size))
+    mean = 1 / (1 + math.exp(-logit))
+    log_sd = 0.5 * math.log(mean * (1 - mean) / (1 + math.exp(size)))
+    known = {"b": log_b, "a": log_a, "mean": size, "sd": logit, "size": logit}
+    # Where one of a and b is at an end of its range, the other may be beyond: a mean is near 0 or 1.
+    other_shape = (MIN_LOG_CONCENTRATION - MAX_LOGIT, MAX_LOG_CONCENTRATION + MAX_LOGIT)
+
+    def best_over(name: str, likelihood: Callable[[float], float], low: float, high: float) -> float:
+        known[name] = find_peak(likelihood, known[name], 0.1, low, high, 1e-5)
+        return likelihood(known[name])
+
+    def of_a(log: float) -> float:
+        return best_over("b", lambda other: counts.likelihood(math.exp(log), math.exp(other)), *other_shape)
+
+    def of_b(log: float) -> float:
+        return best_over("a", lambda other: counts.likelihood(math.exp(other), math.exp(log)), *other_shape)
+
+    def of_mean(place: float) -> float:
+        return best_over("mean", lambda other: counts.at(place, other), MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION)
+
+    def of_size(place: float) -> float:
+        return best_over("size", lambda other: counts.at(other, place), -MAX_LOGIT, MAX_LOGIT)
+
+    def of_sd(log: float) -> float:
+        variance = math.exp(2 * log)
+        # The mean must leave room for so much spread: mean (1 - mean) > sd^2.
+        room = math.sqrt(max(1 - 4 * variance / (1 - 1e-9), 0.0))
+        edge = math.log((1 + room) / (1 - room)) if room < 1 else MAX_LOGIT
+
+        def likelihood(other: float) -> float:
+            mean = 1 / (1 + math.exp(-other))
+            total = max(mean * (1 - mean) / variance - 1, math.exp(MIN_LOG_CONCENTRATION))
+            return counts.at(other, math.log(total))
+
+        return best_over("sd", likelihood, -min(edge, MAX_LOGIT), min(edge, MAX_LOGIT))
+
+    wide = (MIN_LOG_CONCENTRATION - MAX_LOGIT, MAX_LOG_CONCENTRATION)
+    return {
+        "a": (of_a, log_a, wide),
+        "b": (of_b, log_b, wide),
+        "mean": (of_mean, logit, (-MAX_LOGIT, MAX_LOGIT)),
+        "sd": (of_sd, log_sd, (0.5 * (-MAX_LOGIT - MAX_LOG_CONCENTRATION), math.log(0.5) - 1e-9)),
+        "size": (of_size, size, (MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION)),
+    }
+
+
+def _exponentiate_limits(
+    limits: tuple[float | None, float | None], low: float = 0.0, high: float = math.inf
+) -> tuple[float, float]:
+    return tuple(  # type: ignore[return-value]
+        end if place is None else math.exp(place) for place, end in zip(limits, (low, high), strict=True)
+    )
+
+
+def _transform_logit_limits(limits: tuple[float | None, float | None]) -> tuple[float, float]:
+    return tuple(  # type: ignore[return-value]
+        end if place is None else 1 / (1 + math.exp(-place)) for place, end in zip(limits, (0.0, 1.0), strict=True)
+    )

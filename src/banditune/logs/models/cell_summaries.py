@@ -1,0 +1,56 @@
+"""What models need of the cells of logs, an arm in a campaign each: the pooled variance of a reward, and counts of successes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.errors import InvalidRequest
+from banditune.logs.campaign_logs import Logs
+from banditune.logs.models.beta_rewards import convert_to_counts, fit_reward_concentration
+from banditune.logs.models.normal_normal import WithinCellVariance
+from banditune.results.log_results import FittedParameter
+
+MIN_REWARD_CONCENTRATION = 0.01
+"""Rewards in [0, 1] with a smaller v are 0 and 1 but for a few."""
+
+
+def count_successes(
+    logs: Logs, confidence: float
+) -> tuple[float, tuple[FittedParameter, ...], tuple[FloatArray, FloatArray]]:
+    """The v of rewards in [0, 1] and its estimate, and successes and failures of cells, or what counts as much."""
+    pulls = logs.pulls.astype(float)
+    if logs.rewards == "binary":
+        check_binary_rewards(logs, "campaigns")
+        return 1.0, (), (logs.total, pulls - logs.total)
+    pool_cell_variances(logs)
+    v, fitted = fit_reward_concentration(logs.campaign, pulls, logs.mean, logs.squares, confidence)
+    v = max(v, MIN_REWARD_CONCENTRATION)
+    return v, (fitted,), convert_to_counts(pulls, logs.mean, v)
+
+
+def check_binary_rewards(logs: Logs, model: str) -> None:
+    """Rewards 0 and 1, of which there are some of each."""
+    if logs.rewards != "binary":
+        raise InvalidRequest(
+            f"the model {model!r} must have rewards 0 and 1, but these are {logs.rewards}; try model='auto'."
+        )
+    total, pulls = float(logs.total.sum()), int(logs.pulls.sum())
+    if total in (0, pulls):
+        raise InvalidRequest(
+            f"some rewards must be 0 and some 1, but all {pulls:,} are {total / pulls:g}: such logs do not tell how arms "
+            "differ; take longer logs, or say the prior yourself: Bernoulli(arms, prior=(a, b))."
+        )
+
+
+def pool_cell_variances(logs: Logs) -> WithinCellVariance:
+    """What cells say about noise; there must be some."""
+    if not np.isfinite(logs.squares).all():
+        raise InvalidRequest("logs of real rewards must tell how rewards vary, but `squares` are missing; give them.")
+    degrees = float(logs.pulls.sum() - len(logs.pulls))
+    if degrees < 1 or logs.squares.sum() <= 0:
+        raise InvalidRequest(
+            "some arm must be pulled twice in a campaign and pay different rewards, but none did: such logs do not tell "
+            "the noise; take more logs."
+        )
+    return WithinCellVariance(float(logs.squares.sum()), degrees)

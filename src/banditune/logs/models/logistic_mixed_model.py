@@ -1,0 +1,184 @@
+"""Binary rewards of arms with features: 1 with probability 1 / (1 + exp(-x'theta)), theta from a common Gaussian.
+
+Posteriors are found by importance sampling around their modes with draws that are fixed in advance, so that the
+likelihood is a smooth function of the Gaussian and the answer is always the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.logs.campaign_logs import Logs
+from banditune.logs.models.random_effects import (
+    CampaignPosteriors,
+    FittedGaussian,
+    compute_mean_information,
+    fit_random_effects,
+    make_covariance_basis,
+)
+
+IMPORTANCE_DRAWS = 512
+"""Draws for each campaign, in pairs that mirror each other."""
+
+
+PROPOSAL_DEGREES = 8
+"""The draws are from Student's t: its tails are longer than a posterior's, so that weights stay small."""
+
+
+class BinaryRewardTable(NamedTuple):
+    """Successes and pulls (campaigns, arms) and features (campaigns, arms, dims); places without an arm have 0 pulls."""
+
+    successes: FloatArray
+    pulls: FloatArray
+    features: FloatArray
+
+
+def make_reward_table(logs: Logs, features: FloatArray) -> BinaryRewardTable:
+    """The logs as a table as wide as the campaign with most arms."""
+    widths = logs.widths
+    first = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    place = np.arange(len(logs.pulls)) - first[logs.campaign]
+    shape = (len(widths), int(widths.max()))
+    successes, pulls, table = np.zeros(shape), np.zeros(shape), np.zeros((*shape, features.shape[1]))
+    successes[logs.campaign, place] = logs.total
+    pulls[logs.campaign, place] = logs.pulls
+    table[logs.campaign, place] = features
+    return BinaryRewardTable(successes, pulls, table)
+
+
+def compute_logistic(scores: FloatArray) -> FloatArray:
+    """The logistic function."""
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * scores)))
+
+
+def _compute_log_likelihoods(table: BinaryRewardTable, scores: FloatArray) -> FloatArray:
+    """Of every campaign, at scores (campaigns, ..., arms)."""
+    extra = (slice(None),) + (None,) * (scores.ndim - 2)
+    pulls, successes = table.pulls[extra], table.successes[extra]
+    return np.asarray((successes * scores - pulls * np.logaddexp(0.0, scores)).sum(axis=-1))
+
+
+def _find_modes(
+    table: BinaryRewardTable, mean: FloatArray, inverse: FloatArray, start: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The likeliest theta of every campaign and the curvature there, by Newton's method with steps halved where needed."""
+    theta = start.copy()
+
+    def height(theta: FloatArray) -> FloatArray:
+        away = theta - mean
+        scores = np.einsum("iwd,id->iw", table.features, theta)
+        return np.asarray(_compute_log_likelihoods(table, scores) - 0.5 * np.einsum("ia,ab,ib->i", away, inverse, away))
+
+    now = height(theta)
+    for _ in range(50):
+        chances = compute_logistic(np.einsum("iwd,id->iw", table.features, theta))
+        slope = np.einsum("iwd,iw->id", table.features, table.successes - table.pulls * chances)
+        slope -= (theta - mean) @ inverse
+        weights = table.pulls * chances * (1 - chances)
+        curvature = np.einsum("iwa,iw,iwb->iab", table.features, weights, table.features) + inverse
+        step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
+        size = np.ones(len(theta))
+        for _ in range(20):
+            trial = theta + size[:, None] * step
+            higher = height(trial)
+            worse = higher < now - 1e-9 * (1 + np.abs(now))
+            if not worse.any():
+                break
+            size[worse] /= 2
+        theta, now = trial, higher
+        if (slope * step).sum(axis=1).max() < 1e-10:
+            break
+    return theta, curvature
+
+
+class ProposalDraws(NamedTuple):
+    """Draws of Student's t (campaigns, draws, dims), logs of their densities, and what they make of a standard normal.
+
+    That is known exactly: the log of its total and its covariance should be 0 and the unit matrix. A posterior is nearly
+    normal, so its errors are nearly the same, and are taken off.
+    """
+
+    points: FloatArray
+    densities: FloatArray
+    total: FloatArray
+    covariance: FloatArray
+
+
+def _make_proposal_draws(count: int, dims: int) -> ProposalDraws:
+    """The same draws whenever so many are asked for."""
+    rng = np.random.default_rng(20_201)
+    half = rng.standard_normal((count, IMPORTANCE_DRAWS // 2, dims))
+    half *= np.sqrt(PROPOSAL_DEGREES / rng.chisquare(PROPOSAL_DEGREES, (count, IMPORTANCE_DRAWS // 2, 1)))
+    draws = np.concatenate([half, -half], axis=1)
+    constant = (
+        math.lgamma((PROPOSAL_DEGREES + dims) / 2)
+        - math.lgamma(PROPOSAL_DEGREES / 2)
+        - 0.5 * dims * math.log(PROPOSAL_DEGREES * math.pi)
+    )
+    length = (draws**2).sum(axis=2)
+    densities = constant - 0.5 * (PROPOSAL_DEGREES + dims) * np.log1p(length / PROPOSAL_DEGREES)
+    weights = np.exp(-0.5 * (length + dims * math.log(2 * math.pi)) - densities)
+    total = weights.sum(axis=1)
+    covariance = np.einsum("ira,irb->iab", draws * (weights / total[:, None])[:, :, None], draws)
+    return ProposalDraws(draws, densities, np.log(total / IMPORTANCE_DRAWS), covariance)
+
+
+class ImportanceSampler:
+    """Posteriors of all campaigns' thetas; each call starts from the last one's modes, to save time."""
+
+    def __init__(self, table: BinaryRewardTable, start: FloatArray) -> None:
+        self.table = table
+        count, dims = len(table.pulls), table.features.shape[2]
+        self.draws = _make_proposal_draws(count, dims)
+        self.start = np.tile(start, (count, 1))
+        self.share = 1.0
+
+    def __call__(self, mean: FloatArray, covariance: FloatArray) -> CampaignPosteriors:
+        inverse = np.asarray(np.linalg.inv(covariance), np.float64)
+        theta, curvature = _find_modes(self.table, mean, inverse, self.start)
+        self.start = theta
+        root = np.linalg.cholesky(np.linalg.inv(curvature))
+        away = np.einsum("iab,irb->ira", root, self.draws.points)
+        points = theta[:, None] + away
+        scores = np.einsum("iwd,ird->irw", self.table.features, points)
+        apart = points - mean
+        prior = -0.5 * np.einsum("ira,ab,irb->ir", apart, inverse, apart, optimize=True)
+        sizes = np.log(np.einsum("iaa->ia", root)).sum(axis=1)
+        logs = _compute_log_likelihoods(self.table, scores) + prior - self.draws.densities + sizes[:, None]
+        top = logs.max(axis=1)
+        weights = np.exp(logs - top[:, None])
+        total = weights.sum(axis=1)
+        _, size = np.linalg.slogdet(2 * math.pi * covariance)
+        evidence = float((top + np.log(total / IMPORTANCE_DRAWS) - self.draws.total - 0.5 * size).sum())
+        weights /= total[:, None]
+        self.share = float(np.median(1 / (weights**2).sum(axis=1)) / IMPORTANCE_DRAWS)
+        means = np.einsum("ir,ira->ia", weights, points)
+        around = points - means[:, None]
+        spread = np.einsum("ira,irb->iab", around * weights[:, :, None], around)
+        unit = np.eye(len(mean)) - self.draws.covariance
+        spread += root @ unit @ root.transpose(0, 2, 1)
+        chances = compute_logistic(scores)
+        curve = np.einsum("ir,irw->iw", weights, chances * (1 - chances)) * self.table.pulls
+        precision = np.einsum("iwa,iw,iwb->iab", self.table.features, curve, self.table.features)
+        return CampaignPosteriors(means, spread, compute_mean_information(precision, covariance), evidence)
+
+
+def fit_logistic_mixed_model(table: BinaryRewardTable, kind: str) -> tuple[FittedGaussian, float]:
+    """The Gaussian of theta by restricted likelihood, and the share of draws that count in a typical campaign."""
+    dims = table.features.shape[2]
+    whole = BinaryRewardTable(
+        table.successes.reshape(1, -1), table.pulls.reshape(1, -1), table.features.reshape(1, -1, dims)
+    )
+    scale = np.einsum("iwd,iw->d", table.features**2, table.pulls) / table.pulls.sum()
+    weak = np.diag(np.maximum(scale, 1e-12) / 25)
+    pooled = _find_modes(whole, np.zeros(dims), weak, np.zeros((1, dims)))[0][0]
+    sampler = ImportanceSampler(table, pooled)
+    # The climb moves within the shapes: where arms are alike it must start there, however seldom some were pulled.
+    start = np.eye(dims) * 0.5 / scale.mean() if kind == "alike" else np.diag(0.5 / np.maximum(scale, 1e-12) / dims)
+    # The likelihood is known by draws: where directions tell little, it is not sure to a tenth.
+    gauss = fit_random_effects(sampler, pooled, start, make_covariance_basis(dims, kind), precision=1e-4, slack=0.1)
+    return gauss, sampler.share

@@ -1,0 +1,211 @@
+"""Models of logs in which a vector per campaign decides what arms pay: linear, logistic, and correlated arms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.errors import InvalidRequest
+from banditune.logs.campaign_logs import Logs, format_arm_list
+from banditune.logs.models.cell_summaries import check_binary_rewards, pool_cell_variances
+from banditune.logs.models.fitted_model import FitOptions, FittedModel, check_arms_option
+from banditune.logs.models.linear_mixed_model import fit_linear_mixed_model, sum_regressions
+from banditune.logs.models.logistic_mixed_model import fit_logistic_mixed_model, make_reward_table
+from banditune.logs.models.mean_samplers import make_logistic_samplers, make_score_samplers
+from banditune.logs.models.random_effects import (
+    FittedGaussian,
+    estimate_mean_correlation,
+    rescale_gaussian,
+    summarize_gaussian,
+)
+from banditune.logs.models.reward_shape import compute_excess_kurtosis, describe_reward_shape, pool_residuals
+from banditune.problems.generalized_linear import Linear, Logistic
+
+MAX_FULL_COVARIANCE_ARMS = 20
+"""Of more arms than that a full covariance is not looked for."""
+
+
+def fit_linear_features_model(logs: Logs, wish: FitOptions) -> FittedModel:
+    """Rewards x'theta with noise, theta of every campaign from a Gaussian."""
+    features, scale = _scale_features(logs, "linear")
+    pool_cell_variances(logs)
+    kind, notes = _choose_covariance_kind(len(logs.campaigns), features.shape[1], "diagonal")
+    names = _list_feature_names(logs)
+    found = fit_linear_mixed_model(sum_regressions(logs, features), kind, names, wish.confidence)
+    gauss = rescale_gaussian(found.gauss, scale)
+    arms, more = _make_featured_arms(logs, wish)
+    shape = pool_residuals(logs)
+    problem = Linear(prior=_format_gaussian_prior(gauss), noise=found.noise, residuals=shape, **arms)
+    told = (*summarize_gaussian(gauss, names, wish.confidence), found.estimates[-1])
+    said = (*notes, *_note_regularized_covariance(gauss), *more, describe_reward_shape(logs, bool(shape)))
+    drawn = make_score_samplers(logs, gauss)
+    return FittedModel(problem, told, said, *drawn, "real", found.noise, kurtosis=compute_excess_kurtosis(logs))
+
+
+def fit_logistic_features_model(logs: Logs, wish: FitOptions) -> FittedModel:
+    """Rewards 0 or 1 through the logistic function of x'theta, theta of every campaign from a Gaussian."""
+    check_binary_rewards(logs, "logistic")
+    features, scale = _scale_features(logs, "logistic")
+    kind, notes = _choose_covariance_kind(len(logs.campaigns), features.shape[1], "diagonal")
+    gauss, share = fit_logistic_mixed_model(make_reward_table(logs, features), kind)
+    gauss = rescale_gaussian(gauss, scale)
+    arms, more = _make_featured_arms(logs, wish)
+    problem = Logistic(prior=_format_gaussian_prior(gauss), **arms)
+    told = summarize_gaussian(gauss, _list_feature_names(logs), wish.confidence)
+    return FittedModel(
+        problem,
+        told,
+        (*notes, *_note_regularized_covariance(gauss), *_note_few_effective_draws(share), *more),
+        *make_logistic_samplers(logs, gauss),
+        "binary",
+    )
+
+
+def fit_correlated_arms_model(logs: Logs, wish: FitOptions) -> FittedModel:
+    """Logits of the arms' mean rewards are jointly Gaussian: arms of one campaign rise and fall together."""
+    check_binary_rewards(logs, "correlated")
+    arms = len(logs.arms)
+    rare = [str(name) for name, held in zip(logs.arms, np.bincount(logs.arm, minlength=arms), strict=True) if held < 3]
+    if rare:
+        some = ", ".join(rare[:5]) + (f" and {len(rare) - 5} more" if len(rare) > 5 else "")
+        raise InvalidRequest(
+            f"each arm must be in 3 campaigns or more for the model 'correlated', but {some} are in fewer of these "
+            f"{len(logs.campaigns)} campaigns; try model='campaigns', or leave these arms out. A backtest fits "
+            "a part of the campaigns, `share` of them."
+        )
+    check_arms_option(wish, arms, "the arms that come back")
+    # Two arms tell their correlation in the campaigns that hold both.
+    held = np.zeros((len(logs.campaigns), arms))
+    held[logs.campaign, logs.arm] = 1
+    kind, notes = _choose_covariance_kind(
+        int(max((held.T @ held).min(), 3)), arms, "alike", uneven=bool((held == 0).any())
+    )
+    mixed = np.bincount(logs.arm, (logs.total > 0) & (logs.total < logs.pulls), arms)
+    if kind == "full" and mixed.min() < 3:
+        kind = "alike"
+        what = "some arms have successes and failures in fewer than 3 campaigns, too few for a spread of their own"
+        notes = (*notes, f"{what}: {COMMON_CORRELATION_NOTE}")
+    logs, more = _add_half_outcomes(logs)
+    notes = (*notes, *more)
+    unit = np.eye(arms)
+    seen = replace(logs, features=unit[logs.arm], feature_names=(), intercept=False)
+    gauss, share = fit_logistic_mixed_model(make_reward_table(seen, unit[logs.arm]), kind)
+    problem = Logistic(prior=_format_gaussian_prior(gauss), features=unit, names=logs.arms)
+    told = (*summarize_gaussian(gauss, logs.arms, wish.confidence), estimate_mean_correlation(gauss, wish.confidence))
+    notes = (
+        *notes,
+        *_note_regularized_covariance(gauss),
+        *_note_few_effective_draws(share),
+        "means and sds are of the logit of an arm's mean reward",
+    )
+    return FittedModel(problem, told, notes, *make_logistic_samplers(seen, gauss), "binary")
+
+
+COMMON_CORRELATION_NOTE = "all arms get one sd and one correlation"
+
+
+def _add_half_outcomes(logs: Logs) -> tuple[Logs, tuple[str, ...]]:
+    """Logs in which every arm has successes and failures, and a sentence about the arms that did not.
+
+    The likeliest logit of an arm without a success is minus infinity. Such arms are given half a success and half a
+    failure (Haldane 1956, Anscombe 1956), spread over their campaigns by pulls.
+    """
+    arms = len(logs.arms)
+    total, pulls = np.bincount(logs.arm, logs.total, arms), np.bincount(logs.arm, logs.pulls, arms)
+    alone = (total == 0) | (total == pulls)
+    if not alone.any():
+        return logs, ()
+    share = np.where(alone[logs.arm], logs.pulls / pulls[logs.arm], 0.0)
+    names = [logs.arms[place] for place in np.flatnonzero(alone)]
+    words = f"{format_arm_list(names)} always paid the same: half a success and half a failure are added to each"
+    return replace(logs, total=logs.total + share / 2, pulls=logs.pulls + share), (words,)
+
+
+def _scale_features(logs: Logs, model: str) -> tuple[FloatArray, FloatArray]:
+    """Features of the cells with typical size 1, and their true sizes."""
+    if logs.features is None:
+        raise InvalidRequest(
+            f"the model {model!r} must have features of arms, but the logs have none; name their columns."
+        )
+    scale = np.sqrt((logs.features**2).mean(axis=0))
+    empty = np.flatnonzero(scale == 0)
+    if len(empty):
+        raise InvalidRequest(
+            f"features must not be 0 for all arms, but {_list_feature_names(logs)[empty[0]]!r} is; leave it out."
+        )
+    features = logs.features / scale
+    if np.linalg.matrix_rank(features, tol=1e-6 * math.sqrt(len(features))) < features.shape[1]:
+        raise InvalidRequest(
+            "features must not follow from each other, but some is a sum of others; leave one out (an indicator for every "
+            "arm and a constant are such a case; the constant that a fit adds is left out with intercept=False)."
+        )
+    return features, scale
+
+
+def _list_feature_names(logs: Logs) -> tuple[str, ...]:
+    """Names of features, or numbers."""
+    dims = 0 if logs.features is None else logs.features.shape[1]
+    return logs.feature_names or tuple(str(place) for place in range(dims))
+
+
+def _choose_covariance_kind(count: int, dims: int, simple: str, uneven: bool = False) -> tuple[str, tuple[str, ...]]:
+    """The kind of covariance that so many campaigns can tell; more are needed where they do not hold the same arms."""
+    if count < 3:
+        raise InvalidRequest(
+            f"there must be 3 campaigns or more to tell how they differ, but there are {count}; take logs of more, or cut "
+            "long ones into several."
+        )
+    if count >= (3 * dims if uneven else dims + 2) and (simple == "diagonal" or dims <= MAX_FULL_COVARIANCE_ARMS):
+        return "full", ()
+    words = {
+        "diagonal": "coordinates of theta are taken as independent",
+        "alike": COMMON_CORRELATION_NOTE,
+    }
+    those = " that hold the same arms" if uneven else ""
+    return simple, (f"{count} campaigns{those} are too few for a full covariance of {dims} numbers: {words[simple]}",)
+
+
+def _make_featured_arms(logs: Logs, wish: FitOptions) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Arms of a problem: those of the logs where they are always the same, else some with features from a Gaussian.
+
+    And a sentence about the latter.
+    """
+    assert logs.features is not None
+    first = logs.features[: len(logs.arms)]
+    constant: dict[str, Any] = {"intercept": True} if logs.intercept else {}
+    if logs.same_arms and np.array_equal(np.tile(first, (len(logs.campaigns), 1)), logs.features):
+        check_arms_option(wish, len(logs.arms), "the arms whose features are known")
+        return {"features": first, "names": logs.arms, **constant}, ()
+    drawn = logs.features[:, 1:] if logs.intercept else logs.features
+    mean, spread = drawn.mean(axis=0), np.atleast_2d(np.cov(drawn.T))
+    # A constant feature has no spread, but a covariance needs some.
+    spread = spread + np.diag(1e-6 * (drawn**2).mean(axis=0))
+    what = "features" if logs.same_arms else "arms"
+    note = f"{what} differ between campaigns: the problem draws features from a Gaussian with their mean and covariance"
+    return {"arms": wish.arms, "feature_prior": (mean.tolist(), spread.tolist()), **constant}, (note,)
+
+
+def _format_gaussian_prior(gauss: FittedGaussian) -> object:
+    """Mean and covariance as problems take them."""
+    return gauss.mean.tolist(), ((gauss.covariance + gauss.covariance.T) / 2).tolist()
+
+
+def _note_regularized_covariance(gauss: FittedGaussian) -> tuple[str, ...]:
+    """A sentence about a covariance that was kept from losing a direction."""
+    words = (
+        "in some direction theta does not differ between campaigns beyond chance; the covariance keeps a little spread"
+    )
+    return (f"{words} there, about as much as the logs allow",) if gauss.kept else ()
+
+
+def _note_few_effective_draws(share: float) -> tuple[str, ...]:
+    """A sentence about importance sampling that does not work well."""
+    if share >= 0.1:
+        return ()
+    return (
+        f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less sure than told",
+    )

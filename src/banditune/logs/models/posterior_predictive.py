@@ -1,0 +1,262 @@
+"""Posterior predictive checks: the logs beside logs that the fit would have made with the same pulls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.logs.campaign_logs import Logs, sample_campaigns
+from banditune.logs.models.adaptivity import (
+    POSSIBLE_STOPPING_NOTE,
+    describe_drawn_checks,
+    find_adaptivity,
+    is_early_stopping_possible,
+)
+from banditune.logs.models.fitted_model import FittedModel
+from banditune.logs.models.ppc_statistics import (
+    ARM_CORRELATION,
+    ARM_SPREAD,
+    BEST_ARM_LEAD,
+    FEATURE_MISFIT,
+    NOISE_DIFFERENCE,
+    RANK_STABILITY,
+    WEIGHTED_SPREAD,
+    ZERO_SHARE,
+    CellStatistic,
+    make_statistics,
+)
+from banditune.results.log_results import PredictiveCheck
+from banditune.results.result_record import freeze_floats
+
+REPLAYS = 999
+
+
+MAX_CHECKED_CELLS = 5000
+"""Of more cells than that, so many of whole campaigns are checked."""
+
+
+MAX_CHUNK_DRAWS = 2_000_000
+"""So many numbers are drawn at once."""
+
+
+CELL_QUANTILE_LEVELS = np.array([0.005, 0.01, 0.02, *np.arange(1, 20) / 20, 0.98, 0.99, 0.995])
+
+
+REWARD_STATISTICS = {NOISE_DIFFERENCE}
+"""Checks of rewards, not of means, that hold where pulls depended on rewards."""
+
+
+STATISTIC_MEANINGS = {
+    ARM_SPREAD: ("arms differ more than in the fit", "arms differ less than in the fit"),
+    BEST_ARM_LEAD: (
+        "the best arm leads by more than in the fit, so that policies tuned on it would explore too much",
+        "the best arm leads by less than in the fit, so that policies tuned on it would explore too little",
+    ),
+    ARM_CORRELATION: (
+        "the arms of a campaign rise and fall together, more than in the fit",
+        "where one arm of a campaign is good the others are bad, more than in the fit",
+    ),
+    RANK_STABILITY: (
+        "arms with the same name pay alike in all campaigns, more than in the fit",
+        "arms with the same name pay less alike than in the fit",
+    ),
+    ZERO_SHARE: (
+        "more arms never paid than in the fit: some may be broken, or means have another shape",
+        "fewer arms never paid than in the fit: means have another shape",
+    ),
+    WEIGHTED_SPREAD: (
+        "arms with many pulls differ more than in the fit",
+        "arms with many pulls differ less than in the fit",
+    ),
+    NOISE_DIFFERENCE: (
+        "rewards of some arms vary more than those of others, but the fit has one noise for all",
+        "rewards of all arms vary more alike than in the fit: they may be rounded or capped",
+    ),
+    FEATURE_MISFIT: (
+        "features do not explain all differences between arms: add features, or use a model without them",
+        "features explain more than in the fit: rewards of an arm may depend on each other",
+    ),
+}
+"""What it means that a statistic is above what the fit replays, and below."""
+
+
+def _suggest_remedy(statistic: str, model: str, logs: Logs) -> str:
+    """What to try, of what has not been tried and suits the logs."""
+    binary, back = logs.rewards == "binary", logs.same_arms and len(logs.campaigns) > 2
+    tries = {
+        "model='correlated'": binary
+        and back
+        and statistic in (BEST_ARM_LEAD, ARM_CORRELATION, RANK_STABILITY)
+        and model != "correlated",
+        "model='campaigns'": statistic not in (NOISE_DIFFERENCE, FEATURE_MISFIT) and model != "campaigns",
+        "per_arm=True": back and statistic == RANK_STABILITY and model in ("beta-binomial", "beta", "gaussian"),
+    }
+    found = [words for words, fits in tries.items() if fits]
+    return f": try {' or '.join(found)}" if found else ""
+
+
+class PredictiveChecks(NamedTuple):
+    """Checks, quantiles of cell means, and sentences."""
+
+    checks: tuple[PredictiveCheck, ...]
+    levels: FloatArray
+    observed: FloatArray
+    replayed: FloatArray
+    low: FloatArray
+    high: FloatArray
+    notes: tuple[str, ...]
+    drawn: bool
+
+
+CellSampler = Callable[[int], tuple[FloatArray, FloatArray]]
+"""So many rows of cell means and of squares."""
+
+
+CellRows = Iterable[tuple[FloatArray, FloatArray]]
+"""Rows of cell means and of squares, some at a time."""
+
+
+def run_predictive_checks(logs: Logs, draft: FittedModel, model: str, seed: int = 0) -> PredictiveChecks:
+    """Replay the logs and compare; where pulls depended on rewards, compare means that are drawn, not those of rewards."""
+    rng = np.random.default_rng([seed, 20_207])
+    cells, notes = _select_checked_cells(logs, rng)
+    statistics = dict(make_statistics(logs, cells, draft.rewards))
+
+    seen = [(logs.mean[None, cells], logs.squares[None, cells])]
+
+    def replayed(size: int) -> tuple[FloatArray, FloatArray]:
+        return _replay_cells(rng, size, logs, draft, cells)
+
+    reasons = find_adaptivity(logs)
+    if reasons:
+        whole, drawn = _prepare_mean_comparison(rng, draft, cells)
+        checks, bands = _compare_statistics(
+            _filter_statistics(statistics, whole), *(_draw_replays(draw, len(cells)) for draw in drawn)
+        )
+        by_rewards = _filter_statistics(statistics, REWARD_STATISTICS)
+        if by_rewards:
+            checks += _compare_statistics(by_rewards, seen, _draw_replays(replayed, len(cells)))[0]
+        notes.append(describe_drawn_checks(reasons, set(statistics) - whole - REWARD_STATISTICS))
+    else:
+        checks, bands = _compare_statistics(statistics, seen, _draw_replays(replayed, len(cells)))
+    notes += [
+        STATISTIC_MEANINGS[found.statistic][found.above > 0.5] + _suggest_remedy(found.statistic, model, logs)
+        for found in checks
+        if found.fails
+    ]
+    if not reasons and is_early_stopping_possible(logs, checks):
+        notes.append(POSSIBLE_STOPPING_NOTE)
+    observed, middle, low, high = map(freeze_floats, bands)
+    return PredictiveChecks(
+        checks, freeze_floats(CELL_QUANTILE_LEVELS), observed, middle, low, high, tuple(notes), bool(reasons)
+    )
+
+
+def _filter_statistics(statistics: dict[str, CellStatistic], names: set[str]) -> dict[str, CellStatistic]:
+    """Some of the statistics."""
+    return {name: statistic for name, statistic in statistics.items() if name in names}
+
+
+def _draw_replays(draw: CellSampler, cells: int) -> CellRows:
+    """As many rows as there are replays, some at a time."""
+    step = max(MAX_CHUNK_DRAWS // cells, 1)
+    return (draw(min(step, REPLAYS - first)) for first in range(0, REPLAYS, step))
+
+
+def _compare_statistics(
+    statistics: dict[str, CellStatistic], seen: CellRows, made: CellRows
+) -> tuple[tuple[PredictiveCheck, ...], tuple[FloatArray, ...]]:
+    """Checks, and quantiles of cell means: those seen, on average, and the middle, 2.5% and 97.5% of those made."""
+    (observed, quantiles), (others, bands) = (
+        _measure_statistics(statistics, seen),
+        _measure_statistics(statistics, made),
+    )
+    checks = tuple(make_predictive_check(name, observed[name], others[name]) for name in statistics)
+    low, middle, high = np.quantile(bands, (0.025, 0.5, 0.975), axis=0)
+    return checks, (quantiles.mean(axis=0), middle, low, high)
+
+
+def _measure_statistics(
+    statistics: dict[str, CellStatistic], rows: CellRows
+) -> tuple[dict[str, FloatArray], FloatArray]:
+    """Statistics and quantiles of rows of cells."""
+    values: dict[str, list[FloatArray]] = {name: [] for name in statistics}
+    quantiles = []
+    for means, squares in rows:
+        for name, statistic in statistics.items():
+            values[name].append(statistic(means, squares))
+        quantiles.append(np.quantile(means, CELL_QUANTILE_LEVELS, axis=1).T)
+    return {name: np.concatenate(found) for name, found in values.items()}, np.concatenate(quantiles)
+
+
+def make_predictive_check(name: str, observed: FloatArray, replayed: FloatArray) -> PredictiveCheck:
+    """The place of what was observed among the replays, on average where it is not sure what was.
+
+    Ties count half, so that a constant statistic never fails.
+    """
+    low, high = np.quantile(replayed, (0.025, 0.975))
+    slack = 1e-9 * float(np.abs(observed).max() + np.abs(replayed).max())
+    order = np.sort(replayed)
+    beyond = len(order) - np.searchsorted(order, observed + slack, "right")
+    least = len(order) - np.searchsorted(order, observed - slack, "left")
+    above = float((0.5 * (beyond + least) + 0.5).mean() / (len(order) + 1))
+    return PredictiveCheck(name, float(np.median(observed)), float(low), float(high), above)
+
+
+def _prepare_mean_comparison(
+    rng: np.random.Generator, draft: FittedModel, cells: IntArray
+) -> tuple[set[str], tuple[CellSampler, CellSampler]]:
+    """Statistics to compare, draws of means given the logs, and draws of means from the fit.
+
+    How arms were chosen, and when campaigns ended, does not matter to what logs say about means, as long as it depended on
+    the logs. So if the fit is right, means drawn given the logs are means of the fit, all together, whatever the policy;
+    means of rewards are not.
+    """
+
+    def known(size: int) -> tuple[FloatArray, FloatArray]:
+        means = draft.known(rng, size, cells)
+        return means, means
+
+    def fresh(size: int) -> tuple[FloatArray, FloatArray]:
+        means = (draft.around or draft.means)(rng, size, cells)
+        return means, means
+
+    # Campaigns that are only drawn again have no distribution; the lead is a matter inside them.
+    whole = {BEST_ARM_LEAD} if draft.around else {ARM_SPREAD, BEST_ARM_LEAD, ARM_CORRELATION, RANK_STABILITY}
+    return whole, (known, fresh)
+
+
+def _select_checked_cells(logs: Logs, rng: np.random.Generator) -> tuple[IntArray, list[str]]:
+    """The cells to check: all, or those of some campaigns; of a campaign that has too many by itself, some arms."""
+    if len(logs.pulls) <= MAX_CHECKED_CELLS:
+        return np.arange(len(logs.pulls)), []
+    some = sample_campaigns(logs.widths, MAX_CHECKED_CELLS, rng)
+    note = f"checks look at {len(some):,} of {len(logs.campaigns):,} campaigns, chosen at random"
+    cells = np.flatnonzero(np.isin(logs.campaign, some))
+    if len(cells) <= MAX_CHECKED_CELLS:
+        return cells, [note]
+    note = f"checks look at {MAX_CHECKED_CELLS:,} of the {len(cells):,} arms of one campaign, chosen at random"
+    return np.sort(rng.choice(cells, MAX_CHECKED_CELLS, replace=False)), [note]
+
+
+def _replay_cells(
+    rng: np.random.Generator, size: int, logs: Logs, draft: FittedModel, cells: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Cell means and squares of logs that the fit makes."""
+    means, pulls = draft.means(rng, size, cells), logs.pulls[cells]
+    if draft.rewards == "binary":
+        found = rng.binomial(pulls, means) / pulls
+        return found, pulls * found * (1 - found)
+    if draft.rewards == "real":
+        found = rng.normal(means, draft.scale / np.sqrt(pulls))
+        # The variance of a sum of squares holds the kurtosis; a scaled chi-square with as much stands for its law.
+        degrees = np.maximum(pulls - 1, 1e-9)
+        free = degrees / (1 + 0.5 * draft.kurtosis * degrees / pulls)
+        return found, draft.scale**2 * degrees * rng.chisquare(free, found.shape) / free
+    # A mean of beta rewards is nearly beta with the same mean and variance; of one reward, exactly.
+    size_of = np.maximum(pulls * (draft.scale + 1) - 1, 1e-9)
+    safe = np.clip(means, 1e-12, 1 - 1e-12)
+    return rng.beta(size_of * safe, size_of * (1 - safe)), np.zeros_like(means)

@@ -1,0 +1,114 @@
+"""How much arms differ within their campaign, whatever campaigns have in common: centres of campaigns and a spread."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.logs.campaign_logs import Logs
+from banditune.logs.models.hierarchical_beta import compute_evidence, estimate_concentration, make_beta_cells
+from banditune.logs.models.likelihood_search import (
+    NO_SPREAD_THRESHOLD,
+    compute_spread_reach,
+    find_interval_limits,
+    find_peak,
+)
+from banditune.logs.models.normal_normal import NormalCells
+from banditune.results.log_results import FittedParameter
+from banditune.results.student_t import compute_student_quantile
+
+WITHIN_CAMPAIGN_SD = "sd within campaigns"
+
+
+class CellPosteriors(NamedTuple):
+    """A row of two numbers for every cell, of the beta or normal distribution that it had before its data, and after.
+
+    And the spread within campaigns, with sentences about it.
+    """
+
+    before: FloatArray
+    after: FloatArray
+    spread: FittedParameter
+    notes: tuple[str, ...]
+
+
+def compute_beta_posteriors(
+    campaign: IntArray, successes: FloatArray, failures: FloatArray, confidence: float
+) -> CellPosteriors:
+    """Beta posteriors around each campaign's centre (see `centres`).
+
+    The spread is that of arms in a campaign that pays as campaigns do on average.
+    """
+    cells = make_beta_cells(campaign, successes, failures)
+    size = estimate_concentration(cells, confidence)
+    overall = size.overall
+    # Without spread beyond chance there is as much as the logs allow; without an upper end of that, any.
+    used = size.value if math.isfinite(size.value) else (0.0 if size.low is None else size.low)
+    centre = compute_evidence(cells._replace(overall=overall, worth=size.worth), used)[1][campaign]
+    total = math.exp(used)
+
+    def sd(log: float) -> float:
+        return math.sqrt(overall * (1 - overall) / (1 + math.exp(log)))
+
+    value = 0.0 if size.value == math.inf else sd(size.value)
+    low = 0.0 if size.high is None else sd(size.high)
+    high = sd(-math.inf if size.low is None else size.low)
+    # The mean at which it is told is not known exactly either.
+    extra = compute_student_quantile(0.5 + confidence / 2, max(size.campaigns - 1, 1)) * size.blur
+    if low > 0:
+        low = value * math.exp(-math.hypot(math.log(value / low), extra))
+        high = min(value * math.exp(math.hypot(math.log(high / value), extra)), 0.5)
+    spread = FittedParameter(WITHIN_CAMPAIGN_SD, value, low, high)
+    notes = _note_equal_arms(confidence) if size.value == math.inf else ()
+    if size.campaigns < cells.campaigns:
+        told = (
+            f"the spread within campaigns is told by {size.campaigns:,} of them, chosen at random among those with two "
+        )
+        notes = (*notes, told + "arms or more")
+    before = total * np.stack([centre, 1 - centre], axis=1)
+    return CellPosteriors(before, before + np.stack([successes, failures], axis=1), spread, notes)
+
+
+def _note_equal_arms(confidence: float) -> tuple[str, ...]:
+    """A sentence about arms that do not differ."""
+    return (
+        "within campaigns arms do not differ beyond chance; the problem lets them differ as much as the logs allow "
+        f"({100 * confidence:g}% limit)",
+    )
+
+
+def compute_normal_posteriors(logs: Logs, noise: float, confidence: float) -> CellPosteriors:
+    """Normal posteriors around each campaign's centre; the spread by restricted likelihood, with a mean per campaign."""
+    pulls = logs.pulls.astype(float)
+    bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
+    groups = [NormalCells(logs.mean[a:b], pulls[a:b]) for a, b in pairwise(bounds) if b - a > 1]
+
+    def likelihood(sd: float) -> float:
+        return sum(cells.restricted(sd, noise) for cells in groups)
+
+    # The best-known arm's error is the smallest spread that could ever be seen.
+    least = 1e-3 * noise / math.sqrt(float(pulls.max()))
+    most = 10 * (float(np.std(logs.mean)) + noise)
+    span = math.log(least), math.log(most)
+    best = math.exp(find_peak(lambda log: likelihood(math.exp(log)), math.log(noise), 0.5, *span))
+    same = 2 * (likelihood(best) - likelihood(0.0)) <= NO_SPREAD_THRESHOLD
+    sd = 0.0 if same else best
+    degrees = int(sum(len(cells.mean) - 1 for cells in groups))
+    step = 0.1 * (sd + noise / math.sqrt(float(np.median(pulls)) * degrees))
+    reach = compute_spread_reach(confidence, degrees, degrees)
+    low, high = find_interval_limits(likelihood, sd, likelihood(sd), (step, step), (0.0, 1e3 * most), reach)
+    spread = FittedParameter(WITHIN_CAMPAIGN_SD, sd, low or 0.0, math.inf if high is None else high)
+    used = sd or (most if high is None else high)
+    weights = 1 / (used**2 + noise**2 / pulls)
+    count = len(logs.campaigns)
+    centre = np.bincount(logs.campaign, weights * logs.mean, count) / np.bincount(logs.campaign, weights, count)
+    centre = centre[logs.campaign]
+    weight = 1 / used**2 + pulls / noise**2
+    mean = (centre / used**2 + logs.total / noise**2) / weight
+    before = np.stack([centre, np.full(len(centre), used)], axis=1)
+    after = np.stack([mean, 1 / np.sqrt(weight)], axis=1)
+    return CellPosteriors(before, after, spread, _note_equal_arms(confidence) if same else ())

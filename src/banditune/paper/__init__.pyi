@@ -1,0 +1,1 @@
+from banditune.paper.reproduction import reproduce as reproduce

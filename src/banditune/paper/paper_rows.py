@@ -1,0 +1,86 @@
+"""The paper's ten rows as data: which policy on which problem, and about what it costs to play them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from banditune.core.errors import InvalidRequest
+from banditune.core.policy import Policy
+from banditune.core.problem import Problem
+from banditune.core.space import Range
+from banditune.policies.glm_tsl import GLMTSL
+from banditune.policies.lints import LinTS
+from banditune.policies.linucb import LinUCB
+from banditune.policies.thompson import Thompson
+from banditune.policies.ucb1 import UCB1
+from banditune.policies.ucb_glm import UCBGLM
+from banditune.problems.bernoulli_arms import Bernoulli, two_point_mixture
+from banditune.problems.beta_arms import BetaRewards
+from banditune.problems.generalized_linear import Linear, Logistic
+from banditune.simulation.spec import SimulationSpec
+
+PAPER_HORIZON = 10_000
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A policy on a problem; `best` is about the width that loses least.
+
+    `cpu` and `gpu` are microseconds that a run at one width takes, on one core and on an H200, with own noise and realised
+    regret, over all widths. They weigh rows against each other until one is measured.
+    """
+
+    name: str
+    policy: Policy
+    problem: Problem
+    horizon: int
+    best: float = math.nan
+    cpu: float = math.nan
+    gpu: float = math.nan
+
+    def job(self, **options: Any) -> SimulationSpec:
+        """The job that plays this row."""
+        return SimulationSpec(self.policy, self.problem, self.horizon, **options)
+
+
+LINEAR_PROBLEM, LOGISTIC_PROBLEM = Linear(arms=100, dims=10), Logistic(arms=100, dims=10)
+
+
+PAPER_ROWS = (
+    PaperRow("warm-up ucb1", UCB1(noise=0.5), two_point_mixture(), 200, 0.30, 2, 0.03),
+    PaperRow("warm-up ts", Thompson(prior=(1, 1)), two_point_mixture(), 200, 0.57, 11, 0.17),
+    PaperRow("bernoulli ucb1", UCB1(noise=0.5), Bernoulli(arms=10), PAPER_HORIZON, 0.22, 34, 0.2),
+    PaperRow("bernoulli ts", Thompson(prior=(1, 1)), Bernoulli(arms=10), PAPER_HORIZON, 0.70, 140, 3.1),
+    PaperRow("beta ucb1", UCB1(noise=0.5), BetaRewards(arms=10), PAPER_HORIZON, 0.11, 2400, 6.0),
+    PaperRow("beta ts", Thompson(prior=(1, 1)), BetaRewards(arms=10), PAPER_HORIZON, 0.70, 1100, 13),
+    PaperRow("linear linucb", LinUCB(prior=(0, 1), noise=0.5), LINEAR_PROBLEM, PAPER_HORIZON, 0.25, 520, 4.7),
+    PaperRow("linear lints", LinTS(prior=(0, 1), noise=0.5), LINEAR_PROBLEM, PAPER_HORIZON, 0.24, 1700, 17),
+    PaperRow("logistic ucb-glm", UCBGLM(prior=(0, 1), noise=0.5), LOGISTIC_PROBLEM, PAPER_HORIZON, 0.35, 6200, 9.7),
+    PaperRow("logistic glm-tsl", GLMTSL(prior=(0, 1)), LOGISTIC_PROBLEM, PAPER_HORIZON, 0.19, 11_000, 49),
+)
+"""The paper's ten rows."""
+
+
+GITTINS_ROW = "warm-up gittins"
+"""The name of the gray line in the paper's first figure, which is one number."""
+
+
+def get_tuned_range(row: PaperRow) -> Range:
+    """What is tuned in a row."""
+    (parameter,) = row.policy.parameters
+    among: Range = parameter.within(row.problem.arms, row.horizon)
+    return among
+
+
+def select_row_names(only: str | None) -> list[str]:
+    """Names of the rows that contain one of a few words, parted by commas; all without words."""
+    names = [*(row.name for row in PAPER_ROWS), GITTINS_ROW]
+    if only is None:
+        return names
+    words = [word.strip() for word in only.split(",")]
+    for word in words:
+        if not any(word in name for name in names) or not word:
+            raise InvalidRequest(f"`only` must hold parts of the names {', '.join(names)}, but got {word!r}.")
+    return [name for name in names if any(word in name for word in words)]

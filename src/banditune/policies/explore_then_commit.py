@@ -1,0 +1,102 @@
+"""Every arm a number of times, then for good the arm with the highest mean reward."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from banditune.core.arrays import FloatArray
+from banditune.core.policy import Policy
+from banditune.core.scalar import scalar
+from banditune.core.space import Parameter
+from banditune.simulation.estimators.arm_totals import (
+    argmax_mean,
+    recall_totals,
+    resume_totals,
+    start_totals,
+    update_totals,
+)
+
+
+class ExplorationState(NamedTuple):
+    """Pulls and totals, and the arm committed to (-1 before)."""
+
+    pulls: FloatArray
+    total: FloatArray
+    committed: FloatArray
+
+
+@scalar
+def view_exploration(memory, setting):
+    """Two strips of one float per arm, and one float."""
+    arms = setting.arms
+    return ExplorationState(memory[:arms], memory[arms : 2 * arms], memory[2 * arms : 2 * arms + 1])
+
+
+@scalar
+def start_exploration(state, setting):
+    """Forget everything."""
+    start_totals(state, setting)
+    state.committed[0] = -1.0
+
+
+@scalar
+def choose_explore_then_commit(state, setting, step, params, stream):
+    """The arms in turn, `pulls` times each (rounded), then for good the highest mean of that time."""
+    if step < int(params[0] + 0.5) * setting.arms:
+        return step % setting.arms
+    if state.committed[0] < 0.0:
+        state.committed[0] = argmax_mean(state)
+    return int(state.committed[0])
+
+
+@scalar
+def resume_exploration(state, setting, params, pulls, totals):
+    """Know every arm's pulls and total reward; an arm with more than `pulls` pulls was committed to, if all have so many.
+
+    Before that, an arm may have more because its rewards came early, or from elsewhere.
+    """
+    resume_totals(state, setting, params, pulls, totals)
+    most = int(params[0] + 0.5) * 1.0
+    least = pulls[0]
+    for arm in range(setting.arms):
+        least = min(least, pulls[arm])
+    if least >= most:
+        for arm in range(setting.arms):
+            if pulls[arm] > most:
+                state.committed[0] = arm
+                most = pulls[arm]
+
+
+def compute_most_pulls(arms: int, horizon: int) -> float:
+    """horizon / arms."""
+    return horizon // arms
+
+
+def compute_textbook_pulls(arms: int, horizon: int) -> float:
+    """(horizon / arms)^(2/3) log(horizon)^(1/3) pulls an arm, for a regret of order horizon^(2/3)."""
+    pulls = (horizon / arms) ** (2 / 3) * math.log(horizon) ** (1 / 3)
+    return float(min(max(1, round(pulls)), horizon // arms))
+
+
+@dataclass(frozen=True)
+class ExploreThenCommit(Policy):
+    """Every arm `pulls` times, then for good the arm with the highest mean reward."""
+
+    name = "explore-then-commit"
+    pending = "ignore"
+    parameters = (
+        Parameter("pulls", 1, compute_most_pulls, theory=compute_textbook_pulls, integer=True, scale="log", least=1),
+    )
+    pulls_every_arm: ClassVar[bool] = True
+
+    view = staticmethod(view_exploration)
+    start = staticmethod(start_exploration)
+    choose = staticmethod(choose_explore_then_commit)
+    update = staticmethod(update_totals)
+    recall = staticmethod(recall_totals)
+    resume = staticmethod(resume_exploration)
+
+    def memory(self, arms: int, dims: int) -> int:
+        return 2 * arms + 1

@@ -1,0 +1,26 @@
+"""Always the arm with the highest mean reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from banditune.core.scalar import scalar
+from banditune.policies.base_policies import TotalsPolicy
+from banditune.simulation.estimators.arm_totals import argmax_mean
+
+
+@scalar
+def choose_greedy(state, setting, step, params, stream):
+    """Each arm once, then the highest mean."""
+    return argmax_mean(state)
+
+
+@dataclass(frozen=True)
+class Greedy(TotalsPolicy):
+    """Each arm once, then always the highest mean reward; nothing to tune."""
+
+    name = "greedy"
+    pending = "ignore"
+    pulls_every_arm: ClassVar[bool] = True
+    choose = staticmethod(choose_greedy)

@@ -1,0 +1,14 @@
+from banditune.problems.bernoulli_arms import Bernoulli as Bernoulli
+from banditune.problems.bernoulli_arms import Mixture as Mixture
+from banditune.problems.bernoulli_arms import two_point_mixture as two_point_mixture
+from banditune.problems.beta_arms import BetaRewards as BetaRewards
+from banditune.problems.campaigns import Campaigns as Campaigns
+from banditune.problems.custom_problem import define_problem as define_problem
+from banditune.problems.gaussian_arms import Gaussian as Gaussian
+from banditune.problems.generalized_linear import Linear as Linear
+from banditune.problems.generalized_linear import Logistic as Logistic
+from banditune.problems.problem_file import ProblemFile as ProblemFile
+from banditune.problems.problem_file import load_problem as load_problem
+from banditune.problems.problem_file import save_problem as save_problem
+from banditune.problems.problem_registry import build_problem as build_problem
+from banditune.problems.reward_table import RewardTable as RewardTable

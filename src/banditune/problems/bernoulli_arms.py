@@ -1,0 +1,105 @@
+"""Arms that pay 0 or 1: a prior on the means, or a finite mixture of mean vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from banditune.core.binomial_draws import bernoulli_bit, bernoulli_word
+from banditune.core.checks import check_arms, check_names, check_prior_pairs, convert_to_array, split_prior_columns
+from banditune.core.errors import InvalidRequest
+from banditune.core.problem import Instances, Problem
+from banditune.core.scalar import bit_packed, scalar
+
+
+@scalar
+def draw_bernoulli_word(instance, arm, number, stream):
+    """Pulls 32 number .. 32 number + 31 of an arm, a bit each."""
+    return bernoulli_word(stream, number, instance.means[arm])
+
+
+@bit_packed(draw_bernoulli_word)
+@scalar
+def draw_bernoulli_reward(instance, arm, pull, step, stream):
+    """One bit of the arm's word: the plain loop and the shortcuts read the same rewards."""
+    return bernoulli_bit(stream, pull, instance.means[arm])
+
+
+class BinaryProblem(Problem):
+    """Rewards are 0 or 1."""
+
+    rewards = "binary"
+    reward = staticmethod(draw_bernoulli_reward)
+
+
+@dataclass(frozen=True)
+class Bernoulli(BinaryProblem):
+    """Arms pay 0 or 1; mean rewards are drawn from Beta(a, b), one prior for all arms or one per arm."""
+
+    arms: int = 10
+    prior: Any = (1, 1)
+    names: Any = ()
+
+    name = "bernoulli"
+    prior_kind = "beta"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", check_arms(self.arms))
+        prior = check_prior_pairs(self.prior, self.arms, first="a", second="b", first_positive=True)
+        object.__setattr__(self, "prior", prior)
+        object.__setattr__(self, "names", check_names(self.names, self.arms))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        a, b = split_prior_columns(self.prior)
+        return Instances(rng.beta(a, b, (size, self.arms)))
+
+
+@dataclass(frozen=True)
+class Mixture(BinaryProblem):
+    """Arms pay 0 or 1; the vector of mean rewards is one of a given few, with given weights."""
+
+    means: Any
+    weights: Any = None
+    names: Any = ()
+
+    name = "mixture"
+
+    def __post_init__(self) -> None:
+        table = self._table()
+        weights = self._weights(len(table))
+        object.__setattr__(self, "means", tuple(tuple(float(m) for m in row) for row in table))
+        object.__setattr__(self, "weights", tuple(float(w) for w in weights))
+        object.__setattr__(self, "names", check_names(self.names, table.shape[1]))
+
+    @property
+    def arms(self) -> int:  # type: ignore[override]
+        return len(self.means[0])
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        rows = rng.choice(len(self.means), size, p=np.array(self.weights))
+        return Instances(np.array(self.means)[rows])
+
+    def _table(self) -> Any:
+        table = convert_to_array(self.means)
+        if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
+            raise InvalidRequest(f"`means` must be rows of equal length, two arms or more, but got {self.means!r}.")
+        if not ((table >= 0) & (table <= 1)).all():
+            raise InvalidRequest(f"mean rewards must be probabilities in [0, 1], but got {self.means!r}.")
+        return table
+
+    def _weights(self, rows: int) -> Any:
+        if self.weights is None:
+            return np.full(rows, 1 / rows)
+        weights = convert_to_array(self.weights)
+        if weights.shape != (rows,) or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+            raise InvalidRequest(
+                f"`weights` must be {rows} numbers >= 0, one per row of `means` and not all 0, but got {self.weights!r}."
+            )
+        return weights / weights.sum()
+
+
+def two_point_mixture() -> Mixture:
+    """The paper's warm-up: two arms with means (.6, .4) or (.4, .6), each with probability 1/2."""
+    return Mixture(((0.6, 0.4), (0.4, 0.6)))

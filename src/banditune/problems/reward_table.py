@@ -1,0 +1,257 @@
+"""Tables in which the rewards of all arms at all steps are known: nothing is assumed about their distribution."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.checks import check_names, convert_to_array, decode_utf8
+from banditune.core.descriptions import make_undescribed_field
+from banditune.core.errors import InvalidRequest
+from banditune.core.problem import Instances
+from banditune.core.scalar import scalar
+from banditune.core.streams import TABLE_STREAM, philox
+from banditune.problems.data_set import DataSet, check_population
+
+OPTIONS_HEADER = 3
+"""Numbers before the tables in the options: how many tables, how many rows, whether rows are drawn."""
+
+
+BOOLEAN_WORDS = {"true": True, "false": False}
+"""How the command line writes `shuffled`."""
+
+
+@scalar
+def select_table(tables, key0, key1):
+    """The number of an instance's table, a function of its key."""
+    word, _, _, _ = philox(0, 0, 0, TABLE_STREAM, key0, key1)
+    return (word * int(tables)) >> 32
+
+
+@scalar
+def read_table_reward(instance, arm, pull, step, stream):
+    """What the arm pays at this step: the next row of the instance's table, or one drawn for this step and all arms."""
+    tables, rows = instance.options[0], int(instance.options[1])
+    row = int(step)
+    if instance.options[2] > 0.0:
+        word, _, _, _ = philox(row, 1, 0, TABLE_STREAM + (stream.cursor[3] & ~255), stream.key0, stream.key1)
+        row = (word * rows) >> 32
+    place = (select_table(tables, stream.key0, stream.key1) * rows + row) * len(instance.means) + arm
+    return instance.options[OPTIONS_HEADER + place]
+
+
+@dataclass(frozen=True)
+class RewardTable(DataSet):
+    """Rewards of all arms at all steps are known: `tables` holds (tables, steps, arms) or a single table (steps, arms).
+
+    An instance is one of the tables, all equally likely, and its best arm the one with the highest sum. Rows are played in
+    their order; with `shuffled`, the usual way where there is a single table, every step draws a row, with replacement.
+    In their order, regret is always the realised one: what is known are rewards, not means.
+
+    Tables are a sample of what may come: searches play a third of them, the others judge, and errors are taken over tables.
+    With `population` they are all there is, and errors are taken over runs. Of a single table new orders are what may come.
+    """
+
+    tables: Any = field(repr=False, metadata={"told": False})
+    shuffled: Any = None
+    names: Any = ()
+    population: Any = field(default=False, metadata={"told": lambda problem: problem.population})
+    arms: int = field(default=0, init=False)
+    rows: int = field(default=0, init=False)
+    digest: str = field(default="", init=False)
+    rewards: str = field(default="real", init=False, metadata={"told": False})
+    _numbers: Any = make_undescribed_field()
+
+    name = "reward-table"
+    unit = "table"
+    by_key = True
+    reward = staticmethod(read_table_reward)
+
+    def __post_init__(self) -> None:
+        tables = _check_tables(self.tables)
+        count, rows, arms = tables.shape
+        shuffled = count == 1 if self.shuffled is None else _check_shuffled(self.shuffled)
+        numbers = np.concatenate([[count, rows, shuffled], tables.ravel()]).astype(np.float64)
+        unit = float(tables.min()) >= 0 and float(tables.max()) <= 1
+        binary = unit and bool((tables % 1 == 0).all())
+        for name, value in (
+            ("tables", None),
+            ("shuffled", shuffled),
+            ("names", check_names(self.names, arms)),
+            ("population", check_population(self.population)),
+            ("arms", arms),
+            ("rows", rows),
+            ("digest", hashlib.sha256(numbers.tobytes()).hexdigest()[:16]),
+            ("rewards", "binary" if binary else "unit" if unit else "real"),
+            ("_numbers", numbers),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __hash__(self) -> int:
+        return hash((self.digest, self.names, self.population))
+
+    def __eq__(self, other: object) -> bool:
+        mine = (self.digest, self.names, self.population)
+        return isinstance(other, RewardTable) and mine == (other.digest, other.names, other.population)
+
+    @property
+    def longest(self) -> int | None:
+        return None if self.shuffled else self.rows
+
+    @property
+    def means_by_step(self) -> bool:
+        """Not where every step draws its row: the step then only says which random numbers are drawn."""
+        return not self.shuffled
+
+    @property
+    def only_regret(self) -> str | None:
+        return None if self.shuffled else "realised"
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of an arm's rewards within a table, over all arms and tables."""
+        return math.sqrt(self._numbers[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms).var(axis=1).mean())
+
+    def sample_at(self, keys: IntArray) -> Instances:
+        means = self._numbers[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms).mean(axis=1)
+        return Instances(means[[select_table(len(means), int(key0), int(key1)) for key0, key1 in keys]])
+
+    def options(self) -> Sequence[float]:
+        found: Sequence[float] = self._numbers
+        return found
+
+    @property
+    def count(self) -> int:
+        return int(self._numbers[0])
+
+    def part(self, places: Sequence[int]) -> RewardTable:
+        tables = self._numbers[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms)[list(places)]
+        return RewardTable(tables, self.shuffled, self.names)
+
+    def units(self, keys: IntArray, rng: np.random.Generator) -> IntArray:
+        return np.array([select_table(self.count, int(key0), int(key1)) for key0, key1 in keys])
+
+
+def _check_tables(tables: Any) -> FloatArray:
+    """Tables of finite numbers, as (tables, steps, arms)."""
+    found = convert_to_array(tables)
+    if not found.size:
+        check_table_lengths(tables)
+    found = found[None] if found.ndim == 2 else found
+    if found.ndim != 3 or 0 in found.shape or found.shape[2] < 2:
+        raise InvalidRequest(
+            "`tables` must hold a number for every step and arm, as (steps, arms) or (tables, steps, arms), two arms or "
+            f"more, but got shape {np.shape(found)}."
+        )
+    if not np.isfinite(found).all():
+        table, row, arm = map(int, np.argwhere(~np.isfinite(found))[0])
+        raise InvalidRequest(
+            f"rewards must be finite numbers, but arm {arm} has another in row {row} of table {table}. If only the reward "
+            "of the arm that was chosen is known, the table is a log: fit a problem to it."
+        )
+    if found.shape[1] >= 2**31 or len(found) >= 2**31:
+        raise InvalidRequest(f"tables must have below 2^31 rows, but the shape is {found.shape}.")
+    return found
+
+
+def check_table_lengths(tables: Any) -> None:
+    """Refuse tables of different lengths, and say which; what is no list of tables is for others to refuse."""
+    given = [convert_to_array(table) for table in tables] if isinstance(tables, list | tuple) else []
+    if not given or any(table.ndim != 2 for table in given):
+        return
+    for place, table in enumerate(given):
+        for axis, counted in enumerate(("rows", "arms")):
+            first, other = given[0].shape[axis], table.shape[axis]
+            if first != other:
+                raise InvalidRequest(
+                    f"all tables must have as many {counted}, but table 0 has {first:,} and table {place} has {other:,}."
+                )
+
+
+def _check_shuffled(shuffled: Any) -> bool:
+    """Whether rows are drawn."""
+    if not isinstance(shuffled, bool | np.bool_):
+        raise InvalidRequest(
+            "`shuffled` must be True, so that every step draws a row, or False, so that rows are played in order, but got "
+            f"{shuffled!r:.60}; leave it out to draw from a single table and to play several in order."
+        )
+    return bool(shuffled)
+
+
+def read_reward_table(file: Any, shuffled: Any = None, column: Any = None, population: Any = False) -> RewardTable:
+    """Rewards of all arms at all steps from a file, a column per arm; `column`, if told, tells tables apart.
+
+    With `population` the tables are all there is, otherwise a sample of it.
+    """
+    path = Path(str(file))
+    drawn = BOOLEAN_WORDS.get(str(shuffled).lower(), shuffled)
+    if path.suffix == ".npy":
+        return RewardTable(_load_array(path), drawn, population=population)
+    names, cells = _read_cells(path)
+    if column is None:
+        return RewardTable(_parse_numbers(path, names, cells), drawn, names, population)
+    if str(column) not in names:
+        raise InvalidRequest(f"the column of the tables must be one of {', '.join(names)}, but got {column!r}.")
+    place = names.index(str(column))
+    groups: dict[str, list[list[str]]] = {}
+    for row in cells:
+        groups.setdefault(row[place], []).append(row[:place] + row[place + 1 :])
+    if len({len(group) for group in groups.values()}) > 1:
+        sizes = sorted({len(group) for group in groups.values()})
+        raise InvalidRequest(
+            f"all tables must have as many rows, but in {str(path)!r} they have {sizes[0]} to {sizes[-1]}."
+        )
+    names = names[:place] + names[place + 1 :]
+    return RewardTable([_parse_numbers(path, names, group) for group in groups.values()], drawn, names, population)
+
+
+def _load_array(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"{str(path)!r} must be an array in a .npy file, but cannot be read: {error}.") from error
+
+
+def _read_cells(path: Path) -> tuple[list[str], list[list[str]]]:
+    import csv
+
+    try:
+        rows = [row for row in csv.reader(io.StringIO(decode_utf8(path.read_bytes(), path), newline="")) if row]
+    except (OSError, csv.Error) as error:
+        raise InvalidRequest(
+            f"a table of rewards must be a .csv or .npy file, but {str(path)!r} cannot be read."
+        ) from error
+    if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
+        raise InvalidRequest(f"{str(path)!r} must have a line of names and rows of as many numbers.")
+    names = [name.strip() for name in rows[0]]
+    if all(_is_number(name) for name in names):
+        raise InvalidRequest(
+            f"the first line of {str(path)!r} must name the arms, but it holds numbers; add a line of names."
+        )
+    return names, rows[1:]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse_numbers(path: Path, names: Sequence[str], rows: list[list[str]]) -> FloatArray:
+    try:
+        return np.array(rows, dtype=np.float64)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"every cell of {str(path)!r} must be a number, but: {error}. The columns are {', '.join(names)}; name the one "
+            "that tells tables apart with column=NAME."
+        ) from error

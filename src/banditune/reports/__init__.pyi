@@ -1,0 +1,3 @@
+from banditune.reports.figures import plot as plot
+from banditune.reports.html_page import report as report
+from banditune.reports.plain_text import format_text as format_text

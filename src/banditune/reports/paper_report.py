@@ -1,0 +1,192 @@
+"""The paper's experiments played again: a summary, Markdown tables, the figure of its curves, a folder with all of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+
+from banditune.core.atomic_files import write_atomically
+from banditune.core.errors import InvalidRequest
+from banditune.reports.figures import BLUE, GREY, ORANGE, make_figure, plot, save_figure, style_axes
+from banditune.reports.plain_text import format_text
+from banditune.reports.text_formatting import format_text_table
+from banditune.results.paper_results import PaperCell, Reproduction
+
+NO_EXPLANATION = "Nothing is known: at 10,000 runs a width this cell does not differ, or it was not looked into."
+"""Of a cell that differs without a line in `paper/known.csv`."""
+
+
+PAPER_TABLE_TITLES = {
+    "regret": "Regret after tuning",
+    "failures": "Failures to find a width within 0.1 of the best, in %",
+}
+
+
+@format_text.register
+def _(result: Reproduction) -> str:
+    marked = [cell for cell in result.published if cell.mark in ("!", "!!")]
+    rows: list[Sequence[str]] = [("table", "row", "tuner", "budget", "ours", "se", "paper", "apart", "beyond", "")]
+    rows += [
+        (
+            cell.table, cell.row, cell.tuner, str(cell.budget or ""), format_paper_number(cell.ours), f"{cell.se:.2g}",
+            format_paper_number(cell.paper), f"{cell.apart:+.1f}", f"{cell.beyond:+.1f}", cell.mark,
+        )
+        for cell in marked
+    ]  # fmt: skip
+    known = list(dict.fromkeys(cell.known for cell in marked if cell.known))
+    told = ["", format_text_table(rows, left=(0, 1, 2, 9)), *(f"\n{why}" for why in known)] if marked else []
+    return "\n".join([*summarise_reproduction(result), *told])
+
+
+def summarise_reproduction(result: Reproduction) -> Iterator[str]:
+    """How many numbers agree, in a few sentences."""
+    cells = result.published
+    within = sum(abs(cell.apart) <= 3 for cell in cells)
+    covered = sum(cell.mark == "~" for cell in cells)
+    yield (
+        f"{len(cells)} of the paper's 201 numbers have one of ours beside them ({result.runs:,} runs a width, seed "
+        f"{result.seed}, on the {result.device.upper()})."
+    )
+    yield f"{within} are within 3 joint standard errors, {covered} more are covered by a written tolerance;"
+    beyond = [sum(cell.mark == mark for cell in cells) for mark in ("!", "!!")]
+    yield f"{beyond[0]} are beyond 3 (!), {beyond[1]} beyond 4 (!!)."
+
+
+def render_paper_markdown(result: Reproduction) -> str:
+    """The whole comparison as one page."""
+    reasons = list(dict.fromkeys(reason for cell in result.cells for reason in cell.reasons))
+    letters = {reason: ascii_lowercase[place] for place, reason in enumerate(reasons)}
+    parts = [
+        "# The paper's numbers and ours",
+        " ".join(summarise_reproduction(result)),
+        f"Made by `{make_paper_command(result)}`.",
+        *result.notes,
+    ]
+    parts.append(
+        "In every cell: ours ± its standard error (ours by another reading), **the paper's**, the difference in joint "
+        "standard errors. `!` is beyond 3 and its written tolerance, `!!` beyond 4; `~` is beyond 3 but covered by the "
+        "tolerances whose letters stand there."
+    )
+    parts += ["![Regret over the width, two policies on each of five problems](curves.svg)"]
+    parts += ["## Best width and theory's", render_table_lines(("row", "best width", "best of tenths", "best", "theory"), [
+        (curve.row, f"{curve.best:.3g}", f"{curve.best_of_tenths:.1f}",
+         *(format_paper_cell(find_paper_cell(result, name, curve.row), letters) for name in ("best", "theory")))
+        for curve in result.curves
+    ])]  # fmt: skip
+    parts += [
+        f"Gittins index on the warm-up: {format_paper_cell(cell, letters)}"
+        for cell in result.cells
+        if cell.table == "gittins"
+    ]
+    for name, title in PAPER_TABLE_TITLES.items():
+        budgets = sorted({cell.budget for cell in result.cells if cell.table == name})
+        parts += [f"## {title}", render_table_lines(("row", "tuner", *map(str, budgets)), [
+            (curve.row, tuner, *(format_paper_cell(find_paper_cell(result, name, curve.row, tuner, budget), letters) for budget in budgets))
+            for curve in result.curves
+            for tuner in result.tunings
+        ])]  # fmt: skip
+    parts += render_paper_differences(result)
+    parts += ["## Written tolerances", "\n".join(f"- ({letter}) {reason}" for reason, letter in letters.items())]
+    parts += ["## How far apart", "![Differences in joint standard errors by row](agreement.svg)"]
+    return "\n\n".join(parts) + "\n"
+
+
+def render_paper_differences(result: Reproduction) -> Iterator[str]:
+    """The cells that differ, those with one explanation together."""
+    marked = [cell for cell in result.published if cell.mark in ("!", "!!")]
+    if not marked:
+        return
+    yield "## Cells that differ, and why"
+    yield render_table_lines(("cells", "why"), [
+        ("; ".join(describe_paper_cell(cell) for cell in marked if cell.known == why), why or NO_EXPLANATION)
+        for why in dict.fromkeys(cell.known for cell in marked)
+    ])  # fmt: skip
+
+
+def describe_paper_cell(cell: PaperCell) -> str:
+    """A cell in a few words: which, ours, the paper's."""
+    which = " ".join(str(part) for part in (cell.table, cell.row, cell.tuner, cell.budget) if part)
+    return f"{which}: {format_paper_number(cell.ours)} ± {cell.se:.2g}, paper {cell.paper:.1f} `{cell.mark}`"
+
+
+def make_paper_command(result: Reproduction) -> str:
+    """The command line that repeats it; `--only` is left to the reader."""
+    tunings = max(result.tunings.values())
+    return f"banditune paper --runs {result.runs} --tunings {tunings} --seed {result.seed} --device {result.device}"
+
+
+def find_paper_cell(result: Reproduction, *place: Any) -> PaperCell:
+    """A cell by its table, row, tuner and budget."""
+    return next(cell for cell in result.cells if (cell.table, cell.row, cell.tuner, cell.budget)[: len(place)] == place)
+
+
+def format_paper_cell(cell: PaperCell, letters: dict[str, str]) -> str:
+    """A cell in a table."""
+    if math.isnan(cell.ours):
+        return f"- / **{cell.paper:g}**"
+    other = "" if math.isnan(cell.other) else f" ({format_paper_number(cell.other)})"
+    ours = f"{format_paper_number(cell.ours)} ± {cell.se:.2g}{other}"
+    if math.isnan(cell.paper):
+        return ours
+    letter = f" ({', '.join(letters[reason] for reason in cell.reasons)})" if cell.reasons else ""
+    mark = f" `{cell.mark}`" if cell.mark else ""
+    return f"{ours} / **{cell.paper:.1f}** / {cell.apart:+.1f}{mark}{letter}"
+
+
+def format_paper_number(value: float) -> str:
+    """One digit more than the paper has."""
+    return f"{value:.2f}"
+
+
+def render_table_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def draw_paper_curves(result: Reproduction, path: str | Path | None = None) -> Any:
+    """Regret over the width with 95% bands, a panel for each problem; where little is explored it goes off the panel."""
+    problems: dict[str, list[Any]] = {}
+    for curve in result.curves:
+        problems.setdefault(curve.row.split()[0], []).append(curve)
+    figure = make_figure(3.0 * max(1, len(problems)), 3.2)
+    panels = figure.subplots(1, max(1, len(problems)), squeeze=False)[0]
+    for axes, (problem, curves) in zip(panels, problems.items(), strict=False):
+        style_axes(axes)
+        for curve, colour, line in zip(curves, (BLUE, ORANGE), ("-", "--"), strict=False):
+            band = 1.96 * curve.se
+            policy = curve.row.split()[1]
+            axes.fill_between(curve.values, curve.mean - band, curve.mean + band, color=colour, alpha=0.25, linewidth=0)
+            axes.plot(curve.values, curve.mean, color=colour, linestyle=line, linewidth=1.2, label=policy)
+            lowest = np.interp(curve.best, curve.values, curve.mean)
+            axes.plot(curve.best, lowest, "o", color=colour, markersize=5)
+        for cell in result.cells:
+            if cell.table == "gittins" and cell.row.startswith(problem) and not math.isnan(cell.ours):
+                axes.axhline(cell.ours, color=GREY, linewidth=1, linestyle=":", label="gittins")
+        axes.set_ylim(0, 1.15 * max(curve.mean[-1] for curve in curves))
+        axes.set_xlabel(curves[0].parameter)
+        axes.set_title(problem, loc="left", fontsize=10)
+        axes.legend(frameon=False, fontsize=8)
+    panels[0].set_ylabel("Bayes regret, 95% band")
+    return figure if path is None else save_figure(figure, path)
+
+
+def check_output_folder(folder: Path) -> None:
+    """Complain before the work about a folder that cannot be made or written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidRequest(f"the folder {str(folder)!r} cannot be made: {error.strerror or error}.") from error
+
+
+def write_paper_folder(result: Reproduction, folder: Path) -> None:
+    """Tables, figures and the result itself."""
+    check_output_folder(folder)
+    write_atomically(folder / "paper.md", render_paper_markdown(result).encode())
+    result.save(folder / "paper.json")
+    draw_paper_curves(result, folder / "curves.svg")
+    plot(result, folder / "agreement.svg")

@@ -1,0 +1,196 @@
+"""Results as plain text: a sentence that answers the question, then the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from typing import Any
+
+from banditune.core.errors import InvalidRequest
+from banditune.reports.backtest_statements import BACKTEST_HEADER, list_backtest_rows, state_backtest
+from banditune.reports.comparison_statements import (
+    describe_selection_bias,
+    list_comparison_notes,
+    list_entry_options,
+    make_comparison_rows,
+    state_best_policy,
+)
+from banditune.reports.renderers import load_renderer
+from banditune.reports.robustness_statements import list_robustness_lines
+from banditune.reports.text_formatting import (
+    ASSUMPTIONS,
+    describe_device,
+    describe_lower_bound,
+    describe_ranges,
+    describe_setup,
+    describe_validation,
+    format_count,
+    format_number,
+    format_params,
+    format_text_table,
+    list_data_scope_lines,
+    list_problem_options,
+)
+from banditune.reports.tuning_statements import describe_posterior, get_tuning_header, list_tuning_rows, state_gain
+from banditune.results.comparison_results import Comparison
+from banditune.results.estimates import Estimate
+from banditune.results.log_results import Backtest
+from banditune.results.result_record import ResultRecord
+from banditune.results.robustness_results import RobustnessReport
+from banditune.results.tuning_results import Curve, Tuning
+
+
+@singledispatch
+def format_text(result: Any) -> str:
+    """A result as plain text."""
+    if load_renderer(result):
+        return format_text(result)
+    if not isinstance(result, ResultRecord):
+        raise InvalidRequest(f"a result of one of the verbs can be told, but got {type(result).__name__}.")
+    own = type(result).__repr__
+    return str(own(result)) if own is not ResultRecord.__repr__ else f"a {type(result).__name__}"
+
+
+@format_text.register
+def _(result: Estimate) -> str:
+    return f"{format_number(result.mean)} +- {format_number(result.se)}"
+
+
+@format_text.register
+def _(result: Tuning) -> str:
+    answer = f"{format_params(result.params)} loses {format_number(result.regret.mean)} on average"
+    return "\n".join(
+        [
+            describe_setup(result.setup),
+            *list_problem_options(result.setup, result.baseline),
+            "",
+            f"{answer}, {state_gain(result)}.",
+            "",
+            format_text_table([get_tuning_header(result), *list_tuning_rows(result)]),
+            *list_data_scope_lines(result.setup),
+            "",
+            *describe_lower_bound(result.floor, result.regret.mean),
+            *describe_posterior(result),
+            *((*list_robustness_lines(result.stress), "") if result.stress else ()),
+            *(f"warning: {warning}" for warning in result.warnings),
+            f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, {result.spent:,} of {result.budget:,} runs; "
+            f"validation: {describe_validation(result.setup, result.validated)}, paired; {result.setup.regret} regret, "
+            f"seed {result.setup.seed}{describe_device(result.setup)}",
+            ASSUMPTIONS,
+        ]
+    )
+
+
+@format_text.register
+def _(result: RobustnessReport) -> str:
+    lines = [*list_robustness_lines(result), *list_data_scope_lines(result.setup)]
+    return "\n".join([describe_setup(result.setup), *list_problem_options(result.setup), "", *lines])
+
+
+@format_text.register
+def _(result: Backtest) -> str:
+    return "\n".join(
+        [
+            describe_setup(result.setup),
+            *list_problem_options(result.setup, result.tuning.baseline),
+            "",
+            f"{state_backtest(result)}.",
+            "",
+            format_text_table([BACKTEST_HEADER, *list_backtest_rows(result)]),
+            "",
+            *(f"note: {note}" for note in result.notes),
+            *(f"warning: {warning}" for warning in result.warnings),
+            f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on {result.campaigns} others; "
+            f"seed {result.setup.seed}",
+            ASSUMPTIONS,
+        ]
+    )
+
+
+def format_environment_check(found: Mapping[str, Any]) -> str:
+    """What the doctor found, a line for each thing and advice below it."""
+    signs = {True: "ok", False: "NOT OK", None: ""}
+    rows = [(check["what"], signs[check["works"]], check["found"]) for check in found["checks"]]
+    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    lines = []
+    for row, check in zip(rows, found["checks"], strict=True):
+        lines.append(f"{row[0].ljust(widths[0])}  {row[1].ljust(widths[1])}  {row[2]}".rstrip())
+        if check["advice"]:
+            lines.append(f"{' ' * widths[0]}  {check['advice']}")
+    lines += ["", "All is well." if found["works"] else "Something is not well: see above."]
+    return "\n".join(lines)
+
+
+def format_store_listing(found: Mapping[str, Any]) -> str:
+    """What a ledger holds, a few lines for each setup."""
+    lines = [f"{found['file']}: {format_count(len(found['setups']), 'setup')}, {found['bytes'] / 1e6:,.1f} MB"]
+    for setup in found["setups"]:
+        steps = f"step {setup['at'][0]:,}" if len(setup["at"]) == 1 else f"each of {len(setup['at'])} steps"
+        lines += [
+            "",
+            f"{setup['setup']}  {setup['policy']} on {setup['problem']}, horizon {setup['horizon']:,}",
+            f"   {setup['regret_kind']} regret after {steps}, {setup['noise_kind']} noise, seed "
+            f"{setup['seed']}; played by {setup['play']} on the {setup['device']} in {setup['precision']}",
+            f"   {', '.join(format_count(setup[name], name.removesuffix('s')) for name in ('values', 'runs', 'blocks'))}",
+        ]
+    return "\n".join(lines)
+
+
+def format_store_check(found: Mapping[str, Any]) -> str:
+    """How much of a ledger was checked."""
+    told = (format_count(found[name], name.removesuffix("s")) for name in ("setups", "blocks", "regrets"))
+    return f"{found['file']}: {', '.join(told)}; every one is as it was written."
+
+
+@format_text.register
+def _(result: Curve) -> str:
+    worst = max(abs(m) for m in result.mean) or 1.0
+    rows: list[Sequence[str]] = [(result.parameter, "regret", "std. error", "")]
+    for value, mean, se in zip(result.values, result.mean, result.se, strict=True):
+        mark = "  <- best" if value == result.best else "  <- theory" if value == result.theory else ""
+        rows.append(
+            (
+                format_number(value),
+                format_number(mean),
+                format_number(se),
+                "#" * max(1, round(40 * abs(mean) / worst)) + mark,
+            )
+        )
+    return "\n".join(
+        [
+            describe_setup(result.setup),
+            *list_problem_options(result.setup),
+            "",
+            f"lowest mean at {result.parameter} = {format_number(result.best)}, which loses {format_text(result.best_regret)} on fresh "
+            f"instances ({result.runs:,} runs a value)",
+            f"shape: {result.unimodality!r}",
+            *list_data_scope_lines(result.setup),
+            "",
+            format_text_table(rows, left=(3,)),
+            *(["", *(f"warning: {warning}" for warning in result.warnings)] if result.warnings else []),
+        ]
+    )
+
+
+@format_text.register
+def _(result: Comparison) -> str:
+    return "\n".join(
+        [
+            describe_setup(result.setup),
+            "",
+            state_best_policy(result),
+            "",
+            format_text_table(make_comparison_rows(result, error="std. error"), left=(0, 1, 6)),
+            *list_data_scope_lines(result.setup),
+            *describe_selection_bias(result),
+            "",
+            *(f"note: {note}" for note in list_comparison_notes(result)),
+            *list_entry_options(result),
+            *describe_lower_bound(result.floor, result.lowest.mean),
+            *(f"warning: {warning}" for warning in result.warnings),
+            f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, {result.budget:,} runs a policy; "
+            f"validation: {describe_validation(result.setup, result.validated)}, the same for all; "
+            f"seed {result.setup.seed}{describe_device(result.setup)}",
+            ASSUMPTIONS,
+        ]
+    )

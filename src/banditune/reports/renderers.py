@@ -1,0 +1,26 @@
+"""Which module renders which record. A renderer is imported when a record of its kind is shown for the first time."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+RENDERERS = {
+    "ExactOptimum": "exact_report",
+    "ExactRegret": "exact_report",
+    "LowerBoundEstimates": "exact_report",
+    "FittedProblem": "fit_report",
+    "Reproduction": "paper_report",
+    "StoreSummary": "store_report",
+}
+"""Records whose text, report and figure stand in a module of their own."""
+
+
+def load_renderer(result: object) -> bool:
+    """Import the module that renders a record; True if that was not done before."""
+    name = RENDERERS.get(type(result).__name__)
+    module = f"banditune.reports.{name}"
+    if name is None or module in sys.modules:
+        return False
+    import_module(module)
+    return True

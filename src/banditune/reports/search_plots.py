@@ -1,0 +1,183 @@
+"""Plots of what a search visited and where it places the best value, as records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.reports.plot_marks import (
+    CURVE_COLOUR,
+    GREY_COLOUR,
+    TUNED_COLOUR,
+    PlotAxis,
+    PlotMark,
+    PlotSpec,
+    make_axis,
+)
+from banditune.reports.text_formatting import format_number
+from banditune.results.search_results import TrialResult
+from banditune.results.tuning_results import Tuning
+
+VAGUE_SHARE = 0.75
+"""Where the best may be anywhere in so much of the range that was searched, or more, a picture need not show it."""
+
+
+MAX_DOTS, BATCH_COUNT = 1000, 50
+"""A search of more dots than that is drawn in so many batches of trials."""
+
+
+def summarise_visits(result: Tuning) -> tuple[Any, Any, Any]:
+    """Values that the search played, their means, and areas that grow with the runs."""
+    values = np.concatenate([trial.values for trial in result.trials])
+    sums = np.concatenate([trial.mean * trial.runs for trial in result.trials])
+    sizes = np.concatenate([trial.runs for trial in result.trials])
+    values, which = np.unique(values, return_inverse=True)
+    sizes = np.bincount(which, sizes)
+    means = np.bincount(which, sums) / sizes
+    often = sizes >= min(10, sizes.max())  # means of few runs would look like better values
+    return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
+
+
+def make_search_mark(result: Tuning) -> PlotMark:
+    """Means of the search's own runs, with areas that grow with the runs."""
+    (name,) = result.params
+    values, means, areas = summarise_visits(result)
+    tips = tuple(
+        f"{name} = {format_number(value)} lost {format_number(mean)} in the search"
+        for value, mean in zip(values.tolist(), means.tolist(), strict=True)
+    )
+    radius = tuple((0.55 * np.sqrt(areas)).tolist())
+    return PlotMark(
+        "dots", GREY_COLOUR, "means of the search (area: runs)", tuple(values), tuple(means), radius=radius, tips=tips
+    )
+
+
+def make_posterior_marks(result: Tuning) -> tuple[PlotMark, ...]:
+    """Where the best value is, as far as the search knows."""
+    span = find_best_span(result)
+    return () if span is None else (PlotMark("span", TUNED_COLOUR, span[1], x=span[0]),)
+
+
+def find_best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
+    """Where the best value is and how sure that is, as far as the search can say something by that."""
+    belief = result.belief
+    if (
+        belief is None
+        or belief.misfit
+        or compute_searched_share(result, belief.best_low, belief.best_high) >= VAGUE_SHARE
+    ):
+        return None
+    (name,) = result.params
+    what = f"the best {belief.among(name)}" if belief.untried else "the best"
+    return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
+
+
+def compute_searched_share(result: Tuning, low: float, high: float) -> float:
+    """The share of the searched range that lies between two values, on the axis on which it is drawn."""
+    values = np.concatenate([trial.values for trial in result.trials])
+    ends = np.array([low, high, values.min(), values.max()])
+    if has_log_axis(result) and ends.min() > 0:
+        ends = np.log(ends)
+    return float((ends[1] - ends[0]) / (ends[3] - ends[2])) if ends[3] > ends[2] else 0.0
+
+
+def has_log_axis(result: Tuning) -> bool:
+    """Whether the parameter has a logarithmic axis."""
+    return bool(result.curve and result.curve.log_scale)
+
+
+@dataclass(frozen=True)
+class TrialBatch:
+    """Values that trials `first` to `last` visited, in order, and how many runs each got."""
+
+    first: int
+    last: int
+    values: FloatArray
+    runs: FloatArray
+
+    @property
+    def rows(self) -> list[tuple[float, float]]:
+        """Each value with its runs."""
+        return list(zip(self.values.tolist(), self.runs.tolist(), strict=True))
+
+    @property
+    def words(self) -> str:
+        """trial 3, or trials 3 to 5."""
+        return f"trial {self.last}" if self.first == self.last else f"trials {self.first} to {self.last}"
+
+
+def make_search_plot(result: Tuning) -> PlotSpec:
+    """The values that every trial visited, with dots by runs, and where most runs of a trial went."""
+    ((name, value),) = result.params.items()
+    batches = batch_trials(result.trials)
+    visited = make_visited_mark(name, batches)
+    lows, highs = zip(*map(find_middle_values, batches), strict=True)
+    ends = tuple(float(batch.last) for batch in batches)
+    marks = (
+        PlotMark("band", CURVE_COLOUR, "where nine of ten runs went", x=ends, low=lows, high=highs),
+        visited,
+        PlotMark("level", TUNED_COLOUR, f"the answer: {name} = {format_number(value)}", y=(value,)),
+    )
+    about = (
+        f"Values of {name} that the search visited, trial by trial: {len(result.trials)} trials, {result.spent:,} runs; "
+        f"at the end most runs went to {format_number(lows[-1])} to {format_number(highs[-1])}."
+    )
+    across = PlotAxis("trial", 0.5, len(result.trials) + 0.5, 0.8, whole=True)
+    return PlotSpec(
+        about,
+        across,
+        make_axis(name, [*visited.y, value], log=has_log_axis(result), room=0.05),
+        marks,
+        (ends[-1], value),
+    )
+
+
+def make_visited_mark(name: str, batches: Sequence[TrialBatch]) -> PlotMark:
+    """A dot for every value that a batch visited, with an area that grows with the runs."""
+    dots = [(batch, value, runs) for batch in batches for value, runs in batch.rows]
+    most = max(runs for _, _, runs in dots)
+    return PlotMark(
+        "dots",
+        CURVE_COLOUR,
+        "visited (area: runs)",
+        tuple(float(batch.last) for batch, _, _ in dots),
+        tuple(value for _, value, _ in dots),
+        radius=tuple(1.5 + 6.5 * math.sqrt(runs / most) for _, _, runs in dots),
+        tips=tuple(
+            f"{batch.words}: {name} = {format_number(value)}, {runs:,.0f} run{'s' * (runs != 1)}"
+            for batch, value, runs in dots
+        ),
+    )
+
+
+def batch_trials(trials: Sequence[TrialResult]) -> list[TrialBatch]:
+    """Every trial by itself, or, where that would be too many dots, neighbouring trials and values put together."""
+    crowded = sum(len(trial.values) for trial in trials) > MAX_DOTS
+    step = math.ceil(len(trials) / BATCH_COUNT) if crowded else 1
+    most = MAX_DOTS // math.ceil(len(trials) / step) if crowded else MAX_DOTS
+    found = []
+    for first in range(0, len(trials), step):
+        some = trials[first : first + step]
+        values, which = np.unique(np.concatenate([trial.values for trial in some]), return_inverse=True)
+        runs = np.bincount(which, np.concatenate([trial.runs for trial in some])).astype(float)
+        found.append(TrialBatch(first + 1, first + len(some), *merge_neighbours(values, runs, most)))
+    return found
+
+
+def merge_neighbours(values: FloatArray, runs: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
+    """At most so many values: neighbours become their mean, and their runs add up."""
+    groups = np.array_split(np.arange(len(values)), min(most, len(values)))
+    totals = np.array([runs[group].sum() for group in groups])
+    return np.array([values[group] @ runs[group] for group in groups]) / totals, totals
+
+
+def find_middle_values(batch: TrialBatch) -> tuple[float, float]:
+    """The values between which nine tenths of the runs of a batch lie."""
+    share = np.cumsum(batch.runs) / batch.runs.sum()
+    low, high = np.searchsorted(share, (0.05, 0.95 - 1e-12))
+    return float(batch.values[low]), float(batch.values[high])

@@ -1,0 +1,45 @@
+"""Limits matrix products to one thread, so that their last bits do not depend on the machine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+_users = 0
+
+
+_active_limit: Any = None
+
+
+_users_lock = threading.Lock()
+
+
+@contextmanager
+def limit_blas_threads() -> Iterator[None]:
+    """Hold products of matrices to one thread while anybody is inside.
+
+    Their last bits depend on the number of threads that share them: the answer must not. And there are threads enough.
+    """
+    global _users, _active_limit
+    with _users_lock:
+        _users += 1
+        if _users == 1:
+            _active_limit = _find_libraries().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _users_lock:
+            _users -= 1
+            if not _users:
+                _active_limit.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _find_libraries() -> ThreadpoolController:
+    """The libraries that multiply matrices for NumPy."""
+    return ThreadpoolController()

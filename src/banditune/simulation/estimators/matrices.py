@@ -1,0 +1,148 @@
+"""Small matrices in scalar code: Cholesky factors, packed or not, their inverses, and solutions with them."""
+
+from __future__ import annotations
+
+import math
+
+from banditune.core.scalar import optimize_separately, scalar
+from banditune.simulation.estimators.vector_layout import (
+    VECTOR_LANES,
+    add_weighted_rows,
+    count_blocks,
+    dims,
+    locate_column,
+    pad_dims,
+)
+
+
+@scalar
+def count_triangle(count):
+    """Entries in so many rows of a packed matrix."""
+    return (count * (count + 1)) >> 1
+
+
+@scalar
+def count_packed(dims):
+    """Room for the lower triangle of a matrix, row by row."""
+    return max((count_triangle(dims) + 7) // 8 * 8, VECTOR_LANES)
+
+
+@scalar
+def count_packed_dims():
+    """Room for a packed matrix."""
+    return count_packed(dims())
+
+
+@scalar
+def factorise_packed(matrix):
+    """The lower triangular factor of a positive definite matrix, in its place, with the reciprocals of its diagonal."""
+    for i in range(dims()):
+        row = matrix[count_triangle(i) :]
+        for j in range(i):
+            across = matrix[count_triangle(j) :]
+            total = row[j]
+            for k in range(j):
+                total -= row[k] * across[k]
+            row[j] = total * across[j]
+        total = row[i]
+        for k in range(i):
+            total -= row[k] * row[k]
+        row[i] = 1.0 / math.sqrt(total)
+
+
+@scalar
+def solve_lower(factor, vector):
+    """Put L^-1 vector in the place of a vector."""
+    row = 0
+    for i in range(dims()):
+        total = vector[i]
+        for k in range(i):
+            total -= factor[row + k] * vector[k]
+        vector[i] = total * factor[row + i]
+        row += i + 1
+
+
+@scalar
+def solve_upper(factor, vector):
+    """Put L'^-1 vector in the place of a vector."""
+    row = dims() * (dims() + 1) // 2
+    for back in range(dims()):
+        i = dims() - 1 - back
+        row -= i + 1
+        entry = vector[i] * factor[row + i]
+        vector[i] = entry
+        for k in range(i):
+            vector[k] -= factor[row + k] * entry
+
+
+@scalar
+def multiply_symmetric(matrix, vector, product):
+    """The product of a symmetric matrix, in columns, and a vector."""
+    for j in range(pad_dims()):
+        product[j] = 0.0
+    add_weighted_rows(product, matrix, vector)
+
+
+@scalar
+def invert_from_factor(factor, inverse, room):
+    """The inverse of a matrix out of its factor, in columns; `room` is for a vector."""
+    for i in range(dims()):
+        for j in range(dims()):
+            room[j] = 1.0 if i == j else 0.0
+        solve_lower(factor, room)
+        solve_upper(factor, room)
+        for j in range(dims()):
+            inverse[locate_column(j, i)] = room[j]
+
+
+@scalar
+def factorise_cholesky(matrix, dims):
+    """The lower triangular factor of a positive definite matrix, in place of its lower triangle."""
+    for j in range(dims):
+        for k in range(j):
+            entry = matrix[j * dims + k]
+            for i in range(j, dims):
+                matrix[i * dims + j] -= entry * matrix[i * dims + k]
+        scale = 1.0 / math.sqrt(matrix[j * dims + j])
+        for i in range(j, dims):
+            matrix[i * dims + j] *= scale
+
+
+@scalar
+def invert_triangle(matrix, dims):
+    """The inverse of a lower triangular matrix, in its place."""
+    for j in range(dims):
+        matrix[j * dims + j] = 1.0 / matrix[j * dims + j]
+        for i in range(j + 1, dims):
+            total = 0.0
+            for k in range(j, i):
+                total += matrix[i * dims + k] * matrix[k * dims + j]
+            matrix[i * dims + j] = -total / matrix[i * dims + i]
+
+
+@scalar
+def shrink_triangular_factor(factor, turned, keep, take):
+    """Learn one more x: from `turned` = factor x renew the factor; `keep` and `take` are room.
+
+    This is Carlson's update (1973) of a triangular root of a covariance: it costs O(dims^2) and stays triangular.
+    """
+    grown = 1.0
+    for j in range(dims()):
+        before = grown
+        grown += turned[j] * turned[j]
+        root = 1.0 / math.sqrt(before * grown)
+        keep[j] = before * root
+        take[j] = turned[j] * root
+    for b in range(count_blocks(dims())):
+        shrink_factor_columns(factor[b * VECTOR_LANES * dims() :], turned, keep, take)
+
+
+@optimize_separately
+def shrink_factor_columns(columns, turned, keep, take):
+    """Carlson's update of a block of columns."""
+    for lane in range(VECTOR_LANES):
+        gain = 0.0
+        for j in range(dims()):
+            entry = columns[j * VECTOR_LANES + lane]
+            columns[j * VECTOR_LANES + lane] = keep[j] * entry - take[j] * gain
+            gain += turned[j] * entry

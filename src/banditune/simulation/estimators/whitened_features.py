@@ -1,0 +1,32 @@
+"""Features in the coordinates in which the prior of theta is N(0, I), and a policy's options behind that prior."""
+
+from __future__ import annotations
+
+from banditune.core.scalar import scalar
+
+
+@scalar
+def read_policy_option(setting, place):
+    """A policy's own option: they stand behind the penalty and the prior."""
+    return setting.options[1 + setting.dims + setting.dims * setting.dims + place]
+
+
+@scalar
+def whiten_features(features, prior_score, setting):
+    """Features in the coordinates in which the prior is N(0, I), and the scores of the prior's mean."""
+    arms = setting.arms
+    dims = setting.dims
+    for arm in range(arms):
+        prior_score[arm] = 0.0
+    for j in range(dims):
+        mean = setting.options[1 + j]
+        for arm in range(arms):
+            prior_score[arm] += mean * setting.features[j, arm]
+            features[j * arms + arm] = 0.0
+    # The covariance's root is lower triangular: entry (i, j) turns feature i into coordinate j <= i.
+    for i in range(dims):
+        for j in range(i + 1):
+            entry = setting.options[1 + dims + i * dims + j]
+            if entry != 0.0:
+                for arm in range(arms):
+                    features[j * arms + arm] += entry * setting.features[i, arm]

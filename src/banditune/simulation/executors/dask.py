@@ -1,0 +1,187 @@
+"""A Dask cluster: pieces are futures; the scheduler plays again what a dead worker had."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+import platform
+import time
+from collections import deque
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+from uuid import uuid4
+
+from banditune.core.errors import InvalidRequest, WorkerLost
+from banditune.simulation.executor import (
+    WORKER_WAIT_SECONDS,
+    Chunk,
+    ChunkResult,
+    Executor,
+    ExecutorSession,
+    LostChunk,
+    finish_quietly_after_error,
+)
+from banditune.simulation.executors.transport import (
+    check_worker_versions,
+    identify_worker,
+    make_cluster_lost_error,
+    make_worker_entry,
+    pack_chunk,
+    pack_spec,
+    require_package,
+    translate_cluster_errors,
+    unpack_reply,
+)
+from banditune.simulation.spec import SimulationSpec
+
+WORKER_COUNT_SECONDS = 1.0
+"""Seconds for which a count of workers is good."""
+
+
+class DaskSession(ExecutorSession):
+    """Pieces of a job as futures of a client."""
+
+    def __init__(self, cluster: DaskExecutor, job: SimulationSpec) -> None:
+        import cloudpickle
+
+        self.cluster, self.client = cluster, cluster.client
+        recipe = pack_spec(job)
+        kit = cloudpickle.dumps(partial(make_worker_entry(), identify_worker().versions, tuple(recipe)))
+        # A task, not scattered data: the scheduler can make it again when the worker that holds it dies.
+        with translate_cluster_errors("Dask"):
+            self.kit = self.client.submit(pickle.loads, kit, key=f"banditune-job-{recipe.digest[:20]}-{uuid4().hex}")
+        self.name = f"banditune-{uuid4().hex}"
+        self.sent = 0
+        self.tickets: dict[Any, int] = {}
+        self.ended: SimpleQueue[Any] = SimpleQueue()
+        self.ready: deque[tuple[int, ChunkResult | LostChunk]] = deque()
+
+    def submit(self, ticket: int, piece: Chunk) -> None:
+        self.sent += 1
+        told = pack_chunk(piece)
+        with translate_cluster_errors("Dask"):
+            future = self.client.submit(operator.call, self.kit, told, key=f"{self.name}-{self.sent}", pure=False)
+        self.tickets[future] = ticket
+        future.add_done_callback(self.ended.put)
+
+    def result(self) -> tuple[int, ChunkResult | LostChunk]:
+        while not self.ready:
+            self._take([self._next(), *self._others()])
+        return self.ready.popleft()
+
+    def _next(self) -> Any:
+        """The next future that ends; a cluster without workers is waited for, but not for ever."""
+        alone = None
+        while True:
+            try:
+                return self.ended.get(timeout=1.0)
+            except Empty:
+                if self.client.status != "running":
+                    raise make_cluster_lost_error("Dask", f"the client is {self.client.status}") from None
+                alone = None if self.cluster.workers else alone or time.monotonic()
+                if alone and time.monotonic() - alone > WORKER_WAIT_SECONDS:
+                    raise make_cluster_lost_error("Dask", "all workers are gone") from None
+
+    def _others(self) -> list[Any]:
+        """All other futures that have ended: one question to the scheduler fetches them all."""
+        found = []
+        while not self.ended.empty():
+            found.append(self.ended.get())
+        return found
+
+    def _take(self, futures: list[Any]) -> None:
+        fine = {place: future for place, future in enumerate(futures) if future.status == "finished"}
+        # Of one whose holder died since, and that cannot be played again, there is none: it is lost, the others are not.
+        with translate_cluster_errors("Dask"):
+            found = self.client.gather(fine, errors="skip")
+        for place, future in fine.items():
+            outcome = found.get(place)
+            if outcome is None:
+                continue
+            if not isinstance(unpack_reply(outcome), ChunkResult):
+                check_worker_versions(outcome)
+            self.ready.append((self.tickets.pop(future), outcome))
+        for future in futures:
+            if future in self.tickets:
+                self.ready.append((self.tickets.pop(future), self._lost(future)))
+
+    def _lost(self, future: Any) -> LostChunk:
+        """What became of a future that has no result."""
+        from distributed.scheduler import KilledWorker
+
+        if future.status in ("cancelled", "lost"):
+            return LostChunk("the scheduler lost it")
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            # The scheduler has tried as often as it is allowed to.
+            return LostChunk(f"the worker {error.last_worker.address} died", 1 + error.allowed_failures)
+        raise WorkerLost(f"a Dask worker failed: {type(error).__name__}: {error}.")
+
+    def stop(self) -> None:
+        futures = [*self.tickets, self.kit]
+        self.tickets = {}
+        if self.client.status == "running" and len(futures) > 1:
+            self.client.cancel(futures, force=True)
+
+
+class DaskExecutor(Executor):
+    """A Dask cluster, by the address of its scheduler (`dask://host:8786`) or a `distributed.Client`."""
+
+    def __init__(self, where: Any) -> None:
+        require_package("dask", "distributed")
+        self.own = isinstance(where, str)
+        self.client = _connect(where) if self.own else where
+        self.counted, self.count = 0.0, 0
+        try:
+            _check_python_versions(self.client)
+            self._wait_for_workers()
+        except BaseException as error:
+            finish_quietly_after_error(self.close, type(error))
+            raise
+
+    def _wait_for_workers(self) -> None:
+        end = time.monotonic() + WORKER_WAIT_SECONDS
+        while not self.workers:
+            if time.monotonic() > end:
+                raise InvalidRequest(
+                    f"a Dask cluster must have workers, but none came to {self.client.scheduler.address} in "
+                    f"{WORKER_WAIT_SECONDS:.0f} s; start some with `dask worker {self.client.scheduler.address}`."
+                )
+            time.sleep(0.1)
+
+    @property
+    def workers(self) -> int:
+        if time.monotonic() - self.counted > WORKER_COUNT_SECONDS:
+            with translate_cluster_errors("Dask"):
+                self.count = sum(self.client.nthreads().values())
+            self.counted = time.monotonic() if self.count else 0.0
+        return self.count
+
+    def work(self, job: SimulationSpec) -> DaskSession:
+        return DaskSession(self, job)
+
+    def close(self) -> None:
+        if self.own:
+            self.client.close()
+
+
+def _connect(address: str) -> Any:
+    from distributed import Client
+
+    place = address.removeprefix("dask://")
+    try:
+        return Client(place if "://" in place else f"tcp://{place}", timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(
+            f"a Dask scheduler must answer at {address}, but none does ({error}); start one with `dask scheduler`."
+        ) from error
+
+
+def _check_python_versions(client: Any) -> None:
+    """Code for another Python cannot even be sent."""
+    ours = platform.python_version_tuple()[:2]
+    for name, told in client.get_versions()["workers"].items():
+        theirs = told["host"]["python"].split(".")[:2]
+        if tuple(theirs) != ours:
+            check_worker_versions((name, identify_worker().versions | {"python": ".".join(theirs)}))

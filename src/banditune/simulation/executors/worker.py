@@ -1,0 +1,57 @@
+"""A child process that plays pieces: `python -m banditune.simulation.executors.worker FD`, started by `ProcessExecutor`.
+
+It reads messages from the pipe, answers each, and ends when the pipe does, even in the middle of a piece.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any
+
+from banditune.simulation.executors.transport import (
+    PackedSpec,
+    identify_worker,
+    load_simulator,
+    pack_error,
+    simulate_packed_chunk,
+)
+
+
+def serve_driver() -> None:
+    """Serve until the pipe ends."""
+    pipe = Connection(int(sys.argv[1]))
+    messages: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_listen, args=(pipe, messages), daemon=True).start()
+    pipe.send_bytes(pickle.dumps(identify_worker()))
+    recipe: PackedSpec | None = None
+    while True:
+        kind, content = messages.get()
+        reply: Any = None
+        if kind == "job":
+            recipe = content
+            try:
+                load_simulator(content)
+            except Exception as error:
+                reply = pack_error(error)
+        else:
+            assert recipe is not None
+            reply = simulate_packed_chunk(recipe, content)
+        pipe.send_bytes(pickle.dumps(reply, protocol=5))
+
+
+def _listen(pipe: Connection, messages: SimpleQueue[Any]) -> None:
+    """Take messages; a driver that is gone wants nothing any more."""
+    try:
+        while True:
+            messages.put(pickle.loads(pipe.recv_bytes()))
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    serve_driver()

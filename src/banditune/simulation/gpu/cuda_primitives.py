@@ -1,0 +1,126 @@
+"""What CUDA offers to kernels: communication between the lanes of a warp, and fast arithmetic in float32 and float64."""
+
+from __future__ import annotations
+
+from numba import cuda
+from numpy import float32, float64, int32
+
+from banditune.core.scalar import scalar
+
+WARP_SIZE = 32
+"""Threads in a team on a GPU."""
+
+
+FULL_WARP_MASK = 0xFFFFFFFF
+"""All threads of a warp."""
+
+
+ARM_NUMBER_LIMIT = int32(1 << 30)
+"""More than there are arms."""
+
+
+# What a team's slots are filled with where it is a warp; `policies.team` says what each of them does.
+
+
+@scalar
+def get_lane():
+    return cuda.laneid & 31  # so that the compiler knows that it is no less than 0
+
+
+@scalar
+def get_warp_size():
+    return WARP_SIZE
+
+
+@scalar
+def sync_warp():
+    cuda.syncwarp(FULL_WARP_MASK)
+
+
+@scalar
+def sum_over_warp(value):
+    value += cuda.shfl_xor_sync(FULL_WARP_MASK, value, 16)
+    value += cuda.shfl_xor_sync(FULL_WARP_MASK, value, 8)
+    value += cuda.shfl_xor_sync(FULL_WARP_MASK, value, 4)
+    value += cuda.shfl_xor_sync(FULL_WARP_MASK, value, 2)
+    value += cuda.shfl_xor_sync(FULL_WARP_MASK, value, 1)
+    return value
+
+
+@scalar
+def find_best_in_warp(value, arm):
+    """First the highest value; mostly one thread has it, and says which arm it is."""
+    highest = value
+    for turn in range(5):
+        other = cuda.shfl_xor_sync(FULL_WARP_MASK, highest, 16 >> turn)
+        highest = other if other > highest else highest
+    highest = cuda.shfl_sync(FULL_WARP_MASK, highest, 0)  # all agree, even where a value is not a number
+    tied = cuda.ballot_sync(FULL_WARP_MASK, value == highest)
+    if cuda.popc(tied) == 1:
+        return highest, cuda.shfl_sync(FULL_WARP_MASK, arm, cuda.ffs(tied) - 1)
+    arm = arm if value == highest else int32(arm + ARM_NUMBER_LIMIT)
+    for turn in range(5):
+        rival = cuda.shfl_xor_sync(FULL_WARP_MASK, arm, 16 >> turn)
+        arm = rival if rival < arm else arm
+    return highest, int32(arm & (ARM_NUMBER_LIMIT - 1))
+
+
+@scalar
+def is_true_in_any_lane(said):
+    return cuda.any_sync(FULL_WARP_MASK, said)
+
+
+@scalar
+def read_from_lane(value, lane):
+    return cuda.shfl_sync(FULL_WARP_MASK, value, lane)
+
+
+@scalar
+def exchange_between_lanes(value, mask):
+    return cuda.shfl_xor_sync(FULL_WARP_MASK, value, mask)
+
+
+@scalar
+def invert_float64(value):
+    """The hardware's guess in single precision, then a step that triples its digits."""
+    guess = float64(cuda.libdevice.fast_fdividef(float32(1.0), float32(value)))
+    left = 1.0 - value * guess
+    return guess + guess * (left + left * left)
+
+
+@scalar
+def invert_float32(value):
+    return cuda.libdevice.fast_fdividef(float32(1.0), value)
+
+
+@scalar
+def invert_root_float64(value):
+    """The hardware's guess in single precision, then a step that triples its digits."""
+    guess = float64(cuda.libdevice.rsqrtf(float32(value)))
+    left = 1.0 - value * guess * guess
+    return guess + guess * (left * (0.5 + 0.375 * left))
+
+
+@scalar
+def invert_root_float32(value):
+    return cuda.libdevice.rsqrtf(value)
+
+
+@scalar
+def cast_float64(value):
+    return float64(value)
+
+
+@scalar
+def cast_float32(value):
+    return float32(value)
+
+
+@scalar
+def compute_log_float32(value):
+    return cuda.libdevice.fast_logf(value)
+
+
+@scalar
+def compute_exp_float32(value):
+    return cuda.libdevice.fast_expf(value)

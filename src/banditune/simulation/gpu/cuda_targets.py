@@ -1,0 +1,159 @@
+"""What kernels for a GPU are compiled for: signatures, compiler options and the slots of warps and float types."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numba import cuda, from_dtype, types
+
+from banditune.simulation import compilation, loop
+from banditune.simulation.devices import is_cuda_simulated
+from banditune.simulation.gpu import cuda_primitives
+
+MAX_REGISTERS = 80
+"""Registers of a thread that plays alone. More of them and fewer threads at a time was slower, even where fewer spill."""
+
+
+GPU_COMPILATION_VERSION = 1
+"""Raised when kernels for a GPU are compiled in another way: what `set_nvvm_options` does, which functions stay calls."""
+
+
+NOINLINE_PREFIX = "banditune_called_"
+"""What the qualified name of a function starts with that stays a call."""
+
+
+INLINED_LOOPS = (loop.play_steps, loop.play_shortcut)
+"""Pasted into the kernel although they are `rare`: what their memory is must be seen where it is used."""
+
+
+GPU_COMPILE_LOCK = threading.Lock()
+
+
+def _make_input_type(ndim: int, dtype: Any = types.float64) -> Any:
+    return types.Array(dtype, ndim, "C", readonly=True)
+
+
+_OUTPUT_TYPE = types.Array(types.float64, 3, "C")
+
+
+def make_signature(options: str = "float64") -> Any:
+    """Types of the arguments of a kernel that plays: what a policy is told is read-only, its options of any type."""
+    table = _make_input_type(1, from_dtype(np.dtype(options)))
+    return (_make_input_type(2), _make_input_type(3), types.int64, types.int64, _make_input_type(1), _make_input_type(2), table, types.int64, types.int64,
+            _make_input_type(1, types.int64), types.boolean, _make_input_type(3), _OUTPUT_TYPE)  # fmt: skip
+
+
+PREDRAW_SIGNATURE = (_make_input_type(2), types.int64, types.int64, _make_input_type(1), _OUTPUT_TYPE)
+"""Types of the arguments of the kernel that draws rewards ahead."""
+
+
+WARP_SLOTS: dict[str, Any] = {
+    "lane": cuda_primitives.get_lane, "members": cuda_primitives.get_warp_size, "sync": cuda_primitives.sync_warp, "total": cuda_primitives.sum_over_warp,
+    "best": cuda_primitives.find_best_in_warp, "any_of": cuda_primitives.is_true_in_any_lane, "from_lane": cuda_primitives.read_from_lane,
+    "exchange": cuda_primitives.exchange_between_lanes,
+}  # fmt: skip
+"""What the slots of a team are filled with."""
+
+
+DTYPE_SLOTS: dict[str, dict[str, Any]] = {
+    "float64": {
+        "real": cuda_primitives.cast_float64,
+        "inverse": cuda_primitives.invert_float64,
+        "inverse_root": cuda_primitives.invert_root_float64,
+    },
+    "float32": {
+        "real": cuda_primitives.cast_float32,
+        "inverse": cuda_primitives.invert_float32,
+        "inverse_root": cuda_primitives.invert_root_float32,
+    },
+}
+"""And the slots for its numbers."""
+
+
+FLOAT32_SLOTS: dict[Any, Any] = {
+    **DTYPE_SLOTS["float32"],
+    "log": cuda_primitives.compute_log_float32,
+    "exp": cuda_primitives.compute_exp_float32,
+}
+"""The slots of a shortcut in single precision."""
+
+
+def _compile_gpu_helper(copy: Any, original: Any, outside: bool) -> Any:
+    called = any(hasattr(original, mark) for mark in ("__rare__", "__bulky__")) and original not in INLINED_LOOPS
+    if called:
+        copy.__qualname__ = NOINLINE_PREFIX + copy.__qualname__
+    flags = {} if is_cuda_simulated() else {"lto": False, "forceinline": not called}
+    return cuda.jit(copy, device=True, **flags)
+
+
+def _make_target(
+    name: str, signature: Any, *, exact: bool, small: bool, registers: int | None
+) -> compilation.CompileTarget:
+    def whole(copy: Any, cache: bool) -> Any:
+        if is_cuda_simulated():
+            return cuda.jit(copy)
+        with set_nvvm_options(exact, small):
+            return cuda.jit(signature, cache=cache, lto=False, max_registers=registers)(copy)
+
+    mark = f"_{'exact' if exact else 'fused'}{'' if exact == small else '_small'}_{registers or 'any'}_rules{GPU_COMPILATION_VERSION}"
+    return compilation.CompileTarget(name, _compile_gpu_helper, whole, mark)
+
+
+@contextmanager
+def set_nvvm_options(exact: bool, small: bool) -> Iterator[None]:
+    """Compile with what numba-cuda has no option for.
+
+    `exact` code rounds every product and sum as on the CPU. In `small` code functions marked `rare` or `bulky` stay calls,
+    and loops stay as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of
+    instructions, and threads that part then wait for code. Threads of a team do not part. Small code that is not exact is
+    in single precision, and takes subnormal numbers for 0.
+    """
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+
+    def told(code: Any, **options: Any) -> Any:
+        modules = [code] if isinstance(code, str) else code
+        if not any("banditune" in module for module in modules):
+            return compile_ir(code, **options)  # somebody else's kernel, in another thread
+        options |= {"fma": not exact, "ftz": small and not exact}
+        return compile_ir([marked(module) if small else module for module in modules], **options)
+
+    def marked(module: str) -> str:
+        module = re.sub(rf"^(define [^\n]*{NOINLINE_PREFIX}[^\n]*\))", r"\1 noinline", module, flags=re.M)
+        return re.sub(r"^(define [^\n]*\)(?: noinline| alwaysinline)?)", r"\1 optsize", module, flags=re.M)
+
+    nvvm.compile_ir = told
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = compile_ir
+
+
+THREAD_TARGETS = {
+    "float64": _make_target("gpu alone", make_signature(), exact=True, small=True, registers=MAX_REGISTERS),
+    "float32": _make_target("gpu alone in float32", make_signature(), exact=False, small=True, registers=MAX_REGISTERS),
+}
+
+
+WARP_TARGETS = {
+    "float64": _make_target("gpu together", make_signature(), exact=False, small=False, registers=None),
+    "float32": _make_target("gpu together in float32", make_signature(), exact=False, small=False, registers=128),
+}
+
+
+TABLE_TARGETS = {
+    options: _make_target(
+        f"gpu alone, {options} table", make_signature(options), exact=True, small=True, registers=MAX_REGISTERS
+    )
+    for options in ("float32", "uint8", "uint16", "int32", "int64")
+}
+"""Targets for policies whose options are a table of another type than float64; they play in float64."""
+
+
+PREDRAW_TARGET = _make_target("gpu drawing", PREDRAW_SIGNATURE, exact=True, small=True, registers=None)

@@ -1,0 +1,266 @@
+"""The loops: a policy meets an instance, and the regret is counted. Shortcuts end in the same formula as the plain loop."""
+
+from __future__ import annotations
+
+import math
+
+from banditune.core.binomial_draws import count_ones
+from banditune.core.policy import Setting
+from banditune.core.problem import Instance
+from banditune.core.scalar import Slot, noinline, scalar
+from banditune.core.streams import AGENT_STREAM, MASK32, REWARD_STREAM, UNSEEN_STREAM, WORD_BITS, Stream, philox, seek
+
+view = Slot("view")
+
+
+start = Slot("start")
+
+
+choose = Slot("choose")
+
+
+update = Slot("update")
+
+
+reward = Slot("reward")
+
+
+reward_word = Slot("words")
+
+
+dims = Slot("dims")
+
+
+resolve_setting = Slot("known")
+
+
+advance = Slot("advance")
+
+
+sum_reward_range = Slot("reward_sum")
+
+
+play_run = Slot("play")
+
+
+INVALID_ARM = 1.0
+
+
+INVALID_REWARD = 2.0
+
+
+UNLOCATED_INVALID_REWARD = 3.0
+
+
+NAN_COMPARED = 4.0
+
+
+@scalar
+def find_best_arm(means):
+    """The arm with the highest mean; ties go to the lowest number."""
+    best = 0
+    for arm in range(1, len(means)):
+        if means[arm] > means[best]:
+            best = arm
+    return best
+
+
+@scalar
+def compute_regret(instance, best, pulls, totals, unseen_total, realised):
+    """Regret so far, Eq. (1) of the paper or its expectation given the arms pulled.
+
+    Realised: what the best arm would have paid on the steps where it was not pulled, less what was paid on them.
+    """
+    expected = 0.0
+    paid = 0.0
+    for arm in range(len(pulls)):
+        if arm != best:
+            expected += pulls[arm] * (instance.means[best] - instance.means[arm])
+            paid += totals[arm]
+    return unseen_total - paid if realised else expected
+
+
+@scalar
+def fix_dims(setting):
+    """The setting with its number of features as a constant of the kernel, so that short loops over it are unrolled."""
+    return Setting(setting.arms, dims(), setting.horizon, setting.features, setting.options)
+
+
+@scalar
+def keep_runtime_dims(setting):
+    """The setting as it is: one kernel for problems with any number of features, for policies that do not look at them."""
+    return setting
+
+
+@noinline
+def play_steps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
+               trouble):  # fmt: skip
+    """Play step by step: the plain loop that every policy can have, and that every shortcut must agree with.
+
+    Returns False, with the step and the culprit in `trouble`, where the policy or the problem broke its promise.
+    """
+    setting = resolve_setting(setting)
+    state = view(floats, setting)
+    start(state, setting)
+    best = find_best_arm(instance.means)
+    unseen_total = 0.0
+    unseen_count = at[0] - at[0]  # a zero that is no literal: Numba would compile `reward` once more for that
+    checkpoint = 0
+    for step in range(at[len(at) - 1]):
+        chosen = choose(state, setting, step, params, agent)
+        if not (chosen >= 0 and chosen < setting.arms and chosen == math.floor(chosen)):
+            trouble[0], trouble[1], trouble[2] = INVALID_ARM, step, chosen
+            return False
+        arm = int(chosen)
+        pull = int(pulls[arm])
+        seek(rewards, arm, pull)
+        paid = reward(instance, arm, pull, step, rewards)
+        if not math.isfinite(paid):
+            trouble[0], trouble[1], trouble[2] = INVALID_REWARD, step, arm
+            return False
+        pulls[arm] += 1
+        totals[arm] += paid
+        if realised and arm != best:
+            seek(unseen, best, unseen_count)
+            missed = reward(instance, best, unseen_count, step, unseen)
+            if not math.isfinite(missed):
+                trouble[0], trouble[1], trouble[2] = INVALID_REWARD, step, best
+                return False
+            unseen_total += missed
+            unseen_count += 1
+        update(state, setting, arm, paid, agent)
+        if step + 1 == at[checkpoint]:
+            out[checkpoint] = compute_regret(instance, best, pulls, totals, unseen_total, realised)
+            checkpoint += 1
+    return True
+
+
+@noinline
+def play_shortcut(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
+               trouble):  # fmt: skip
+    """Play a shortcut from checkpoint to checkpoint; rewards are summed afterwards, from their addresses."""
+    setting = resolve_setting(setting)
+    best = find_best_arm(instance.means)
+    unseen_total = 0.0
+    # Zeros that are no literals: with a literal, Numba would compile what they are passed to once more.
+    step = at[0] - at[0]
+    unseen_count = step
+    counted = integers[: setting.arms]
+    for arm in range(setting.arms):
+        counted[arm] = 0
+    for checkpoint in range(len(at)):
+        to = at[checkpoint]
+        if not advance(instance, setting, params, agent, rewards, floats, integers[setting.arms :], pulls, step, to):
+            trouble[0] = UNLOCATED_INVALID_REWARD
+            return False
+        step = to
+        if realised:
+            elsewhere = step - pulls[best]
+            unseen_total = sum_reward_range(instance, best, unseen_count, elsewhere, unseen, unseen_total)
+            unseen_count = elsewhere
+            for arm in range(setting.arms):
+                if arm != best:
+                    totals[arm] = sum_reward_range(instance, arm, counted[arm], pulls[arm], rewards, totals[arm])
+                    counted[arm] = pulls[arm]
+        out[checkpoint] = compute_regret(instance, best, pulls, totals, unseen_total, realised)
+        if not math.isfinite(out[checkpoint]):
+            trouble[0] = UNLOCATED_INVALID_REWARD
+            return False
+    return True
+
+
+@scalar
+def sum_rewards(instance, arm, first, last, stream, total):
+    """Add the rewards of pulls first .. last - 1 of an arm, one by one and in order."""
+    for pull in range(first, last):
+        seek(stream, arm, pull)
+        total += reward(instance, arm, pull, 0, stream)
+    return total
+
+
+@scalar
+def sum_bit_packed_rewards(instance, arm, first, last, stream, total):
+    """The same for 0/1 rewards, 32 at a time."""
+    seek(stream, arm, 0)
+    pull = int(first)
+    while pull < last:
+        lane = pull % WORD_BITS
+        taken = min(WORD_BITS - lane, int(last) - pull)
+        word = reward_word(instance, arm, pull // WORD_BITS, stream)
+        total += count_ones((word >> lane) & ((1 << taken) - 1))
+        pull += taken
+    return total
+
+
+@scalar
+def reset_cursors(cursors, noise):
+    """Point the streams of agent, rewards and unseen rewards at their beginnings."""
+    for cursor in range(3):
+        for word in range(3):
+            cursors[cursor, word] = 0
+    cursors[0, 3] = AGENT_STREAM + noise
+    cursors[1, 3] = REWARD_STREAM + noise
+    cursors[2, 3] = UNSEEN_STREAM + noise
+
+
+@scalar
+def compute_instance_key(seed, run):
+    """The Philox key of an instance: the generator itself, applied to (seed, run)."""
+    key0, key1, _, _ = philox(run & MASK32, run >> 32, 0, 0, seed & MASK32, seed >> 32)
+    return key0, key1
+
+
+@scalar
+def clear_memory(memory):
+    """Set all numbers to 0, so that no run sees what another one left."""
+    for place in range(len(memory)):
+        memory[place] = 0
+
+
+@scalar
+def start_state(memory, setting):
+    """A policy's state before the first step."""
+    setting = resolve_setting(setting)
+    state = view(memory, setting)
+    start(state, setting)
+    return state
+
+
+@scalar
+def view_unstarted_state(memory, setting):
+    """The same before `start`."""
+    return view(memory, resolve_setting(setting))
+
+
+def play_block(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
+               floats, integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
+    """The kernel: every parameter row on every instance of a block. `out` is (params, instances, checkpoints).
+
+    Row i has the noise `first_noise` + i; with a `first_noise` of 0 all rows share theirs.
+    """
+    arms = means.shape[1]
+    for run in range(means.shape[0]):
+        setting = Setting(
+            arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options
+        )
+        instance = Instance(means[run], options)
+        key0, key1 = compute_instance_key(seed, first_run + run)
+        agent = Stream(key0, key1, cursors[0])
+        rewards = Stream(key0, key1, cursors[1])
+        unseen = Stream(key0, key1, cursors[2])
+        for row in range(params.shape[0]):
+            if stop[0] != 0:
+                return
+            noise = (first_noise + row) * 256 if first_noise > 0 else 0
+            reset_cursors(cursors, noise)
+            clear_memory(floats)
+            clear_memory(integers)
+            for arm in range(arms):
+                pulls[arm] = 0
+                totals[arm] = 0.0
+            trouble[3] = row
+            trouble[4] = run
+            fine = play_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls, totals, at,
+                        realised, out[row, run], trouble)  # fmt: skip
+            if not fine:
+                return

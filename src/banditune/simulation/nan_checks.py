@@ -1,0 +1,160 @@
+"""Code in which a comparison with NaN is an error.
+
+NaN is neither less nor greater than any number. A policy that looks for the highest index with `index > highest` never
+picks an arm whose index is NaN: it pulls the first one for ever, and nothing is said. So in policies with functions of a
+user's, what stands on either side of <, <=, > and >=, and the arguments of `max` and `min`, are looked at first. Plain
+Python and compiled code share the changed code. == and != stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import types
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from banditune.core.scalar import scalar
+
+CHECK_NAME = "_banditune_ordered"
+"""What changed code calls on what it compares."""
+
+
+NAN_IN_CHOOSE = "`choose` compared NaN with a number; NaN is neither less nor greater than any"
+
+
+NAN_IN_UPDATE = "`update` compared NaN with a number; NaN is neither less nor greater than any"
+
+
+CHECKED_CODE_ATTRIBUTE = "__ordered_code__"
+"""An attribute of functions: their code and the changed one. It travels with them to processes without their files."""
+
+
+_FUTURE_FLAGS = annotations.compiler_flag
+"""A flag of code that may not stand in its file: of `exec`, by the file of who calls it, and of a prompt."""
+
+
+_ORDER_OPERATORS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+@scalar
+def reject_nan_in_choose(value: Any) -> Any:
+    """The value, which must not be NaN."""
+    if value != value:
+        raise FloatingPointError(NAN_IN_CHOOSE)
+    return value
+
+
+@scalar
+def reject_nan_in_update(value: Any) -> Any:
+    """The value, which must not be NaN."""
+    if value != value:
+        raise FloatingPointError(NAN_IN_UPDATE)
+    return value
+
+
+NAN_CHECKS = {"choose": reject_nan_in_choose, "update": reject_nan_in_update}
+"""What looks at values, for each function of a policy that is looked at."""
+
+
+NAN_ERROR_FUNCTIONS = {NAN_IN_CHOOSE: "choose", NAN_IN_UPDATE: "update"}
+"""Where an error comes from, by its message."""
+
+
+def skip_arrays(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A check in plain Python, where code may compare whole arrays, too."""
+    return lambda value: value if isinstance(value, np.ndarray) else check(value)
+
+
+def add_nan_checks(function: types.FunctionType) -> types.CodeType | None:
+    """A function's code with checks; None where its source is not to be had, or is not what was compiled."""
+    kept = getattr(function, CHECKED_CODE_ATTRIBUTE, None)
+    if kept is None or kept[0] != function.__code__:
+        changed = _transform_code(function.__code__, function.__code__.co_filename)
+        if changed is None:
+            return None
+        kept = (function.__code__, changed)
+        setattr(function, CHECKED_CODE_ATTRIBUTE, kept)
+    return kept[1]
+
+
+@lru_cache(maxsize=4096)
+def _transform_code(code: types.CodeType, file: str) -> types.CodeType | None:
+    """The twin of some code in its file with checks. The whole file is compiled, as it was before, so that names and
+    closures are the same; code that is not found in it, bit by bit, has another source.
+    """
+    linecache.checkcache(file)
+    try:
+        lines = "".join(linecache.getlines(file))
+        plain = _compile_tree(ast.parse(lines), code)
+        changed = _compile_tree(ast.fix_missing_locations(_ComparisonTransformer(lines).visit(ast.parse(lines))), code)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    parts, twins = list(_list_code_objects(plain)), list(_list_code_objects(changed))
+    if [_locate_code(part) for part in parts] != [_locate_code(twin) for twin in twins]:
+        return None
+    found = [twin for part, twin in zip(parts, twins, strict=True) if _is_same_code(part, code)]
+    return found[0] if len(found) == 1 else None
+
+
+def _compile_tree(tree: ast.Module, code: types.CodeType) -> types.CodeType:
+    return compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE_FLAGS, dont_inherit=True)  # type: ignore[no-any-return]
+
+
+def _list_code_objects(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _list_code_objects(constant)
+
+
+def _locate_code(code: types.CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _is_same_code(one: types.CodeType, other: types.CodeType) -> bool:
+    return _locate_code(one) == _locate_code(other) and one == other
+
+
+class _ComparisonTransformer(ast.NodeTransformer):
+    """Puts a check around what is compared."""
+
+    def __init__(self, source: str) -> None:
+        tree = ast.parse(source)
+        bound = {
+            name.id for name in ast.walk(tree) if isinstance(name, ast.Name) and not isinstance(name.ctx, ast.Load)
+        }
+        bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        bound |= {argument.arg for argument in ast.walk(tree) if isinstance(argument, ast.arg)}
+        bound |= {name.asname or name.name for name in ast.walk(tree) if isinstance(name, ast.alias)}
+        self.extremes = set() if "*" in bound else {"max", "min"} - bound
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        operands = [node.left, *node.comparators]
+        for place, operator in enumerate(node.ops):
+            if isinstance(operator, _ORDER_OPERATORS):
+                operands[place], operands[place + 1] = map(_wrap_in_check, operands[place : place + 2])
+        node.left, *node.comparators = operands
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        named = node.func.id if isinstance(node.func, ast.Name) else ""
+        if named in self.extremes and len(node.args) > 1 and not node.keywords:
+            node.args = [_wrap_in_check(argument) for argument in node.args]
+        return node
+
+
+def _wrap_in_check(value: ast.expr) -> ast.expr:
+    """A value with its check; numbers as they are written need none, nor what has one already."""
+    if isinstance(value, ast.Tuple):
+        return ast.copy_location(ast.Tuple([_wrap_in_check(part) for part in value.elts], value.ctx), value)
+    inner = value.operand if isinstance(value, ast.UnaryOp) else value
+    checked = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == CHECK_NAME
+    if checked or isinstance(inner, ast.Constant | ast.Starred):
+        return value
+    return ast.copy_location(ast.Call(ast.Name(CHECK_NAME, ast.Load()), [value], []), value)

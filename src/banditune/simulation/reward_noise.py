@@ -1,0 +1,48 @@
+"""How noisy the rewards of a problem are, where nobody says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import copy_read_only
+from banditune.core.errors import InvalidRequest
+from banditune.core.problem import Instance, Problem
+from banditune.core.streams import REWARD_STREAM, Stream, seek
+from banditune.simulation.instances import BLOCK_SIZE, check_instance_memory, draw_instances
+from banditune.simulation.loop import compute_instance_key
+
+
+def measure_reward_noise(problem: Problem, count: int) -> float:
+    """The standard deviation of so many rewards around their means, drawn by plain Python, which takes no compiler.
+
+    They are of the first instances in turn, arms at random, pulls from 0 on; a reward that looks at the step is drawn as if
+    all pulls before were of its arm.
+    """
+    check_instance_memory(problem)
+    means = draw_instances(problem, 0, 0).means
+    function: Any = getattr(problem.reward, "py_func", problem.reward)
+    options, cursor = copy_read_only(problem.options()), np.zeros(4, np.int64)
+    arms = np.random.default_rng(0).integers(problem.arms, size=count).tolist()
+    squares = 0.0
+    try:
+        for place, arm in enumerate(arms):
+            run, pull = place % BLOCK_SIZE, min(place // BLOCK_SIZE, (problem.longest or count) - 1)
+            cursor[3] = REWARD_STREAM
+            stream = Stream(*compute_instance_key(0, run), cursor)  # type: ignore[call-arg,no-untyped-call]
+            seek(stream, arm, pull)  # type: ignore[no-untyped-call]
+            squares += (function(Instance(means[run], options), arm, pull, pull, stream) - means[run, arm]) ** 2
+    except Exception as error:
+        raise _make_refusal(problem, f"{type(error).__name__}: {error}") from error
+    if not math.isfinite(squares):
+        raise _make_refusal(problem, "some are not finite")
+    return math.sqrt(squares / count)
+
+
+def _make_refusal(problem: Problem, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"`reward` of {problem.name!r} must return finite numbers, but {why}; mend `reward`. It was played to measure the "
+        "noise that the policy takes from the problem."
+    )

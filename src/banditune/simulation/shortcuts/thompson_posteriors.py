@@ -1,0 +1,153 @@
+"""Beta posteriors of Thompson sampling's shortcut, and how they learn from words of outcomes."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.binomial_draws import count_ones
+from banditune.core.scalar import Slot, scalar
+from banditune.core.streams import PSEUDO_STREAM, WORD_BITS, convert_to_unit, philox, seek
+
+reward = Slot("reward")
+
+
+draw_outcomes = Slot("outcomes")
+
+
+class BetaPosteriors(NamedTuple):
+    """Beta shapes, proposal rates, limits and successes of every arm; words of outcomes; lists of arms that draw."""
+
+    a: FloatArray
+    b: FloatArray
+    rate: FloatArray
+    limit: FloatArray
+    successes: FloatArray
+    word: IntArray
+    number: IntArray
+    crowd: IntArray
+    marked: IntArray
+    broken: IntArray
+
+
+@scalar
+def view_posteriors(floats, integers, arms):
+    """Strips of one number per arm."""
+    return BetaPosteriors(
+        floats[:arms],
+        floats[arms : 2 * arms],
+        floats[2 * arms : 3 * arms],
+        floats[3 * arms : 4 * arms],
+        floats[4 * arms : 5 * arms],
+        integers[:arms],
+        integers[arms : 2 * arms],
+        integers[2 * arms : 3 * arms],
+        integers[3 * arms : 4 * arms],
+        integers[4 * arms : 4 * arms + 1],
+    )
+
+
+@scalar
+def draw_outcome_word(instance, arm, number, stream):
+    """32 pseudo-rewards, a bit each, of rewards in [0, 1]; each has the address of its pull.
+
+    A reward that is not finite makes it -1, even one that would not have been reached.
+    """
+    word = 0
+    for lane in range(WORD_BITS):
+        pull = WORD_BITS * number + lane
+        seek(stream, arm, pull)
+        paid = reward(instance, arm, pull, 0, stream)
+        if not math.isfinite(paid):
+            return -1
+        w0, w1, _, _ = philox(0, pull, arm, int(stream.cursor[3]) + PSEUDO_STREAM, stream.key0, stream.key1)
+        if convert_to_unit(w0, w1) < paid:
+            word |= 1 << lane
+    return word
+
+
+@scalar
+def read_outcomes(state, instance, arm, pull, rewards):
+    """The outcomes of an arm's pulls from `pull` to the end of its word, the next one in the lowest bit."""
+    if state.number[arm] != pull // WORD_BITS:
+        seek(rewards, arm, 0)
+        state.number[arm] = pull // WORD_BITS
+        word = draw_outcomes(instance, arm, pull // WORD_BITS, rewards)
+        if word < 0:
+            state.broken[0] = 1
+        state.word[arm] = max(word, 0)
+    return int(state.word[arm]) >> (pull % WORD_BITS)
+
+
+@scalar
+def update_posterior(state, setting, pulls, arm, sharpness):
+    """Renew an arm's posterior from its pulls and successes."""
+    state.a[arm] = (state.successes[arm] + setting.options[0]) * sharpness
+    state.b[arm] = (pulls[arm] - state.successes[arm] + setting.options[1]) * sharpness
+
+
+@scalar
+def pull_and_update(state, instance, setting, pulls, arm, rewards, sharpness):
+    """Pull an arm once and learn."""
+    pull = int(pulls[arm])
+    state.successes[arm] += read_outcomes(state, instance, arm, pull, rewards) & 1
+    pulls[arm] = pull + 1
+    update_posterior(state, setting, pulls, arm, sharpness)
+
+
+@scalar
+def compute_posterior_mean(state, arm):
+    """The posterior mean of an arm."""
+    return state.a[arm] / (state.a[arm] + state.b[arm])
+
+
+@scalar
+def find_highest_mean(state):
+    """The arm with the highest posterior mean; ties go to the lowest number."""
+    leader = 0
+    for arm in range(1, len(state.a)):
+        if compute_posterior_mean(state, arm) > compute_posterior_mean(state, leader):
+            leader = arm
+    return leader
+
+
+@scalar
+def find_closest_mean(state, leader):
+    """The rival with the highest posterior mean, and that mean; the leader itself and -1 where it has no rivals."""
+    closest = leader
+    highest = -1.0
+    for arm in range(len(state.a)):
+        if arm != leader and compute_posterior_mean(state, arm) > highest:
+            closest = arm
+            highest = compute_posterior_mean(state, arm)
+    return closest, highest
+
+
+@scalar
+def play_greedy_stay(state, instance, setting, pulls, leader, rewards, left):
+    """Pull the arm with the highest mean for as long as it has it, not beyond its word; returns how often.
+
+    Its mean is lowest after all failures of the word and no success. Where it is the highest even then, the word is counted
+    in one go.
+    """
+    rival, highest = find_closest_mean(state, leader)
+    pull = int(pulls[leader])
+    room = int(min(WORD_BITS - pull % WORD_BITS, left))
+    word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << room) - 1)
+    lowest = state.a[leader] / (state.a[leader] + state.b[leader] + (room - count_ones(word)))
+    taken = 0
+    if lowest > highest * (1.0 + 1e-9):
+        taken = room
+        state.successes[leader] += count_ones(word)
+    ahead = True
+    while taken < room and ahead:
+        state.successes[leader] += (word >> taken) & 1
+        taken += 1
+        pulls[leader] = pull + taken
+        update_posterior(state, setting, pulls, leader, 1.0)
+        mean = compute_posterior_mean(state, leader)
+        ahead = mean > highest or (mean == highest and leader < rival)
+    pulls[leader] = pull + taken
+    update_posterior(state, setting, pulls, leader, 1.0)
+    return taken

@@ -1,0 +1,258 @@
+"""Thompson sampling without sampling: an exact shortcut that skips the rounds in which nothing happens."""
+
+from __future__ import annotations
+
+from banditune.core.binomial_draws import count_ones
+from banditune.core.distributions import buffered_beta
+from banditune.core.scalar import scalar
+from banditune.core.streams import NO_WORD, WORD_BITS, buffered_uniform_pair, make_buffered_stream
+from banditune.simulation.shortcuts.beta_tails import (
+    SMALLEST_THRESHOLD,
+    compute_beta_density,
+    compute_beta_sd,
+    compute_leader_chance,
+    compute_log_density_slope,
+    compute_poisson_rate,
+    draw_beta_above,
+    draw_beta_tail,
+    invert_exponential,
+    is_bound_valid,
+)
+from banditune.simulation.shortcuts.thompson_posteriors import (
+    find_highest_mean,
+    play_greedy_stay,
+    pull_and_update,
+    read_outcomes,
+    update_posterior,
+    view_posteriors,
+)
+
+FULL_RATE = -1.0
+"""The rate of an arm that draws in full every round, because the tangent says too little about it."""
+
+
+@scalar
+def set_thresholds(state, leader):
+    """Choose h, between the leader and its closest rival in proportion to their standard deviations, and all limits.
+
+    A rival that is far away gets a lower limit than h: then it need not be asked when the leader draws below h.
+    """
+    a = state.a[leader]
+    b = state.b[leader]
+    mean = a / (a + b)
+    sd = compute_beta_sd(a, b)
+    closest = 1e308
+    for arm in range(len(state.a)):
+        if arm != leader:
+            centre = state.a[arm] / (state.a[arm] + state.b[arm])
+            # Further down than midway (1.0): the leader's draws below h cost more than a rival's above it.
+            state.limit[arm] = 1.6 * (mean - centre) / (sd + compute_beta_sd(state.a[arm], state.b[arm]))
+            closest = min(closest, state.limit[arm])
+    for arm in range(len(state.a)):
+        state.limit[arm] = mean - min(max(closest, state.limit[arm]), closest + 4.0) * sd
+    state.limit[leader] = mean - closest * sd
+
+
+@scalar
+def compute_rival_rate(state, arm):
+    """The rate at which a rival proposes above its limit; FULL where the tangent says too little."""
+    a = state.a[arm]
+    b = state.b[arm]
+    x = state.limit[arm]
+    n = a + b
+    if x <= SMALLEST_THRESHOLD or (x * n - a) * (x * n - a) * (n + 1.0) < 0.5 * a * b or x * n < a:
+        # Within .7 standard deviations of the mean, or below it: not worth a closer look.
+        return FULL_RATE
+    slope = compute_log_density_slope(a, b, x)
+    if slope >= 0.0:
+        return FULL_RATE
+    chance = compute_beta_density(a, b, x) / -slope
+    return compute_poisson_rate(chance) if chance < 0.3 else FULL_RATE
+
+
+@scalar
+def advance_thompson_thinning(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
+    """Play Thompson sampling from step `first` to step `last`."""
+    greedy = params[0] < 1e-9
+    sharpness = 1.0 if greedy else 1.0 / (params[0] * params[0])
+    state = view_posteriors(floats, integers, setting.arms)
+    agent = make_buffered_stream(agent, integers[4 * setting.arms + 1 : 4 * setting.arms + 5])
+    if first == 0:
+        state.broken[0] = 0
+        for arm in range(setting.arms):
+            state.successes[arm] = 0.0
+            state.number[arm] = NO_WORD
+            update_posterior(state, setting, pulls, arm, sharpness)
+    step = first
+    while step < last and state.broken[0] == 0:
+        leader = find_highest_mean(state)
+        if greedy:
+            step += play_greedy_stay(state, instance, setting, pulls, leader, rewards, last - step)
+        else:
+            step += play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, last - step)
+    return state.broken[0] == 0
+
+
+@scalar
+def play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, left):
+    """Play rounds with one leader and one set of thresholds for as long as they serve; returns how many were played."""
+    set_thresholds(state, leader)
+    h = state.limit[leader]
+    for arm in range(setting.arms):
+        if arm != leader:
+            state.rate[arm] = compute_rival_rate(state, arm)
+    full = list_full_draws(state, leader)
+    step = 0
+    surprises = 0
+    served = min(left, pulls[leader] / 3 + 16)
+    until = -1
+    chance = 1.0
+    rates = 0.0
+    wait = invert_exponential(buffered_uniform_pair(agent)[0])
+    while step < served and surprises < 48:
+        pull = int(pulls[leader])
+        if pull >= until:
+            until = pull + min(WORD_BITS - pull % WORD_BITS, 1 + pull // 8)
+            chance = (
+                1.0 if full > 0 else bound_window_chance(state, instance, leader, pull, until, h, rewards, sharpness)
+            )
+            state.rate[leader] = compute_poisson_rate(chance) if chance < 0.4 else FULL_RATE
+            rates = sum_rates(state)
+        if full == 0 and state.rate[leader] != FULL_RATE:
+            room = min(until - pull, left - step)
+            quiet = count_quiet_rounds(wait, rates, room)
+            word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << quiet) - 1)
+            state.successes[leader] += count_ones(word)
+            pulls[leader] = pull + quiet
+            update_posterior(state, setting, pulls, leader, sharpness)
+            step += quiet
+            wait -= quiet * rates
+            if quiet == room:
+                continue
+        marks = 0
+        while wait < rates:
+            first, second = buffered_uniform_pair(agent)
+            marks = mark_proposer(state, first * rates, marks)
+            wait += invert_exponential(second)
+        wait -= rates
+        winner = resolve_round(state, leader, h, chance, full, marks, agent)
+        pull_and_update(state, instance, setting, pulls, winner, rewards, sharpness)
+        step += 1
+        if winner != leader:
+            surprises += 1
+            before = state.rate[winner]
+            state.rate[winner] = compute_rival_rate(state, winner)
+            if before != FULL_RATE or state.rate[winner] != FULL_RATE:
+                rates = sum_rates(state)
+                if before == FULL_RATE or state.rate[winner] == FULL_RATE:
+                    full = list_full_draws(state, leader)
+                    until = -1
+    return step
+
+
+@scalar
+def count_quiet_rounds(wait, rates, room):
+    """Whole rounds before the next proposal, at most `room`."""
+    return int(min(wait / rates, room * 1.0))
+
+
+@scalar
+def list_full_draws(state, leader):
+    """List the rivals that draw in full; returns how many they are."""
+    full = 0
+    for arm in range(len(state.rate)):
+        if arm != leader and state.rate[arm] == FULL_RATE:
+            state.crowd[full] = arm
+            full += 1
+    return full
+
+
+@scalar
+def sum_rates(state):
+    """The rate of the proposals of all arms together; not quite 0, to divide by."""
+    total = 1e-300
+    for arm in range(len(state.rate)):
+        total += max(state.rate[arm], 0.0)
+    return total
+
+
+@scalar
+def bound_window_chance(state, instance, leader, pull, until, h, rewards, sharpness):
+    """A bound on the leader's chance to propose below h over its next pulls; 1 where there is none."""
+    word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << (until - pull)) - 1)
+    a = state.a[leader]
+    b = state.b[leader] + (until - pull - count_ones(word)) * sharpness
+    return compute_leader_chance(a, b, h) if is_bound_valid(a, b, h) else 1.0
+
+
+@scalar
+def mark_proposer(state, point, marks):
+    """List the arm on whose share of the rates a point falls: it proposes in this round; returns the list's length."""
+    found = 0
+    for arm in range(len(state.rate)):
+        if state.rate[arm] != FULL_RATE:
+            found = arm
+            if point < state.rate[arm]:
+                break
+            point -= state.rate[arm]
+    for place in range(marks):
+        if state.marked[place] == found:
+            return marks
+    state.marked[marks] = found
+    return marks + 1
+
+
+@scalar
+def resolve_round(state, leader, h, chance, full, marks, agent):
+    """The arm to pull in a round with draws.
+
+    A rival without an accepted draw is known to be below its limit, and the leader without one to be above h.
+    """
+    own = draw_leader(state, leader, h, chance, marks, agent)
+    best = leader
+    highest = own
+    for place in range(full):
+        arm = int(state.crowd[place])
+        value = buffered_beta(agent, state.a[arm], state.b[arm])
+        if value > highest:
+            best = arm
+            highest = value
+    for place in range(marks):
+        arm = int(state.marked[place])
+        if arm != leader:
+            slope = compute_log_density_slope(state.a[arm], state.b[arm], state.limit[arm])
+            value = draw_beta_tail(state.a[arm], state.b[arm], slope, state.limit[arm], agent)
+            if value > highest:
+                best = arm
+                highest = value
+    if own < 0.0:
+        if highest <= h:
+            return leader
+        while own <= h:
+            own = buffered_beta(agent, state.a[leader], state.b[leader])
+        return leader if own > highest else best
+    if highest >= h:
+        return best
+    # No limit is above h. An accepted draw is above its arm's limit, so an arm whose limit is higher has none.
+    for arm in range(len(state.limit)):
+        if arm != leader and state.rate[arm] != FULL_RATE and state.limit[arm] > highest:
+            value = draw_beta_above(state.a[arm], state.b[arm], highest, agent)
+            while value > state.limit[arm]:
+                value = draw_beta_above(state.a[arm], state.b[arm], highest, agent)
+            if value > highest:
+                best = arm
+                highest = value
+    return best
+
+
+@scalar
+def draw_leader(state, leader, h, chance, marks, agent):
+    """The leader's draw, if it draws in full or below h; else -1."""
+    a = state.a[leader]
+    b = state.b[leader]
+    if state.rate[leader] == FULL_RATE:
+        return buffered_beta(agent, a, b)
+    for place in range(marks):
+        if state.marked[place] == leader and buffered_uniform_pair(agent)[0] * chance < compute_leader_chance(a, b, h):
+            return draw_beta_tail(a, b, compute_log_density_slope(a, b, h), h, agent)
+    return -1.0

@@ -1,0 +1,149 @@
+"""Reads a store, or a summary table of one, as records for reports."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from banditune.core.atomic_files import SQLITE_HEADER, read_beginning
+from banditune.core.errors import InvalidRequest
+from banditune.results.estimates import Estimate, RegretDistribution
+from banditune.results.result_record import freeze_floats
+from banditune.results.store_results import StoredMean, StoreSummary
+from banditune.storage.store_tables import QUANTILE_PERCENTS, SETUP_COLUMNS, SUMMARY_COLUMNS, summarize_regrets
+
+OPTIONAL_COLUMNS = ("versions",)
+"""Columns that summaries of the first versions did not have."""
+
+
+MAX_NUMBER = 1e300
+"""No regret and no parameter that can be drawn."""
+
+
+ParameterNames = Callable[[str], tuple[str, ...] | None]
+"""The names of a policy's parameters, by its name; None where it is not known."""
+
+
+# Records, for reports
+
+
+def load_store_summaries(path: str | Path, names: ParameterNames) -> list[StoreSummary]:
+    """An account of each setup in a ledger or in a summary as `export_store` writes it."""
+    head = read_beginning(path)
+    if head.startswith(SQLITE_HEADER):
+        read = summarize_regrets
+    elif head.removeprefix(b"\xef\xbb\xbf").startswith(b"setup,"):
+        read = _read_summary_csv
+    else:
+        raise InvalidRequest(
+            f"the file {str(path)!r} must be a result (JSON), a ledger, or a summary of one (.csv), but it "
+            + ("begins otherwise." if head else "is empty.")
+        )
+    try:
+        lines = read(path)
+        by_setup = groupby(lines, key=lambda line: [line[name] for name in SETUP_COLUMNS])
+        found = [_make_store_summary(list(some), names) for _, some in by_setup]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, InvalidRequest):
+            raise
+        raise InvalidRequest(f"the file {str(path)!r} must be as it was written, but: {error}.") from error
+    if not found:
+        raise InvalidRequest(f"the file {str(path)!r} must hold regrets, but there are none yet.")
+    return found
+
+
+def _read_summary_csv(path: str | Path) -> list[dict[str, Any]]:
+    """The lines of a summary, all of them words."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            lacking = [
+                name
+                for name in SUMMARY_COLUMNS
+                if name not in (reader.fieldnames or ()) and name not in OPTIONAL_COLUMNS
+            ]
+            if lacking:
+                raise InvalidRequest(
+                    f"the table {str(path)!r} must be a summary, but it has no column {lacking[0]!r}; make it with "
+                    "`banditune ledger export FILE -o few.csv --summary`."
+                )
+            lines = [dict.fromkeys(OPTIONAL_COLUMNS, "") | line for line in reader]
+            for number, line in enumerate(lines, 2):
+                if None in line or None in line.values():
+                    raise InvalidRequest(
+                        f"the summary {str(path)!r} must have as many cells in a line as in its head, but line {number} "
+                        "has not; it may have been cut off."
+                    )
+            return lines
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidRequest(f"the summary {str(path)!r} cannot be read: {error}.") from error
+
+
+def _make_store_summary(lines: list[dict[str, Any]], names: ParameterNames) -> StoreSummary:
+    """The account of a setup from its lines of a summary."""
+    told = lines[0]
+    policy = str(told["policy"])
+    tallies = tuple(map(_make_stored_mean, lines))
+    known = names(policy.partition("(")[0])
+    if known == () and len({tally.params for tally in tallies}) == 1:
+        # A policy without parameters is played with a number that means nothing.
+        tallies = tuple(replace(tally, params=()) for tally in tallies)
+    sizes = {len(tally.params) for tally in tallies}
+    if len(sizes) > 1:
+        raise ValueError(f"the rows of setup {told['setup']} have different numbers of parameters")
+    (size,) = sizes
+    unknown = ("parameter",) if size == 1 else tuple(f"parameter {place + 1}" for place in range(size))
+    return StoreSummary(
+        number=int(told["setup"]),
+        policy=policy,
+        problem=str(told["problem"]),
+        horizon=_parse_count(told["horizon"]),
+        seed=int(told["seed"]),
+        regret=str(told["regret_kind"]),
+        noise=str(told["noise_kind"]),
+        play=str(told["play"]),
+        device=str(told["device"]),
+        precision=str(told["precision"]),
+        versions=str(told["versions"]),
+        parameters=known if known is not None and len(known) == size else unknown,
+        tallies=tallies,
+    )
+
+
+def _make_stored_mean(line: dict[str, Any]) -> StoredMean:
+    """A line of a summary as a record."""
+    if line["instances"] not in ("search", "fresh"):
+        raise ValueError(f"instances must be 'search' or 'fresh', but got {line['instances']!r}")
+    runs, mean = _parse_count(line["runs"]), _parse_finite(line["mean"])
+    se = _parse_finite(line["se"]) if runs > 1 else math.nan
+    if se < 0:
+        raise ValueError(f"a standard error must be 0 or more, but got {line['se']!r}")
+    values = [_parse_finite(line[f"q{percent:02d}"]) for percent in QUANTILE_PERCENTS] + [_parse_finite(line["max"])]
+    levels = [percent / 100 for percent in QUANTILE_PERCENTS] + [1.0]
+    return StoredMean(
+        tuple(_parse_finite(value) for value in line["params"].split(";") if value),
+        int(line["noise"]),
+        line["instances"] == "fresh",
+        _parse_count(line["step"]),
+        Estimate.told(mean, se, runs),
+        RegretDistribution(freeze_floats(levels), freeze_floats(values), mean, runs, (), freeze_floats([])),
+    )
+
+
+def _parse_count(value: Any) -> int:
+    number = int(value)
+    if not 1 <= number < 2**63:
+        raise ValueError(f"numbers of runs and steps must be 1 or more, but got {value!r:.60}")
+    return number
+
+
+def _parse_finite(value: Any) -> float:
+    number = float(value)
+    if not abs(number) < MAX_NUMBER:
+        raise ValueError(f"numbers must be finite, but got {value!r:.60}")
+    return number

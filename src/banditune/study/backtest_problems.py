@@ -1,0 +1,64 @@
+"""Problems of a backtest: campaigns and featured problems whose arms have a given spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.problem import Instances, Problem
+from banditune.problems.campaigns import Campaigns
+from banditune.problems.generalized_linear import Linear, Logistic
+
+SCALE_INSTANCES = 4096
+"""So many instances tell the spread of a problem."""
+
+
+@dataclass(frozen=True)
+class SpreadCampaign(Campaigns):
+    """A campaign at several spreads, a row of posteriors for each, in turn; every instance comes twice."""
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        pairs = np.array(self.posteriors)[np.arange(-(-size // 2)) % len(self.posteriors)]
+        draw = rng.normal if self.rewards == "real" else rng.beta
+        return Instances(np.repeat(draw(pairs[..., 0], pairs[..., 1]), 2, axis=0)[:size])
+
+
+class ScaledMeans:
+    """Arms of a problem with features whose means are moved away from those of their instance, or towards it."""
+
+    scales: tuple[float, ...]
+
+    def sample(self, size: int, rng: np.random.Generator) -> Instances:
+        """Instances with each of the scales in turn."""
+        drawn = super().sample(size, rng)  # type: ignore[misc]
+        middle = drawn.means.mean(axis=1, keepdims=True)
+        scale = np.array(self.scales)[np.arange(size) % len(self.scales)]
+        means = middle + scale[:, None] * (drawn.means - middle)
+        bounded = self.rewards != "real"  # type: ignore[attr-defined]
+        return Instances(np.clip(means, 0.0, 1.0) if bounded else means, drawn.features)
+
+
+@dataclass(frozen=True)
+class ScaledLinear(ScaledMeans, Linear):
+    """A linear problem at several spreads."""
+
+    scales: Any = ()
+
+
+@dataclass(frozen=True)
+class ScaledLogistic(ScaledMeans, Logistic):
+    """A logistic problem at several spreads."""
+
+    scales: Any = ()
+
+
+def scale_arm_means(problem: Problem, variances: FloatArray) -> Problem:
+    """The problem with arms whose means have these variances within an instance."""
+    means = problem.sample(SCALE_INSTANCES, np.random.default_rng(20_218)).means
+    scales = np.sqrt(variances / float(means.var(axis=1, ddof=1).mean()))
+    kind = ScaledLinear if isinstance(problem, Linear) else ScaledLogistic
+    options = {one.name: getattr(problem, one.name) for one in fields(problem)}  # type: ignore[arg-type]
+    return kind(**options, scales=tuple(scales.tolist()))

@@ -1,0 +1,271 @@
+"""What a policy takes from its problem: the noise of rewards, and the prior of means, in numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.checks import list_options_from_problem, split_prior_columns
+from banditune.core.errors import InvalidRequest
+from banditune.core.policy import PRIOR_KINDS, Policy
+from banditune.core.problem import Problem
+from banditune.exact.table_policies import resolve_optimal_policy
+from banditune.problems.bernoulli_arms import Bernoulli, Mixture
+from banditune.problems.beta_arms import BetaRewards
+from banditune.problems.campaigns import Campaigns
+from banditune.problems.gaussian_arms import Gaussian
+from banditune.problems.generalized_linear import FeatureProblem
+from banditune.simulation.instances import BLOCK_SIZE, check_instance_memory, draw_instance_means, draw_instances
+from banditune.simulation.reward_noise import measure_reward_noise
+
+SAMPLED_BLOCKS = 4
+"""Blocks of instances whose means are looked at where a problem's law of means has no formula."""
+
+
+NOISE_DRAWS = 4096
+"""Rewards that are drawn where nobody says how noisy they are: their standard deviation is then known to a few percent."""
+
+
+MAX_SHAPE_SUM = 1e6
+"""The largest sum of a Beta prior's shapes: beyond it all means are the same number for any horizon that can be played."""
+
+
+MIN_LOGIT_DISTANCE = 1e-3
+"""Means are at least so far from 0 and 1 where their logit is taken."""
+
+
+SOURCE_EXACT = "from the problem"
+
+
+SOURCE_POOLED = "from the problem, matched to the mean and variance of all arms"
+
+
+# Samples are the same for every seed: the scale is the problem's alone.
+SOURCE_MATCHED = f"from the problem, matched to the means of {SAMPLED_BLOCKS * BLOCK_SIZE:,} instances"
+
+
+SOURCE_DRAWN = f"from the problem, the spread of {NOISE_DRAWS:,} rewards around their means"
+
+
+SOURCE_TEXTBOOK = "the textbook's, because the problem's {} do not vary"
+
+
+class ResolvedOption(NamedTuple):
+    """A number or a prior, and words on where it is from."""
+
+    value: Any
+    source: str
+
+
+class ResolvedPolicy(NamedTuple):
+    """A policy in numbers, the textbook's if that is another one, and where each number is from."""
+
+    policy: Policy
+    textbook: Policy | None
+    sources: tuple[tuple[str, str], ...]
+
+
+class MeanMoments(NamedTuple):
+    """Mean and standard deviation of arms' means, over arms and instances."""
+
+    mean: float
+    sd: float
+    source: str
+
+
+def resolve_policy_options(policy: Policy, problem: Problem) -> ResolvedPolicy:
+    """The policy with the problem's numbers in the place of "problem", and the textbook's policy.
+
+    A textbook's numbers are for rewards in [0, 1]. For other rewards no number is right, and textbooks take noise and prior
+    as known: then theirs are the problem's, too.
+    """
+    asked, policy = policy, resolve_optimal_policy(policy, problem)
+    if policy is not asked:
+        return ResolvedPolicy(policy, None, tuple((option.name, SOURCE_EXACT) for option in fields(policy)))  # type: ignore[arg-type]
+    found = {name: resolve_option(policy, name, problem) for name in list_options_from_problem(policy)}
+    if not found:
+        return ResolvedPolicy(policy, None, ())
+    fitted = replace(policy, **{name: one.value for name, one in found.items()})  # type: ignore[type-var]
+    usual = {} if problem.rewards == "real" else {k: v for k, v in policy.textbook_options.items() if k in found}
+    textbook = replace(fitted, **usual)  # type: ignore[type-var]
+    sources = tuple((name, one.source) for name, one in found.items())
+    return ResolvedPolicy(fitted, None if textbook == fitted else textbook, sources)
+
+
+def resolve_option(policy: Policy, name: str, problem: Problem) -> ResolvedOption:
+    """The problem's number for an option of the policy."""
+    if name == "noise":
+        return resolve_noise(policy, problem)
+    if name != "prior" or policy.prior_kind not in PRIOR_RESOLVERS:
+        raise InvalidRequest(
+            f"only `noise` and `prior` can be taken from the problem, and a prior only if it is {PRIOR_KINDS['beta']}, "
+            f"{PRIOR_KINDS['normal']} or {PRIOR_KINDS['theta']}, but {policy.name} has {name}='problem'; give it in numbers."
+        )
+    return PRIOR_RESOLVERS[policy.prior_kind](policy, problem)
+
+
+def resolve_noise(policy: Policy, problem: Problem) -> ResolvedOption:
+    """The standard deviation of a reward around its arm's mean."""
+    found = compute_reward_noise(problem)
+    return found if found.value > 0 else use_textbook_option(policy, "noise", problem, "rewards")
+
+
+def use_textbook_option(policy: Policy, name: str, problem: Problem, what: str) -> ResolvedOption:
+    """The textbook's number, where the problem has no spread to take one from; for real rewards there is none."""
+    if problem.rewards == "real" or name not in policy.textbook_options:
+        raise InvalidRequest(
+            f"`{name}` of {policy.name} must be given in numbers, because the {what} of {problem.name!r} do not vary and "
+            f"have no scale; make the policy as {type(policy).__name__}({name}=...)."
+        )
+    return ResolvedOption(policy.textbook_options[name], SOURCE_TEXTBOOK.format(what))
+
+
+@singledispatch
+def compute_reward_noise(problem: Problem) -> ResolvedOption:
+    """The standard deviation of a reward around its arm's mean: the root of the mean variance over arms and instances."""
+    if problem.noise is not None:
+        return ResolvedOption(float(problem.noise), SOURCE_EXACT)
+    if problem.rewards == "binary":
+        return compute_binary_noise(problem)
+    return ResolvedOption(round_sampled(measure_reward_noise(problem, NOISE_DRAWS), SOURCE_DRAWN), SOURCE_DRAWN)
+
+
+@compute_reward_noise.register
+def _(problem: BetaRewards) -> ResolvedOption:
+    found = compute_binary_noise(problem)
+    return found._replace(value=round_sampled(found.value / math.sqrt(problem.v + 1), found.source))
+
+
+@compute_reward_noise.register
+def _(problem: Campaigns) -> ResolvedOption:
+    if problem.rewards == "real":
+        return ResolvedOption(problem.noise, SOURCE_EXACT)
+    found = compute_binary_noise(problem)
+    share = math.sqrt(problem.v + 1) if problem.rewards == "unit" else 1.0
+    return found._replace(value=round_sampled(found.value / share, found.source))
+
+
+def compute_binary_noise(problem: Problem) -> ResolvedOption:
+    """The root of the mean of m (1 - m) over means m: the noise of rewards that are 0 or 1."""
+    mean, sd, source = compute_mean_moments(problem)
+    return ResolvedOption(round_sampled(math.sqrt(max(mean * (1 - mean) - sd**2, 0.0)), source), source)
+
+
+def compute_mean_moments(problem: Problem) -> MeanMoments:
+    """Mean and standard deviation of arms' means, by a formula or from instances."""
+    law = find_law_of_means(problem)
+    if law is None:
+        drawn = draw_means(problem)
+        sd = float(drawn.std()) if np.ptp(drawn) > 0 else 0.0
+        return MeanMoments(
+            round_sampled(float(drawn.mean()), SOURCE_MATCHED), round_sampled(sd, SOURCE_MATCHED), SOURCE_MATCHED
+        )
+    means, variances, weights = law
+    centre = float(weights @ means)
+    spread = float(weights @ (variances + (means - centre) ** 2))
+    return MeanMoments(centre, math.sqrt(spread), SOURCE_EXACT if len(means) == 1 else SOURCE_POOLED)
+
+
+def draw_means(problem: Problem) -> FloatArray:
+    """Means of some instances, (instances, arms), where there is room for them."""
+    check_instance_memory(problem)
+    return draw_instance_means(problem, 0, range(SAMPLED_BLOCKS * BLOCK_SIZE))
+
+
+def find_law_of_means(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Means, variances and weights of which the law of an arm's mean is the mixture; None where nobody knows it.
+
+    A subclass of a user may draw means in another way.
+    """
+    kind = next((kind for kind in (Bernoulli, BetaRewards, Gaussian, Mixture) if isinstance(problem, kind)), None)
+    if kind is None or type(problem).sample is not kind.sample:
+        return None
+    if isinstance(problem, Mixture):
+        table = np.array(problem.means)
+        weights = np.repeat(np.array(problem.weights) / table.shape[1], table.shape[1])
+        return table.ravel(), np.zeros(table.size), weights
+    first, second = split_prior_columns(problem.prior)  # type: ignore[attr-defined]
+    alike = np.full(len(first), 1 / len(first))
+    if isinstance(problem, Gaussian):
+        return first, second**2, alike
+    mean = first / (first + second)
+    return mean, mean * (1 - mean) / (first + second + 1), alike
+
+
+def resolve_beta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
+    """Beta(a, b) of an arm's mean: the problem's, or the one with the same mean and variance."""
+    known = problem.prior_kind == "beta" and find_law_of_means(problem) is not None
+    prior: Any = problem.prior if known else ()  # type: ignore[attr-defined]
+    if len(prior) == 1 or (prior and policy.prior_per_arm):
+        return raise_shapes(policy, ResolvedOption(prior[0] if len(prior) == 1 else prior, SOURCE_EXACT))
+    mean, sd, source = compute_mean_moments(problem)
+    if not 0 < mean < 1:
+        return use_textbook_option(policy, "prior", problem, "means")
+    weight = mean * (1 - mean) / sd**2 - 1 if sd > 0 else MAX_SHAPE_SUM
+    weight = min(max(weight, 1 / MAX_SHAPE_SUM), MAX_SHAPE_SUM)
+    return raise_shapes(
+        policy,
+        ResolvedOption(
+            (round_sampled(mean * weight, SOURCE_MATCHED), round_sampled((1 - mean) * weight, SOURCE_MATCHED)), source
+        ),
+    )
+
+
+def raise_shapes(policy: Policy, found: ResolvedOption) -> ResolvedOption:
+    """A Beta prior whose shapes are as large as the policy's must be, with the same mean."""
+    least = float(np.min(found.value))
+    if least >= policy.least_shape:
+        return found
+    # Rounding must not leave a shape just below its limit.
+    a, b = (max(shape * policy.least_shape / least, policy.least_shape) for shape in found.value)
+    return ResolvedOption((a, b), f"{found.source}, with shapes of at least {policy.least_shape:g}")
+
+
+def resolve_normal_prior(policy: Policy, problem: Problem) -> ResolvedOption:
+    """Mean and standard deviation of an arm's mean."""
+    mean, sd, source = compute_mean_moments(problem)
+    return ResolvedOption((mean, sd), source) if sd > 0 else use_textbook_option(policy, "prior", problem, "means")
+
+
+def resolve_theta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
+    """Mean and covariance of theta: the problem's, where x'theta means the same to both, or one matched to scores."""
+    if isinstance(problem, FeatureProblem) and problem.link == policy.link:  # type: ignore[attr-defined]
+        # Uniform on [-1, 1] has the variance 1/3.
+        return (
+            ResolvedOption((0.0, 1 / 3), SOURCE_EXACT)
+            if problem.prior is None
+            else ResolvedOption(problem.prior, SOURCE_EXACT)
+        )
+    scores = squares = 0.0
+    for block in range(SAMPLED_BLOCKS):
+        features, found = draw_features_and_scores(policy, problem, block)
+        scores += float(np.mean(found**2)) / SAMPLED_BLOCKS
+        squares += float(np.square(features).sum()) / (len(features) * problem.arms) / SAMPLED_BLOCKS
+    if not (scores > 0 and squares > 0):
+        return use_textbook_option(policy, "prior", problem, "means")
+    return ResolvedOption((0.0, round_sampled(scores / squares, SOURCE_MATCHED)), SOURCE_MATCHED)
+
+
+def draw_features_and_scores(policy: Policy, problem: Problem, block: int) -> tuple[FloatArray, FloatArray]:
+    """Features (instances or 1, dims, arms) of a block, and what x'theta is for the policy (instances, arms)."""
+    check_instance_memory(problem)
+    drawn = draw_instances(problem, 0, block)
+    scores = drawn.means
+    if policy.link == "logistic":  # type: ignore[attr-defined]
+        inside = np.clip(scores, MIN_LOGIT_DISTANCE, 1 - MIN_LOGIT_DISTANCE)
+        scores = np.log(inside / (1 - inside))
+    return np.array(drawn.features), scores
+
+
+PRIOR_RESOLVERS = {"beta": resolve_beta_prior, "normal": resolve_normal_prior, "theta": resolve_theta_prior}
+"""What finds a prior, by the policy's kind."""
+
+
+def round_sampled(value: float, source: str) -> float:
+    """Six digits of what was sampled: the last bits of a sum may differ between machines, and nothing depends on them."""
+    return value if source in (SOURCE_EXACT, SOURCE_POOLED) or not value else float(f"{value:.6g}")

@@ -1,0 +1,51 @@
+"""How long work will take: a few runs are timed before it starts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from banditune.simulation.dispatch import simulate_rows
+from banditune.simulation.spec import SimulationSpec
+from banditune.storage.stored_simulator import StoredSimulator
+from banditune.study.search import FIRST_VALIDATION_INSTANCE
+
+AnnounceCallback = Callable[[str], None]
+"""Receives a line on how long the work that starts now will take."""
+
+
+MIN_TIMED_SECONDS = 0.1
+"""Seconds after which a rate is known well enough."""
+
+
+MAX_TIMED_RUNS = 256
+"""Runs that are timed at most: as many instances as are drawn together."""
+
+
+def measure_seconds_per_run(job: SimulationSpec, values: Sequence[float], player: StoredSimulator) -> float:
+    """Seconds that a run takes where `player` plays, on average over parameter values.
+
+    Regrets are not kept: a store would give them back in no time. The first runs compile, and are not timed.
+    """
+    params = np.array(values, float)[:, None]
+    simulate_rows(job, params, range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + 1), cluster=player.cluster)
+    runs = player.cluster.workers
+    while True:
+        began = time.monotonic()
+        simulate_rows(
+            job, params, range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + runs), cluster=player.cluster
+        )
+        took = time.monotonic() - began
+        if took > MIN_TIMED_SECONDS or runs >= MAX_TIMED_RUNS:
+            return took / (runs * len(params))
+        runs = min(4 * runs, MAX_TIMED_RUNS)
+
+
+def format_duration(seconds: float) -> str:
+    """A duration with two digits: 0.4 s, 40 s, 9 min, 2.5 h."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{float(f'{seconds / size:.2g}'):g} {unit}"
+    return f"{float(f'{seconds:.2g}'):g} s" if seconds >= 1 else "a second"

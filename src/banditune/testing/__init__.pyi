@@ -1,0 +1,1 @@
+from banditune.testing.problem_conformance import check_problem as check_problem

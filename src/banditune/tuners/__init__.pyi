@@ -1,0 +1,13 @@
+from banditune.core.errors import StopSearch as StopSearch
+from banditune.core.tuner import Goal as Goal
+from banditune.core.tuner import SearchAnswer as SearchAnswer
+from banditune.core.tuner import Trial as Trial
+from banditune.core.tuner import Tuner as Tuner
+from banditune.tuners.grid_search import SequentialHalving as SequentialHalving
+from banditune.tuners.grid_search import Uniform as Uniform
+from banditune.tuners.noisy_ternary_search import NoTeS as NoTeS
+from banditune.tuners.noisy_ternary_search import bound_failure as bound_failure
+from banditune.tuners.noisy_ternary_search import compute_budget as compute_budget
+from banditune.tuners.noisy_ternary_search import count_iterations as count_iterations
+from banditune.tuners.optuna_adapter import Optuna as Optuna
+from banditune.tuners.two_part import TwoPart as TwoPart

@@ -1,0 +1,61 @@
+"""The expected regret curve of a fit, and curves drawn from its posterior."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.tuners.curve_fit import DISPERSION_SHARE, CurveFit, compute_expected_heights, normalize_log_weights
+from banditune.tuners.curve_library import CurveLibrary
+
+
+def temper_bad_weights(library: CurveLibrary, bad_weight: FloatArray) -> FloatArray:
+    """Weights of the curves of failures by all of their dispersion: the likelihood to the power of `DISPERSION_SHARE`."""
+    return normalize_log_weights(DISPERSION_SHARE * (np.log(bad_weight) - library.bad_prior) + library.bad_prior)
+
+
+def compute_mean_curve(library: CurveLibrary, found: CurveFit) -> FloatArray:
+    """The expected regret at every fine point."""
+    centres = (found.lengths[:, :, None] * found.centre)[:, :, None]
+    deviation = (centres @ compute_deviations(library, found, fine=True)).sum(axis=1)[:, 0]
+    good: FloatArray = (found.weight * found.height) @ library.good_fine
+    bad: FloatArray = found.unit * (compute_expected_heights(library, found.bad_weight) @ library.bad_fine)
+    return np.asarray(good * (1 + deviation) + bad, np.float64)
+
+
+def draw_curves(
+    library: CurveLibrary, found: CurveFit, count: int, rng: np.random.Generator, fine: bool = True
+) -> FloatArray:
+    """Curves drawn from what is believed, (searches, count, points)."""
+    good, bad = (library.good_fine, library.bad_fine) if fine else (library.good, library.bad)
+    which = draw_indices(found.weight, count, rng)
+    height = np.take_along_axis(found.height, which, 1)
+    height = height + np.take_along_axis(found.spread, which, 1) * rng.standard_normal(height.shape)
+    length = draw_indices(found.lengths, count, rng)[:, :, None]
+    normals = rng.standard_normal((*which.shape, library.roots.shape[2]))
+    made = compute_deviations(library, found, fine)
+    curves = np.ones((*which.shape, made.shape[-1]))
+    for place in range(made.shape[1]):
+        chosen = length == place
+        if chosen.any():
+            curves += (chosen * (found.centre[:, [place]] + normals)) @ made[:, place]
+    curves *= good[which]
+    curves *= height[:, :, None]
+    way, size = np.divmod(draw_indices(found.bad_weight, count, rng), len(library.heights))
+    curves += (found.unit * library.heights[size])[:, :, None] * bad[way]
+    return curves
+
+
+def compute_deviations(library: CurveLibrary, found: CurveFit, fine: bool) -> FloatArray:
+    """What makes deviations of normals, (searches, lengths, normals, points)."""
+    roots = library.roots if fine else library.roots[:, library.places]
+    return np.asarray(np.swapaxes(roots @ found.turn, 2, 3), np.float64)
+
+
+def draw_indices(weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    """`count` indices for each search, drawn with its weights."""
+    steps = np.cumsum(weights, axis=1)
+    at = rng.random((len(weights), count)) * steps[:, -1:]
+    found = np.stack([np.searchsorted(*pair, side="right") for pair in zip(steps, at, strict=True)])
+    within: IntArray = np.minimum(found, weights.shape[1] - 1)
+    return within

@@ -1,0 +1,224 @@
+"""Libraries of curves: what exploring and failing may cost at every width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.space import Range
+from banditune.tuners.failure_library import FailureShape, compute_failure_density
+
+FINE_POINTS = 162
+"""Answers are read off so many points. NoTeS stops at such points too: 162 = 2 * 3^4."""
+
+
+GOOD_POWERS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.3)
+"""How the price of exploring grows with the width."""
+
+
+GOOD_FLOORS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.7)
+"""Its share that is paid at every width."""
+
+
+DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (0.05, 0.1, 0.2, 0.4)
+"""For problems on which all runs lose more where too little is explored: an exponential on top."""
+
+
+FAILURE_DECAYS, FAILURE_REACHES, FAILURE_HEIGHTS = (
+    (0.8, 1.0, 1.3, 1.7, 2.3),
+    np.geomspace(0.01, 2.4, 36),
+    np.geomspace(0.004, 100, 40),
+)
+"""Failures cost height * exp(-(g / reach)^decay) on average at the width g, in units of what good runs lose at the largest
+width. Where the reach is above 1, failures are common at every width.
+"""
+
+
+LOG_FAILURE_DECAYS, LOG_FAILURE_REACHES, LOG_FAILURE_HEIGHTS = (
+    {0.4: 0.6, 1.0: 1.0, 1.4: 1.0, 2.0: 1.0},
+    29,
+    np.geomspace(0.02, 100, 26),
+)
+"""On a log scale, whose reaches begin below its lowest width; decays with how much each weighs before the first run. Where
+instances differ in how much they need, as explore-then-commit's do, failures end one by one, over decades: the first decay.
+"""
+
+
+FAR_REACH, FAR_PRIOR = 0.6, 0.1
+"""Where nothing else is known, failures that reach further than this weigh so much before the first run, others 1."""
+
+
+UNSEEN_SHARE = 0.25
+"""On a linear scale, so much of what failures weigh before the first run is spread like that, the rest where some were."""
+
+
+LEAST_FAILURE_SHARE = 1e-12
+"""The least share of their height that failures cost, so that its powers are numbers."""
+
+
+VARIANCE_POWER = 1.2
+"""The variance of what failures cost is taken proportional to this power of its mean."""
+
+
+RUN_POINTS, LOG_OFFSET = 48, 0.1
+"""Runs are made at so many points, evenly spread in log(width + bend): optima at small widths are narrower."""
+
+
+DEVIATION_SIZE = 0.2
+"""The smooth deviation from the curves of good runs: its share of them."""
+
+
+DEVIATION_LENGTHS, LOG_DEVIATION_LENGTHS = {0.15: 0.03, 0.3: 0.2, 0.6: 0.77}, {0.3: 0.2, 0.6: 0.8}
+"""The lengths that it may have in log(width + bend), on a log scale in log(width), and how likely each is before runs."""
+
+
+LEAST_WAVE_VARIANCE = 1e-6
+"""Waves of the deviation with so small a share of the largest one's variance are left out."""
+
+
+START_POINTS = (4, 11, 27, 66, 108, 162)
+"""The first runs are made near these points of `FINE_POINTS`."""
+
+
+class CurveLibrary(NamedTuple):
+    """Curves at the points where runs are made (`points`, a part of `fine`) and at those where answers are read.
+
+    A curve of failures is one of `heights` times a row of `bad`; `bad_prior` has all pairs, heights of the first row first.
+    `roots` make deviations of standard normals, (lengths, fine points, normals); `length_prior` is how likely each is.
+    """
+
+    fine: FloatArray
+    places: IntArray
+    points: FloatArray
+    start: IntArray
+    good: FloatArray
+    good_squared: FloatArray
+    good_fine: FloatArray
+    prior: FloatArray
+    heights: FloatArray
+    bad: FloatArray
+    bad_prior: FloatArray
+    bad_seen: FloatArray
+    bad_unseen: FloatArray
+    bad_fine: FloatArray
+    roots: FloatArray
+    length_prior: FloatArray
+
+
+def select_library(among: Range) -> CurveLibrary:
+    """The library for a range. Widths are relative to the range; a log scale has them down to its lowest value."""
+    return _build_library(among.low / among.high if among.scale == "log" else 0.0)
+
+
+def get_linear_library() -> CurveLibrary:
+    """The library of linear scales."""
+    return _build_library(0.0)
+
+
+@lru_cache(maxsize=16)
+def _build_library(lowest: float) -> CurveLibrary:
+    # The last bits of a product of matrices depend on the number of threads that share it; they must not.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _build_log_library(lowest) if lowest else _build_linear_library()
+
+
+def _build_linear_library() -> CurveLibrary:
+    fine = np.arange(1, FINE_POINTS + 1) / FINE_POINTS
+    even = np.geomspace(fine[0] + LOG_OFFSET, 1 + LOG_OFFSET, RUN_POINTS) - LOG_OFFSET
+    places = np.unique(np.round(FINE_POINTS * even).astype(int)) - 1
+    start = np.array([np.abs(places + 1 - near).argmin() for near in START_POINTS])
+    ways = list(product(FAILURE_REACHES, FAILURE_DECAYS))
+    prior = compute_observed_prior(list_failures(FAILURE_HEIGHTS, ways))
+    return _assemble_library(
+        fine,
+        places,
+        start,
+        FAILURE_HEIGHTS,
+        ways,
+        prior,
+        compute_deviation_roots(np.log(fine + LOG_OFFSET), DEVIATION_LENGTHS),
+    )
+
+
+def _build_log_library(lowest: float) -> CurveLibrary:
+    fine = np.geomspace(lowest, 1, FINE_POINTS)
+    places = np.unique(np.round(np.linspace(0, FINE_POINTS - 1, 32)).astype(int))
+    start = np.round(np.linspace(0, len(places) - 1, 5)).astype(int)
+    reaches = np.geomspace(min(FAILURE_REACHES[0], 0.4 * lowest), FAILURE_REACHES[-1], LOG_FAILURE_REACHES)
+    ways = list(product(reaches, LOG_FAILURE_DECAYS))
+    failures = list_failures(LOG_FAILURE_HEIGHTS, ways)
+    prior = compute_even_prior(failures) + np.log([LOG_FAILURE_DECAYS[decay] for _, _, decay in failures])
+    return _assemble_library(
+        fine,
+        places,
+        start,
+        LOG_FAILURE_HEIGHTS,
+        ways,
+        prior,
+        compute_deviation_roots(np.log(fine), LOG_DEVIATION_LENGTHS),
+    )
+
+
+def _assemble_library(
+    fine: FloatArray, places: IntArray, start: IntArray, heights: FloatArray, ways: Sequence[tuple[float, float]],
+    bad_prior: FloatArray, waves: tuple[FloatArray, FloatArray],
+) -> CurveLibrary:  # fmt: skip
+    good, prior = build_good_curves(fine)
+    bad = build_bad_curves(fine, ways)
+    few = bad[:, places]
+    return CurveLibrary(
+        fine, places, fine[places], start, good[:, places], good[:, places] ** 2, good, prior, heights,
+        few, bad_prior, few ** (1 - VARIANCE_POWER) / (1 - VARIANCE_POWER), few ** (2 - VARIANCE_POWER) / (2 - VARIANCE_POWER), bad, *waves,
+    )  # fmt: skip
+
+
+def compute_deviation_roots(x: FloatArray, lengths: Mapping[float, float]) -> tuple[FloatArray, FloatArray]:
+    """Roots of the covariance of deviations at these places, one for each length, and how likely the lengths are.
+
+    So smooth a deviation is a sum of few waves; those with less than `LEAST_WAVE_VARIANCE` of the largest one's variance, whatever the
+    length, are left out.
+    """
+    apart = np.subtract.outer(x, x) / np.array(list(lengths))[:, None, None]
+    variance, waves = np.linalg.eigh(np.exp(-0.5 * apart**2))
+    count = int((variance > LEAST_WAVE_VARIANCE * variance[:, -1:]).sum(axis=1).max())
+    roots = DEVIATION_SIZE * waves[:, :, -count:] * np.sqrt(np.maximum(variance[:, None, -count:], 0))
+    return np.asarray(roots, np.float64), np.array(list(lengths.values()))
+
+
+def build_good_curves(g: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Curves of runs that go well, a row each, and the logarithms of their prior weights: half for those with a dip."""
+    plain = [floor + (1 - floor) * g**power for power, floor in product(GOOD_POWERS, GOOD_FLOORS)]
+    dips = [
+        floor + (1 - floor) * g**power + height * np.exp(-g / width)
+        for power, floor, height, width in product(GOOD_POWERS, DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS)
+    ]
+    prior = np.repeat([0.5 / len(plain), 0.5 / len(dips)], [len(plain), len(dips)])
+    return np.array(plain + dips), np.log(prior)
+
+
+def build_bad_curves(g: FloatArray, ways: Sequence[tuple[float, float]]) -> FloatArray:
+    """How failures end, a row for each (reach, decay): what they cost on average in units of their height."""
+    reach, decay = np.array(ways).T[:, :, None]
+    return np.asarray(np.maximum(np.exp(-((g / reach) ** decay)), LEAST_FAILURE_SHARE), np.float64)
+
+
+def list_failures(heights: FloatArray, ways: Sequence[tuple[float, float]]) -> list[FailureShape]:
+    """All heights of the first way, then of the next."""
+    return [(float(height), *way) for way, height in product(ways, heights)]
+
+
+def compute_even_prior(failures: Sequence[FailureShape]) -> FloatArray:
+    """The logarithms of prior weights that know nothing but that failures seldom reach over all widths."""
+    return np.log([FAR_PRIOR if reach > FAR_REACH else 1.0 for _, reach, _ in failures])
+
+
+def compute_observed_prior(failures: Sequence[FailureShape]) -> FloatArray:
+    """The logarithms of prior weights: most of them where failures of other problems were."""
+    even, seen = np.exp(compute_even_prior(failures)), compute_failure_density(failures)
+    return np.asarray(np.log(UNSEEN_SHARE * even / even.mean() + (1 - UNSEEN_SHARE) * seen / seen.mean()), np.float64)

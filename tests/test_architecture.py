@@ -1,0 +1,241 @@
+"""The house: imports point one way, names load lazily, everything on a shelf keeps its promises."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import tomllib
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.core.descriptions import describe
+from banditune.core.policy import Policy
+from banditune.core.problem import Problem
+from banditune.core.tuner import Tuner
+from banditune.problems import problem_registry
+from banditune.registry import collect_policies
+from banditune.results.result_record import RECORD_TYPES
+from banditune.tuners import tuner_registry
+from conftest import ROOT
+
+SOURCE = ROOT / "src" / "banditune"
+
+LAYERS = (
+    {"core"},
+    {"results", "problems", "simulation.estimators"},
+    {"simulation.shortcuts"},
+    {"simulation", "simulation.gpu", "simulation.executors", "policies"},
+    {"tuners", "exact", "storage", "logs"},
+    {"registry", "study"},
+    {"adapters", "deployment", "testing", "paper", "reports"},
+    {"cli"},
+    {"__main__"},
+)
+"""Packages from the lowest to the highest. Each may import itself and lower layers; see `MAY_ALSO` for the others."""
+
+MAY_ALSO = {
+    ("policies", "simulation.gpu"): "a policy names its GPU version",
+    ("simulation", "simulation.gpu"): "dispatch chooses between CPU and GPU",
+    ("simulation", "simulation.executors"): "without an executor, threads are started",
+    ("simulation.gpu", "simulation"): "the GPU scheduler builds on specs and kernels",
+    ("simulation.executors", "simulation"): "executors run simulators",
+    ("results", ""): "records are drawn, reported and deployed through the public API, which loads late",
+}
+"""Imports within a layer, and the one that points up, with the reason."""
+
+FRONTS = {"", "errors", "executors", "kernel"}
+"""Packages that hold nothing but public names of other packages."""
+
+# What must be told to make a thing on a shelf.
+NEEDED = {"mixture": [(0.5, 0.4)], "campaigns": [[(1, 2), (3, 4)]]}
+
+
+def name_of(path):
+    """The module in a file, without the package's name."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+
+
+MODULES = {name_of(path): path for path in SOURCE.rglob("*.py")}
+
+
+def imports(path):
+    """The modules of this package that a file imports, wherever in the file, imports inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "banditune":
+            home = node.module.partition(".")[2]
+            for alias in node.names:
+                inner = f"{home}.{alias.name}".lstrip(".")
+                yield inner if inner in MODULES else home
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == "banditune")
+
+
+IMPORTS = {name: set(imports(path)) for name, path in MODULES.items()}
+
+
+def package_of(module):
+    """The entry of `LAYERS` that a module belongs to."""
+    known = {package for layer in LAYERS for package in layer}
+    parts = module.split(".")
+    return next((".".join(parts[:size]) for size in (2, 1) if ".".join(parts[:size]) in known), parts[0])
+
+
+def test_imports_point_one_way():
+    level = {package: number for number, layer in enumerate(LAYERS) for package in layer}
+    seen = set()
+    for module, others in IMPORTS.items():
+        home = package_of(module)
+        for other in map(package_of, others):
+            if home in FRONTS or other == home:
+                continue
+            seen.add((home, other))
+            allowed = level.get(other, 99) < level[home] or (home, other) in MAY_ALSO
+            assert allowed, f"{module} imports {other or 'the public API'}"
+    assert ("study", "simulation") in seen
+    assert set(MAY_ALSO) <= seen, "an exception that nothing needs"
+
+
+def test_no_module_imports_itself_through_others():
+    def reach(start):
+        found, todo = set(), [start]
+        while todo:
+            for other in IMPORTS.get(todo.pop(), ()):
+                if other not in found:
+                    found.add(other)
+                    todo.append(other)
+        return found
+
+    assert not [module for module in MODULES if module in reach(module)]
+
+
+def test_no_two_modules_have_one_name():
+    last = [module.rpartition(".")[2] for module, path in MODULES.items() if path.name != "__init__.py"]
+    assert len(last) > 200
+    assert sorted(set(last)) == sorted(last)
+
+
+def test_importing_the_package_imports_nothing_heavy(run_python):
+    code = """
+import sys
+import banditune
+heavy = {"numba", "scipy", "matplotlib", "numpy", "rich", "typer", "pandas"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_verbs_work_without_scipy_matplotlib_pandas_rich_and_typer(run_python):
+    code = """
+import sys
+for name in ("scipy", "matplotlib", "pandas", "rich", "typer"):
+    sys.modules[name] = None
+import banditune as bt
+result = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=50, budget=20, validate=20, curve=True)
+print(result)
+try:
+    result.to_pandas()
+except bt.InvalidRequest as error:
+    print(error)
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+    assert "pip install" in done.stdout
+
+
+def test_every_record_that_users_get_has_a_public_name():
+    assert {name: getattr(bt, name) for name in RECORD_TYPES} == RECORD_TYPES
+
+
+@pytest.mark.parametrize("name", [name for name in bt.__all__ if name != "__version__"])
+def test_every_public_name_is_there_and_explained(name):
+    thing = getattr(bt, name)
+    assert inspect.getdoc(thing)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError):
+        bt.nothing  # noqa: B018
+    assert "tune" in dir(bt)
+
+
+@pytest.mark.parametrize(
+    ("shelf", "kind"),
+    [(collect_policies(), Policy), (problem_registry.PROBLEMS, Problem), (tuner_registry.TUNERS, Tuner)],
+)
+def test_everything_on_a_shelf_is_made_described_and_explained(shelf, kind, tmp_path):
+    np.save(tmp_path / "rewards.npy", np.eye(3))
+    needed = NEEDED | {"reward-table": tmp_path / "rewards.npy"}
+    for name, make in shelf.items():
+        record = make(needed[name]) if name in needed else make()
+        assert isinstance(record, kind)
+        assert record.name == name or name == "warm-up"
+        assert describe(record)["name"] == record.name
+        assert inspect.getdoc(make).splitlines()[0].endswith((".", ":"))
+        assert hash(record) is not None
+        with pytest.raises(AttributeError):
+            record.name = "other"
+
+
+@pytest.mark.parametrize("name", collect_policies())
+def test_every_parameter_has_bounds_around_theorys_value(name):
+    for arms, horizon in ((2, 10), (10, 10_000), (100, 1000)):
+        for parameter in collect_policies()[name]().parameters:
+            found = parameter.within(arms, horizon)
+            assert found.low <= found.theory <= found.high
+            assert found.at(0.0) == found.low
+            assert found.at(1.0) == pytest.approx(found.high)
+
+
+def clocks(code):
+    """What code uses of `time`, under whatever name it was imported, and of `datetime`."""
+    nodes = list(ast.walk(ast.parse(code)))
+    called = {"time"}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            called |= {alias.asname or alias.name for alias in node.names if alias.name == "time"}
+            yield from (alias.name for alias in node.names if alias.name == "datetime")
+        elif isinstance(node, ast.ImportFrom) and node.module in ("time", "datetime"):
+            yield from (alias.name if node.module == "time" else "datetime" for alias in node.names)
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in called:
+            yield node.attr
+
+
+def test_no_wall_clock_is_read():
+    """It can be set back while a study runs; `monotonic` and `perf_counter` cannot."""
+    for path in SOURCE.rglob("*.py"):
+        assert set(clocks(path.read_text())) <= {"monotonic", "perf_counter", "process_time", "sleep"}, path
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import time; time.time()", ["time"]),
+        ("import time as clock; clock.time_ns()", ["time_ns"]),
+        ("from time import time as now, sleep", ["time", "sleep"]),
+        ("from datetime import date", ["datetime"]),
+        ("import datetime as dates", ["datetime"]),
+    ],
+)
+def test_a_wall_clock_is_seen_under_any_name(code, found):
+    assert list(clocks(code)) == found
+
+
+def test_the_lowest_versions_that_are_allowed_are_those_that_are_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *(each for some in project["optional-dependencies"].values() for each in some)]
+    bounds = dict(each.split(">=") for each in asked if not each.startswith("banditune["))
+    lines = (ROOT / "tests" / "lowest.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    for name, bound in bounds.items():
+        plain = name.partition("[")[0]
+        assert numbers(tested.get(plain, "0")) == numbers(bound), plain
+
+
+def numbers(version):
+    """A version as three numbers."""
+    found = [int(part) for part in version.split(".")]
+    return [*found, 0, 0][:3]
