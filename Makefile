@@ -27,8 +27,8 @@ cluster: .venv/clustered
 cluster-slow: .venv/clustered
 	$(BIN)/python -m pytest -m "cluster and slow" --durations=5
 
-# Strict: without it pip-audit skips what it cannot look up, and finds "no known vulnerabilities" where it reaches no database.
-# Strict takes an editable package for a skipped one too, so that banditune itself is left out of the list.
+# Without --strict, pip-audit skips packages that it cannot look up: without a database it reports "no known vulnerabilities".
+# With --strict, an editable package counts as skipped, so banditune itself is left out of the list.
 audit: .venv/clustered
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
 	$(BIN)/python -m pip freeze --all --exclude-editable > .venv/audited.txt
@@ -36,10 +36,10 @@ audit: .venv/clustered
 	    echo "An advisory was found, or a package could not be looked up: see above. This environment is not known to be clean."; \
 	    exit $$status; }
 
-# The lowest versions that pyproject.toml allows, in an environment of their own, and tests of all that uses them.
+# Run the tests that use dependencies with the lowest versions that pyproject.toml allows, in a separate environment.
 lowest: .lowest/installed
-	BANDITUNE_CACHE=$(CURDIR)/.lowest/cache .lowest/bin/python -m pytest tests/test_rooms.py tests/test_streams.py \
-	    tests/test_bind.py tests/test_guests.py tests/test_logs.py tests/test_live_state.py tests/test_report_ledger.py
+	BANDITUNE_CACHE=$(CURDIR)/.lowest/cache .lowest/bin/python -m pytest tests/test_architecture.py tests/core/test_streams.py \
+	    tests/simulation/test_bind.py tests/adapters/test_external_policies.py tests/logs/test_logs.py tests/deployment/test_deployment_state.py tests/reports/test_store_report.py
 	BANDITUNE_CACHE=$(CURDIR)/.lowest/cache .lowest/bin/python -m pytest -m "cluster and not slow"
 
 .lowest/installed: pyproject.toml tests/lowest.txt

@@ -163,12 +163,12 @@ def alarms(name: str, repetitions: int) -> str:
     some = 0
     for repetition in range(repetitions):
         logs = make(np.random.default_rng([9, repetition]))
-        arms = len(logs.arms) if model == "correlated" else int(np.median(logs.widths))
+        arms = len(logs.arms) if model == "correlated" else int(np.median(logs.arm_counts))
         checks = run_predictive_checks(
             logs, MODELS[model](logs, FitOptions(False, arms, 0.95)), model, repetition
         ).checks
-        some += any(check.fails for check in checks)
-        fails.update({check.statistic: int(check.fails) for check in checks})
+        some += any(check.has_failed for check in checks)
+        fails.update({check.statistic: int(check.has_failed) for check in checks})
     told = ", ".join(f"{statistic} {count}" for statistic, count in fails.items())
     return f"| {name} | {some} of {repetitions} | {told} |"
 

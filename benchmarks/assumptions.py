@@ -1,7 +1,7 @@
 """What a tuned value loses where an assumption of the simulation fails: the table of docs/assumptions.md.
 
 python benchmarks/assumptions.py               # about 8 minutes on one core
-python benchmarks/assumptions.py --runs 200 --jobs 2    # a quick look
+python benchmarks/assumptions.py --runs 200 --workers 2    # a quick look
 
 UCB1 and Thompson sampling (Gaussian Thompson sampling for real rewards) are tuned on ten arms and 3,000 rounds. Worlds
 that break one assumption each are then simulated here, step by step in NumPy, without the engine. A line has the value,
@@ -187,14 +187,21 @@ def share(asked: tuple[str, str, float, int]) -> np.ndarray:
 
 def tuned(name: str) -> bt.results.Tuning:
     """A policy tuned on what is expected."""
-    return bt.tune(CASES[name].policy, CASES[name].problem, horizon=HORIZON, budget=3000, floor=False, jobs=1)
+    return bt.tune(
+        CASES[name].policy,
+        CASES[name].problem,
+        horizon=HORIZON,
+        budget=3000,
+        include=("no_lower_bound",),
+        run=bt.Run(workers=1),
+    )
 
 
 def main() -> None:
     """A line for every policy and world."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
     few = max(50, asked.runs // 5)
     with Pool(asked.jobs) as pool:

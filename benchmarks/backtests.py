@@ -30,7 +30,7 @@ from banditune.study.backtest_estimates import PairRuns
 from banditune.study.backtest_evaluators import make_evaluator
 from banditune.study.backtesting import play_pair
 
-KINDS = ("regret", "theory", "gain", "reward", "theory_reward", "difference")
+KINDS = ("regret", "textbook_regret", "gain", "reward", "textbook_reward", "reward_difference")
 HORIZON, TRUE_RUNS = 200, 8000
 WIDTHS = [[0.2], [1.0]]
 CLICKS = 0.00433
@@ -53,7 +53,7 @@ class Design(NamedTuple):
 
 def split(logs: Logs, means: np.ndarray) -> Past:
     """Means of all cells, campaign by campaign."""
-    return Past(logs, np.split(means, np.cumsum(logs.widths)[:-1]))
+    return Past(logs, np.split(means, np.cumsum(logs.arm_counts)[:-1]))
 
 
 def of_clicks(pulls: np.ndarray, means: np.ndarray, rng: Rng) -> Past:
@@ -190,7 +190,7 @@ def judged(design: Design, logs: Logs, seed: int) -> list[tuple[float, ...]]:
         return play_pair([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, seed, 1)
 
     judge = make_evaluator(logs, design.model, intercept=False)
-    return [(one.mean, one.se, one.low, one.high) for one in judge.judge(play)]
+    return [(one.mean, one.se, one.low, one.high) for one in judge.evaluate(play)]
 
 
 def true_of(design: Design, past: Past, seed: int) -> list[float]:
@@ -234,8 +234,16 @@ def of_none(name: str, repetition: int, seed: int) -> tuple[list[tuple[float, ..
     """Estimates of a whole backtest, for logs without spread; p-values come last."""
     design = NULL[name]
     logs = design.make(np.random.default_rng([seed, repetition])).logs
-    found = bt.backtest(design.policy, logs, design.model, horizon=design.horizon, budget=100, seed=repetition, jobs=1)
-    ratio = found.reward.mean / found.logged.mean
+    found = bt.backtest(
+        design.policy,
+        logs,
+        horizon=design.horizon,
+        budget=100,
+        seed=repetition,
+        fit_settings=bt.FitSettings(model=design.model),
+        run=bt.Run(workers=1),
+    )
+    ratio = found.reward.mean / found.logged_reward.mean
     rows = [(one.mean, one.se, one.low, one.high) for one in (getattr(found, kind) for kind in KINDS)]
     return rows, [ratio, found.equal_arms_p]
 
@@ -268,7 +276,7 @@ def lines(name: str, repetitions: int, seed: int, processes: int) -> None:
         excluded = 1 - cover(found, 0.0)
         for kind, row, sd, out in zip(KINDS, mean.T, spread, excluded, strict=True):
             away = row.mean() / (sd / math.sqrt(repetitions)) if sd else 0.0
-            if kind in ("regret", "theory", "gain", "difference"):
+            if kind in ("regret", "textbook_regret", "gain", "reward_difference"):
                 print(f"| {name} | {kind} | {row.mean():.3g} | {away:+.1f} | {100 * out:.1f} |", flush=True)
         print(
             f"| {name} | reward / logged | {truth[:, 0].mean():.4f} | "

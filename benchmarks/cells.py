@@ -79,7 +79,13 @@ def played(row: PaperRow, policy: bt.kernel.Policy, runs: int) -> tuple[RunSourc
     """A source of runs of a policy on a row's problem, as the paper played it, at all places that are visited."""
     values = list_row_widths(row)[visited()]
     regrets = bt.simulate(
-        policy, row.problem, values, horizon=row.horizon, runs=runs, seed=162, regret="realised", noise="own"
+        policy,
+        row.problem,
+        values,
+        horizon=row.horizon,
+        runs=runs,
+        seed=162,
+        simulation=bt.Simulation(regret="realised", common_random_numbers=False),
     )
     return make_run_source(row.name, get_tuned_range(row), values, regrets), regrets
 
@@ -97,8 +103,8 @@ def told(
     means, variance = regrets.mean(axis=1, dtype=float), regrets.var(axis=1, dtype=float)
     best = int(means.argmin())
     print(
-        f"\n{row.name}, {name}: lowest {means[best]:.2f} at {source.units[best]:.3f}, "
-        f"{means[-1]:.2f} at {source.units[-1]:.3g}"
+        f"\n{row.name}, {name}: lowest {means[best]:.2f} at {source.unit_points[best]:.3f}, "
+        f"{means[-1]:.2f} at {source.unit_points[-1]:.3g}"
     )
     apart = list(compared(row, shelf, source, regrets, means, variance))
     print(f"  sum of squares over {len(apart)} cells: {sum(one**2 for one in apart):.1f}", flush=True)
@@ -106,9 +112,13 @@ def told(
 
 
 def compared(
-    row: PaperRow, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray, means: np.ndarray,
+    row: PaperRow,
+    shelf: dict[str, Callable[[int], LockstepSearch]],
+    source: RunSource,
+    regrets: np.ndarray,
+    means: np.ndarray,
     variance: np.ndarray,
-) -> Iterator[float]:  # fmt: skip
+) -> Iterator[float]:
     """The differences of a row's cells in joint standard errors, each printed."""
     for tuner, make in shelf.items():
         line = f"  {tuner:8}"
@@ -116,8 +126,8 @@ def compared(
             found: TuningOutcomes = tune_in_lockstep(
                 make(budget), source, TUNINGS, make_cell_rng(0, row.name, tuner, budget)
             )
-            ours, se = found.mean(means), found.error(means, regrets)
-            spread = math.sqrt(found.spread(means) ** 2 + found.mean(variance))
+            ours, se = found.compute_mean(means), found.compute_error(means, regrets)
+            spread = math.sqrt(found.compute_sd(means) ** 2 + found.compute_mean(variance))
             paper = load_published_numbers()[PaperCellKey("regret", row.name, tuner, budget)]
             joint = math.hypot(se, spread / math.sqrt(PAPER_RUNS), ROUNDING_STEP / math.sqrt(12))
             line += f"  {budget}: {ours:.2f} ± {se:.2g} / {paper:.1f} / {(ours - paper) / joint:+.1f}"
@@ -129,12 +139,12 @@ def failed(row: PaperRow, shelf: dict[str, Callable[[int], LockstepSearch]], sou
     """Failures in %, with the best width that makes all of a row nearest to the paper's: none can come nearer."""
     cells = [(tuner, budget) for tuner in shelf for budget in FAILURE_BUDGETS]
     paper = np.array([load_published_numbers()[PaperCellKey("failures", row.name, *both)] for both in cells])
-    far = 100.0 * (np.abs(np.subtract.outer(UNIT_POINTS, source.units)) > PAPER_EPSILON + 1e-9)
+    far = 100.0 * (np.abs(np.subtract.outer(UNIT_POINTS, source.unit_points)) > PAPER_EPSILON + 1e-9)
     found = [
         tune_in_lockstep(shelf[tuner](budget), source, TUNINGS, make_cell_rng(0, row.name, tuner, budget))
         for tuner, budget in cells
     ]
-    shares = np.array([far @ one.answers / TUNINGS for one in found])
+    shares = np.array([far @ one.answer_counts / TUNINGS for one in found])
     # Where failures are rare, a few are a small difference: square roots spread all shares alike.
     nearest = int(((np.sqrt(shares) - np.sqrt(paper)[:, None]) ** 2).sum(axis=0).argmin())
     print(f"  failures if {UNIT_POINTS[nearest]:.3f} is best, ours / paper's:")
@@ -148,7 +158,7 @@ def failed(row: PaperRow, shelf: dict[str, Callable[[int], LockstepSearch]], sou
 def tails(row: PaperRow) -> None:
     """Large runs near the best width, and the one run that would make Halving with 1,000 runs leave the best tenth."""
     source, regrets = stored(row)
-    tenths = source.places(np.linspace(0, 1, BASELINE_POINTS))
+    tenths = source.find_nearest(np.linspace(0, 1, BASELINE_POINTS))
     means = regrets[tenths].mean(axis=1, dtype=float)
     best = int(means.argmin())
     runs = list_halving_runs(1000, BASELINE_POINTS)[-1]
@@ -185,7 +195,7 @@ def again(study: Reproduction) -> Reproduction:
 def seen_again(row: PaperRow, study: Reproduction) -> Iterator[PaperCell]:
     """A row's cells, each as wide as its own readings and those of the second pool."""
     source, regrets = stored(row)
-    pool = RowRegrets(row.name, source.among, regrets.astype(float))
+    pool = RowRegrets(row.name, source.range, regrets.astype(float))
     for one in study.cells:
         place = PaperCellKey(one.table, one.row, one.tuner, one.budget)
         if one.row != row.name or math.isnan(one.paper):
@@ -204,7 +214,9 @@ def seen_again(row: PaperRow, study: Reproduction) -> Iterator[PaperCell]:
             )
             low, high = min(low, one.ours + there.low - there.ours), max(high, one.ours + there.high - there.ours)
         spread = math.sqrt(max(0.0, one.paper_se**2 - ROUNDING_STEP**2 / 12) * PAPER_RUNS)
-        yield make_paper_cell(place, (one.ours, one.se), other=one.other, span=(max(0.0, low), high), spread=spread)
+        yield make_paper_cell(
+            place, (one.ours, one.se), other=one.other_reading, span=(max(0.0, low), high), spread=spread
+        )
 
 
 def main() -> None:
@@ -224,7 +236,7 @@ def main() -> None:
         elif asked.what == "wider":
             source, regrets = stored(row)
             for factor in (1.05, 1.1, 1.15):
-                other = dataclasses.replace(source, units=source.units / factor)
+                other = dataclasses.replace(source, unit_points=source.unit_points / factor)
                 told(row, f"theory's width times {factor}", PRINTED, other, regrets)
                 failed(row, APART, other)
         elif asked.what == "apart":

@@ -21,7 +21,7 @@ from banditune.simulation.executor import Chunk, ChunkResult, Executor
 from banditune.simulation.executors.executor_factory import make_executor_factory
 from banditune.simulation.spec import SimulationSpec
 
-WORK = {"horizon": 10_000, "runs": 6000, "shortcut": False}
+WORK = {"horizon": 10_000, "runs": 6000, "simulation": bt.Simulation(shortcuts=False)}
 """Some seconds on one core, in pieces of half a second."""
 
 TURNS = 5
@@ -31,19 +31,19 @@ TINY = 2000
 def timed(place: Executor) -> tuple[float, float]:
     """Seconds for the work, and the share of them that workers spent playing."""
     playing = 0.0
-    learn = chunks.ChunkSizer.learn
+    learn = chunks.ChunkSizer.update_size
 
     def watched(pace: chunks.ChunkSizer, played: ChunkResult) -> None:
         nonlocal playing
         playing += played.seconds
         learn(pace, played)
 
-    chunks.ChunkSizer.learn = watched  # type: ignore[method-assign]
+    chunks.ChunkSizer.update_size = watched  # type: ignore[method-assign]
     began = time.perf_counter()
     try:
-        bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.2], cluster=place, **WORK)
+        bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.2], run=bt.Run(executor=place), **WORK)
     finally:
-        chunks.ChunkSizer.learn = learn  # type: ignore[method-assign]
+        chunks.ChunkSizer.update_size = learn  # type: ignore[method-assign]
     took = time.perf_counter() - began
     return took, playing / took / place.workers
 
@@ -51,17 +51,17 @@ def timed(place: Executor) -> tuple[float, float]:
 def rate(place: Executor) -> float:
     """Pieces a second that take no time to play."""
     job = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 1)
-    work = place.work(job)
+    work = place.open_session(job)
     piece = Chunk(copy_read_only(np.ones((1, 1))), 0, range(1))
     work.submit(0, piece)
-    work.result()
+    work.wait_for_result()
     began = time.perf_counter()
     sent = came = 0
     while came < TINY:
         while sent < TINY and sent - came < 64:
             work.submit(sent, piece)
             sent += 1
-        work.result()
+        work.wait_for_result()
         came += 1
     work.stop()
     return TINY / (time.perf_counter() - began)

@@ -1,7 +1,7 @@
 """Tuning on data sets: how often the 95% interval of the validated regret covers the regret on new tables or campaigns.
 
 python benchmarks/data_sets.py                 # 200 data sets a line, about 6 minutes on one core
-python benchmarks/data_sets.py --sets 20 --jobs 2
+python benchmarks/data_sets.py --sets 20 --workers 2
 
 Data sets of 40 tables, or campaigns, are drawn from a population that is known. UCB1 is tuned on each. Its true regret at
 the chosen value is played on 40,000 new tables. Lines with `population=True` take the data for all there is, with errors
@@ -64,7 +64,16 @@ def tuned(asked: tuple[str, bool, int]) -> tuple[float, ...]:
     """The value that is chosen on a data set, and the stated regret: mean, standard error and interval."""
     kind, population, number = asked
     problem = KINDS[kind][0](np.random.default_rng([7, number]), population=population)
-    found = bt.tune(POLICY, problem, horizon=HORIZON, budget=200, validate=500, seed=number, floor=False, jobs=1)
+    found = bt.tune(
+        POLICY,
+        problem,
+        horizon=HORIZON,
+        budget=200,
+        seed=number,
+        include=("no_lower_bound",),
+        search=bt.Search(validate=500),
+        run=bt.Run(workers=1),
+    )
     regret = found.regret
     return found.params["gamma"], regret.mean, regret.se, regret.low, regret.high
 
@@ -89,7 +98,7 @@ def main() -> None:
     """A line for every kind of data set, held out and not."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", default="", help="kinds whose name contains this")
     asked = parser.parse_args()
     with Pool(asked.jobs) as pool:

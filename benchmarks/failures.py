@@ -50,8 +50,8 @@ BETA = next(row for row in PAPER_ROWS if row.name == "beta ucb1")
 def told(name: str, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray) -> None:
     """Failures and regrets after tuning, each beside the paper's."""
     means = regrets.mean(axis=1, dtype=float)
-    fails = 100.0 * (np.abs(np.subtract.outer(source.units, NEAR)).min(axis=1) > 1e-9)
-    print(f"\n{name}; tenths lose {', '.join(f'{mean:.1f}' for mean in means[source.places(TENTHS)][:6])}, ...")
+    fails = 100.0 * (np.abs(np.subtract.outer(source.unit_points, NEAR)).min(axis=1) > 1e-9)
+    print(f"\n{name}; tenths lose {', '.join(f'{mean:.1f}' for mean in means[source.find_nearest(TENTHS)][:6])}, ...")
     for tuner, make in shelf.items():
         line = f"  {tuner:8}"
         for budget in sorted({*REGRET_BUDGETS, *FAILURE_BUDGETS}):
@@ -61,8 +61,10 @@ def told(name: str, shelf: dict[str, Callable[[int], LockstepSearch]], source: R
                 for table in ("failures", "regret")
             )
             line += f"  {budget}:"
-            line += f" {found.mean(fails):.2f}% / {failed}%" if failed is not None else ""
-            line += f" {found.mean(means):.1f} ± {found.error(means, regrets):.1f} / {lost}" if lost else ""
+            line += f" {found.compute_mean(fails):.2f}% / {failed}%" if failed is not None else ""
+            line += (
+                f" {found.compute_mean(means):.1f} ± {found.compute_error(means, regrets):.1f} / {lost}" if lost else ""
+            )
         print(line, flush=True)
 
 
@@ -79,7 +81,15 @@ def both(name: str, source: RunSource, regrets: np.ndarray) -> None:
 
 def played(policy: bt.kernel.Policy, runs: int) -> tuple[RunSource, np.ndarray]:
     """A pool at the tenths, with the same noise for all."""
-    regrets = bt.simulate(policy, LINTS.problem, TENTHS, horizon=LINTS.horizon, runs=runs, seed=162, regret="realised")
+    regrets = bt.simulate(
+        policy,
+        LINTS.problem,
+        TENTHS,
+        horizon=LINTS.horizon,
+        runs=runs,
+        seed=162,
+        simulation=bt.Simulation(regret="realised"),
+    )
     return make_run_source(LINTS.name, get_tuned_range(LINTS), TENTHS, regrets), regrets
 
 
@@ -91,7 +101,13 @@ def features(sets: int = 40, runs: int = 1000) -> None:
         drawn = np.random.default_rng(number).uniform(-1, 1, shape)
         problem = bt.Linear(features=drawn, noise=LINTS.problem.noise)
         regrets = bt.simulate(
-            LINTS.policy, problem, widths, horizon=LINTS.horizon, runs=runs, seed=162, regret="realised"
+            LINTS.policy,
+            problem,
+            widths,
+            horizon=LINTS.horizon,
+            runs=runs,
+            seed=162,
+            simulation=bt.Simulation(regret="realised"),
         )
         means.append(regrets.mean(axis=1))
     for width, share in zip(widths, np.array(means).T / np.array(means)[:, 1], strict=True):
@@ -113,7 +129,7 @@ def few(source: RunSource, regrets: np.ndarray, pools: int = 60, runs: int = 100
     """Failures on small pools."""
     rng = np.random.default_rng(1)
     some = (regrets[:, rng.choice(regrets.shape[1], runs, replace=False)] for _ in range(pools))
-    by_pool([make_run_source(LINTS.name, source.among, source.units, pool) for pool in some], 1000, rng)
+    by_pool([make_run_source(LINTS.name, source.range, source.unit_points, pool) for pool in some], 1000, rng)
 
 
 def luck(runs: int, pools: int = 10) -> None:
@@ -123,9 +139,14 @@ def luck(runs: int, pools: int = 10) -> None:
     for number in range(pools):
         regrets = np.full((BASELINE_POINTS, runs), 1e6)
         regrets[1:6] = bt.simulate(
-            LINTS.policy, LINTS.problem, widths, horizon=LINTS.horizon, runs=runs, seed=1000 + number,
-            regret="realised", noise="own",
-        )  # fmt: skip
+            LINTS.policy,
+            LINTS.problem,
+            widths,
+            horizon=LINTS.horizon,
+            runs=runs,
+            seed=1000 + number,
+            simulation=bt.Simulation(regret="realised", common_random_numbers=False),
+        )
         sources.append(make_run_source(LINTS.name, get_tuned_range(LINTS), TENTHS, regrets))
         at = regrets[3]
         print(
@@ -138,7 +159,7 @@ def by_pool(pools: list[RunSource], tunings: int, rng: np.random.Generator) -> N
     """Failures on each of several pools: their mean and largest share."""
     for tuner, make in grids(PRINTED).items():
         for budget in FAILURE_BUDGETS:
-            ends = (pool.units[make(budget)(pool, tunings, rng)[0]] for pool in pools)
+            ends = (pool.unit_points[make(budget)(pool, tunings, rng)[0]] for pool in pools)
             shares = [100 * np.mean(np.abs(np.subtract.outer(end, NEAR)).min(axis=1) > 1e-9) for end in ends]
             failed = load_published_numbers()[PaperCellKey("failures", LINTS.name, tuner, budget)]
             print(f"  {tuner} {budget}: {np.mean(shares):.2f}%, at most {max(shares):.2f}% / {failed}%", flush=True)
@@ -218,7 +239,15 @@ def rare(row: PaperRow, runs: int) -> None:
                 rng.choice(high, (10_000, pairs)).sum(axis=1) - rng.choice(low, (10_000, pairs - 1)).sum(axis=1)
             )
             problem = Apart(arms=10, gap=float(np.quantile(needed, 0.01)) / row.horizon)
-            lost = bt.simulate(policy, problem, 4 / 27, horizon=row.horizon, runs=runs, seed=8, regret="realised")[0]
+            lost = bt.simulate(
+                policy,
+                problem,
+                4 / 27,
+                horizon=row.horizon,
+                runs=runs,
+                seed=8,
+                simulation=bt.Simulation(regret="realised"),
+            )[0]
             fails = np.searchsorted(needed, lost) / len(needed)
             share = 100 * pairs * problem.share
             failed = load_published_numbers()[PaperCellKey("failures", row.name, "notes", budget)]

@@ -17,9 +17,14 @@ from rows import PAPER_ROWS
 from banditune.simulation import dispatch
 
 PROTOTYPES = {
-    "bernoulli ucb1": 0.28, "beta ucb1": 1.2, "bernoulli ts": 3.1, "linear linucb": 10.6, "linear lints": 41.6,
-    "logistic ucb-glm": 173.0, "logistic glm-tsl": 182.0,
-}  # fmt: skip
+    "bernoulli ucb1": 0.28,
+    "beta ucb1": 1.2,
+    "bernoulli ts": 3.1,
+    "linear linucb": 10.6,
+    "linear lints": 41.6,
+    "logistic ucb-glm": 173.0,
+    "logistic glm-tsl": 182.0,
+}
 """Seconds that the prototypes took."""
 
 
@@ -35,7 +40,7 @@ def speed(asked: argparse.Namespace) -> None:
     for row in PAPER_ROWS:
         if row.name not in PROTOTYPES or (left_out(row.name, asked.only)):
             continue
-        job = row.job(device="gpu", noise=asked.noise)
+        job = row.make_spec(device="gpu", common_random_numbers=asked.noise == "shared")
         dispatch.simulate_rows(job, values, range(1))
         before = time.perf_counter()
         dispatch.simulate_rows(job, values, range(asked.runs))
@@ -50,9 +55,9 @@ def agreement(asked: argparse.Namespace) -> None:
     for row in PAPER_ROWS:
         if left_out(row.name, asked.only):
             continue
-        job = row.job(device=asked.device, regret="realised", seed=1)
+        job = row.make_spec(device=asked.device, regret="realised", seed=1)
         before = time.perf_counter()
-        found[row.name] = dispatch.simulate_rows(job, [[row.best], [1.0]], range(asked.runs))[:, :, 0]
+        found[row.name] = dispatch.simulate_rows(job, [[row.best_width], [1.0]], range(asked.runs))[:, :, 0]
         print(f"{row.name:18} {time.perf_counter() - before:7.2f} s", flush=True)
     if asked.save:
         np.savez_compressed(asked.save, **found)
@@ -61,7 +66,7 @@ def agreement(asked: argparse.Namespace) -> None:
     known = np.load(asked.against)
     print(f"{'row':18} {'width':>6} {asked.device:>16} {'other':>16} {'joint se':>9} {'same runs':>10}")
     for row in PAPER_ROWS:
-        for place, width in enumerate((row.best, 1.0)):
+        for place, width in enumerate((row.best_width, 1.0)):
             if row.name not in found:
                 continue
             a, b = found[row.name][place], known[row.name][place]
@@ -81,19 +86,19 @@ def precision(asked: argparse.Namespace) -> None:
         f"{'row':18} {'width':>6} {'float64':>9} {'float32 - float64':>20} {'in se':>6} {'se/regret':>10} {'same':>7}  time"
     )
     for row in PAPER_ROWS:
-        job = row.job(seed=2)
+        job = row.make_spec(seed=2)
         if launch_plan.plan_launch(job, "float32").target is launch_plan.plan_launch(job, "float64").target or left_out(
             row.name, asked.only
         ):
             continue
-        values = np.array([[row.best], [1.0]])
+        values = np.array([[row.best_width], [1.0]])
         taken, regrets = [], []
         for kind in ("float64", "float32"):
             gpu_scheduler.simulate_rows_on_gpu(job, values, range(1), precision=kind)
             before = time.perf_counter()
             regrets.append(gpu_scheduler.simulate_rows_on_gpu(job, values, range(asked.runs), precision=kind)[:, :, 0])
             taken.append(time.perf_counter() - before)
-        for place, width in enumerate((row.best, 1.0)):
+        for place, width in enumerate((row.best_width, 1.0)):
             a, b = regrets[1][place], regrets[0][place]
             change = (a - b).mean()
             se = (a - b).std(ddof=1) / len(a) ** 0.5

@@ -60,7 +60,7 @@ def main() -> None:
     for row in PAPER_ROWS:
         if asked.only and asked.only not in row.name:
             continue
-        job = row.job(device=asked.device, noise="own", regret="realised")
+        job = row.make_spec(device=asked.device, common_random_numbers=False, regret="realised")
         before = time.perf_counter()
         dispatch.simulate_rows(job, values[:, None], range(1))
         ready = time.perf_counter()

@@ -71,7 +71,7 @@ def seconds(name: str, sizes: dict[str, int], runs: int) -> float:
     policy, problem = policies()[name]
     instance = problem(arms=sizes["arms"], dims=sizes["dims"])
     before = time.perf_counter()
-    bt.simulate(policy, instance, [WIDTHS[name]], horizon=sizes["horizon"], runs=runs, jobs=1)
+    bt.simulate(policy, instance, [WIDTHS[name]], horizon=sizes["horizon"], runs=runs, run=bt.Run(workers=1))
     return time.perf_counter() - before
 
 
@@ -127,7 +127,7 @@ def draw(measured: dict[str, dict[str, list[float]]], plan: Plan, path: Path) ->
 
     figure = Figure(figsize=(9.6, 7.2), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, varied in zip(figure.subplots(2, 2).flat, plan.sizes, strict=True):
+    for axes, varied in zip(figure.subplots(2, 2).near_optimal, plan.sizes, strict=True):
         draw_panel(axes, varied, plan.sizes[varied], measured)
     fixed = ", ".join(f"{WORDS[name]} = {size:,}" for name, size in plan.middle.items())
     figure.suptitle(f"One thread, varied alone around {fixed}", x=0.01, ha="left", fontsize=10)

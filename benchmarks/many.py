@@ -24,7 +24,6 @@ from cells import visited
 from pools import FOLDER
 from rows import CHOSEN_ON, PAPER_ROWS, PaperRow
 from served import Served, pool
-from tuners import BUDGETS, Cell, Coverage, checked, draw, judged, marked, sum_up_rates, two_part_answers
 
 import banditune as bt
 from banditune.paper import lockstep_tunings
@@ -35,6 +34,7 @@ from banditune.simulation.dispatch import simulate_rows
 from banditune.tuners.curve_fit import compute_patience, estimate_scale, make_point_maps, split_runs
 from banditune.tuners.curve_library import VARIANCE_POWER, select_library
 from banditune.tuners.failure_library import FailureShape
+from tuners import BUDGETS, Cell, Coverage, checked, draw, judged, marked, sum_up_rates, two_part_answers
 
 Line = TypeVar("Line")
 
@@ -45,8 +45,17 @@ RUNS, FITTED, SEED = 5000, 3000, 4711
 BOUNDS = ((0.003, 200), (0.008, 2.4), (0.5, 4))
 """Of height, reach and decay: outside, a problem hardly ever fails, or its failures have no such shape."""
 
-KINDS = {"ucb1": 28, "ts": 26, "ucb1 gaussian": 10, "ts gaussian": 8, "epsilon": 10, "ucb1 beta": 4, "ts beta": 4,
-         "linucb": 5, "lints": 5}  # fmt: skip
+KINDS = {
+    "ucb1": 28,
+    "ts": 26,
+    "ucb1 gaussian": 10,
+    "ts gaussian": 8,
+    "epsilon": 10,
+    "ucb1 beta": 4,
+    "ts beta": 4,
+    "linucb": 5,
+    "lints": 5,
+}
 """How often each kind of problem is drawn, in %."""
 
 LINEAR: tuple[bt.kernel.Policy, bt.kernel.Policy] = (
@@ -120,7 +129,7 @@ def file_of(row: PaperRow) -> Path:
 def make(row: PaperRow, device: str) -> None:
     """Play a row and keep what it loses."""
     values = list_row_widths(row)[visited(select_library(get_tuned_range(row)).points)]
-    job = row.job(device=device, noise="own", regret="realised", seed=SEED)
+    job = row.make_spec(device=device, common_random_numbers=False, regret="realised", seed=SEED)
     regrets = simulate_rows(job, values[:, None], range(RUNS))[:, :, 0]
     # The longest horizon's worst runs are beyond half precision.
     kept = np.minimum(regrets, np.finfo(np.float16).max).astype(np.float16)
@@ -163,7 +172,7 @@ def shape(row: PaperRow) -> FailureShape | None:
     library = select_library(get_tuned_range(row))
     values, regrets = stored(row)
     source = make_run_source(row.name, get_tuned_range(row), values, regrets)
-    lost = regrets[source.places(library.points), :FITTED].astype(float).reshape(1, -1)
+    lost = regrets[source.find_nearest(library.points), :FITTED].astype(float).reshape(1, -1)
     at = np.repeat(np.arange(len(library.points)), FITTED)[None]
     both = make_point_maps(at, len(library.points))
     parts = split_runs(library, *both, lost / estimate_scale(library, at, lost), compute_patience(1000))
@@ -205,7 +214,10 @@ def compared(row: PaperRow, count: int) -> list[Cell]:
         at, _ = lockstep_tunings.make_notes_search(budget)(
             served, 4 * count, make_cell_rng(0, row.name, "notes", budget)
         )
-        cells += [judged("two-part", served, budget, ours, 0), judged("notes", served, budget, served.units[at], 0)]
+        cells += [
+            judged("two-part", served, budget, ours, 0),
+            judged("notes", served, budget, served.unit_points[at], 0),
+        ]
     return cells
 
 
@@ -265,7 +277,7 @@ def main() -> None:
     parser.add_argument("what", choices=["play", "shapes", "compare", "coverage"])
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--tunings", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=2, help="processes of `compare` and `coverage`")
+    parser.add_argument("--workers", type=int, default=2, help="processes of `compare` and `coverage`")
     parser.add_argument(
         "--plot", type=Path, help="draw the problems of `rows.py` that `compare` compares into this file"
     )

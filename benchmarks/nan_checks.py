@@ -51,11 +51,11 @@ def totals(state, setting, step, params, stream):
 
 def measure(choose) -> tuple[float, float, float]:
     """Seconds to compile, seconds for a million rounds (the best of five), and the sum of the regrets."""
-    policy = bt.define_policy("own", choose, parameters=bt.Parameter("x", 0, 1, theory=0.5))
+    policy = bt.define_policy("own", choose, parameters=bt.Parameter("x", 0, 1, textbook=0.5))
 
     def play(horizon: int, runs: int) -> tuple[float, float]:
         began = time.process_time()
-        regrets = bt.simulate(policy, bt.Bernoulli(arms=10), [0.5], horizon=horizon, runs=runs, jobs=1)
+        regrets = bt.simulate(policy, bt.Bernoulli(arms=10), [0.5], horizon=horizon, runs=runs, run=bt.Run(workers=1))
         return time.process_time() - began, float(regrets.sum())
 
     compiling = play(10, 2)[0]
@@ -65,7 +65,7 @@ def measure(choose) -> tuple[float, float, float]:
 
 def main() -> None:
     checked = nan_checks.add_nan_checks
-    bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.5], horizon=10, runs=2, jobs=1)
+    bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.5], horizon=10, runs=2, run=bt.Run(workers=1))
     for choose in (index, chance, totals):
         for name, code in (("without", lambda function: None), ("with", checked)):
             nan_checks.add_nan_checks = code

@@ -1,7 +1,7 @@
 """What delayed rewards cost under both settings of `pending`, for every policy of the registry that can be deployed.
 
-python benchmarks/pending.py --jobs 16 --runs 300 --out pending.json     # about 6 minutes on 16 cores
-python benchmarks/pending.py --jobs 1 --runs 4 --scale 0.05              # a quick look
+python benchmarks/pending.py --workers 16 --runs 300 --out pending.json     # about 6 minutes on 16 cores
+python benchmarks/pending.py --workers 1 --runs 4 --scale 0.05              # a quick look
 
 Every policy is tuned on its problem with rewards at once. It then plays the same instances and rewards three times:
 with rewards at once, and with rewards that come in batches (10 or 30 over the horizon, as daily updates do) under
@@ -144,7 +144,15 @@ def tuned(job: tuple[str, str, int]) -> tuple[float, ...]:
     policy = CELLS[cell].policies[name]()
     if len(policy.parameters) != 1:
         return ()
-    tuning = bt.tune(policy, CELLS[cell].problem(), horizon=horizon, budget=1000, validate=20, floor=False, jobs=1)
+    tuning = bt.tune(
+        policy,
+        CELLS[cell].problem(),
+        horizon=horizon,
+        budget=1000,
+        include=("no_lower_bound",),
+        search=bt.Search(validate=20),
+        run=bt.Run(workers=1),
+    )
     return tuple(tuning.params.values())
 
 
@@ -165,9 +173,14 @@ def one_run(task: Task, policy: bt.kernel.Policy, problem: Any, run: int) -> flo
         features = table[run % 256 if len(table) > 1 else 0].T
     rewards = rewards_of(problem, means, task.horizon, run)
     live = bt.deploy(
-        policy, list(task.params) or None, horizon=task.horizon, arms=None if features is not None else len(means),
-        features=features, seed=run, pending=task.pending,
-    )  # fmt: skip
+        policy,
+        list(task.params) or None,
+        horizon=task.horizon,
+        arms=None if features is not None else len(means),
+        features=features,
+        seed=run,
+        pending=task.pending,
+    )
     size = max(1, task.horizon // task.batches) if task.batches else 1
     pulls = [0] * len(means)
     late: list[tuple[int, float]] = []
@@ -193,7 +206,7 @@ def rewards_of(problem: Any, means: Any, horizon: int, run: int) -> list[list[fl
 def main() -> None:
     """Tune, play, print a line for each policy, and write the numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--scale", type=float, default=1.0, help="shortens the horizons")
     parser.add_argument("--only", default="", help="cells whose name contains this")
@@ -224,11 +237,11 @@ def main() -> None:
     for pair, found in zip(pairs, params, strict=True):
         cell, name, horizon = pair
         lost = {
-            line: np.concatenate([
-                done[task] for task in todo if task[:2] == pair[:2] and (task.batches, task.pending) == line
-            ])
+            line: np.concatenate(
+                [done[task] for task in todo if task[:2] == pair[:2] and (task.batches, task.pending) == line]
+            )
             for line in lines
-        }  # fmt: skip
+        }
         rows = [("at once", lost[0, "ignore"])]
         for batches in BATCHES:
             rows += [(f"{batches} {pending}", lost[batches, pending]) for pending in SETTINGS]

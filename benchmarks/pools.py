@@ -46,7 +46,7 @@ def file_of(row: PaperRow, folder: Path = FOLDER) -> Path:
 
 def pool(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
     """Regrets of a row at all widths."""
-    job = row.job(device=device, noise="own", regret="realised", seed=162)
+    job = row.make_spec(device=device, common_random_numbers=False, regret="realised", seed=162)
     values = list_row_widths(row)
     regrets = simulate_rows(job, values[:, None], range(runs))[:, :, 0]
     return {"units": UNIT_POINTS, "values": values, "regrets": regrets.astype(np.float32)}
@@ -54,7 +54,7 @@ def pool(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
 
 def truth(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
     """Mean regrets of a row at all widths; runs are played in turn and only their sums are kept."""
-    job = row.job(device=device, noise="shared", regret="expected", seed=TRUTH_SEED)
+    job = row.make_spec(device=device, common_random_numbers=True, regret="expected", seed=TRUTH_SEED)
     values = list_row_widths(row)
     size = runs // FOLD_COUNT
     sums, squares = np.zeros((FOLD_COUNT, len(values))), np.zeros(len(values))

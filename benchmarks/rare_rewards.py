@@ -1,7 +1,7 @@
 """Tuning UCB1 where rewards are rare: is the answer good, and is what is stated of it true?
 
 python benchmarks/rare_rewards.py pools --seed 1 --out FILE     play random problems at many widths (a GPU: two minutes)
-python benchmarks/rare_rewards.py product --seed 2 --problems 40 --truths 2000 --jobs 16
+python benchmarks/rare_rewards.py product --seed 2 --problems 40 --truths 2000 --workers 16
                                 the product itself on other problems, truths from other runs
 
 Problems have click rates of 0.1 to 2%, 5 to 60 arms and horizons of 3,000 to 200,000. The first one, on which most answers
@@ -81,13 +81,20 @@ class Tuned(NamedTuple):
 
 def one(case: Case, seed: int, within: float | None) -> Tuned:
     """Tune once."""
-    goal = {"budget": 1000} if within is None else {"within": within}
+    goal = {"budget": 1000} if within is None else {"precision": within}
     found = bt.tune(
-        bt.UCB1(noise=0.5), case.problem, horizon=case.horizon, seed=seed, validate=2, floor=False, jobs=1, **goal
+        bt.UCB1(noise=0.5),
+        case.problem,
+        horizon=case.horizon,
+        seed=seed,
+        include=("no_lower_bound",),
+        search=bt.Search(validate=2),
+        run=bt.Run(workers=1),
+        **goal,
     )
-    belief = found.belief
-    stands = not belief.misfit if within is None else belief.keeps(within)
-    return Tuned(found.params["gamma"], belief.gap, stands, found.spent)
+    belief = found.posterior
+    stands = not belief.misfit if within is None else belief.meets_precision(within)
+    return Tuned(found.params["gamma"], belief.regret_gap, stands, found.search_runs)
 
 
 def truth_at(case: Case, values: list[float], runs: int) -> tuple[np.ndarray, float]:
@@ -96,7 +103,7 @@ def truth_at(case: Case, values: list[float], runs: int) -> tuple[np.ndarray, fl
     fine = np.geomspace(max(middle / 5, 1e-5), min(1, 4 * middle), 22)
     widths = np.unique([*values, *fine, *np.geomspace(1e-4, 1, 9)])
     means = bt.simulate(
-        bt.UCB1(noise=0.5), case.problem, widths, horizon=case.horizon, runs=runs, seed=1_000_003, jobs=1
+        bt.UCB1(noise=0.5), case.problem, widths, horizon=case.horizon, runs=runs, seed=1_000_003, run=bt.Run(workers=1)
     ).mean(axis=1)
     return means[np.searchsorted(widths, values)], float(means.min())
 
@@ -124,8 +131,10 @@ def product(asked: argparse.Namespace) -> None:
     work = first + sorted(others, key=lambda one: -one[0].horizon * one[0].problem.arms)
     with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
         done = [worker.result() for worker in as_completed([workers.submit(judged, piece) for piece in work])]
-    for title, some in (("first", [one for one in done if one[0] == "first"]),
-                        ("others", [one for one in done if one[0] != "first"])):  # fmt: skip
+    for title, some in (
+        ("first", [one for one in done if one[0] == "first"]),
+        ("others", [one for one in done if one[0] != "first"]),
+    ):
         if some:
             sum_up(title, some)
 
@@ -163,7 +172,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3000)
     parser.add_argument("--truths", type=int, default=40_000)
     parser.add_argument("--device", default="gpu")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("rare.npz"))
     asked = parser.parse_args()
     {"pools": pools, "product": product}[asked.what](asked)

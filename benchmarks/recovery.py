@@ -247,7 +247,7 @@ def covered(name: str, repetitions: int, seed: int = 0) -> dict[str, float]:
         logs = make(np.random.default_rng([seed, repetition]))
         found = {
             e.name: e
-            for e in MODELS[model](logs, FitOptions(False, max(int(np.median(logs.widths)), 2), 0.95)).estimates
+            for e in MODELS[model](logs, FitOptions(False, max(int(np.median(logs.arm_counts)), 2), 0.95)).estimates
         }
         for key, value in truth.items():
             hits[key] += found[key].low <= value <= found[key].high
@@ -286,7 +286,13 @@ def tuning(names: list[str], fits: int = 20, runs: int = 10_000, horizon: int = 
 
         def tuned(problem: bt.kernel.Problem, seed: int, policy: bt.kernel.Policy = policy) -> float:
             (value,) = bt.tune(
-                policy, problem, horizon=horizon, budget=2000, validate=100, seed=seed, jobs=1
+                policy,
+                problem,
+                horizon=horizon,
+                budget=2000,
+                seed=seed,
+                search=bt.Search(validate=100),
+                run=bt.Run(workers=1),
             ).params.values()
             return value
 
@@ -296,7 +302,14 @@ def tuning(names: list[str], fits: int = 20, runs: int = 10_000, horizon: int = 
             on_fits.append(tuned(MODELS[model](logs, FitOptions(False, problem.arms, 0.95)).problem, repetition))
             on_truth.append(tuned(problem, repetition))
         regrets = bt.simulate(
-            policy, problem, [*on_fits, *on_truth], horizon=horizon, runs=runs, seed=12345, first=1_000_000, jobs=1
+            policy,
+            problem,
+            [*on_fits, *on_truth],
+            horizon=horizon,
+            runs=runs,
+            seed=12345,
+            first_instance=1_000_000,
+            run=bt.Run(workers=1),
         )
         base = regrets[fits:].mean(axis=0)
         mean, se = paired(regrets[:fits].mean(axis=0) - base, base.mean())

@@ -103,7 +103,7 @@ def true_regrets(law: str, spread: float) -> tuple[np.ndarray, np.ndarray]:
     """True regret at all widths, and its standard error."""
     problem = truth_of(law, spread)
     found = bt.simulate(
-        bt.UCB1(noise=NOISE), problem, WIDTHS[:, None], horizon=HORIZON, runs=TRUE_RUNS, seed=987, jobs=1
+        bt.UCB1(noise=NOISE), problem, WIDTHS[:, None], horizon=HORIZON, runs=TRUE_RUNS, seed=987, run=bt.Run(workers=1)
     )
     return found.mean(axis=1), found.std(axis=1) / math.sqrt(TRUE_RUNS)
 
@@ -118,15 +118,15 @@ def one(name: str, seed: int) -> list[tuple[float, float, float, float, float]]:
     warnings.simplefilter("ignore")
     law, campaigns, pulls, spread = DESIGNS[name]
     logs = logs_of(law, np.random.default_rng([seed, 77]), campaigns, pulls, spread)
-    found = bt.backtest(bt.UCB1(noise=NOISE), logs, horizon=HORIZON, budget=100, seed=seed, jobs=1)
+    found = bt.backtest(bt.UCB1(noise=NOISE), logs, horizon=HORIZON, budget=100, seed=seed, run=bt.Run(workers=1))
     tuned, textbook = (
         regret_at(law, spread, next(iter(params.values())))
-        for params in (found.tuning.params, found.tuning.theory_params)
+        for params in (found.tuning.params, found.tuning.textbook_params)
     )
     truths = (tuned, textbook, textbook - tuned)
     return [
         (one.mean, one.se, one.low, one.high, true)
-        for one, true in zip((found.regret, found.theory, found.gain), truths, strict=True)
+        for one, true in zip((found.regret, found.textbook_regret, found.gain), truths, strict=True)
     ]
 
 

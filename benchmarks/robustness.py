@@ -42,13 +42,33 @@ def verdicts(task):
     """The stress test of one tuning, as rows."""
     name, seed = task
     policy, problem, horizon = CASES[name]
-    tuning = bt.tune(policy, problem, horizon=horizon, seed=seed, stress=True, floor=False, jobs=1)
+    tuning = bt.tune(
+        policy,
+        problem,
+        horizon=horizon,
+        seed=seed,
+        include=(
+            "robustness",
+            "no_lower_bound",
+        ),
+        run=bt.Run(workers=1),
+    )
     ((_, value),) = tuning.params.items()
     return [
-        {"case": name, "seed": seed, "place": place, "words": strain.words, "value": value, "verdict": strain.verdict,
-         "reason": strain.reason, "share": strain.share, "least": strain.least, "most": strain.most}
-        for place, strain in enumerate(tuning.stress.strains)
-    ]  # fmt: skip
+        {
+            "case": name,
+            "seed": seed,
+            "place": place,
+            "words": strain.description,
+            "value": value,
+            "verdict": strain.verdict,
+            "reason": strain.reason,
+            "share": strain.excess_share,
+            "least": strain.excess_share_low,
+            "most": strain.excess_share_high,
+        }
+        for place, strain in enumerate(tuning.robustness.scenarios)
+    ]
 
 
 def truth(task):
@@ -59,9 +79,11 @@ def truth(task):
     among = resolve_only_range(job)
     top = among.high
     grid = [among.low, *np.geomspace(max(among.low, 1e-3 * top), top, 59).tolist()]
-    grid = sorted({among.within(value) for value in (*grid, *values)})
-    regrets = bt.simulate(policy, job.problem, grid, horizon=job.horizon, runs=runs, seed=TRUTH, jobs=1).mean(axis=1)
-    return [float(regrets[grid.index(among.within(value))] / regrets.min() - 1) for value in values]
+    grid = sorted({among.clip(value) for value in (*grid, *values)})
+    regrets = bt.simulate(
+        policy, job.problem, grid, horizon=job.horizon, runs=runs, seed=TRUTH, run=bt.Run(workers=1)
+    ).mean(axis=1)
+    return [float(regrets[grid.index(among.clip(value))] / regrets.min() - 1) for value in values]
 
 
 def main(out, seeds=10, runs=3000, processes=16):

@@ -24,7 +24,14 @@ def priors(runs: int) -> Iterator[str]:
     for prior in PRIORS:
         problem = bt.Bernoulli(arms=10, prior=prior)
         for policy in (bt.Thompson(prior=(1, 1)), bt.Thompson()):
-            found = bt.tune(policy, problem, horizon=1000, budget=runs, validate=4 * runs, floor=False)
+            found = bt.tune(
+                policy,
+                problem,
+                horizon=1000,
+                budget=runs,
+                include=("no_lower_bound",),
+                search=bt.Search(validate=4 * runs),
+            )
             yield f"means from Beta{prior}, {found.setup.policy}: {found.regret.mean:.2f} +- {found.regret.se:.2f}"
 
 
@@ -34,7 +41,14 @@ def theta(runs: int) -> Iterator[str]:
         problem = bt.Linear(arms=20, dims=5, prior=(0, variance), noise=noise)
         for make in (bt.LinUCB, bt.LinTS):
             for policy in (make(prior=(0, 1)), make()):
-                found = bt.tune(policy, problem, horizon=500, budget=runs, validate=2 * runs, floor=False)
+                found = bt.tune(
+                    policy,
+                    problem,
+                    horizon=500,
+                    budget=runs,
+                    include=("no_lower_bound",),
+                    search=bt.Search(validate=2 * runs),
+                )
                 yield f"noise {noise}, variance {variance}, {found.setup.policy}: {found.regret}"
 
 
@@ -51,7 +65,17 @@ def rare(runs: int) -> Iterator[str]:
     textbook = [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))]
     for seed in range(3):
         for policies in (own, [*textbook, *own[3:]]):
-            yield repr(bt.compare(policies, RARE, horizon=HORIZON, budget=runs, validate=runs, floor=False, seed=seed))
+            yield repr(
+                bt.compare(
+                    policies,
+                    RARE,
+                    horizon=HORIZON,
+                    budget=runs,
+                    seed=seed,
+                    include=("no_lower_bound",),
+                    search=bt.Search(validate=runs),
+                )
+            )
 
 
 if __name__ == "__main__":

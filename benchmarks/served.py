@@ -37,13 +37,13 @@ class Served(RunSource):
 
     def excess(self, answers: np.ndarray) -> np.ndarray:
         """What answers (places in the unit interval) lose over the best one, in %."""
-        return excess(self.units, self.truth, answers)
+        return excess(self.unit_points, self.truth, answers)
 
     def own_error(self, answers: np.ndarray) -> float:
         """The standard error of the mean excess that comes from the pool's finite size: a jackknife over tenths."""
         if not len(self.partial):
             return 0.0
-        means = [excess(self.units, curve, answers).mean() for curve in self.partial]
+        means = [excess(self.unit_points, curve, answers).mean() for curve in self.partial]
         return float(np.sqrt((FOLD_COUNT - 1) * np.var(means)))
 
 
@@ -64,8 +64,10 @@ def pool_of(row: PaperRow, folder: Path = FOLDER) -> Served:
 def pool(name: str, among: Range, values: np.ndarray, regrets: np.ndarray) -> Served:
     """Regrets (widths, runs) as a curve that serves them."""
     source = make_run_source(name, among, values, regrets)
-    curves = smooth_fold_means(source.units, compute_fold_means(regrets), regrets.var(axis=1, dtype=float), among.scale)
-    return Served(name, among, source.units, source.instances, source.draw, *curves)
+    curves = smooth_fold_means(
+        source.unit_points, compute_fold_means(regrets), regrets.var(axis=1, dtype=float), among.scale
+    )
+    return Served(name, among, source.unit_points, source.instance_count, source.draw, *curves)
 
 
 def synthetic(name: str, height: Callable[[np.ndarray], np.ndarray]) -> Served:
@@ -99,9 +101,20 @@ def chosen_synthetic() -> list[Served]:
     sinking = synthetic("sinking", lambda g: 25 + 15 * np.exp(-4 * g))
     others = synthetic("two other dips", lambda g: 32 - 9 * dip(g, 0.25) - 12 * dip(g, 0.65))
     return [
-        bowl(0.2), bowl(0.8), vee(0.35), line, flat, bowl(0.5), vee(0.7), rising, dips,
-        bowl(0.35), vee(0.55), sinking, others,
-    ]  # fmt: skip
+        bowl(0.2),
+        bowl(0.8),
+        vee(0.35),
+        line,
+        flat,
+        bowl(0.5),
+        vee(0.7),
+        rising,
+        dips,
+        bowl(0.35),
+        vee(0.55),
+        sinking,
+        others,
+    ]
 
 
 def held_out_synthetic() -> list[Served]:

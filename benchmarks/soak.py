@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,19 +95,26 @@ def any_study(dice: random.Random) -> tuple[Any, Any, int]:
 def same_answer(soak: Soak, dice: random.Random) -> str:
     policy, problem, horizon = any_study(dice)
     tuner, budget = dice.choice(TUNERS)(), dice.choice((176, 250, 400))
-    usual = {"horizon": horizon, "seed": dice.randint(0, 99), "regret": dice.choice(("expected", "realised"))}
+    usual = {"horizon": horizon, "seed": dice.randint(0, 99)}
+    simulation = bt.Simulation(regret=dice.choice(("expected", "realised")))
+    one_worker, two_workers = bt.Run(workers=1), bt.Run(workers=2)
     if len(policy.parameters) != 1:
         runs = dice.randint(2, 400)
-        one = bt.simulate(policy, problem, **usual, runs=runs, jobs=1)
-        expect((one == bt.simulate(policy, problem, **usual, runs=runs, jobs=2)).all(), "two threads differ")
+        one = bt.simulate(policy, problem, **usual, runs=runs, simulation=simulation, run=one_worker)
+        expect(
+            (one == bt.simulate(policy, problem, **usual, runs=runs, simulation=simulation, run=two_workers)).all(),
+            "two threads differ",
+        )
         expect(bool(np.isfinite(one).all()), "a regret is not finite")
         return f"simulate {policy.name} on {problem.name}"
-    usual |= {"budget": budget, "validate": dice.choice((None, 20, 100)), "noise": dice.choice(("shared", "own"))}
-    one = bt.tune(policy, problem, tuner, **usual, jobs=1)
-    expect(one.spent <= budget, f"{tuner} spent {one.spent} of {budget}")
+    search = bt.Search(tuner=tuner, validate=dice.choice((None, 20, 100)))
+    simulation = replace(simulation, common_random_numbers=dice.choice((True, False)))
+    usual |= {"budget": budget, "search": search, "simulation": simulation}
+    one = bt.tune(policy, problem, **usual, run=one_worker)
+    expect(one.search_runs <= budget, f"{tuner} spent {one.search_runs} of {budget}")
     expect(math.isfinite(one.regret.mean) and one.regret.low <= one.regret.high, one.regret)
-    other = {"jobs": 2, "cluster": "processes" if dice.random() < 0.1 else "threads"}
-    two = bt.tune(policy, problem, tuner, **usual, **other)
+    other = bt.Run(workers=2, executor="processes" if dice.random() < 0.1 else "threads")
+    two = bt.tune(policy, problem, **usual, run=other)
     expect(one.to_json() == two.to_json(), f"{policy.name} on {problem.name}: {other} gives another answer")
     expect(bt.results.from_json(one.to_json()).to_json() == one.to_json(), "JSON does not come back as it went")
     repr(one)
@@ -132,8 +140,14 @@ def hears_interrupts() -> None:
 
 def killed(soak: Soak, dice: random.Random) -> str:
     """Kill a study at random moments; it must end as one that nobody disturbed."""
-    told = {"policy": dice.choice(list(ONE)), "arms": dice.choice((3, 10)), "horizon": dice.choice((2000, 5000)),
-            "budget": 400, "validate": 300, "seed": dice.randint(0, 99)}  # fmt: skip
+    told = {
+        "policy": dice.choice(list(ONE)),
+        "arms": dice.choice((3, 10)),
+        "horizon": dice.choice((2000, 5000)),
+        "budget": 400,
+        "validate": 300,
+        "seed": dice.randint(0, 99),
+    }
     ledger, out = soak.folder / "study.ledger", soak.folder / "out.json"
     for path in soak.folder.iterdir():
         path.unlink()
@@ -151,8 +165,10 @@ def killed(soak: Soak, dice: random.Random) -> str:
             kills += 1
             child.wait(60)
         expect(kills < 60, "a study did not end after 60 kills")
-    usual = {key: told[key] for key in ("horizon", "budget", "validate", "seed")}
-    calm = bt.tune(ONE[told["policy"]](), bt.Bernoulli(arms=told["arms"]), **usual)
+    usual = {key: told[key] for key in ("horizon", "budget", "seed")}
+    calm = bt.tune(
+        ONE[told["policy"]](), bt.Bernoulli(arms=told["arms"]), **usual, search=bt.Search(validate=told["validate"])
+    )
     expect(bt.load_result(out).to_json() == calm.to_json(), f"{told} ended differently after {kills} kills")
     soak.seen["kills"] += kills
     return f"{kills} kills of {told['policy']}"
@@ -162,8 +178,10 @@ def intervals(soak: Soak, dice: random.Random) -> str:
     """Whether what a tuning says of itself is true, by many more runs."""
     policy, problem = dice.choice(list(ONE.values()))(), PROBLEMS[dice.choice(("bernoulli", "mixture", "beta"))](dice)
     horizon, seed = dice.choice((100, 300)), dice.randint(0, 10**9)
-    tuning = bt.tune(policy, problem, horizon=horizon, budget=dice.choice((200, 1000)), validate=500, seed=seed)
-    belief = tuning.belief
+    tuning = bt.tune(
+        policy, problem, horizon=horizon, budget=dice.choice((200, 1000)), seed=seed, search=bt.Search(validate=500)
+    )
+    belief = tuning.posterior
     values = np.unique([*np.linspace(0, 1, 26), tuning.params["gamma"]])
     truth = bt.simulate(policy, problem, values, horizon=horizon, runs=6000, seed=seed + 1)
     mean, se = truth.mean(axis=1), truth.std(axis=1, ddof=1) / math.sqrt(truth.shape[1])
@@ -173,7 +191,7 @@ def intervals(soak: Soak, dice: random.Random) -> str:
     if belief is not None:
         apart = truth[place] - truth[int(mean.argmin())]
         unsure = 2 * apart.std(ddof=1) / math.sqrt(len(apart))
-        soak.count("nothing beats it by more", apart.mean() <= belief.gap + unsure)
+        soak.count("nothing beats it by more", apart.mean() <= belief.regret_gap + unsure)
         soak.count("its own interval", belief.low - slack <= mean[place] <= belief.high + slack)
     return f"intervals of {policy.name} on {problem.name}"
 
@@ -193,7 +211,7 @@ def deployed(soak: Soak, dice: random.Random) -> str:
     """A policy that is saved and loaded now and then chooses as one that is not."""
     policy = dice.choice((bt.UCB1, bt.Thompson, bt.EpsilonGreedy, bt.GaussianThompson))()
     arms, horizon = dice.choice((2, 6)), 200
-    gamma = {parameter.name: parameter.within(arms, horizon).at(0.3) for parameter in policy.parameters}
+    gamma = {parameter.name: parameter.resolve(arms, horizon).scale_from_unit(0.3) for parameter in policy.parameters}
     one, two = (bt.deploy(policy, gamma, arms=arms, horizon=horizon, seed=7) for _ in range(2))
     path = soak.folder / "live.json"
     for _ in range(150):

@@ -53,7 +53,15 @@ def play(
 
     def played(seed: int, count: int, noise: str, first: int) -> np.ndarray:
         return bt.simulate(
-            policy, problem, values, horizon=horizon, runs=count, seed=seed, noise=noise, first=first, device=device
+            policy,
+            problem,
+            values,
+            horizon=horizon,
+            runs=count,
+            seed=seed,
+            first_instance=first,
+            simulation=bt.Simulation(common_random_numbers=noise == "shared"),
+            run=bt.Run(device=device),
         )
 
     regrets = played(POOL, runs, "own", 0)

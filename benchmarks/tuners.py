@@ -86,13 +86,13 @@ class Cell:
 
 def two_part_answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
     """Answers of the two-part tuner, as places in the unit interval."""
-    library = select_library(served.among)
+    library = select_library(served.range)
     with limit_blas_threads():
         places = [
             compute_mean_curve(library, run_two_part_searches(served, budget, size, rng)[0]).argmin(axis=1)
             for size in split_into_chunks(tunings, SEARCHES_PER_BATCH)
         ]
-    return map_to_unit_interval(served.among, convert_library_widths(served, library.fine[np.concatenate(places)]))
+    return map_to_unit_interval(served.range, convert_library_widths(served, library.fine[np.concatenate(places)]))
 
 
 def scipy_answer(served: Served, budget: int, rng: np.random.Generator) -> float:
@@ -102,11 +102,11 @@ def scipy_answer(served: Served, budget: int, rng: np.random.Generator) -> float
     size = budget // EVALUATIONS
 
     def mean(unit: float) -> float:
-        row = served.rows(served.among.at(unit))
-        return float(served.each(np.full(size, row), rng).mean())
+        row = served.find_rows(served.range.scale_from_unit(unit))
+        return float(served.draw_each(np.full(size, row), rng).mean())
 
     found = minimize_scalar(mean, bounds=(0, 1), method="bounded", options={"maxiter": EVALUATIONS, "xatol": 1e-3})
-    return float(map_to_unit_interval(served.among, served.among.at(found.x)))
+    return float(map_to_unit_interval(served.range, served.range.scale_from_unit(found.x)))
 
 
 Answers = Callable[[Served, int, int, np.random.Generator], np.ndarray]
@@ -158,10 +158,8 @@ OUTSIDE: dict[str, Answers] = {
     "optuna tpe": one_by_one(lambda number: Optuna("tpe", seed=number)),
     "optuna tpe, 20 trials": one_by_one(lambda number: Optuna("tpe", trials=20, seed=number)),
     "optuna gp, 20 trials": tenth(one_by_one(lambda number: Optuna("gp", trials=20, seed=number))),
-    "scipy": lambda served, budget, tunings, rng: np.array(
-        [scipy_answer(served, budget, rng) for _ in range(tunings)]
-    ),
-}  # fmt: skip
+    "scipy": lambda served, budget, tunings, rng: np.array([scipy_answer(served, budget, rng) for _ in range(tunings)]),
+}
 
 
 def cell_of(name: str, answers: Answers, served: Served, budget: int, tunings: int, seed: int) -> Cell:
@@ -175,9 +173,16 @@ def judged(name: str, served: Served, budget: int, found: np.ndarray, seconds: f
     """The truth of a tuner's answers, which took so long together."""
     lost, tunings = served.excess(found), len(found)
     return Cell(
-        served.name, name, budget, tunings, float(lost.mean()), float(lost.std(ddof=1) / tunings**0.5),
-        float((lost > FAILURE).mean() * 100), served.own_error(found), seconds / tunings,
-    )  # fmt: skip
+        served.name,
+        name,
+        budget,
+        tunings,
+        float(lost.mean()),
+        float(lost.std(ddof=1) / tunings**0.5),
+        float((lost > FAILURE).mean() * 100),
+        served.own_error(found),
+        seconds / tunings,
+    )
 
 
 def table(
@@ -284,8 +289,12 @@ def draw(cells: list[Cell], path: Path) -> None:
 
     from banditune.reports.figures import BLUE, GREY, ORANGE
 
-    styles = {"two-part": (BLUE, "o", "-"), "notes": (ORANGE, "s", "-"), "uniform": (GREY, "^", "--"),
-              "halving": ("black", "D", ":")}  # fmt: skip
+    styles = {
+        "two-part": (BLUE, "o", "-"),
+        "notes": (ORANGE, "s", "-"),
+        "uniform": (GREY, "^", "--"),
+        "halving": ("black", "D", ":"),
+    }
     rows = list(dict.fromkeys(cell.row for cell in cells))
     across = min(5, len(rows))
     down = -(-len(rows) // across)
@@ -375,16 +384,16 @@ class Coverage:
 def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
     """Compare what the two-part tuner says with the truth."""
     rng = make_cell_rng(seed, served.name, "coverage", budget)
-    library = select_library(served.among)
+    library = select_library(served.range)
     answers: list[SearchAnswer] = []
     with limit_blas_threads():
         for size in split_into_chunks(tunings, SEARCHES_PER_BATCH):
             found, _ = run_two_part_searches(served, budget, size, rng)
-            answers += [state_answer(library, select_search(found, search), served.among) for search in range(size)]
-    said = np.array([said_of(served, answer.value, answer.belief) for answer in answers])
+            answers += [state_answer(library, select_search(found, search), served.range) for search in range(size)]
+    said = np.array([said_of(served, answer.value, answer.posterior) for answer in answers])
     whole = Said(*(summary(name, column) for name, column in zip(Said._fields, said.T, strict=True)))
     stated = float((~np.isnan(said[:, -1])).mean() * 100)
-    usual = np.median(map_to_unit_interval(served.among, [answer.value for answer in answers]))
+    usual = np.median(map_to_unit_interval(served.range, [answer.value for answer in answers]))
     return Coverage(served.name, budget, tunings, whole, stated, *truth_errors(served, usual))
 
 
@@ -400,18 +409,18 @@ def truth_errors(served: Served, usual: float) -> tuple[float, float]:
     """How far the best width moves without a tenth of the pool; the standard error of the regret at a width, in %."""
     if not len(served.partial):
         return 0.0, 0.0
-    lowest = served.units[served.partial.argmin(axis=1)]
-    levels = np.array([np.interp(usual, served.units, curve) for curve in served.partial])
+    lowest = served.unit_points[served.partial.argmin(axis=1)]
+    levels = np.array([np.interp(usual, served.unit_points, curve) for curve in served.partial])
     return float(np.ptp(lowest)), float(np.sqrt((len(levels) - 1) * levels.var()) / levels.mean() * 100)
 
 
 def said_of(served: Served, value: float, belief: SearchPosterior) -> Said:
     """What one tuning says, next to the truth."""
-    units, truth = served.units, served.truth
+    units, truth = served.unit_points, served.truth
     lowest = truth.min()
 
     def unit(of: float) -> float:
-        return float(map_to_unit_interval(served.among, of))
+        return float(map_to_unit_interval(served.range, of))
 
     regret = np.interp(unit(value), units, truth)
     low, high = unit(belief.best_low), unit(belief.best_high)
@@ -421,12 +430,12 @@ def said_of(served: Served, value: float, belief: SearchPosterior) -> Said:
         (belief.high - belief.low) / lowest * 100,
         low - slack <= units[truth.argmin()] <= high + slack,
         high - low,
-        regret - lowest <= belief.gap + slack * lowest,
-        belief.gap / lowest * 100,
+        regret - lowest <= belief.regret_gap + slack * lowest,
+        belief.regret_gap / lowest * 100,
     )
-    if not belief.flat:
+    if not belief.near_optimal:
         return said
-    start, end, share = unit(belief.flat[0]), unit(belief.flat[1]), belief.flat[2]
+    start, end, share = unit(belief.near_optimal[0]), unit(belief.near_optimal[1]), belief.near_optimal[2]
     inside = truth[(units >= start - slack) & (units <= end + slack)]
     return said._replace(
         flat_holds=bool((inside <= (1 + share) * lowest).all()), flat_width=end - start, flat_share=share * 100
@@ -474,7 +483,7 @@ def overhead(asked: argparse.Namespace) -> dict[str, float]:
     served = pool_of(PAPER_ROWS[2])
     rng = make_cell_rng(asked.seed, "overhead")
     before = time.perf_counter()
-    select_library(served.among)
+    select_library(served.range)
     found = {"library, once (ms)": (time.perf_counter() - before) * 1000}
     for budget, most in ((50, 30), (200, 30), (1000, 30), (10_000, 30)):
         taken = [thinking(TwoPart(), served, budget, rng) * 1000 for _ in range(10)]
@@ -496,14 +505,14 @@ def thinking(tuner: Tuner, served: Served, budget: int, rng: np.random.Generator
     taken = 0.0
     regrets = None
     before = time.perf_counter()
-    search = tuner.search(served.among, budget)
+    search = tuner.search(served.range, budget)
     while True:
         try:
             trial = search.send(regrets)
         except StopIteration:
             return taken + time.perf_counter() - before
         taken += time.perf_counter() - before
-        regrets = served.told(trial, rng)
+        regrets = served.answer_trial(trial, rng)
         before = time.perf_counter()
 
 
@@ -512,7 +521,13 @@ def precise(name: str, seed: int) -> tuple[bt.results.Tuning, float]:
     row = next(row for row in KNOWN if row.name == name)
     before = time.perf_counter()
     found = bt.tune(
-        row.policy, row.problem, TwoPart(), horizon=row.horizon, within=SHARE, validate=2, seed=seed, jobs=1
+        row.policy,
+        row.problem,
+        horizon=row.horizon,
+        precision=SHARE,
+        seed=seed,
+        search=bt.Search(tuner=TwoPart(), validate=2),
+        run=bt.Run(workers=1),
     )
     return found, time.perf_counter() - before
 
@@ -537,15 +552,20 @@ def within(asked: argparse.Namespace) -> list[dict[str, Any]]:
         answers = map_to_unit_interval(among, [tuning.params[among.name] for tuning in tunings])
         lost = excess(units, curve, answers)
         errors = [excess(units, part, answers).mean() for part in partial]
-        spent = [tuning.spent for tuning in tunings]
+        spent = [tuning.search_runs for tuning in tunings]
         line = {
-            "row": row.name, "tunings": asked.tunings, "runs a width": int(truth["runs"]),
+            "row": row.name,
+            "tunings": asked.tunings,
+            "runs a width": int(truth["runs"]),
             "within": float((lost <= 100 * SHARE).mean() * 100),
-            "excess": float(lost.mean()), "excess_95": float(np.quantile(lost, 0.95)),
-            "spent": float(np.median(spent)), "spent_95": float(np.quantile(spent, 0.95)),
-            "reached": float(np.mean([bool(tuning.reached) for tuning in tunings]) * 100), "seconds": taken,
+            "excess": float(lost.mean()),
+            "excess_95": float(np.quantile(lost, 0.95)),
+            "spent": float(np.median(spent)),
+            "spent_95": float(np.quantile(spent, 0.95)),
+            "reached": float(np.mean([bool(tuning.precision_reached) for tuning in tunings]) * 100),
+            "seconds": taken,
             "own_error": float(np.sqrt((len(errors) - 1) * np.var(errors))),
-        }  # fmt: skip
+        }
         print(
             f"| {row.name} | {line['within']:.1f}% | {line['excess']:.2f}%, {line['excess_95']:.2f}% | "
             f"{line['spent']:,.0f}, {line['spent_95']:,.0f} | {line['reached']:.0f}% | {taken:.2f} | "
@@ -569,8 +589,10 @@ def pools(rows: Iterable[PaperRow], only: str | None) -> Iterator[Served]:
 def sources(what: str, only: str | None) -> Iterator[Served]:
     """What a table compares tuners on."""
     rows, curves = {
-        "paper": (PAPER_ROWS, []), "chosen": (CHOSEN_ON, chosen_synthetic()), "held-out": (HELD_OUT, held_out_synthetic()),
-    }[what]  # fmt: skip
+        "paper": (PAPER_ROWS, []),
+        "chosen": (CHOSEN_ON, chosen_synthetic()),
+        "held-out": (HELD_OUT, held_out_synthetic()),
+    }[what]
     yield from pools(rows, only)
     yield from (served for served in curves if not left_out(served.name, only))
 
@@ -597,13 +619,17 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--plot", type=Path, help="draw excess against budget into this file")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where `within` finds its truths")
-    parser.add_argument("--jobs", type=int, default=2, help="processes of `within`")
+    parser.add_argument("--workers", type=int, default=2, help="processes of `within`")
     asked = parser.parse_args()
     asked.tunings = asked.tunings or TUNINGS[asked.what]
     jobs: dict[str, Callable[[argparse.Namespace], Any]] = {
-        "places": places, "precisions": precisions, "outside": outside, "coverage": coverage, "overhead": overhead,
+        "places": places,
+        "precisions": precisions,
+        "outside": outside,
+        "coverage": coverage,
+        "overhead": overhead,
         "within": within,
-    }  # fmt: skip
+    }
     found = jobs.get(asked.what, compared)(asked)
     if asked.plot and asked.what not in jobs:
         draw(found, asked.plot)

@@ -26,7 +26,7 @@ VALUES = np.geomspace(1e-6, 1e6, 289)
 
 def parameter(name: str) -> bt.Parameter:
     """As wide as any range here."""
-    return bt.Parameter(name, 1e-6, 1e6, theory=1, scale="log")
+    return bt.Parameter(name, 1e-6, 1e6, textbook=1, scale="log")
 
 
 def moss(state, setting, step, params, stream):
@@ -142,8 +142,8 @@ def cell(work: tuple[str, int, int, int, Stored]) -> Cell:
     name, decades, budget, tunings, stored = work
     among = Range("x", 10 ** (-decades / 2), 10 ** (decades / 2), 1.0, False, "log")
     done = [tuned(bt.TwoPart(), stored, among, budget, seed=seed) for seed in range(tunings)]
-    stand = [one for one in done if not one.found.belief.misfit]
-    held = sum(one.lost <= one.found.belief.gap + 1e-9 * one.best for one in stand)
+    stand = [one for one in done if not one.found.posterior.misfit]
+    held = sum(one.lost <= one.found.posterior.regret_gap + 1e-9 * one.best for one in stand)
     return Cell(
         name, decades, budget, tunings, len(stand), held, float(np.mean([one.lost / one.best for one in done])) * 100
     )
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--truths", type=int, default=20_000)
     parser.add_argument("--tunings", type=int, default=50)
     parser.add_argument("--device", default="gpu")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--pools", type=Path, default=Path("wide.npz"))
     parser.add_argument("--budgets", type=int, nargs="+", default=[300, 1000])
     parser.add_argument("--out", type=Path, default=Path("wide.npz"))

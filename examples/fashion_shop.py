@@ -1,10 +1,10 @@
-"""Production priors of a fashion shop -> tuned Thompson sampling -> what it saves in clicks.
+"""From the production priors of a fashion shop to a tuned Thompson sampling, and the clicks that it saves.
 
     python examples/fashion_shop.py [--quick] [-o FOLDER] [--impressions 100000] [--device gpu]
 
-The shop showed 34 to 80 items in three campaigns, of which about 4 in 1,000 impressions are clicked
-(examples/data/SOURCES.md). The counts from which its Thompson sampling started tell how much items differ: enough to
-expect what a campaign with new items will be like.
+The shop showed 34 to 80 items in three campaigns, in which about 4 of 1,000 impressions are clicked
+(examples/data/SOURCES.md). Its Thompson sampling started from counts. They show how much items differ, and so what to
+expect of a campaign with new items.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import banditune as bt
 DATA = Path(__file__).parent / "data" / "zozo-beta-priors.csv"
 
 
-def past() -> bt.logs.Logs:
+def read_shop_logs() -> bt.logs.Logs:
     """The shop's counts as logs: alpha clicks in alpha + beta impressions of an item."""
     with DATA.open() as file:
         rows = list(csv.DictReader(file))
@@ -32,54 +32,69 @@ def past() -> bt.logs.Logs:
     )
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description="How much should a shop's Thompson sampling explore?")
-    options.add_argument("--quick", action="store_true", help="few runs: to see that it works")
-    options.add_argument("-o", "--output", type=Path, default=Path("."), help="folder for the report")
-    options.add_argument("--impressions", type=int, default=100_000, help="impressions in the next campaign")
-    options.add_argument("--device", default="cpu", help="cpu, gpu or auto")
-    told = options.parse_args()
-    told.output.mkdir(parents=True, exist_ok=True)
-    impressions = 2_000 if told.quick else told.impressions
-    budget, validate = (20, 20) if told.quick else (300, 300)
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="How much should a shop's Thompson sampling explore?")
+    parser.add_argument("--quick", action="store_true", help="few runs: to see that it works")
+    parser.add_argument("-o", "--output", type=Path, default=Path("."), help="folder for the report")
+    parser.add_argument("--impressions", type=int, default=100_000, help="impressions in the next campaign")
+    parser.add_argument("--device", default="cpu", help="cpu, gpu or auto")
+    return parser.parse_args()
 
-    expected = bt.fit(past(), horizon=impressions)
+
+def main() -> None:
+    arguments = parse_arguments()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    impressions = 2_000 if arguments.quick else arguments.impressions
+    budget, validate = (20, 20) if arguments.quick else (300, 300)
+
+    expected = bt.fit(read_shop_logs(), horizon=impressions)
     print(expected)
     problem = expected.problem
-    # Thompson sampling that knows what the shop knows: click rates are near .4%, not anywhere between 0 and 1.
+    # This Thompson sampling knows what the shop knows: click rates are near 0.4%, not anywhere between 0 and 1.
     informed = bt.Thompson(prior=problem.prior[0])
-    usual = {"horizon": impressions, "budget": budget, "validate": validate, "device": told.device}
-    tuning = bt.tune(informed, problem, **usual, curve=not told.quick)
-    print(tuning)
-    gamma = tuning.params["gamma"]
+    run = bt.Run(device=arguments.device)
+    result = bt.tune(
+        informed,
+        problem,
+        horizon=impressions,
+        budget=budget,
+        include=() if arguments.quick else ("curve",),
+        search=bt.Search(validate=validate),
+        run=run,
+    )
+    print(result)
+    gamma = result.params["gamma"]
     # Both on the same instances, none of which the search has seen: their difference is paired.
-    fresh = {"horizon": impressions, "runs": validate, "first": 2**40, "device": told.device}
-    textbook = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [1.0], **fresh)[0]
-    tuned = bt.simulate(informed, problem, [gamma], **fresh)[0]
-    lost, saved = bt.results.Estimate.of(textbook), bt.results.Estimate.of(textbook - tuned)
+    textbook, tuned = (
+        bt.simulate(policy, problem, [value], horizon=impressions, runs=validate, first_instance=2**40, run=run)[0]
+        for policy, value in ((bt.Thompson(prior=(1, 1)), 1.0), (informed, gamma))
+    )
+    untuned = bt.results.Estimate.from_sample(textbook)
+    saved = bt.results.Estimate.from_sample(textbook - tuned)
     share = saved.mean / (impressions * expected["mean"].value)
-    print(f"clicks lost out of the box: {lost.mean:.0f}; saved: {saved!r}")
+    print(f"regret of the textbook policy: {untuned.mean:.0f} clicks; saved: {saved!r}")
     bt.report(
-        [tuning, expected],
-        told.output / "fashion-shop.html",
+        [result, expected],
+        arguments.output / "fashion-shop.html",
         title=f"The next campaign: {problem.arms} items, {impressions:,} impressions",
         answer=f"Start Thompson sampling from what is known of other items and scale its spread by {gamma:.2f}: that saves "
         f"{saved.mean:.0f} clicks (95%: {saved.low:.0f} to {saved.high:.0f}) in {impressions:,} impressions.",
         words=(
-            f"Out of the box it loses {lost.mean:.0f} +- {lost.se:.0f} clicks against always showing the best item: "
-            f"it must find out for each of {problem.arms} items that its click rate is near "
-            f"{expected['mean'].value:.2%}. Started from the shop's own counts it loses {tuning.theory.mean:.0f}, and with "
-            f"its spread scaled by {gamma:.2f} {tuning.regret.mean:.0f} +- {tuning.regret.se:.0f}.",
+            f"The textbook policy has a regret of {untuned.mean:.0f} +- {untuned.se:.0f} clicks against always showing the "
+            f"best item. It must find out for each of {problem.arms} items that its click rate is near "
+            f"{expected['mean'].value:.2%}. Started from the shop's own counts, the regret is "
+            f"{result.textbook_regret.mean:.0f}. With the spread scaled by {gamma:.2f} it is {result.regret.mean:.0f} +- "
+            f"{result.regret.se:.0f}.",
             f"{saved.mean:.0f} clicks are {share:.0%} of what {impressions:,} impressions of average items would bring.",
-            "The numbers are means over simulated campaigns with items like the shop's past ones; how well these look like "
-            "the shop's stands at the end.",
+            "The numbers are means over simulated campaigns with items like the shop's past ones. The end of this page "
+            "compares simulated campaigns with the shop's.",
         ),
         figures=(
-            ("clicks saved", f"{saved.mean:.0f}", f"of {lost.mean:.0f} lost out of the box"),
+            ("clicks saved", f"{saved.mean:.0f}", f"regret of the textbook policy: {untuned.mean:.0f}"),
             ("spread", f"{gamma:.2f}", "textbook: 1"),
         ),
     )
-    print(f"wrote {told.output / 'fashion-shop.html'}")
+    print(f"wrote {arguments.output / 'fashion-shop.html'}")
 
 
 if __name__ == "__main__":

@@ -133,11 +133,12 @@ import sys
 for name in ("scipy", "matplotlib", "pandas", "rich", "typer"):
     sys.modules[name] = None
 import banditune as bt
-result = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=50, budget=20, validate=20, curve=True)
+search = bt.Search(validate=20)
+result = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=50, budget=20, include=("curve",), search=search)
 print(result)
 try:
     result.to_pandas()
-except bt.InvalidRequest as error:
+except bt.errors.MissingDependency as error:
     print(error)
 """
     done = run_python(code)
@@ -146,7 +147,7 @@ except bt.InvalidRequest as error:
 
 
 def test_every_record_that_users_get_has_a_public_name():
-    assert {name: getattr(bt, name) for name in RECORD_TYPES} == RECORD_TYPES
+    assert {name: getattr(bt.results, name) for name in RECORD_TYPES} == RECORD_TYPES
 
 
 @pytest.mark.parametrize("name", [name for name in bt.__all__ if name != "__version__"])
@@ -183,10 +184,10 @@ def test_everything_on_a_shelf_is_made_described_and_explained(shelf, kind, tmp_
 def test_every_parameter_has_bounds_around_theorys_value(name):
     for arms, horizon in ((2, 10), (10, 10_000), (100, 1000)):
         for parameter in collect_policies()[name]().parameters:
-            found = parameter.within(arms, horizon)
-            assert found.low <= found.theory <= found.high
-            assert found.at(0.0) == found.low
-            assert found.at(1.0) == pytest.approx(found.high)
+            found = parameter.resolve(arms, horizon)
+            assert found.low <= found.textbook <= found.high
+            assert found.scale_from_unit(0.0) == found.low
+            assert found.scale_from_unit(1.0) == pytest.approx(found.high)
 
 
 def clocks(code):
@@ -239,3 +240,95 @@ def numbers(version):
     """A version as three numbers."""
     found = [int(part) for part in version.split(".")]
     return [*found, 0, 0][:3]
+
+
+KERNEL_MARKS = {"scalar", "noinline", "noinline_on_gpu", "optimize_separately", "bit_packed", "njit", "jit"}
+MOST_LINES, LONGEST_FUNCTION, MOST_PARAMETERS, MOST_OF_A_VERB = 400, 60, 8, 10
+
+
+def code_lines(node, text):
+    """Lines of a function or a module without docstrings and blank lines."""
+    skipped = set()
+    for inner in ast.walk(node):
+        body = getattr(inner, "body", None)
+        if isinstance(body, list):
+            for one in body:
+                if (
+                    isinstance(one, ast.Expr)
+                    and isinstance(one.value, ast.Constant)
+                    and isinstance(one.value.value, str)
+                ):
+                    skipped |= set(range(one.lineno, one.end_lineno + 1))
+    lines = text.splitlines()
+    first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", len(lines))
+    return sum(1 for number in range(first, last + 1) if number not in skipped and lines[number - 1].strip())
+
+
+def functions(path):
+    """Functions of a module that are no kernels, with their number of parameters."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            marks = {getattr(getattr(mark, "func", mark), "id", "") for mark in node.decorator_list}
+            marks |= {getattr(getattr(mark, "func", mark), "attr", "") for mark in node.decorator_list}
+            if not marks & KERNEL_MARKS:
+                names = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                yield node, len([one for one in names if one.arg not in ("self", "cls")]), marks
+
+
+def test_modules_are_read_in_one_sitting():
+    sizes = {name: code_lines(ast.parse(path.read_text()), path.read_text()) for name, path in MODULES.items()}
+    long = {name: size for name, size in sizes.items() if size > MOST_LINES}
+    assert not long
+
+
+def test_functions_fit_a_screen_and_take_few_parameters():
+    verbs = {"backtest", "compare", "curve", "deploy", "robustness", "simulate", "tune", "read_logs"}
+    seen = 0
+    for name, path in MODULES.items():
+        text = path.read_text()
+        for node, parameters, marks in functions(path):
+            seen += 1
+            size = code_lines(node, text)
+            assert size <= LONGEST_FUNCTION or (name, node.name) in LONG_FUNCTIONS, f"{name}.{node.name}: {size} lines"
+            # The options of a command are its interface: Typer reads them from the signature.
+            if "command" in marks or (name, node.name) in MANY_PARAMETERS:
+                continue
+            most = MOST_OF_A_VERB if node.name in verbs else MOST_PARAMETERS
+            assert parameters <= most, f"{name}.{node.name}: {parameters} parameters"
+    assert seen > 1500
+
+
+LONG_FUNCTIONS = {
+    ("study.tuning", "tune"): "the steps of a tuning in their order",
+    ("study.comparing", "compare"): "the steps of a comparison in their order",
+    ("study.backtesting", "backtest"): "the steps of a backtest in their order",
+}
+COMPILED = (
+    ("deployment.step_kernel", "run_agent_step"),
+    ("exact.coupled_bound", "minimise_slack_sums"),
+    ("exact.gittins", "fill_index_triangle"),
+    ("exact.one_arm_bound", "fill_stopping_values"),
+    ("exact.one_arm_bound_gaussian", "fill_stopping_levels"),
+    ("exact.policy_transitions", "play_states_once"),
+    ("simulation.gpu.cuda_kernels", "play_by_threads"),
+    ("simulation.gpu.cuda_kernels", "play_by_warps"),
+    ("simulation.loop", "play_block"),
+    ("simulation.mean_test", "draw_rewards"),
+)
+MANY_PARAMETERS = {
+    **dict.fromkeys(COMPILED, "a kernel: compiled code takes arrays and numbers, no records"),
+    ("cli.runner", "run_and_print"): "one parameter for each thing that may become of a result",
+    ("study.robustness_check", "evaluate_robustness"): "a step of two verbs, with what both have at hand",
+}
+"""Functions beyond a limit, with the reason."""
+
+
+def test_everything_that_is_registered_is_public():
+    for registry, front in (
+        (collect_policies(), bt.policies),
+        (problem_registry.PROBLEMS, bt.problems),
+        (tuner_registry.TUNERS, bt.tuners),
+    ):
+        assert len(registry) > 4
+        for name, make in registry.items():
+            assert make.__name__ in dir(front), name

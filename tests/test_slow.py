@@ -17,9 +17,15 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("problem", [bt.Bernoulli(arms=10), bt.BetaRewards(arms=10)])
 def test_lazy_thompson_has_the_law_of_the_plain_loop_at_the_papers_scale(problem, gamma):
     lazy = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [gamma], horizon=10_000, runs=10_000)[0]
-    plain = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [gamma], horizon=10_000, runs=4000, shortcut=False, seed=1)[
-        0
-    ]
+    plain = bt.simulate(
+        bt.Thompson(prior=(1, 1)),
+        problem,
+        [gamma],
+        horizon=10_000,
+        runs=4000,
+        seed=1,
+        simulation=bt.Simulation(shortcuts=False),
+    )[0]
     assert abs(lazy.mean() - plain.mean()) < 4 * math.hypot(lazy.std() / 100, plain.std() / math.sqrt(4000))
     assert stats.ks_2samp(lazy, plain).pvalue > 1e-4
 
@@ -70,7 +76,12 @@ def test_structured_bandits_at_the_papers_scale(policy, problem, theory, theory_
 def test_lazy_linear_thompson_has_the_law_of_the_plain_loop_at_the_papers_scale(gamma):
     lazy = bt.simulate(bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(), [gamma], horizon=10_000, runs=4000)[0]
     plain = bt.simulate(
-        bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(), [gamma], horizon=10_000, runs=2000, shortcut=False
+        bt.LinTS(prior=(0, 1), noise=0.5),
+        bt.Linear(),
+        [gamma],
+        horizon=10_000,
+        runs=2000,
+        simulation=bt.Simulation(shortcuts=False),
     )[0]
     difference = lazy[:2000] - plain
     assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(2000)
@@ -81,6 +92,11 @@ def test_lazy_linear_thompson_has_the_law_of_the_plain_loop_at_the_papers_scale(
 def test_linucb_among_live_arms_pulls_the_arms_of_the_plain_loop_at_the_papers_scale(gamma):
     live = bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(), [gamma], horizon=10_000, runs=1000)
     plain = bt.simulate(
-        bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(), [gamma], horizon=10_000, runs=1000, shortcut=False
+        bt.LinUCB(prior=(0, 1), noise=0.5),
+        bt.Linear(),
+        [gamma],
+        horizon=10_000,
+        runs=1000,
+        simulation=bt.Simulation(shortcuts=False),
     )
     assert (abs(live - plain) > 1e-6).sum() <= 2

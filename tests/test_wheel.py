@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -36,8 +37,11 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path):
     # The dependencies are those of this environment; the package itself comes from the wheel.
     (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     code = "import banditune; print(banditune.__file__)"
-    found = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+    found = subprocess.run(
+        [python, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env=environment
+    ).stdout
     assert found.startswith(str(site))
     command = [
         tmp_path / "env" / "bin" / "banditune",
@@ -49,6 +53,6 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path):
         "--horizon",
         "50",
     ]
-    done = subprocess.run([*command, "--budget", "20"], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run([*command, "--budget", "20"], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert "gamma" in done.stdout

@@ -32,8 +32,8 @@ import api  # noqa: E402
 import numpy as np  # noqa: E402
 from request_list import REQUESTS  # noqa: E402
 
-CHANGING = ("seconds", "versions", "command", "file", "path", "bytes", "size")
-"""Keys whose numbers depend on the machine, the time or the folder."""
+CHANGING = ("seconds", "versions", "version", "command", "file", "path", "bytes", "size")
+"""Keys whose numbers depend on the machine, the time, the folder or the format of a file."""
 
 MANY = 300
 """Of more numbers than this only short hashes are kept."""
@@ -165,7 +165,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     found = list(changes(old["headline"], new["headline"], "headline"))
     missing = counted(old, old["hashed"]) - counted(new, old["hashed"])
     for path, several in old["numbers"].items():
-        for number in several.split():
+        for number in several.split() if is_kept(path) else ():
             if missing[number] > 0:
                 missing[number] -= 1
                 found.append(f"{path.lstrip('.[]')}: {'a number' if old['hashed'] else shown(number)} is missing now")
@@ -186,8 +186,13 @@ def changes(old: Any, new: Any, label: str) -> Iterator[str]:
 
 def counted(kept: dict[str, Any], hashed: bool) -> Counter[str]:
     """How often each number occurs, whatever it is called."""
-    every = (number for several in kept["numbers"].values() for number in several.split())
+    every = (number for path, several in kept["numbers"].items() if is_kept(path) for number in several.split())
     return Counter(short(number) if hashed and not kept["hashed"] else number for number in every)
+
+
+def is_kept(path: str) -> bool:
+    """Whether a recorded number must come again: files that were recorded before may hold others."""
+    return path.rpartition(".")[2] not in CHANGING
 
 
 def shown(value: Any) -> str:

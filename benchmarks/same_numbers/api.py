@@ -14,6 +14,9 @@ import numpy as np
 
 import banditune as bt
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+from helpers.settings import group_settings
+
 Answer = tuple[dict[str, Any], list[Any]]
 """A headline, under labels of our own, and results in JSON whose numbers are kept without their names."""
 
@@ -40,7 +43,7 @@ def policy(name: str) -> Any:
         "explore-then-commit": lambda: bt.ExploreThenCommit(),
         "greedy": lambda: bt.Greedy(),
         "linucb": lambda: bt.LinUCB(),
-        "linucb theorem": lambda: bt.LinUCB(prior=(0, 1), noise=0.5, theory="theorem"),
+        "linucb theorem": lambda: bt.LinUCB(prior=(0, 1), noise=0.5, confidence="theorem"),
         "lints": lambda: bt.LinTS(),
         "lints factor": lambda: bt.LinTS(prior=(0, 1), noise=0.5, factor=2.0),
         "ucb-glm": lambda: bt.UCBGLM(),
@@ -53,7 +56,7 @@ def policy(name: str) -> Any:
         "gittins discount": lambda: bt.exact.Gittins(discount=0.9),
         "optimal": lambda: bt.exact.Optimal(),
         "optimal-mixture": lambda: bt.exact.OptimalMixture(),
-        "own": lambda: bt.define_policy("own", explore, parameters=[bt.Parameter("rate", 0, 1, theory=0.1)]),
+        "own": lambda: bt.define_policy("own", explore, parameters=[bt.Parameter("rate", 0, 1, textbook=0.1)]),
         "own log": lambda: bt.define_policy(
             "own", explore, parameters=bt.Parameter("rate", 0.001, 1, 0.5, scale="log")
         ),
@@ -61,13 +64,13 @@ def policy(name: str) -> Any:
             "own-two", decay, parameters=[bt.Parameter("rate", 0, 1, 0.5), bt.Parameter("decay", 0, 1, 0.1)]
         ),
         "own linear": lambda: bt.kernel.define_ridge_policy(
-            "perturbed", perturb, parameters=[bt.Parameter("width", 0, 1, theory=0.5)], noise=0.5
+            "perturbed", perturb, parameters=[bt.Parameter("width", 0, 1, textbook=0.5)], noise=0.5
         ),
         "in turn": lambda: bt.define_policy("in-turn", take_turns),
-        "mabwiser": lambda: bt.wrap_policy(make_mabwiser, bt.Parameter("alpha", 0, 1, theory=1)),
-        "river": lambda: bt.wrap_policy(make_river, bt.Parameter("delta", 0, 1, theory=1), name="river"),
+        "mabwiser": lambda: bt.wrap_policy(make_mabwiser, bt.Parameter("alpha", 0, 1, textbook=1)),
+        "river": lambda: bt.wrap_policy(make_river, bt.Parameter("delta", 0, 1, textbook=1), name="river"),
         "own object": lambda: bt.wrap_policy(
-            OwnObject, bt.Parameter("rate", 0, 1, theory=0.3), name="object", select="ask", update="tell"
+            OwnObject, bt.Parameter("rate", 0, 1, textbook=0.3), name="object", select="ask", update="tell"
         ),
     }[name]()
 
@@ -122,7 +125,7 @@ def perturb(state, setting, step, params, stream):
     best, highest = 0, -1e308
     bt.kernel.sample_scores(state, setting, params[0], stream)
     for arm in range(setting.arms):
-        value = state.shift[arm] + 0.1 * state.width[arm] * bt.kernel.normal(stream)
+        value = state.arm_values[arm] + 0.1 * state.width[arm] * bt.kernel.normal(stream)
         if value > highest:
             best, highest = arm, value
     return best
@@ -243,29 +246,29 @@ def simulate(
     one: Any, on: Any, values: Any = None, *, horizon: int, runs: int, device: str = "cpu", **more: Any
 ) -> np.ndarray:
     """Regrets; `more` are seed, regret, noise, at, first, jobs, cluster, shortcut and ledger."""
-    return bt.simulate(one, on, values, horizon=horizon, runs=runs, device=device, **more)
+    return bt.simulate(one, on, values, **group_settings(horizon=horizon, runs=runs, device=device, **more))
 
 
 def tune(one: Any, on: Any, by: Any = None, *, horizon: int, **more: Any) -> Any:
     """A tuning; `more` are budget, within, validate, ranges, curve, floor, stress, ledger and those of `simulate`."""
-    return bt.tune(one, on, by, horizon=horizon, **more)
+    return bt.tune(one, on, **group_settings(tuner=by, horizon=horizon, **more))
 
 
 def draw_curve(one: Any, on: Any, values: Any = None, *, horizon: int, runs: int, **more: Any) -> Any:
-    return bt.curve(one, on, values, horizon=horizon, runs=runs, **more)
+    return bt.curve(one, on, values, **group_settings(horizon=horizon, runs=runs, **more))
 
 
 def compare(several: list[Any], on: Any, *, horizon: int, **more: Any) -> Any:
-    return bt.compare(several, on, horizon=horizon, **more)
+    return bt.compare(several, on, **group_settings(horizon=horizon, **more))
 
 
 def stress(one: Any, on: Any, value: float, *, horizon: int, **more: Any) -> Any:
-    return bt.robustness(one, on, value, horizon=horizon, **more)
+    return bt.robustness(one, on, value, **group_settings(horizon=horizon, **more))
 
 
 def draw_instances(on: Any, size: int) -> Any:
     rng = np.random.default_rng(3)
-    return on.sample_at(rng.integers(0, 2**32, (size, 2))) if on.by_key else on.sample(size, rng)
+    return on.sample_keyed(rng.integers(0, 2**32, (size, 2))) if on.is_keyed else on.sample(size, rng)
 
 
 def compute_optimum(on: Any, horizon: int) -> Any:
@@ -298,7 +301,8 @@ def plan_search() -> dict[str, Any]:
 
 
 def read_logs(path: Path, **more: Any) -> Any:
-    return bt.read_logs(path, **more)
+    rows = {name: more.pop(name) for name in ("rewards", "blank", "skip_bad") if name in more}
+    return bt.read_logs(path, settings=bt.ReadSettings(**rows), **more)
 
 
 def fit(logs: Any, model: str, **more: Any) -> Any:
@@ -306,7 +310,7 @@ def fit(logs: Any, model: str, **more: Any) -> Any:
 
 
 def backtest(one: Any, logs: Any, model: str, **more: Any) -> Any:
-    return bt.backtest(one, logs, model, **more)
+    return bt.backtest(one, logs, **group_settings(model=model, **more))
 
 
 def write_problem(on: Any, path: Path, horizon: int) -> None:
@@ -319,7 +323,7 @@ def read_problem(path: Path) -> tuple[Any, int | None]:
 
 
 def export(tuning: Any, library: str) -> Any:
-    return tuning.export(library)
+    return tuning.export_params(library)
 
 
 def reproduce(rows: str, **more: Any) -> Any:
@@ -337,7 +341,7 @@ def deploy(one: Any, value: Any, *, horizon: int, **more: Any) -> Any:
 
 
 def deploy_tuned(tuning: Any, **more: Any) -> Any:
-    return tuning.policy(**more)
+    return tuning.deploy(**more)
 
 
 def work(live: Any, chances: dict[Any, float], steps: int, late: int = 0, seed: int = 0) -> list[Any]:
@@ -364,7 +368,7 @@ def change_arms(live: Any, new: Any, old: Any, features: Any = ()) -> None:
 
 
 def drop_pull(live: Any, arm: Any) -> None:
-    live.drop(arm)
+    live.drop_pending(arm)
 
 
 # ---------------------------------------------------------------- headlines
@@ -376,27 +380,27 @@ def of_estimate(found: Any) -> dict[str, Any]:
 
 def of_tuning(found: Any) -> Answer:
     (value,) = found.params.values()
-    (theory,) = found.theory_params.values()
+    (theory,) = found.textbook_params.values()
     headline = {
         "value": value,
         "theory's value": theory,
         "lost": of_estimate(found.regret),
-        "lost by theory": of_estimate(found.theory),
+        "lost by theory": of_estimate(found.textbook_regret),
         "gained": of_estimate(found.gain),
-        "runs spent": found.spent,
-        "validated on": found.validated,
-        "reached": str(found.reached),
-        "lower bound": found.floor.regret if found.floor else None,
-        "sentences": len(found.warnings),
+        "runs spent": found.search_runs,
+        "validated on": found.validation_runs,
+        "reached": str(found.precision_reached),
+        "lower bound": found.lower_bound.regret if found.lower_bound else None,
+        "sentences": len(found.notices),
     }
-    if found.belief:
-        headline["beaten by at most"] = found.belief.gap
-        headline["best between"] = [found.belief.best_low, found.belief.best_high]
-    if found.stress:
-        headline["verdicts"] = [strain.verdict for strain in found.stress.strains]
-        headline["shares"] = [strain.share for strain in found.stress.strains]
+    if found.posterior:
+        headline["beaten by at most"] = found.posterior.regret_gap
+        headline["best between"] = [found.posterior.best_low, found.posterior.best_high]
+    if found.robustness:
+        headline["verdicts"] = [strain.verdict for strain in found.robustness.scenarios]
+        headline["shares"] = [strain.excess_share for strain in found.robustness.scenarios]
     if found.curve:
-        headline["best of the curve"] = found.curve.best
+        headline["best of the curve"] = found.curve.best_value
     return headline, [found]
 
 
@@ -405,30 +409,30 @@ def of_curve(found: Any) -> Answer:
         "values": found.values,
         "lost": found.mean,
         "errors": found.se,
-        "best": found.best,
+        "best": found.best_value,
         "lost by the best": of_estimate(found.best_regret),
         "two dips": str(found.unimodality.rejected),
-        "reach": found.reach,
+        "reach": found.half_width,
     }, [found]
 
 
 def of_comparison(found: Any) -> Answer:
     return {
         "order": [entry.policy.partition("(")[0] for entry in found.entries],
-        "best": found.best.partition("(")[0],
+        "best": found.best_policy.partition("(")[0],
         "lost": [entry.regret.mean for entry in found.entries],
         "values": [list(entry.params.values()) for entry in found.entries],
-        "behind": [found.behind(entry) for entry in found.entries],
-        "again": of_estimate(found.lowest),
+        "behind": [found.compute_difference_interval(entry) for entry in found.entries],
+        "again": of_estimate(found.lowest_regret),
     }, [found]
 
 
 def of_stress(found: Any) -> Answer:
     return {
-        "verdicts": [strain.verdict for strain in found.strains],
-        "shares": [[strain.least, strain.share] for strain in found.strains],
-        "best": [strain.best for strain in found.strains],
-        "worst": found.strains.index(found.worst),
+        "verdicts": [strain.verdict for strain in found.scenarios],
+        "shares": [[strain.excess_share_low, strain.excess_share] for strain in found.scenarios],
+        "best": [strain.best_value for strain in found.scenarios],
+        "worst": found.scenarios.index(found.worst_scenario),
     }, [found]
 
 
@@ -437,7 +441,7 @@ def of_instances(found: Any) -> dict[str, Any]:
 
 
 def of_optimum(found: Any) -> Answer:
-    return {"earned": found.reward, "known": found.known, "lost": found.regret}, [found]
+    return {"earned": found.reward, "known": found.oracle_reward, "lost": found.regret}, [found]
 
 
 def of_exact_regret(found: Any) -> Answer:
@@ -446,14 +450,14 @@ def of_exact_regret(found: Any) -> Answer:
 
 def of_bound(found: Any) -> Answer:
     bounds = [[str(kind), mean, se] for kind, mean, se in zip(found.kinds, found.mean, found.se, strict=True)]
-    return {"at least": found.floor.regret, "bounds": [bound[1:] for bound in bounds]}, [found]
+    return {"at least": found.lower_bound.regret, "bounds": [bound[1:] for bound in bounds]}, [found]
 
 
 def of_fit(found: Any) -> Answer:
     return {
         "fitted": [[one.value, one.low, one.high] for one in found.estimates],
         "size": [found.campaigns, found.decisions, found.arms, found.horizon],
-        "checks": [[check.observed, check.above] for check in found.checks],
+        "checks": [[check.observed, check.p_value] for check in found.checks],
         "instances": of_instances(draw_instances(found.problem, 20)),
         "sentences": len(found.notes),
     }, [found]
@@ -465,7 +469,7 @@ def of_backtest(found: Any) -> Answer:
         "campaigns": found.campaigns,
         "lost": of_estimate(found.regret),
         "gained": of_estimate(found.gain),
-        "paid": [found.reward.mean, found.theory_reward.mean, found.logged.mean, found.difference.mean],
+        "paid": [found.reward.mean, found.textbook_reward.mean, found.logged_reward.mean, found.reward_difference.mean],
         "equal arms": found.equal_arms_p,
     }, [found]
 
@@ -475,19 +479,19 @@ def of_live(live: Any, chosen: list[Any]) -> Answer:
         "chosen": " ".join(map(str, chosen)),
         "arms": " ".join(map(str, live.arms)),
         "steps": live.step,
-        "ended": str(live.beyond_horizon),
+        "ended": str(live.is_beyond_horizon),
     }, [live]
 
 
 def of_export(found: Any) -> Answer:
-    return {"code": found.code, "value": found.value, "same": str(found.same)}, [found]
+    return {"code": found.code, "value": found.value, "same": str(found.is_same_rule)}, [found]
 
 
 def of_reproduction(found: Any) -> Answer:
     return {
         "cells": len(found.cells),
         "ours": [cell.ours for cell in found.cells],
-        "best": [curve.best for curve in found.curves],
+        "best": [curve.best_value for curve in found.curves],
         "runs": found.runs,
     }, [found]
 

@@ -489,8 +489,11 @@ TUNE = f"tune {SETTING} --budget 120 --validate 60 -o tuned.json"
 
 COMMANDS = {
     "tune": [TUNE],
-    "tune more": [f"{TUNE} --range gamma=0:2 --seed 3 --noise own --regret realised --curve --stress --no-shortcut"],
-    "tune within": [f"tune {SETTING} --within 20% --max-budget 900 --validate 60 -o out.json"],
+    "tune more": [
+        f"{TUNE} --range gamma=0:2 --seed 3 --no-common-random-numbers --regret realised --curve --robustness"
+        " --no-shortcuts"
+    ],
+    "tune within": [f"tune {SETTING} --precision 20% --max-runs 900 --validate 60 -o out.json"],
     "curve": [f"curve {SETTING} --values 0,0.2,0.5,1 --runs 60 -o out.json --plot curve.svg"],
     "compare": [f"compare {SETTING} --policy ts:prior=1,1 --budget 80 --validate 60 -o out.json"],
     "linear": [
@@ -529,7 +532,7 @@ COMMANDS = {
         "export tuned.json --to river",
     ],
     "ledger": [
-        f"{TUNE} --ledger study.ledger",
+        f"{TUNE} --store study.ledger",
         "ledger show study.ledger --json",
         "ledger verify study.ledger",
         "report study.ledger -o page.html",

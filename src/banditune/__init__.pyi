@@ -13,6 +13,7 @@ from banditune import results as results
 from banditune import testing as testing
 from banditune import tuners as tuners
 from banditune.adapters.external_policy import wrap_policy as wrap_policy
+from banditune.core.errors import BanditTuneError as BanditTuneError
 from banditune.core.errors import InvalidRequest as InvalidRequest
 from banditune.core.errors import SimulationError as SimulationError
 from banditune.core.pages import explain as explain
@@ -20,6 +21,7 @@ from banditune.core.space import Parameter as Parameter
 from banditune.deployment.deployed_policy import DeployedPolicy as DeployedPolicy
 from banditune.deployment.deployment_setup import deploy as deploy
 from banditune.logs.campaign_logs import make_logs as make_logs
+from banditune.logs.io.log_reader import ReadSettings as ReadSettings
 from banditune.logs.io.log_reader import read_logs as read_logs
 from banditune.logs.models.fitting import fit as fit
 from banditune.policies.custom_policy import define_policy as define_policy
@@ -47,9 +49,13 @@ from banditune.problems.reward_table import RewardTable as RewardTable
 from banditune.reports.figures import plot as plot
 from banditune.reports.html_page import report as report
 from banditune.results.result_record import load_result as load_result
+from banditune.study.backtesting import FitSettings as FitSettings
 from banditune.study.backtesting import backtest as backtest
 from banditune.study.comparing import compare as compare
 from banditune.study.robustness_check import robustness as robustness
+from banditune.study.settings import Run as Run
+from banditune.study.settings import Search as Search
+from banditune.study.settings import Simulation as Simulation
 from banditune.study.simulating import curve as curve
 from banditune.study.simulating import simulate as simulate
 from banditune.study.tuning import tune as tune

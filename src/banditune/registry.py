@@ -1,4 +1,4 @@
-"""Finds policies, problems and tuners by name, or in a file of the user, and describes what there is."""
+"""Finds policies, problems and tuners by name or in a user's file, and describes what there is."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from banditune.core.errors import InvalidRequest
+from banditune.core.errors import InvalidRequest, MissingDependency
+from banditune.core.lazy_registry import Registry
 from banditune.core.parsing import parse_options
 from banditune.core.space import Parameter
 
 
 class InvalidOption(InvalidRequest):
-    """Of `name:option=value`: the names in its sentence are those of such options."""
+    """Raised for a spec `name:option=value`. Names in its message are those of the spec's options."""
 
 
 def make_from_spec(
     what: str,
     spec: str,
-    shelf: Mapping[str, Callable[..., Any]],
+    registry: Mapping[str, Callable[..., Any]],
     kind: type,
     options: Any = None,
 ) -> Any:
-    """`name`, `name:option=value,option=value` or `file.py:name`."""
+    """Make a record from `name`, `name:option=value,option=value` or `file.py:name`."""
     try:
-        return _make_from_spec(what, spec, shelf, kind, dict(options or {}))
+        return _make_from_spec(what, spec, registry, kind, dict(options or {}))
     except InvalidRequest as error:
         if ":" not in spec:
             raise
@@ -40,61 +41,66 @@ def make_from_spec(
 def _make_from_spec(
     what: str,
     spec: str,
-    shelf: Mapping[str, Callable[..., Any]],
+    registry: Mapping[str, Callable[..., Any]],
     kind: type,
     options: dict[str, Any],
 ) -> Any:
     if ".py:" in spec or spec.endswith(".py"):
         return load_from_file(what, spec, kind, options)
-    name, _, told = spec.partition(":")
+    name, _, text = spec.partition(":")
     name = name.lower()
-    if name not in shelf:
-        # In Python the same things have other names: Thompson is 'ts' here.
-        known = {made.__name__.lower(): key for key, made in shelf.items()} | {key: key for key in shelf}
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"; did you mean {known[near[0]]!r}?" if near else "."
-        raise InvalidRequest(f"the {what} must be one of {', '.join(shelf)}, or FILE.py:NAME, but got {name!r}{hint}")
-    own = parse_options(spec, told)
-    twice = [option for option in own if option in options]
-    if twice:
+    if name not in registry:
+        # Names of classes differ: Thompson is registered as 'ts'.
+        known = {make.__name__.lower(): key for key, make in registry.items()} | {key: key for key in registry}
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"; did you mean {known[close[0]]!r}?" if close else "."
         raise InvalidRequest(
-            f"every option must be told once, but {twice[0]} stands in {spec!r} and as --{twice[0]}; leave one of them out."
+            f"the {what} must be one of {', '.join(registry)}, or FILE.py:NAME, but got {name!r}{hint}"
         )
-    options |= own
-    wanted = list(inspect.signature(shelf[name]).parameters)
+    given = parse_options(spec, text)
+    repeated = [option for option in given if option in options]
+    if repeated:
+        raise InvalidRequest(
+            f"every option must be given once, but {repeated[0]} stands in {spec!r} and as --{repeated[0]}; "
+            "leave one of them out."
+        )
+    options |= given
+    accepted = list(inspect.signature(registry[name]).parameters)
     for option in options:
-        if option not in wanted:
-            near = difflib.get_close_matches(option, wanted, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
+        if option not in accepted:
+            close = difflib.get_close_matches(option, accepted, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
             raise InvalidRequest(
-                f"the {what} {name!r} takes {', '.join(wanted) or 'no options'}, but got {option!r}{hint}"
+                f"the {what} {name!r} takes {', '.join(accepted) or 'no options'}, but got {option!r}{hint}"
             )
     missing = [
         parameter.name
-        for parameter in inspect.signature(shelf[name]).parameters.values()
+        for parameter in inspect.signature(registry[name]).parameters.values()
         if parameter.default is inspect.Parameter.empty and parameter.name not in options
     ]
     if missing:
         raise InvalidRequest(f"the {what} {name!r} needs {' and '.join(missing)}; give it as --{missing[0]}.")
-    return shelf[name](**options)
+    return registry[name](**options)
 
 
 def load_from_file(what: str, spec: str, kind: type, options: Any) -> Any:
-    """Run a user's file and take a record from it."""
+    """Run a user's file and return a record from it."""
     path, _, name = spec.rpartition(":")
     if not path or not name or not Path(path).is_file():
         raise InvalidRequest(f"a {what} of your own must be FILE.py:NAME with a file that exists, but got {spec!r}.")
     if options:
         raise InvalidRequest(f"a {what} of your own takes no --{next(iter(options))}; set it in {path}.")
     module = import_file(Path(path).resolve())
-    found = getattr(module, name, None)
-    if isinstance(found, type) and issubclass(found, kind):
-        found = found()
-    if not isinstance(found, kind):
-        there = [key for key, value in vars(module).items() if isinstance(value, kind)]
-        came = f"it is {found!r}" if hasattr(module, name) else "nothing there has that name"
-        raise InvalidRequest(f"{name!r} in {path} must be a {what}, but {came}; there: {', '.join(there) or 'none'}.")
-    return found
+    record = getattr(module, name, None)
+    if isinstance(record, type) and issubclass(record, kind):
+        record = record()
+    if not isinstance(record, kind):
+        candidates = [key for key, value in vars(module).items() if isinstance(value, kind)]
+        problem = f"it is {record!r}" if hasattr(module, name) else "nothing there has that name"
+        raise InvalidRequest(
+            f"{name!r} in {path} must be a {what}, but {problem}; candidates: {', '.join(candidates) or 'none'}."
+        )
+    return record
 
 
 @lru_cache(maxsize=8)
@@ -109,7 +115,7 @@ def import_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except InvalidRequest:
+    except (InvalidRequest, MissingDependency):
         raise
     except (Exception, SystemExit) as error:
         raise InvalidRequest(f"{path.name} cannot be run: {type(error).__name__}: {error}.") from error
@@ -117,13 +123,13 @@ def import_file(path: Path) -> ModuleType:
 
 
 def describe_registries() -> dict[str, dict[str, dict[str, Any]]]:
-    """Everything on the shelves, in words."""
+    """Describe all policies, problems and tuners, ready for JSON."""
     from banditune.problems import problem_registry
     from banditune.tuners import tuner_registry
 
     return {
-        heading: {name: describe_entry(made) for name, made in shelf.items()}
-        for heading, shelf in (
+        heading: {name: describe_entry(make) for name, make in registry.items()}
+        for heading, registry in (
             ("policies", collect_policies()),
             ("problems", problem_registry.PROBLEMS),
             ("tuners", tuner_registry.TUNERS),
@@ -131,39 +137,39 @@ def describe_registries() -> dict[str, dict[str, dict[str, Any]]]:
     }
 
 
-def collect_policies() -> dict[str, Callable[..., Any]]:
-    """The policies' shelf, and the policies that play a computed table."""
+def collect_policies() -> Registry:
+    """Return the registered policies, including those that follow a computed table."""
     from banditune.exact import table_policies
     from banditune.policies import policy_registry
 
-    return {**policy_registry.POLICIES, **table_policies.TABLE_POLICIES}
+    return policy_registry.POLICIES | table_policies.TABLE_POLICIES
 
 
-def describe_entry(made: Callable[..., Any]) -> dict[str, Any]:
-    """One shelf entry: its first docstring line, its parameters, its options."""
+def describe_entry(make: Callable[..., Any]) -> dict[str, Any]:
+    """Describe one entry: the first line of its docstring, its parameters, its options."""
     return {
-        "about": (inspect.getdoc(made) or "").splitlines()[0],
-        "parameters": [describe_parameter(parameter) for parameter in getattr(made, "parameters", ())],
+        "about": (inspect.getdoc(make) or "").splitlines()[0],
+        "parameters": [describe_parameter(parameter) for parameter in getattr(make, "parameters", ())],
         "options": {
             option.name: "..." if option.default is inspect.Parameter.empty else format_default(option.default)
-            for option in inspect.signature(made).parameters.values()
+            for option in inspect.signature(make).parameters.values()
         },
     }
 
 
 def format_default(value: Any) -> str:
-    """A value as the command line takes it: 1,1."""
+    """Format a value as the command line takes it: 1,1."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def describe_parameter(parameter: Parameter) -> dict[str, Any]:
-    """A parameter with its bounds and theory's value, in words where they depend on arms and horizon."""
-    bounds = {key: describe_bound(getattr(parameter, key)) for key in ("low", "high", "theory")}
+    """Describe a parameter with its bounds and its textbook value; bounds may be functions of arms and horizon."""
+    bounds = {key: describe_bound(getattr(parameter, key)) for key in ("low", "high", "textbook")}
     return {"name": parameter.name, **bounds, "integer": parameter.integer}
 
 
 def describe_bound(bound: float | Callable[[int, int], float]) -> str:
-    """A number, or the first words of the function that gives it."""
+    """Format a number, or return the first words of the function that computes it."""
     if not callable(bound):
         return f"{bound:g}"
     return (inspect.getdoc(bound) or "depends on arms and horizon").split(",")[0].splitlines()[0].rstrip(".")

@@ -15,31 +15,55 @@ from banditune.core.space import Parameter
 
 
 def _refuse_scalar_call(*_: Any) -> Any:
-    raise TypeError("the policy is an object of its own and has no scalar functions")
+    raise TypeError("the policy is an object of another library and has no scalar functions")
 
 
 @dataclass(frozen=True)
 class ExternalPolicy(Policy):
-    """An object with methods that select an arm and take a reward, made anew for every run; see `wrap_policy`."""
+    """A policy that is an object of another library; `wrap_policy` makes it.
+
+    A new object is made for every run.
+
+    Parameters
+    ----------
+    name : str
+        The name of the policy in results.
+    parameters : tuple of Parameter
+        Its parameters.
+    factory : callable
+        Returns a new object with methods that select an arm and take a reward.
+    select_method : str, optional
+        The name of the method that selects an arm; a usual name by default.
+    update_method : str, optional
+        The name of the method that takes an arm and its reward; a usual name by default.
+    rewards : {"real", "unit", "binary"}
+        The rewards that the object can learn from: any, in [0, 1], or 0 and 1.
+    """
 
     name: str
     parameters: tuple[Parameter, ...] = make_undescribed_field(())
-    make: Callable[..., Any] = make_undescribed_field()
-    select_by: str | None = None
-    update_by: str | None = None
+    factory: Callable[..., Any] = make_undescribed_field()
+    select_method: str | None = None
+    update_method: str | None = None
     rewards: str = "real"  # type: ignore[misc]
 
-    plays_itself: ClassVar[bool] = True
+    is_external: ClassVar[bool] = True
     view = start = choose = update = staticmethod(_refuse_scalar_call)
 
     def memory(self, arms: int, dims: int) -> int:
         return 0
 
-    def player(self, job: Any) -> Any:
-        """Plays pieces of a job, run by run, in Python."""
+    def make_simulator(self, spec: Any) -> Any:
+        """Return the simulator of these objects, which runs in Python.
+
+        Parameters
+        ----------
+        spec : SimulationSpec
+            What is simulated.
+        """
         from banditune.adapters.external_simulator import ExternalSimulator
 
-        return ExternalSimulator(job)
+        return ExternalSimulator(spec)
 
 
 def wrap_policy(
@@ -51,26 +75,69 @@ def wrap_policy(
     update: str | None = None,
     rewards: str = "real",
 ) -> ExternalPolicy:
-    """A policy of another library, or any object with methods that select an arm and take its reward.
+    """Wrap a policy of another library, or any object with methods that select an arm and take its reward.
 
-    `make` returns such an object, new for every run. Its arguments are the parameters, by their names, and any of `arms`,
-    `horizon` and `seed`; who uses the seed plays the same again. Objects of MABWiser and River are known; of others,
-    `select` and `update` name the methods where they have no usual names. `rewards` is what they can learn from: "real",
-    "unit" for [0, 1] or "binary". Such policies play in processes, at the speed of their own Python.
+    Such policies run in worker processes, at the speed of their own Python. MABWiser's and River's objects need no
+    method names.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a new object for every run. Its arguments are the parameters, by name, and any of `arms`, `horizon` and
+        `seed`. An object that draws all its random numbers from the seed repeats its runs exactly.
+    parameters : Parameter or sequence of Parameter
+        The parameters of the policy, with their ranges.
+    name : str, optional
+        The name of the policy in results; the name of `make` by default.
+    select : str, optional
+        The method that returns an arm, a number from 0. By default a usual name is taken, such as `select_arm` or
+        `predict`.
+    update : str, optional
+        The method that takes an arm and its reward. By default a usual name is taken, such as `update` or `learn`.
+    rewards : {"real", "unit", "binary"}
+        The rewards that the object can learn from: any, in [0, 1], or 0 and 1.
+
+    Returns
+    -------
+    ExternalPolicy
+        A policy for `tune`, `simulate`, `compare` and the other verbs. It cannot be deployed.
+
+    Raises
+    ------
+    InvalidRequest
+        If `make` or `parameters` cannot be used, or the arguments of `make` are others.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> class ExploreFirst:
+    ...     def __init__(self, arms, pulls):
+    ...         self.queue, self.totals = list(range(arms)) * pulls, [0.0] * arms
+    ...
+    ...     def select_arm(self):
+    ...         return self.queue[0] if self.queue else self.totals.index(max(self.totals))
+    ...
+    ...     def update(self, arm, reward):
+    ...         self.queue, self.totals[arm] = self.queue[1:], self.totals[arm] + reward
+    >>> policy = bt.wrap_policy(ExploreFirst, bt.Parameter("pulls", 1, 20, textbook=5, integer=True))
+    >>> policy.name
+    'ExploreFirst'
     """
-    told = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
-    if not callable(make) or not all(isinstance(parameter, Parameter) for parameter in told):
+    params = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
+    if not callable(make) or not all(isinstance(parameter, Parameter) for parameter in params):
         raise InvalidRequest(
-            "`foreign` must be told a function that makes the object, and its parameters such as Parameter('alpha', 0, 2, "
-            f"theory=1), but got {make!r} and {parameters!r}."
+            "`wrap_policy` must be given a function that returns the object, and its parameters such as "
+            f"Parameter('alpha', 0, 2, textbook=1), but got {make!r} and {parameters!r}."
         )
     if rewards not in ("real", "unit", "binary"):
         raise InvalidRequest(f'`rewards` must be "real", "unit" or "binary", but got {rewards!r}.')
-    wanted = [parameter.name for parameter in told]
-    found = inspect.signature(make).parameters
-    odd = [argument for argument in found if argument not in (*wanted, *CONTEXT_ARGUMENTS)]
-    missing = [parameter for parameter in wanted if parameter not in found]
-    if odd or missing:
-        what = f"it asks for {odd[0]!r}" if odd else f"it does not take {missing[0]!r}"
-        raise InvalidRequest(f"`make` may have the arguments {', '.join((*wanted, *CONTEXT_ARGUMENTS))}, but {what}.")
-    return ExternalPolicy(name or getattr(make, "__name__", "foreign").strip("<>"), told, make, select, update, rewards)
+    names = [parameter.name for parameter in params]
+    arguments = inspect.signature(make).parameters
+    unknown = [argument for argument in arguments if argument not in (*names, *CONTEXT_ARGUMENTS)]
+    missing = [parameter for parameter in names if parameter not in arguments]
+    if unknown or missing:
+        what = f"it requires {unknown[0]!r}" if unknown else f"it does not take {missing[0]!r}"
+        raise InvalidRequest(f"`make` may have the arguments {', '.join((*names, *CONTEXT_ARGUMENTS))}, but {what}.")
+    return ExternalPolicy(
+        name or getattr(make, "__name__", "foreign").strip("<>"), params, make, select, update, rewards
+    )

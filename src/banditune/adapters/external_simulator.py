@@ -1,4 +1,4 @@
-"""Plays an object of another library on the same instances, with the same rewards, as every policy of ours."""
+"""Simulates an object of another library on the same instances and rewards as every other policy."""
 
 from __future__ import annotations
 
@@ -24,147 +24,151 @@ from banditune.simulation.mean_test import compile_reward_sampler
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 REWARDS_AHEAD = 32
-"""Rewards of an arm that are drawn at once."""
+"""The number of rewards of an arm that are drawn at once."""
 
 
 GENERATOR_LOCK = threading.Lock()
 
 
 class ExternalSimulator:
-    """Plays a foreign policy on a problem, run by run."""
+    """Simulates an `ExternalPolicy` on a problem, run by run."""
 
-    def __init__(self, job: SimulationSpec) -> None:
-        self.job = job
-        self.options = copy_read_only(job.problem.options())
-        self.per_pull = job.problem.per_pull
-        self.at = job.at or (job.horizon,)
-        self.wanted = set(inspect.signature(job.policy.make).parameters)  # type: ignore[attr-defined]
-        self.draw = compile_reward_sampler(job)
+    def __init__(self, spec: SimulationSpec) -> None:
+        self.spec = spec
+        self.options = copy_read_only(spec.problem.options())
+        self.per_pull = spec.problem.has_step_free_rewards
+        self.checkpoints = spec.checkpoints or (spec.horizon,)
+        self.argument_names = set(inspect.signature(spec.policy.factory).parameters)  # type: ignore[attr-defined]
+        self.draw = compile_reward_sampler(spec)
 
-    def play(self, piece: Chunk, stop: IntArray) -> ChunkResult:
-        """Play a piece, run by run, until `stop` is set."""
+    def simulate_chunk(self, chunk: Chunk, stop: IntArray) -> ChunkResult:
+        """Simulate a chunk, run by run, until `stop` is set."""
         began = time.perf_counter()
-        regrets = np.full((len(piece.params), len(piece.runs), len(self.at)), np.nan)
-        for block, within in split_by_block(piece.runs):
-            means = draw_instances(self.job.problem, self.job.seed, block).means
+        regrets = np.full((len(chunk.params), len(chunk.runs), len(self.checkpoints)), np.nan)
+        for block, within in split_by_block(chunk.runs):
+            means = draw_instances(self.spec.problem, self.spec.seed, block).means
             for run in within:
-                for row, params in enumerate(piece.params):
+                for row, params in enumerate(chunk.params):
                     if stop[0]:
                         return ChunkResult(regrets, np.zeros(5), time.perf_counter() - began)
-                    noise = 1 + piece.first_row + row if self.job.noise == "own" else 0
-                    regrets[row, run - piece.runs.start] = self.one(run, means[run - block * BLOCK_SIZE], params, noise)
+                    noise = 1 + chunk.first_row + row if not self.spec.common_random_numbers else 0
+                    regrets[row, run - chunk.runs.start] = self.simulate_run(
+                        run, means[run - block * BLOCK_SIZE], params, noise
+                    )
         return ChunkResult(regrets, np.zeros(5), time.perf_counter() - began)
 
-    def one(self, run: int, means: FloatArray, params: FloatArray, noise: int) -> list[float]:
-        """The regrets of one run at its checkpoints."""
-        job = self.job
-        key = loop.compute_instance_key(job.seed, run)  # type: ignore[no-untyped-call]
+    def simulate_run(self, run: int, means: FloatArray, params: FloatArray, noise: int) -> list[float]:
+        """Simulate one run, and return its regrets at the checkpoints. `noise` is the number of the noise stream."""
+        spec = self.spec
+        key = loop.compute_instance_key(spec.seed, run)  # type: ignore[no-untyped-call]
         rewards = RewardSource(self, means, key, REWARD_STREAM + 256 * noise)
         unseen = RewardSource(self, means, key, UNSEEN_STREAM + 256 * noise)
         best = int(loop.find_best_arm(means))  # type: ignore[no-untyped-call]
         pulls, totals = np.zeros(len(means), np.int64), np.zeros(len(means))
-        missed, found = 0.0, []
+        missed, regrets = 0.0, []
         with seed_generators(key, noise) as seed:
-            select, update = self.made(params, seed)
-            for step in range(self.at[-1]):
-                arm = self.arm(select, run, step, params)
-                paid = self.finite(rewards.of(arm, int(pulls[arm]), step), arm, run, step, params)
-                if job.regret == "realised" and arm != best:
-                    missed += self.finite(unseen.of(best, step - int(pulls[best]), step), best, run, step, params)
+            select, update = self.make_object(params, seed)
+            for step in range(self.checkpoints[-1]):
+                arm = self.select_arm(select, run, step, params)
+                paid = self.check_reward(rewards.draw(arm, int(pulls[arm]), step), arm, run, step, params)
+                if spec.regret == "realised" and arm != best:
+                    missed += self.check_reward(
+                        unseen.draw(best, step - int(pulls[best]), step), best, run, step, params
+                    )
                 pulls[arm] += 1
                 totals[arm] += paid
                 try:
                     update(arm, paid)
                 except Exception as error:
-                    raise SimulationError(self.failed("update", error, run, step, params)) from error
-                if step + 1 in self.at:
+                    raise SimulationError(self.describe_failure("update", error, run, step, params)) from error
+                if step + 1 in self.checkpoints:
                     instance = Instance(means, self.options)
-                    realised = job.regret == "realised"
-                    found.append(loop.compute_regret(instance, best, pulls, totals, missed, realised))  # type: ignore[no-untyped-call]
-        return found
+                    realised = spec.regret == "realised"
+                    regrets.append(loop.compute_regret(instance, best, pulls, totals, missed, realised))  # type: ignore[no-untyped-call]
+        return regrets
 
-    def made(self, params: FloatArray, seed: int) -> Any:
-        """A new object's two methods."""
-        job, policy = self.job, self.job.policy
-        known = dict(zip(CONTEXT_ARGUMENTS, (job.problem.arms, job.horizon, seed), strict=True))
-        # Where there is no parameter, the row still holds a number, which nobody reads.
+    def make_object(self, params: FloatArray, seed: int) -> Any:
+        """Make a new object, and return its two methods."""
+        spec, policy = self.spec, self.spec.policy
+        known = dict(zip(CONTEXT_ARGUMENTS, (spec.problem.arms, spec.horizon, seed), strict=True))
+        # Without parameters, the row still holds one number, which is not used.
         row = params[: len(policy.parameters)]
         named = {parameter.name: float(value) for parameter, value in zip(policy.parameters, row, strict=True)}
         named = {p.name: round(named[p.name]) if p.integer else named[p.name] for p in policy.parameters}
-        asked = {name: value for name, value in (known | named).items() if name in self.wanted}
+        arguments = {name: value for name, value in (known | named).items() if name in self.argument_names}
         try:
-            made = policy.make(**asked)  # type: ignore[attr-defined]
+            instance = policy.factory(**arguments)  # type: ignore[attr-defined]
         except Exception as error:
             raise SimulationError(
-                f"{describe_spec(job)} cannot be made with {asked}: {type(error).__name__}: {error}."
+                f"{describe_spec(spec)} cannot be created with {arguments}: {type(error).__name__}: {error}."
             ) from error
-        return find_methods(made, job.problem.arms, policy.select_by, policy.update_by)  # type: ignore[attr-defined]
+        return find_methods(instance, spec.problem.arms, policy.select_method, policy.update_method)  # type: ignore[attr-defined]
 
-    def arm(self, select: Any, run: int, step: int, params: FloatArray) -> int:
-        """The arm that an object selects, checked."""
+    def select_arm(self, select: Any, run: int, step: int, params: FloatArray) -> int:
+        """Return the arm that an object selects, or raise `SimulationError` if it is none."""
         try:
             chosen = select()
         except Exception as error:
-            raise SimulationError(self.failed("select", error, run, step, params)) from error
+            raise SimulationError(self.describe_failure("select", error, run, step, params)) from error
         try:
             arm = int(chosen)
-            good = arm == chosen and 0 <= arm < self.job.problem.arms
+            good = arm == chosen and 0 <= arm < self.spec.problem.arms
         except (TypeError, ValueError, OverflowError):
             good = False
         if not good:
             raise SimulationError(
-                f"an arm must be a whole number from 0 to {self.job.problem.arms - 1}, but the policy "
-                f"{self.job.policy.name!r} chose {chosen!r:.60} {self.where(run, step, params)}."
+                f"an arm must be a whole number from 0 to {self.spec.problem.arms - 1}, but the policy "
+                f"{self.spec.policy.name!r} chose {chosen!r:.60} {self.describe_position(run, step, params)}."
             )
         return arm
 
-    def finite(self, paid: float, arm: int, run: int, step: int, params: FloatArray) -> float:
-        """A reward, checked."""
+    def check_reward(self, paid: float, arm: int, run: int, step: int, params: FloatArray) -> float:
+        """Return the reward, or raise `SimulationError` if it is not finite."""
         if not math.isfinite(paid):
             raise SimulationError(
-                f"a reward must be a finite number, but the problem {self.job.problem.name!r} paid another for arm {arm} "
-                f"{self.where(run, step, params)}."
+                f"a reward must be a finite number, but the problem {self.spec.problem.name!r} paid another for arm {arm} "
+                f"{self.describe_position(run, step, params)}."
             )
         return paid
 
-    def failed(self, what: str, error: Exception, run: int, step: int, params: FloatArray) -> str:
-        """An exception out of an object, as a sentence."""
-        told = f"{type(error).__name__}: {error}"
-        return f"{describe_spec(self.job)} failed to {what} ({told}) {self.where(run, step, params)}."
+    def describe_failure(self, what: str, error: Exception, run: int, step: int, params: FloatArray) -> str:
+        """Describe an exception of an object as a sentence."""
+        cause = f"{type(error).__name__}: {error}"
+        return f"{describe_spec(self.spec)} failed to {what} ({cause}) {self.describe_position(run, step, params)}."
 
-    def where(self, run: int, step: int, params: FloatArray) -> str:
-        """How to see it again."""
+    def describe_position(self, run: int, step: int, params: FloatArray) -> str:
+        """Describe where to find a step again."""
         return (
-            f"at step {step} of run {run} with parameters {params.tolist()} (seed={self.job.seed}, "
-            f"horizon={self.job.horizon})"
+            f"at step {step} of run {run} with parameters {params.tolist()} (seed={self.spec.seed}, "
+            f"horizon={self.spec.horizon})"
         )
 
 
 class RewardSource:
-    """The rewards of one run, by their addresses; drawn ahead where that is allowed."""
+    """The rewards of one run, by arm and pull. They are drawn ahead if they do not depend on the step."""
 
-    def __init__(self, player: ExternalSimulator, means: FloatArray, key: tuple[int, int], kind: int) -> None:
-        self.player, self.means, self.key = player, means, key
+    def __init__(self, simulator: ExternalSimulator, means: FloatArray, key: tuple[int, int], kind: int) -> None:
+        self.simulator, self.means, self.key = simulator, means, key
         self.cursor = np.array([0, 0, 0, kind], np.int64)
-        self.drawn: dict[int, tuple[int, list[float]]] = {}
+        self.known: dict[int, tuple[int, list[float]]] = {}
 
-    def of(self, arm: int, pull: int, step: int) -> float:
-        """The reward of a pull."""
-        first, known = self.drawn.get(arm, (0, []))
+    def draw(self, arm: int, pull: int, step: int) -> float:
+        """Draw the reward of a pull."""
+        first, known = self.known.get(arm, (0, []))
         if not first <= pull < first + len(known):
-            out = np.empty(REWARDS_AHEAD if self.player.per_pull else 1)
-            self.player.draw(self.means, self.player.options, *self.key, self.cursor, arm, pull, step, out)
+            out = np.empty(REWARDS_AHEAD if self.simulator.per_pull else 1)
+            self.simulator.draw(self.means, self.simulator.options, *self.key, self.cursor, arm, pull, step, out)
             first, known = pull, out.tolist()
-            if self.player.per_pull:
-                self.drawn[arm] = first, known
+            if self.simulator.per_pull:
+                self.known[arm] = first, known
         return known[pull - first]
 
 
 @contextlib.contextmanager
 def seed_generators(key: tuple[int, int], noise: int) -> Any:
-    """A seed for a run; while it is played, the generators that whole processes share start from it too."""
+    """Yield the seed of a run. Within the context, the global generators of Python and NumPy start from it too."""
     seed = (key[0] ^ (noise * 0x9E3779B9)) & 0x7FFFFFFF
-    # One run at a time: what threads share they would draw from in any order, and Python gains nothing from them.
+    # One run at a time: threads would draw from the global generators in any order. Python gains nothing from threads.
     with GENERATOR_LOCK:
         before, numpy_before = random.getstate(), np.random.get_state()
         random.seed(seed)

@@ -1,4 +1,4 @@
-"""A tuned value for the same policy in another library, and what is not the same there."""
+"""Exports a tuned value to the same policy in another library, with notes on what differs there."""
 
 from __future__ import annotations
 
@@ -13,65 +13,94 @@ from banditune.core.errors import InvalidRequest
 from banditune.results.tuning_results import ExportedPolicy, Tuning
 
 ExportRule = Callable[[Mapping[str, Any], float, int], tuple[str, str, float, bool, str]]
-"""From a policy's options, its tuned value and the horizon to (code, parameter, value, whether it is the same, words)."""
+"""Maps a policy's options, its tuned value and the horizon to (code, parameter, value, is_same_rule, notes)."""
 
 
-EVERY_ARM_NOTE = "It must be told one reward of every arm before it is asked for the first time."
+EVERY_ARM_NOTE = "It must be given one reward of every arm before its first decision."
 
 
-RANDOM_TIES_NOTE = "Ties go to a random arm there, to the first one here."
+RANDOM_TIES_NOTE = "Ties go to a random arm there, and to the first one here."
 
 
 def export_params(tuning: Tuning, library: str) -> ExportedPolicy:
-    """The equal parameter of a tuned policy in MABWiser or River."""
+    """Export the tuned parameter of a policy to MABWiser or River.
+
+    Parameters
+    ----------
+    tuning : Tuning
+        The result of `tune`, for a policy that the other library has too.
+    library : {"mabwiser", "river"}
+        The other library.
+
+    Returns
+    -------
+    ExportedPolicy
+        The code that makes the policy there, its parameter, and what differs.
+
+    Raises
+    ------
+    InvalidRequest
+        If the library is another one or lacks the policy, or the policy is your own.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> search = bt.Search(validate=50)
+    >>> result = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=100, budget=100, search=search)
+    >>> exported = bt.adapters.export_params(result, "mabwiser")
+    >>> exported.parameter, exported.value == result.params["gamma"]
+    ('alpha', True)
+    """
     if library not in EXPORT_RULES:
         raise InvalidRequest(f"the other library must be one of {', '.join(EXPORT_RULES)}, but got {library!r}.")
-    made = tuning.setup.policy or {}
-    entry = EXPORT_RULES[library].get(str(made.get("name")))
+    config = tuning.setup.policy or {}
+    entry = EXPORT_RULES[library].get(str(config.get("name")))
     if entry is None:
         raise InvalidRequest(
-            f"{library} must have the same policy to be told its parameter, but it has none like {made.get('name')!r}; "
+            f"a policy that {library} has too must be exported, but it has none like {config.get('name')!r}; "
             f"it has {', '.join(EXPORT_RULES[library])}. Its own policies can be tuned with bt.wrap_policy(...)."
         )
-    if OWN_CODE_KEY in made:
+    if OWN_CODE_KEY in config:
         raise InvalidRequest(
-            f"a policy from the shelf must be exported, but {made.get('name')!r} is your own ({made[OWN_CODE_KEY]}), and nobody "
-            "knows its like elsewhere."
+            f"a policy of this package must be exported, but {config.get('name')!r} is your own ({config[OWN_CODE_KEY]}); "
+            "its equivalent in another library is not known."
         )
     value = next(iter(tuning.params.values()), 0.0)
-    code, parameter, equal, same, words = entry(made, value, tuning.setup.horizon)
-    return ExportedPolicy(library, code, parameter, equal, same, words)
+    code, parameter, equal, same, notes = entry(config, value, tuning.setup.horizon)
+    return ExportedPolicy(library=library, code=code, parameter=parameter, value=equal, is_same_rule=same, notes=notes)
 
 
 def explain_step_logarithm(horizon: int) -> str:
-    """What it means that the other library has log(step) where the tuned policy has log(horizon)."""
+    """Explain how an index with log(step) differs from the tuned one with log(horizon)."""
     early = max(2, horizon // 100)
     share = math.sqrt(math.log(early) / math.log(horizon)) if horizon > 2 else 1.0
     return (
-        f"Its width has the logarithm of the step, the tuned one that of the horizon, {horizon:,}: the two are the same at "
-        f"the last step, and before that the other library's is narrower, {share:.0%} of it at step {early:,}. It explores "
-        "less at first. For the value that is best there, tune 'ucb1-step', which has the same index."
+        f"Its width has the logarithm of the step, the tuned one that of the horizon, {horizon:,}. The two are equal at "
+        f"the last step. Before that the other library's is narrower, {share:.0%} of it at step {early:,}, so it explores "
+        "less at first. For the best value there, tune 'ucb1-step', which has the same index."
     )
 
 
-def scale_width(made: Mapping[str, Any], value: float) -> float:
-    """The factor of sqrt(2 log / pulls)."""
-    return 2 * float(made.get("noise", 0.5)) * value
+def scale_width(config: Mapping[str, Any], value: float) -> float:
+    """Return the factor of sqrt(2 log / pulls)."""
+    return 2 * float(config.get("noise", 0.5)) * value
 
 
-def export_mabwiser_ucb1(made: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
-    alpha = scale_width(made, value)
+def export_mabwiser_ucb1(config: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
+    alpha = scale_width(config, value)
     code = f"MAB(arms, LearningPolicy.UCB1(alpha={alpha!r}))"
     return code, "alpha", alpha, False, f"{explain_step_logarithm(horizon)} {EVERY_ARM_NOTE}"
 
 
-def export_mabwiser_ucb1_step(made: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
-    alpha = scale_width(made, value)
+def export_mabwiser_ucb1_step(
+    config: Mapping[str, Any], value: float, horizon: int
+) -> tuple[str, str, float, bool, str]:
+    alpha = scale_width(config, value)
     return f"MAB(arms, LearningPolicy.UCB1(alpha={alpha!r}))", "alpha", alpha, True, f"The same index. {EVERY_ARM_NOTE}"
 
 
-def export_river_ucb1(made: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
-    delta = scale_width(made, value)
+def export_river_ucb1(config: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
+    delta = scale_width(config, value)
     return (
         f"bandit.UCB(delta={delta!r}, burn_in=1)",
         "delta",
@@ -81,30 +110,30 @@ def export_river_ucb1(made: Mapping[str, Any], value: float, horizon: int) -> tu
     )
 
 
-def export_river_ucb1_step(made: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
-    delta = scale_width(made, value)
+def export_river_ucb1_step(config: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
+    delta = scale_width(config, value)
     return f"bandit.UCB(delta={delta!r}, burn_in=1)", "delta", delta, True, f"The same index. {RANDOM_TIES_NOTE}"
 
 
 def export_mabwiser_epsilon_greedy(
-    made: Mapping[str, Any], value: float, horizon: int
+    config: Mapping[str, Any], value: float, horizon: int
 ) -> tuple[str, str, float, bool, str]:
     code = f"MAB(arms, LearningPolicy.EpsilonGreedy(epsilon={value!r}))"
     return code, "epsilon", value, True, f"The same rule. {EVERY_ARM_NOTE}"
 
 
 def export_river_epsilon_greedy(
-    made: Mapping[str, Any], value: float, horizon: int
+    config: Mapping[str, Any], value: float, horizon: int
 ) -> tuple[str, str, float, bool, str]:
     code = f"bandit.EpsilonGreedy(epsilon={value!r}, decay=0.0, burn_in=1)"
-    return code, "epsilon", value, True, "The same rule, once every arm was pulled, with which it begins."
+    return code, "epsilon", value, True, "The same rule, after it has pulled every arm once."
 
 
 def make_thompson_rule(code: str) -> ExportRule:
-    """Thompson sampling as it is elsewhere: with nothing to tune."""
+    """Make the rule for Thompson sampling in a library where it has no parameter."""
 
-    def told(made: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
-        prior = [list(map(float, pair)) for pair in np.atleast_2d(np.array(made.get("prior", (1, 1)), float))]
+    def export(config: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
+        prior = [list(map(float, pair)) for pair in np.atleast_2d(np.array(config.get("prior", (1, 1)), float))]
         same = value == 1.0 and prior == [[1.0, 1.0]]
         if prior != [[1.0, 1.0]]:
             return (
@@ -114,14 +143,14 @@ def make_thompson_rule(code: str) -> ExportRule:
                 False,
                 f"It starts from Beta(1, 1), not from {shorten_value(prior)}, and has no width.",
             )
-        words = (
+        notes = (
             "The same rule."
             if same
-            else (f"It has no width: it samples as gamma = 1 does, not as {value:.4g}, and loses what tuning gained.")
+            else (f"It has no width: it samples as gamma = 1 does, not as {value:.4g}, so the gain of tuning is lost.")
         )
-        return code, "", math.nan, same, words
+        return code, "", math.nan, same, notes
 
-    return told
+    return export
 
 
 EXPORT_RULES: dict[str, dict[str, ExportRule]] = {

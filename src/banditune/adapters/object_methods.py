@@ -1,4 +1,4 @@
-"""How to ask an object of another library for an arm, and how to give it a reward."""
+"""Finds the methods by which an object of another library selects an arm and takes a reward."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SELECT_METHOD_NAMES = ("select_arm", "select", "choose", "act", "pull", "get_arm
 
 
 UPDATE_METHOD_NAMES = ("update", "learn", "observe", "tell", "reward", "partial_fit")
-"""Names that these methods often have, the likeliest first."""
+"""Usual names of these methods, the most common first."""
 
 
 SelectMethod = Callable[[], Any]
@@ -20,48 +20,48 @@ SelectMethod = Callable[[], Any]
 UpdateMethod = Callable[[int, float], Any]
 
 
-def find_methods(made: Any, arms: int, select: str | None, update: str | None) -> tuple[SelectMethod, UpdateMethod]:
-    """Two functions: one gives an arm, one takes an arm and its reward."""
-    kind = type(made).__module__.partition(".")[0]
+def find_methods(obj: Any, arms: int, select: str | None, update: str | None) -> tuple[SelectMethod, UpdateMethod]:
+    """Return two functions: one selects an arm, one takes an arm and its reward."""
+    kind = type(obj).__module__.partition(".")[0]
     if select is None and update is None and kind == "mabwiser":
-        return wrap_mabwiser(made, arms)
+        return wrap_mabwiser(obj, arms)
     if select is None and update is None and kind == "river":
-        numbers = list(range(arms))
-        return lambda: made.pull(numbers), made.update
-    return find_method(made, "select", select, SELECT_METHOD_NAMES), find_method(
-        made, "update", update, UPDATE_METHOD_NAMES
+        arm_ids = list(range(arms))
+        return lambda: obj.pull(arm_ids), obj.update
+    return find_method(obj, "select", select, SELECT_METHOD_NAMES), find_method(
+        obj, "update", update, UPDATE_METHOD_NAMES
     )
 
 
-def find_method(made: Any, what: str, told: str | None, usual: tuple[str, ...]) -> Callable[..., Any]:
-    """A method by the name that was told, or by a usual one."""
-    names = usual if told is None else (told,)
-    found = next((getattr(made, name) for name in names if callable(getattr(made, name, None))), None)
-    if found is None:
+def find_method(obj: Any, what: str, requested: str | None, usual: tuple[str, ...]) -> Callable[..., Any]:
+    """Find a method by the requested name, or by a usual one."""
+    names = usual if requested is None else (requested,)
+    method = next((getattr(obj, name) for name in names if callable(getattr(obj, name, None))), None)
+    if method is None:
         raise InvalidRequest(
-            f"an object that plays must have a method {' or '.join(names)}, but {type(made).__name__} has none of these; "
-            f"name its own with {what}=NAME."
+            f"an object that selects arms must have a method {' or '.join(names)}, but {type(obj).__name__} has none; "
+            f"give the name of its method as {what}=NAME."
         )
-    return found  # type: ignore[no-any-return]
+    return method  # type: ignore[no-any-return]
 
 
-def wrap_mabwiser(made: Any, arms: int) -> tuple[SelectMethod, UpdateMethod]:
-    """MABWiser wants data before it predicts: every arm once, then a fit, then one decision after the other."""
+def wrap_mabwiser(obj: Any, arms: int) -> tuple[SelectMethod, UpdateMethod]:
+    """Wrap a MABWiser object, which needs data before it predicts: one pull of every arm, then a fit."""
     first: list[tuple[int, float]] = []
 
     def select() -> Any:
-        return len(first) if len(first) < arms else made.predict()
+        return len(first) if len(first) < arms else obj.predict()
 
     def update(arm: int, reward: float) -> None:
         if len(first) >= arms:
-            made.partial_fit([arm], [reward])
+            obj.partial_fit([arm], [reward])
             return
         first.append((arm, reward))
         if len(first) == arms:
-            made.fit([each for each, _ in first], [paid for _, paid in first])
+            obj.fit([each for each, _ in first], [paid for _, paid in first])
 
     return select, update
 
 
 CONTEXT_ARGUMENTS = ("arms", "horizon", "seed")
-"""What a maker may ask for besides its parameters."""
+"""The arguments that a factory may have besides its parameters."""

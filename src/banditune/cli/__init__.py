@@ -19,7 +19,7 @@ from banditune.cli.runner import (
 )
 
 EXIT_PIPE_CLOSED = 141
-"""As a shell tells SIGPIPE."""
+"""The exit code of a shell for SIGPIPE."""
 
 
 for _commands in ("study", "log", "deployment", "exact", "inspect", "paper"):  # in the order of the help
@@ -27,14 +27,16 @@ for _commands in ("study", "log", "deployment", "exact", "inspect", "paper"):  #
 
 
 def format_usage_error(error: Any) -> str:
-    """What is wrong with the words of a command, by their names; of a wrong value its parser says what must hold."""
-    told = str(error.format_message())
+    """Write a usage error with the names of options. The message of a wrong value comes from its parser."""
+    message = str(error.format_message())
     flags = sorted(getattr(getattr(error, "param", None), "opts", ()), key=len)
     if flags and error.message.startswith("must be "):
         return f"{flags[-1]} {error.message}"
     if type(error).__name__ == "NoSuchOption" and error.ctx is not None and error.ctx.parent is None:
-        return f"{told.rstrip('.')}; options of a command come after its name, as in: banditune tune --policy ucb1 ..."
-    return told
+        return (
+            f"{message.rstrip('.')}; options of a command come after its name, as in: banditune tune --policy ucb1 ..."
+        )
+    return message
 
 
 def main() -> None:
@@ -43,7 +45,7 @@ def main() -> None:
     It ends with 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted, 141 a closed
     pipe, 143 SIGTERM.
     """
-    from banditune.core.errors import InvalidRequest, SimulationError
+    from banditune.core.errors import BanditTuneError, InvalidRequest, MissingDependency, StoreError
 
     if len(sys.argv) == 1:
         sys.argv.append("--help")
@@ -58,21 +60,21 @@ def main() -> None:
     except BrokenPipeError:
         exit_now(EXIT_PIPE_CLOSED)
     except SystemExit as error:
-        # The library of the command line takes a reader that has seen enough, as `head`, for a failure.
+        # Typer takes a reader that closes the pipe early, such as `head`, for a failure.
         if isinstance(error.__context__, BrokenPipeError):
             exit_now(EXIT_PIPE_CLOSED)
         raise
+    except (InvalidRequest, MissingDependency, StoreError) as error:
+        code = print_to_stderr(error, 2)
+    except BanditTuneError as error:
+        code = print_to_stderr(error, 1)
     except OSError as error:
         print_to_stderr(f"the output cannot be written: {error.strerror or error}.", 1)
         exit_now(1)
-    except InvalidRequest as error:
-        code = print_to_stderr(error, 2)
-    except SimulationError as error:
-        code = print_to_stderr(error, 1)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        # A group without a command is no mistake: what it can do is the answer.
+        # A group without a command is no mistake: it prints its help.
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message())
             sys.exit(0)

@@ -1,4 +1,4 @@
-"""The command that all others belong to."""
+"""The root command."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
 class CheckedCommand(TyperCommand):
-    """A command that keeps what it reads, and drops no policy in silence.
+    """A command that checks its files, and refuses a second policy.
 
-    Of an option that comes twice the last one counts, as everywhere. But `compare` takes several policies, so that others
-    must say that they take one.
+    If an option is given twice, the last one wins. But `compare` takes several policies. So other commands report an error
+    if there is more than one.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         times = sum(parameter.name == "policy" and not parameter.multiple for parameter in order)
         if times > 1:
-            ctx.fail(f"--policy must be given once, but it came {times} times; `compare` takes several.")
+            ctx.fail(f"--policy must be given once, but was given {times} times; `compare` takes several.")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -34,10 +34,10 @@ class CheckedCommand(TyperCommand):
 
 
 class CommandGroup(typer.Typer):
-    """A group of such commands."""
+    """A group of checked commands."""
 
-    def command(self, *told: Any, **more: Any) -> Callable[[CommandFunction], CommandFunction]:
-        return super().command(*told, **({"cls": CheckedCommand} | more))
+    def command(self, *args: Any, **kwargs: Any) -> Callable[[CommandFunction], CommandFunction]:
+        return super().command(*args, **({"cls": CheckedCommand} | kwargs))
 
 
 app = CommandGroup(
@@ -50,8 +50,8 @@ app = CommandGroup(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"banditune {__version__}")
         raise typer.Exit
 

@@ -1,4 +1,4 @@
-"""A command as it was typed, for results that nobody can tell otherwise: problems in files, columns of logs."""
+"""Records the command line in results that depend on files: problems in files, columns of logs."""
 
 from __future__ import annotations
 
@@ -12,33 +12,44 @@ from typing import Any
 import typer
 
 FILE_PATTERN = re.compile(r"^(.*\.toml|.*?\.py)(?::.*)?$|^.*?file=([^,]*).*$")
-"""A problem's file, one with code of the user's and the name of something in it, or one that a problem's options name."""
+"""Matches FILE.toml, FILE.py:NAME, and the option file=FILE of a problem."""
 
 
 WRITTEN_FILE_OPTIONS = ("output", "save", "plot", "markdown")
 """Options that name a file to write."""
 
 
-RESULT_NEUTRAL_OPTIONS = ("output", "save", "json", "quiet", "plot", "ledger", "jobs", "cluster", "time_limit")
-"""Where it was played and what became of the result; neither changes the result."""
+RESULT_NEUTRAL_OPTIONS = (
+    "output",
+    "save",
+    "json",
+    "quiet",
+    "plot",
+    "store",
+    "workers",
+    "executor",
+    "time_limit",
+    "strict",
+)
+"""Options that do not change the result."""
 
 
 def record_command(result: Any, context: typer.Context) -> Any:
-    """The result with the command that gave it, where that names a file which the result does not hold."""
+    """Return the result with its command line, if that names a file whose content the result does not hold."""
     from banditune.results.log_results import Backtest, FittedProblem
 
-    told = {parameter.name: context.params[parameter.name] for parameter in iterate_typed_parameters(context)}
+    values = {parameter.name: context.params[parameter.name] for parameter in iterate_typed_parameters(context)}
     if not any(
-        True for name, value in told.items() if name not in RESULT_NEUTRAL_OPTIONS for _ in iterate_files(value)
+        True for name, value in values.items() if name not in RESULT_NEUTRAL_OPTIONS for _ in iterate_files(value)
     ):
         return result
     words = ["banditune", *list_command_names(context)]
     words += [
         word
         for parameter in iterate_typed_parameters(context)
-        for word in iterate_command_words(parameter, told[parameter.name])
+        for word in iterate_command_words(parameter, values[parameter.name])
     ]
-    words += ["--curve"] if told.get("plot") and "curve" in context.params and not told.get("curve") else []
+    words += ["--curve"] if values.get("plot") and "curve" in context.params and not values.get("curve") else []
     command = shlex.join(words)
     if isinstance(result, FittedProblem):
         return replace(result, command=command)
@@ -48,11 +59,11 @@ def record_command(result: Any, context: typer.Context) -> Any:
 
 
 def check_files_distinct(context: typer.Context) -> None:
-    """Nothing that a command writes may take the place of what it reads, or of something else that it writes."""
+    """Check that a command does not overwrite a file that it reads, and does not write a file twice."""
     from banditune.core.errors import InvalidRequest
 
-    told = {**dict(context.params), **dict.fromkeys(WRITTEN_FILE_OPTIONS)}
-    taken = {path.resolve() for value in told.values() for path in iterate_files(value)}
+    values = {**dict(context.params), **dict.fromkeys(WRITTEN_FILE_OPTIONS)}
+    taken = {path.resolve() for value in values.values() for path in iterate_files(value)}
     for name in WRITTEN_FILE_OPTIONS:
         path = context.params.get(name)
         if path is None or (path.exists() and not path.is_file()):
@@ -66,12 +77,12 @@ def check_files_distinct(context: typer.Context) -> None:
 
 
 def list_command_names(context: Any) -> list[str]:
-    """The command's name, after that of its group."""
+    """List the names of the command's groups and of the command."""
     return [] if context.parent is None else [*list_command_names(context.parent), str(context.info_name)]
 
 
 def iterate_typed_parameters(context: typer.Context) -> Iterator[Any]:
-    """What was typed, not what is usual."""
+    """Yield the parameters that were typed, without defaults."""
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if source is not None and source.name == "COMMANDLINE":
@@ -79,7 +90,7 @@ def iterate_typed_parameters(context: typer.Context) -> Iterator[Any]:
 
 
 def iterate_files(value: Any) -> Iterator[Path]:
-    """The file that a value is, or that a policy or a problem comes from; of several all."""
+    """Yield the files that a value names, or that a policy or a problem comes from."""
     if isinstance(value, list | tuple):
         for one in value:
             yield from iterate_files(one)
@@ -90,7 +101,7 @@ def iterate_files(value: Any) -> Iterator[Path]:
 
 
 def iterate_command_words(parameter: Any, value: Any) -> Iterator[str]:
-    """An option or argument as it is typed."""
+    """Yield the words of an option or argument as it is typed."""
     if parameter.name in RESULT_NEUTRAL_OPTIONS:
         return
     flag = next((flag for flag in parameter.opts if flag.startswith("--")), None)

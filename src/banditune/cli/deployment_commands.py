@@ -1,4 +1,4 @@
-"""A policy at work."""
+"""The commands `deploy`, `export` and `deployed`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def deploy(
     seed: SeedOption = 0,
     pending: PendingOption = None,
 ) -> None:
-    """Make the state of a policy at work out of a saved tuning."""
+    """Make the state of a deployed policy from a saved tuning."""
     from banditune.core.atomic_files import check_writable
     from banditune.core.errors import InvalidRequest
     from banditune.core.parsing import read_matrix
@@ -43,10 +43,10 @@ def deploy(
     check_writable(output)
     if output.exists():
         raise InvalidRequest(
-            f"a new state must not take the place of one at work, but {str(output)!r} exists; move it away."
+            f"a new state must not overwrite an existing file, but {str(output)!r} exists; move it away."
         )
 
-    def work(told: Any) -> Any:
+    def work(progress: Any) -> Any:
         return deploy_result(
             load_result(result),
             parse_policy(policy) if policy else None,
@@ -56,15 +56,15 @@ def deploy(
             pending=pending,
         )
 
-    made = run_with_progress(work, quiet=False)
-    made.save(output)
-    typer.echo(repr(made))
-    typer.echo(f"note: {made.note}")
+    deployed = run_with_progress(work, quiet=False)
+    deployed.save(output)
+    typer.echo(repr(deployed))
+    typer.echo(f"note: {deployed.delay_notice}")
 
 
-@app.command(short_help="The equal parameter of a tuned policy in another library.")
+@app.command(short_help="Convert the parameter of a tuned policy for another library.")
 def export(result: SavedTuningArgument, to: LibraryOption) -> None:
-    """The equal parameter of a tuned policy in another library, and what is not the same there."""
+    """Convert the parameter of a tuned policy for another library, and list what differs there."""
     from banditune.core.errors import InvalidRequest
     from banditune.results.result_record import load_result
     from banditune.results.tuning_results import Tuning
@@ -72,7 +72,7 @@ def export(result: SavedTuningArgument, to: LibraryOption) -> None:
     tuning = load_result(result)
     if not isinstance(tuning, Tuning):
         raise InvalidRequest(f"a tuning must be exported, but {str(result)!r} holds a {type(tuning).__name__}.")
-    typer.echo(repr(tuning.export(to)))
+    typer.echo(repr(tuning.export_params(to)))
 
 
 deployed_group = CommandGroup(
@@ -80,7 +80,7 @@ deployed_group = CommandGroup(
 )
 
 
-app.add_typer(deployed_group, name="live")
+app.add_typer(deployed_group, name="deployed")
 
 
 @deployed_group.command()
@@ -96,31 +96,31 @@ def select(state: StateArgument, policy: PolicyAgainOption = None) -> None:
 def update(
     state: StateArgument,
     arm: Annotated[str, typer.Argument(help="The arm's name.")],
-    reward: Annotated[float, typer.Argument(parser=parse_number, help="What it paid.")],
+    reward: Annotated[float, typer.Argument(parser=parse_number, help="Its reward.")],
     policy: PolicyAgainOption = None,
 ) -> None:
     """Learn a reward."""
     import warnings
 
     found = load_deployed(state, policy)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found.update(found.arm_called(arm), reward)
+        found.update(found.find_arm(arm), reward)
     found.save(state)
-    for warning in said:
+    for warning in caught:
         print_to_stderr(f"warning: {warning.message}")
 
 
-@deployed_group.command(short_help="No longer wait for rewards of an arm.")
+@deployed_group.command(short_help="Drop pending rewards of an arm.")
 def drop(
     state: StateArgument,
     arm: Annotated[str, typer.Argument(help="The arm's name.")],
-    pulls: Annotated[int, typer.Option(parser=parse_integer, help="So many of its pulls.")] = 1,
+    pulls: Annotated[int, typer.Option(parser=parse_integer, help="Number of pulls.")] = 1,
     policy: PolicyAgainOption = None,
 ) -> None:
-    """No longer wait for rewards of an arm: its pulls count as if they had not been made."""
+    """Drop pending rewards of an arm. These pulls then count as if they had not been made."""
     found = load_deployed(state, policy)
-    found.drop(found.arm_called(arm), pulls)
+    found.drop_pending(found.find_arm(arm), pulls)
     found.save(state)
 
 
@@ -145,22 +145,22 @@ def add(
 def retire(
     state: StateArgument, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: PolicyAgainOption = None
 ) -> None:
-    """Never select an arm again; rewards that it waits for are still taken."""
+    """Never select an arm again. Its pending rewards are still accepted."""
     found = load_deployed(state, policy)
-    found.retire_arm(found.arm_called(arm))
+    found.retire_arm(found.find_arm(arm))
     found.save(state)
 
 
 @deployed_group.command("show")
 def show_deployed(state: StateArgument, policy: PolicyAgainOption = None) -> None:
-    """What is known about each arm."""
+    """Show the statistics of each arm."""
     typer.echo(repr(load_deployed(state, policy)))
 
 
 def load_deployed(state: Path, policy: str | None) -> Any:
-    """A deployed policy from its file."""
+    """Load a deployed policy from its file."""
     from banditune.deployment.deployed_policy import DeployedPolicy
 
     return run_with_progress(
-        lambda told: DeployedPolicy.load(state, parse_policy(policy) if policy else None), quiet=False
+        lambda progress: DeployedPolicy.load(state, parse_policy(policy) if policy else None), quiet=False
     )

@@ -19,11 +19,13 @@ SavedTuningArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A tun
 StateFileOption = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the state goes.")]
 
 
-StateArgument = Annotated[Path, typer.Argument(metavar="STATE", help="A state that `deploy` or `Live.save` wrote.")]
+StateArgument = Annotated[
+    Path, typer.Argument(metavar="STATE", help="A state that `deploy` or `DeployedPolicy.save` wrote.")
+]
 
 
 PolicyAgainOption = Annotated[
-    str | None, typer.Option("--policy", metavar="NAME", help="The policy again, if it is your own or plays a table.")
+    str | None, typer.Option("--policy", metavar="NAME", help="The policy again, if it is your own or uses a table.")
 ]
 
 
@@ -32,6 +34,6 @@ PendingOption = Annotated[
     typer.Option(
         metavar="ignore|mean",
         show_default="the policy's own",
-        help="How pulls count whose reward is not there yet: not, or by the mean.",
+        help="How pulls without a reward count so far: not, or with the arm's mean.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""What is computed rather than simulated."""
+"""The commands `exact`: values that are computed rather than simulated."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from banditune.cli.options import (
 from banditune.cli.runner import run_and_print, run_with_progress
 from banditune.cli.specs import parse_policy, parse_problem_and_horizon
 
-exact_group = CommandGroup(no_args_is_help=True, rich_markup_mode=None, help="What is computed rather than simulated.")
+exact_group = CommandGroup(no_args_is_help=True, rich_markup_mode=None, help="Compute values without simulation.")
 
 
 app.add_typer(exact_group, name="exact")
 
 
 def format_steps_done(done: int, total: int) -> str:
-    """Progress, told in steps."""
+    """Write the progress in steps."""
     return f"{done:,} of {total:,} steps"
 
 
-@exact_group.command(short_help="The best that any policy can do.")
+@exact_group.command(short_help="Compute the regret of the best possible policy.")
 def optimum(
     context: typer.Context,
     problem: ProblemOption,
@@ -48,24 +48,29 @@ def optimum(
     json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """The best that any policy can do: two Bernoulli arms, or a mixture of a few instances."""
+    """Compute the regret of the best possible policy: two Bernoulli arms, or a mixture of a few instances."""
     from banditune.study import exact_values
 
-    made, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, means=means, names=names)
+    parsed_problem, steps = parse_problem_and_horizon(
+        problem, horizon, arms=arms, prior=prior, means=means, names=names
+    )
     run_and_print(
-        lambda told: exact_values.compute_optimum(made, horizon=steps, progress=told),
-        json=json, output=output, told=format_steps_done, context=context,
-    )  # fmt: skip
+        lambda progress: exact_values.compute_optimum(parsed_problem, horizon=steps, progress=progress),
+        json=json,
+        output=output,
+        format_progress=format_steps_done,
+        context=context,
+    )
 
 
-@exact_group.command(short_help="The Bayes regret of a policy on a few arms.")
+@exact_group.command(short_help="Compute the exact Bayes regret of a policy on a few arms.")
 def regret(
     context: typer.Context,
     policy: PolicyOption,
     problem: ProblemOption,
     horizon: HorizonOption = None,
     values: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them theory's.")
+        str | None, typer.Option(metavar="A,B,...", help="Parameter values; by default the textbook value.")
     ] = None,
     arms: ArmsOption = None,
     prior: PriorOption = None,
@@ -74,20 +79,27 @@ def regret(
     json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """The Bayes regret of a policy on a few arms that pay 0 or 1, to the last digit."""
+    """Compute the exact Bayes regret of a policy on a few arms that pay 0 or 1."""
     from banditune.core.parsing import parse_value
     from banditune.study import exact_values
 
-    made, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, means=means, names=names)
-    played = parse_policy(policy)
-    wanted = None if values is None else parse_value(values)
+    parsed_problem, steps = parse_problem_and_horizon(
+        problem, horizon, arms=arms, prior=prior, means=means, names=names
+    )
+    parsed_policy = parse_policy(policy)
+    parsed_values = None if values is None else parse_value(values)
     run_and_print(
-        lambda told: exact_values.compute_exact_regret(played, made, wanted, horizon=steps, progress=told),
-        json=json, output=output, told=format_steps_done, context=context,
-    )  # fmt: skip
+        lambda progress: exact_values.compute_exact_regret(
+            parsed_policy, parsed_problem, parsed_values, horizon=steps, progress=progress
+        ),
+        json=json,
+        output=output,
+        format_progress=format_steps_done,
+        context=context,
+    )
 
 
-@exact_group.command(short_help="What no policy can lose less than.")
+@exact_group.command(short_help="Compute a lower bound on the regret of every policy.")
 def bound(
     context: typer.Context,
     problem: ProblemOption,
@@ -103,18 +115,20 @@ def bound(
     json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """What no policy can lose less than: Bernoulli or Gaussian arms, any number of them, any horizon."""
+    """Compute a lower bound on the regret of every policy: Bernoulli or Gaussian arms, any number, any horizon."""
     from banditune.study import exact_values
 
-    made, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, names=names)
+    parsed_problem, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, names=names)
 
-    def work(told: Any) -> Any:
-        return exact_values.compute_lower_bound(made, horizon=steps, runs=runs, seed=seed, confidence=confidence)
+    def work(progress: Any) -> Any:
+        return exact_values.compute_lower_bound(
+            parsed_problem, horizon=steps, runs=runs, seed=seed, confidence=confidence
+        )
 
     run_and_print(work, json=json, output=output, context=context)
 
 
-@exact_group.command(short_help="The Gittins index of a Bernoulli arm.")
+@exact_group.command(short_help="Compute the Gittins index of a Bernoulli arm.")
 def gittins(
     successes: Annotated[int, typer.Option(parser=parse_integer, help="Pulls of the arm that paid 1.")] = 0,
     failures: Annotated[int, typer.Option(parser=parse_integer, help="Pulls of the arm that paid 0.")] = 0,
@@ -122,11 +136,11 @@ def gittins(
     discount: DiscountOption = None,
     prior: Annotated[str, typer.Option(metavar="A,B", help="Beta prior of the mean reward.")] = "1,1",
 ) -> None:
-    """The Gittins index of a Bernoulli arm: the price of a pull at which it just breaks even."""
+    """Compute the Gittins index of a Bernoulli arm: the price of a pull at which it just breaks even."""
     from banditune.core.parsing import parse_value
     from banditune.exact.gittins import compute_gittins_index
 
-    def work(told: Any) -> float:
+    def work(progress: Any) -> float:
         return compute_gittins_index(successes, failures, left=left, discount=discount, prior=parse_value(prior))
 
     typer.echo(f"{run_with_progress(work, quiet=False):.8f}")

@@ -1,4 +1,4 @@
-"""Look at results, ledgers, shelves and the machine."""
+"""Commands that show results, stores, registries and the machine."""
 
 from __future__ import annotations
 
@@ -25,39 +25,43 @@ from banditune.cli.runner import run_with_progress
 from banditune.cli.specs import parse_policy, parse_problem
 
 
-@app.command(short_help="A saved result or a ledger as a page, figures or Markdown.")
+@app.command(short_help="Write a saved result or a store as a page, figures or Markdown.")
 def report(
     result: ResultArgument, output: HtmlOption = None, figures: FiguresOption = None, markdown: MarkdownOption = None
 ) -> None:
-    """A saved result, or all that a ledger holds, as a report: one HTML file, figures, or Markdown."""
+    """Write a report on a saved result, or on all that a store holds: one HTML file, figures, or Markdown."""
     from banditune.core.errors import InvalidRequest
     from banditune.reports.report_files import write_report_files
 
     if output is None and figures is None and markdown is None:
         raise InvalidRequest(
-            "a report must be told where to go, but got no -o FILE.html, no --figures and no --markdown."
+            "a report must have a file to write, but got no -o FILE.html, no --figures and no --markdown."
         )
     for path in write_report_files(result, output, figures, markdown, load_summaries):
         typer.echo(f"wrote {path}")
 
 
 def load_summaries(path: Path) -> list[Any]:
-    """Accounts from a ledger or its summary; parameters have the names that they have on the shelf."""
+    """Load the summaries of a store, or of its export. Registered policies give the names of parameters."""
     from banditune.registry import collect_policies
     from banditune.storage.summary_records import load_store_summaries
 
-    shelf = collect_policies()
+    registry = collect_policies()
 
     def names(policy: str) -> tuple[str, ...] | None:
-        made = shelf.get(policy)
-        return None if made is None else tuple(parameter.name for parameter in getattr(made, "parameters", ()))
+        policy_class = registry.get(policy)
+        return (
+            None
+            if policy_class is None
+            else tuple(parameter.name for parameter in getattr(policy_class, "parameters", ()))
+        )
 
     return list(load_store_summaries(path, names))
 
 
-@app.command(short_help="What the numbers assume.")
+@app.command(short_help="Explain what the numbers assume.")
 def explain(topic: TopicArgument = "assumptions") -> None:
-    """What the numbers assume: what each assumption is, what happens where it fails, and what to do."""
+    """Explain what the numbers assume: each assumption, what happens if it fails, and what to do."""
     from banditune.core.pages import explain as page
 
     typer.echo(page(topic).rstrip())
@@ -65,16 +69,16 @@ def explain(topic: TopicArgument = "assumptions") -> None:
 
 @app.command()
 def doctor(device: RequiredDeviceOption = "auto", json: JsonOption = False) -> None:
-    """What this machine has, what works, what to install."""
+    """Check what this machine has, what works, and what to install."""
     from banditune.reports.plain_text import format_environment_check
     from banditune.study.environment_check import examine_environment
     from banditune.study.requests import build_spec
 
-    jobs = [
+    specs = [
         build_spec(parse_policy("ucb1"), parse_problem("bernoulli", arms=3), horizon=1000),
         build_spec(parse_policy("linucb"), parse_problem("linear", arms=5, dims=3), horizon=100),
     ]
-    found = run_with_progress(lambda told: examine_environment(jobs, device), quiet=False)
+    found = run_with_progress(lambda progress: examine_environment(specs, device), quiet=False)
     if json:
         import json as codec
 
@@ -84,9 +88,9 @@ def doctor(device: RequiredDeviceOption = "auto", json: JsonOption = False) -> N
     raise typer.Exit(0 if found["works"] else 1)
 
 
-@app.command("list", short_help="Every policy, problem and tuner, with its parameters.")
+@app.command("list", short_help="List policies, problems and tuners, with their parameters.")
 def list_registry(json: JsonOption = False) -> None:
-    """Every policy, problem and tuner, with parameters and one line of explanation."""
+    """List policies, problems and tuners, with parameters and one line of explanation."""
     from banditune.registry import describe_registries
 
     if json:
@@ -102,22 +106,22 @@ def list_registry(json: JsonOption = False) -> None:
             for parameter in entry["parameters"]:
                 whole = ", a whole number" if parameter["integer"] else ""
                 span = f"[{parameter['low']}, {parameter['high']}]{whole}"
-                typer.echo(f"  {' ' * width}    tunes {parameter['name']} in {span}, theory {parameter['theory']}")
+                typer.echo(f"  {' ' * width}    tunes {parameter['name']} in {span}, textbook {parameter['textbook']}")
             if entry["options"]:
-                told = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
-                typer.echo(f"  {' ' * width}    options {told}")
+                options = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
+                typer.echo(f"  {' ' * width}    options {options}")
         typer.echo("")
 
 
-store_group = CommandGroup(help="Look into a ledger.", no_args_is_help=True, rich_markup_mode=None)
+store_group = CommandGroup(help="Inspect a store of regrets.", no_args_is_help=True, rich_markup_mode=None)
 
 
-app.add_typer(store_group, name="ledger")
+app.add_typer(store_group, name="store")
 
 
 @store_group.command("show")
 def show_store(file: StoreArgument, json: JsonOption = False) -> None:
-    """What was played, and how much of it."""
+    """Show what was simulated, and how many runs."""
     from banditune.reports.plain_text import format_store_listing
     from banditune.storage.store_tables import read_overview
 
@@ -138,11 +142,11 @@ def write_store_table(file: StoreArgument, output: TableOption, summary: Summary
     """Write all regrets, or a summary of them, as a table."""
     from banditune.storage.store_tables import export_store
 
-    run_with_progress(lambda told: export_store(file, output, whole=not summary), quiet=True)
+    run_with_progress(lambda progress: export_store(file, output, whole=not summary), quiet=True)
 
 
-def print_answer(found: Any, words: Callable[[Any], str], *, json: bool) -> None:
-    """Print what was found, as JSON or in words."""
+def print_answer(found: Any, formatter: Callable[[Any], str], *, json: bool) -> None:
+    """Print a result as JSON or as text."""
     import json as codec
 
-    typer.echo(codec.dumps(found) if json else words(found))
+    typer.echo(codec.dumps(found) if json else formatter(found))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
-from inspect import Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from banditune.cli.number_parsers import parse_integer, parse_number, parse_share
+from banditune.cli.option_groups import OptionGroup
 
 LogFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Past logs: .csv or .parquet.")]
 
@@ -35,7 +33,7 @@ PullsColumnOption = Annotated[
 
 
 SuccessesColumnOption = Annotated[
-    str | None, typer.Option("--successes", metavar="COLUMN", help="Column of successes, then.")
+    str | None, typer.Option("--successes", metavar="COLUMN", help="Column of successes, with --pulls.")
 ]
 
 
@@ -65,8 +63,8 @@ SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows 
 
 
 @dataclass(frozen=True)
-class LogReadingOptions:
-    """How logs are read: what `read_logs` takes, each an option."""
+class LogReadingOptions(OptionGroup):
+    """How logs are read: the arguments of `read_logs` as options."""
 
     campaign: CampaignColumnOption = None
     arm: ArmColumnOption = None
@@ -79,26 +77,13 @@ class LogReadingOptions:
     blank: BlankRewardOption = None
     skip_bad: SkipBadOption = False
 
+    def read(self, path: Path, progress: Any = None) -> Any:
+        """Return the logs in a file."""
+        from banditune.logs.io.log_reader import ReadSettings, read_logs
 
-INFERRED_COLUMNS = LogReadingOptions()
-"""No column was named."""
-
-
-def expand_log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes `columns`, with an option for each of them in its place."""
-    names = [field.name for field in fields(LogReadingOptions)]
-
-    @wraps(command)
-    def told(**given: Any) -> None:
-        command(columns=LogReadingOptions(**{name: given.pop(name) for name in names}), **given)
-
-    own = signature(command, eval_str=True).parameters
-    options = signature(LogReadingOptions, eval_str=True).parameters
-    spread = [one for name, found in own.items() for one in (options.values() if name == "columns" else [found])]
-    # Typer looks at both.
-    told.__signature__ = Signature(spread)  # type: ignore[attr-defined]
-    told.__annotations__ = {one.name: one.annotation for one in spread}
-    return told
+        columns = dict(vars(self))
+        rows = {name: columns.pop(name) for name in ("rewards", "blank", "skip_bad")}
+        return read_logs(path, settings=ReadSettings(**rows, progress=progress), **columns)
 
 
 ModelOption = Annotated[
@@ -148,5 +133,8 @@ IntervalConfidenceOption = Annotated[
 
 
 TuningShareOption = Annotated[
-    float, typer.Option("--share", metavar="50%", parser=parse_share, help="Campaigns to tune on; the others judge.")
+    float,
+    typer.Option(
+        "--share", metavar="50%", parser=parse_share, help="Share of campaigns to tune on; the others evaluate."
+    ),
 ]

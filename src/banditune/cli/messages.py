@@ -1,8 +1,8 @@
-"""Sentences of the library, which name Python's arguments, in the words of the command line.
+"""Translates messages of the library, which name Python arguments, to options of the command line.
 
-The library says `max_time` and model='campaigns'; whoever typed a command reads --max-time and --model campaigns. What is
-written as a call, UCB1(noise=5), or as an option of a policy, ucb1:noise=5, is left as it is. Of a condition in backticks,
-`budget >= 8`, only a name at its start is turned. What is `seed` of a state or `rewards` of a problem is no option either.
+The library writes `max_time` and model='campaigns'; a user of the command line reads --max-time and --model campaigns.
+Calls, UCB1(noise=5), and options of a policy, ucb1:noise=5, are not changed. In a condition in backticks, `budget >= 8`,
+only a name at its start is translated. `seed` of a state or `rewards` of a problem is no option either.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import shlex
 from functools import lru_cache
 from typing import Any
 
-CALL_TRANSLATIONS = {"tuning.policy(mine)": "--policy FILE.py:NAME", "Live.load(path, policy)": "--policy FILE.py:NAME"}
-"""Calls that a command makes when it is told an option."""
+CALL_TRANSLATIONS = {
+    "result.deploy(mine)": "--policy FILE.py:NAME",
+    "DeployedPolicy.load(path, policy)": "--policy FILE.py:NAME",
+}
+"""Calls and the options that replace them on the command line."""
 
 
 UNTRANSLATED_ARGUMENTS = ("noise", "prior")
-"""Options that share their names with numbers of policies and problems, which most sentences mean."""
+"""Options that share their names with fields of policies and problems, which most messages mean."""
 
 
 # Possessive, and calls only from the start of a word: sentences may hold words of any length, such as a file's header.
@@ -38,12 +41,12 @@ MESSAGE_PREFIXES = ("note: ", "warning: ", "left out: ")
 
 
 def translate_message(sentence: str) -> str:
-    """A sentence with options in place of arguments."""
+    """Replace arguments by options in a sentence."""
     return ARGUMENT_PATTERN.sub(_translate_match, sentence)
 
 
 def translate_result(text: str) -> str:
-    """The same for a result as text: of its numbers and settings only the names in backticks are sentences."""
+    """Replace arguments by options in a result as text. Outside of messages, only names in backticks change."""
     lines = text.split("\n")
     return "\n".join(
         translate_message(line)
@@ -54,26 +57,26 @@ def translate_result(text: str) -> str:
 
 
 def _translate_match(found: re.Match[str]) -> str:
-    parts = found.groupdict()
-    if parts.get("call"):
-        return CALL_TRANSLATIONS.get(parts["call"], parts["call"])
-    argument = parts["name"] or parts["argument"]
+    groups = found.groupdict()
+    if groups.get("call"):
+        return CALL_TRANSLATIONS.get(groups["call"], groups["call"])
+    argument = groups["name"] or groups["argument"]
     option = collect_flags().get(argument)
     if option is None or argument in UNTRANSLATED_ARGUMENTS:
         return found[0]
     flag, opposite = option
-    if parts.get("condition"):
-        return f"`{flag}{parts['condition']}`"
-    if parts["name"] or parts["value"] == "True":
+    if groups.get("condition"):
+        return f"`{flag}{groups['condition']}`"
+    if groups["name"] or groups["value"] == "True":
         return flag
-    if parts["value"] == "False":
+    if groups["value"] == "False":
         return opposite or found[0]
-    return f"{flag} {shlex.quote(parts['value'].strip(QUOTE_CHARACTERS))}"
+    return f"{flag} {shlex.quote(groups['value'].strip(QUOTE_CHARACTERS))}"
 
 
 @lru_cache(maxsize=1)
 def collect_flags() -> dict[str, tuple[str, str | None]]:
-    """Every argument that is an option of some command: how it is typed, and how its opposite is."""
+    """Collect the arguments that are options of some command, with their flags and the opposite flags."""
     import typer
 
     from banditune.cli.app import app

@@ -1,4 +1,4 @@
-"""Numbers as people type them."""
+"""Parses numbers on the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def parse_integer(text: str) -> int:
-    """A whole number: 1000, or 1e3 as Python's verbs take it, too."""
+    """Parse a whole number: 1000 or 1e3."""
     for read in (int, float):
         with suppress(ValueError, OverflowError):
             found = read(text)
@@ -18,7 +18,7 @@ def parse_integer(text: str) -> int:
 
 
 def parse_number(text: str) -> float:
-    """A number."""
+    """Parse a number."""
     try:
         return float(text)
     except ValueError:
@@ -26,7 +26,7 @@ def parse_number(text: str) -> float:
 
 
 def parse_share(text: str | float) -> float:
-    """2% or 0.02, as a number; so is a default, which is one already."""
+    """Parse a share, 2% or 0.02. A default is a number already."""
     typed = str(text)
     try:
         return float(typed.removesuffix("%")) / 100 if typed.endswith("%") else float(typed)

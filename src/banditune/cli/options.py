@@ -16,7 +16,7 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help=f"Policy from the shelf, e.g. ucb1, options as ucb1:noise=1 (else the problem's); {OWN_CODE_HINT}.",
+        help=f"Registered policy, e.g. ucb1, options as ucb1:noise=1 (else the problem's); {OWN_CODE_HINT}.",
     ),
 ]
 
@@ -30,14 +30,12 @@ PoliciesOption = Annotated[
 ProblemOption = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help=f"Problem from the shelf, e.g. bernoulli, options as beta:v=8; FILE.toml; {OWN_CODE_HINT}."
+        metavar="NAME", help=f"Registered problem, e.g. bernoulli, options as beta:v=8; FILE.toml; {OWN_CODE_HINT}."
     ),
 ]
 
 
-TunerOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Tuner from the shelf, options as notes:precision=0.05.")
-]
+TunerOption = Annotated[str, typer.Option(metavar="NAME", help="Registered tuner, options as notes:precision=0.05.")]
 
 
 ArmsOption = Annotated[int | None, typer.Option(parser=parse_integer, help="Number of arms.")]
@@ -100,31 +98,27 @@ PrecisionOption = Annotated[
 ConfidenceOption = Annotated[float, typer.Option(parser=parse_share, help="How sure the search must be of that.")]
 
 
-MaxBudgetOption = Annotated[
+MaxRunsOption = Annotated[
     int | None,
     typer.Option(
-        show_default="100000", parser=parse_integer, help="With --within: runs after which the search ends in any case."
+        show_default="100000",
+        parser=parse_integer,
+        help="With --precision: runs after which the search ends in any case.",
     ),
 ]
 
 
 MaxTimeOption = Annotated[
-    float | None, typer.Option(metavar="SECONDS", parser=parse_number, help="End the search after so many seconds.")
+    float | None, typer.Option(metavar="SECONDS", parser=parse_number, help="End the search after this many seconds.")
 ]
 
 
 ValidateOption = Annotated[
-    int, typer.Option(parser=parse_integer, help="Fresh instances on which the answer is judged.")
-]
-
-
-OptionalValidateOption = Annotated[
     int | None,
     typer.Option(
-        "--validate",
-        show_default="as many as it takes",
+        show_default="as many as it takes; compare: 1000",
         parser=parse_integer,
-        help="Fresh instances on which the answer is judged.",
+        help="Fresh instances on which the answer is validated.",
     ),
 ]
 
@@ -150,23 +144,23 @@ RangesOption = Annotated[
 SeedOption = Annotated[int, typer.Option(parser=parse_integer, help="Same seed, same answer.")]
 
 
-RegretOption = Annotated[str, typer.Option(metavar="expected|realised", help="Which regret to count.")]
+RegretOption = Annotated[str, typer.Option(metavar="expected|realised", help="Which regret is computed.")]
 
 
 CommonRandomNumbersOption = Annotated[
-    str, typer.Option(metavar="shared|own", help="Reward noise of the parameter values on an instance.")
+    bool, typer.Option(help="Whether all parameter values meet the same reward noise on an instance.")
 ]
 
 
 WorkersOption = Annotated[
-    int | None, typer.Option(parser=parse_integer, help="Threads or processes; all cores unless told.")
+    int | None, typer.Option(show_default="all cores", parser=parse_integer, help="Threads or processes.")
 ]
 
 
 ExecutorOption = Annotated[
     str,
     typer.Option(
-        "--cluster", metavar="PLACE", help="Where to play: threads, processes, dask://HOST:8786, ray://HOST:10001, ray."
+        metavar="NAME", help="Where simulations run: threads, processes, dask://HOST:8786, ray://HOST:10001, ray."
     ),
 ]
 
@@ -176,16 +170,16 @@ TimeLimitOption = Annotated[
     typer.Option(
         metavar="SECONDS",
         parser=parse_number,
-        help="End the work if a piece of it takes longer; child processes play it then.",
+        help="End the work if one chunk of it takes longer; child processes run it then.",
     ),
 ]
 
 
-ShortcutOption = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
+ShortcutsOption = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
 
 
 DeviceOption = Annotated[
-    str, typer.Option(metavar="cpu|gpu|auto", help="Where to play; auto takes a GPU if there is one.")
+    str, typer.Option(metavar="cpu|gpu|auto", help="Where to compute; auto takes a GPU if there is one.")
 ]
 
 
@@ -202,13 +196,15 @@ RequiredDeviceOption = Annotated[
 LowerBoundOption = Annotated[
     bool | None,
     typer.Option(
-        "--floor/--no-floor", show_default="where it takes seconds", help="Say what no policy can go below, if known."
+        "--lower-bound/--no-lower-bound",
+        show_default="where it takes seconds",
+        help="Compute the lower bound under all policies.",
     ),
 ]
 
 
 RobustnessOption = Annotated[
-    bool, typer.Option("--stress", help="Say what the answer loses if another problem comes than was expected.")
+    bool, typer.Option("--robustness", help="Compute the regret if another problem comes than was expected.")
 ]
 
 
@@ -217,12 +213,12 @@ RoundsLeftOption = Annotated[int | None, typer.Option(parser=parse_integer, help
 
 DiscountOption = Annotated[
     float | None,
-    typer.Option(parser=parse_number, help="What a reward is worth a round later, instead of rounds left."),
+    typer.Option(parser=parse_number, help="Discount of a reward per round, instead of rounds left."),
 ]
 
 
 PaperRunsOption = Annotated[
-    int, typer.Option("--runs", parser=parse_integer, help="Runs at each width; 10000 is the paper's scale.")
+    int, typer.Option("--runs", parser=parse_integer, help="Runs at each value; the paper has 10000.")
 ]
 
 
@@ -250,20 +246,18 @@ PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the 
 
 StoreOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Keep every regret in this file; what it holds already is not played again."),
+    typer.Option(metavar="FILE", help="Keep every regret in this file; what it holds is not simulated again."),
 ]
 
 
 CurveOption = Annotated[
-    bool, typer.Option("--curve", help="Play the regret curve too, on fresh instances; --plot does that by itself.")
+    bool, typer.Option("--curve", help="Compute the regret curve too, on fresh instances; implied by --plot.")
 ]
 
 
 ResultArgument = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE", help="A result that -o wrote, a ledger, or what `ledger export --summary` makes of one."
-    ),
+    typer.Argument(metavar="FILE", help="A result that -o wrote, a store, or a file from `store export --summary`."),
 ]
 
 
@@ -284,7 +278,7 @@ TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="assumptions
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress, only warnings.")]
 
 
-StoreArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")]
+StoreArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A store of regrets.")]
 
 
 TableOption = Annotated[
@@ -293,3 +287,14 @@ TableOption = Annotated[
 
 
 SummaryOption = Annotated[bool, typer.Option("--summary", help="A line for each value instead of one for each regret.")]
+
+
+FixedOption = Annotated[
+    list[str] | None,
+    typer.Option("--fix", metavar="NAME=VALUE", help="Fix a parameter that is not searched, e.g. epsilon=0.1."),
+]
+
+
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Exit with status 3 if a precision was not reached or there is a notice.")
+]

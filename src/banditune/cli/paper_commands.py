@@ -1,8 +1,8 @@
-"""The paper again."""
+"""The command `paper`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -23,46 +23,45 @@ from banditune.cli.options import (
 from banditune.cli.runner import run_with_progress
 
 
-@app.command(short_help="Every experiment of the paper again, beside its numbers.")
+@app.command(short_help="Repeat the paper's experiments, beside its numbers.")
 def paper(
     runs: PaperRunsOption = 500,
     tunings: TuningsOption = 10_000,
     only: RowsOption = None,
     seed: SeedOption = 0,
-    jobs: WorkersOption = None,
-    cluster: ExecutorOption = "threads",
+    workers: WorkersOption = None,
+    executor: ExecutorOption = "threads",
     device: DeviceOption = "cpu",
-    ledger: StoreOption = None,
+    store: StoreOption = None,
     json: JsonOption = False,
     output: OutputFolderOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Every experiment of the paper again, our number beside each published one; 1 if one is far off."""
+    """Repeat the paper's experiments, each number beside the published one; exits with 1 if one differs too much."""
     from banditune.paper.reproduction import reproduce
     from banditune.reports.paper_report import check_output_folder, write_paper_folder
+    from banditune.study.settings import Run
 
     if output is not None:
         check_output_folder(output)
 
     def work(progress: Any) -> Any:
-        return reproduce(
-            only=only, runs=runs, tunings=tunings, seed=seed, jobs=jobs, cluster=cluster, device=device, ledger=ledger,
-            progress=progress,
-        )  # fmt: skip
+        run = Run(workers=workers, executor=executor, device=cast(Any, device), store=store, progress=progress)
+        return reproduce(only=only, runs=runs, tunings=tunings, seed=seed, run=run)
 
-    def told(done: int, total: int) -> str:
+    def format_progress(done: int, total: int) -> str:
         return f"{format_minutes(done)} of about {format_minutes(total)}"
 
-    result = run_with_progress(work, quiet=quiet, told=told, ledger=ledger)
+    result = run_with_progress(work, quiet=quiet, format_progress=format_progress, store=store)
     if output is not None:
         write_paper_folder(result, output)
     if json:
         typer.echo(result.to_json())
     elif not quiet:
         typer.echo(repr(result))
-    raise typer.Exit(0 if result.agrees else 1)
+    raise typer.Exit(0 if result.is_consistent else 1)
 
 
 def format_minutes(seconds: int) -> str:
-    """A time in words."""
+    """Write a duration."""
     return f"{seconds} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -1,4 +1,4 @@
-"""Work with a progress bar; print and write what came out."""
+"""Runs work with a progress bar, and prints and writes the result."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ import typer
 from banditune.cli.command_echo import record_command
 from banditune.cli.messages import translate_message, translate_result
 
+EXIT_STRICT = 3
+"""With --strict: a precision was not reached, or there is a notice."""
+
+
 EXIT_INTERRUPTED = 130
 
 
@@ -21,16 +25,16 @@ EXIT_TERMINATED = 143
 
 
 class Terminated(BaseException):
-    """SIGTERM came, as from a cluster whose time for this job is over."""
+    """SIGTERM was received, as from a cluster at the end of a job's time limit."""
 
 
 def install_sigterm_handler() -> None:
-    """From now on SIGTERM ends a command as Ctrl-C does: with a sentence."""
+    """Let SIGTERM end a command with a message, as Ctrl-C does."""
 
-    def heard(*_: object) -> None:
+    def handle_sigterm(*_: object) -> None:
         raise Terminated
 
-    signal.signal(signal.SIGTERM, heard)
+    signal.signal(signal.SIGTERM, handle_sigterm)
 
 
 def run_and_print(
@@ -40,16 +44,16 @@ def run_and_print(
     output: Path | None,
     plot: Path | None = None,
     quiet: bool = False,
-    ledger: Path | None = None,
-    told: Callable[[int, int], str] | None = None,
+    store: Path | None = None,
+    format_progress: Callable[[int, int], str] | None = None,
     before: Sequence[str] = (),
     remarks: Sequence[str] = (),
     context: typer.Context | None = None,
 ) -> Any:
-    """Do the work with a progress bar, then print and write what came out.
+    """Do the work with a progress bar, then print and write the result.
 
-    `before` it come words of the work, then its `remarks`, which are said in any case, as warnings are; what the result
-    notes itself is said once. By its `context` a result knows how it was asked for.
+    The lines `before` and the `remarks` are printed before the result. Remarks are printed in any case, as warnings are,
+    but not those that are notes of the result. The `context` gives the command line, which some results record.
     """
     from banditune.core.atomic_files import check_writable
 
@@ -60,7 +64,7 @@ def run_and_print(
         from banditune.reports.figures import check_figure_format
 
         check_figure_format(plot)
-    result = run_with_progress(work, quiet=quiet, ledger=ledger, told=told or format_runs_done)
+    result = run_with_progress(work, quiet=quiet, store=store, format_progress=format_progress or format_runs_done)
     if context is not None:
         result = record_command(result, context)
     if output is not None:
@@ -76,18 +80,24 @@ def run_and_print(
             typer.echo(translate_message(line))
         typer.echo(("\n" if before or remarks else "") + translate_result(format_text(result)))
     if quiet or json:
-        # Whoever asks for silence, or hands the result to a program, still has to learn what may mislead.
+        # Notices are printed in any case, also with --quiet or --json.
         for line in notes:
             print_to_stderr(f"note: {line}")
-        for line in (*remarks, *getattr(result, "warnings", ())):
+        for line in (*remarks, *getattr(result, "notices", ())):
             print_to_stderr(f"warning: {line}")
     if plot is not None:
         result.plot(plot)
     return result
 
 
+def exit_if_strict(result: Any, strict: bool) -> None:
+    """Exit with status 3 if --strict was given and the result has notices or missed its precision."""
+    if strict and (result.notices or getattr(result, "precision_reached", None) is False):
+        raise typer.Exit(EXIT_STRICT)
+
+
 def format_runs_done(done: int, total: int) -> str:
-    """Progress, told in runs."""
+    """Write the progress in runs."""
     return f"{done:,} of {total:,} runs"
 
 
@@ -95,14 +105,14 @@ def run_with_progress(
     work: Callable[[Any], Any],
     *,
     quiet: bool,
-    told: Callable[[int, int], str] = format_runs_done,
-    ledger: Path | None = None,
+    format_progress: Callable[[int, int], str] = format_runs_done,
+    store: Path | None = None,
 ) -> Any:
-    """Work in a second thread, so that this one can show progress and hear Ctrl-C even while code is compiled."""
+    """Work in a second thread, so that this one shows progress and receives Ctrl-C even while code is compiled."""
     import threading
 
     outcome: dict[str, Any] = {}
-    bar = ProgressBar(shown=not quiet and sys.stderr.isatty(), words=told, quiet=quiet)
+    bar = ProgressBar(shown=not quiet and sys.stderr.isatty(), format_progress=format_progress, quiet=quiet)
 
     def run() -> None:
         try:
@@ -117,10 +127,10 @@ def run_with_progress(
             worker.join(0.1)
             bar.refresh()
     except (KeyboardInterrupt, Terminated) as sign:
-        if ledger is None:
+        if store is None:
             raise
         bar.close()
-        kept = f"what was played is in {ledger}, and the same command goes on from there"
+        kept = f"finished runs are in {store}, and the same command goes on from there"
         word, code = (
             ("ended by SIGTERM", EXIT_TERMINATED) if isinstance(sign, Terminated) else ("interrupted", EXIT_INTERRUPTED)
         )
@@ -136,16 +146,16 @@ class ProgressBar:
     """A progress bar that appears only if the work takes more than a second."""
 
     def __init__(
-        self, *, shown: bool, words: Callable[[int, int], str] = format_runs_done, quiet: bool = False
+        self, *, shown: bool, format_progress: Callable[[int, int], str] = format_runs_done, quiet: bool = False
     ) -> None:
-        self.shown, self.words, self.quiet = shown, words, quiet
+        self.shown, self.format_progress, self.quiet = shown, format_progress, quiet
         self.done = 0
         self.total = 0
         self.waited = 0
         self.live: Any = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Receives the progress, from the working threads."""
+        """Receive the progress from the working threads."""
         self.done, self.total = done, total
 
     def announce(self, line: str) -> None:
@@ -158,7 +168,7 @@ class ProgressBar:
             print(line, file=sys.stderr, flush=True)
 
     def refresh(self) -> None:
-        """Called ten times a second."""
+        """Draw the bar; called ten times a second."""
         self.waited += 1
         if not self.shown or self.waited < 8:
             return
@@ -176,18 +186,18 @@ class ProgressBar:
             self.live.start()
             self.live.add_task("getting ready (code and tables are made once)", total=None, runs="")
         if self.done or self.total:
-            told = self.words(self.done, self.total)
-            doing = "playing" if self.total else "reading"
-            self.live.update(0, description=doing, completed=self.done, total=self.total or None, runs=told)
+            text = self.format_progress(self.done, self.total)
+            doing = "simulating" if self.total else "reading"
+            self.live.update(0, description=doing, completed=self.done, total=self.total or None, runs=text)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self.live is not None:
             self.live.stop()
 
 
 def print_to_stderr(error: object, code: int = 0) -> int:
-    """One line on stderr, in the words of the command line; of NAME:option=value as it was typed."""
+    """Print a line on stderr, with options in place of arguments. Errors in NAME:option=value are not translated."""
     from banditune.registry import InvalidOption
 
     line = " ".join(str(error).split())
@@ -196,6 +206,6 @@ def print_to_stderr(error: object, code: int = 0) -> int:
 
 
 def exit_now(code: int) -> None:
-    """Leave at once, whatever threads are still doing."""
+    """Exit at once, without waiting for threads."""
     sys.stderr.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""Names and numbers on the command line become records."""
+"""Parses names and numbers on the command line to records."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import shlex
 from typing import Any
 
 LOG_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
-"""How the names of logs end."""
+"""Suffixes of log files."""
 
 
 def parse_policy(name: str) -> Any:
-    """A policy by its name on the shelf, or from a user's file."""
+    """Make a policy from its registered name or from a user's file."""
     from banditune.core.errors import InvalidRequest
     from banditune.core.policy import Policy as Kind
     from banditune.registry import collect_policies, make_from_spec
@@ -24,23 +24,23 @@ def parse_policy(name: str) -> Any:
 
 
 def parse_problem_and_horizon(name: str, horizon: int | None, **options: Any) -> tuple[Any, int]:
-    """A problem by its name, and the horizon that was told or that stands in the problem's file."""
+    """Make a problem from its name, and return it with the given horizon or that of the problem's file."""
     from banditune.core.errors import InvalidRequest
 
     found = parse_problem_file(name, **options)
     steps = found.horizon if horizon is None else horizon
     if steps is None:
-        raise InvalidRequest("the number of steps in a run must be told; give it as --horizon.")
+        raise InvalidRequest("the number of steps in a run is missing; give it as --horizon.")
     return found.problem, steps
 
 
 def parse_problem(name: str, **options: Any) -> Any:
-    """A problem by its name on the shelf, or from a user's file."""
+    """Make a problem from its registered name or from a user's file."""
     return parse_problem_file(name, **options).problem
 
 
 def parse_problem_file(name: str, **options: Any) -> Any:
-    """The same, with the horizon that stands in a problem's file."""
+    """Make a problem, with the horizon if it comes from a problem's file."""
     from banditune.core.errors import InvalidRequest
     from banditune.core.parsing import parse_value, read_matrix
     from banditune.core.problem import Problem as Kind
@@ -50,10 +50,10 @@ def parse_problem_file(name: str, **options: Any) -> Any:
 
     if options.get("features"):
         options["features"] = read_matrix(options["features"])
-    told = {key: parse_value(value) if isinstance(value, str) else value for key, value in options.items()}
+    values = {key: parse_value(value) if isinstance(value, str) else value for key, value in options.items()}
     if options.get("names"):
-        told["names"] = options["names"].split(",")
-    told = {key: value for key, value in told.items() if value is not None}
+        values["names"] = options["names"].split(",")
+    values = {key: value for key, value in values.items() if value is not None}
     if ":" not in name and name.lower().endswith(LOG_SUFFIXES):
         raise InvalidRequest(
             f"a problem must be given, but {name!r} looks like past logs; fit one to them first, by `banditune fit "
@@ -61,20 +61,20 @@ def parse_problem_file(name: str, **options: Any) -> Any:
         )
     if ":" not in name and name.endswith(".json"):
         raise InvalidRequest(
-            f"a problem must come from the shelf, a FILE.toml or FILE.py:NAME, but got {name!r}; `banditune fit LOGS -o "
+            f"a problem must be a registered name, FILE.toml or FILE.py:NAME, but got {name!r}; `banditune fit LOGS -o "
             "prior.toml` writes one."
         )
     if not name.endswith(".toml"):
-        return ProblemFile(make_from_spec("problem", name, PROBLEMS, Kind, told))
-    if told:
-        raise InvalidRequest(f"a problem from a file takes no --{next(iter(told))}; write it into {name}.")
+        return ProblemFile(make_from_spec("problem", name, PROBLEMS, Kind, values))
+    if values:
+        raise InvalidRequest(f"a problem from a file takes no --{next(iter(values))}; write it into {name}.")
     return load_problem(name)
 
 
-def parse_ranges(told: list[str] | None) -> dict[str, tuple[float, float]] | None:
-    """Ranges of parameters, each typed as NAME=LOW:HIGH; of two for one parameter the last one counts."""
+def parse_ranges(values: list[str] | None) -> dict[str, tuple[float, float]] | None:
+    """Parse ranges of parameters, each NAME=LOW:HIGH. If a parameter is given twice, the last range wins."""
     found = {}
-    for one in told or ():
+    for one in values or ():
         name, _, ends = one.partition("=")
         low, _, high = ends.partition(":")
         try:
@@ -86,8 +86,22 @@ def parse_ranges(told: list[str] | None) -> dict[str, tuple[float, float]] | Non
     return found or None
 
 
+def parse_fixed(given: list[str] | None) -> dict[str, float] | None:
+    """Parse parameters that are not searched, each NAME=VALUE."""
+    found = {}
+    for one in given or ():
+        name, _, value = one.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            from banditune.core.errors import InvalidRequest
+
+            raise InvalidRequest(f"--fix must be NAME=VALUE, such as epsilon=0.1, but got {one!r}.") from None
+    return found or None
+
+
 def parse_tuner(name: str) -> Any:
-    """A tuner by its name on the shelf, or from a user's file."""
+    """Make a tuner from its registered name or from a user's file."""
     from banditune.core.tuner import Tuner as Kind
     from banditune.registry import make_from_spec
     from banditune.tuners.tuner_registry import TUNERS

@@ -1,4 +1,4 @@
-"""tune, curve, compare."""
+"""The commands `tune`, `curve` and `compare`."""
 
 from __future__ import annotations
 
@@ -7,200 +7,139 @@ from typing import Any
 import typer
 
 from banditune.cli.app import app
+from banditune.cli.option_groups import (
+    IncludeOptions,
+    LimitOptions,
+    OutputOptions,
+    ProblemOptions,
+    RunOptions,
+    SearchOptions,
+    SimulationOptions,
+    expand_groups,
+    parse_lower_bound,
+)
 from banditune.cli.options import (
-    ArmsOption,
     BudgetOption,
-    CommonRandomNumbersOption,
-    ConfidenceOption,
-    CurveOption,
-    DeviceOption,
-    DimsOption,
-    ExecutorOption,
-    FeaturesOption,
-    HorizonOption,
-    JsonOption,
+    FixedOption,
     LowerBoundOption,
-    MaxBudgetOption,
-    MaxTimeOption,
-    MeansOption,
-    NamesOption,
     OptionalBudgetOption,
-    OptionalValidateOption,
-    OutputOption,
-    PlotOption,
     PoliciesOption,
     PolicyOption,
-    PrecisionOption,
-    PriorOption,
-    ProblemOption,
-    QuietOption,
     RangesOption,
-    RegretOption,
-    RobustnessOption,
     RunsOption,
     SeedOption,
-    ShortcutOption,
-    StoreOption,
-    TimeLimitOption,
-    TunerOption,
-    ValidateOption,
     ValuesOption,
-    WorkersOption,
 )
-from banditune.cli.runner import run_and_print
-from banditune.cli.specs import parse_policy, parse_problem_and_horizon, parse_ranges, parse_tuner
+from banditune.cli.runner import exit_if_strict, run_and_print
+from banditune.cli.specs import parse_fixed, parse_policy, parse_ranges
 
 
 @app.command()
+@expand_groups
 def tune(
     context: typer.Context,
     policy: PolicyOption,
-    problem: ProblemOption,
-    horizon: HorizonOption = None,
-    arms: ArmsOption = None,
-    dims: DimsOption = None,
-    features: FeaturesOption = None,
-    prior: PriorOption = None,
-    means: MeansOption = None,
-    names: NamesOption = None,
-    tuner: TunerOption = "two-part",
+    problem: ProblemOptions,
+    search: SearchOptions,
+    limits: LimitOptions,
+    simulation: SimulationOptions,
+    run: RunOptions,
+    include: IncludeOptions,
+    output: OutputOptions,
     budget: OptionalBudgetOption = None,
-    within: PrecisionOption = None,
-    confidence: ConfidenceOption = 0.95,
-    max_budget: MaxBudgetOption = None,
-    max_time: MaxTimeOption = None,
-    validate: OptionalValidateOption = None,
     seed: SeedOption = 0,
-    regret: RegretOption = "expected",
-    noise: CommonRandomNumbersOption = "shared",
-    ranges: RangesOption = None,
-    jobs: WorkersOption = None,
-    cluster: ExecutorOption = "threads",
-    time_limit: TimeLimitOption = None,
-    shortcut: ShortcutOption = True,
-    device: DeviceOption = "cpu",
-    curve: CurveOption = False,
-    floor: LowerBoundOption = None,
-    stress: RobustnessOption = False,
-    ledger: StoreOption = None,
-    json: JsonOption = False,
-    output: OutputOption = None,
-    plot: PlotOption = None,
-    quiet: QuietOption = False,
 ) -> None:
     """Find the parameter value with the lowest Bayes regret."""
     from banditune.study import tuning
 
     def work(progress: Any) -> Any:
-        made, steps = parse_problem_and_horizon(
-            problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
-        )
+        parsed_problem, horizon = problem.parse()
         return tuning.tune(
-            parse_policy(policy), made, parse_tuner(tuner), horizon=steps,
-            budget=budget, within=within, confidence=confidence, max_budget=max_budget, max_time=max_time,
-            validate=validate, seed=seed, ranges=parse_ranges(ranges),
-            regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device,
-            curve=curve or plot is not None, floor=floor, stress=stress, ledger=ledger, progress=progress,
-            announce=progress.announce,
-        )  # fmt: skip
+            parse_policy(policy),
+            parsed_problem,
+            horizon=horizon,
+            budget=budget,
+            precision=limits.precision,
+            seed=seed,
+            include=include.parse(draws=output.plot is not None),
+            search=search.parse(limits),
+            simulation=simulation.parse(),
+            run=run.parse(progress),
+        )
 
-    run_and_print(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger, context=context)
+    result = run_and_print(work, **output.select_printing(), store=run.store, context=context)
+    exit_if_strict(result, output.strict)
 
 
 @app.command()
+@expand_groups
 def curve(
     context: typer.Context,
     policy: PolicyOption,
-    problem: ProblemOption,
-    horizon: HorizonOption = None,
-    arms: ArmsOption = None,
-    dims: DimsOption = None,
-    features: FeaturesOption = None,
-    prior: PriorOption = None,
-    means: MeansOption = None,
-    names: NamesOption = None,
+    problem: ProblemOptions,
+    simulation: SimulationOptions,
+    run: RunOptions,
+    output: OutputOptions,
     values: ValuesOption = None,
     runs: RunsOption = 1000,
     seed: SeedOption = 0,
-    regret: RegretOption = "expected",
-    noise: CommonRandomNumbersOption = "shared",
     ranges: RangesOption = None,
-    jobs: WorkersOption = None,
-    cluster: ExecutorOption = "threads",
-    time_limit: TimeLimitOption = None,
-    shortcut: ShortcutOption = True,
-    device: DeviceOption = "cpu",
-    ledger: StoreOption = None,
-    json: JsonOption = False,
-    output: OutputOption = None,
-    plot: PlotOption = None,
-    quiet: QuietOption = False,
+    fixed: FixedOption = None,
 ) -> None:
-    """Bayes regret over parameter values."""
+    """Compute the Bayes regret over parameter values."""
     from banditune.core.parsing import parse_value
     from banditune.study import simulating
+    from banditune.study.settings import Search
 
     def work(progress: Any) -> Any:
-        made, steps = parse_problem_and_horizon(
-            problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
-        )
+        parsed_problem, horizon = problem.parse()
         return simulating.curve(
-            parse_policy(policy), made, None if values is None else parse_value(values), horizon=steps, runs=runs,
-            ranges=parse_ranges(ranges),
-            seed=seed, regret=regret, noise=noise, jobs=jobs, cluster=cluster, time_limit=time_limit, shortcut=shortcut,
-            device=device, ledger=ledger, progress=progress,
-        )  # fmt: skip
+            parse_policy(policy),
+            parsed_problem,
+            None if values is None else parse_value(values),
+            horizon=horizon,
+            runs=runs,
+            seed=seed,
+            search=Search(ranges=parse_ranges(ranges), fixed=parse_fixed(fixed)),
+            simulation=simulation.parse(),
+            run=run.parse(progress),
+        )
 
-    run_and_print(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger, context=context)
+    result = run_and_print(work, **output.select_printing(), store=run.store, context=context)
+    exit_if_strict(result, output.strict)
 
 
-@app.command(short_help="Tune several policies and judge them on the same instances.")
+@app.command(short_help="Tune several policies and compare them on the same instances.")
+@expand_groups
 def compare(
     context: typer.Context,
     policies: PoliciesOption,
-    problem: ProblemOption,
-    horizon: HorizonOption = None,
-    arms: ArmsOption = None,
-    dims: DimsOption = None,
-    features: FeaturesOption = None,
-    prior: PriorOption = None,
-    means: MeansOption = None,
-    names: NamesOption = None,
-    tuner: TunerOption = "two-part",
+    problem: ProblemOptions,
+    search: SearchOptions,
+    simulation: SimulationOptions,
+    run: RunOptions,
+    output: OutputOptions,
     budget: BudgetOption = 1000,
-    validate: ValidateOption = 1000,
     seed: SeedOption = 0,
-    regret: RegretOption = "expected",
-    noise: CommonRandomNumbersOption = "shared",
-    ranges: RangesOption = None,
-    jobs: WorkersOption = None,
-    cluster: ExecutorOption = "threads",
-    time_limit: TimeLimitOption = None,
-    shortcut: ShortcutOption = True,
-    device: DeviceOption = "cpu",
-    floor: LowerBoundOption = None,
-    ledger: StoreOption = None,
-    json: JsonOption = False,
-    output: OutputOption = None,
-    plot: PlotOption = None,
-    quiet: QuietOption = False,
+    lower_bound: LowerBoundOption = None,
 ) -> None:
-    """Tune several policies and judge them on the same fresh instances."""
+    """Tune several policies and compare them on the same fresh instances."""
     from banditune.study import comparing
 
-    made, steps = parse_problem_and_horizon(
-        problem, horizon, arms=arms, dims=dims, features=features, prior=prior, means=means, names=names
-    )
+    parsed_problem, horizon = problem.parse()
 
     def work(progress: Any) -> Any:
         return comparing.compare(
             [parse_policy(policy) for policy in policies],
-            made,
-            parse_tuner(tuner),
-            ranges=parse_ranges(ranges),
-            horizon=steps, budget=budget, validate=validate, seed=seed, regret=regret, noise=noise, jobs=jobs,
-            cluster=cluster, time_limit=time_limit, shortcut=shortcut, device=device, floor=floor, ledger=ledger,
-            progress=progress,
-        )  # fmt: skip
+            parsed_problem,
+            horizon=horizon,
+            budget=budget,
+            seed=seed,
+            include=parse_lower_bound(lower_bound),
+            search=search.parse(),
+            simulation=simulation.parse(),
+            run=run.parse(progress),
+        )
 
-    run_and_print(work, json=json, output=output, plot=plot, quiet=quiet, ledger=ledger, context=context)
+    result = run_and_print(work, **output.select_printing(), store=run.store, context=context)
+    exit_if_strict(result, output.strict)

@@ -1,4 +1,4 @@
-"""Types of arrays, and arrays as compiled code takes them: read-only copies and aligned memory."""
+"""Array types, and arrays for compiled code: read-only copies and aligned memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ IntArray = NDArray[np.int64]
 
 
 def copy_read_only(numbers: Any) -> FloatArray:
-    """A copy that compiled code cannot write to: a policy that tries is refused."""
+    """Copy numbers into an array that compiled code cannot write to."""
     array = np.array(numbers, np.float64, order="C")
     array.setflags(write=False)
     return array
 
 
 def freeze_options(options: Any) -> NDArray[Any]:
-    """Options as scalar code reads them; an array is a table, which keeps its type and is not copied."""
+    """Return options as scalar code reads them. An array is a table: it keeps its type and is not copied."""
     if not isinstance(options, np.ndarray):
         return copy_read_only(options)
     table = np.asarray(options).view()
@@ -32,13 +32,13 @@ def freeze_options(options: Any) -> NDArray[Any]:
 
 
 def allocate_aligned(size: int) -> FloatArray:
-    """Zeros that start where a cache line does: vectors that straddle two are read half as fast."""
+    """Return zeros that start at a cache line. Vectors that straddle two lines are read half as fast."""
     line = 64
     try:
-        room = np.zeros(size + line // 8)
+        buffer = np.zeros(size + line // 8)
     except MemoryError as error:
         raise InvalidRequest(
             f"a run must fit into memory, but the policy needs {size / 2**27:.1f} GiB for one; use fewer arms or features."
         ) from error
-    first = -room.ctypes.data % line // 8
-    return room[first : first + size]
+    first = -buffer.ctypes.data % line // 8
+    return buffer[first : first + size]

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and how files begin."""
+"""Writes files whole or not at all, and reads how files begin."""
 
 from __future__ import annotations
 
@@ -12,50 +12,52 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
 
-from banditune.core.errors import InvalidRequest
+from banditune.core.errors import BanditTuneError, InvalidRequest
 
 
 def write_atomically(path: str | Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file, whole or not at all; links are followed, modes kept, devices and pipes written to as they are."""
+    """Write a file, whole or not at all. It follows links, keeps the mode, and writes to devices and pipes directly."""
     target = Path(path).resolve()
-    parts = [content] if isinstance(content, bytes) else content
+    chunks = [content] if isinstance(content, bytes) else content
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
-                file.writelines(parts)
+                file.writelines(chunks)
             return
         with open_replacement(target) as file:
-            file.writelines(parts)
+            file.writelines(chunks)
+    except BanditTuneError:  # from the content, such as a damaged store
+        raise
     except OSError as error:
         raise InvalidRequest(f"the file {str(path)!r} cannot be written: {error.strerror or error}.") from error
 
 
 @contextmanager
 def open_replacement(target: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of another, with its mode, when all is written and on the disk.
+    """Open a new file that replaces another, with its mode, once all is on the disk.
 
-    Without waiting for the disk, a power cut could leave the new name with an empty file, and the old one gone.
+    Without waiting for the disk, a power cut could leave the new name with an empty file, and the old file lost.
     """
     mode = target.stat().st_mode & 0o7777 if target.exists() else None
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    # Private until it has the old file's mode; a new file gets what the process's mask leaves of 0o666.
-    first = 0o666 if mode is None else 0o600
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    # Private until it has the old file's mode. A new file gets 0o666 less the process's mask.
+    initial_mode = 0o666 if mode is None else 0o600
     try:
-        with open(part, "xb", opener=lambda name, flags: os.open(name, flags, first)) as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, initial_mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:
-            os.chmod(part, mode)
-        os.replace(part, target)
+            os.chmod(temporary, mode)
+        os.replace(temporary, target)
     except BaseException:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until a folder's new names are on the disk, where there is a way to ask for that."""
+    """Wait until a folder's new names are on the disk, where the system allows it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -65,14 +67,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Complain before the work, not after it, about a path that cannot be written."""
+    """Raise before the work starts if a path cannot be written."""
     folder = Path(path).resolve().parent
     if not folder.is_dir():
         raise InvalidRequest(f"the file {str(path)!r} cannot be written: there is no folder {str(folder)!r}.")
     if Path(path).is_dir():
         raise InvalidRequest(f"the file {str(path)!r} cannot be written: it is a folder.")
     try:
-        # What is there is not opened: see `read_beginning`.
+        # An existing file is not opened: see `read_beginning`.
         if Path(path).exists():
             _check_access(path, os.W_OK)
             return
@@ -83,18 +85,19 @@ def check_writable(path: str | Path) -> None:
 
 
 SQLITE_HEADER = b"SQLite format 3\0"
-"""What a database begins with, ledgers too."""
+"""The first bytes of an SQLite database, such as a store."""
 
 
 SMALLEST_DATABASE = 512
-"""Bytes of a database at least."""
+"""The smallest size of a database in bytes."""
 
 
 def read_beginning(path: str | Path) -> bytes:
-    """The first bytes of a file, of a database only those that all begin with.
+    """Read the first bytes of a file. For a database, return the header that all databases share.
 
-    This process may be using that database: opened by hand and closed again it would lose all locks that the process has on
-    it (POSIX lets go of them with any descriptor), and others would take away what it still writes to. SQLite knows better.
+    This process may have the database open. POSIX drops all locks of a process on a file when it closes any descriptor
+    of that file. Other processes could then overwrite what this one still writes. So the database is opened through
+    SQLite only.
     """
     try:
         if os.stat(path).st_size >= SMALLEST_DATABASE:
@@ -118,6 +121,6 @@ def _is_database(path: str | Path) -> bool:
     return True
 
 
-def _check_access(path: str | Path, how: int) -> None:
-    if not os.access(path, how):
+def _check_access(path: str | Path, access: int) -> None:
+    if not os.access(path, access):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

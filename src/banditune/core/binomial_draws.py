@@ -10,16 +10,25 @@ from banditune.core.streams import MASK32, WORD_BITS, philox, uniform, uniform_p
 
 @scalar
 def bernoulli(stream, p):
-    """1 with probability p, else 0."""
+    """Draw 1 with probability p, else 0.
+
+    Parameters
+    ----------
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    p : float
+        The probability.
+    """
     return 1.0 if uniform(stream) < p else 0.0
 
 
 @noinline_on_gpu
 def bernoulli_word(stream, number, p):
-    """Word `number` of an arm's 0/1 rewards: bit i is the reward of pull 32 number + i, each 1 with probability p.
+    """Draw word `number` of an arm's 0/1 rewards: bit i is the reward of pull 32 number + i.
 
-    All 32 lanes compare a uniform, digit by binary digit, with p; a lane is decided at the first digit that differs, so
-    about seven random words decide 32 lanes, and p is met to 2^-62. The stream must be aimed at the arm.
+    Each bit is 1 with probability p, exact to 2^-62. All 32 lanes compare a uniform with p, one binary digit after the
+    other. The first digit that differs decides a lane, so about seven random words decide all 32. The stream must point
+    at the arm.
     """
     if p >= 1.0:
         return MASK32
@@ -51,7 +60,7 @@ def compare_digit(successes, undecided, digit, word):
 @addressed_by("pull")
 @scalar
 def bernoulli_bit(stream, pull, p):
-    """One bit of `bernoulli_word`, 1 or 0, without the other 31."""
+    """Draw one bit of `bernoulli_word`, 1 or 0, without the other 31."""
     if p >= 1.0:
         return 1.0
     number = int(pull) // WORD_BITS
@@ -62,9 +71,9 @@ def bernoulli_bit(stream, pull, p):
     draw = 0
     while digits != 0:
         w0, w1, w2, w3 = philox(draw, number, arm, kind, stream.key0, stream.key1)
-        drawn = (w0 >> lane & 1) << 3 | (w1 >> lane & 1) << 2 | (w2 >> lane & 1) << 1 | (w3 >> lane & 1)
-        if drawn != digits >> 58:
-            return 1.0 if drawn < digits >> 58 else 0.0
+        uniform_digits = (w0 >> lane & 1) << 3 | (w1 >> lane & 1) << 2 | (w2 >> lane & 1) << 1 | (w3 >> lane & 1)
+        if uniform_digits != digits >> 58:
+            return 1.0 if uniform_digits < digits >> 58 else 0.0
         digits = (digits << 4) & 0x3FFFFFFFFFFFFFFF
         draw += 1
     return 0.0
@@ -72,7 +81,7 @@ def bernoulli_bit(stream, pull, p):
 
 @scalar
 def count_ones(word):
-    """The number of ones among the lowest 32 bits."""
+    """Count the ones among the lowest 32 bits."""
     word = word - ((word >> 1) & 0x55555555)
     word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
     word = (word + (word >> 4)) & 0x0F0F0F0F
@@ -81,7 +90,10 @@ def count_ones(word):
 
 @noinline
 def compute_stirling_error(z):
-    """The error of Stirling's formula: log Gamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + stirling(z), for z > 0."""
+    """Compute the error of Stirling's formula, for z > 0.
+
+    log Gamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + error(z).
+    """
     if z >= 10.0:
         return sum_stirling_series(z)
     # Climb by Gamma(z + 1) = z Gamma(z).
@@ -97,14 +109,26 @@ def compute_stirling_error(z):
 
 @scalar
 def sum_stirling_series(z):
-    """The first terms of the asymptotic series of `compute_stirling_error`, good to 1e-16 from z = 10 on."""
+    """Sum the asymptotic series of `compute_stirling_error`, accurate to 1e-16 for z >= 10."""
     w = 1.0 / (z * z)
     return (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w * (1 / 1680 - w * (1 / 1188 - w * (691 / 360360)))))) / z
 
 
 @scalar
 def binomial(stream, trials, p):
-    """The number of successes in so many trials: by inversion where few are expected, else by Hörmann's BTRS (1993)."""
+    """Draw the number of successes in independent trials.
+
+    By inversion where fewer than 10 are expected, else by Hörmann's BTRS (1993).
+
+    Parameters
+    ----------
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    trials : int
+        Number of trials.
+    p : float
+        Probability of a success.
+    """
     if p > 0.5:
         return trials - binomial_lower_half(stream, trials, 1.0 - p)
     return binomial_lower_half(stream, trials, p)
@@ -112,7 +136,7 @@ def binomial(stream, trials, p):
 
 @scalar
 def binomial_lower_half(stream, trials, p):
-    """A binomial with p <= 1/2."""
+    """Draw a binomial with p <= 1/2."""
     if trials <= 0 or p <= 0.0:
         return 0
     if trials * p < 10.0:
@@ -122,7 +146,7 @@ def binomial_lower_half(stream, trials, p):
 
 @noinline
 def binomial_inversion(stream, trials, p):
-    """Walk up the distribution function; the mean is below 10."""
+    """Walk up the distribution function. The mean must be below 10."""
     odds = p / (1.0 - p)
     while True:
         left = uniform(stream)
@@ -133,7 +157,7 @@ def binomial_inversion(stream, trials, p):
             count += 1
             mass *= odds * (trials - count + 1) / count
             if mass < 1e-300:
-                # Rounding left a remainder beyond the last representable mass (probability 1e-15): draw again.
+                # Rounding left a remainder beyond the last representable mass (probability 1e-15). Draw again.
                 count = trials + 1
         if count <= trials:
             return count
@@ -141,7 +165,7 @@ def binomial_inversion(stream, trials, p):
 
 @noinline
 def binomial_rejection(stream, trials, p):
-    """Transformed rejection; the mean is 10 or more."""
+    """Draw by transformed rejection. The mean must be 10 or more."""
     spread = math.sqrt(trials * p * (1.0 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -154,7 +178,7 @@ def binomial_rejection(stream, trials, p):
         u, v = uniform_pair(stream)
         u -= 0.5
         edge = 0.5 - abs(u)
-        # A float until it is known to be in range: near the edge it can exceed any integer type.
+        # Keep it a float until it is known to be in range: near the edge it can exceed any integer type.
         count = math.floor((2.0 * a / edge + b) * u + centre) * 1.0
         if edge >= 0.07 and v <= inner:
             return int(count)

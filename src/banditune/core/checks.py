@@ -1,10 +1,11 @@
-"""Checks of what records are made with, shared by problems and policies."""
+"""Checks of the arguments of problems and policies."""
 
 from __future__ import annotations
 
 import dis
 import inspect
 import math
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ from banditune.core.policy import FROM_PROBLEM
 
 
 def convert_to_array(value: Any) -> FloatArray:
-    """Numbers as an array; an empty one if they are not numbers in rows of equal length."""
+    """Convert numbers to an array; return an empty one if they are not numbers in rows of equal length."""
     try:
         return np.array(value, dtype=float)
     except (TypeError, ValueError):
@@ -26,7 +27,7 @@ def convert_to_array(value: Any) -> FloatArray:
 
 
 def decode_utf8(data: bytes, path: Any) -> str:
-    """Text out of a file's bytes; what is no UTF-8 is named by its line."""
+    """Decode the bytes of a file. If they are not UTF-8, the error names the line."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -37,13 +38,13 @@ def decode_utf8(data: bytes, path: Any) -> str:
 
 
 def suggest_utf8_conversion(data: bytes = b"") -> str:
-    """How a file in another encoding becomes one in UTF-8: UTF-16 says what it is, all else is most often Latin-1."""
+    """Say how to convert a file to UTF-8. UTF-16 is known by its first bytes; other files are mostly Latin-1."""
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
     return f"write the file in UTF-8, for example by: iconv -f {encoding} -t utf-8 FILE > NEW"
 
 
 def convert_to_integer(value: Any) -> int | None:
-    """The whole number that a value is, 10 or 1e4; None if it is none."""
+    """Convert a whole number, such as 10 or 1e4; return None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and value.is_integer()):
@@ -52,7 +53,7 @@ def convert_to_integer(value: Any) -> int | None:
 
 
 def convert_to_number(value: Any) -> float:
-    """The number that a value is; NaN if it is none, infinity if no float is so large."""
+    """Convert to a float; return NaN if the value is no number, infinity if no float is so large."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return math.nan
     try:
@@ -62,41 +63,41 @@ def convert_to_number(value: Any) -> float:
 
 
 def check_integer(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """A whole number that is not too small, and not too large; 1e4 will do."""
-    found = convert_to_integer(value)
-    if found is None or found < least:
+    """Check a whole number against its limits. Floats such as 1e4 are accepted."""
+    number = convert_to_integer(value)
+    if number is None or number < least:
         raise InvalidRequest(f"`{name}` must be a whole number >= {least}, but got {name}={value!r}.")
-    if most is not None and found > most:
+    if most is not None and number > most:
         raise InvalidRequest(f"`{name} <= {most}` must hold, but got {name}={value!r}.")
-    return found
+    return number
 
 
 def is_from_problem(value: Any) -> bool:
-    """Whether an option of a policy is yet to be taken from the problem."""
+    """Return whether an option of a policy is still to be taken from the problem."""
     return isinstance(value, str) and value == FROM_PROBLEM
 
 
 def list_options_from_problem(policy: Any) -> list[str]:
-    """The options of a policy that are yet to be taken from the problem."""
-    found = fields(policy) if is_dataclass(policy) else ()
-    return [option.name for option in found if option.init and is_from_problem(getattr(policy, option.name))]
+    """List the options of a policy that are still to be taken from the problem."""
+    options = fields(policy) if is_dataclass(policy) else ()
+    return [option.name for option in options if option.init and is_from_problem(getattr(policy, option.name))]
 
 
 def check_arms(arms: Any) -> int:
-    """A number of arms: a whole number, 2 or more."""
+    """Check a number of arms: a whole number, 2 or more."""
     return check_integer("arms", arms, 2, 100_000)
 
 
 def check_dims(dims: Any, least: int = 1) -> int:
-    """A number of features: a whole number that is not too large for a matrix of that size."""
-    found = convert_to_integer(dims)
-    if found is None or not least <= found <= 1000:
+    """Check a number of features. A matrix of that size must fit into memory."""
+    number = convert_to_integer(dims)
+    if number is None or not least <= number <= 1000:
         raise InvalidRequest(f"`{least} <= dims <= 1000` must hold, as a whole number, but got dims={dims!r}.")
-    return found
+    return number
 
 
 def check_names(names: Any, arms: int) -> tuple[str, ...]:
-    """Arm names: none, or a distinct one for each arm."""
+    """Check arm names: none, or a distinct one for each arm."""
     words = tuple(str(name) for name in names) if isinstance(names, list | tuple) else (str(names),)
     if words and (len(words) != arms or len(set(words)) != arms or not all(words)):
         raise InvalidRequest(f"`names` must hold {arms} different names, one per arm, but got {list(words)}.")
@@ -106,7 +107,7 @@ def check_names(names: Any, arms: int) -> tuple[str, ...]:
 def check_prior_pairs(
     prior: Any, arms: int, *, first: str, second: str, first_positive: bool
 ) -> tuple[tuple[float, float], ...]:
-    """A prior as one pair for all arms (a tuple of length 1) or one pair per arm."""
+    """Check a prior; return one pair for all arms (a tuple of length 1) or one pair per arm."""
     table = convert_to_array(prior)
     if table.shape == (2,):
         table = table[None, :]
@@ -122,25 +123,25 @@ def check_prior_pairs(
 
 
 def check_number(name: str, value: Any, *, above: float = -math.inf) -> float:
-    """A finite number above a bound."""
-    found = convert_to_number(value)
-    if not math.isfinite(found):
+    """Check a finite number above a bound."""
+    number = convert_to_number(value)
+    if not math.isfinite(number):
         raise InvalidRequest(f"`{name}` must be a finite number, but got {value!r:.60}.")
-    if not found > above:
+    if not number > above:
         raise InvalidRequest(f"`{name} > {above:g}` must hold, but got {name}={value!r}.")
-    return found
+    return number
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False, also as the command line writes them."""
-    found = {"true": True, "false": False}.get(str(value).lower()) if isinstance(value, str) else value
-    if not isinstance(found, bool | np.bool_):
+    """Check True or False, also in the spelling of the command line."""
+    flag = {"true": True, "false": False}.get(str(value).lower()) if isinstance(value, str) else value
+    if not isinstance(flag, bool | np.bool_):
         raise InvalidRequest(f"`{name}` must be True or False, but got {name}={value!r:.60}.")
-    return bool(found)
+    return bool(flag)
 
 
 def check_pair(name: str, value: Any) -> tuple[float, float]:
-    """Two finite numbers."""
+    """Check two finite numbers."""
     pair = convert_to_array(value)
     if pair.shape != (2,) or not np.isfinite(pair).all():
         raise InvalidRequest(f"`{name}` must be 2 finite numbers, but got {value!r}.")
@@ -148,74 +149,83 @@ def check_pair(name: str, value: Any) -> tuple[float, float]:
 
 
 def split_prior_columns(prior: tuple[tuple[float, float], ...]) -> tuple[FloatArray, FloatArray]:
-    """The prior's two numbers as rows that broadcast over arms."""
+    """Return the prior's two numbers as rows that broadcast over arms."""
     table = np.array(prior)
     return table[:, 0], table[:, 1]
 
 
 def check_gaussian_prior(name: str, prior: Any) -> tuple[Any, Any]:
-    """A Gaussian (mean, covariance): each a number, alike in all dimensions and independent, or a vector and a matrix."""
-    wanted = (
+    """Check a Gaussian (mean, covariance): numbers for independent, equal dimensions, or a vector and a matrix."""
+    requirement = (
         f"`{name}` must be a pair (mean, covariance), the mean a number or a vector, the covariance a number > 0 or a "
         "symmetric, positive definite matrix"
     )
     if not isinstance(prior, tuple | list) or len(prior) != 2:
-        raise InvalidRequest(f"{wanted}, but got {convert_to_plain(prior)!r}.")
+        raise InvalidRequest(f"{requirement}, but got {convert_to_plain(prior)!r}.")
     mean, covariance = convert_to_array(prior[0]), convert_to_array(prior[1])
     if mean.ndim > 1 or mean.size == 0 or not np.isfinite(mean).all():
-        raise InvalidRequest(f"{wanted}, but the mean is {convert_to_plain(prior[0])!r}.")
+        raise InvalidRequest(f"{requirement}, but the mean is {convert_to_plain(prior[0])!r}.")
     if covariance.ndim not in (0, 2) or covariance.size == 0 or not np.isfinite(covariance).all():
-        raise InvalidRequest(f"{wanted}, but the covariance is {convert_to_plain(prior[1])!r}.")
+        raise InvalidRequest(f"{requirement}, but the covariance is {convert_to_plain(prior[1])!r}.")
     if covariance.ndim == 2:
-        rows, columns_ = covariance.shape
-        if rows != columns_ or (mean.ndim == 1 and len(mean) != rows):
-            raise InvalidRequest(f"{wanted} of the same size, but got sizes {mean.shape} and {covariance.shape}.")
+        rows, columns = covariance.shape
+        if rows != columns or (mean.ndim == 1 and len(mean) != rows):
+            raise InvalidRequest(f"{requirement} of the same size, but got sizes {mean.shape} and {covariance.shape}.")
         if not np.abs(covariance - covariance.T).max() <= 1e-10 * np.abs(covariance).max():
-            raise InvalidRequest(f"{wanted}, but the covariance is not symmetric.")
+            raise InvalidRequest(f"{requirement}, but the covariance is not symmetric.")
         smallest = float(np.linalg.eigvalsh(covariance)[0])
         if smallest <= 1e-14 * float(np.trace(covariance)):
             raise InvalidRequest(
-                f"{wanted}, but the covariance is not positive definite: an eigenvalue is {smallest:.3g}."
+                f"{requirement}, but the covariance is not positive definite: an eigenvalue is {smallest:.3g}."
             )
     elif covariance <= 0:
-        raise InvalidRequest(f"{wanted}, but the covariance is {convert_to_plain(prior[1])!r}.")
+        raise InvalidRequest(f"{requirement}, but the covariance is {convert_to_plain(prior[1])!r}.")
     return convert_to_tuples(mean), convert_to_tuples(covariance)
 
 
 def factor_gaussian_prior(
     name: str, prior: tuple[Any, Any], dims: int, *, of: str = ""
 ) -> tuple[FloatArray, FloatArray]:
-    """A checked Gaussian as its mean and the lower triangular root of its covariance, in so many dimensions."""
+    """Return the mean and the lower triangular root of the covariance of a checked Gaussian in `dims` dimensions."""
     mean, covariance = np.array(prior[0]), np.array(prior[1])
-    for part in (mean, covariance):
-        if part.ndim > 0 and len(part) != dims:
+    for array in (mean, covariance):
+        if array.ndim > 0 and len(array) != dims:
             raise InvalidRequest(
-                f"`{name}`{of} must have {dims} dimensions, as many as the features, but it has {len(part)}."
+                f"`{name}`{of} must have {dims} dimensions, as many as the features, but it has {len(array)}."
             )
     root = np.linalg.cholesky(covariance) if covariance.ndim else np.sqrt(covariance) * np.eye(dims)
     return np.broadcast_to(mean, dims).copy(), root
 
 
 def convert_to_tuples(numbers: Any) -> Any:
-    """An array as nested tuples, which can be compared and hashed."""
+    """Convert an array to nested tuples, which can be compared and hashed."""
     values = np.asarray(numbers).tolist()
     return tuple(map(convert_to_tuples, values)) if isinstance(values, list) else values
 
 
 def check_scalar_function(name: str, function: Any, takes: str, gives: str) -> None:
-    """Whether a user's scalar function takes what it will be given and returns something on every way through it."""
+    """Check that a user's scalar function takes the given arguments and returns a value on every path."""
     code = getattr(function, "__code__", None)
     if code is None:
-        return  # what is no plain function is refused where it is bound
+        return  # anything but a plain function is refused where it is bound
     try:
         inspect.signature(function).bind(*takes.split(", "))
     except TypeError as error:
-        asked = inspect.signature(function)
-        raise InvalidRequest(f"`{name}` must take ({takes}), but {function.__qualname__!r} takes {asked}.") from error
+        signature = inspect.signature(function)
+        raise InvalidRequest(
+            f"`{name}` must take ({takes}), but {function.__qualname__!r} takes {signature}."
+        ) from error
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
-    # How Python ends a function without a word differs by its version.
+    # The instruction of an implicit `return None` depends on the version of Python.
     if ("RETURN_CONST", None) in steps or (("LOAD_CONST", None), ("RETURN_VALUE", None)) in pairwise(steps):
         raise InvalidRequest(
-            f"`{name}` must return {gives} on every way through it, but {function.__qualname__!r} may end without; see "
+            f"`{name}` must return {gives} on every path, but {function.__qualname__!r} may end without one; check "
             "whether a `return` is missing."
         )
+
+
+def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
+    """Check that a value is one of a few words."""
+    if value not in allowed:
+        raise InvalidRequest(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but got {value!r}.")
+    return str(value)

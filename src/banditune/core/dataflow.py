@@ -1,7 +1,7 @@
-"""What a scalar function reads: whether what it returns, or does, may depend on one of its arguments.
+"""Static analysis of scalar functions: whether the result or the side effects may depend on an argument.
 
-Seen in the code, so no promise of its author is needed. The answer errs on one side only: an argument that matters is
-always seen, and one that does not may be taken for one that does.
+The answer comes from the code, so authors need not declare anything. It errs on one side only. An argument that matters
+is always found. One that does not matter may be reported as one that does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 TrustRule = Callable[[Any, str], bool]
-"""Whether a function may be given a value as that argument without its result depending on it."""
+"""Function (function, name) that returns whether the result of `function` is known not to depend on that argument."""
 
 
 def depends_on_argument(function: Any, argument: int | str, trusts: TrustRule = lambda function, name: False) -> bool:
-    """Whether a function may depend on an argument, by its place or name.
+    """Return whether a function may depend on an argument, given by its position or name.
 
-    It does not where the value goes nowhere but into calls of functions that do not read it, or that are trusted with it.
+    It does not if the value only goes into calls of functions that ignore it or that `trusts` accepts.
     """
     return _depends_on_argument(function, argument, trusts, ())
 
@@ -27,7 +27,7 @@ def depends_on_argument(function: Any, argument: int | str, trusts: TrustRule = 
 def _depends_on_argument(function: Any, argument: int | str, trusts: TrustRule, callers: tuple[Any, ...]) -> bool:
     function = getattr(function, "py_func", function)
     if not isinstance(function, FunctionType) or function in callers:
-        return True  # what cannot be seen may be read
+        return True  # code that cannot be analysed may read it
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     name = argument if isinstance(argument, str) else names[argument] if argument < len(names) else ""
     if name not in names:
@@ -39,23 +39,23 @@ def _depends_on_argument(function: Any, argument: int | str, trusts: TrustRule, 
     except Exception:
         return True
     return any(
-        _depends_on_argument(callee, place, trusts, (*callers, function))
-        for callee, place in _find_uses(function, statements, name)
+        _depends_on_argument(callee, position, trusts, (*callers, function))
+        for callee, position in _find_uses(function, statements, name)
     )
 
 
 @lru_cache(maxsize=256)
 def loads_variable(code: CodeType, name: str) -> bool:
-    """Whether code, or code within it, loads the variable of that name."""
+    """Return whether code, or code nested in it, loads the variable of that name."""
     # From Python 3.13 on one instruction may load two names; `argval` is then a pair.
     return any(
-        "LOAD" in found.opname and name in (found.argval if isinstance(found.argval, tuple) else (found.argval,))
-        for found in dis.get_instructions(code)
+        "LOAD" in step.opname and name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))
+        for step in dis.get_instructions(code)
     ) or any(loads_variable(inner, name) for inner in code.co_consts if isinstance(inner, CodeType))
 
 
 def _list_statements(function: FunctionType) -> list[Any]:
-    """A function as the compiler's statements, which are the same for all versions of Python."""
+    """List a function's statements in Numba's representation, which is the same for all versions of Python."""
     from numba.core.compiler import run_frontend
 
     blocks = run_frontend(function).blocks
@@ -63,37 +63,42 @@ def _list_statements(function: FunctionType) -> list[Any]:
 
 
 def _find_uses(function: FunctionType, statements: list[Any], name: str) -> Iterator[tuple[Any, int | str]]:
-    """Where the value of an argument goes: a function that is called with it, and its place or name there.
+    """Find where the value of an argument goes: a function that is called with it, and its position or name there.
 
-    Any other use has no function, None.
+    Any other use yields None as the function.
     """
     from numba.core import ir
 
-    assigned = [(one.target.name, one.value) for one in statements if isinstance(one, ir.Assign)]
+    assigned = [
+        (statement.target.name, statement.value) for statement in statements if isinstance(statement, ir.Assign)
+    ]
     values: dict[str, list[Any]] = {}
     for target, value in assigned:
         values.setdefault(target, []).append(value)
-    held = {target for target, value in assigned if isinstance(value, ir.Arg) and value.name == name}
-    while copies := {target for target, value in assigned if isinstance(value, ir.Var) and value.name in held} - held:
-        held |= copies
-    for one in statements:
-        used = [variable.name for variable in one.list_vars() if variable.name in held]
-        value = one.value if isinstance(one, ir.Assign) else None
-        if not used or isinstance(one, ir.Del) or isinstance(value, ir.Var | ir.Arg):
+    aliases = {target for target, value in assigned if isinstance(value, ir.Arg) and value.name == name}
+    while (
+        copies := {target for target, value in assigned if isinstance(value, ir.Var) and value.name in aliases}
+        - aliases
+    ):
+        aliases |= copies
+    for statement in statements:
+        used = [variable.name for variable in statement.list_vars() if variable.name in aliases]
+        value = statement.value if isinstance(statement, ir.Assign) else None
+        if not used or isinstance(statement, ir.Del) or isinstance(value, ir.Var | ir.Arg):
             continue
         if not isinstance(value, ir.Expr) or value.op != "call" or value.vararg is not None:
             yield None, 0
             continue
         callee = _resolve_callee(value.func, values)
-        given = [(place, variable.name) for place, variable in enumerate(value.args)]
+        given = [(position, variable.name) for position, variable in enumerate(value.args)]
         given += [(key, variable.name) for key, variable in value.kws]
-        yield from ((callee, place) for place, variable in given if variable in held)
-        if value.func.name in held:
+        yield from ((callee, position) for position, variable in given if variable in aliases)
+        if value.func.name in aliases:
             yield None, 0
 
 
 def _resolve_callee(variable: Any, values: dict[str, list[Any]], seen: frozenset[str] = frozenset()) -> Any:
-    """The function that is called, where it is the same whichever way the code came; else None."""
+    """Return the function that is called if it is the same on every path; else None."""
     if variable.name in seen or variable.name not in values:
         return None
     first, *others = (_resolve_value(value, values, seen | {variable.name}) for value in values[variable.name])
@@ -101,7 +106,7 @@ def _resolve_callee(variable: Any, values: dict[str, list[Any]], seen: frozenset
 
 
 def _resolve_value(value: Any, values: dict[str, list[Any]], seen: frozenset[str]) -> Any:
-    """What a value is, where that is known before the code runs: a global name, or an attribute of a module."""
+    """Return a value that is known before the code runs: a global name, or an attribute of a module."""
     from numba.core import ir
 
     if isinstance(value, ir.Var):

@@ -1,4 +1,4 @@
-"""What a policy, problem or tuner was made with, in words and ready for JSON: by this results know what was played."""
+"""Describes policies, problems and tuners for JSON, so that results state what was simulated."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from banditune.core.errors import InvalidRequest
 from banditune.core.scalar import is_package_code
 
 OWN_CODE_KEY = "own code"
-"""Names, in a description, the user's code of a record, which may bear a name of the shelf; no option is called so."""
+"""Key of a description under which the user's code of a record stands. No option has this name."""
 
 
 def describe(record: Any) -> dict[str, Any]:
-    """The name of a policy, problem or tuner and the options it was made with, ready for JSON."""
+    """Return the name and the options of a policy, problem or tuner, ready for JSON."""
     if not is_dataclass(record):
         raise InvalidRequest(
-            f"{type(record).__name__} must be a frozen dataclass, so that results can say what was played."
+            f"{type(record).__name__} must be a frozen dataclass, so that results can state what was simulated."
         )
     options = {f.name: convert_to_plain(getattr(record, f.name)) for f in fields(record) if _is_described(f, record)}
     own = find_own_code(record)
@@ -30,8 +30,11 @@ def describe(record: Any) -> dict[str, Any]:
 
 
 def find_own_code(record: Any) -> str | None:
-    """Where a user's code stands, as FILE.py:NAME of a class or a function, or NAME alone; None if all code is ours."""
-    functions = (getattr(record, f.name) for f in fields(record) if f.metadata.get("told") is False)
+    """Locate a user's code as FILE.py:NAME of a class or a function, or NAME alone.
+
+    Return None if all code belongs to this package.
+    """
+    functions = (getattr(record, f.name) for f in fields(record) if f.metadata.get("described") is False)
     for code in (type(record), *filter(callable, functions)):
         code = getattr(code, "py_func", code)
         if not is_package_code(code):
@@ -42,8 +45,28 @@ def find_own_code(record: Any) -> str | None:
     return None
 
 
+def find_source(record: Any) -> str | None:
+    """Locate a user's record as PATH.py:NAME of a variable or a class; return None if there is none.
+
+    The variable may hold the record before options were taken from a problem. Its type and its code then agree.
+    """
+    own = find_own_code(record)
+    if own is None:
+        return None
+    code = [getattr(getattr(record, f.name), "py_func", getattr(record, f.name)) for f in fields(record)]
+    homes = {getattr(one, "__module__", None) for one in (type(record), *filter(callable, code))}
+    for module in filter(None, (sys.modules.get(home or "") for home in homes)):
+        path = Path(getattr(module, "__file__", None) or "")
+        if not path.is_file() or module.__name__.partition(".")[0] == "banditune":
+            continue
+        for name, value in vars(module).items():
+            if value is type(record) or (type(value) is type(record) and find_own_code(value) == own):
+                return f"{path.resolve()}:{name}"
+    return None
+
+
 def find_file_name(code: Any) -> str | None:
-    """The name of the file that a class or a function stands in; None for a notebook, a prompt and what has none."""
+    """Return the name of the file that defines a class or a function; None in a notebook or at a prompt."""
     module = sys.modules.get(getattr(code, "__module__", None) or "")
     function = getattr(code, "__code__", None)
     path = Path(function.co_filename if function else getattr(module, "__file__", None) or "")
@@ -51,29 +74,34 @@ def find_file_name(code: Any) -> str | None:
 
 
 def make_undescribed_field(default: Any = None) -> Any:
-    """A field that does not describe the record (functions, derived values)."""
-    return field(default=default, metadata={"told": False}, repr=False)
+    """Make a field that is not part of the description, such as a function or a derived value."""
+    return field(default=default, metadata={"described": False}, repr=False)
 
 
 def _is_described(option: Any, record: Any) -> bool:
-    """Whether an option belongs to the description: its `told` says so, or a function of the record."""
-    told = option.metadata.get("told", True)
-    return bool(told(record) if callable(told) else told)
+    """Return whether an option belongs to the description. Its `described` is a flag, or a function of the record."""
+    described = option.metadata.get("described", True)
+    return bool(described(record) if callable(described) else described)
 
 
 def make_label(record: Any, hidden: Sequence[str] = ()) -> str:
-    """The name, with the options that are not the usual ones, but for those that are `hidden`: ucb1(noise=1)."""
-    told = describe(record)
-    usual = {f.name: convert_to_plain(f.default) for f in fields(record)}
+    """Return the name with the options that differ from their defaults, without `hidden` ones: ucb1(noise=1)."""
+    description = describe(record)
+    defaults = {f.name: convert_to_plain(f.default) for f in fields(record)}
     hidden = ("name", OWN_CODE_KEY, *hidden)
     options = ", ".join(
-        f"{key}={shorten_value(value)}" for key, value in told.items() if key not in hidden and value != usual[key]
+        f"{key}={shorten_value(value)}"
+        for key, value in description.items()
+        if key not in hidden and value != defaults[key]
     )
     return f"{record.name}({options})" if options else str(record.name)
 
 
 def shorten_value(value: Any) -> str:
-    """A value in a few words: (0, 1); a list of one list as that list; of large matrices and long lists the size."""
+    """Format a value briefly: (0, 1).
+
+    A list of one list is shown as that list, a large matrix or a long list by its size.
+    """
     if not isinstance(value, list | tuple):
         return f"{value:g}" if isinstance(value, float) else str(value)
     if len(value) == 1 and isinstance(value[0], list | tuple):
@@ -91,7 +119,7 @@ def shorten_value(value: Any) -> str:
 
 
 def convert_to_plain(value: Any) -> Any:
-    """Tuples, arrays and NumPy numbers as lists and numbers."""
+    """Convert tuples, arrays and NumPy numbers to lists and numbers."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, tuple | list):

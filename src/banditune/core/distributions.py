@@ -12,9 +12,9 @@ from banditune.core.streams import convert_to_unit, draw_block, draw_buffered_bl
 
 
 def _build_ziggurat(layers: int = 256) -> tuple[FloatArray, FloatArray]:
-    """Edges of the layers of equal area that cover the normal density, and how much of each lies under it for sure.
+    """Compute the edges of layers of equal area that cover the normal density, and the share of each surely under it.
 
-    The outermost edge and the layers' area are those of Marsaglia and Tsang (2000) for 256 layers.
+    The outermost edge and the area of a layer are those of Marsaglia and Tsang (2000) for 256 layers.
     """
     area = 0.00492867323399
     edges = np.zeros(layers + 1)
@@ -34,7 +34,7 @@ ZIGGURAT_EDGES, ZIGGURAT_INNER_SHARES = _build_ziggurat()
 
 @scalar
 def ziggurat_normal(stream, high, low):
-    """A standard normal from 64 random bits and, one time in a hundred, more (Marsaglia and Tsang 2000)."""
+    """Draw a standard normal from 64 random bits and, one time in a hundred, more (Marsaglia and Tsang 2000)."""
     layer = low & 255
     place = 2.0 * convert_to_unit(high, low) - 1.0
     if abs(place) < ZIGGURAT_INNER_SHARES[layer]:
@@ -44,7 +44,7 @@ def ziggurat_normal(stream, high, low):
 
 @noinline
 def decide_ziggurat(stream, layer, place):
-    """Decide a point outside the sure part of its layer; draw again until one is under the density."""
+    """Decide a point outside the sure part of its layer; draw again until a point is under the density."""
     while abs(place) >= ZIGGURAT_INNER_SHARES[layer]:
         if layer == 0:
             return math.copysign(ZIGGURAT_TAIL + draw_tail_excess(stream), place)
@@ -61,7 +61,7 @@ def decide_ziggurat(stream, layer, place):
 
 @noinline
 def draw_tail_excess(stream):
-    """How far beyond TAIL a normal lies that is beyond it."""
+    """Draw by how much a normal exceeds ZIGGURAT_TAIL, given that it does."""
     while True:
         first, second = uniform_pair(stream)
         beyond = -math.log(first) / ZIGGURAT_TAIL
@@ -71,27 +71,39 @@ def draw_tail_excess(stream):
 
 @scalar
 def normal_pair(stream):
-    """Two independent standard normals."""
+    """Draw two independent standard normals."""
     w0, w1, w2, w3 = draw_block(stream)
     return ziggurat_normal(stream, w0, w1), ziggurat_normal(stream, w2, w3)
 
 
 @scalar
 def normal(stream):
-    """A standard normal."""
+    """Draw a standard normal.
+
+    Parameters
+    ----------
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    """
     w0, w1, _, _ = draw_block(stream)
     return ziggurat_normal(stream, w0, w1)
 
 
 @scalar
 def exponential(stream):
-    """An exponential with mean 1."""
+    """Draw an exponential with mean 1.
+
+    Parameters
+    ----------
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    """
     return -math.log(uniform(stream))
 
 
 @scalar
 def propose_gamma(shape, deviate, chance):
-    """Marsaglia and Tsang's proposal for a gamma with shape >= 1 from a normal and a uniform; -1 if it is rejected."""
+    """Return Marsaglia and Tsang's proposal for a gamma with shape >= 1 from a normal and a uniform; -1 if rejected."""
     centre = shape - 1.0 / 3.0
     cube = 1.0 + deviate / math.sqrt(9.0 * centre)
     if cube <= 0.0:
@@ -107,7 +119,7 @@ def propose_gamma(shape, deviate, chance):
 
 @noinline
 def gamma_above_one(stream, shape):
-    """A gamma variate with shape >= 1."""
+    """Draw a gamma variate with shape >= 1."""
     value = propose_gamma(shape, normal(stream), uniform(stream))
     while value < 0.0:
         value = propose_gamma(shape, normal(stream), uniform(stream))
@@ -116,7 +128,7 @@ def gamma_above_one(stream, shape):
 
 @noinline
 def log_gamma_variate(stream, shape):
-    """The logarithm of a gamma variate: small shapes underflow only here, never to a NaN."""
+    """Draw the logarithm of a gamma variate. Small shapes underflow only here, never to a NaN."""
     if shape >= 1.0:
         return math.log(gamma_above_one(stream, shape))
     # If X is gamma(shape + 1) and U uniform, X U^(1/shape) is gamma(shape).
@@ -125,7 +137,15 @@ def log_gamma_variate(stream, shape):
 
 @scalar
 def gamma_variate(stream, shape):
-    """A draw from the gamma distribution with this shape and scale 1."""
+    """Draw from the gamma distribution with scale 1.
+
+    Parameters
+    ----------
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    shape : float
+        Shape of the distribution, above 0.
+    """
     if shape >= 1.0:
         return gamma_above_one(stream, shape)
     return math.exp(log_gamma_variate(stream, shape))
@@ -133,7 +153,7 @@ def gamma_variate(stream, shape):
 
 @scalar
 def beta_above_one(stream, a, b):
-    """A beta variate with both shapes >= 1: two gammas out of two blocks."""
+    """Draw a beta variate with both shapes >= 1: two gammas from two blocks."""
     deviate_a, deviate_b = normal_pair(stream)
     chance_a, chance_b = uniform_pair(stream)
     x = propose_gamma(a, deviate_a, chance_a)
@@ -147,7 +167,19 @@ def beta_above_one(stream, a, b):
 
 @noinline
 def beta(stream, a, b):
-    """A draw from Beta(a, b); shapes so small that only 0 and 1 are left give 0 and 1 in the right proportion."""
+    """Draw from Beta(a, b).
+
+    With shapes so small that only 0 and 1 remain in float64, it draws 0 and 1 in the right proportion.
+
+    Parameters
+    ----------
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    a : float
+        First shape, above 0.
+    b : float
+        Second shape, above 0.
+    """
     if a >= 1.0 and b >= 1.0:
         return beta_above_one(stream, a, b)
     if a < 1e-8 and b < 1e-8:
@@ -157,9 +189,9 @@ def beta(stream, a, b):
 
 @scalar
 def beta_below_one(stream, a, b):
-    """A beta variate with a shape below 1: Cheng's rejection BC (1978) with two of its squeezes.
+    """Draw a beta variate with a shape below 1: Cheng's rejection BC (1978) with two of its squeezes.
 
-    The odds of the proposal are more / less times e^v; written in e^-|v|, nothing overflows and little cancels.
+    The odds of the proposal are more / less times e^v. Written in e^-|v|, nothing overflows and little cancels.
     """
     less = min(a, b)
     more = max(a, b)
@@ -187,11 +219,11 @@ def beta_below_one(stream, a, b):
 
 @scalar
 def gamma_from_words(stream, high, low, shape):
-    """A gamma variate with shape >= 1 out of 64 random bits and, a few times in a hundred or never, more.
+    """Draw a gamma variate with shape >= 1 from 64 random bits and, a few times in a hundred at most, more.
 
-    Marsaglia and Tsang's proposal with a squeeze that knows the shape. With y = deviate * scale it is accepted with
-    probability exp(-z), z = 3 centre (y^4 / 4 - y^5 / 5 + y^6 / 6 ...) <= (3/4) centre y^4 / (1 - |y|), and exp(-z) is
-    above 1 - z. Twelve bits say on which of 4096 steps `chance` stands: mostly that is enough.
+    This is Marsaglia and Tsang's proposal with a squeeze that depends on the shape. With y = deviate * scale, it is
+    accepted with probability exp(-z), which is above 1 - z. Here z = 3 centre (y^4 / 4 - y^5 / 5 + y^6 / 6 ...) <=
+    (3/4) centre y^4 / (1 - |y|). Twelve bits give one of 4096 steps for `chance`, which mostly suffices.
     """
     centre = shape - 1.0 / 3.0
     layer = low & 255
@@ -210,14 +242,14 @@ def gamma_from_words(stream, high, low, shape):
 
 @noinline
 def gamma_from_proposal(stream, shape, deviate, step):
-    """The gamma variate that `gamma_from_words` could not decide."""
+    """Draw the gamma variate that `gamma_from_words` could not decide."""
     value = propose_gamma(shape, deviate, (step + uniform(stream)) * (1.0 / 4096.0))
     return value if value >= 0.0 else gamma_above_one(stream, shape)
 
 
 @noinline_on_gpu
 def buffered_beta(stream, a, b):
-    """A beta variate with both shapes >= 1, mostly out of one block that is ready."""
+    """Draw a beta variate with both shapes >= 1, mostly from one block computed ahead."""
     w0, w1, w2, w3 = draw_buffered_block(stream)
     x = gamma_from_words(stream, w0, w1, a)
     return x / (x + gamma_from_words(stream, w2, w3, b))

@@ -1,4 +1,4 @@
-"""Public names that load when they are first used, listed once: in the stub that type checkers read."""
+"""Loads public names on first use. The stub that type checkers read is their only list."""
 
 from __future__ import annotations
 

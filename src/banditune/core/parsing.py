@@ -1,4 +1,4 @@
-"""Reads values, options and matrices out of text that a user wrote."""
+"""Reads values, options and matrices from text that a user wrote."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from banditune.core.checks import decode_utf8
 from banditune.core.errors import InvalidRequest
 
 
-def parse_options(spec: str, told: str) -> dict[str, Any]:
-    """`a=1,b=2,3` as {"a": 1, "b": [2, 3]}."""
-    found: dict[str, str] = {}
-    for piece in filter(None, told.split(",")):
-        option, equals, value = piece.partition("=")
-        if equals and (not value or option.strip() in found):
+def parse_options(spec: str, text: str) -> dict[str, Any]:
+    """Parse `a=1,b=2,3` into {"a": 1, "b": [2, 3]}."""
+    options: dict[str, str] = {}
+    for item in filter(None, text.split(",")):
+        option, equals, value = item.partition("=")
+        if equals and (not value or option.strip() in options):
             raise InvalidRequest(f"every option must have one value, but got {spec!r}.")
         if equals:
-            found[option.strip()] = value
-        elif found:
-            found[list(found)[-1]] += f",{piece}"
+            options[option.strip()] = value
+        elif options:
+            options[list(options)[-1]] += f",{item}"
         else:
             raise InvalidRequest(f"options must be written as NAME:option=value,option=value, but got {spec!r}.")
-    return {option: parse_value(value) for option, value in found.items()}
+    return {option: parse_value(value) for option, value in options.items()}
 
 
 def parse_value(text: str) -> Any:
-    """`2` as a number, `2,5` as a list, `.6,.4;.4,.6` as a list of lists; words stay words."""
+    """Parse `2` as a number, `2,5` as a list, `.6,.4;.4,.6` as a list of lists. Words stay words."""
     text = text.strip().strip("()[]")
     if ";" in text:
         return [parse_value(row) if "," in row else [parse_value(row)] for row in text.split(";") if row.strip()]
     if "," in text:
-        return [parse_value(piece) for piece in text.split(",") if piece.strip()]
+        return [parse_value(item) for item in text.split(",") if item.strip()]
     try:
         return int(text)
     except ValueError:
@@ -46,7 +46,7 @@ def parse_value(text: str) -> Any:
 
 
 def read_matrix(path: Path) -> FloatArray:
-    """A matrix of numbers from a .npy file, or a text file with a row for every arm; a line of names may come first."""
+    """Read a matrix from a .npy file, or from a text file with a row per arm and, optionally, a line of names."""
     if path.suffix == ".npy":
         try:
             return np.atleast_2d(np.load(path, allow_pickle=False)).astype(float)
@@ -69,28 +69,30 @@ def read_matrix(path: Path) -> FloatArray:
 
 
 def detect_delimiter(lines: list[str]) -> str:
-    """What stands between numbers: commas, or semicolons or tabs where there are no commas."""
+    """Return what separates numbers: commas, or semicolons or tabs if there are no commas."""
     first = lines[0] if lines else ""
     return next((mark for mark in ",;\t" if mark in first), ",")
 
 
 def parse_number_row(path: Path, number: int, row: list[str], width: int) -> list[float]:
-    """A line of a text file as so many numbers."""
+    """Parse a line of a text file as `width` numbers."""
     if len(row) != width:
         raise InvalidRequest(
             f"every row of {str(path)!r} must hold {width} numbers, but line {number} holds {len(row)}."
         )
-    found = []
-    for place, cell in enumerate(row, 1):
+    numbers = []
+    for column, cell in enumerate(row, 1):
         value = parse_cell(cell)
         if value is None:
-            raise InvalidRequest(f"column {place} in line {number} of {str(path)!r} must be a number, but is {cell!r}.")
-        found.append(value)
-    return found
+            raise InvalidRequest(
+                f"column {column} in line {number} of {str(path)!r} must be a number, but is {cell!r}."
+            )
+        numbers.append(value)
+    return numbers
 
 
 def parse_cell(cell: str) -> float | None:
-    """The number that a cell holds, and nothing else; None if it does not."""
+    """Parse a cell as a number; return None if it holds anything else."""
     try:
         return float(cell)
     except ValueError:

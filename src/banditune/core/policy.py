@@ -18,15 +18,29 @@ PRIOR_KINDS = {
     "theta": "(mean, covariance) of theta",
     "": "one of another kind",
 }
-"""What the priors of policies and problems are."""
+"""The kinds of priors of policies and problems, with their meaning."""
 
 
-FROM_PROBLEM = "problem"
-"""The value of a policy's `noise` or `prior` that is to be taken from the problem."""
+FROM_PROBLEM: Any = "problem"
+"""The value of a policy's `noise` or `prior` that is taken from the problem."""
 
 
 class Setting(NamedTuple):
-    """What the agent may know."""
+    """What a policy knows about a problem: the argument `setting` of its functions.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    dims : int
+        Number of features of an arm; 0 where arms have none.
+    horizon : int
+        Steps in a run.
+    features : ndarray
+        Features of the arms, a row per dimension and a column per arm.
+    options : ndarray
+        The numbers that the policy's `options` returned.
+    """
 
     arms: int
     dims: int
@@ -37,90 +51,118 @@ class Setting(NamedTuple):
 
 
 class Shortcut(NamedTuple):
-    """A faster way to play a policy, exact in law: `advance` fills `pulls` from one step to another.
+    """A faster way to simulate a policy, with the same law of regrets.
 
-    It returns False where it met a reward that is not finite. `stands_for` are the functions of the policy that it plays:
-    a policy that has others is played step by step. `memory` says how many floats and integers it keeps for (arms, dims);
-    integers are from 0 to 2^32 - 1. `holds` says whether its proof holds for the policy's options and a row of parameters;
-    other rows are played step by step. `exact_bits` says whether it pulls the very arms of the plain loop, so that regrets
-    are equal bit by bit; otherwise they are equal in law, or up to the rounding of indices.
-    `applies` says whether it is right for this policy and problem; `slots` fills slots of
-    its own; `depends_on_argument` says whether it reads rewards one by one. `single` are functions in single precision, by those that
-    they replace on a GPU where `precision`, of (policy, problem, horizon), is "float32"; its floats are float32 then.
-    `needs_double` says of a row of parameters that it is played in float64 all the same.
+    Parameters
+    ----------
+    name : str
+        The shortcut's name.
+    advance : callable
+        Scalar function that simulates from one step to another and fills `pulls`. Its arguments are `(instance, setting,
+        params, agent, rewards, floats, integers, pulls, first, last)`. It returns False where it met a reward that is
+        not finite.
+    replaces : tuple of callable
+        The policy's functions that it replaces. A policy with other functions is simulated step by step.
+    memory : callable
+        Function of (arms, dims) that returns how many floats and integers it keeps. Integers are from 0 to 2^32 - 1.
+    is_valid : callable
+        Function of (options, row): whether its proof holds for the policy's options and a row of parameters. Other rows
+        are simulated step by step.
+    is_bitwise_exact : bool
+        Whether it pulls the very arms of the plain loop, so that regrets are equal bit by bit. Otherwise they are equal
+        in law, or up to the rounding of indices.
+    is_applicable : callable
+        Function of (policy, problem): whether it is right for both. By default it always is.
+    fill_slots : callable
+        Function of (problem) that returns functions for the shortcut's own slots, by their names.
+    reads_rewards : callable
+        Function of (problem): whether it reads rewards one by one. By default it does.
+    float32_functions : mapping of callable to callable
+        Functions in single precision, by those that they replace on a GPU where `select_dtype` returns "float32".
+    select_dtype : callable
+        Function of (policy, problem, horizon) that returns "float32" or "float64", the type of its floats on a GPU.
+    needs_float64 : callable
+        Function of (row): whether a row of parameters is simulated in float64 in any case.
     """
 
     name: str
     advance: Callable[..., Any]
-    stands_for: tuple[Callable[..., Any], ...]
+    replaces: tuple[Callable[..., Any], ...]
     memory: Callable[[int, int], tuple[int, int]]
-    holds: Callable[[Any, FloatArray], bool]
-    exact_bits: bool
-    applies: Callable[[Any, Any], bool] = lambda policy, problem: True
-    slots: Callable[[Any], dict[str, Callable[..., Any]]] = lambda problem: {}
-    reads: Callable[[Any], bool] = lambda problem: True
-    single: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({})
-    precision: Callable[[Any, Any, int], str] = lambda policy, problem, horizon: "float64"
-    needs_double: Callable[[FloatArray], bool] = lambda row: False
+    is_valid: Callable[[Any, FloatArray], bool]
+    is_bitwise_exact: bool
+    is_applicable: Callable[[Any, Any], bool] = lambda policy, problem: True
+    fill_slots: Callable[[Any], dict[str, Callable[..., Any]]] = lambda problem: {}
+    reads_rewards: Callable[[Any], bool] = lambda problem: True
+    float32_functions: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({})
+    select_dtype: Callable[[Any, Any, int], str] = lambda policy, problem, horizon: "float64"
+    needs_float64: Callable[[FloatArray], bool] = lambda row: False
 
 
 class WarpVersion(NamedTuple):
-    """How a team of threads plays a policy in lock-step on a GPU: the policy's four functions for a team (`policies.team`).
+    """How the threads of a warp simulate a policy in lock-step on a GPU.
 
-    `view(held, common, setting)`, then as in `Policy`; `stands_for` are the policy's own functions that they replace.
-    `held(share, dims)` and `common(arms, dims)` say how many numbers a thread and a team keep; `holds` says whether it is
-    right for the policy's options and a row of parameters, as for `Shortcut`; `precision` says which kind of numbers,
-    "float64" or "float32", for (policy, features of the first instances, horizon); `needs_double` says of a row that it is
-    played in float64 all the same.
+    The fields `view(registers, shared, setting)`, `start`, `choose` and `update` are as in `Policy`, written for a warp
+    (`banditune.simulation.gpu`). They replace the functions in `replaces`. `count_registers(share, dims)` and
+    `count_shared(arms, dims)` return how many numbers a thread and a warp keep. `is_valid` is as in `Shortcut`.
+    `select_dtype` is a function of (policy, features of the first instances, horizon) that returns "float64" or
+    "float32". `needs_float64` returns whether a row of parameters is simulated in float64 in any case.
     """
 
     view: Callable[..., Any]
     start: Callable[..., Any]
     choose: Callable[..., Any]
     update: Callable[..., Any]
-    held: Callable[[int, int], int]
-    common: Callable[[int, int], int]
-    stands_for: tuple[Callable[..., Any], ...]
-    holds: Callable[[Any, FloatArray], bool]
-    precision: Callable[[Any, FloatArray, int], str] = lambda policy, features, horizon: "float64"
-    needs_double: Callable[[FloatArray], bool] = lambda row: False
+    count_registers: Callable[[int, int], int]
+    count_shared: Callable[[int, int], int]
+    replaces: tuple[Callable[..., Any], ...]
+    is_valid: Callable[[Any, FloatArray], bool]
+    select_dtype: Callable[[Any, FloatArray, int], str] = lambda policy, features, horizon: "float64"
+    needs_float64: Callable[[FloatArray], bool] = lambda row: False
 
 
 class Policy:
     """A bandit algorithm as scalar functions on a strip of memory.
 
-    `view(memory, setting) -> state` names the parts of the strip, `start(state, setting)` clears them,
-    `choose(state, setting, step, params, stream) -> arm` picks (ties go to the lowest arm number) and
-    `update(state, setting, arm, reward, stream)` learns. Steps and arms are counted from 0.
+    `view(memory, setting) -> state` names the sections of the strip and `start(state, setting)` clears them.
+    `choose(state, setting, step, params, stream) -> arm` selects an arm; ties go to the lowest number. `update(state,
+    setting, arm, reward, stream)` learns from a reward. Steps and arms are counted from 0.
     """
 
     name: Any
     parameters: Any = ()
-    plays: ClassVar[tuple[Shortcut, ...]] = ()
-    team: ClassVar[WarpVersion | None] = None
+    shortcuts: ClassVar[tuple[Shortcut, ...]] = ()
+    warp_version: ClassVar[WarpVersion | None] = None
     rewards: ClassVar[str] = "real"
-    """The rewards it can learn from: "real", "unit" for [0, 1], or "binary" for 0 and 1."""
+    """The rewards that the policy accepts: "real", "unit" for [0, 1], or "binary" for 0 and 1."""
     pulls_every_arm: ClassVar[bool] = False
     needs_features: ClassVar[bool] = False
-    """Whether it knows arms by their features, so that they must have some."""
-    plays_itself: ClassVar[bool] = False
-    """Whether it is Python that no kernel can hold, and `player(job)` gives who plays it."""
-    faults: ClassVar[dict[int, str]] = {}
-    """What `choose` means by a negative number: why the policy could not go on."""
+    """Whether arms must have features."""
+    is_external: ClassVar[bool] = False
+    """Whether the policy is Python code that no kernel can hold. `make_simulator(spec)` then returns its simulator."""
+    failure_messages: ClassVar[dict[int, str]] = {}
+    """Messages for the negative numbers that `choose` may return: why the policy could not continue."""
     prior_kind: ClassVar[str] = ""
-    """What its `prior`, by which it judges arms without rewards, is: a key of `PRIOR_KINDS`; others pull such arms first."""
+    """The kind of its `prior`, a key of `PRIOR_KINDS`. A policy without a prior pulls arms without rewards first."""
     textbook_options: ClassVar[Mapping[str, Any]] = {}
-    """The textbook's `noise` and `prior`, for rewards in [0, 1]: the baseline's where the policy takes the problem's."""
-    least_shape: ClassVar[float] = 0
-    """The smallest shape that a Beta prior of it may have."""
-    prior_per_arm: ClassVar[bool] = False
-    """Whether its prior may differ by arm."""
-    pending: ClassVar[str] = "mean"
-    """How pulls count, once it is deployed, whose reward has not come yet, unless the caller says otherwise: "mean", as if
-    they had paid their arm's mean, or "ignore". The policies of this package have what was measured to be better
-    (docs/live.md); "mean" is safe for others, because a rule without chance would pull the same arm again and again."""
-    expected_means: Any = None
-    """Mean and standard deviation of what it expects an arm without rewards to pay, where it has such a prior."""
+    """The textbook's `noise` and `prior`, for rewards in [0, 1].
+
+    They are the baseline where the policy takes the problem's.
+    """
+    smallest_prior_shape: ClassVar[float] = 0
+    """The smallest shape of a Beta prior that the policy accepts."""
+    has_prior_per_arm: ClassVar[bool] = False
+    """Whether the prior may differ between arms."""
+    pending_rewards: ClassVar[str] = "mean"
+    """How a deployed policy counts pulls whose reward is still missing, by default: "mean" or "ignore".
+
+    With "mean" they count as if they had paid their arm's mean. The policies of this package have what was measured to
+    be better (docs/deployment.md). For others "mean" is safe, because a deterministic rule would pull the same arm
+    again and again.
+    """
+    prior_moments: Any = None
+    """Mean and standard deviation of the reward that the prior predicts for an arm without rewards, if it has such a prior.
+    """
 
     view: Callable[..., Any]
     start: Callable[..., Any]
@@ -128,37 +170,43 @@ class Policy:
     update: Callable[..., Any]
 
     recall: Any = None
-    """`recall(state, setting, pulls, totals)` writes down all that the memory knows: each arm's pulls and their total."""
+    """`recall(state, setting, pulls, totals)` writes out all that the memory holds: each arm's pulls and total reward.
+    """
     resume: Any = None
-    """`resume(state, setting, params, pulls, totals)`, after `start`: the memory after so many pulls. A policy that has
-    both can be deployed (`live`): this is how it is saved and how arms come and go."""
+    """`resume(state, setting, params, pulls, totals)`, called after `start`, restores the memory after those pulls.
+
+    A policy that has both can be deployed. They are used to save it, and to add and remove arms.
+    """
 
     def memory(self, arms: int, dims: int) -> int:
-        """How many floats the strip must hold."""
+        """Return how many floats the strip must hold."""
         raise InvalidRequest(f"the policy {type(self).__name__} must define `memory(arms, dims)`.")
 
     def limits(self, name: str) -> tuple[float, float]:
-        """The least and the greatest value of a parameter where its options decide that, beside the `Parameter`'s own."""
+        """Return the smallest and the largest value of a parameter that the policy's options allow.
+
+        The `Parameter` has its own limits beside these.
+        """
         return -math.inf, math.inf
 
     def check(self, features: FloatArray, horizon: int) -> None:
-        """Refuse features (instances, dims, arms) that the policy cannot work with."""
+        """Raise for features (instances, dims, arms) that the policy cannot work with."""
 
-    def player(self, job: Any) -> Any:
-        """Plays pieces of a job, as `engine.prepared.Prepared` does, for a policy that plays itself."""
-        raise InvalidRequest(f"the policy {type(self).__name__} must define `player(job)`.")
+    def make_simulator(self, spec: Any) -> Any:
+        """Return what simulates chunks of a spec, for a policy that no kernel can hold (`is_external`)."""
+        raise InvalidRequest(f"the policy {type(self).__name__} must define `make_simulator(spec)`.")
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float] | NDArray[Any]:
-        """Fixed numbers that the scalar functions find in `setting.options`; an array, of any type, is a table."""
+        """Return fixed numbers that scalar functions find in `setting.options`. An array, of any type, is a table."""
         return ()
 
-    def after(self, features: FloatArray, pulls: FloatArray, totals: FloatArray) -> Policy:
-        """The policy that has learnt from arms (a row of features each) which it will not see again.
+    def learn_from_retired_arms(self, features: FloatArray, pulls: FloatArray, totals: FloatArray) -> Policy:
+        """Return the policy after it has learned from arms that it will not see again, a row of features each.
 
-        Where arms are known one by one, they teach nothing about others.
+        Without features, arms carry no information about other arms.
         """
         return self
 
-    def beyond(self, pulls: FloatArray, totals: FloatArray) -> int | None:
-        """The arm to pull after the horizon, where a policy's table ends; None: it goes on as before."""
+    def choose_after_horizon(self, pulls: FloatArray, totals: FloatArray) -> int | None:
+        """Return the arm to pull after the horizon if a policy's table ends there; None if it continues as before."""
         return None

@@ -14,11 +14,11 @@ from banditune.core.errors import InvalidRequest
 from banditune.core.scalar import is_package_code
 
 PULL_POSITION, STEP_POSITION, STREAM_POSITION = 2, 3, 4
-"""Places among the arguments of `reward(instance, arm, pull, step, stream)`."""
+"""Positions of arguments of `reward(instance, arm, pull, step, stream)`."""
 
 
 class Instance(NamedTuple):
-    """What nature knows; the loop is the only place where both are in reach."""
+    """The mean rewards and the options of one instance. The policy never sees them."""
 
     means: FloatArray
     options: FloatArray
@@ -26,9 +26,14 @@ class Instance(NamedTuple):
 
 @dataclass(frozen=True)
 class Instances:
-    """A block of problem instances: `means` has a row per instance and a column per arm.
+    """A block of problem instances, as `Problem.sample` returns it.
 
-    `features`, where arms have some, is an array (instances, arms, dims), or (1, arms, dims) for all alike.
+    Parameters
+    ----------
+    means : ndarray
+        Mean rewards, a row per instance and a column per arm.
+    features : ndarray, optional
+        Features of shape (instances, arms, dims), or (1, arms, dims) if all instances share them.
     """
 
     means: FloatArray
@@ -36,87 +41,91 @@ class Instances:
 
 
 def depends_on_step(reward: Callable[..., Any]) -> bool:
-    """Whether a function `reward(instance, arm, pull, step, stream)` may depend on the step."""
+    """Return whether a function `reward(instance, arm, pull, step, stream)` may depend on the step."""
     return depends_on_argument(reward, STEP_POSITION)
 
 
 def depends_on_pull(reward: Callable[..., Any]) -> bool:
-    """Whether such a function may depend on the pull other than as the address of its random numbers.
+    """Return whether such a function may depend on the pull other than as the address of its random numbers.
 
-    A stream knows the pull too. Our own functions take only random numbers from it; a user's may look at its cursor.
+    A stream knows the pull too. Functions of this package take only random numbers from it. A user's function may read
+    its cursor.
     """
-    trusted = depends_on_argument(
+    reads_pull = depends_on_argument(
         reward, PULL_POSITION, lambda function, name: name in getattr(function, "__addresses__", ())
     )
-    return trusted or depends_on_argument(reward, STREAM_POSITION, lambda function, name: is_package_code(function))
+    return reads_pull or depends_on_argument(reward, STREAM_POSITION, lambda function, name: is_package_code(function))
 
 
 class Problem:
     """A distribution of problem instances.
 
-    `sample(size, rng)` draws instances with NumPy; the scalar `reward(instance, arm, pull, step, stream)` draws one
-    reward, a function of its address alone. `pull` is how often the arm was pulled before, `step` counts from 0.
+    `sample(size, rng)` draws instances with NumPy. The scalar `reward(instance, arm, pull, step, stream)` draws one
+    reward, a function of its address alone. `pull` counts earlier pulls of the arm, `step` counts from 0.
     """
 
     name: Any
     arms: int
     dims: Any = 0
-    """Features an arm has; 0 where arms are only known by their number."""
+    """Number of features of an arm; 0 if arms have none."""
     names: Any = ()
     rewards: Any = "real"
-    """What rewards can be: "binary", "unit" for [0, 1], or "real"."""
+    """The possible rewards: "binary", "unit" for [0, 1], or "real"."""
     noise: Any = None
-    """The standard deviation of a reward around its arm's mean, where it is one number and known."""
+    """The standard deviation of a reward around its arm's mean, if it is one known number."""
     prior_kind: ClassVar[str] = ""
-    """What its `prior` is, where it has one: a key of `PRIOR_KINDS`."""
-    by_key: ClassVar[bool] = False
-    """Whether an instance is a function of its key, which `reward` knows too, so that `sample_at` makes it."""
+    """The kind of its `prior`, if it has one: a key of `PRIOR_KINDS`."""
+    is_keyed: ClassVar[bool] = False
+    """Whether an instance is a function of its key, which `reward` knows too. `sample_keyed` then makes it."""
 
     reward: Callable[..., Any]
 
     @property
-    def words(self) -> Callable[..., Any] | None:
-        """A scalar function that draws 32 pulls of an arm at once, if `reward` has one: see `bit_packed`."""
+    def bit_packed_reward(self) -> Callable[..., Any] | None:
+        """The scalar function that draws 32 pulls of an arm at once, if `reward` has one: see `bit_packed`."""
         return getattr(self.reward, "__words__", None)
 
     @property
-    def outcomes(self) -> Callable[..., Any] | None:
-        """A scalar function that draws 32 pseudo-rewards of an arm at once, if `reward` has one: see `with_pseudo_rewards`."""
-        return self.words or getattr(self.reward, "__outcomes__", None)
+    def bit_packed_pseudo_reward(self) -> Callable[..., Any] | None:
+        """The scalar function that draws 32 pseudo-rewards of an arm at once, if any: see `with_pseudo_rewards`."""
+        return self.bit_packed_reward or getattr(self.reward, "__outcomes__", None)
 
     @property
-    def per_pull(self) -> bool:
-        """Whether a reward depends on arm and pull only, not on the step: what shortcuts need. Seen in `reward`'s code."""
+    def has_step_free_rewards(self) -> bool:
+        """Whether a reward depends on arm and pull only, not on the step, as shortcuts need.
+
+        Derived from `reward`'s code.
+        """
         return not depends_on_step(self.reward)
 
     @property
-    def means_by_step(self) -> bool:
-        """Whether an arm's mean reward may change with the step; seen in `reward`'s code."""
-        return not self.per_pull
+    def has_step_dependent_means(self) -> bool:
+        """Whether an arm's mean reward may change with the step. Derived from `reward`'s code."""
+        return not self.has_step_free_rewards
 
     @property
-    def means_by_pull(self) -> bool:
-        """Whether an arm's mean reward may change with its pulls; seen in `reward`'s code."""
+    def has_pull_dependent_means(self) -> bool:
+        """Whether an arm's mean reward may change with its pulls. Derived from `reward`'s code."""
         return depends_on_pull(self.reward)
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         """Draw `size` instances."""
         raise InvalidRequest(f"the problem {type(self).__name__} must define `sample(size, rng)`.")
 
-    def sample_at(self, keys: IntArray) -> Instances:
-        """The instances with these keys, a row of two numbers each, where instances are functions of their keys."""
-        raise InvalidRequest(f"the problem {type(self).__name__} must define `sample_at(keys)`.")
+    def sample_keyed(self, keys: IntArray) -> Instances:
+        """Return the instances with these keys, a row of two numbers each, if instances are functions of their keys."""
+        raise InvalidRequest(f"the problem {type(self).__name__} must define `sample_keyed(keys)`.")
 
     @property
-    def longest(self) -> int | None:
-        """The longest horizon for which it has rewards, None if there is none."""
+    def max_horizon(self) -> int | None:
+        """The longest horizon for which the problem has rewards; None if there is no limit."""
         return None
 
     @property
-    def only_regret(self) -> str | None:
-        """The one regret that makes sense, whichever is asked for; None where both do."""
+    def required_regret(self) -> str | None:
+        """The only kind of regret that is defined; None if both are."""
         return None
 
     def options(self) -> Sequence[float]:
-        """Fixed numbers that `reward` finds in `instance.options`."""
+        """Return fixed numbers that `reward` finds in `instance.options`."""
         return ()

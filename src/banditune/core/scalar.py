@@ -1,4 +1,4 @@
-"""Scalar functions: the marks that say how they are compiled, and the slots that binding fills."""
+"""Scalar functions: marks that control how they are compiled, and slots that are filled when a loop is bound."""
 
 from __future__ import annotations
 
@@ -9,39 +9,59 @@ ScalarFunction = TypeVar("ScalarFunction", bound=Callable[..., Any])
 
 
 def scalar(function: ScalarFunction) -> ScalarFunction:
-    """Mark a function as scalar code, compiled with the loop that uses it; calling it directly runs plain Python."""
+    """Mark a function as scalar code, which is compiled together with the loop that uses it.
+
+    Calling it directly runs plain Python.
+
+    Parameters
+    ----------
+    function : callable
+        A function of numbers and records, such as `choose` of a policy or `reward` of a problem.
+
+    Returns
+    -------
+    callable
+        The same function.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> @bt.kernel.scalar
+    ... def choose(state, setting, step, params, stream):
+    ...     return bt.kernel.draw_arm(state, stream)
+    """
     function.__scalar__ = True  # type: ignore[attr-defined]
     return function
 
 
 def noinline(function: ScalarFunction) -> ScalarFunction:
-    """Mark scalar code off the hot path: it is compiled as a call, while other scalar code is pasted into its callers."""
+    """Mark scalar code off the hot path. It is compiled as a call; other scalar code is inlined."""
     function.__rare__ = True  # type: ignore[attr-defined]
     return scalar(function)
 
 
 def noinline_on_gpu(function: ScalarFunction) -> ScalarFunction:
-    """Mark scalar code that is long and used in several places: pasted in on a CPU, but a call on a GPU.
+    """Mark long scalar code that is used in several places: inlined on a CPU, a call on a GPU.
 
-    Code beyond the caches of instructions makes threads wait that have parted.
+    On a GPU, diverged threads wait when code exceeds the instruction cache.
     """
     function.__bulky__ = True  # type: ignore[attr-defined]
     return scalar(function)
 
 
 def optimize_separately(function: ScalarFunction) -> ScalarFunction:
-    """Mark scalar code that is optimised on its own before it is pasted into its callers.
+    """Mark scalar code that is optimised alone before it is inlined.
 
-    Loops of a short, constant length become vector code then; in a large function they are unrolled first.
+    Loops of a short, constant length then become vector code. In a large function they would be unrolled first.
     """
     function.__vector__ = True  # type: ignore[attr-defined]
     return scalar(function)
 
 
 def bit_packed(words: Callable[..., Any]) -> Callable[[ScalarFunction], ScalarFunction]:
-    """Mark a scalar `reward` that pays 0 or 1 with the function that draws 32 of the same rewards at once.
+    """Mark a scalar 0/1 `reward` with the function that draws 32 of the same rewards at once.
 
-    The mark belongs to the function: a problem with another `reward` has no words.
+    The mark belongs to the function. A problem with another `reward` has no bit-packed rewards.
     """
 
     def mark(function: ScalarFunction) -> ScalarFunction:
@@ -54,7 +74,7 @@ def bit_packed(words: Callable[..., Any]) -> Callable[[ScalarFunction], ScalarFu
 def with_pseudo_rewards(outcomes: Callable[..., Any]) -> Callable[[ScalarFunction], ScalarFunction]:
     """Mark a scalar `reward` in [0, 1] with the function that draws 32 pseudo-rewards at once.
 
-    A pseudo-reward is 0 or 1, and 1 with the reward of the same pull as its probability, given that reward.
+    A pseudo-reward is 0 or 1. Given the reward of the same pull, it is 1 with that probability.
     """
 
     def mark(function: ScalarFunction) -> ScalarFunction:
@@ -65,7 +85,7 @@ def with_pseudo_rewards(outcomes: Callable[..., Any]) -> Callable[[ScalarFunctio
 
 
 def addressed_by(*names: str) -> Callable[[ScalarFunction], ScalarFunction]:
-    """Mark scalar code in which these arguments only say which random numbers are drawn: the law is the same for all."""
+    """Mark arguments of scalar code that only select random numbers. The law is the same for all their values."""
 
     def mark(function: ScalarFunction) -> ScalarFunction:
         function.__addresses__ = names  # type: ignore[attr-defined]
@@ -75,7 +95,7 @@ def addressed_by(*names: str) -> Callable[[ScalarFunction], ScalarFunction]:
 
 
 class Slot:
-    """A name in scalar code that the engine fills when it binds a loop to a policy and a problem."""
+    """A placeholder in scalar code, filled when a loop is bound to a policy and a problem."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -85,5 +105,5 @@ class Slot:
 
 
 def is_package_code(function: Any) -> bool:
-    """Whether a function belongs to this package; others are a user's."""
+    """Return whether a function belongs to this package. All others are a user's."""
     return (getattr(function, "__module__", None) or "").partition(".")[0] == "banditune"

@@ -14,67 +14,114 @@ from banditune.core.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class Range:
-    """A parameter's bounds, resolved for one number of arms and one horizon.
+    """A parameter's bounds for one number of arms and one horizon, as `Parameter.resolve` returns them.
 
-    A search stays between `low` and `high`. Values may be played between `least` and `most`.
+    Parameters
+    ----------
+    name : str
+        The parameter's name.
+    low : float
+        The lower end of the range that is searched.
+    high : float
+        The upper end of the range that is searched.
+    textbook : float
+        The textbook value.
+    integer : bool
+        Whether the parameter takes whole numbers only.
+    scale : {"linear", "log"}
+        The scale on which the range is searched.
+    lower_limit : float
+        The smallest value that can be simulated.
+    upper_limit : float
+        The largest value that can be simulated.
     """
 
     name: str
     low: float
     high: float
-    theory: float
+    textbook: float
     integer: bool
     scale: str
-    least: float = -math.inf
-    most: float = math.inf
+    lower_limit: float = -math.inf
+    upper_limit: float = math.inf
 
-    def clip_rounding(self, value: float, low: float, high: float) -> float:
-        """An end that was missed by rounding only."""
+    def clip_rounding_error(self, value: float, low: float, high: float) -> float:
+        """Return the nearest end of [low, high] if only rounding separates the value from it; else the value."""
         return clip_rounding_error(value, low, high, ROUNDING_TOLERANCE * max(abs(self.low), abs(self.high)))
 
-    def at(self, unit: float) -> float:
-        """The value at a point of the unit interval."""
+    def scale_from_unit(self, unit: float) -> float:
+        """Map a point of the unit interval to a value."""
         if self.scale == "log":
             value = math.exp(math.log(self.low) + unit * (math.log(self.high) - math.log(self.low)))
         else:
             value = self.low + unit * (self.high - self.low)
-        return self.within(value)
+        return self.clip(value)
 
-    def within(self, value: float) -> float:
-        """The nearest value of the range that the parameter can have."""
+    def clip(self, value: float) -> float:
+        """Return the nearest possible value in the range."""
         value = min(max(value, self.low), self.high)
         return float(min(max(round(value), math.ceil(self.low)), math.floor(self.high))) if self.integer else value
 
-    def nearest(self, value: float) -> float:
-        """The nearest value that the parameter can have: one of the range for a value within it."""
+    def round_value(self, value: float) -> float:
+        """Return the nearest possible value; a value in the range stays in it."""
         if self.low <= value <= self.high:
-            return self.within(value)
+            return self.clip(value)
         return float(round(value)) if self.integer else value
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tunable number: bounds and theory's value are numbers, or functions of (arms, horizon).
+    """A parameter of a policy that can be tuned.
 
-    `low` and `high` are the range that is usually searched; a request may give another one. `least` and `most` are hard
-    limits: beyond them the parameter has no meaning, as a probability has none above 1.
-    Tuners search the unit interval; `at` maps it to values, evenly in the logarithm where the scale is "log".
-    Integer parameters are rounded where they are used, so any real value in the range may be asked for.
+    `low`, `high` and `textbook` are numbers, or functions of (arms, horizon). Tuners search the unit interval, which
+    `Range.scale_from_unit` maps to values, evenly in the logarithm on a log scale.
+
+    Parameters
+    ----------
+    name : str
+        The parameter's name.
+    low : float or callable
+        The lower end of the range that is usually searched. A request may give another range.
+    high : float or callable
+        The upper end of that range.
+    textbook : float or callable
+        The textbook value, within the range.
+    integer : bool
+        Whether the parameter takes whole numbers only. Values are rounded where they are used, so any real value in the
+        range may be requested.
+    scale : {"linear", "log"}
+        The scale on which the range is searched.
+    lower_limit : float
+        Hard lower limit. Below it the parameter has no meaning, as a probability below 0.
+    upper_limit : float
+        Hard upper limit. Above it the parameter has no meaning, as a probability above 1.
+
+    Raises
+    ------
+    InvalidRequest
+        If the scale is unknown, or if a bound is neither a number nor a function.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> epsilon = bt.Parameter("epsilon", 0, lambda arms, horizon: min(1, 10 * arms / horizon), textbook=0.05)
+    >>> epsilon.resolve(arms=10, horizon=1000).high
+    0.1
     """
 
     name: str
     low: float | Callable[[int, int], float]
     high: float | Callable[[int, int], float]
-    theory: float | Callable[[int, int], float]
+    textbook: float | Callable[[int, int], float]
     integer: bool = False
     scale: str = "linear"
-    least: float = -math.inf
-    most: float = math.inf
+    lower_limit: float = -math.inf
+    upper_limit: float = math.inf
 
     def __post_init__(self) -> None:
         if self.scale not in ("linear", "log"):
             raise InvalidRequest(f"`scale` must be 'linear' or 'log', but got {self.scale!r}.")
-        for name in ("low", "high", "theory"):
+        for name in ("low", "high", "textbook"):
             bound = getattr(self, name)
             if not callable(bound) and not isinstance(bound, Real):
                 raise InvalidRequest(
@@ -82,19 +129,19 @@ class Parameter:
                     f"{bound!r}."
                 )
 
-    def within(
+    def resolve(
         self,
         arms: int,
         horizon: int,
         ends: tuple[float, float] | None = None,
         limits: tuple[float, float] = (-math.inf, math.inf),
     ) -> Range:
-        """The parameter's range for this many arms and this horizon, or a range with these `ends` instead.
+        """Return the range for a number of arms and a horizon, or a range with the given `ends`.
 
-        `limits` are the policy's own, beside the parameter's `least` and `most`.
+        `limits` are the policy's limits, beside the parameter's `lower_limit` and `upper_limit`.
         """
-        theory = self._bound("theory", arms, horizon)
-        low, high = ends or (self._bound("low", arms, horizon), self._bound("high", arms, horizon))
+        textbook = self._evaluate_bound("textbook", arms, horizon)
+        low, high = ends or (self._evaluate_bound("low", arms, horizon), self._evaluate_bound("high", arms, horizon))
         if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidRequest(
                 f"the bounds of the parameter {self.name!r} must be finite numbers, but its range is [{low:g}, {high:g}] "
@@ -109,31 +156,32 @@ class Parameter:
             raise InvalidRequest(
                 f"`low > 0` must hold for the parameter {self.name!r} on a log scale, but got {low:g}."
             )
-        least, most = max(self.least, limits[0]), min(self.most, limits[1])
+        least, most = max(self.lower_limit, limits[0]), min(self.upper_limit, limits[1])
         if self.scale == "log":
             least = max(least, SMALLEST_LOG_VALUE)
         rounding = ROUNDING_TOLERANCE * max(abs(low), abs(high))
         low, high = (clip_rounding_error(end, least, most, rounding) for end in (low, high))
         if not least <= low < high <= most:
             raise InvalidRequest(
-                f"`{format_limits(self.name, least, most)}` must hold for the parameter {self.name!r}: its policy is defined "
-                f"for no other values. But its range is [{low:g}, {high:g}]."
+                f"`{format_limits(self.name, least, most)}` must hold for the parameter {self.name!r}: its policy is "
+                f"defined for no other values. But its range is [{low:g}, {high:g}]."
             )
-        # A range that was asked for need not hold theory's value: that is played all the same.
+        # A requested range need not contain the textbook value, which is simulated in any case.
         lowest, highest = (low, high) if ends is None else (least, most)
-        theory = clip_rounding_error(theory, lowest, highest, rounding)
-        if not lowest <= theory <= highest:
+        textbook = clip_rounding_error(textbook, lowest, highest, rounding)
+        if not lowest <= textbook <= highest:
             raise InvalidRequest(
-                f"theory's value of the parameter {self.name!r} must lie in [{lowest:g}, {highest:g}], but got {theory:g}."
+                f"the textbook value of the parameter {self.name!r} must lie in [{lowest:g}, {highest:g}], "
+                f"but got {textbook:g}."
             )
         if self.integer and math.ceil(low) > math.floor(high):
             raise InvalidRequest(
                 f"the range of the parameter {self.name!r} must hold a whole number, but it is [{low:g}, {high:g}]."
             )
-        return Range(self.name, low, high, theory, self.integer, self.scale, least, most)
+        return Range(self.name, low, high, textbook, self.integer, self.scale, least, most)
 
-    def _bound(self, name: str, arms: int, horizon: int) -> float:
-        """A bound or theory's value as a number."""
+    def _evaluate_bound(self, name: str, arms: int, horizon: int) -> float:
+        """Return a bound or the textbook value as a number."""
         bound = getattr(self, name)
         try:
             return float(bound(arms, horizon) if callable(bound) else bound)
@@ -145,20 +193,20 @@ class Parameter:
 
 
 ROUNDING_TOLERANCE = 8 * float(np.finfo(np.float64).eps)
-"""A value that misses an end of a range by this share of the range's size, or less, is that end: 3 * 0.1 is 0.3."""
+"""Share of the range's size below which a deviation from an end is rounding: 3 * 0.1 counts as 0.3."""
 
 
 SMALLEST_LOG_VALUE = float(np.finfo(np.float64).tiny)
-"""The least value on a log scale."""
+"""The smallest value on a log scale."""
 
 
 def clip_rounding_error(value: float, low: float, high: float, rounding: float) -> float:
-    """The nearest value between `low` and `high` where no more than `rounding` is missing, else the value itself."""
+    """Clip a value to [low, high] if it lies outside by `rounding` at most; else return it unchanged."""
     return min(max(value, low), high) if low - rounding <= value <= high + rounding else value
 
 
 def format_limits(name: str, least: float, most: float) -> str:
-    """What must hold for the values of a parameter: 0 <= gamma <= 3, gamma >= 0, or -inf < gamma < inf."""
+    """Format the condition on a parameter's values: 0 <= gamma <= 3, gamma >= 0, or -inf < gamma < inf."""
     if math.isinf(least) and math.isinf(most):
         return f"-inf < {name} < inf"
     if math.isinf(most):

@@ -1,4 +1,4 @@
-"""Random numbers with an address: the Philox 4x32-10 generator, streams and uniform draws, as scalar functions."""
+"""Random numbers with an address, as scalar functions: the Philox 4x32-10 generator, streams and uniform draws."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORD_BITS = 32
 
 
 NO_WORD = MASK32
-"""The number of no word: integers that a shortcut keeps are from 0 to this on a GPU."""
+"""Marks a missing word. On a GPU, integers that a shortcut keeps are from 0 to this number."""
 
 
 REWARD_STREAM = 0
@@ -31,12 +31,15 @@ PSEUDO_STREAM = 3
 
 
 TABLE_STREAM = 4
-"""Kinds of draws, the lowest byte of an address: pulled rewards, the best arm's rewards on steps where it was not
-pulled, the agent's own draws, pseudo-rewards, tables of rewards and their rows."""
+"""Kinds of draws, the lowest byte of an address.
+
+They are rewards of pulls, rewards of the best arm on steps at which it was not pulled, draws of the policy,
+pseudo-rewards, and tables of rewards and their rows.
+"""
 
 
 class Stream(NamedTuple):
-    """A place to draw from. The cursor is the Philox counter: (block, pull or block / 2^32, arm, kind and noise)."""
+    """An address to draw from. The cursor is the Philox counter: (block, pull or block / 2^32, arm, kind and noise)."""
 
     key0: int
     key1: int
@@ -45,9 +48,9 @@ class Stream(NamedTuple):
 
 @scalar
 def philox(c0, c1, c2, c3, key0, key1):
-    """Ten rounds of Philox 4x32: four 32-bit words out of a counter and a key.
+    """Compute ten rounds of Philox 4x32: four 32-bit words from a counter and a key.
 
-    The rounds are written out because a loop around calls of this function is then turned into vector code.
+    The rounds are written out because the compiler turns a loop around calls of this function into vector code.
     """
     c0, c1, c2, c3 = mix_round(c0, c1, c2, c3, key0, key1)
     c0, c1, c2, c3 = mix_round(c0, c1, c2, c3, (key0 + 0x9E3779B9) & MASK32, (key1 + 0xBB67AE85) & MASK32)
@@ -64,7 +67,7 @@ def philox(c0, c1, c2, c3, key0, key1):
 
 @scalar
 def mix_round(c0, c1, c2, c3, key0, key1):
-    """One round of Philox 4x32."""
+    """Compute one round of Philox 4x32."""
     product0 = 0xD2511F53 * c0
     product1 = 0xCD9E8D57 * c2
     return (
@@ -86,7 +89,7 @@ def seek(stream, arm, pull):
 
 @scalar
 def draw_block(stream):
-    """The next four 32-bit words at this address."""
+    """Draw the next four 32-bit words at this address."""
     cursor = stream.cursor
     first = int(cursor[0])
     cursor[0] = (first + 1) & MASK32
@@ -96,53 +99,59 @@ def draw_block(stream):
 
 
 class BufferedStream(NamedTuple):
-    """A stream whose next block is computed ahead of time, while the processor is busy with the present one."""
+    """A stream whose next block is computed ahead, while the processor is busy with the present one."""
 
     key0: int
     key1: int
     cursor: IntArray
-    ready: IntArray
+    next_block: IntArray
 
 
 @scalar
 def make_buffered_stream(stream, memory):
-    """A ready stream from a stream and four integers of memory."""
-    made = BufferedStream(stream.key0, stream.key1, stream.cursor, memory)
-    draw_buffered_block(made)
-    return made
+    """Make a buffered stream from a stream and four integers of memory."""
+    buffered = BufferedStream(stream.key0, stream.key1, stream.cursor, memory)
+    draw_buffered_block(buffered)
+    return buffered
 
 
 @noinline_on_gpu
 def draw_buffered_block(stream):
-    """The block computed last time; computes the next one."""
-    ready = stream.ready
-    w0, w1, w2, w3 = int(ready[0]), int(ready[1]), int(ready[2]), int(ready[3])
-    ready[0], ready[1], ready[2], ready[3] = draw_block(stream)
+    """Return the block computed last time, and compute the next one."""
+    block = stream.next_block
+    w0, w1, w2, w3 = int(block[0]), int(block[1]), int(block[2]), int(block[3])
+    block[0], block[1], block[2], block[3] = draw_block(stream)
     return w0, w1, w2, w3
 
 
 @scalar
 def convert_to_unit(high, low):
-    """A number in the open interval (0, 1) from 52 of 64 random bits; the midpoints of 2^52 cells."""
+    """Convert 52 of 64 random bits to a number in the open interval (0, 1): the midpoints of 2^52 cells."""
     return ((high << 20 | low >> 12) + 0.5) * (1.0 / 4503599627370496.0)
 
 
 @scalar
 def uniform(stream):
-    """A number in the open interval (0, 1)."""
+    """Draw a number in the open interval (0, 1).
+
+    Parameters
+    ----------
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    """
     w0, w1, _, _ = draw_block(stream)
     return convert_to_unit(w0, w1)
 
 
 @scalar
 def uniform_pair(stream):
-    """Two independent uniforms for the price of one."""
+    """Draw two independent uniforms from one block."""
     w0, w1, w2, w3 = draw_block(stream)
     return convert_to_unit(w0, w1), convert_to_unit(w2, w3)
 
 
 @scalar
 def buffered_uniform_pair(stream):
-    """Two independent uniforms out of a block that is ready."""
+    """Draw two independent uniforms from a block computed ahead."""
     w0, w1, w2, w3 = draw_buffered_block(stream)
     return convert_to_unit(w0, w1), convert_to_unit(w2, w3)

@@ -10,10 +10,16 @@ from banditune.core.space import Range
 
 
 class Trial(NamedTuple):
-    """A tuner's question: the regrets of parameter values on fresh instances.
+    """A request of a tuner: the regrets of parameter values on fresh instances.
 
-    With one size, on so many, the same for all values: it is told an array, a row per value. With a size for each value,
-    on so many of its own: it is told a list of arrays.
+    Parameters
+    ----------
+    values : tuple of float
+        The parameter values.
+    size : int or tuple of int
+        Number of instances. With one number all values are simulated on the same instances, and the tuner receives an
+        array with a row per value. With a number per value each has its own instances, and the tuner receives a list of
+        arrays.
     """
 
     values: tuple[float, ...]
@@ -21,40 +27,54 @@ class Trial(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """How sure a search must be: of its statements with this confidence, and, unless `within` is None, that no other value
-    is better by more than this share of the regret, before it stops.
+    """How precise an answer must be before a search may stop, and with which confidence.
+
+    Parameters
+    ----------
+    precision : float or None
+        Search until no other value is better by more than this share of the regret. With None the budget is spent.
+    confidence : float
+        Confidence of the statements of the search, such as 0.95.
     """
 
-    within: float | None
+    precision: float | None
     confidence: float
 
 
 SPEND_BUDGET = Goal(None, 0.95)
-"""No precision is wanted: the budget is spent."""
+"""No precision is requested: the search spends its budget."""
 
 
 SearchGenerator = Generator[Trial, Any, Any]
-"""Yields trials, receives regrets, returns the best value, or a `SearchAnswer` with what is known about it."""
+"""Yields trials, receives regrets, and returns the best value, or a `SearchAnswer` with its uncertainty."""
 
 
 class SearchAnswer(NamedTuple):
-    """A search's answer and how sure it is of it (`results.Belief`)."""
+    """The answer of a search and its uncertainty.
+
+    Parameters
+    ----------
+    value : float
+        The best value that was found.
+    posterior : SearchPosterior
+        What the search knows about its answer, such as the regret gap.
+    """
 
     value: float
-    belief: Any
+    posterior: Any
 
 
 class Tuner:
-    """A search for one parameter under a budget of simulated runs; it never spends more."""
+    """A search for one parameter under a budget of simulated runs. It never exceeds the budget."""
 
     name: Any
-    aims = False
-    """Whether `search` takes a `Goal` as its third argument and stops when it is reached, or when `StopSearch` is thrown."""
+    accepts_goal = False
+    """Whether `search` takes a `Goal` as its third argument, and stops once it is reached or `StopSearch` is thrown."""
 
-    def search(self, among: Range, budget: int) -> SearchGenerator:
-        """Search the range; every complaint about the budget is made before the first trial.
+    def search(self, search_range: Range, budget: int) -> SearchGenerator:
+        """Search the range. Errors about the budget are raised before the first trial.
 
-        A tuner that draws random numbers has one more argument, `rng`: a NumPy generator that follows the study's seed.
-        With the same seed it gives the same numbers; a tuner must draw from nothing else.
+        A tuner that draws random numbers has a third argument `rng`, a NumPy generator that follows the study's seed.
+        It must draw from nothing else, so that the same seed gives the same numbers.
         """
-        raise InvalidRequest(f"the tuner {type(self).__name__} must define `search(among, budget)`.")
+        raise InvalidRequest(f"the tuner {type(self).__name__} must define `search(search_range, budget)`.")

@@ -1,4 +1,4 @@
-"""A policy's memory for one set of arms, and the compiled code that works on it."""
+"""The memory of a deployed policy for one set of arms, and the compiled code that works on it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DEPLOYED_SLOTS = ("view", "start", "choose", "update", "recall", "resume")
 
 
 MAX_MEMORY_NUMBERS = 2**25
-"""Numbers in a memory, of which there are two, known and imagined: half a GiB in all."""
+"""The most numbers in a memory. There are two, the actual and the imagined one: half a GiB in all."""
 
 
 @dataclass(frozen=True)
 class DeployedArms(Problem):
-    """The arms of a deployed policy, for checks that ask about a problem."""
+    """The arms of a deployed policy as a problem, for checks that need one."""
 
     arms: int
     dims: int = 0
@@ -35,20 +35,23 @@ class DeployedArms(Problem):
     name = "deployed"
 
 
-def make_agent_stream(seed: int, drawn: tuple[int, int]) -> IntArray:
-    """Key and cursor of the agent's own draws: those of run 0 of a simulation with the same seed."""
+def make_agent_stream(seed: int, position: tuple[int, int]) -> IntArray:
+    """Make key and cursor of the agent's stream: that of run 0 of a simulation with the same seed."""
     key0, key1 = compute_instance_key(seed, 0)  # type: ignore[no-untyped-call]
-    return np.array([key0, key1, *drawn, 0, AGENT_STREAM], np.int64)
+    return np.array([key0, key1, *position, 0, AGENT_STREAM], np.int64)
 
 
 def compile_step_kernel(policy: Policy, dims: int) -> Callable[..., Any]:
-    """The compiled code of a policy, for any number of arms with so many features."""
+    """Compile the step kernel of a policy, for any number of arms with `dims` features."""
     slots: dict[Any, Any] = {name: getattr(policy, name) for name in DEPLOYED_SLOTS}
     return compile_kernel(step_kernel.run_agent_step, slots | fill_dims_slots(policy, DeployedArms(1, dims)))
 
 
 class PolicyAgent:
-    """A policy on some arms. `act` is its kernel, `features` is (dims, arms), `draws` is shared with whoever made it."""
+    """A policy on some arms.
+
+    `act` is its kernel, `features` has the shape (dims, arms), and `draws` is shared with the caller.
+    """
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class PolicyAgent:
             self._act, (step_kernel.CHOOSE, self.memory, *self._shared, 0, 0.0), f"the policy {policy.name!r}"
         )
 
-    def _done(self, what: int, place: int, reward: float) -> float:
+    def _run_step(self, what: int, place: int, reward: float) -> float:
         try:
             return self._act(what, self.memory, *self._shared, place, reward)  # type: ignore[no-any-return]
         except Exception as error:
@@ -86,35 +89,39 @@ class PolicyAgent:
             ) from error
 
     def choose(self, step: int, waiting: list[int] | None = None) -> int:
-        """The arm to pull, by what is known, or as if so many more pulls of each arm had paid what it pays on average.
+        """Choose the arm to pull. Each arm's `waiting` pulls count as if they had paid its mean reward.
 
-        An arm without rewards is thought to pay what all arms did on average; if there are none, the middle of the range.
+        An arm without rewards counts with the mean of all arms; without any rewards, with the middle of the range.
         """
         if waiting is None:
-            chosen = self._done(step_kernel.CHOOSE, step, 0.0)
+            chosen = self._run_step(step_kernel.CHOOSE, step, 0.0)
         else:
             self.facts[step_kernel.PENDING_ROW] = waiting
-            chosen = self._done(step_kernel.CHOOSE_WITH_PENDING, step, 0.0 if self.policy.rewards == "real" else 0.5)
+            chosen = self._run_step(
+                step_kernel.CHOOSE_WITH_PENDING, step, 0.0 if self.policy.rewards == "real" else 0.5
+            )
         if 0 <= chosen < self.facts.shape[1] and chosen == int(chosen):
             return int(chosen)
-        if chosen in self.policy.faults:
-            raise SimulationError(f"{self.policy.faults[int(chosen)]} (the policy {self.policy.name!r}, deployed).")
+        if chosen in self.policy.failure_messages:
+            raise SimulationError(
+                f"{self.policy.failure_messages[int(chosen)]} (the policy {self.policy.name!r}, deployed)."
+            )
         raise SimulationError(
             f"an arm must be a whole number from 0 to {self.facts.shape[1] - 1}, but the policy {self.policy.name!r} chose "
             f"{chosen:g} at step {step}."
         )
 
     def learn(self, arm: int, reward: float) -> None:
-        """Learn what a pull paid."""
-        self._done(step_kernel.LEARN, arm, reward)
+        """Learn the reward of a pull."""
+        self._run_step(step_kernel.LEARN, arm, reward)
 
     def recall(self) -> FloatArray:
-        """Pulls and totals of every arm, two rows."""
-        self._done(step_kernel.RECALL, 0, 0.0)
+        """Return pulls and totals of every arm, as two rows."""
+        self._run_step(step_kernel.RECALL, 0, 0.0)
         return self.facts[: step_kernel.PENDING_ROW].copy()
 
     def resume(self, facts: FloatArray) -> None:
-        """Know these pulls and totals, and nothing else."""
+        """Rebuild the memory from these pulls and totals."""
         self.memory[:] = 0.0
         self.facts[: step_kernel.PENDING_ROW] = facts
-        self._done(step_kernel.RESUME, 0, 0.0)
+        self._run_step(step_kernel.RESUME, 0, 0.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import convert_to_array
+from banditune.core.checks import check_choice, convert_to_array
 from banditune.core.descriptions import describe
 from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Policy
@@ -25,7 +25,7 @@ from banditune.deployment.deployment_state import (
     parse_range_limits,
 )
 from banditune.deployment.feature_rows import read_feature_rows
-from banditune.deployment.policy_restoration import refuse_external_policy, restore_policy
+from banditune.deployment.policy_restoration import load_own_policy, refuse_external_policy, restore_policy
 from banditune.problems.generalized_linear import prepend_ones
 from banditune.problems.problem_registry import get_reward_kind
 from banditune.registry import collect_policies
@@ -33,7 +33,7 @@ from banditune.results.comparison_results import Comparison
 from banditune.results.tuning_results import Tuning
 from banditune.simulation.spec import SimulationSpec
 from banditune.study.parameter_values import make_parameter_rows
-from banditune.study.requests import MAX_HORIZON, check_choice, check_count
+from banditune.study.requests import MAX_HORIZON, check_count
 
 
 def deploy(
@@ -49,18 +49,58 @@ def deploy(
     rewards: str = "real",
     searched: Mapping[str, Sequence[float]] | None = None,
 ) -> DeployedPolicy:
-    """Put a policy to work: `names` of the arms, or how many `arms` there are, which are then numbered from 0.
+    """Put a policy to work with given parameters.
 
-    `params` are numbers, or names with numbers; without them theory's. `features` has a row per arm. `pending` says how
-    pulls count whose reward is not there yet: "ignore", or "mean"; without it the policy's own setting counts, which is
-    the better one by measurement (see docs/live.md). `rewards` are those that the
-    parameters are for, "binary", "unit" for [0, 1], or "real"; after the first two, the first reward outside [0, 1] raises
-    a warning. `searched` holds both ends of the ranges in which the parameters were tuned; it is kept for the record.
-    Compiles the policy, or loads it from the cache, before it returns.
+    The policy is compiled, or loaded from the cache, before this returns.
+
+    Parameters
+    ----------
+    policy : Policy
+        A policy with all its options in numbers, such as `UCB1(noise=0.5)`.
+    params : float, sequence of float or mapping of str to float, optional
+        The parameter values, in the policy's order or by name; the textbook values by default.
+    horizon : int
+        How many pulls are expected.
+    arms : int, optional
+        How many arms there are, which are then numbered from 0. One of `arms`, `names` and `features` must be given.
+    names : sequence of str or int, optional
+        The names of the arms.
+    features : array of float, optional
+        The features of the arms, one row per arm, for a policy that uses features.
+    seed : int
+        The seed of the policy's random numbers. Replicas of a service should have different seeds.
+    pending : {"ignore", "mean"}, optional
+        How a pull counts while its reward is pending: not at all, or as if it had paid the present mean of its arm. By
+        default each policy has the setting that measured better (docs/deployment.md).
+    rewards : {"real", "unit", "binary"}
+        The rewards that the parameters are for: any, in [0, 1], or 0 and 1. Except for "real", the first reward outside
+        [0, 1] raises a Python warning.
+    searched : mapping of str to (float, float), optional
+        Both ends of the ranges in which the parameters were tuned. They are only kept in the state.
+
+    Returns
+    -------
+    DeployedPolicy
+        The policy, ready for `select_arm()` and `update(arm, reward)`.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used, or the policy cannot be deployed, such as one from `wrap_policy`.
+    SimulationError
+        If the policy cannot be compiled.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> policy = bt.deploy(bt.UCB1(noise=0.5), 0.3, horizon=1000, names=["red", "blue"], rewards="binary")
+    >>> policy.select_arms(2)
+    ['red', 'blue']
+    >>> policy.update_many([("red", 1), ("blue", 0)])
     """
     if not isinstance(policy, Policy):
         raise InvalidRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")
-    if policy.plays_itself:
+    if policy.is_external:
         raise refuse_external_policy(policy.name, params if isinstance(params, Mapping) else {})
     horizon = check_count("horizon", horizon, most=MAX_HORIZON)
     table = read_feature_rows(features)
@@ -73,7 +113,7 @@ def deploy(
         {parameter.name: float(value) for parameter, value in zip(policy.parameters, row, strict=False)},
         horizon,
         check_count("seed", seed, 0),
-        check_choice("pending", policy.pending if pending is None else pending, PENDING_MODES),
+        check_choice("pending", policy.pending_rewards if pending is None else pending, PENDING_MODES),
         (0, 0),
         tuple(ArmState(name, features=row) for name, row in zip(known, table or [()] * len(known), strict=True)),
         check_choice("rewards", rewards, TUNED_REWARD_KINDS),
@@ -92,28 +132,65 @@ def deploy_result(
     seed: int = 0,
     pending: str | None = None,
 ) -> DeployedPolicy:
-    """Put to work what a tuning found, or the best policy of a comparison; your own policy must be passed again.
+    """Put to work what a tuning found, or the best policy of a comparison.
 
-    Arms have the names and features of the problem, unless told otherwise; where the problem has an intercept, features
-    need not hold it.
+    The arms have the names and features of the problem by default.
+
+    Parameters
+    ----------
+    tuning : Tuning or Comparison
+        The result.
+    policy : Policy, optional
+        The policy that was tuned. It is needed if it is your own, unless the result names a file that still defines
+        it.
+    names : sequence of str or int, optional
+        The names of the arms.
+    features : array of float, optional
+        The features of the arms, one row per arm. The intercept of a problem that has one may be left out.
+    seed : int
+        The seed of the policy's random numbers. Replicas of a service should have different seeds.
+    pending : {"ignore", "mean"}, optional
+        How a pull counts while its reward is pending; see `deploy`.
+
+    Returns
+    -------
+    DeployedPolicy
+        The policy, ready for `select_arm()` and `update(arm, reward)`.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used, or the policy cannot be deployed.
+    SimulationError
+        If the policy cannot be compiled.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> problem, search = bt.Bernoulli(arms=2, names=["red", "blue"]), bt.Search(validate=50)
+    >>> result = bt.tune(bt.UCB1(noise=0.5), problem, horizon=100, budget=100, search=search)
+    >>> bt.deployment.deploy_result(result).arms
+    ('red', 'blue')
     """
     if isinstance(tuning, Comparison):
         best = tuning.entries[0]
-        told, params, searched = best.recommended_policy, best.recommended, best.searched
+        config, params, searched = best.recommended_policy, best.recommended_params, best.searched_range
     elif isinstance(tuning, Tuning) and tuning.setup.policy is not None:
-        told, params, searched = tuning.setup.policy, tuning.params, tuning.searched
+        config, params, searched = tuning.setup.policy, tuning.params, tuning.searched_range
     else:
         raise InvalidRequest(f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.")
     problem = tuning.setup.problem
-    if "select_by" in told:  # what a guest is told by; see `bt.wrap_policy`
-        raise refuse_external_policy(told["name"], params)
-    found = restore_policy(told, policy, collect_policies(), of="that was tuned", call="tuning.policy(mine)")
-    if features is None and found.needs_features:
+    if "select_method" in config:  # a policy made by `bt.wrap_policy`
+        raise refuse_external_policy(config["name"], params)
+    if policy is None and tuning.setup.policy_source is not None:
+        policy = load_own_policy(tuning.setup.policy_source)
+    restored = restore_policy(config, policy, collect_policies(), of="that was tuned", call="result.deploy(mine)")
+    if features is None and restored.needs_features:
         features = problem.get("features")
     elif features is not None and problem.get("intercept"):
         features = prepend_ones(features)
     return deploy(
-        found,
+        restored,
         dict(params),
         horizon=tuning.setup.horizon,
         arms=count_arms(problem) if features is None else None,
@@ -127,7 +204,7 @@ def deploy_result(
 
 
 def count_arms(problem: Mapping[str, Any]) -> int | None:
-    """How many arms a described problem has."""
+    """Count the arms of a described problem; None if its description does not say."""
     if "arms" in problem:
         return check_count("arms", problem["arms"], 1, MAX_DEPLOYED_ARMS)
     means = convert_to_array(problem.get("means"))
@@ -135,7 +212,7 @@ def count_arms(problem: Mapping[str, Any]) -> int | None:
 
 
 def resolve_arm_names(names: Any, arms: Any, table: list[Any]) -> list[ArmName]:
-    """Names of arms: as told, or numbers from 0."""
+    """Return the names of arms as given, or numbers from 0."""
     if names is None and arms is None and not table:
         raise InvalidRequest("either `arms`, `names` or `features` must be given, so that the policy knows its arms.")
     if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray | None):
@@ -147,16 +224,16 @@ def resolve_arm_names(names: Any, arms: Any, table: list[Any]) -> list[ArmName]:
     else:
         found = [check_arm_name(name) for name in names]
     if (arms is not None and arms != len(found)) or (table and len(table) != len(found)):
-        told = f"{len(found)} names" if names is not None else f"{len(found)} arms"
+        counts = f"{len(found)} names" if names is not None else f"{len(found)} arms"
         raise InvalidRequest(
-            f"names, arms and features must be of the same number, but got {told}, arms={arms!r} and {len(table)} rows of "
-            "features."
+            f"names, arms and features must be of the same number, but got {counts}, arms={arms!r} and {len(table)} "
+            "rows of features."
         )
     return found
 
 
 def make_params_row(params: Any) -> Any:
-    """Parameters as the one row that they are."""
+    """Convert parameters to the form of `make_parameter_rows`: one row."""
     if isinstance(params, Mapping):
         return dict(params) if params else None
     return [np.atleast_1d(convert_to_array(params))]

@@ -1,7 +1,8 @@
-"""The state of a deployed policy: a frozen record that goes to JSON and back and is checked when it is read.
+"""The state of a deployed policy: a frozen record that is written to JSON and checked when it is read.
 
-Loading runs no code that is named in the file. The memory of a policy is never stored, only the pulls and the total reward
-of each arm, from which it is computed: no number in a file becomes an address in compiled code."""
+Loading runs no code that is named in the file. The memory of a policy is never stored. It is computed from the pulls and
+the total reward of each arm, so no number in a file becomes an address in compiled code.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +17,19 @@ from banditune.core.checks import check_names, convert_to_integer, convert_to_nu
 from banditune.core.descriptions import convert_to_plain
 from banditune.core.errors import InvalidRequest
 
-STATE_FORMAT = "banditune live state"
+STATE_FORMAT = "banditune deployed state"
 
 
-STATE_VERSION = 2
-"""States of version 1, which do not say for which rewards they were tuned, are read too. So are states of version 2 that
-do not say which range was searched."""
+STATE_VERSION = 3
+"""Older versions are read too. Version 1 has no `rewards`; some states of version 2 have no `searched_range`."""
+
+
+OLD_FIELD_NAMES = {"stream_position": "drawn", "searched_range": "searched", "pending_pulls": "waiting"}
+"""The names of fields in states of versions 1 and 2."""
 
 
 MAX_STATE_BYTES = 2**26
-"""Bytes of a state that is read."""
+"""The most bytes of a state that can be read."""
 
 
 MAX_DEPLOYED_ARMS = 100_000
@@ -38,15 +42,15 @@ MAX_PULLS = 2**53
 
 
 MAX_ABS_REWARD = 1e100
-"""Rewards lie between minus this and this, so that totals stay finite."""
+"""The largest absolute reward, so that totals stay finite."""
 
 
 PENDING_MODES = ("ignore", "mean")
-"""How pulls count whose reward is not there yet."""
+"""How pulls count while their rewards are pending."""
 
 
 TUNED_REWARD_KINDS = ("real", "unit", "binary")
-"""For which rewards a policy was tuned."""
+"""The kinds of rewards that a policy was tuned for."""
 
 
 ArmName = str | int
@@ -54,22 +58,56 @@ ArmName = str | int
 
 @dataclass(frozen=True)
 class ArmState:
-    """What is known about an arm: pulls with a reward and their total, pulls that wait for one, and its features."""
+    """What is known about one arm of a deployed policy.
+
+    Attributes
+    ----------
+    name : str or int
+        The name of the arm.
+    pulls : int
+        The number of pulls with a reward.
+    total : float
+        The sum of these rewards.
+    pending_pulls : int
+        The number of pulls that wait for a reward.
+    retired : bool
+        Whether the arm is never selected again.
+    features : tuple of float
+        The features of the arm; empty where arms have none.
+    """
 
     name: ArmName
     pulls: int = 0
     total: float = 0.0
-    waiting: int = 0
+    pending_pulls: int = 0
     retired: bool = False
     features: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class DeploymentState:
-    """All that a deployed policy is, but for the code of the policy. `drawn` says how far its random numbers are.
+    """The state of a deployed policy: everything except the code of the policy.
 
-    `rewards` are those that the parameters were tuned for: "binary", "unit" for [0, 1], or "real" for any. `searched` holds
-    both ends of the ranges in which they were tuned, where that is known.
+    Attributes
+    ----------
+    policy : mapping
+        The name and the options of the policy.
+    params : mapping of str to float
+        The value of each parameter.
+    horizon : int
+        The horizon that the parameters were tuned for.
+    seed : int
+        The seed of the policy's random numbers.
+    pending : {"ignore", "mean"}
+        How pulls count while their rewards are pending.
+    stream_position : tuple of (int, int)
+        The position in the stream of random numbers.
+    arms : tuple of ArmState
+        The arms, retired ones included.
+    rewards : {"real", "unit", "binary"}
+        The kind of rewards that the parameters were tuned for: any, in [0, 1], or 0 and 1.
+    searched_range : mapping of str to (float, float)
+        Both ends of the range in which each parameter was tuned; empty where that is not known.
     """
 
     policy: Mapping[str, Any]
@@ -77,21 +115,21 @@ class DeploymentState:
     horizon: int
     seed: int
     pending: str
-    drawn: tuple[int, int]
+    stream_position: tuple[int, int]
     arms: tuple[ArmState, ...]
     rewards: str = "real"
-    searched: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    searched_range: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """One JSON object; numbers keep every bit."""
-        told = {"format": STATE_FORMAT, "version": STATE_VERSION}
-        told |= {f.name: convert_to_plain(getattr(self, f.name)) for f in fields(self) if f.name != "arms"}
+        """Return the state as one JSON object. Numbers keep every bit."""
+        data = {"format": STATE_FORMAT, "version": STATE_VERSION}
+        data |= {f.name: convert_to_plain(getattr(self, f.name)) for f in fields(self) if f.name != "arms"}
         arms = [{f.name: convert_to_plain(getattr(arm, f.name)) for f in fields(arm)} for arm in self.arms]
-        return json.dumps(told | {"arms": arms}, allow_nan=False)
+        return json.dumps(data | {"arms": arms}, allow_nan=False)
 
 
 def parse_state(text: str) -> DeploymentState:
-    """Read and check a state; everything that is wrong is said in a sentence."""
+    """Read and check a state. Raise `InvalidRequest` if anything in it is not valid."""
     if len(text) > MAX_STATE_BYTES:
         raise InvalidRequest(
             f"a state must be shorter than {MAX_STATE_BYTES} characters, but this one has {len(text)}."
@@ -99,61 +137,68 @@ def parse_state(text: str) -> DeploymentState:
     try:
         found = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"a state must be JSON as `Live.save` writes it, but: {error!s:.200}.") from error
+        raise InvalidRequest(
+            f"a state must be JSON as `DeployedPolicy.save` writes it, but: {error!s:.200}."
+        ) from error
     if isinstance(found, dict) and isinstance(found.get("kind"), str):
         raise InvalidRequest(
-            f"a state of a deployed policy must be given, but this is a {found['kind']:.40}; make a state out of a tuning "
-            "with `banditune deploy`, or tuning.policy()."
+            f"a state of a deployed policy must be given, but this is a {found['kind']:.40}; make a state from a tuning "
+            "with `banditune deploy`, or tuning.deploy()."
         )
     if not isinstance(found, dict) or found.get("format") != STATE_FORMAT:
         raise InvalidRequest(
             f"a state must be a JSON object whose `format` is {STATE_FORMAT!r}, but this is {found!r:.80}."
         )
-    if found.get("version") not in (1, STATE_VERSION) or isinstance(found["version"], bool):
+    if found.get("version") not in (1, 2, STATE_VERSION) or isinstance(found["version"], bool):
         raise InvalidRequest(
-            f"the version of a state must be 1 or {STATE_VERSION}, but it is {found.get('version')!r:.40}; a newer banditune may "
-            "have written it."
+            f"the version of a state must be 1, 2 or {STATE_VERSION}, but it is {found.get('version')!r:.40}; a "
+            "newer banditune may have written it."
         )
     if found["version"] == 1:
         found = {"rewards": "real"} | found
-    found = {"searched": {}} | found
-    told = _require_fields("a state", found, ("format", "version", *(f.name for f in fields(DeploymentState))))
-    pending = told["pending"]
+    old_names: Mapping[str, str] = {}
+    if found["version"] < STATE_VERSION:
+        found, old_names = {"searched": {}} | found, OLD_FIELD_NAMES
+    field_names = ("format", "version", *(f.name for f in fields(DeploymentState)))
+    data = _require_fields("a state", found, field_names, old_names)
+    pending = data["pending"]
     if pending not in PENDING_MODES:
         raise InvalidRequest(f"`pending` of a state must be one of {PENDING_MODES}, but is {pending!r:.40}.")
-    if told["rewards"] not in TUNED_REWARD_KINDS:
+    if data["rewards"] not in TUNED_REWARD_KINDS:
         raise InvalidRequest(
-            f"`rewards` of a state must be one of {TUNED_REWARD_KINDS}, but is {told['rewards']!r:.40}."
+            f"`rewards` of a state must be one of {TUNED_REWARD_KINDS}, but is {data['rewards']!r:.40}."
         )
-    arms = _require_list("arms", told["arms"], MAX_DEPLOYED_ARMS)
+    arms = _require_list("arms", data["arms"], MAX_DEPLOYED_ARMS)
     state = DeploymentState(
-        _parse_policy(told["policy"]),
-        {str(key): _parse_number("params", value) for key, value in _require_object("params", told["params"]).items()},
-        _parse_whole("horizon", told["horizon"], 1, 2**31),
-        _parse_whole("seed", told["seed"], 0, 2**40 - 1),
+        _parse_policy(data["policy"]),
+        {str(key): _parse_number("params", value) for key, value in _require_object("params", data["params"]).items()},
+        _parse_whole("horizon", data["horizon"], 1, 2**31),
+        _parse_whole("seed", data["seed"], 0, 2**40 - 1),
         pending,
-        _parse_stream_position(told["drawn"]),
-        tuple(_parse_arm(arm) for arm in arms),
-        told["rewards"],
-        parse_range_limits(_require_object("searched", told["searched"])),
+        _parse_stream_position(data["stream_position"]),
+        tuple(_parse_arm(arm, old_names) for arm in arms),
+        data["rewards"],
+        parse_range_limits(_require_object("searched_range", data["searched_range"])),
     )
     check_arm_states(state.arms)
     return state
 
 
 def parse_range_limits(searched: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Both ends of searched ranges, as numbers."""
+    """Return both ends of searched ranges as numbers."""
     found = {}
     for name, ends in searched.items():
-        pair = _require_list("searched", list(ends) if isinstance(ends, tuple) else ends, 2)
+        pair = _require_list("searched_range", list(ends) if isinstance(ends, tuple) else ends, 2)
         if len(pair) != 2:
-            raise InvalidRequest(f"`searched` of a state must hold two numbers a parameter, but got {pair!r:.60}.")
-        found[str(name)] = _parse_number("searched", pair[0]), _parse_number("searched", pair[1])
+            raise InvalidRequest(
+                f"`searched_range` of a state must hold two numbers per parameter, but got {pair!r:.60}."
+            )
+        found[str(name)] = _parse_number("searched_range", pair[0]), _parse_number("searched_range", pair[1])
     return found
 
 
 def check_arm_states(arms: tuple[ArmState, ...]) -> None:
-    """Arms that can be told apart, with as many features each, at least one of them not retired; no more than are read."""
+    """Check limits, that names are unique, that arms have equally many features, and that one is not retired."""
     if len(arms) > MAX_DEPLOYED_ARMS or any(len(arm.features) > MAX_DIMS for arm in arms):
         raise InvalidRequest(
             f"a deployed policy must have at most {MAX_DEPLOYED_ARMS} arms with {MAX_DIMS} features, but has more."
@@ -161,15 +206,17 @@ def check_arm_states(arms: tuple[ArmState, ...]) -> None:
     if not any(not arm.retired for arm in arms):
         raise InvalidRequest("a deployed policy must have an arm that is not retired, but it has none.")
     check_names([str(arm.name) for arm in arms], len(arms))
-    if sum(arm.pulls + arm.waiting for arm in arms) > MAX_PULLS:
+    if sum(arm.pulls + arm.pending_pulls for arm in arms) > MAX_PULLS:
         raise InvalidRequest(f"arms must have at most {MAX_PULLS} pulls in all, but they have more.")
     widths = sorted({len(arm.features) for arm in arms})
     if len(widths) > 1:
-        raise InvalidRequest(f"all arms must have as many features, but some have {widths[0]} and some {widths[-1]}.")
+        raise InvalidRequest(
+            f"all arms must have the same number of features, but some have {widths[0]} and some {widths[-1]}."
+        )
 
 
 def _parse_number(name: str, value: Any, most: float = 1e300) -> float:
-    """A finite number."""
+    """Return a finite number, or raise `InvalidRequest`."""
     found = convert_to_number(value)
     if not -most <= found <= most:
         raise InvalidRequest(f"`{name}` of a state must be finite numbers up to {most:g}, but got {value!r:.60}.")
@@ -177,7 +224,7 @@ def _parse_number(name: str, value: Any, most: float = 1e300) -> float:
 
 
 def _parse_whole(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number within bounds."""
+    """Return a whole number within bounds, or raise `InvalidRequest`."""
     found = convert_to_integer(value)
     if found is None or not low <= found <= high:
         raise InvalidRequest(f"`{name}` of a state must be a whole number from {low} to {high}, but got {value!r:.60}.")
@@ -185,7 +232,7 @@ def _parse_whole(name: str, value: Any, low: int, high: int) -> int:
 
 
 def check_arm_name(name: Any) -> ArmName:
-    """A name of an arm: a short text, or a whole number."""
+    """Return the name of an arm, a short text or a whole number, or raise `InvalidRequest`."""
     if isinstance(name, np.integer):
         name = int(name)
     text = isinstance(name, str) and 1 <= len(name) <= 200
@@ -196,35 +243,37 @@ def check_arm_name(name: Any) -> ArmName:
     return name  # type: ignore[no-any-return]
 
 
-def _parse_arm(found: Any) -> ArmState:
-    told = _require_fields("an arm", _require_object("arms", found), tuple(f.name for f in fields(ArmState)))
-    if not isinstance(told["retired"], bool):
-        raise InvalidRequest(f"`retired` of an arm must be true or false, but is {told['retired']!r:.40}.")
+def _parse_arm(found: Any, old_names: Mapping[str, str]) -> ArmState:
+    field_names = tuple(f.name for f in fields(ArmState))
+    data = _require_fields("an arm", _require_object("arms", found), field_names, old_names)
+    if not isinstance(data["retired"], bool):
+        raise InvalidRequest(f"`retired` of an arm must be true or false, but is {data['retired']!r:.40}.")
     return ArmState(
-        check_arm_name(told["name"]),
-        _parse_whole("pulls", told["pulls"], 0, MAX_PULLS),
-        _parse_number("total", told["total"]),
-        _parse_whole("waiting", told["waiting"], 0, MAX_PULLS),
-        told["retired"],
+        check_arm_name(data["name"]),
+        _parse_whole("pulls", data["pulls"], 0, MAX_PULLS),
+        _parse_number("total", data["total"]),
+        _parse_whole("pending_pulls", data["pending_pulls"], 0, MAX_PULLS),
+        data["retired"],
         tuple(
             _parse_number("features", value, MAX_ABS_REWARD)
-            for value in _require_list("features", told["features"], MAX_DIMS)
+            for value in _require_list("features", data["features"], MAX_DIMS)
         ),
     )
 
 
 def _parse_policy(found: Any) -> Mapping[str, Any]:
-    told = _require_object("policy", found)
-    if not isinstance(told.get("name"), str):
-        raise InvalidRequest(f"the policy of a state must have a name, but it is {told!r:.80}.")
-    return told
+    data = _require_object("policy", found)
+    if not isinstance(data.get("name"), str):
+        raise InvalidRequest(f"the policy of a state must have a name, but it is {data!r:.80}.")
+    return data
 
 
 def _parse_stream_position(found: Any) -> tuple[int, int]:
-    pair = _require_list("drawn", found, 2)
+    pair = _require_list("stream_position", found, 2)
     if len(pair) != 2:
-        raise InvalidRequest(f"`drawn` of a state must be two numbers, but got {found!r:.60}.")
-    return _parse_whole("drawn", pair[0], 0, 2**32 - 1), _parse_whole("drawn", pair[1], 0, 2**32 - 1)
+        raise InvalidRequest(f"`stream_position` of a state must be two numbers, but got {found!r:.60}.")
+    first, second = (_parse_whole("stream_position", value, 0, 2**32 - 1) for value in pair)
+    return first, second
 
 
 def _refuse_constant(word: str) -> None:
@@ -243,7 +292,11 @@ def _require_list(name: str, found: Any, most: int) -> list[Any]:
     return found
 
 
-def _require_fields(what: str, found: dict[str, Any], wanted: tuple[str, ...]) -> dict[str, Any]:
-    if sorted(found) != sorted(wanted):
-        raise InvalidRequest(f"{what} must hold the fields {sorted(wanted)}, but got {sorted(found)!r:.200}.")
-    return found
+def _require_fields(
+    what: str, found: dict[str, Any], field_names: tuple[str, ...], old_names: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the fields by their present names. `old_names` maps these to the names in `found`."""
+    names = {old_names.get(name, name): name for name in field_names}
+    if sorted(found) != sorted(names):
+        raise InvalidRequest(f"{what} must hold the fields {sorted(names)}, but got {sorted(found)!r:.200}.")
+    return {names[key]: value for key, value in found.items()}

@@ -1,4 +1,4 @@
-"""Features of arms: rows that users pass, checked, and the matrix that scalar code reads."""
+"""Checks the features of arms, and makes the matrix that scalar code reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from banditune.deployment.deployment_state import MAX_ABS_REWARD, ArmState
 
 
 def read_feature_rows(features: Any) -> list[tuple[float, ...]]:
-    """A row of features per arm; none where there are none."""
+    """Return a row of features per arm; an empty list if there are no features."""
     if features is None:
         return []
     table = convert_to_array(features)
@@ -26,12 +26,12 @@ def read_feature_rows(features: Any) -> list[tuple[float, ...]]:
 
 
 def make_feature_matrix(arms: list[ArmState]) -> FloatArray:
-    """Features as scalar code reads them: (dims, arms)."""
+    """Make the feature matrix of scalar code: (dims, arms)."""
     return np.array([arm.features for arm in arms], float).reshape(len(arms), -1).T
 
 
 def read_feature_row(features: Any) -> tuple[float, ...]:
-    """The features of one arm."""
+    """Return the features of one arm, or raise `InvalidRequest` if they are not finite numbers."""
     try:
         row = np.asarray(list(features), float)
     except (TypeError, ValueError):
@@ -42,6 +42,6 @@ def read_feature_row(features: Any) -> tuple[float, ...]:
 
 
 def add_known_intercept(row: tuple[float, ...], known: list[tuple[float, ...]]) -> tuple[float, ...]:
-    """A row of features, with the 1 that all known ones begin with where just that is missing."""
+    """Return a row of features, with a leading 1 if all known rows have one and only that is missing."""
     misses_one = bool(row) and all(len(other) == len(row) + 1 and other[0] == 1 for other in known)
     return (1.0, *row) if misses_one else row

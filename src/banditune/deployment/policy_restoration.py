@@ -1,11 +1,13 @@
-"""Rebuilds the policy that a saved state describes, from the registry or from the caller, and checks that it can be deployed."""
+"""Rebuilds the policy of a saved state, from the registry or from the caller, and checks that it can be deployed."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,38 +16,39 @@ from banditune.core.descriptions import OWN_CODE_KEY, describe
 from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Policy
 from banditune.deployment.deployment_state import MAX_ABS_REWARD, ArmState, DeploymentState
+from banditune.registry import load_from_file
 from banditune.simulation.spec import check_options_resolved
 
 
 def refuse_external_policy(name: Any, params: Mapping[str, Any]) -> InvalidRequest:
-    """Why a guest is not deployed, and what to do instead."""
-    told = ", ".join(f"{key}={value!r:.40}" for key, value in params.items())
+    """Make the error for an external policy: why it is not deployed, and what to do instead."""
+    text = ", ".join(f"{key}={value!r:.40}" for key, value in params.items())
     return InvalidRequest(
         f"a policy of this library must be deployed, but {name!r:.60} is an object of another one, which selects arms and "
-        f"takes rewards by itself: make it there{f' with {told}' if told else ''}, or tune and deploy a policy from the "
-        "shelf, such as ucb1-step, the rule of most."
+        f"takes rewards by itself: create it there{f' with {text}' if text else ''}, or tune and deploy a policy of this "
+        "package, such as ucb1-step."
     )
 
 
 def check_deployable(policy: Policy, state: DeploymentState) -> None:
-    """A policy that can be saved and rebuilt, with arms that it can know."""
+    """Check that a policy can be saved and rebuilt, and that its arms fit it."""
     if not isinstance(policy, Policy):
         raise InvalidRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")
     check_options_resolved(policy)
     if policy.recall is None or policy.resume is None:
         raise InvalidRequest(
-            f"a policy must define `recall` and `resume` to be deployed, so that rewards can come late and arms can "
-            f"change, but {policy.name} does not; use another, or define them (docs/live.md)."
+            f"a policy must define `recall` and `resume` to be deployed, so that rewards can arrive late and arms can "
+            f"change, but {policy.name} does not; use another, or define them (docs/deployment.md)."
         )
     if policy.needs_features and not state.arms[0].features:
-        raise InvalidRequest(f"{policy.name} knows arms by their features, but they have none; pass `features`.")
+        raise InvalidRequest(f"{policy.name} needs the features of arms, but they have none; pass `features`.")
     if not policy.needs_features and state.arms[0].features:
-        raise InvalidRequest(f"{policy.name} does not know features, but the arms have some; leave them out.")
+        raise InvalidRequest(f"{policy.name} does not use features, but the arms have some; leave them out.")
     check_reward_totals(policy, state.arms)
 
 
 def check_reward_totals(policy: Policy, arms: tuple[ArmState, ...]) -> None:
-    """Totals that so many rewards of the policy's kind can have."""
+    """Check that each total is possible for this number of rewards of the policy's kind."""
     for arm in arms:
         within = (
             0 <= arm.total <= arm.pulls if policy.rewards != "real" else abs(arm.total) <= MAX_ABS_REWARD * arm.pulls
@@ -58,13 +61,13 @@ def check_reward_totals(policy: Policy, arms: tuple[ArmState, ...]) -> None:
 
 
 def check_deployed_params(policy: Policy, params: Mapping[str, float]) -> list[float]:
-    """The row of parameters, by their names; they may lie outside of the range that is usually searched."""
+    """Return the row of parameters. They may lie outside the range that is searched by default."""
     wanted = [parameter.name for parameter in policy.parameters]
     if sorted(params) != sorted(wanted):
         raise InvalidRequest(f"the parameters of {policy.name} are {wanted}, but the state has {sorted(params)!r:.80}.")
     for parameter in policy.parameters:
         least, most = policy.limits(parameter.name)
-        low, high = max(parameter.least, least, -MAX_ABS_REWARD), min(parameter.most, most, MAX_ABS_REWARD)
+        low, high = max(parameter.lower_limit, least, -MAX_ABS_REWARD), min(parameter.upper_limit, most, MAX_ABS_REWARD)
         if not low <= params[parameter.name] <= high:
             raise InvalidRequest(
                 f"`{low:g} <= {parameter.name} <= {high:g}` must hold for {policy.name}, but the state has "
@@ -74,51 +77,67 @@ def check_deployed_params(policy: Policy, params: Mapping[str, float]) -> list[f
 
 
 def restore_state_policy(
-    state: DeploymentState, policy: Policy | None, shelf: Mapping[str, Any], tables: Any
+    state: DeploymentState, policy: Policy | None, registry: Mapping[str, Any], tables: Any
 ) -> Policy:
-    """The policy of a state.
+    """Restore the policy of a state.
 
-    Policies that play a table must be passed, because a state must not decide how long a table takes to make.
+    Policies that compute a table must be passed, because a state must not decide how long that takes.
     """
     name = state.policy["name"]
     if policy is None and name in tables:
         raise InvalidRequest(
-            f"the policy {name!r:.60} plays a table and must be passed again: Live.load(path, policy)."
+            f"the policy {name!r:.60} computes a table and must be passed again: DeployedPolicy.load(path, policy)."
         )
-    return restore_policy(state.policy, policy, shelf, of="of the state", call="Live.load(path, policy)")
+    return restore_policy(state.policy, policy, registry, of="of the state", call="DeployedPolicy.load(path, policy)")
+
+
+def load_own_policy(source: str) -> Policy | None:
+    """Load a user's policy by the file and the name that a result keeps; None if the file does not exist.
+
+    A module that is imported already is not run again.
+    """
+    path, _, name = source.rpartition(":")
+    if not Path(path).is_file():
+        return None
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and Path(file).resolve() == Path(path) and hasattr(module, name):
+            found = getattr(module, name)
+            return cast(Policy, found() if isinstance(found, type) else found)
+    return cast(Policy, load_from_file("policy", source, Policy, {}))
 
 
 def restore_policy(
-    told: Mapping[str, Any], policy: Policy | None, shelf: Mapping[str, Any], *, of: str, call: str
+    config: Mapping[str, Any], policy: Policy | None, registry: Mapping[str, Any], *, of: str, call: str
 ) -> Policy:
-    """The policy that a file describes: the one passed, if it is that one, or one made again from the shelf."""
-    wanted = {key: _convert_to_lists(value) for key, value in told.items()}
-    name, own = wanted.pop("name", None), wanted.pop(OWN_CODE_KEY, None)
+    """Restore the policy that a file describes: check the one passed, or build it from the registry."""
+    options = {key: _convert_to_lists(value) for key, value in config.items()}
+    name, own = options.pop("name", None), options.pop(OWN_CODE_KEY, None)
     if policy is not None:
-        policy = _fill_open_options(policy, told)
+        policy = _fill_open_options(policy, config)
         given = describe(policy) if isinstance(policy, Policy) else policy
-        # A user's code may have moved to another file, and older files do not say that it is a user's.
-        same = isinstance(given, dict) and given | {OWN_CODE_KEY: None} == {"name": name, **wanted, OWN_CODE_KEY: None}
+        # A user's code may have moved to another file. Older files do not hold that it is a user's.
+        same = isinstance(given, dict) and given | {OWN_CODE_KEY: None} == {"name": name, **options, OWN_CODE_KEY: None}
         if not same or (own and OWN_CODE_KEY not in given):
-            raise InvalidRequest(f"the policy must be the one {of}, {dict(told)!r:.200}, but got {given!r:.200}.")
+            raise InvalidRequest(f"the policy must be the one {of}, {dict(config)!r:.200}, but got {given!r:.200}.")
         return policy
-    if own or not isinstance(name, str) or name not in shelf:
+    if own or not isinstance(name, str) or name not in registry:
         raise InvalidRequest(f"a policy of your own must be passed again, but got none for {name!r:.60}: {call}.")
     try:
-        made = shelf[name](**wanted)
+        restored = registry[name](**options)
     except InvalidRequest:
         raise
     except (TypeError, ValueError, OverflowError, RecursionError, MemoryError, np.linalg.LinAlgError) as error:
-        raise InvalidRequest(f"the options of {name!r} cannot be {wanted!r:.200}: {error!s:.200}.") from error
-    return made  # type: ignore[no-any-return]
+        raise InvalidRequest(f"the options of {name!r} cannot be {options!r:.200}: {error!s:.200}.") from error
+    return restored  # type: ignore[no-any-return]
 
 
-def _fill_open_options(policy: Any, told: Mapping[str, Any]) -> Any:
-    """A policy with the numbers that a file has for what it takes from a problem."""
-    numbers = {name: told[name] for name in list_options_from_problem(policy) if name in told}
+def _fill_open_options(policy: Any, config: Mapping[str, Any]) -> Any:
+    """Fill the options that a policy takes from a problem with the numbers of a file."""
+    numbers = {name: config[name] for name in list_options_from_problem(policy) if name in config}
     return replace(policy, **numbers) if numbers else policy
 
 
 def _convert_to_lists(value: Any) -> Any:
-    """Tuples as lists, as JSON has them."""
+    """Convert tuples to lists, as in JSON."""
     return [_convert_to_lists(item) for item in value] if isinstance(value, tuple | list) else value

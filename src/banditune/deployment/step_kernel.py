@@ -1,4 +1,4 @@
-"""One step of a policy at a time, as one compiled function: the same scalar code that the simulator plays."""
+"""One step of a deployed policy as one compiled function, from the scalar code that the simulator uses."""
 
 from __future__ import annotations
 
@@ -29,20 +29,19 @@ resolve_setting = Slot("known")
 
 
 CHOOSE, CHOOSE_WITH_PENDING, LEARN, RECALL, RESUME = 0, 1, 2, 3, 4
-"""What is to be done."""
+"""The actions of `run_agent_step`."""
 
 
 PULLS_ROW, TOTALS_ROW, PENDING_ROW = 0, 1, 2
-"""Rows of `facts`, a number per arm each."""
+"""Rows of `facts`, with one number per arm."""
 
 
 def run_agent_step(what, memory, imagined, features, options, params, draws, facts, horizon, place, reward):
-    """Choose an arm at step `place`, or learn a reward of arm `place`, or write pulls and totals into `facts`, or make the
-    memory anew out of them.
+    """Run one action: choose an arm, learn a reward, write pulls and totals into `facts`, or rebuild the memory.
 
-    To choose by what is imagined, make `imagined` the memory if the pulls that wait had paid; `reward` is then what one is
-    thought to pay while nothing is known. One function for all, in which each of the policy's stands once: it is compiled
-    in a fraction of the time. `draws` holds the key and the cursor of the agent's stream.
+    `place` is the step for a choice, and the arm for a reward. CHOOSE_WITH_PENDING fills `imagined` with the memory as if
+    pending pulls had paid; `reward` is then the assumed mean while no reward is known. All actions are one function, which
+    compiles in a fraction of the time. `draws` holds the key and the cursor of the agent's stream.
     """
     setting = resolve_setting(Setting(features.shape[1], features.shape[0], horizon, features, options))
     state = view(memory, setting)
@@ -65,7 +64,7 @@ def run_agent_step(what, memory, imagined, features, options, params, draws, fac
 
 @scalar
 def add_pending(facts, middle):
-    """Count waiting pulls as if they had paid their arm's mean, or that of all arms where it has none."""
+    """Count pending pulls as if they had paid the mean of their arm, or of all arms if it has no rewards."""
     pulls = 0.0
     total = 0.0
     for arm in range(facts.shape[1]):

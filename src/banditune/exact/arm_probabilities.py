@@ -16,33 +16,37 @@ from banditune.policies.epsilon_greedy import choose_epsilon_greedy
 from banditune.policies.thompson import choose_thompson, update_thompson
 from banditune.simulation.estimators.arm_totals import start_totals, update_totals, view_totals
 
-# Policies that draw, with known chances.
-
 
 class ArmProbabilities(NamedTuple):
-    """A policy whose chances are known from counts: `chances(params, options, counts)` has a row per state."""
+    """A policy whose arm probabilities follow from counts.
 
-    draws: Callable[[FloatArray], bool]
-    """Whether it draws at all with these parameters."""
-    chances: Callable[[FloatArray, FloatArray, IntArray], FloatArray]
+    `compute_probabilities(params, options, counts)` returns a row per state.
+    """
+
+    draws_randomly: Callable[[FloatArray], bool]
+    """Whether the policy draws random numbers with these parameters."""
+    compute_probabilities: Callable[[FloatArray, FloatArray, IntArray], FloatArray]
 
 
 def compute_epsilon_greedy_probabilities(params: FloatArray, options: FloatArray, counts: IntArray) -> FloatArray:
-    """Any arm with probability epsilon, else the highest mean; arms never pulled come first."""
+    """Compute the probabilities of epsilon-greedy: any arm with probability epsilon, else the highest mean.
+
+    Arms never pulled come first.
+    """
     pulls = extract_pulls(counts)
     means = np.where(pulls > 0, extract_successes(counts) / np.maximum(pulls, 1), np.inf)
     arms = counts.shape[1]
     epsilon = min(max(params[0], 0.0), 1.0)
-    found: FloatArray = epsilon / arms + (1 - epsilon) * np.eye(arms)[means.argmax(axis=1)]
-    return found
+    probabilities: FloatArray = epsilon / arms + (1 - epsilon) * np.eye(arms)[means.argmax(axis=1)]
+    return probabilities
 
 
 def compute_thompson_probabilities(params: FloatArray, options: FloatArray, counts: IntArray) -> FloatArray:
-    """The probability that each arm has the highest draw.
+    """Compute the probability that each arm has the highest draw.
 
-    It is an integral of the arm's density and the others' distribution functions. The arms are cut into two halves: every
-    integral is then a product of something of the left half and something of the right half, and the integrals of all
-    states are products of matrices, one for each number of pulls that the left half can have.
+    It is an integral of the density of the arm and the distribution functions of the others. The arms are cut into two
+    halves. Every integral is then a product of a factor of each half, and the integrals of all states are products of
+    matrices: one for each number of pulls that the left half can have.
     """
     arms = counts.shape[1]
     found = np.empty((len(counts), arms))
@@ -69,14 +73,14 @@ ROWS_PER_PRODUCT = 512
 
 
 def find_distinct_rows(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct rows, those with equal pulls together, and where each row is among them."""
+    """Find the distinct rows, sorted by pulls, and the position of each row in them."""
     found, place = np.unique(counts, axis=0, return_inverse=True)
     order = np.argsort(extract_pulls(found).sum(axis=1), kind="stable")
     return found[order], np.argsort(order)[place.reshape(-1)]
 
 
 def iterate_key_slices(keys: IntArray) -> Iterator[slice]:
-    """Cut rows, sorted by a key, into pieces with one key each, none longer than PIECE."""
+    """Cut rows, sorted by a key, into slices with one key each and at most `ROWS_PER_PRODUCT` rows."""
     edges = np.flatnonzero(np.diff(keys, prepend=-1, append=-1))
     for first, stop in pairwise(edges.tolist()):
         for at in iterate_slices(stop - first, ROWS_PER_PRODUCT):
@@ -84,7 +88,7 @@ def iterate_key_slices(keys: IntArray) -> Iterator[slice]:
 
 
 def compute_probability_grid(gamma: float, options: FloatArray, lefts: IntArray, rights: IntArray) -> FloatArray:
-    """The probability that an arm has the highest draw: (arms, rows of the left half, rows of the right half)."""
+    """Compute the probability that an arm has the highest draw: (arms, rows of the left half, rows of the right half)."""
     cut = lefts.shape[1]
     grid = np.empty((cut + rights.shape[1], len(lefts), len(rights)))
     below_left, best_left = compute_integrands(gamma, options, lefts)
@@ -98,7 +102,7 @@ def compute_probability_grid(gamma: float, options: FloatArray, lefts: IntArray,
 
 
 def compute_integrands(gamma: float, options: FloatArray, counts: IntArray) -> tuple[FloatArray, list[FloatArray]]:
-    """At every node, for rows of counts: P(all arms are below it), and for each arm P(it is there, the others below)."""
+    """Compute at every node, for rows of counts: P(all arms are below it), and per arm P(it is there, the others below)."""
     densities, distributions = [], []
     for column in counts.T:
         shapes = [
@@ -127,4 +131,4 @@ KNOWN_ARM_PROBABILITIES: Mapping[tuple[Callable[..., Any], ...], ArmProbabilitie
         ),
     }
 )
-"""By a policy's functions; others must draw nothing."""
+"""Arm probabilities by the functions of a policy. Other policies must draw no random numbers."""

@@ -1,4 +1,4 @@
-"""Beta posteriors on nodes, for integrals over them that are exact to about twelve digits."""
+"""Beta distributions on quadrature nodes. Integrals over them are exact to about twelve digits."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ NODE_MEANS = np.exp(-np.logaddexp(0, -NODE_LOGITS))
 
 @lru_cache(maxsize=4000)
 def compute_beta_weights(a: float, b: float) -> FloatArray:
-    """Probabilities of a Beta(a, b) at the nodes: they sum to one, and sums over them are integrals."""
+    """Compute the weights of a Beta(a, b) at the nodes: they sum to one, and sums over them are integrals."""
     log_density = -a * np.logaddexp(0, -NODE_LOGITS) - b * np.logaddexp(0, NODE_LOGITS)
-    found: FloatArray = np.cosh(QUADRATURE_NODES) * np.exp(log_density - log_density.max())
-    found /= found.sum()
-    if max(found[0], found[-1]) > 1e-12 or abs(found[::2].sum() - 0.5) > 1e-5:
+    weights: FloatArray = np.cosh(QUADRATURE_NODES) * np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    if max(weights[0], weights[-1]) > 1e-12 or abs(weights[::2].sum() - 0.5) > 1e-5:
         raise InvalidRequest(
             f"the shapes of a Beta distribution must be between about 0.04 and 50,000 for exact integrals, but got "
             f"({a:g}, {b:g}); simulate instead."
         )
-    found.setflags(write=False)
-    return found
+    weights.setflags(write=False)
+    return weights
 
 
 def integrate_cumulatively(values: FloatArray) -> FloatArray:
-    """The integral up to each node of what sums over the nodes are the integral of.
+    """Integrate values up to each node; their sum is the whole integral.
 
-    Where the values are a smooth function of the node's number that is zero at both ends, their Fourier series, integrated
-    term by term, is the integral to about fourteen digits; adding them up would only give five.
+    The values must be a smooth function of the node number that is zero at both ends. Their Fourier series, integrated
+    term by term, then gives about fourteen digits; a cumulative sum would only give five.
     """
     count = len(values)
     waves = np.fft.rfft(values)[1:] / (2j * np.pi * np.arange(1, count // 2 + 1) / count)
     wave = np.fft.irfft(np.concatenate([[0], waves]), count)
-    found: FloatArray = values.sum() * np.arange(count) / count + wave - wave[0]
-    return found
+    integral: FloatArray = values.sum() * np.arange(count) / count + wave - wave[0]
+    return integral
 
 
 @lru_cache(maxsize=4000)
 def compute_beta_cdf(a: float, b: float) -> FloatArray:
-    """The distribution function of a Beta(a, b) at the nodes."""
-    found = integrate_cumulatively(compute_beta_weights(a, b))
-    found.setflags(write=False)
-    return found
+    """Compute the distribution function of a Beta(a, b) at the nodes."""
+    cdf = integrate_cumulatively(compute_beta_weights(a, b))
+    cdf.setflags(write=False)
+    return cdf
 
 
 def compute_expected_max(shapes: Sequence[tuple[float, float]]) -> float:
-    """The expected largest of independent Beta variables."""
+    """Compute the expected maximum of independent Beta variables."""
     below = np.ones_like(NODE_MEANS)
     for a, b in shapes:
         below = below * compute_beta_cdf(a, b)
@@ -71,11 +71,11 @@ def compute_expected_max(shapes: Sequence[tuple[float, float]]) -> float:
 
 
 def compute_win_probability(first: tuple[float, float], second: tuple[float, float]) -> float:
-    """P(X > Y) for independent X ~ Beta(*first) and Y ~ Beta(*second)."""
+    """Compute P(X > Y) for independent X ~ Beta(*first) and Y ~ Beta(*second)."""
     return float(compute_beta_weights(*first) @ compute_beta_cdf(*second))
 
 
 def argmax_posterior_mean(prior: Any, pulls: FloatArray, totals: FloatArray) -> int:
-    """The arm with the highest posterior mean; `prior` is a pair for all arms or one per arm."""
+    """Find the arm with the highest posterior mean; `prior` is a pair for all arms or one per arm."""
     a, b = split_prior_columns(check_prior_pairs(prior, len(pulls), first="a", second="b", first_positive=True))
     return int(np.argmax((totals + a) / (pulls + a + b)))

@@ -1,20 +1,20 @@
-"""The bound of `one_arm` with all arms together: on every path, their pulls must sum to the horizon.
+"""The bound of `one_arm_bound` with all arms together: on every path, their pulls must sum to the horizon.
 
-In `one_arm` each arm stops when it likes, and only a price keeps the sum of all pulls near the horizon. Here the paths of
-all arms are sampled, and a clairvoyant, who knows all rewards and means, chooses numbers of pulls n_a that sum to T. For
-every pull of arm a he pays the change of U_a, the least mean of (T - tau) d_tau against the best mean M_a of the others,
-less its mean before the reward is seen. That has mean zero for every honest policy, also given all means and rewards of the
-other arms, so M_a may be in it. Let U_a(i) be U_a after the first i rewards of the path. Arm a's term is that of `one_arm`
-plus
+In `one_arm_bound` each arm stops at any time, and only a price keeps the sum of all pulls near the horizon. Here the
+paths of all arms are sampled, and a clairvoyant, who knows all rewards and means, chooses numbers of pulls n_a that
+sum to T. For every pull of arm a it pays the change of U_a, the least mean of (T - tau) d_tau against the best mean
+M_a of the others, less its mean before the reward is seen. That has mean zero for every real policy, also given all
+means and rewards of the other arms, so M_a may be in it. Let U_a(i) be U_a after the first i rewards of the path. Arm
+a's term is that of `one_arm_bound` plus
 
     slack_a(n) = sum over i < n of (E[U_a(i + 1) | i rewards] - U_a(i)) + (T - n) d_n - U_a(n).
 
 No part of it is negative: U is at most its mean after another pull, and at most what stopping now leaves. Hence
 
-    regret >= the bound of `one_arm`, with the same price, + E[min of sum_a slack_a(n_a) over counts that sum to T].
+regret >= the bound of `one_arm_bound`, with the same price, + E[min of sum_a slack_a(n_a) over counts that sum to T].
 
-The minimum is exact. As no slack is negative, counts with a slack above that of any counts that sum to T need not be tried;
-such counts come from convex functions below the slacks (`sampled.best_counts`).
+The minimum is exact. As no slack is negative, counts with a slack above that of any counts that sum to T need not be
+tried; such counts come from convex functions below the slacks (`sampled_bounds.maximise_counts`).
 """
 
 from __future__ import annotations
@@ -44,50 +44,50 @@ PILOT_FIRST_RUN = 1 << 40
 
 
 def count_pilot_runs(horizon: int) -> int:
-    """How many runs choose something: fewer where they are long."""
+    """Count the runs of a pilot: fewer if they are long."""
     return 256 if horizon <= 2000 else 32
 
 
 class CoupledBound:
-    """The bound for Bernoulli arms, from that of one arm and the price and power that suit it.
+    """The bound for Bernoulli arms, from the one-arm bound with its best price and power.
 
-    Slacks are larger at higher prices, so that these may suit all arms together better, above all two.
+    Slacks are larger at higher prices, so that these may be better for all arms together, above all for two.
     """
 
     def __init__(
         self, problem: Bernoulli, seed: int, alone: OneArmBound, price: float, power: int, *, climb: bool = True
     ) -> None:
         self.problem, self.horizon, self.seed, self.power = problem, alone.horizon, seed, power
-        self.price, self.base = price, alone.bound(price, power)
+        self.price, self.base = price, alone.compute_bound(price, power)
         if not climb:
             return
-        best = self._tried()
+        best = self._evaluate_price()
         # L' <= 1 must hold.
         while price * 1.25 * max(power, 1) <= 1.0:
             before = self.price, self.base
             price *= 1.25
-            self.price, self.base = price, alone.bound(price, power)
-            tried = self._tried()
-            if tried <= best:
+            self.price, self.base = price, alone.compute_bound(price, power)
+            candidate = self._evaluate_price()
+            if candidate <= best:
                 self.price, self.base = before
                 break
-            best = tried
+            best = candidate
 
     def sample(self, runs: range) -> FloatArray:
-        """The bound of each run."""
-        return self.base + map_over_paths(self.problem, self.horizon, runs, self.seed, self._slacks)
+        """Sample the bound of each run."""
+        return self.base + map_over_paths(self.problem, self.horizon, runs, self.seed, self._compute_slacks)
 
-    def _tried(self) -> float:
+    def _evaluate_price(self) -> float:
         return float(self.sample(range(PILOT_FIRST_RUN, PILOT_FIRST_RUN + count_pilot_runs(self.horizon))).mean())
 
-    def _slacks(self, truths: FloatArray, rewards: FloatArray) -> FloatArray:
+    def _compute_slacks(self, truths: FloatArray, rewards: FloatArray) -> FloatArray:
         return compute_least_slacks(self.problem, truths, rewards, self.price, self.power)
 
 
 def compute_least_slacks(
     problem: Bernoulli, truths: FloatArray, rewards: FloatArray, price: float, power: int
 ) -> FloatArray:
-    """The least sum of slacks of each path."""
+    """Compute the least sum of slacks of each path."""
     runs, arms, horizon = rewards.shape
     priors = problem.prior * (arms // len(problem.prior))
     order = np.sort(truths, axis=1)
@@ -104,7 +104,7 @@ def compute_least_slacks(
 
 
 def _compute_tail_probability(prior: tuple[float, float], logits: FloatArray) -> FloatArray:
-    """P(theta > M) for a Beta variable, by cubic interpolation between nodes, at which the density is known too."""
+    """Compute P(theta > M) for a Beta variable, by cubic interpolation between nodes, at which the density is known too."""
     below, slope = compute_beta_cdf(*prior), compute_beta_weights(*prior)
     at = (np.arcsinh(logits) - QUADRATURE_NODES[0]) / NODE_STEP
     left = np.clip(np.floor(at).astype(int), 0, len(QUADRATURE_NODES) - 2)
@@ -130,8 +130,8 @@ def minimise_slack_sums(rewards, logits, above, priors, price, power, tables, pa
         if arms == 2:
             out[run] = -maximise_split(nets[0], nets[1], horizon)
         else:
-            floor = find_feasible_counts(nets, corners, place, horizon) - 1e-9
-            out[run] = -maximise_counts_above(floor, nets, place, path, horizon)
+            threshold = find_feasible_counts(nets, corners, place, horizon) - 1e-9
+            out[run] = -maximise_counts_above(threshold, nets, place, path, horizon)
 
 
 @noinline
@@ -153,18 +153,18 @@ def find_feasible_counts(nets, corners, place, horizon):
 
 
 @noinline
-def maximise_counts_above(floor, nets, place, path, horizon):
-    """The largest sum of nets, none of which is positive, over counts that sum to T; it is known to be above the floor.
+def maximise_counts_above(threshold, nets, place, path, horizon):
+    """The largest sum of nets, none of which is positive, over counts that sum to T; it must be above the threshold.
 
     Arm after arm, path[0, n] is the largest net gain of those so far with n pulls. The arm with the most counts above the
-    floor comes last, when only one number of pulls is left for it.
+    threshold comes last, when only one number of pulls is left for it.
     """
     arms = len(nets)
     last = 0
     for arm in range(arms):
         place[arm] = 0
         for n in range(horizon + 1):
-            place[arm] += 1 if nets[arm, n] >= floor else 0
+            place[arm] += 1 if nets[arm, n] >= threshold else 0
         if place[arm] > place[last]:
             last = arm
     now, then = path[0], path[1]
@@ -175,11 +175,11 @@ def maximise_counts_above(floor, nets, place, path, horizon):
             for n in range(horizon + 1):
                 then[n] = -math.inf
             for n in range(horizon + 1):
-                if nets[arm, n] >= floor:
+                if nets[arm, n] >= threshold:
                     raise_maximum(then[n:], now[: min(top, horizon - n) + 1], nets[arm, n])
             now, then = then, now
             top = horizon
-            while now[top] < floor:
+            while now[top] < threshold:
                 top -= 1
     net = -math.inf
     for n in range(top + 1):

@@ -1,15 +1,15 @@
 """Gittins indices of Bernoulli arms with Beta priors, and the policy that pulls the arm with the highest one.
 
-The index of an arm is the highest price of a pull at which playing it still breaks even, with the freedom to stop at any
-time. With a finite horizon it can be played for the rounds that are left, so the index depends on successes, failures and
-rounds left; with a discount it can be played for ever.
+The index of an arm is the highest price of a pull at which the arm still breaks even, with the freedom to stop at any
+time. With a finite horizon it can be pulled for the rounds that are left, so the index depends on successes, failures and
+rounds left; with a discount it can be pulled for ever.
 
-At a price, playing on after p pulls with s successes is worth
+At a price, the value of continuing after p pulls with s successes is
 
     C(p, s) = q - price + discount (q V(p + 1, s + 1) + (1 - q) V(p + 1, s)),   V = max(C, 0),   q = (s + a) / (p + a + b),
 
-backward from the end. Pulls made and rounds left add up to the same number, the *end*, on every way through these states,
-so all states of one end are one triangle of (p, s).
+backward from the end. Pulls made and rounds left always add up to the same number, the *end*, so all states of one end
+are one triangle of (p, s).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import check_integer, check_number, check_prior_pairs, convert_to_array, is_from_problem
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import ArmPolicyPrior, Option
 from banditune.core.policy import FROM_PROBLEM
 from banditune.core.scalar import scalar
 from banditune.exact.beta_quadrature import argmax_posterior_mean
@@ -36,27 +37,27 @@ from banditune.simulation.devices import count_cores
 from banditune.simulation.estimators.arm_totals import read_successes
 
 PRICE_LANES = 32
-"""Prices that are worked on at a time."""
+"""Prices that are processed at a time."""
 
 
 PRICE_COUNT = 66 * (PRICE_LANES - 1) + 1
-"""Prices of a table. The largest error that was found among 1,000 of its indices is then 1.1e-5 at a horizon of 200, 3.7e-5
-at 500 and 1.2e-4 at 1,000."""
+"""Prices of a table. The largest error of 1,000 indices was then 1.1e-5 at a horizon of 200, 3.7e-5 at 500 and 1.2e-4
+at 1,000."""
 
 
 GITTINS_TABLE_VERSION = 1
-"""Part of a table's name on disk: raised when tables are made in another way."""
+"""Part of the name of a table on disk: raised when tables are computed in another way."""
 
 
 TRUNCATION_ERROR = 1e-9
-"""A discounted index is computed from an end so far off that this is its error from there."""
+"""The error of a discounted index from cutting off its infinite horizon."""
 
 
 MAX_DISCOUNT = 0.999
 
 
 MAX_ROUNDS_LEFT = 20_000
-"""Beyond these a single index takes longer than half a minute."""
+"""With more rounds a single index takes longer than half a minute."""
 
 
 def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
@@ -108,7 +109,7 @@ def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
 def compute_index_triangle(
     end: int, top: int, prior: tuple[float, float], discount: float, prices: FloatArray
 ) -> FloatArray:
-    """The indices of a triangle, by pulls and successes: that of (p, s) stands at p (p + 1) / 2 + s."""
+    """Compute the indices of a triangle; that of (p pulls, s successes) has position p (p + 1) / 2 + s."""
     out = np.full(count_triangle_entries(top), np.nan)
     values, times = np.empty((end + 1, PRICE_LANES)), np.empty((end + 1, PRICE_LANES))
     compile_kernel(fill_index_triangle)(
@@ -118,7 +119,7 @@ def compute_index_triangle(
 
 
 def make_price_grid(low: float, high: float) -> FloatArray:
-    """Prices from one mean reward to another, denser towards 0 and 1, where means are known better."""
+    """Make prices from one mean reward to another, denser towards 0 and 1, where means are known better."""
     ends = np.arcsin(np.sqrt([low, high]))
     prices: FloatArray = np.sin(np.linspace(ends[0], ends[1], PRICE_COUNT)) ** 2
     return prices
@@ -132,24 +133,57 @@ def compute_gittins_index(
     discount: float | None = None,
     prior: tuple[float, float] = (1, 1),
 ) -> float:
-    """The Gittins index of a Bernoulli arm, with so many rounds left or with a discount, to about ten digits."""
+    """Compute the Gittins index of a Bernoulli arm, to about ten digits.
+
+    The index is the highest price of a pull at which the arm still breaks even, with the freedom to stop at any time.
+    Either `left` or `discount` must be given.
+
+    Parameters
+    ----------
+    successes : int
+        Rewards of 1 so far.
+    failures : int
+        Rewards of 0 so far.
+    left : int, optional
+        Rounds left, 20,000 at most.
+    discount : float, optional
+        Factor by which a reward is worth less every round in an endless game, above 0 and 0.999 at most.
+    prior : (float, float)
+        Beta(a, b) of the arm's mean.
+
+    Returns
+    -------
+    float
+        The index.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used, or if both or neither of `left` and `discount` are given.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> round(bt.exact.compute_gittins_index(0, 0, discount=0.9), 4)
+    0.7029
+    """
     ((a, b),) = check_prior_pairs(prior, 1, first="a", second="b", first_positive=True)
     a, b = a + check_integer("successes", successes, 0), b + check_integer("failures", failures, 0)
     end, rate = resolve_end(left, discount)
     low, high = a / (a + b), 1.0
     for _ in range(6):
-        # A grid that starts at the index itself would not see the value change sign.
+        # On a grid that starts at the index itself the value would not change sign.
         prices = np.linspace(low - 1e-3 * (high - low), high, PRICE_LANES)
-        (found,) = compute_index_triangle(end, 1, (a, b), rate, prices)
+        (index,) = compute_index_triangle(end, 1, (a, b), rate, prices)
         step = prices[1] - prices[0]
-        low, high = max(low, found - step), min(high, found + 2 * step)
-    if not math.isfinite(found):
+        low, high = max(low, index - step), min(high, index + 2 * step)
+    if not math.isfinite(index):
         raise InvalidRequest(f"shapes of a prior must not be so far apart, but got prior={prior!r}.")
-    return float(found)
+    return float(index)
 
 
 def resolve_end(left: Any, discount: Any) -> tuple[int, float]:
-    """Pulls after which it ends, and the discount (1: there is none)."""
+    """Resolve the number of pulls to the end, and the discount (1 for none)."""
     if (left is None) == (discount is None):
         raise InvalidRequest(
             f"either `left` or `discount` must be given, but got {'neither' if left is None else 'both'}."
@@ -166,7 +200,7 @@ def resolve_end(left: Any, discount: Any) -> tuple[int, float]:
 
 
 def check_discount(discount: Any) -> float:
-    """What a reward is worth a round later."""
+    """Check a discount factor."""
     rate = check_number("discount", discount, above=0)
     if rate > MAX_DISCOUNT:
         raise InvalidRequest(f"`discount <= {MAX_DISCOUNT:g}` must hold, but got discount={discount!r}; use a horizon.")
@@ -174,22 +208,22 @@ def check_discount(discount: Any) -> float:
 
 
 def compute_far_end(discount: float) -> int:
-    """Pulls after which what follows does not matter: it is worth at most discount^pulls / (1 - discount)."""
+    """Compute the pulls after which rewards are negligible: they are worth at most discount^pulls / (1 - discount)."""
     return max(2, math.ceil(math.log(TRUNCATION_ERROR * (1 - discount)) / math.log(discount)))
 
 
 def count_table_entries(horizon: int) -> int:
-    """Numbers in the table of a horizon: a triangle for every end."""
+    """Count the numbers in the table of a horizon: a triangle for every end."""
     return horizon * (horizon + 1) * (horizon + 2) // 6
 
 
 def count_triangle_entries(horizon: int) -> int:
-    """Numbers in one triangle."""
+    """Count the numbers in one triangle."""
     return horizon * (horizon + 1) // 2
 
 
 def compute_finite_table(prior: tuple[float, float], horizon: int) -> NDArray[np.float32]:
-    """Indices for every end up to the horizon: those of an end start at (end - 1) end (end + 1) / 6."""
+    """Compute indices for every end up to the horizon; those of an end start at (end - 1) end (end + 1) / 6."""
     table = np.empty(count_table_entries(horizon), np.float32)
 
     def fill(end: int) -> None:
@@ -205,18 +239,18 @@ def compute_finite_table(prior: tuple[float, float], horizon: int) -> NDArray[np
 
 
 def compute_discounted_table(prior: tuple[float, float], horizon: int, discount: float) -> NDArray[np.float32]:
-    """Indices for every number of pulls below the horizon: one triangle, whose end is far off."""
+    """Compute indices for every number of pulls below the horizon: one triangle with a distant end."""
     end = horizon + compute_far_end(discount)
     prices = make_price_grid(0.999 * prior[0] / (sum(prior) + end), 1.0)
     return compute_index_triangle(end, horizon, prior, discount, prices).astype(np.float32)
 
 
 def load_gittins_table(prior: tuple[float, float], horizon: int, discount: float | None) -> NDArray[np.float32]:
-    """The table of a prior after a leading 1 (see `Gittins.options`), from disk if it was made before."""
+    """Load the table of a prior after a leading 1 (see `Gittins.options`), or compute it."""
     numbers = count_table_entries if discount is None else count_triangle_entries
     check_table_fits("the table of Gittins indices", lambda rounds: 4.0 * numbers(rounds), horizon)
 
-    def made() -> NDArray[np.float32]:
+    def make() -> NDArray[np.float32]:
         table = (
             compute_finite_table(prior, horizon)
             if discount is None
@@ -225,7 +259,7 @@ def load_gittins_table(prior: tuple[float, float], horizon: int, discount: float
         return np.concatenate([np.ones(1, np.float32), table])
 
     return load_or_make_table(
-        "gittins", (GITTINS_TABLE_VERSION, prior, horizon, discount), made, np.float32, 1 + numbers(horizon)
+        "gittins", (GITTINS_TABLE_VERSION, prior, horizon, discount), make, np.float32, 1 + numbers(horizon)
     )
 
 
@@ -270,21 +304,33 @@ def choose_highest_discounted_index(state, setting, step, params, stream):
 
 @dataclass(frozen=True)
 class Gittins(TotalsPolicy):
-    """Highest Gittins index: the price at which pulling an arm, for as long as one likes, just breaks even.
+    """Highest Gittins index: the price at which pulling an arm, with the freedom to stop at any time, just breaks even.
 
-    `prior` is Beta(a, b), one pair for all arms or one per arm; the problem's by default. With a `discount` the index is
-    that of an endless game in which a reward is worth less by this factor every round; without, that of the rounds left of
-    the horizon. The table of a horizon n has n (n + 1) (n + 2) / 6 numbers (5 MiB at 200, 638 MiB at 1,000) and is kept on
-    disk.
+    For a horizon n the table has n (n + 1) (n + 2) / 6 numbers: 5 MiB for 200, 638 MiB for 1,000. With a discount it
+    has n (n + 1) / 2. It is kept on disk. Rewards must be 0 or 1. Nothing is tuned.
+
+    Parameters
+    ----------
+    prior : (float, float), sequence of (float, float) or "problem"
+        Beta(a, b) of the mean rewards, one pair for all arms or one per arm. By default it is taken from the problem.
+    discount : float, optional
+        Factor by which a reward is worth less every round in an endless game, 0.999 at most. Without it, the index is
+        for the rounds that are left of the horizon.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.simulate(bt.exact.Gittins(), bt.Bernoulli(arms=3), horizon=50, runs=100).shape
+    (1, 100)
     """
 
-    prior: Any = FROM_PROBLEM
+    prior: Option[ArmPolicyPrior] = FROM_PROBLEM
     discount: float | None = None
 
     name = "gittins"
     rewards = "binary"
     prior_kind = "beta"
-    prior_per_arm = True
+    has_prior_per_arm = True
 
     def __post_init__(self) -> None:
         if not is_from_problem(self.prior):
@@ -302,17 +348,17 @@ class Gittins(TotalsPolicy):
     def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.float32]:
         """The number of tables, the number of each arm's table if there are several, then the tables."""
         priors = check_prior_pairs(self.prior, arms, first="a", second="b", first_positive=True)
-        different = list(dict.fromkeys(priors))
-        if len(different) == 1:
-            return load_gittins_table(different[0], horizon, self.discount)
-        chosen = [len(different), *(different.index(prior) for prior in priors)]
+        distinct = list(dict.fromkeys(priors))
+        if len(distinct) == 1:
+            return load_gittins_table(distinct[0], horizon, self.discount)
+        chosen = [len(distinct), *(distinct.index(prior) for prior in priors)]
         return np.concatenate(
             [
                 np.array(chosen, np.float32),
-                *(load_gittins_table(prior, horizon, self.discount)[1:] for prior in different),
+                *(load_gittins_table(prior, horizon, self.discount)[1:] for prior in distinct),
             ]
         )
 
-    def beyond(self, pulls: FloatArray, totals: FloatArray) -> int:
-        """The highest posterior mean: the index where one round is left."""
+    def choose_after_horizon(self, pulls: FloatArray, totals: FloatArray) -> int:
+        """Choose the highest posterior mean: the index with one round left."""
         return argmax_posterior_mean(self.prior, pulls, totals)

@@ -1,31 +1,34 @@
-"""A lower bound on any policy's Bayes regret without sampling: each arm against the best of the others, which it knows.
+"""A lower bound on the Bayes regret of any policy without sampling: each arm against the known best of the others.
 
-Let theta* be the best mean and L any function of it. Exactly one arm is pulled in each of the T steps, so with N_a pulls
-of arm a, on every path,
+Let theta* be the best mean and L any function of it. Exactly one arm is pulled in each of the T steps, so with N_a
+pulls of arm a, on every path,
 
     regret = sum_a N_a (theta* - theta_a) = T L(theta*) + sum_a N_a (theta* - theta_a - L(theta*)):
 
-each step is paid L(theta*), and each pull costs as much. Let M be the best mean of the other arms, so that theta* is the
-larger of theta_a and M. The mean of arm a's term is not below its minimum over policies that know all other arms, and M
-with them, and that may pull arm a in as many of the T steps as they like. Given the rewards of arm a so far, a pull pays
+each step is paid L(theta*), and each pull costs as much. Let M be the best mean of the other arms, so that theta* is
+the larger of theta_a and M. The mean of arm a's term is not below its minimum over policies that know all other arms,
+and M with them, and that may pull arm a in as many of the T steps as they like. Given the rewards of arm a so far, a
+pull pays
 
     d = E[L(max(theta_a, M))] - E[(M - theta_a)^+],
 
-and not pulling pays and teaches nothing, so pulls come first: arm a's term is -R(M), R(M) the largest mean of the sum of d
-over the first tau <= T pulls, tau a stopping time. As d is a martingale, R(M) = T d_0 - U(M), and U, the least mean of
-(T - tau) d_tau, is found backwards. E[(M - theta_a)^+] has mean E[theta*] - E[theta_a], so that for K arms
+and not pulling pays and teaches nothing, so pulls come first: arm a's term is -R(M), R(M) the largest mean of the sum
+of d over the first tau <= T pulls, tau a stopping time. As d is a martingale, R(M) = T d_0 - U(M), and U, the least
+mean of (T - tau) d_tau, is found backwards. E[(M - theta_a)^+] has mean E[theta*] - E[theta_a], so that for K arms
 
     regret >= sum_a E[U_a(M_a)] + T ((1 - K) E[L(theta*)] + K E[theta*] - sum_a E[theta_a]).
 
 Every L gives a bound, and the bound is deterministic, so L may be chosen by search. Here L(x) = price x^power.
 
 **Between nodes.** We know U at some M only. In M, d has the second derivative L''(M) F(M) - (1 - L'(M)) F'(M), F the
-distribution function of theta_a. With L' <= 1 this is at most `bend`, the largest L''; U is a minimum over stopping times,
-hence U(M) - T bend M^2 / 2 is concave and not below its chords. Integrating the chords is exact (`hats`).
+distribution function of theta_a. With L' <= 1 this is at most `bend`, the largest L''; U is a minimum over stopping
+times, hence U(M) - T bend M^2 / 2 is concave and not below its chords. Integrating the chords is exact
+(`compute_hat_weights`).
 
 **Few states.** The mean theta of a posterior Beta(a, b) is sub-Gaussian: it is x below, or above, its expectation with
-probability at most exp(-2 (a + b + 1) x^2). With x such that this is `BOUND_TOLERANCE` / (4 T), states with a posterior mean above
-M + x, where pulling pays for ever, and below M - L(M) - x, where it never pays, are known in closed form to within TINY.
+probability at most exp(-2 (a + b + 1) x^2). With x such that this is `BOUND_TOLERANCE` / (4 T), states with a posterior
+mean above M + x, where pulling pays for ever, and below M - L(M) - x, where it never pays, are known in closed form to
+within `BOUND_TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -52,42 +55,46 @@ from banditune.problems.bernoulli_arms import Bernoulli
 from banditune.simulation.compilation import compile_kernel
 
 BOUND_TOLERANCE = 1e-7
-"""The error, from above, that is allowed to a value of U; it is taken off."""
+"""The allowed error of a value of U from above; it is subtracted."""
 
 
 PRICE_POWERS = (0, 1, 2, 4, 8)
 
 
 PILOT_POINTS = 24
-"""This many values of M are looked at to choose L."""
+"""Values of M at which L is chosen."""
 
 
 ONE_ARM_WORK = 4e9
-"""About as many states are visited for the final value."""
+"""About this many states are visited for the final value."""
 
 
 class OneArmBound:
-    """The bound for Bernoulli arms: `choose` a price and a power, then take the `bound`."""
+    """The bound for Bernoulli arms: `choose_price` gives a price and a power for `compute_bound`."""
 
     def __init__(self, problem: Bernoulli, horizon: int) -> None:
         self.priors = problem.prior * (problem.arms // len(problem.prior))
         self.horizon = horizon
         self.rivals = [_RivalArms(prior, count, self.priors, horizon) for prior, count in Counter(self.priors).items()]
 
-    def choose(self) -> tuple[float, int]:
-        """The price and the power with about the largest bound."""
+    def choose_price(self) -> tuple[float, int]:
+        """Choose the price and the power with about the largest bound."""
 
         def guess(price: float, power: int) -> float:
-            return self.constant(price, power) + sum(arm.count * arm.guess(price, power) for arm in self.rivals)
+            return self.compute_constant(price, power) + sum(
+                arm.count * arm.estimate_mean(price, power) for arm in self.rivals
+            )
 
         return find_best_price(guess, 2.0 / self.horizon**0.6)
 
-    def bound(self, price: float, power: int) -> float:
-        """The bound with this price and power."""
-        return self.constant(price, power) + sum(arm.count * arm.expected(price, power) for arm in self.rivals)
+    def compute_bound(self, price: float, power: int) -> float:
+        """Compute the bound with this price and power."""
+        return self.compute_constant(price, power) + sum(
+            arm.count * arm.bound_mean(price, power) for arm in self.rivals
+        )
 
-    def constant(self, price: float, power: int) -> float:
-        """The part of the bound that needs no stopping."""
+    def compute_constant(self, price: float, power: int) -> float:
+        """Compute the part of the bound that does not depend on stopping times."""
         arms = len(self.priors)
         _, mass = _compute_max_distribution(self.priors)
         top, paid = float(mass @ NODE_MEANS), price * float(mass @ NODE_MEANS**power)
@@ -96,19 +103,19 @@ class OneArmBound:
 
 
 def find_best_price(guess: Callable[[float, int], float], first: float) -> tuple[float, int]:
-    """The price and power with the largest guess: powers rise as long as that helps."""
-    found = climb_price(lambda price: guess(price, 0), first)
+    """Find the price and power with the largest guess. Powers rise as long as that improves it."""
+    best = climb_price(lambda price: guess(price, 0), first)
     power = 0
     for other in PRICE_POWERS[1:]:
-        tried = climb_price(lambda price, other=other: guess(price, other), found[0], most=1.0 / other)  # type: ignore[misc]
-        if tried[1] <= found[1]:
+        candidate = climb_price(lambda price, other=other: guess(price, other), best[0], most=1.0 / other)  # type: ignore[misc]
+        if candidate[1] <= best[1]:
             break
-        found, power = tried, other
-    return found[0], power
+        best, power = candidate, other
+    return best[0], power
 
 
 def climb_price(guess: Callable[[float], float], first: float, most: float = 1.0) -> tuple[float, float]:
-    """A hill climb in the logarithm of the price, with steps that shrink from a factor 1.5 to 1.1."""
+    """Climb in the logarithm of the price, with steps that shrink from a factor 1.5 to 1.1."""
     price = min(first, most)
     best = guess(price)
     for step in (1.5, 1.2, 1.1):
@@ -122,7 +129,7 @@ def climb_price(guess: Callable[[float], float], first: float, most: float = 1.0
 
 
 def _compute_max_distribution(priors: tuple[tuple[float, float], ...]) -> tuple[FloatArray, FloatArray]:
-    """The largest of Beta variables: its distribution function and its probabilities at the nodes."""
+    """Compute distribution function and probabilities, at the nodes, of the maximum of Beta variables."""
     below = np.ones_like(NODE_MEANS)
     mass = np.zeros_like(NODE_MEANS)
     for prior in priors:
@@ -132,7 +139,7 @@ def _compute_max_distribution(priors: tuple[tuple[float, float], ...]) -> tuple[
 
 
 class _RivalArms:
-    """An arm, one of `count` that are alike, against the largest mean M of the others."""
+    """An arm, one of `count` with the same prior, against the largest mean M of the others."""
 
     def __init__(
         self, prior: tuple[float, float], count: int, priors: tuple[tuple[float, float], ...], horizon: int
@@ -144,43 +151,46 @@ class _RivalArms:
         self.above = 1.0 - compute_beta_cdf(*prior)
         self.scratch = np.empty((3, horizon + 2))
 
-    def guess(self, price: float, power: int) -> float:
-        """About E[U(M)]: U - T d_0 is smooth in M, so few values of M show it; E[T d_0] is left to all nodes."""
-        places = self.places(PILOT_POINTS)
-        levels, start = self.values(places, price, power)
+    def estimate_mean(self, price: float, power: int) -> float:
+        """Estimate E[U(M)]. U - T d_0 is smooth in M, so few values of M suffice; E[T d_0] uses all nodes."""
+        places = self.select_nodes(PILOT_POINTS)
+        levels, start = self.compute_stopping_values(places, price, power)
         below = compute_beta_cdf(*self.prior)
         loss = integrate_cumulatively(NODE_STEP * below * NODE_MEANS * (1 - NODE_MEANS) * np.cosh(QUADRATURE_NODES))
         tail = compute_beta_weights(*self.prior) * price * NODE_MEANS**power
         paid = tail.sum() - integrate_cumulatively(tail) + price * NODE_MEANS**power * below
-        return float(self.hats(places) @ (levels - self.horizon * start) + self.horizon * (self.mass @ (paid - loss)))
+        return float(
+            self.compute_hat_weights(places) @ (levels - self.horizon * start)
+            + self.horizon * (self.mass @ (paid - loss))
+        )
 
-    def expected(self, price: float, power: int) -> float:
-        """A lower bound of E[U(M)] by chords."""
+    def bound_mean(self, price: float, power: int) -> float:
+        """Bound E[U(M)] from below by chords."""
         per_node = min(self.horizon**2 / 2, 6 * self.horizon**1.5)
-        places = self.places(int(np.clip(ONE_ARM_WORK / per_node, 60, 1000)))
-        levels, _ = self.values(places, price, power)
-        hats = self.hats(places)
+        places = self.select_nodes(int(np.clip(ONE_ARM_WORK / per_node, 60, 1000)))
+        levels, _ = self.compute_stopping_values(places, price, power)
+        hats = self.compute_hat_weights(places)
         bend = price * power * (power - 1)
         slack = float(hats @ NODE_MEANS[places] ** 2 - self.mass @ NODE_MEANS**2)
         return float(hats @ levels) - self.horizon * bend / 2 * max(slack, 0.0) - BOUND_TOLERANCE
 
-    def places(self, wanted: int) -> NDArray[np.int64]:
-        """Nodes between which chords are drawn, denser where M is more likely.
+    def select_nodes(self, count: int) -> NDArray[np.int64]:
+        """Select nodes for chords, denser where M is more likely.
 
-        U falls by at most T per unit of M: beyond the last node the value there is too large by T times the mean of what
-        M is beyond it, less than 1e-12; before the first it is too small.
+        U falls by at most T per unit of M. Beyond the last node its value is too large by at most T times the mean excess
+        of M, less than 1e-12; before the first node it is too small.
         """
         inside = np.flatnonzero((self.below > 1e-13) & (self.below < 1 - 1e-13) & (abs(NODE_MEANS - 0.5) < 0.5 - 1e-12))
         width = (NODE_STEP * NODE_MEANS * (1 - NODE_MEANS) * np.cosh(QUADRATURE_NODES))[inside]
         density = np.maximum(self.mass[inside], 0) / width
-        # The loss of a chord is its length cubed times the density: even losses need this many nodes per length.
+        # The error of a chord is its length cubed times the density: equal errors need this many nodes per length.
         share = np.cumsum(width * (np.cbrt(density) + 0.1))
         return np.unique(
-            inside[np.searchsorted(share, np.linspace(share[0], share[-1], wanted)).clip(0, len(inside) - 1)]
+            inside[np.searchsorted(share, np.linspace(share[0], share[-1], count)).clip(0, len(inside) - 1)]
         )
 
-    def hats(self, places: NDArray[np.int64]) -> FloatArray:
-        """Weights of the values at nodes in the mean of their piecewise linear interpolation.
+    def compute_hat_weights(self, places: NDArray[np.int64]) -> FloatArray:
+        """Compute the weights of values at nodes in the mean of their piecewise linear interpolation.
 
         They are second differences of the integral of M's distribution function.
         """
@@ -190,8 +200,10 @@ class _RivalArms:
         slopes = np.diff(integral) / np.diff(NODE_MEANS[places])
         return np.diff(slopes, prepend=0.0, append=1.0)
 
-    def values(self, places: NDArray[np.int64], price: float, power: int) -> tuple[FloatArray, FloatArray]:
-        """U and d_0 at nodes."""
+    def compute_stopping_values(
+        self, places: NDArray[np.int64], price: float, power: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Compute U and d_0 at nodes."""
         a, b = self.prior
         out = np.empty((2, len(places)))
         above = np.ascontiguousarray(self.above[places])

@@ -1,9 +1,10 @@
-"""The bound of `one_arm` for Gaussian arms, with a constant price: one table serves all M.
+"""The bound of `one_arm_bound` for Gaussian arms, with a constant price: one table serves all M.
 
 U depends on the posterior mean m and on M through x = m - M alone. d = price - E[(M - theta)^+] is concave in x, and so is
 U, a minimum over stopping times whose paths shift with x. Going back by a pull, U is replaced by its chords on a grid; the
-mean of these over the next reward is exact (`fill_hat_weights`). Chords of a concave function are below it, so all that is found is a
-lower bound, on any grid. The grid is as fine as the steps of the posterior mean want, and coarser the earlier the pull.
+mean of these over the next reward is exact (`fill_hat_weights`). Chords of a concave function are below it, so the
+result is a lower bound on any grid. The grid is as fine as the steps of the posterior mean require, and coarser for
+earlier pulls.
 
 More than `z` posterior standard deviations above M, where pulling pays for ever, and below M - price, where it never pays,
 U is known in closed form to within `BOUND_TOLERANCE` prior standard deviations, which are taken off.
@@ -38,14 +39,14 @@ CDF_POINTS = 2000
 
 
 def compute_one_arm_bound_gaussian(problem: Gaussian, horizon: int) -> float:
-    """The bound for Gaussian arms, with the best price that was found."""
+    """Compute the bound for Gaussian arms, with the best price of a search."""
     priors = problem.prior * (problem.arms // len(problem.prior))
     kinds = Counter(priors)
     bottom, top = (f(mean + side * 9 * sd for mean, sd in priors) for f, side in ((min, -1), (max, 1)))
     largest = top - float(_integrate_max_cdf(np.array([bottom, top]), priors)[-1])
     constant = len(priors) * largest - sum(mean for mean, _ in priors)
 
-    def found(price: float, fine: float) -> float:
+    def compute_bound(price: float, fine: float) -> float:
         total: float = horizon * (constant - (len(priors) - 1) * price)
         for (mean, sd), count in kinds.items():
             others = list(priors)
@@ -57,14 +58,14 @@ def compute_one_arm_bound_gaussian(problem: Gaussian, horizon: int) -> float:
         return total
 
     first = max(sd for _, sd in priors) / horizon**0.6
-    price, _ = climb_price(lambda price: found(price, GRID_POINTS_PER_SD / 4), first, most=math.inf)
-    return found(price, GRID_POINTS_PER_SD)
+    price, _ = climb_price(lambda price: compute_bound(price, GRID_POINTS_PER_SD / 4), first, most=math.inf)
+    return compute_bound(price, GRID_POINTS_PER_SD)
 
 
 def compute_stopping_levels(
     horizon: int, sd: float, noise: float, price: float, fine: float
 ) -> tuple[FloatArray, float, int]:
-    """U before the first pull on a grid of x: levels, the spacing, and the number of the first point (0 is x = 0)."""
+    """Compute U before the first pull on a grid of x: levels, spacing, and number of the first point (0 is x = 0)."""
     variance = 1.0 / (sd**-2.0 + np.arange(horizon + 1) / noise**2)
     steps = np.sqrt(-np.diff(variance))
     z = math.sqrt(2.0 * math.log(4.0 * horizon / BOUND_TOLERANCE))
@@ -76,7 +77,7 @@ def compute_stopping_levels(
     out = np.zeros(3)
     compile_kernel(fill_stopping_levels)(variance, price, z, fine, spacing, now, then, weights, out)
     spacing, low, high = float(out[0]), int(out[1]), int(out[2])
-    # Every pull changes the roles of both tables.
+    # Every pull swaps the roles of both tables.
     last = now if horizon % 2 == 0 else then
     return last[half + low : half + high + 1], spacing, low
 
@@ -90,7 +91,7 @@ def _integrate_chords(
     mean: float,
     others: tuple[tuple[float, float], ...],
 ) -> float:
-    """The mean of U's chords over the largest mean of the others."""
+    """Average the chords of U over the largest mean of the others."""
     x: Any = spacing * (low + np.arange(len(levels)))
     far = [spread * 9 * sd + place - mean for place, sd in others for spread in (-1, 1)]
     # Outside the table U is 0 above and linear below, so that one chord leads to each end.
@@ -103,7 +104,7 @@ def _integrate_chords(
 
 
 def _integrate_max_cdf(points: FloatArray, priors: tuple[tuple[float, float], ...]) -> FloatArray:
-    """The integral, up to each point, of the distribution function of the largest of normal variables."""
+    """Integrate, up to each point, the distribution function of the maximum of normal variables."""
     kinds = Counter(priors)
     grids = [mean + sd * np.linspace(-9.0, 9.0, CDF_POINTS) for mean, sd in kinds]
     grid = np.unique(np.concatenate([*grids, points]))

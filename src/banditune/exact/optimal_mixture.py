@@ -1,7 +1,7 @@
-"""The best that any policy can do where the mean rewards are one of a few known vectors, and the policy that does it.
+"""The optimal policy if the mean rewards are one of a few known vectors, and its value.
 
-A *node* is a belief, the posterior over the instances, at a step. Histories that lead to the same belief share a node.
-Layers of nodes are made forward, one for each step; values and choices backward.
+A *node* is a posterior over the instances at a step. Histories that lead to the same posterior share a node. Layers of
+nodes are computed forward, one for each step; values and choices backward.
 """
 
 from __future__ import annotations
@@ -24,81 +24,85 @@ from banditune.exact.optimal_two_arms import TIE_TOLERANCE
 from banditune.problems.bernoulli_arms import Mixture
 from banditune.simulation import memory
 
-BELIEF_TOLERANCE = 1e-10
-"""Beliefs whose log-weights differ by less than about this, as rounding may do, share a node."""
+POSTERIOR_TOLERANCE = 1e-10
+"""Posteriors whose log-weights differ by less than about this, as rounding may do, share a node."""
 
 
 RULED_OUT_LOG_WEIGHT = -55.0
 """An instance whose log-weight, relative to the largest, is below this is ruled out.
 
-An instance of probability p adds at most p to the reward of each later step, so that this costs less than
-horizon^2 instances e^-55: for horizon 10,000 and ten instances 1e-15.
+An instance of probability p adds at most p to the reward of each later step. So the error is below
+horizon^2 instances e^-55: 1e-15 for horizon 10,000 and ten instances.
 """
 
 
 RULED_OUT_KEY = 2.0**60
-"""What stands for an instance that is ruled out, in whole multiples of `BELIEF_TOLERANCE`; no log-weight is as large."""
+"""The key of an instance that is ruled out, in multiples of `POSTERIOR_TOLERANCE`; no log-weight is as large."""
 
 
 KEPT_BYTES = 16
+"""Bytes of a finished layer, for a node and an arm."""
 
 
 WORK_BYTES, WORK_BYTES_PER_INSTANCE = 128, 80
-"""Bytes for a node and an arm: of a layer, and of all that is needed while it is made."""
+"""Bytes for a node and an arm while a layer is computed: fixed, and per instance."""
 
 
 MIXTURE_TABLE_VERSION = 1
-"""Part of a table's name on disk: raised when tables are made in another way."""
+"""Part of the name of a table on disk: raised when tables are computed in another way."""
 
 
 StepProgress = Callable[[int, int], None]
-"""Called with the steps that are done and all steps."""
+"""Called with the number of finished steps and of all steps."""
 
 
-class BeliefLayer(NamedTuple):
-    """The nodes of one step: chances of success (node, arm), and the nodes after failure and success (node, arm, 2)."""
+class PosteriorLayer(NamedTuple):
+    """Nodes of one step: probabilities of success (node, arm), and nodes after failure and success (node, arm, 2)."""
 
-    chances: FloatArray
-    after: NDArray[np.int32]
+    success_probabilities: FloatArray
+    next_nodes: NDArray[np.int32]
 
 
 def compute_optimal_reward_mixture(
     means: Any, weights: Any, horizon: int, free: float | None = None, progress: StepProgress | None = None
 ) -> float:
-    """The largest expected total reward on Bernoulli arms whose means are row i of `means` with probability weights[i].
+    """Compute the largest expected total reward on Bernoulli arms with a mixture of means.
 
-    Up to rounding: for horizon 10,000 about 1e-9. `free` is the memory that there is for it, if not all that is free.
+    The means are row i of `means` with probability weights[i].
+
+    It is exact up to rounding: about 1e-9 for horizon 10,000. `free` limits the memory for it; by default it is all free
+    memory.
     """
     value = 0.0
     for values, _ in iterate_backward(
-        build_belief_layers(Mixture(means, weights), check_integer("horizon", horizon, 1), free, progress)
+        build_posterior_layers(Mixture(means, weights), check_integer("horizon", horizon, 1), free, progress)
     ):
         value = float(values[0])
     return value
 
 
 def compute_optimal_machine(means: Any, weights: Any, horizon: int) -> NDArray[np.int32]:
-    """The optimal policy as (arm, node after failure, node after success) for every node that it can reach, in one row.
+    """Compute the optimal policy as (arm, node after failure, node after success) for every reachable node, in one row.
 
-    Node 0 is the prior; after the last step nothing follows, and a node leads to itself.
+    Node 0 is the prior. Nodes of the last step lead to themselves.
     """
     problem, horizon = Mixture(means, weights), check_integer("horizon", horizon, 1)
 
     def make() -> NDArray[Any]:
-        # Each layer is given up for its moves, which are smaller: no more is kept than before.
-        return select_reachable_moves([move for _, move in iterate_backward(build_belief_layers(problem, horizon))])
+        # Each layer is replaced by its moves, which are smaller.
+        return select_reachable_moves([move for _, move in iterate_backward(build_posterior_layers(problem, horizon))])
 
     return table_cache.load_or_make_table(
         "optimal-mixture", [MIXTURE_TABLE_VERSION, problem.means, problem.weights, horizon], make, np.int32, None
     )
 
 
-def build_belief_layers(
+def build_posterior_layers(
     problem: Mixture, horizon: int, free: float | None = None, progress: StepProgress | None = None
-) -> list[BeliefLayer]:
-    """Every belief that can be reached in each step, whatever is pulled; steps are told to `progress(done, total)`."""
+) -> list[PosteriorLayer]:
+    """Build the posteriors that can be reached in each step; `progress(done, total)` is called after each step."""
     means, logs = list_distinct_instances(problem)
-    made: list[BeliefLayer] = []
+    layers: list[PosteriorLayer] = []
     kept: list[float] = []
     free = memory.measure_free_memory() if free is None else free
     for step in range(horizon):
@@ -108,33 +112,33 @@ def build_belief_layers(
         if kept[-1] + work > memory.USABLE_MEMORY_SHARE * free:
             raise table_cache.TableTooLarge(describe_mixture_overflow(kept, horizon, free))
         layer, logs = build_next_layer(means, logs, last=step == horizon - 1)
-        made.append(layer)
+        layers.append(layer)
         if progress is not None:
             progress(step + 1, horizon)
-    return made
+    return layers
 
 
 def list_distinct_instances(problem: Mixture) -> tuple[FloatArray, FloatArray]:
-    """Means (instance, arm) and log-weights (instance, 1) of instances that are possible and differ."""
+    """List means (instance, arm) and log-weights (instance, 1) of the possible, distinct instances."""
     weights = np.array(problem.weights)
     means, same = np.unique(np.array(problem.means)[weights > 0], axis=0, return_inverse=True)
     logs = np.log(np.bincount(same.reshape(-1), weights[weights > 0]))
     return means, (logs - logs.max())[:, None]
 
 
-def build_next_layer(means: FloatArray, logs: FloatArray, *, last: bool) -> tuple[BeliefLayer, FloatArray]:
-    """The layer of the nodes with these log-weights (instance, node), and the log-weights of the nodes after it.
+def build_next_layer(means: FloatArray, logs: FloatArray, *, last: bool) -> tuple[PosteriorLayer, FloatArray]:
+    """Build the layer of nodes with these log-weights (instance, node); returns it and the log-weights of the next nodes.
 
-    An outcome that no instance explains teaches nothing: the belief stays as it is.
+    An outcome that no instance explains leaves the posterior as it is.
     """
     weights = np.exp(logs)
     weights /= weights.sum(axis=0)
     chances = np.clip(weights.T @ means, 0.0, 1.0)
     if last:
-        return BeliefLayer(chances, np.zeros((*chances.shape, 2), np.int32)), logs[:, :0]
+        return PosteriorLayer(chances, np.zeros((*chances.shape, 2), np.int32)), logs[:, :0]
     with np.errstate(divide="ignore"):
-        told = np.stack([np.log1p(-means), np.log(means)], axis=-1)
-    followers = logs[:, :, None, None] + told[:, None]
+        log_likelihoods = np.stack([np.log1p(-means), np.log(means)], axis=-1)
+    followers = logs[:, :, None, None] + log_likelihoods[:, None]
     largest = followers.max(axis=0)
     unexplained = np.isneginf(largest)
     followers[:, unexplained] = logs[:, np.nonzero(unexplained)[0]]
@@ -143,16 +147,16 @@ def build_next_layer(means: FloatArray, logs: FloatArray, *, last: bool) -> tupl
     followers[followers < RULED_OUT_LOG_WEIGHT] = -np.inf
     shape, followers = largest.shape, followers.reshape(len(logs), -1)
     met, which = merge_equal_columns(followers)
-    return BeliefLayer(chances, which.reshape(shape)), followers[:, met]
+    return PosteriorLayer(chances, which.reshape(shape)), followers[:, met]
 
 
 def merge_equal_columns(logs: FloatArray) -> tuple[IntArray, NDArray[np.int32]]:
-    """Where each different column is met, and which of these every column is.
+    """Find one position of each distinct column, and which of these every column equals.
 
-    Columns are sorted by one random mixture of their numbers; two that differ have the same once in 2^63 times, and then
-    another mixture is taken.
+    Columns are sorted by one random linear combination of their numbers. Two that differ collide with probability 2^-63;
+    then another combination is drawn.
     """
-    keys = np.round(logs / BELIEF_TOLERANCE)
+    keys = np.round(logs / POSTERIOR_TOLERANCE)
     keys[np.isneginf(keys)] = RULED_OUT_KEY
     keys = keys.astype(np.int64)
     rng = np.random.default_rng(0)
@@ -169,30 +173,30 @@ def merge_equal_columns(logs: FloatArray) -> tuple[IntArray, NDArray[np.int32]]:
 
 
 def describe_mixture_overflow(kept: list[float], horizon: int, free: float) -> str:
-    """A sentence for a horizon that does not fit, where kept[n - 1] bytes are kept for horizon n, the last one too many.
+    """Describe a horizon that does not fit. Horizon n needs kept[n - 1] bytes, the last of which are too many.
 
-    Its bytes are estimated as if they went on growing as they did over the second half of these.
+    The bytes of longer horizons are extrapolated from the growth over the second half of these.
     """
     known = len(kept)
     half = max(1, known // 2)
     growth = math.log(kept[-1] / kept[half - 1]) / math.log(known / half) if known > 1 else 1.0
     return (
-        f"the beliefs of all steps must fit into memory, but at horizon={horizon} they need about "
-        f"{memory.format_bytes(kept[-1] * (horizon / known) ** growth)} of {memory.format_bytes(free)} that are free (they grew like "
-        f"horizon^{growth:.1f} up to horizon {known}); the largest horizon that fits is {known - 1}."
+        f"the posteriors of all steps must fit into memory, but at horizon={horizon} they need about "
+        f"{memory.format_bytes(kept[-1] * (horizon / known) ** growth)} of {memory.format_bytes(free)} that are free "
+        f"(they grew like horizon^{growth:.1f} up to horizon {known}); the largest horizon that fits is {known - 1}."
     )
 
 
-def iterate_backward(made: list[BeliefLayer]) -> Iterator[tuple[FloatArray, NDArray[np.int32]]]:
-    """Values of the nodes and the moves (arm, node after failure, node after success), from the last step to the first.
+def iterate_backward(layers: list[PosteriorLayer]) -> Iterator[tuple[FloatArray, NDArray[np.int32]]]:
+    """Yield values of nodes and moves (arm, node after failure, node after success), from the last step to the first.
 
-    Ties go to the lowest arm. The layers are used up.
+    Ties go to the lowest arm. The list of layers is emptied.
     """
     later = np.zeros(1)
     left = 0
-    while made:
+    while layers:
         left += 1
-        chances, after = made.pop()
+        chances, after = layers.pop()
         values, choices = np.full(len(chances), -np.inf), np.zeros(len(chances), np.int32)
         for arm in range(chances.shape[1]):
             chance = chances[:, arm]
@@ -205,19 +209,19 @@ def iterate_backward(made: list[BeliefLayer]) -> Iterator[tuple[FloatArray, NDAr
 
 
 def select_reachable_moves(moves: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """The moves of nodes that can be reached, numbered one after the other; `moves` starts with the last step."""
+    """Select the moves of reachable nodes, with new numbers; `moves` starts with the last step."""
     table = []
     nodes = np.zeros(1, np.int64)
     first = 0
     while moves:
-        found = moves.pop()[nodes].astype(np.int64)
+        selected = moves.pop()[nodes].astype(np.int64)
         count = len(nodes)
         if moves:
-            nodes, which = np.unique(found[:, 1:], return_inverse=True)
-            found[:, 1:] = first + count + which.reshape(-1, 2)
+            nodes, which = np.unique(selected[:, 1:], return_inverse=True)
+            selected[:, 1:] = first + count + which.reshape(-1, 2)
         else:
-            found[:, 1:] = first + np.arange(count)[:, None]
-        table.append(found.astype(np.int32))
+            selected[:, 1:] = first + np.arange(count)[:, None]
+        table.append(selected.astype(np.int32))
         first += count
     return np.concatenate(table).reshape(-1)
 
@@ -255,9 +259,28 @@ def update_node(state, setting, arm, reward, stream):
 
 @dataclass(frozen=True)
 class OptimalMixture(Policy):
-    """The best choice for arms that pay 0 or 1 with means of a known mixture and a known horizon; nothing to tune.
+    """The optimal policy for arms that pay 0 or 1 with means of a known mixture and a known horizon; nothing to tune.
 
-    It walks a table of all beliefs that it can have.
+    It chooses from a table of all posteriors that it can reach.
+
+    Parameters
+    ----------
+    means : sequence of sequence of float or "problem"
+        The vectors of mean rewards, a row each, as in `Mixture`. By default they are taken from the problem.
+    weights : sequence of float or "problem", optional
+        Weights of the rows. By default they are taken from the problem. If `means` are given, rows are equally
+        likely unless weights are given, too.
+
+    Raises
+    ------
+    InvalidRequest
+        If weights are given without means, or if either cannot be used.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.simulate(bt.exact.OptimalMixture(), bt.Mixture([(0.6, 0.4), (0.4, 0.6)]), horizon=50, runs=100).shape
+    (1, 100)
     """
 
     means: Any = FROM_PROBLEM

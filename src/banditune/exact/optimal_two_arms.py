@@ -1,7 +1,7 @@
-"""The best that any policy can do on two Bernoulli arms with Beta priors, and the policy that does it.
+"""The optimal policy on two Bernoulli arms with Beta priors, and its value.
 
-The belief after n pulls is a state (pulls of arm 1, successes of arm 1, successes of arm 2). The values of all beliefs of
-one step are a *layer*, in a place that does not depend on the step, so that a layer is made from the next one in place.
+The posterior after n pulls is a state (pulls of arm 1, successes of arm 1, successes of arm 2). The values of all states of
+one step are a *layer*. Its positions do not depend on the step, so that a layer is computed from the next one in place.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import check_integer, check_number, check_prior_pairs, is_from_problem
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import ArmPolicyPrior, Option
 from banditune.core.policy import FROM_PROBLEM
 from banditune.core.scalar import scalar
 from banditune.exact.beta_quadrature import argmax_posterior_mean
@@ -24,16 +25,15 @@ from banditune.simulation.compilation import compile_kernel, compile_signature
 from banditune.simulation.estimators.arm_totals import read_successes
 
 TIE_TOLERANCE = 1e-14
-"""Arms whose values differ by no more than this for every step that is left, as rounding may do, are as good as each other:
-the first is pulled."""
+"""Arms whose values differ by at most this for every remaining step, as rounding may do, are tied: the first is pulled."""
 
 
 STEPS_PER_PASS = 8
-"""Steps that are made in one pass over a layer."""
+"""Steps that are computed in one pass over a layer."""
 
 
 TWO_ARM_TABLE_VERSION = 1
-"""Part of a table's name on disk: raised when tables are made in another way."""
+"""Part of the name of a table on disk: raised when tables are computed in another way."""
 
 
 @scalar
@@ -104,7 +104,7 @@ def fill_layers_backward(layer, thresholds, horizon, shapes1, weight1, shapes2, 
     """The kernel: the layer of the last step, then of every step before it; layer[0] is the value of the prior.
 
     `shapes1[s]` is the first shape of arm 1 after s successes, `weight1` the sum of its prior shapes; `thresholds`, unless
-    it is empty, gets the table that `Optimal` plays from. Steps are made `STEPS_PER_PASS`, each one number of pulls behind the
+    it is empty, gets the table of `Optimal`. A pass computes `STEPS_PER_PASS` steps, each one number of pulls behind the
     step after it, so that a layer passes through the cache once for all of them.
     """
     for last in range(horizon - 1, -1, -STEPS_PER_PASS):
@@ -119,41 +119,42 @@ def fill_layers_backward(layer, thresholds, horizon, shapes1, weight1, shapes2, 
 
 
 def count_belief_states(horizon: int) -> int:
-    """Numbers in a layer, and in a table of thresholds: about horizon^3 / 6."""
+    """Count the numbers in a layer, and in a table of thresholds: about horizon^3 / 6."""
     return horizon * (horizon + 1) * (horizon + 2) // 6
 
 
 def resolve_two_arm_shapes(prior: Any) -> tuple[tuple[float, float], ...]:
-    """A prior as a pair of shapes for each of the two arms."""
-    found = check_prior_pairs(prior, 2, first="a", second="b", first_positive=True)
-    return found * 2 if len(found) == 1 else found
+    """Resolve a prior to a pair of shapes for each of the two arms."""
+    shapes = check_prior_pairs(prior, 2, first="a", second="b", first_positive=True)
+    return shapes * 2 if len(shapes) == 1 else shapes
 
 
 def compute_optimal_reward_two_arms(
     shapes: Any, horizon: int, discount: float = 1.0, free: float | None = None
 ) -> float:
-    """The largest expected total reward on two independent Bernoulli arms with Beta priors ((a1, b1), (a2, b2)).
+    """Compute the largest expected total reward on two independent Bernoulli arms with Beta priors ((a1, b1), (a2, b2)).
 
     Step t = 0, 1, ... counts discount^t times. Takes horizon^4 / 24 updates of 8 horizon^3 / 6 bytes;
-    `free` is the memory that there is for them, if not all that is free.
+    `free` limits the memory for them; by default it is all free memory.
     """
     shapes, horizon = resolve_two_arm_shapes(shapes), check_integer("horizon", horizon, 1)
     if not 0 < check_number("discount", discount) <= 1:
         raise InvalidRequest(f"`0 < discount <= 1` must hold, but got discount={discount!r}.")
-    check_table_fits("the value of every belief", lambda n: 8 * count_belief_states(n), horizon, free)
+    check_table_fits("the value of every state", lambda n: 8 * count_belief_states(n), horizon, free)
     layer, _ = run_backward_induction(shapes, horizon, discount, with_thresholds=False)
     return float(layer[0])
 
 
 def compute_optimal_thresholds(shapes: Any, horizon: int) -> NDArray[np.uint16]:
-    """The successes of arm 2 from which on it is pulled, for every (pulls1, successes1, pulls2), in one row.
+    """Compute the successes of arm 2 from which on it is pulled, for every (pulls1, successes1, pulls2), in one row.
 
-    pulls2 + 1 where it is not pulled; place first_place(pulls1, horizon) + successes1 (horizon - pulls1) + pulls2.
+    The entry is pulls2 + 1 if arm 2 is not pulled. Its position is
+    locate_rows(pulls1, horizon) + successes1 (horizon - pulls1) + pulls2.
     """
     shapes, horizon = resolve_two_arm_shapes(shapes), check_integer("horizon", horizon, 1)
 
     def make() -> NDArray[Any]:
-        check_table_fits("the optimal choice for every belief", lambda n: (8 + 2) * count_belief_states(n), horizon)
+        check_table_fits("the optimal choice for every state", lambda n: (8 + 2) * count_belief_states(n), horizon)
         return run_backward_induction(shapes, horizon, 1.0, with_thresholds=True)[1]
 
     return load_or_make_table(
@@ -164,7 +165,7 @@ def compute_optimal_thresholds(shapes: Any, horizon: int) -> NDArray[np.uint16]:
 def run_backward_induction(
     shapes: tuple[tuple[float, float], ...], horizon: int, discount: float, *, with_thresholds: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
-    """The layer of the first step, and the thresholds if they are wanted."""
+    """Compute the layer of the first step, and the thresholds if `with_thresholds`."""
     (a1, b1), (a2, b2) = shapes
     seen = np.arange(horizon)
     layer = np.empty(count_belief_states(horizon))
@@ -189,20 +190,35 @@ def choose_optimal_arm(state, setting, step, params, stream):
 
 @dataclass(frozen=True)
 class Optimal(TotalsPolicy):
-    """The best choice for two arms that pay 0 or 1, with Beta priors and a known horizon; nothing to tune.
+    """The optimal policy for two arms that pay 0 or 1, with Beta priors and a known horizon; nothing to tune.
 
-    Only totals that are imagined for pulls that wait (`pending="mean"` of a deployed policy) are no whole numbers of
-    successes; they are rounded.
+    A deployed policy with `pending="mean"` may count totals that are not whole numbers of successes. They are rounded.
 
-    It plays from a table of thresholds, because arm 2 is the better, the more successes it had: let D(x, y), with m steps
-    left, be the advantage of one pull of arm 2 with belief x over one of arm 1 with belief y, if all later pulls are
-    optimal. Both orders of pulling both arms lead to the same beliefs, so
-    D_m(x, y) = E[max(D_{m-1}(x', y), 0)] + E[min(D_{m-1}(x, y'), 0)], where x' and y' are the beliefs after a pull, and D_1
-    is the difference of the means. By induction D grows with x in likelihood ratio, and so with successes: a larger x makes
-    success more likely and x' larger after either outcome, and success makes x' larger.
+    Parameters
+    ----------
+    prior : (float, float), sequence of (float, float) or "problem"
+        Beta(a, b) of the mean rewards, one pair for both arms or one per arm. By default it is taken from the problem.
+
+    Notes
+    -----
+    It chooses from a table of thresholds, because arm 2 is the better, the more successes it had. Let D_m(x, y) be the
+    advantage of pulling arm 2 over arm 1 with m steps left, if all later pulls are optimal. Arm 2 has the posterior x
+    and arm 1 the posterior y. Both orders of pulling both arms lead to the same posteriors, so
+
+        D_m(x, y) = E[max(D_{m-1}(x', y), 0)] + E[min(D_{m-1}(x, y'), 0)],
+
+    where x' and y' are the posteriors after a pull, and D_1 is the difference of the means. By induction D grows with x
+    in likelihood ratio, and so with successes. A larger x makes success more likely, and x' larger after either
+    outcome. Success makes x' larger.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.simulate(bt.exact.Optimal(), bt.Bernoulli(arms=2), horizon=50, runs=100).shape
+    (1, 100)
     """
 
-    prior: Any = FROM_PROBLEM
+    prior: Option[ArmPolicyPrior] = FROM_PROBLEM
 
     name = "optimal"
     rewards: ClassVar[str] = "binary"
@@ -223,6 +239,6 @@ class Optimal(TotalsPolicy):
             )
         return compute_optimal_thresholds(self.prior, horizon)
 
-    def beyond(self, pulls: FloatArray, totals: FloatArray) -> int:
-        """The highest posterior mean: the best choice where one round is left."""
+    def choose_after_horizon(self, pulls: FloatArray, totals: FloatArray) -> int:
+        """Choose the highest posterior mean: the optimal choice with one round left."""
         return argmax_posterior_mean(self.prior, pulls, totals)

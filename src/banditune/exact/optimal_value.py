@@ -1,4 +1,4 @@
-"""The best that any policy can do on a problem, where it can be computed: the yardstick for all others."""
+"""Computes the optimal value of a problem: the most that any policy can earn."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from banditune.problems.bernoulli_arms import Bernoulli, Mixture
 
 
 class OptimalReward(NamedTuple):
-    """Expected total rewards: of the optimal policy, and of one that is told the means."""
+    """Expected total rewards: of the optimal policy, and of an oracle that knows the means."""
 
     reward: float
-    known: float
+    oracle_reward: float
 
     @property
     def regret(self) -> float:
-        """The smallest Bayes regret that a policy can have."""
-        return self.known - self.reward
+        """The Bayes regret of the optimal policy."""
+        return self.oracle_reward - self.reward
 
 
 def compute_optimum(
     problem: Problem, horizon: int, free: float | None = None, progress: optimal_mixture.StepProgress | None = None
 ) -> OptimalReward:
-    """Expected total reward of the optimal policy, and `horizon` times the expected largest mean.
+    """Compute the expected total reward of the optimal policy, and `horizon` times the expected largest mean.
 
-    `free` is the memory that there is for it, if not all that is free. Of a mixture, steps are told to `progress`.
+    `free` limits the memory for it; by default it is all free memory. For a mixture, `progress` is called after each step.
     """
     horizon = check_integer("horizon", horizon, 1)
     if type(problem) is Mixture:
         reward = optimal_mixture.compute_optimal_reward_mixture(problem.means, problem.weights, horizon, free, progress)
-        known = horizon * compute_expected_best(problem)
+        oracle = horizon * compute_expected_best(problem)
     elif type(problem) is Bernoulli and problem.arms == 2:
         shapes = optimal_two_arms.resolve_two_arm_shapes(problem.prior)
         reward = optimal_two_arms.compute_optimal_reward_two_arms(shapes, horizon, free=free)
-        known = horizon * compute_expected_max(shapes)
+        oracle = horizon * compute_expected_max(shapes)
     else:
         raise _make_refusal(problem)
-    # Rounding must not make the best policy better than one that is told the means.
-    return OptimalReward(min(reward, known), known)
+    # Rounding must not make the optimal policy better than an oracle that knows the means.
+    return OptimalReward(min(reward, oracle), oracle)
 
 
 OPTIMUM_PROBLEMS = (Bernoulli, Mixture)
-"""Problems that may have an optimum which can be computed; of the first only those with two arms."""
+"""Problems whose optimum may be computable; of the first only those with two arms."""
 
 
 QUICK_BYTES, QUICK_HORIZON = 2**26, 20_000
-"""An optimum whose tables fit into so many bytes, for such a horizon, is there in a second or two."""
+"""Limits of tables and horizon within which an optimum takes a second or two."""
 
 
 def compute_quick_optimum(problem: Problem, horizon: int) -> OptimalReward | None:
-    """The optimum, where it can be computed in a second or two."""
+    """Compute the optimum, if that takes a second or two; else return None."""
     if (
         type(problem) not in OPTIMUM_PROBLEMS
         or (type(problem) is Bernoulli and problem.arms != 2)
@@ -70,12 +70,34 @@ def compute_quick_optimum(problem: Problem, horizon: int) -> OptimalReward | Non
 
 
 def compute_expected_best(problem: Mixture) -> float:
-    """The expected largest mean."""
+    """Compute the expected largest mean."""
     return float(sum(weight * max(row) for weight, row in zip(problem.weights, problem.means, strict=True)))
 
 
 def make_optimal_policy(problem: Problem) -> Policy:
-    """The policy with the smallest Bayes regret on a problem."""
+    """Make the policy with the smallest Bayes regret on a problem.
+
+    Parameters
+    ----------
+    problem : Bernoulli or Mixture
+        Two Bernoulli arms with Beta priors, or a mixture of a few vectors of means.
+
+    Returns
+    -------
+    Policy
+        `Optimal` or `OptimalMixture`, with the problem's prior.
+
+    Raises
+    ------
+    InvalidRequest
+        If the optimum of the problem cannot be computed.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.exact.make_optimal_policy(bt.Bernoulli(arms=2)).name
+    'optimal'
+    """
     if type(problem) is Mixture:
         return optimal_mixture.OptimalMixture(problem.means, problem.weights)
     if type(problem) is Bernoulli and problem.arms == 2:

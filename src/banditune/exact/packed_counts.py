@@ -10,29 +10,29 @@ from banditune.core.arrays import IntArray
 from banditune.core.streams import MASK32
 
 ONE_PULL = 1 << 32
-"""A state has a word for each arm, PULL pulls + successes, and then the policy's memory."""
+"""A state has a word for each arm, ONE_PULL * pulls + successes, and then the memory of the policy."""
 
 
 def extract_pulls(counts: IntArray) -> IntArray:
-    """Pulls from words of counts."""
+    """Extract pulls from words of counts."""
     return counts >> 32
 
 
 def extract_successes(counts: IntArray) -> IntArray:
-    """Successes from words of counts."""
+    """Extract successes from words of counts."""
     return counts & MASK32
 
 
 def iterate_slices(count: int, size: int) -> Iterator[slice]:
-    """Cut so many into parts."""
+    """Yield slices of at most `size` that cover `count` items."""
     for first in range(0, count, size):
         yield slice(first, min(first + size, count))
 
 
 def add_pull(counts: IntArray, chosen: IntArray) -> tuple[IntArray, IntArray]:
-    """Counts after a failure and after a success of the chosen arms."""
-    lost = counts.copy()
-    lost[np.arange(len(lost)), chosen] += ONE_PULL
-    won = lost.copy()
-    won[np.arange(len(won)), chosen] += 1
-    return lost, won
+    """Compute counts after a failure and after a success of the chosen arms."""
+    failed = counts.copy()
+    failed[np.arange(len(failed)), chosen] += ONE_PULL
+    succeeded = failed.copy()
+    succeeded[np.arange(len(succeeded)), chosen] += 1
+    return failed, succeeded

@@ -1,4 +1,4 @@
-"""One step of a policy from every state: the arms that it may pull, and the states after a failure and after a success."""
+"""Computes one step of a policy from every state: its arms, and the states after a failure and after a success."""
 
 from __future__ import annotations
 
@@ -39,56 +39,58 @@ resolve_setting = Slot("known")
 
 
 class StateTransition(NamedTuple):
-    """One step of some states: the arm that is pulled, with which chance, and the states after a failure and a success."""
+    """One step of some states: the pulled arm, its probability, and the states after a failure and a success."""
 
     arm: IntArray
-    chance: Any
-    lost: IntArray
-    won: IntArray
+    probability: Any
+    after_failure: IntArray
+    after_success: IntArray
 
 
 TransitionIterator = Callable[[slice], Iterator[StateTransition]]
-"""What can happen in some of a layer's states."""
+"""Yields the transitions from a slice of the states of a layer."""
 
 
 class TransitionModel(NamedTuple):
-    """How a policy goes one step ahead: `turns(step, words)`, for the states of a layer."""
+    """The transitions of a policy: `make_transitions(step, words)`, for the states of a layer."""
 
-    job: SimulationSpec
-    width: int
+    spec: SimulationSpec
+    state_width: int
     """Words of a state."""
-    turns: Callable[[int, IntArray], TransitionIterator]
+    make_transitions: Callable[[int, IntArray], TransitionIterator]
 
 
-def make_transition_model(job: SimulationSpec, params: FloatArray) -> TransitionModel:
-    """The player of a policy: from its chances where it draws and they are known, else by its own functions."""
-    policy, arms = job.policy, job.problem.arms
-    if policy.plays_itself:
+def make_transition_model(spec: SimulationSpec, params: FloatArray) -> TransitionModel:
+    """Make the transitions of a policy: from known arm probabilities if it draws, else by its functions."""
+    policy, arms = spec.policy, spec.problem.arms
+    if policy.is_external:
         raise InvalidRequest(
-            f"exact regrets need a policy of scalar functions, but {policy.name!r} is an object that plays itself; "
+            f"exact regrets need a policy of scalar functions, but {policy.name!r} is an external object; "
             "simulate() it instead."
         )
-    options = freeze_options(policy.options(arms, job.problem.dims, job.horizon))
+    options = freeze_options(policy.options(arms, spec.problem.dims, spec.horizon))
     drawing = KNOWN_ARM_PROBABILITIES.get((policy.view, policy.start, policy.choose, policy.update))
-    if drawing is None or not drawing.draws(params):
-        width = arms + policy.memory(arms, job.problem.dims)
-        return TransitionModel(job, width, ScriptedTransitions(job, params, options).turns)
+    if drawing is None or not drawing.draws_randomly(params):
+        width = arms + policy.memory(arms, spec.problem.dims)
+        return TransitionModel(spec, width, ScriptedTransitions(spec, params, options).make_transitions)
     what = f"the table of all counts of {arms} arms, for {policy.name},"
-    table_cache.check_table_fits(what, lambda horizon: estimate_counts_bytes(arms, horizon), job.horizon)
+    table_cache.check_table_fits(what, lambda horizon: estimate_counts_bytes(arms, horizon), spec.horizon)
     return TransitionModel(
-        job, arms, RandomizedTransitions(lambda counts: drawing.chances(params, options, counts)).turns
+        spec,
+        arms,
+        RandomizedTransitions(lambda counts: drawing.compute_probabilities(params, options, counts)).make_transitions,
     )
 
 
 @dataclass(frozen=True)
 class RandomizedTransitions:
-    """Goes ahead by the known chances of every arm."""
+    """Transitions by known probabilities of every arm."""
 
-    chances: Callable[[IntArray], FloatArray]
+    compute_probabilities: Callable[[IntArray], FloatArray]
 
-    def turns(self, step: int, words: IntArray) -> TransitionIterator:
-        """Every arm in turn."""
-        chances = self.chances(words)
+    def make_transitions(self, step: int, words: IntArray) -> TransitionIterator:
+        """Make the transitions of every arm in turn."""
+        chances = self.compute_probabilities(words)
 
         def turns(at: slice) -> Iterator[StateTransition]:
             for arm in range(words.shape[1]):
@@ -99,7 +101,7 @@ class RandomizedTransitions:
 
 
 def estimate_counts_bytes(arms: int, horizon: int) -> float:
-    """Memory for all counts that there are before the last step: two layers, chances, and room to sort."""
+    """Estimate the bytes of all counts before the last step: two layers, probabilities, and buffers to sort."""
     kinds = 2 * arms - 1
     logarithm = math.lgamma(horizon + kinds) - math.lgamma(kinds + 1) - math.lgamma(horizon)
     # Far beyond any memory one number is as good as another.
@@ -137,75 +139,75 @@ def play_states_once(after, features, options, horizon, step, params, key, curso
 
 @dataclass(frozen=True)
 class ScriptedTransitions:
-    """Goes ahead by the policy's own functions, which must draw nothing."""
+    """Transitions by the functions of a policy, which must draw no random numbers."""
 
-    job: SimulationSpec
+    spec: SimulationSpec
     params: FloatArray
     options: Any
 
     @cached_property
-    def compiled(self) -> Callable[..., Any]:
+    def compiled_kernel(self) -> Callable[..., Any]:
         """The kernel, bound to the policy."""
-        policy = self.job.policy
+        policy = self.spec.policy
         slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-        found = compile_kernel(play_states_once, slots | fill_dims_slots(policy, self.job.problem))
-        size = policy.memory(self.job.problem.arms, self.job.problem.dims)
-        compile_signature(found, self._arguments(np.zeros((2, 1, size)), 0), describe_spec(self.job))
-        return found
+        compiled = compile_kernel(play_states_once, slots | fill_dims_slots(policy, self.spec.problem))
+        size = policy.memory(self.spec.problem.arms, self.spec.problem.dims)
+        compile_signature(compiled, self._make_arguments(np.zeros((2, 1, size)), 0), describe_spec(self.spec))
+        return compiled
 
-    def turns(self, step: int, words: IntArray) -> TransitionIterator:
-        """The arm that the policy chooses."""
-        arms = self.job.problem.arms
+    def make_transitions(self, step: int, words: IntArray) -> TransitionIterator:
+        """Make the transitions of the arm that the policy chooses."""
+        arms = self.spec.problem.arms
 
         def turns(at: slice) -> Iterator[StateTransition]:
             counts, memory = words[at, :arms], words[at, arms:].view(np.float64)
             after = np.stack([memory, memory])
-            chosen = self._play(step, counts, after)
+            chosen = self._choose_arms(step, counts, after)
             lost, won = add_pull(counts, chosen)
             yield StateTransition(chosen, 1.0, append_memory(lost, after[0]), append_memory(won, after[1]))
 
         return turns
 
-    def _play(self, step: int, counts: IntArray, after: FloatArray) -> IntArray:
-        """The chosen arms; memory as in `play_states_once`."""
-        arguments = self._arguments(after, step)
+    def _choose_arms(self, step: int, counts: IntArray, after: FloatArray) -> IntArray:
+        """Choose arms; `after` is the memory as in `play_states_once`."""
+        arguments = self._make_arguments(after, step)
         *_, cursor, chosen, trouble = arguments
         before = cursor.copy()
-        compiled = self.compiled
+        compiled = self.compiled_kernel
         try:
             compiled(*arguments)
         except Exception as error:
-            raise SimulationError(describe_exception(self.job, error)) from error
+            raise SimulationError(describe_exception(self.spec, error)) from error
         if (cursor != before).any():
             raise InvalidRequest(
                 f"a policy must draw no random numbers for its exact regret, unless it is Thompson sampling or "
-                f"epsilon-greedy, but {self.job.policy.name!r} drew some at step {step}; simulate() it instead."
+                f"epsilon-greedy, but {self.spec.policy.name!r} drew some at step {step}; simulate() it instead."
             )
         if trouble[0] >= 0:
-            raise SimulationError(self._complaint(step, counts[int(trouble[0])], trouble[1]))
+            raise SimulationError(self._describe_failure(step, counts[int(trouble[0])], trouble[1]))
         return chosen  # type: ignore[no-any-return]
 
-    def _arguments(self, after: FloatArray, step: int) -> tuple[Any, ...]:
-        problem = self.job.problem
+    def _make_arguments(self, after: FloatArray, step: int) -> tuple[Any, ...]:
+        problem = self.spec.problem
         features = copy_read_only(np.zeros((problem.dims, problem.arms)))
         answers = np.array([0, 0, 0, AGENT_STREAM]), np.zeros(after.shape[1], np.int64), np.array([-1.0, 0.0])
-        return (after, features, self.options, self.job.horizon, step, self.params, 0, *answers)
+        return (after, features, self.options, self.spec.horizon, step, self.params, 0, *answers)
 
-    def _complaint(self, step: int, counts: IntArray, culprit: float) -> str:
-        """What is wrong with an arm, and where it was chosen."""
-        policy = self.job.policy
+    def _describe_failure(self, step: int, counts: IntArray, culprit: float) -> str:
+        """Describe an invalid arm, and where it was chosen."""
+        policy = self.spec.policy
         where = (
             f"at step {step} with parameters {self.params.tolist()}, after {extract_pulls(counts).tolist()} pulls and "
-            f"{extract_successes(counts).tolist()} successes of the arms (horizon={self.job.horizon})"
+            f"{extract_successes(counts).tolist()} successes of the arms (horizon={self.spec.horizon})"
         )
-        if culprit in policy.faults:
-            return f"{policy.faults[int(culprit)]} (the policy {policy.name!r} {where})."
+        if culprit in policy.failure_messages:
+            return f"{policy.failure_messages[int(culprit)]} (the policy {policy.name!r} {where})."
         return (
-            f"an arm must be a whole number from 0 to {self.job.problem.arms - 1}, but the policy {policy.name!r} chose "
+            f"an arm must be a whole number from 0 to {self.spec.problem.arms - 1}, but the policy {policy.name!r} chose "
             f"{culprit:g} {where}."
         )
 
 
 def append_memory(counts: IntArray, memory: FloatArray) -> IntArray:
-    """States from counts and memory."""
+    """Combine counts and memory to states."""
     return np.concatenate([counts, memory.view(np.int64)], axis=1)

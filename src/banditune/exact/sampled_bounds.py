@@ -1,7 +1,7 @@
-"""Lower bounds on any policy's Bayes regret from sampled rewards: what one who foresees them could gain, less a penalty.
+"""Lower bounds on the Bayes regret of any policy from sampled rewards, by information relaxation.
 
-The clairvoyant knows all rewards in advance and pays a penalty that has mean zero for every honest policy, so the most
-that he nets is, on average, at least what any policy earns (information relaxation; the penalties are those of Min,
+A clairvoyant knows all rewards in advance and pays a penalty that has mean zero for every real policy. So the most that
+it nets is, on average, at least what any policy earns (information relaxation; the penalties are those of Min,
 Maglaras and Moallemi, 2019). Let m_a(i) be arm a's posterior mean after its first i rewards and T the horizon.
 
 "future"
@@ -41,7 +41,7 @@ RUNS_PER_BLOCK = 16
 def sample_bounds(
     problem: Bernoulli | Gaussian, horizon: int, names: tuple[str, ...], runs: range, seed: int
 ) -> FloatArray:
-    """Sampled bounds on the regret: a row per name, a column per run."""
+    """Sample bounds on the regret: a row per name, a column per run."""
 
     def rows(truths: FloatArray, rewards: FloatArray) -> FloatArray:
         found = compute_path_bounds(problem, names, truths, rewards)
@@ -57,20 +57,20 @@ def map_over_paths(
     seed: int,
     rows: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> FloatArray:
-    """What `rows(means, rewards)` says of the paths of these runs, a column per run; the same for any chunks."""
+    """Apply `rows(means, rewards)` to the paths of these runs, a column per run; the same for any chunks."""
     found = []
     for block in range(runs.start // RUNS_PER_BLOCK, -(-runs.stop // RUNS_PER_BLOCK)):
-        part = slice(
+        within = slice(
             max(runs.start - block * RUNS_PER_BLOCK, 0), min(runs.stop - block * RUNS_PER_BLOCK, RUNS_PER_BLOCK)
         )
         truths, rewards = draw_paths(problem, horizon, seed, block)
-        found.append(rows(truths[part], rewards[part]))
+        found.append(rows(truths[within], rewards[within]))
     whole: FloatArray = np.concatenate(found, axis=-1)
     return whole
 
 
 def draw_paths(problem: Bernoulli | Gaussian, horizon: int, seed: int, block: int) -> tuple[FloatArray, FloatArray]:
-    """Means (runs, arms) and all their rewards (runs, arms, horizon) of a block."""
+    """Draw means (runs, arms) and all their rewards (runs, arms, horizon) of a block."""
     sequence = np.random.SeedSequence(seed, spawn_key=(0xB0D5, block & 0xFFFFFFFF, block >> 32))
     rng = np.random.Generator(np.random.Philox(sequence))
     truths = problem.sample(RUNS_PER_BLOCK, rng).means
@@ -84,12 +84,12 @@ def draw_paths(problem: Bernoulli | Gaussian, horizon: int, seed: int, block: in
 
 
 def compute_path_bytes(arms: int, horizon: int) -> float:
-    """Memory that a block of paths needs."""
+    """Compute the bytes of a block of paths."""
     return 8.0 * arms * horizon * (2.0 * RUNS_PER_BLOCK + 2.0)
 
 
 def compute_posterior_parameters(problem: Bernoulli | Gaussian) -> tuple[FloatArray, FloatArray]:
-    """Per arm (top, base): the posterior mean after i rewards is (top + their sum) / (base + i)."""
+    """Compute (top, base) per arm: the posterior mean after i rewards is (top + their sum) / (base + i)."""
     first, second = np.broadcast_to(np.array(problem.prior), (problem.arms, 2)).T
     if isinstance(problem, Bernoulli):
         return first.copy(), first + second
@@ -100,7 +100,7 @@ def compute_posterior_parameters(problem: Bernoulli | Gaussian) -> tuple[FloatAr
 def compute_path_bounds(
     problem: Bernoulli | Gaussian, names: tuple[str, ...], truths: FloatArray, rewards: FloatArray
 ) -> dict[str, FloatArray]:
-    """Sampled bounds by name, a number per path."""
+    """Compute sampled bounds by name, a number per path."""
     runs, arms, horizon = rewards.shape
     tops, bases = compute_posterior_parameters(problem)
     found = {}

@@ -1,4 +1,4 @@
-"""The states that a game can be in after so many steps, each once, with their probabilities."""
+"""Layers of states: all states that can be reached after some number of steps, with their probabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from banditune.simulation import memory
 from banditune.simulation.compilation import compile_kernel
 
 GROWTH_FACTOR = 1.25
-"""A full layer gets this much more room."""
+"""A full layer grows by this factor."""
 
 
 EMPTY_SLOT = -1
@@ -24,69 +24,69 @@ LOW_63_BITS = 0x7FFFFFFFFFFFFFFF
 
 
 class LayerOverflow(Exception):
-    """A layer does not fit into memory; its argument says how many bytes it needs."""
+    """A layer does not fit into memory; its argument is the number of bytes that it needs."""
 
 
 class StateLayer:
-    """Rows of 64-bit words, no two of them equal, and a probability for each.
+    """Distinct rows of 64-bit words, with a probability for each.
 
-    A row is found through a table of hashes, but whole rows are compared: what is merged is equal bit by bit.
+    A row is found in a hash table, but whole rows are compared: merged rows are equal bit by bit.
     """
 
     count: int
     _words: IntArray
-    _chances: FloatArray
+    _probabilities: FloatArray
     _table: NDArray[np.int32]
 
     def __init__(self, width: int, size: int) -> None:
         self.width = width
-        self._make_room(size)
+        self._allocate(size)
 
     @property
     def words(self) -> IntArray:
-        """The rows."""
+        """The rows of the layer."""
         return self._words[: self.count]
 
     @property
-    def chances(self) -> FloatArray:
-        """The rows' probabilities."""
-        return self._chances[: self.count]
+    def probabilities(self) -> FloatArray:
+        """The probabilities of the rows."""
+        return self._probabilities[: self.count]
 
     def add(self, words: IntArray, chances: FloatArray) -> None:
-        """Add probability to rows, those that are not there yet included; rows without probability are left out."""
-        wanted = self.count + len(words)
-        if wanted > len(self._words):
-            self._grow(max(wanted, int(GROWTH_FACTOR * len(self._words))))
-        self.count = compile_row_merge()(words, chances, self._words, self._chances, self._table, self.count)
+        """Add probability to rows; new rows are inserted. Rows with probability 0 are left out."""
+        needed = self.count + len(words)
+        if needed > len(self._words):
+            self._grow(max(needed, int(GROWTH_FACTOR * len(self._words))))
+        self.count = compile_row_merge()(words, chances, self._words, self._probabilities, self._table, self.count)
 
     def _grow(self, size: int) -> None:
-        words, chances = self.words, self.chances
-        self._make_room(size)
+        words, chances = self.words, self.probabilities
+        self._allocate(size)
         self.add(words, chances)
 
-    def _make_room(self, size: int) -> None:
+    def _allocate(self, size: int) -> None:
         needed = compute_layer_bytes(self.width, size)
         if needed > memory.USABLE_MEMORY_SHARE * memory.measure_free_memory():
             raise LayerOverflow(needed)
         self.count = 0
         self._words = np.empty((size, self.width), np.int64)
-        self._chances = np.empty(size)
+        self._probabilities = np.empty(size)
         self._table = np.full(count_hash_slots(size), EMPTY_SLOT, np.int32)
 
 
 def compute_layer_bytes(width: int, size: int) -> int:
-    """The memory of a layer with so many rows."""
+    """Compute the bytes of a layer with `size` rows."""
     return size * 8 * (width + 1) + 4 * count_hash_slots(size)
 
 
 def count_hash_slots(size: int) -> int:
-    """A power of two, so large that half of the table stays empty."""
+    """Count the slots of a hash table: a power of two, so that at least half of it stays empty."""
     return 1 << (2 * size - 1).bit_length()
 
 
 @lru_cache(maxsize=1)
 def compile_row_merge() -> Callable[..., int]:
-    """The compiled `merge_rows`."""
+    """Compile `merge_rows`."""
     return compile_kernel(merge_rows)
 
 

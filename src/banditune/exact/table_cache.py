@@ -1,4 +1,4 @@
-"""Large tables: refused before the work if they do not fit into memory, kept on disk once they are made."""
+"""Caches large tables on disk. Tables that do not fit into memory are refused before the work."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ MAX_RECENT_TABLES = 2
 
 
 recent_tables: dict[tuple[Path | None, str], NDArray[Any]] = {}
-"""The last tables of this process: a play asks for its table several times, and there may be no disk to read it from."""
+"""The last tables of this process. A simulation needs its table several times, and the disk may not be writable."""
 
 
 _lock = threading.RLock()
 
 
 def check_table_fits(what: str, bytes_for: Callable[[int], float], horizon: int, free: float | None = None) -> None:
-    """Refuse a horizon whose tables do not fit, and say which would; `compute_layer_bytes` grows with the horizon.
+    """Refuse a horizon whose tables do not fit, and report which would; `bytes_for` must grow with the horizon.
 
-    `free` is the memory that there is for them, if not all that is free.
+    `free` limits the memory for them; by default it is all free memory.
     """
     free = memory.measure_free_memory() if free is None else free
     if bytes_for(horizon) <= memory.USABLE_MEMORY_SHARE * free:
@@ -55,15 +55,15 @@ def check_table_fits(what: str, bytes_for: Callable[[int], float], horizon: int,
 def load_or_make_table(
     name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int | None
 ) -> NDArray[Any]:
-    """A table from this process or from disk, by its name and arguments, or made now and kept; it is read-only.
+    """Load a table from this process or from disk, by its name and arguments, or make and keep it. It is read-only.
 
-    A file that is damaged, or of another kind or size than wanted, is made again; a size of None is any.
+    A file that is damaged, or of another type or size, is replaced. A size of None matches any.
     """
     folder = find_cache_folder()
-    told = json.dumps([name, convert_to_plain(arguments), np.dtype(dtype).str, size])
+    key_text = json.dumps([name, convert_to_plain(arguments), np.dtype(dtype).str, size])
     with _lock:
-        if (folder, told) not in recent_tables:
-            path = folder and folder / "tables" / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:20]}.npy"
+        if (folder, key_text) not in recent_tables:
+            path = folder and folder / "tables" / f"{name}-{hashlib.sha256(key_text.encode()).hexdigest()[:20]}.npy"
             table = _read_table(path, dtype, size)
             if table is None:
                 table = make()
@@ -71,22 +71,22 @@ def load_or_make_table(
                 _write_table(path, table)
             while len(recent_tables) >= MAX_RECENT_TABLES:
                 recent_tables.pop(next(iter(recent_tables)))
-            recent_tables[folder, told] = table
-        return recent_tables[folder, told]
+            recent_tables[folder, key_text] = table
+        return recent_tables[folder, key_text]
 
 
 def _read_table(path: Path | None, dtype: Any, size: int | None) -> NDArray[Any] | None:
-    """A table from disk, if it is there and what is wanted."""
+    """Read a table from disk; None if it is missing, or of another type or size."""
     try:
-        found: NDArray[Any] | None = np.load(path, mmap_mode="r", allow_pickle=False) if path else None
+        table: NDArray[Any] | None = np.load(path, mmap_mode="r", allow_pickle=False) if path else None
     except (OSError, ValueError, EOFError):
         return None
-    fine = found is not None and found.dtype == dtype and found.ndim == 1 and size in (None, len(found))
-    return found if fine else None
+    fits = table is not None and table.dtype == dtype and table.ndim == 1 and size in (None, len(table))
+    return table if fits else None
 
 
 def _write_table(path: Path | None, table: NDArray[Any]) -> None:
-    """Write a table, whole or not at all; a full disk only costs making it again."""
+    """Write a table, whole or not at all. With a full disk it is only made again."""
     if path is None:
         return
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Where simulations run: threads, processes, a Dask cluster, a Ray cluster."""
+"""Where simulations run: threads, processes, a Dask cluster or a Ray cluster."""
 
 from banditune.core.lazy_names import attach_stub
 

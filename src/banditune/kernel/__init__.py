@@ -1,4 +1,4 @@
-"""What the compiled code of policies and problems is made of: contracts, random numbers, helpers."""
+"""Building blocks of policies and problems in compiled code: contracts, random numbers, helper functions."""
 
 from banditune.core.lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""What is known of past campaigns: a cell for each arm of each campaign."""
+"""The record of past campaigns: a cell for each arm of each campaign."""
 
 from __future__ import annotations
 
@@ -16,11 +16,42 @@ from banditune.logs.residual_sample import ResidualSample
 
 @dataclass(frozen=True, eq=False)
 class Logs:
-    """Past campaigns, as sums: what rewards arms paid is known by `pulls`, `total` and `squares` of every cell.
+    """Past campaigns, as the pulls and rewards of each arm in each campaign.
 
-    A cell is an arm in a campaign; cells stand in order of campaign, then arm, numbers into `campaigns` and `arms`.
-    `squares` is the sum of squared deviations from the cell's mean. `features`, where arms have some, has a row per cell.
-    `rewards` says what rewards were: "binary" for 0 and 1, "unit" for [0, 1], or "real".
+    A cell is an arm in a campaign. Cells are sorted by campaign, then by arm. `read_logs` and `make_logs` make logs.
+
+    Parameters
+    ----------
+    campaigns : tuple of str
+        The names of the campaigns.
+    arms : tuple of str
+        The names of the arms.
+    campaign : array of int
+        For each cell, the position of its campaign in `campaigns`.
+    arm : array of int
+        For each cell, the position of its arm in `arms`.
+    pulls : array of int
+        For each cell, the number of pulls.
+    total : array of float
+        For each cell, the sum of its rewards.
+    squares : array of float
+        For each cell, the sum of squared deviations of its rewards from their mean; NaN where not known.
+    rewards : {"binary", "unit", "real"}
+        What rewards were: 0 and 1, numbers in [0, 1], or any numbers.
+    features : array of float, optional
+        One row of features per cell, where arms have features.
+    feature_names : tuple of str
+        The names of the features.
+    messages : tuple of str
+        Sentences: which columns were read, then what a reader should know about the logs.
+    columns : str
+        Which column of the table was used for what.
+    intercept : bool
+        Whether the first feature is the constant 1 that a fit added.
+    residuals : ResidualSample, optional
+        A sample of deviations of rewards from the mean of their cell; None where only sums were logged.
+    omissions : tuple of str
+        Sentences on rows that were left out. Fits and backtests pass them on.
     """
 
     campaigns: tuple[str, ...]
@@ -33,30 +64,25 @@ class Logs:
     rewards: str
     features: FloatArray | None = None
     feature_names: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
-    """Which columns were read, then what to know about the logs, in sentences."""
+    messages: tuple[str, ...] = ()
     columns: str = ""
-    """Which column of a table was which part."""
     intercept: bool = False
-    """Whether the first feature is the constant 1 that a fit added."""
     residuals: ResidualSample | None = None
-    """A sample of what rewards were off from the means of their cells; None where only sums were logged."""
-    left_out: tuple[str, ...] = ()
-    """Sentences on what was left out in reading: whatever is made of the logs, or of a part of them, must say so too."""
+    omissions: tuple[str, ...] = ()
 
     @property
     def mean(self) -> FloatArray:
-        """Mean reward of every cell."""
+        """The mean reward of every cell."""
         return self.total / self.pulls
 
     @property
-    def lengths(self) -> IntArray:
-        """Decisions in each campaign."""
+    def decision_counts(self) -> IntArray:
+        """The number of decisions in each campaign."""
         return np.bincount(self.campaign, self.pulls, len(self.campaigns)).astype(np.int64)
 
     @property
-    def widths(self) -> IntArray:
-        """Arms in each campaign."""
+    def arm_counts(self) -> IntArray:
+        """The number of arms in each campaign."""
         return np.bincount(self.campaign, minlength=len(self.campaigns)).astype(np.int64)
 
     @property
@@ -64,11 +90,27 @@ class Logs:
         """Whether every campaign had every arm."""
         return len(self.pulls) == len(self.campaigns) * len(self.arms)
 
-    def of(self, campaigns: Sequence[int] | IntArray) -> Logs:
-        """The logs of some campaigns, in order of their numbers."""
+    def select_campaigns(self, campaigns: Sequence[int] | IntArray) -> Logs:
+        """Select some of the campaigns.
+
+        Parameters
+        ----------
+        campaigns : sequence of int
+            Their positions in `campaigns`.
+
+        Returns
+        -------
+        Logs
+            The logs of these campaigns, in order of their positions.
+
+        Raises
+        ------
+        InvalidRequest
+            If there is none.
+        """
         chosen = np.unique(np.asarray(campaigns, np.int64))
         if not len(chosen):
-            raise InvalidRequest("logs must hold a campaign, but none was asked for.")
+            raise InvalidRequest("logs must hold a campaign, but none was selected.")
         kept = np.isin(self.campaign, chosen)
         arms, arm = np.unique(self.arm[kept], return_inverse=True)
         return Logs(
@@ -84,25 +126,31 @@ class Logs:
             self.feature_names,
             columns=self.columns,
             intercept=self.intercept,
-            residuals=self._residuals_of(kept),
-            left_out=self.left_out,
+            residuals=self._select_residuals(kept),
+            omissions=self.omissions,
         )
 
-    def _residuals_of(self, kept: Any) -> ResidualSample | None:
-        """The residuals of some cells, which are numbered anew."""
+    def _select_residuals(self, kept: Any) -> ResidualSample | None:
+        """Select the residuals of some cells, and renumber the cells."""
         if self.residuals is None:
             return None
-        mine = kept[self.residuals.cell]
-        return ResidualSample((np.cumsum(kept) - 1)[self.residuals.cell[mine]], self.residuals.value[mine])
+        is_kept = kept[self.residuals.cell]
+        return ResidualSample((np.cumsum(kept) - 1)[self.residuals.cell[is_kept]], self.residuals.value[is_kept])
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What to know about them: all that is told after the columns."""
-        return self.told[1:]
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know about the logs: all messages after the first."""
+        return self.messages[1:]
 
-    def saying(self, told: Sequence[str]) -> Logs:
-        """The same logs with these sentences."""
-        return replace(self, told=tuple(told))
+    def replace_messages(self, messages: Sequence[str]) -> Logs:
+        """Return the same logs with other messages.
+
+        Parameters
+        ----------
+        messages : sequence of str
+            The sentences.
+        """
+        return replace(self, messages=tuple(messages))
 
     def __repr__(self) -> str:
         campaigns, arms = len(self.campaigns), len(self.arms)
@@ -116,7 +164,7 @@ INTERCEPT = "intercept"
 
 
 def add_intercept(logs: Logs) -> Logs:
-    """The logs with a first feature that is 1 for every arm; as they are where a sum of features is constant."""
+    """Add a first feature that is 1 for every arm, unless a linear combination of features is constant."""
     if logs.features is None or _spans_constant(logs.features):
         return logs
     names = logs.feature_names or tuple(str(place) for place in range(logs.features.shape[1]))
@@ -125,7 +173,7 @@ def add_intercept(logs: Logs) -> Logs:
 
 
 def _spans_constant(features: FloatArray) -> bool:
-    """Whether a constant other than 0 is a sum of multiples of the features."""
+    """Return whether a constant other than 0 is a linear combination of the features."""
     scaled = features / np.maximum(np.sqrt((features**2).mean(axis=0)), 1e-300)
     ones = np.ones(len(features))
     left = ones - scaled @ np.linalg.lstsq(scaled, ones, rcond=1e-10)[0]
@@ -133,13 +181,13 @@ def _spans_constant(features: FloatArray) -> bool:
 
 
 def format_arm_list(names: Sequence[str]) -> str:
-    """How many arms, and which, in a few words: 12 arms (a, b, c, d, e ...)."""
+    """Write how many arms there are, and the first names: 12 arms (a, b, c, d, e ...)."""
     some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
     return f"{len(names)} arm{'s' * (len(names) != 1)} ({some})"
 
 
 def sample_campaigns(widths: IntArray, most: int, rng: np.random.Generator) -> IntArray:
-    """Campaigns chosen at random that have fewer than `most` cells together, given how many each has; one at least."""
+    """Sample campaigns that have fewer than `most` cells together, one at least. `widths` are their cells."""
     order = rng.permutation(len(widths))
     return order[: max(int(np.searchsorted(np.cumsum(widths[order]), most)), 1)]
 
@@ -155,7 +203,44 @@ def make_logs(
     features: Any = None,
     feature_names: Sequence[str] = (),
 ) -> Logs:
-    """Logs from a line for each arm of each campaign; `squares` follow from the others where rewards are 0 or 1."""
+    """Make logs from columns, with one row per arm of a campaign.
+
+    Parameters
+    ----------
+    campaign : sequence
+        The name of the campaign of each row.
+    arm : sequence
+        The name of the arm of each row. An arm has at most one row in a campaign.
+    pulls : array of int
+        The number of pulls of each row, 1 or more.
+    total : array of float
+        The sum of the rewards of each row.
+    squares : array of float, optional
+        The sum of squared deviations of the rewards of each row from their mean. `fit` needs it unless rewards are 0
+        and 1.
+    rewards : {"binary", "unit", "real"}
+        What rewards were: 0 and 1, numbers in [0, 1], or any numbers.
+    features : array of float, optional
+        One row of features per row.
+    feature_names : sequence of str
+        The names of the features.
+
+    Returns
+    -------
+    Logs
+        The logs, for `fit` and `backtest`.
+
+    Raises
+    ------
+    InvalidRequest
+        If columns do not fit together, or their numbers are impossible.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.make_logs(["may", "may", "june", "june"], ["red", "blue"] * 2, [10, 20, 30, 40], [1, 5, 6, 20])
+    100 decisions in 2 campaigns with 2 arms, binary rewards
+    """
     if rewards not in ("binary", "unit", "real"):
         raise InvalidRequest(f"`rewards` must be binary, unit or real, but got {rewards!r}.")
     pulls, total = np.atleast_1d(convert_to_array(pulls)), np.atleast_1d(convert_to_array(total))
@@ -199,7 +284,7 @@ def make_logs(
 
 
 def _check_features(features: Any, rows: int, names: Sequence[str]) -> FloatArray:
-    """A row of finite numbers for each row of the logs, with as many names as columns, or none."""
+    """Check that features are finite, with a row for each row of the logs, and with as many names as columns or none."""
     table = convert_to_array(features)
     if table.ndim != 2 or len(table) != rows or not table.shape[1] or not np.isfinite(table).all():
         raise InvalidRequest(
@@ -212,7 +297,7 @@ def _check_features(features: Any, rows: int, names: Sequence[str]) -> FloatArra
 
 
 def _number_names(words: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:
-    """Different words in order of their first appearance, and the number of each."""
+    """Number names in order of their first appearance."""
     known: dict[str, int] = {}
     numbers = np.array([known.setdefault(str(word), len(known)) for word in words], np.int64)
     return tuple(known), numbers

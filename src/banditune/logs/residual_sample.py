@@ -1,10 +1,11 @@
 """A simple random sample of rewards, as residuals from the mean of their arm in their campaign.
 
-In cells that are in the sample as a whole, or by a half, the median stands for the mean, and all are shifted to have the
-mean 0: with 20 log-normal rewards in a cell, regret with residuals from means was 32% too high, and 6% from medians.
+If the sample holds half of a cell or more, residuals are taken from the cell's median, and then shifted to the mean 0. With
+20 log-normal rewards in a cell, regret with residuals from means was 32% too high, and 6% with residuals from medians.
 
-The sample is drawn while rows are read: of all rows, those whose numbers have the lowest hashes. So it is a simple random
-sample, the same however the file is cut into blocks, and the part that belongs to some campaigns is one of their rows."""
+The sample is drawn while rows are read: it holds the rows whose numbers have the lowest hashes. So it does not depend on
+how the file is divided into blocks, and its rows of some campaigns are a simple random sample of the rows of these.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ MAX_SAMPLED_REWARDS = 1 << 16
 
 
 class ResidualSample(NamedTuple):
-    """The cell of each reward in the sample, and what it was off from the cell's mean, scaled to the spread of rewards."""
+    """The cell of each reward in the sample, and its residual from the cell's mean, scaled to the spread of rewards."""
 
     cell: IntArray
     value: FloatArray
 
 
 class RewardReservoir:
-    """Some rewards of all that go by, with the cells that they are of."""
+    """A sample of rewards from a stream of rows, with their cells."""
 
     def __init__(self, size: int = MAX_SAMPLED_REWARDS) -> None:
         self.size = size
@@ -38,7 +39,7 @@ class RewardReservoir:
         self.rewards: FloatArray = np.zeros(0)
 
     def add(self, cells: IntArray, rewards: FloatArray) -> None:
-        """Let rewards go by."""
+        """Add rewards of the next rows."""
         ranks = hash_numbers(np.arange(self.rows, self.rows + len(rewards), dtype=np.uint64))
         self.rows += len(rewards)
         low = np.flatnonzero(ranks <= self.limit)
@@ -50,13 +51,13 @@ class RewardReservoir:
         if len(order) == self.size:
             self.limit = self.ranks[-1]
 
-    def residuals(self, place: IntArray, pulls: IntArray, mean: FloatArray) -> ResidualSample:
-        """What the sample is off from the means of its cells, which get new places; cells of one pull tell nothing."""
+    def compute_residuals(self, place: IntArray, pulls: IntArray, mean: FloatArray) -> ResidualSample:
+        """Compute the residuals of the sample. `place` renumbers cells; cells with one pull are left out."""
         cell = place[self.cells]
         several = pulls[cell] > 1
         cell, rewards = cell[several], self.rewards[several]
         found = (rewards - mean[cell]) * np.sqrt(pulls[cell] / (pulls[cell] - 1))
-        # Of skewed rewards and of those with heavy tails, medians are known better than means, which blur the shape.
+        # With skewed or heavy-tailed rewards, medians have smaller errors than means; errors of means blur the shape.
         known = 2 * np.bincount(cell, minlength=len(pulls))[cell] >= pulls[cell]
         if known.any():
             away = rewards[known] - compute_group_medians(cell[known], rewards[known])
@@ -65,7 +66,7 @@ class RewardReservoir:
 
 
 def compute_group_medians(group: IntArray, values: FloatArray) -> FloatArray:
-    """The median of its group for each of the values."""
+    """Compute for each value the median of its group."""
     order = np.lexsort((values, group))
     _, number, sizes = np.unique(group, return_inverse=True, return_counts=True)
     first = np.cumsum(sizes) - sizes
@@ -74,7 +75,7 @@ def compute_group_medians(group: IntArray, values: FloatArray) -> FloatArray:
 
 
 def hash_numbers(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The output of SplitMix64 (Steele, Lea and Flood 2014): a permutation of all 64-bit numbers without a pattern."""
+    """Hash numbers with SplitMix64 (Steele, Lea and Flood 2014), a permutation of all 64-bit numbers."""
     mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,9 +1,10 @@
-"""Numbers of ours beside the paper's: what a pool tells, how sure it is, how far the two are apart."""
+"""Our numbers beside the paper's: estimates from a pool, their standard errors and the differences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,11 +29,11 @@ REGRET_BUDGETS, FAILURE_BUDGETS = (50, 200, 1000), (200, 500, 1000)
 
 
 TENTH_INDICES: IntArray = np.abs(np.subtract.outer(np.arange(11) / 10, UNIT_POINTS)).argmin(axis=1)
-"""Where the grid of the baselines is in the pool."""
+"""Indices of the baselines' grid in the pool."""
 
 
 BEST_MARGIN = 2.0
-"""A width that is worse by less than so many standard errors may be taken for the best."""
+"""A width is possibly the best if it is worse by at most this many standard errors."""
 
 
 MeanAndError = tuple[float, float]
@@ -42,51 +43,78 @@ MeanAndError = tuple[float, float]
 def make_paper_cell(
     place: PaperCellKey, ours: MeanAndError, *, other: float = math.nan, span: MeanAndError | None = None, spread: float
 ) -> PaperCell:
-    """Ours beside the paper's; `spread` is the standard deviation of one of the 10,000 runs behind the paper's.
+    """Make a cell with our number and the paper's.
 
-    All readings of ours together span from the lowest to the highest: those two unless told.
+    `spread` is the standard deviation of one of the 10,000 runs behind the paper's number. `span` is the lowest and the
+    highest of our readings; by default of `ours` and `other`.
     """
     both = [ours[0]] if math.isnan(other) else [ours[0], other]
     low, high = span or (min(both), max(both))
     paper = load_published_numbers().get(place, math.nan)
+    cell = PaperCell(
+        **place._asdict(),
+        ours=ours[0],
+        se=ours[1],
+        other_reading=other,
+        low=low,
+        high=high,
+        paper=math.nan,
+        paper_se=math.nan,
+        z_score=math.nan,
+        excess_z_score=math.nan,
+        tolerance_reasons=(),
+    )
     if math.isnan(paper):
-        return PaperCell(*place, *ours, other, low, high, *(math.nan,) * 4, ())
+        return cell
     paper_se = math.hypot(spread / math.sqrt(PAPER_RUNS), ROUNDING_STEP / math.sqrt(12))
     joint = math.hypot(ours[1], paper_se)
     tolerance = find_tolerance(place, paper)
-    nearest = min(max(paper, low), high) if tolerance.readings else ours[0]
-    left = math.copysign(max(0.0, abs(nearest - paper) - tolerance.allows), nearest - paper)
-    return PaperCell(
-        *place, *ours, other, low, high, paper, paper_se, (ours[0] - paper) / joint, left / joint, tolerance.reasons,
-        find_explanation(place),
-    )  # fmt: skip
+    nearest = min(max(paper, low), high) if tolerance.any_reading else ours[0]
+    left = math.copysign(max(0.0, abs(nearest - paper) - tolerance.allowance), nearest - paper)
+    return replace(
+        cell,
+        paper=paper,
+        paper_se=paper_se,
+        z_score=(ours[0] - paper) / joint,
+        excess_z_score=left / joint,
+        tolerance_reasons=tolerance.reasons,
+        explanation=find_explanation(place),
+    )
 
 
 class RowRegrets:
-    """A row's regrets (widths, runs), its mean curve and the best widths."""
+    """The regrets of a row (widths, runs), its mean curve and its best widths."""
 
-    def __init__(self, row: str, among: Range, regrets: FloatArray) -> None:
-        self.row, self.among, self.regrets = row, among, regrets
+    def __init__(self, row: str, search_range: Range, regrets: FloatArray) -> None:
+        self.row, self.search_range, self.regrets = row, search_range, regrets
         self.means = regrets.mean(axis=1)
         self.variance = regrets.var(axis=1, ddof=1)
         folds = compute_fold_means(regrets)
-        curve, self.partial = smooth_fold_means(UNIT_POINTS, folds, self.variance, among.scale)
+        curve, self.partial = smooth_fold_means(UNIT_POINTS, folds, self.variance, search_range.scale)
         self.without = (FOLD_COUNT * folds.mean(axis=0) - folds) / (FOLD_COUNT - 1)
         self.best = int(curve.argmin())
-        # What the paper's 10,000 runs a width may have shown as the lowest, and ours may not.
+        # Widths that may have been the lowest in the paper's 10,000 runs per width.
         apart = (regrets - regrets[self.best]).std(axis=1) * math.sqrt(1 / PAPER_RUNS + 1 / regrets.shape[1])
         self.maybe_best = np.flatnonzero(curve - curve[self.best] <= BEST_MARGIN * apart)
         self.best_of_tenths = int(TENTH_INDICES[self.means[TENTH_INDICES].argmin()])
 
-    def curve(self) -> PaperCurve:
-        """The curve as a record."""
-        values = freeze_floats([self.among.at(unit) for unit in UNIT_POINTS])
+    def make_curve(self) -> PaperCurve:
+        """Make the record of the curve."""
+        values = freeze_floats([self.search_range.scale_from_unit(unit) for unit in UNIT_POINTS])
         se = np.sqrt(self.variance / self.regrets.shape[1])
         best, tenth = (float(values[place]) for place in (self.best, self.best_of_tenths))
-        return PaperCurve(self.row, self.among.name, values, freeze_floats(self.means), freeze_floats(se), best, tenth)
+        return PaperCurve(
+            row=self.row,
+            parameter=self.search_range.name,
+            values=values,
+            mean=freeze_floats(self.means),
+            se=freeze_floats(se),
+            best_value=best,
+            best_of_tenths=tenth,
+        )
 
-    def theory(self) -> PaperCell:
-        """What is lost at theory's width."""
+    def compare_textbook(self) -> PaperCell:
+        """Compare the regret at the textbook width."""
         (at,) = np.flatnonzero(UNIT_POINTS == 1.0)
         return make_paper_cell(
             PaperCellKey("theory", self.row),
@@ -94,47 +122,49 @@ class RowRegrets:
             spread=math.sqrt(self.variance[at]),
         )
 
-    def lowest(self) -> PaperCell:
-        """What is lost at the best width, and at the best of tenths: chosen without a tenth of the runs, judged on it."""
-        fine = self.judged(self.partial.argmin(axis=1))
-        tenths = self.judged(TENTH_INDICES[self.without[:, TENTH_INDICES].argmin(axis=1)])
+    def compare_best(self) -> PaperCell:
+        """Compare the regret at the best width, and at the best of tenths, by cross-validation over the folds."""
+        fine = self.cross_validate(self.partial.argmin(axis=1))
+        tenths = self.cross_validate(TENTH_INDICES[self.without[:, TENTH_INDICES].argmin(axis=1)])
         spread = math.sqrt(self.variance[self.best])
         return make_paper_cell(
             PaperCellKey("best", self.row), compute_mean_and_error(fine), other=float(tenths.mean()), spread=spread
         )
 
-    def judged(self, places: IntArray) -> FloatArray:
-        """Regrets of each fold at the width that was chosen without it."""
-        parts = np.array_split(self.regrets, FOLD_COUNT, axis=1)
-        return np.concatenate([part[place] for part, place in zip(parts, places, strict=True)])
+    def cross_validate(self, places: IntArray) -> FloatArray:
+        """Return the regrets of each fold at the width that was selected without it."""
+        folds = np.array_split(self.regrets, FOLD_COUNT, axis=1)
+        return np.concatenate([fold[place] for fold, place in zip(folds, places, strict=True)])
 
-    def after(self, place: PaperCellKey, found: TuningOutcomes, otherwise: Sequence[TuningOutcomes]) -> PaperCell:
-        """What tuned widths lose; the paper's error is that of a run at a tuned width."""
-        ours = (found.mean(self.means), found.error(self.means, self.regrets))
-        means = [ours[0], *(reading.mean(self.means) for reading in otherwise)]
-        differs = otherwise and not np.array_equal(otherwise[0].answers, found.answers)
-        spread = math.sqrt(found.spread(self.means) ** 2 + found.mean(self.variance))
+    def compare_tuned_regret(
+        self, place: PaperCellKey, outcomes: TuningOutcomes, otherwise: Sequence[TuningOutcomes]
+    ) -> PaperCell:
+        """Compare the regret of tuned widths. The paper's error is that of a run at a tuned width."""
+        ours = (outcomes.compute_mean(self.means), outcomes.compute_error(self.means, self.regrets))
+        means = [ours[0], *(reading.compute_mean(self.means) for reading in otherwise)]
+        differs = otherwise and not np.array_equal(otherwise[0].answer_counts, outcomes.answer_counts)
+        spread = math.sqrt(outcomes.compute_sd(self.means) ** 2 + outcomes.compute_mean(self.variance))
         span = (min(means), max(means))
         return make_paper_cell(place, ours, other=means[1] if differs else math.nan, span=span, spread=spread)
 
-    def failures(
-        self, place: PaperCellKey, found: TuningOutcomes, otherwise: Sequence[TuningOutcomes] = ()
+    def compare_failures(
+        self, place: PaperCellKey, outcomes: TuningOutcomes, otherwise: Sequence[TuningOutcomes] = ()
     ) -> PaperCell:
-        """How often a tuned width is further than epsilon from the best one, in %.
+        """Compare how often a tuned width is further than epsilon from the best one, in %.
 
-        The other reading is with the best of tenths; all readings, with any width that may have been taken for the best,
-        and with all readings of the tuner.
+        The other reading is with the best of tenths. The span is over all widths that are possibly the best, and over
+        all readings of the tuner.
         """
         far = 100.0 * (np.abs(np.subtract.outer(UNIT_POINTS, UNIT_POINTS)) > PAPER_EPSILON + 1e-9)
         bests = (self.best, self.best_of_tenths, *self.maybe_best)
-        shares = [reading.mean(far[best]) for reading in (found, *otherwise) for best in bests]
-        # Where none fails, one tuning could have been otherwise.
-        ours = (shares[0], max(found.error(far[self.best]), 100 / found.tunings))
+        shares = [reading.compute_mean(far[best]) for reading in (outcomes, *otherwise) for best in bests]
+        # If none fails, the error is that of one failure.
+        ours = (shares[0], max(outcomes.compute_error(far[self.best]), 100 / outcomes.tuning_count))
         percent = min(max(shares[0], load_published_numbers().get(place, 0.0)), 50.0)
         spread = math.sqrt(percent * (100 - percent))
         return make_paper_cell(place, ours, other=shares[1], span=(min(shares), max(shares)), spread=spread)
 
 
 def compute_mean_and_error(sample: FloatArray) -> MeanAndError:
-    """A mean and its standard error."""
+    """Compute a mean and its standard error."""
     return float(sample.mean()), compute_standard_error(sample)

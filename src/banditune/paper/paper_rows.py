@@ -1,4 +1,4 @@
-"""The paper's ten rows as data: which policy on which problem, and about what it costs to play them."""
+"""The paper's ten rows as data: a policy, a problem, and the approximate cost of simulating them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ PAPER_HORIZON = 10_000
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A policy on a problem; `best` is about the width that loses least.
+    """A policy on a problem. `best_width` is the approximate best width.
 
-    `cpu` and `gpu` are microseconds that a run at one width takes, on one core and on an H200, with own noise and realised
-    regret, over all widths. They weigh rows against each other until one is measured.
+    `cpu_microseconds` and `gpu_microseconds` are the time of a run, on one core and on an H200. They are means over all
+    widths, with independent noise and realised regret, and predict durations until a row is measured.
     """
 
     name: str
     policy: Policy
     problem: Problem
     horizon: int
-    best: float = math.nan
-    cpu: float = math.nan
-    gpu: float = math.nan
+    best_width: float = math.nan
+    cpu_microseconds: float = math.nan
+    gpu_microseconds: float = math.nan
 
-    def job(self, **options: Any) -> SimulationSpec:
-        """The job that plays this row."""
+    def make_spec(self, **options: Any) -> SimulationSpec:
+        """Make the spec that simulates this row."""
         return SimulationSpec(self.policy, self.problem, self.horizon, **options)
 
 
@@ -64,23 +64,23 @@ PAPER_ROWS = (
 
 
 GITTINS_ROW = "warm-up gittins"
-"""The name of the gray line in the paper's first figure, which is one number."""
+"""The name of the gray line in the paper's first figure, a single number."""
 
 
 def get_tuned_range(row: PaperRow) -> Range:
-    """What is tuned in a row."""
+    """Return the range of the parameter that is tuned in a row."""
     (parameter,) = row.policy.parameters
-    among: Range = parameter.within(row.problem.arms, row.horizon)
-    return among
+    search_range: Range = parameter.resolve(row.problem.arms, row.horizon)
+    return search_range
 
 
 def select_row_names(only: str | None) -> list[str]:
-    """Names of the rows that contain one of a few words, parted by commas; all without words."""
+    """Select the names of rows that contain one of several words, separated by commas; all if None."""
     names = [*(row.name for row in PAPER_ROWS), GITTINS_ROW]
     if only is None:
         return names
     words = [word.strip() for word in only.split(",")]
     for word in words:
         if not any(word in name for name in names) or not word:
-            raise InvalidRequest(f"`only` must hold parts of the names {', '.join(names)}, but got {word!r}.")
+            raise InvalidRequest(f"`only` must hold words from the names {', '.join(names)}, but got {word!r}.")
     return [name for name in names if any(word in name for word in words)]

@@ -1,12 +1,12 @@
-"""The paper's published numbers, and what is known about where they are uncertain, from two small tables.
+"""The paper's published numbers, with written tolerances and explanations, from three small tables.
 
-`load_published_numbers.csv` holds the 201 numbers of *Empirical Bayes Regret Minimization* (arXiv 1904.02664): the two tables of its
-appendix, which contain those of its text, and the regret of the Gittins index, which is in a sentence.
+`published.csv` holds the 201 numbers of *Empirical Bayes Regret Minimization* (arXiv 1904.02664). They are the two tables
+of its appendix, which contain those of its text, and the regret of the Gittins index, from a sentence.
 
-`tolerances.csv` holds written tolerances: which cells (* stands for any), how much they allow, as a share of the paper's
-number in % or in the cell's own units, whether any of our readings may be the paper's, and why.
+`tolerances.csv` holds written tolerances: the cells (* matches any), the allowance in % of the paper's number or in the
+units of the cell, whether any of our readings may be the paper's, and the reason.
 
-`known.csv` holds what was found out about cells that differ at the paper's scale; it changes no mark.
+`known.csv` explains cells that differ at the paper's scale. It changes no mark.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from importlib.resources import files
 from typing import NamedTuple
 
 PAPER_RUNS = 10_000
-"""Every published number is an average over so many runs."""
+"""The number of runs behind every published number."""
 
 
 ROUNDING_STEP = 0.1
-"""Of all published numbers."""
+"""The rounding of all published numbers."""
 
 
 class PaperCellKey(NamedTuple):
-    """Which number: its table (best, theory, regret, failures or gittins), row, tuner and budget ("" and 0 for none)."""
+    """The key of a number: table (best, theory, regret, failures or gittins), row, tuner and budget.
+
+    The tuner is "" and the budget 0 if there is none.
+    """
 
     table: str
     row: str
@@ -38,16 +41,16 @@ class PaperCellKey(NamedTuple):
 
 @dataclass(frozen=True)
 class PaperTolerance:
-    """What a cell may be off by before its standard errors count."""
+    """The difference that a cell may have before its standard errors count."""
 
-    allows: float
-    readings: bool
+    allowance: float
+    any_reading: bool
     reasons: tuple[str, ...]
 
 
 @cache
 def load_published_numbers() -> dict[PaperCellKey, float]:
-    """All published numbers."""
+    """Load all published numbers."""
     return {
         PaperCellKey(
             line["table"], f"{line['problem']} {line['policy']}", line["tuner"], int(line["budget"] or 0)
@@ -57,7 +60,7 @@ def load_published_numbers() -> dict[PaperCellKey, float]:
 
 
 def find_tolerance(place: PaperCellKey, value: float) -> PaperTolerance:
-    """All written tolerances of a cell together: the largest counts, all reasons are told."""
+    """Find the written tolerance of a cell: the largest allowance, and all reasons."""
     allows, readings, reasons = 0.0, False, []
     for line in match_data_rows(place, "tolerances.csv"):
         size = float(line["allows"])
@@ -68,19 +71,19 @@ def find_tolerance(place: PaperCellKey, value: float) -> PaperTolerance:
 
 
 def find_explanation(place: PaperCellKey) -> str:
-    """Why a cell differs, as far as that was found out; "" where nothing is known."""
+    """Find the explanation of a cell that differs; "" if there is none."""
     return " ".join(line["known"] for line in match_data_rows(place, "known.csv"))
 
 
 def match_data_rows(place: PaperCellKey, name: str) -> Iterator[dict[str, str]]:
-    """The lines of a table whose patterns fit a cell."""
+    """Yield the lines of a table whose patterns match a cell."""
     for line in read_data_rows(name):
         names = (line["table"], line["row"], line["tuner"], line["budget"])
-        if all(fnmatchcase(str(part), pattern) for part, pattern in zip(place, names, strict=True)):
+        if all(fnmatchcase(str(field), pattern) for field, pattern in zip(place, names, strict=True)):
             yield line
 
 
 def read_data_rows(name: str) -> Iterator[dict[str, str]]:
-    """A table of this folder, a line at a time."""
+    """Read a table of this folder, line by line."""
     with files(__package__).joinpath(name).open(encoding="utf-8") as file:
         yield from csv.DictReader(file)

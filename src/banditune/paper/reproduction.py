@@ -1,11 +1,10 @@
-"""Every experiment of the paper again: pools of runs, tunings in lock-step, our number beside each published one."""
+"""Repeats the paper's experiments: pools of runs, tunings in lock-step, our number beside each published one."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,37 +34,39 @@ from banditune.simulation.executors.executor_factory import make_executor_factor
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.requests import build_spec, check_count, make_study_setup
+from banditune.study.settings import RUN, Run, Simulation
 
 TWO_PART_DIVISOR = 5
-"""The two-part tuner, for which nothing is published, is run so many times less often: it thinks for milliseconds."""
+"""The two-part tuner, which takes milliseconds and has no published numbers, is tuned this many times less often."""
 
 
 SMALL_POOL_RUNS = 2000
-"""With fewer runs a width, the larger tunings draw most of a pool more than once."""
+"""With fewer runs per width, the larger tunings draw most of a pool more than once."""
 
 
 SEARCH_SECONDS = {"notes": 15e-6, "uniform": 8e-6, "halving": 9e-6, "two-part": 5e-3}
-"""About the seconds that a tuning takes in lock-step."""
+"""Approximate seconds of a tuning in lock-step."""
 
 
 READER_NOTES = (
-    "The paper's error is our standard deviation of a run after tuning over 100 (its 10,000 runs), binomial for failures, "
-    "and the rounding of its last digit. If its tunings drew from stored runs too, its true error is larger, like ours.",
-    "NoTeS as printed, rounded so that it is never over the budget (in brackets: rounded up). Uniform as in the paper: a "
+    "The paper's error is our standard deviation of a run after tuning, divided by 100 (its 10,000 runs), binomial for "
+    "failures, plus the rounding of its last digit. If its tunings drew from stored runs too, its true error is larger, "
+    "like ours.",
+    "NoTeS as printed, rounded so that it never exceeds the budget (in brackets: rounded up). Uniform as in the paper: a "
     "tenth of the budget for each of the 11 values 0, 0.1, ..., 1, which is a tenth over it (in brackets: within it). "
-    "Halving on the same values; with 50 runs every value gets one at least, which is 55 in all (in brackets: none in the "
-    "first iteration, six values are kept by lot). The paper prints these cells although its caption says they cannot be "
-    "made. Uniform and Halving play their values on the same instances; where they would be played on instances of their "
-    "own, the reading counts in the tolerances.",
-    "Best: the width is chosen on nine tenths of the runs and judged on the last, ten times (in brackets: among tenths). "
-    "Failures: answers further than 0.1 from the best width, the lowest point of a smooth curve (in brackets: from the "
-    "best of tenths).",
+    "Halving on the same values. With 50 runs every value gets at least one, which is 55 in all (in brackets: none in the "
+    "first iteration, and six random values are kept). The paper prints these cells although its caption says they "
+    "cannot be made. Uniform and Halving simulate their values on the same instances. The reading with separate "
+    "instances counts in the tolerances.",
+    "Best: the width is selected on nine tenths of the runs and validated on the last, ten times (in brackets: only "
+    "tenths of the range). Failures: answers further than 0.1 from the best width, the lowest point of a smooth curve (in "
+    "brackets: from the best of tenths).",
 )
-"""What a reader of the tables must know; what stands in brackets is another reading of what the paper leaves open."""
+"""Notes for readers of the tables. Brackets hold another reading of what the paper leaves open."""
 
 
 SecondsProgress = Callable[[int, int], None]
-"""Told (seconds so far, seconds in all), the second one estimated."""
+"""Called with (seconds so far, estimated seconds in all)."""
 
 
 def reproduce(
@@ -74,63 +75,88 @@ def reproduce(
     runs: int = 500,
     tunings: int = 10_000,
     seed: int = 0,
-    jobs: int | None = None,
-    cluster: Any = "threads",
-    device: str = "cpu",
-    ledger: str | Path | None = None,
-    progress: SecondsProgress | None = None,
+    run: Run = RUN,
 ) -> Reproduction:
-    """Play the paper's experiments and put our numbers beside the published ones.
+    """Repeat the paper's experiments, and put our numbers beside the published ones.
 
-    `only` chooses rows by parts of their names, parted by commas. Each row is played `runs` times at each of the widths
-    that a tuner can visit; all tunings draw from these runs. 10,000 runs and tunings are the paper's scale. A `ledger`
-    keeps every run: a study that was interrupted goes on from there. Runs are played on the `cluster`, as in `tune`;
-    tunings always here.
+    Parameters
+    ----------
+    only : str, optional
+        Words, separated by commas; rows whose names hold one of them are run. All by default.
+    runs : int
+        Runs at each of the widths that a tuner can visit; all tunings draw from these runs. The paper's scale is 10,000.
+    tunings : int
+        Tunings of each tuner with each budget.
+    seed : int
+        The same seed gives the same answer.
+    run : Run
+        Where and how it runs. Its `progress` is called with seconds so far and seconds in all. With a `store`, an
+        interrupted study goes on from there.
+
+    Returns
+    -------
+    Reproduction
+        A cell for each published number, and the curves.
     """
     runs, tunings = check_count("runs", runs, 2 * FOLD_COUNT), check_count("tunings", tunings, 10 * TWO_PART_DIVISOR)
-    jobs = None if jobs is None else check_count("jobs", jobs)
+    workers = None if run.workers is None else check_count("workers", run.workers)
     names = select_row_names(only)
     rows = [row for row in PAPER_ROWS if row.name in names]
-    todo = {row.name: make_row_spec(row.policy, row, seed, device) for row in rows}
-    todo |= (
-        {GITTINS_ROW: make_row_spec(Gittins(prior=(1, 1)), PAPER_ROWS[0], seed, device)} if GITTINS_ROW in names else {}
+    specs = {row.name: make_row_spec(row.policy, row, seed, run.device) for row in rows}
+    specs |= (
+        {GITTINS_ROW: make_row_spec(Gittins(prior=(1, 1)), PAPER_ROWS[0], seed, run.device)}
+        if GITTINS_ROW in names
+        else {}
     )
     counts = {name: tunings // TWO_PART_DIVISOR if name == "two-part" else tunings for name in LOCKSTEP_TUNERS}
-    place = make_executor_factory(cluster, jobs, device=next(iter(todo.values())).device)
-    ahead = DurationEstimator(estimate_costs(rows, todo, runs, counts, jobs), progress)
+    executor = make_executor_factory(run.executor, workers, device=next(iter(specs.values())).device)
+    durations = DurationEstimator(estimate_costs(rows, specs, runs, counts, workers), run.progress)
     cells: list[PaperCell] = []
     curves: list[PaperCurve] = []
-    with StoredSimulator(place, ledger) as player:
+    with StoredSimulator(executor, run.store) as simulator:
         for row in rows:
-            told = ahead.part(f"play {row.name}", len(UNIT_POINTS) * runs)
-            regrets = player.play(todo[row.name], list_row_widths(row)[:, None], range(runs), progress=told)[:, :, 0]
+            progress = durations.track_part(f"simulate {row.name}", len(UNIT_POINTS) * runs)
+            regrets = simulator.simulate(
+                specs[row.name], list_row_widths(row)[:, None], range(runs), progress=progress
+            )[:, :, 0]
             pool = RowRegrets(row.name, get_tuned_range(row), regrets)
-            cells += [pool.lowest(), pool.theory(), *compute_tuned_cells(row, pool, counts, seed, jobs, ahead)]
-            curves.append(pool.curve())
+            cells += [
+                pool.compare_best(),
+                pool.compare_textbook(),
+                *compute_tuned_cells(row, pool, counts, seed, workers, durations),
+            ]
+            curves.append(pool.make_curve())
         if GITTINS_ROW in names:
-            regrets = player.play(todo[GITTINS_ROW], np.zeros((1, 1)), range(runs))[0, :, 0]
+            regrets = simulator.simulate(specs[GITTINS_ROW], np.zeros((1, 1)), range(runs))[0, :, 0]
             spread = float(regrets.std(ddof=1))
             cells.append(
                 make_paper_cell(PaperCellKey("gittins", GITTINS_ROW), compute_mean_and_error(regrets), spread=spread)
             )
-    setup = make_study_setup(next(iter(todo.values())))
+    setup = make_study_setup(next(iter(specs.values())))
     return Reproduction(
-        tuple(cells), tuple(curves), runs, counts, setup.seed, setup.device, tuple(write_reproduction_notes(runs, counts)),
-        setup.versions,
-    )  # fmt: skip
+        cells=tuple(cells),
+        curves=tuple(curves),
+        runs=runs,
+        tunings=counts,
+        seed=setup.seed,
+        device=setup.device,
+        notes=tuple(write_reproduction_notes(runs, counts)),
+        versions=setup.versions,
+    )
 
 
 def make_row_spec(policy: Policy, row: PaperRow, seed: Any, device: Any) -> SimulationSpec:
-    """A row's job as the paper played it, through the door of the verbs: realised regret, own noise for every width."""
+    """Make the spec of a row as in the paper: realised regret, and independent noise for every width."""
+    simulation = Simulation(regret="realised", common_random_numbers=False)
     return build_spec(
-        policy, row.problem, horizon=row.horizon, seed=seed, regret="realised", noise="own", device=device
+        policy, row.problem, horizon=row.horizon, seed=seed, simulation=simulation, run=Run(device=device)
     )
 
 
 class DurationEstimator:
-    """How long the work takes: known costs of its parts, corrected by how long what is done took.
+    """Estimates durations from the known costs of parts, corrected by the measured time of finished work.
 
-    A part's clock starts when it first tells of progress, so that compiling does not count.
+    The clock of a part starts at its first progress, so that compiling does not count.
     """
 
     def __init__(self, costs: dict[str, float], progress: SecondsProgress | None) -> None:
@@ -140,25 +166,25 @@ class DurationEstimator:
         self.first: dict[str, tuple[float, float]] = {}
         self.last: dict[str, float] = {}
 
-    def part(self, name: str, size: float) -> Callable[[float], None]:
-        """A function that is told how much of a part was just done, of `size` in all."""
+    def track_part(self, name: str, size: float) -> Callable[[float], None]:
+        """Return a function that is called with how much of a part was just done, of `size` in all."""
 
-        def told(some: float) -> None:
-            self.done[name] = min(1.0, self.done[name] + some / size)
+        def report_progress(amount: float) -> None:
+            self.done[name] = min(1.0, self.done[name] + amount / size)
             self.last[name] = time.monotonic()
             self.first.setdefault(name, (self.last[name], self.done[name]))
             if self.progress:
                 spent = time.monotonic() - self.began
-                self.progress(round(spent), round(spent + self.left()))
+                self.progress(round(spent), round(spent + self.estimate_remaining()))
 
-        return told
+        return report_progress
 
-    def left(self) -> float:
-        """Seconds that are left: what is begun goes on at its own pace, the rest at that of parts of its kind."""
-        return sum((1 - self.done[name]) * cost * self.pace(name) for name, cost in self.costs.items())
+    def estimate_remaining(self) -> float:
+        """Estimate the remaining seconds, at the pace of each part, or of its kind if it has not started."""
+        return sum((1 - self.done[name]) * cost * self.estimate_pace(name) for name, cost in self.costs.items())
 
-    def pace(self, name: str) -> float:
-        """Measured over known seconds, of a part if enough of it is done, else of all parts of its kind, else 1."""
+    def estimate_pace(self, name: str) -> float:
+        """Estimate measured over expected seconds, by a part if enough of it is done, else by its kind, else 1."""
         kind = [other for other in list(self.first) if other.split()[0] == name.split()[0]]
         for parts in ([name] if name in self.first else [], kind):
             known = sum(self.costs[part] * (self.done[part] - self.first[part][1]) for part in parts)
@@ -169,68 +195,73 @@ class DurationEstimator:
 
 
 def compute_tuned_cells(
-    row: PaperRow, pool: RowRegrets, counts: dict[str, int], seed: int, jobs: int | None, ahead: DurationEstimator
+    row: PaperRow,
+    pool: RowRegrets,
+    counts: dict[str, int],
+    seed: int,
+    workers: int | None,
+    durations: DurationEstimator,
 ) -> Iterator[PaperCell]:
-    """All cells of a row that are about tunings; they run side by side, each with random numbers of its own."""
-    source = make_run_source(row.name, pool.among, list_row_widths(row), pool.regrets)
-    told = ahead.part(f"tune {row.name}", sum(estimate_search_seconds(counts).values()))
+    """Compute all cells of a row on tunings, in parallel, each with its own random generator."""
+    source = make_run_source(row.name, pool.search_range, list_row_widths(row), pool.regrets)
+    report_progress = durations.track_part(f"tune {row.name}", sum(estimate_search_seconds(counts).values()))
 
     def task(tuner: str, budget: int) -> list[PaperCell]:
-        found, *otherwise = (
+        outcomes, *otherwise = (
             tune_in_lockstep(make(budget), source, counts[tuner], make_cell_rng(seed, row.name, tuner, budget))
             for make in (LOCKSTEP_TUNERS[tuner], *ALTERNATIVE_READINGS.get(tuner, ()))
         )
-        told(estimate_search_seconds(counts)[tuner, budget])
-        return list(make_tuner_cells(pool, tuner, budget, found, otherwise))
+        report_progress(estimate_search_seconds(counts)[tuner, budget])
+        return list(make_tuner_cells(pool, tuner, budget, outcomes, otherwise))
 
     budgets = sorted({*REGRET_BUDGETS, *FAILURE_BUDGETS})
-    with ThreadPoolExecutor(jobs or count_cores()) as threads:
-        found = threads.map(
+    with ThreadPoolExecutor(workers or count_cores()) as threads:
+        groups = threads.map(
             lambda both: task(*both), [(tuner, budget) for tuner in LOCKSTEP_TUNERS for budget in budgets]
         )
-        yield from sorted((cell for part in found for cell in part), key=lambda cell: cell.table != "regret")
+        yield from sorted((cell for group in groups for cell in group), key=lambda cell: cell.table != "regret")
 
 
 def make_tuner_cells(
-    pool: RowRegrets, tuner: str, budget: int, found: TuningOutcomes, otherwise: Sequence[TuningOutcomes]
+    pool: RowRegrets, tuner: str, budget: int, outcomes: TuningOutcomes, otherwise: Sequence[TuningOutcomes]
 ) -> Iterator[PaperCell]:
-    """What the paper's tables tell of a tuner with a budget."""
+    """Make the cells of the paper's tables for a tuner with a budget."""
     if budget in REGRET_BUDGETS:
-        yield pool.after(PaperCellKey("regret", pool.row, tuner, budget), found, otherwise)
+        yield pool.compare_tuned_regret(PaperCellKey("regret", pool.row, tuner, budget), outcomes, otherwise)
     if budget in FAILURE_BUDGETS:
-        yield pool.failures(PaperCellKey("failures", pool.row, tuner, budget), found, otherwise)
+        yield pool.compare_failures(PaperCellKey("failures", pool.row, tuner, budget), outcomes, otherwise)
 
 
 def write_reproduction_notes(runs: int, counts: dict[str, int]) -> Iterator[str]:
-    """What a reader of the tables must know."""
+    """Write the notes for readers of the tables."""
     yield (
-        f"Each row was played {runs:,} times at each of {len(UNIT_POINTS)} widths, all that a tuner can visit, with realised "
-        "regret, the same instances for all widths and noise of its own for each. Tunings "
+        f"Each row was simulated {runs:,} times at each of {len(UNIT_POINTS)} widths, all that a tuner can visit, with "
+        "realised regret, the same instances for all widths and independent noise for each. Tunings "
         f"({counts['notes']:,} a cell, {counts['two-part']:,} of two-part) draw runs from this pool with replacement. "
-        "Standard errors hold the spread of tunings and the pool's own error, by the infinitesimal jackknife."
+        "Standard errors include the spread of tunings and the error of the pool, by the infinitesimal jackknife."
     )
     yield from READER_NOTES
     if runs < SMALL_POOL_RUNS:
         yield (
-            f"With {runs:,} runs a width this is a taste: tunings with 1,000 runs draw most of the pool again and again; "
-            "where a few runs in a thousand carry the mean (UCB1 on beta rewards), standard errors are too small."
+            f"With {runs:,} runs per width this is a quick look: tunings with 1,000 runs draw most of the pool repeatedly. "
+            "Where a few runs in a thousand dominate the mean (UCB1 on beta rewards), standard errors are too small."
         )
 
 
 def estimate_search_seconds(counts: dict[str, int]) -> dict[tuple[str, int], float]:
-    """About the seconds that the tunings of a cell take."""
+    """Estimate the seconds that the tunings of each cell take."""
     budgets = sorted({*REGRET_BUDGETS, *FAILURE_BUDGETS})
     return {(tuner, budget): counts[tuner] * SEARCH_SECONDS[tuner] for tuner in LOCKSTEP_TUNERS for budget in budgets}
 
 
 def estimate_costs(
-    rows: list[PaperRow], todo: dict[str, SimulationSpec], runs: int, counts: dict[str, int], jobs: int | None
+    rows: list[PaperRow], specs: dict[str, SimulationSpec], runs: int, counts: dict[str, int], workers: int | None
 ) -> dict[str, float]:
-    """About the seconds that each part of the work takes: rows differ a thousandfold."""
-    workers = min(jobs or count_cores(), count_cores())
-    found = {}
+    """Estimate the seconds of each part of the work. Rows differ by a factor of 1,000."""
+    cores = min(workers or count_cores(), count_cores())
+    costs = {}
     for row in rows:
-        each = row.gpu if todo[row.name].device == "gpu" else row.cpu / workers
-        found[f"play {row.name}"] = each * 1e-6 * len(UNIT_POINTS) * runs
-        found[f"tune {row.name}"] = sum(estimate_search_seconds(counts).values()) / workers
-    return found
+        each = row.gpu_microseconds if specs[row.name].device == "gpu" else row.cpu_microseconds / cores
+        costs[f"simulate {row.name}"] = each * 1e-6 * len(UNIT_POINTS) * runs
+        costs[f"tune {row.name}"] = sum(estimate_search_seconds(counts).values()) / cores
+    return costs

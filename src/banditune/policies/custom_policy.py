@@ -9,6 +9,7 @@ from typing import Any
 from banditune.core.checks import check_scalar_function
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import Noise, Option, WeightPolicyPrior
 from banditune.core.policy import FROM_PROBLEM
 from banditune.core.space import Parameter
 from banditune.policies.base_policies import RidgePolicy, TotalsPolicy
@@ -24,22 +25,55 @@ class CustomPolicy(TotalsPolicy):
 
 
 def define_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()) -> CustomPolicy:
-    """A policy of your own: `choose(state, setting, step, params, stream) -> arm` on `state.pulls` and `state.total`.
+    """Define a policy of your own on pulls and total rewards of the arms.
 
     Steps and arms are counted from 0.
+
+    Parameters
+    ----------
+    name : str
+        The policy's name, as results show it.
+    choose : callable
+        Scalar function `choose(state, setting, step, params, stream) -> arm`. `state.pulls` and `state.total` hold each
+        arm's pulls and total reward, and `params` the values of the parameters.
+    parameters : Parameter or sequence of Parameter
+        The parameters that can be tuned. None by default.
+
+    Returns
+    -------
+    Policy
+        The policy, to be given to `tune`, `simulate` and the like.
+
+    Raises
+    ------
+    InvalidRequest
+        If `choose` is no function of these arguments, may end without an arm, or `parameters` are no `Parameter`
+        records.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> @bt.kernel.scalar
+    ... def choose(state, setting, step, params, stream):
+    ...     if bt.kernel.uniform(stream) < params[0]:
+    ...         return bt.kernel.draw_arm(state, stream)
+    ...     return bt.kernel.argmax_mean(state)
+    >>> policy = bt.define_policy("my-greedy", choose, parameters=bt.Parameter("epsilon", 0, 1, textbook=0.1))
+    >>> bt.simulate(policy, bt.Bernoulli(arms=3), [0.1, 0.5], horizon=100, runs=50).shape
+    (2, 50)
     """
     return CustomPolicy(str(name), choose, check_policy_parameters(choose, parameters))
 
 
 def check_policy_parameters(choose: Any, parameters: Any) -> tuple[Parameter, ...]:
-    """The parameters of a user's policy, one or several."""
-    found = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
-    if not callable(choose) or not all(isinstance(parameter, Parameter) for parameter in found):
+    """Check the parameters of a user's policy, one or several."""
+    records = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
+    if not callable(choose) or not all(isinstance(parameter, Parameter) for parameter in records):
         raise InvalidRequest(
-            f"`choose` must be a function and `parameters` Parameter records, but got {choose!r}, {found!r}."
+            f"`choose` must be a function and `parameters` Parameter records, but got {choose!r}, {records!r}."
         )
     check_scalar_function("choose", choose, "state, setting, step, params, stream", "an arm")
-    return found
+    return records
 
 
 @dataclass(frozen=True)
@@ -47,8 +81,8 @@ class CustomRidgePolicy(RidgePolicy):
     """A user's policy on ridge regression; see `define_ridge_policy`."""
 
     name: str
-    prior: Any = FROM_PROBLEM
-    noise: Any = FROM_PROBLEM
+    prior: Option[WeightPolicyPrior] = FROM_PROBLEM
+    noise: Option[Noise] = FROM_PROBLEM
     choose: Callable[..., Any] = make_undescribed_field()
     parameters: tuple[Parameter, ...] = make_undescribed_field(())
 
@@ -56,11 +90,47 @@ class CustomRidgePolicy(RidgePolicy):
 def define_ridge_policy(
     name: str, choose: Callable[..., Any], *, parameters: Any = (), prior: Any = FROM_PROBLEM, noise: Any = FROM_PROBLEM
 ) -> CustomRidgePolicy:
-    """A linear policy of your own: `choose(state, setting, step, params, stream) -> arm`, with `state.score[arm]` the
-    estimated reward x'theta of an arm and `state.width[arm]` the root of x' G^-1 x, by ridge regression.
+    """Define a linear policy of your own on ridge regression.
 
-    `prior` is the Gaussian (mean, covariance) of theta and `noise` the standard deviation of rewards, so that noise times
-    width is the posterior standard deviation of a score. `sample_scores(state, setting, scale, stream)` draws theta from
-    N(estimate, scale^2 G^-1) and puts the scores under it into `state.shift`.
+    `state.score[arm]` is the estimated reward x'theta of an arm, and `state.width[arm]` the root of x' G^-1 x. Noise
+    times width is the posterior standard deviation of a score. `sample_scores(state, setting, scale, stream)` draws
+    theta from N(estimate, scale^2 G^-1), and puts the scores under it into `state.arm_values`.
+
+    Parameters
+    ----------
+    name : str
+        The policy's name, as results show it.
+    choose : callable
+        Scalar function `choose(state, setting, step, params, stream) -> arm`. Steps and arms are counted from 0.
+    parameters : Parameter or sequence of Parameter
+        The parameters that can be tuned. None by default.
+    prior : (mean, covariance) or "problem"
+        Gaussian prior of theta: the mean as a number or a vector, the covariance as a number or a matrix. By default it
+        is taken from the problem.
+    noise : float or "problem"
+        Standard deviation of a reward around its arm's mean, above 0. By default it is taken from the problem.
+
+    Returns
+    -------
+    Policy
+        The policy, for problems whose arms have features.
+
+    Raises
+    ------
+    InvalidRequest
+        If `choose` is no function of these arguments, or if another argument cannot be used.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> @bt.kernel.scalar
+    ... def choose(state, setting, step, params, stream):
+    ...     bt.kernel.sample_scores(state, setting, params[0], stream)
+    ...     return bt.kernel.argmax_score(state.arm_values)
+    >>> policy = bt.kernel.define_ridge_policy(
+    ...     "sampling", choose, parameters=bt.Parameter("gamma", 0, 1, textbook=0.5), noise=0.5
+    ... )
+    >>> bt.simulate(policy, bt.Linear(arms=5, dims=2), [0.1, 0.5], horizon=100, runs=50).shape
+    (2, 50)
     """
     return CustomRidgePolicy(str(name), prior, noise, choose, check_policy_parameters(choose, parameters))

@@ -1,4 +1,4 @@
-"""A random arm with probability epsilon, else the arm with the highest mean reward."""
+"""Epsilon-greedy: a random arm with probability epsilon, else the highest mean reward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from banditune.simulation.estimators.arm_totals import argmax_mean, draw_arm
 
 @scalar
 def choose_epsilon_greedy(state, setting, step, params, stream):
-    """A random arm with probability epsilon, else the highest mean."""
+    """Choose a random arm with probability epsilon, else the highest mean."""
     if uniform(stream) < params[0]:
         return draw_arm(state, stream)
     return argmax_mean(state)
@@ -26,9 +26,9 @@ def compute_textbook_epsilon(arms: int, horizon: int) -> float:
 
 @dataclass(frozen=True)
 class EpsilonGreedy(TotalsPolicy):
-    """A random arm with probability epsilon, else the highest mean reward; arms never pulled come first."""
+    """A random arm with probability epsilon, else the highest mean reward. Arms never pulled come first."""
 
     name = "epsilon-greedy"
-    pending = "ignore"
+    pending_rewards = "ignore"
     parameters = (make_probability_parameter(compute_textbook_epsilon),)
     choose = staticmethod(choose_epsilon_greedy)

@@ -1,4 +1,4 @@
-"""Every arm a number of times, then for good the arm with the highest mean reward."""
+"""Explore-then-commit: each arm a number of times, then always the highest mean reward."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from banditune.simulation.estimators.arm_totals import (
 
 
 class ExplorationState(NamedTuple):
-    """Pulls and totals, and the arm committed to (-1 before)."""
+    """Pulls and totals, and the arm to which the policy committed (-1 before)."""
 
     pulls: FloatArray
     total: FloatArray
@@ -29,21 +29,21 @@ class ExplorationState(NamedTuple):
 
 @scalar
 def view_exploration(memory, setting):
-    """Two strips of one float per arm, and one float."""
+    """Split the memory: two strips of one float per arm, and one float."""
     arms = setting.arms
     return ExplorationState(memory[:arms], memory[arms : 2 * arms], memory[2 * arms : 2 * arms + 1])
 
 
 @scalar
 def start_exploration(state, setting):
-    """Forget everything."""
+    """Reset the memory."""
     start_totals(state, setting)
     state.committed[0] = -1.0
 
 
 @scalar
 def choose_explore_then_commit(state, setting, step, params, stream):
-    """The arms in turn, `pulls` times each (rounded), then for good the highest mean of that time."""
+    """Choose the arms in turn, `pulls` times each (rounded), then always the highest mean at that time."""
     if step < int(params[0] + 0.5) * setting.arms:
         return step % setting.arms
     if state.committed[0] < 0.0:
@@ -53,9 +53,10 @@ def choose_explore_then_commit(state, setting, step, params, stream):
 
 @scalar
 def resume_exploration(state, setting, params, pulls, totals):
-    """Know every arm's pulls and total reward; an arm with more than `pulls` pulls was committed to, if all have so many.
+    """Restore every arm's pulls and total reward, and the commitment.
 
-    Before that, an arm may have more because its rewards came early, or from elsewhere.
+    The policy committed to an arm with more than `pulls` pulls if all arms have at least `pulls`. Before that, an arm
+    may have more because its rewards came early or from elsewhere.
     """
     resume_totals(state, setting, params, pulls, totals)
     most = int(params[0] + 0.5) * 1.0
@@ -82,12 +83,14 @@ def compute_textbook_pulls(arms: int, horizon: int) -> float:
 
 @dataclass(frozen=True)
 class ExploreThenCommit(Policy):
-    """Every arm `pulls` times, then for good the arm with the highest mean reward."""
+    """Each arm `pulls` times, then always the arm with the highest mean reward."""
 
     name = "explore-then-commit"
-    pending = "ignore"
+    pending_rewards = "ignore"
     parameters = (
-        Parameter("pulls", 1, compute_most_pulls, theory=compute_textbook_pulls, integer=True, scale="log", least=1),
+        Parameter(
+            "pulls", 1, compute_most_pulls, textbook=compute_textbook_pulls, integer=True, scale="log", lower_limit=1
+        ),
     )
     pulls_every_arm: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""Thompson sampling for real rewards with Gaussian posteriors."""
+"""Thompson sampling for real rewards, with Gaussian posteriors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from banditune.core.checks import check_number, check_pair, is_from_problem
 from banditune.core.distributions import normal
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import ArmPolicyPrior, Noise, Option
 from banditune.core.policy import FROM_PROBLEM
 from banditune.core.scalar import scalar
 from banditune.policies.base_policies import TotalsPolicy, make_width_parameter
@@ -17,7 +18,7 @@ from banditune.policies.base_policies import TotalsPolicy, make_width_parameter
 
 @scalar
 def choose_gaussian_thompson(state, setting, step, params, stream):
-    """The highest draw from N(posterior mean, gamma^2 posterior variance); at gamma = 0 the highest posterior mean."""
+    """Choose the highest draw from N(posterior mean, gamma^2 posterior variance); at gamma = 0 the highest mean."""
     prior_mean = setting.options[0]
     prior_precision = setting.options[1]
     noise_precision = setting.options[2]
@@ -38,12 +39,25 @@ def choose_gaussian_thompson(state, setting, step, params, stream):
 class GaussianThompson(TotalsPolicy):
     """Highest draw from Gaussian posteriors whose standard deviation is scaled by gamma.
 
-    `prior` is the mean and standard deviation of an arm's mean reward, `noise` the standard deviation of a reward;
-    both are the problem's by default.
+    At gamma = 0 the highest posterior mean is pulled.
+
+    Parameters
+    ----------
+    prior : (float, float) or "problem"
+        Mean and standard deviation of an arm's mean reward. By default they are taken from the problem.
+    noise : float or "problem"
+        Standard deviation of a reward around its arm's mean, above 0. By default it is taken from the problem.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> regrets = bt.simulate(bt.GaussianThompson(), bt.Gaussian(arms=3), [0.3, 1.0], horizon=100, runs=500)
+    >>> regrets.shape
+    (2, 500)
     """
 
-    prior: Any = FROM_PROBLEM
-    noise: Any = FROM_PROBLEM
+    prior: Option[ArmPolicyPrior] = FROM_PROBLEM
+    noise: Option[Noise] = FROM_PROBLEM
 
     name = "gaussian-ts"
     parameters = (make_width_parameter(),)
@@ -65,8 +79,8 @@ class GaussianThompson(TotalsPolicy):
             object.__setattr__(self, "noise", noise)
 
     @property
-    def expected_means(self) -> tuple[float, float] | None:
-        """What it expects an arm without rewards to pay: its prior."""
+    def prior_moments(self) -> tuple[float, float] | None:
+        """Mean and standard deviation of the prior."""
         if is_from_problem(self.prior):
             return None
         mean, sd = self.prior

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from banditune.core.option_types import Option, WeightPolicyPrior
 from banditune.core.policy import FROM_PROBLEM
 from banditune.core.scalar import scalar
 from banditune.core.streams import uniform
@@ -18,7 +18,7 @@ from banditune.simulation.estimators.vector_layout import argmax_score
 
 @scalar
 def find_best_chance(state, setting):
-    """The arm with the highest score under the mode."""
+    """Find the arm with the highest score under the mode."""
     if state.counts[LOST] != 0.0:
         return NO_MODE
     score_logistic_arms(state, setting, state.estimate)
@@ -32,15 +32,24 @@ def find_best_chance(state, setting):
 
 @scalar
 def choose_glm_greedy(state, setting, step, params, stream):
-    """The highest estimated reward."""
+    """Choose the highest estimated reward."""
     return find_best_chance(state, setting)
 
 
 @dataclass(frozen=True)
 class GLMGreedy(LogisticPolicy):
-    """Always the highest x'theta by logistic regression; nothing to tune."""
+    """Always the highest x'theta by logistic regression. It has no parameter to tune.
 
-    prior: Any = FROM_PROBLEM
+    Theta is the mode of its posterior.
+
+    Parameters
+    ----------
+    prior : (mean, covariance) or "problem"
+        Gaussian prior of theta: the mean as a number or a vector, the covariance as a number or a matrix. By default it
+        is taken from the problem.
+    """
+
+    prior: Option[WeightPolicyPrior] = FROM_PROBLEM
 
     name = "glm-greedy"
     choose = staticmethod(choose_glm_greedy)
@@ -48,7 +57,7 @@ class GLMGreedy(LogisticPolicy):
 
 @scalar
 def choose_glm_epsilon_greedy(state, setting, step, params, stream):
-    """A random arm with probability epsilon, else the highest estimated reward."""
+    """Choose a random arm with probability epsilon, else the highest estimated reward."""
     if uniform(stream) < params[0]:
         return draw_arm(state, stream)
     return find_best_chance(state, setting)
@@ -56,11 +65,20 @@ def choose_glm_epsilon_greedy(state, setting, step, params, stream):
 
 @dataclass(frozen=True)
 class GLMEpsilonGreedy(LogisticPolicy):
-    """A random arm with probability epsilon, else the highest x'theta by logistic regression."""
+    """A random arm with probability epsilon, else the highest x'theta by logistic regression.
 
-    prior: Any = FROM_PROBLEM
+    Theta is the mode of its posterior.
+
+    Parameters
+    ----------
+    prior : (mean, covariance) or "problem"
+        Gaussian prior of theta: the mean as a number or a vector, the covariance as a number or a matrix. By default it
+        is taken from the problem.
+    """
+
+    prior: Option[WeightPolicyPrior] = FROM_PROBLEM
 
     name = "glm-epsilon-greedy"
-    pending = "ignore"
+    pending_rewards = "ignore"
     parameters = (make_probability_parameter(compute_textbook_epsilon),)
     choose = staticmethod(choose_glm_epsilon_greedy)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from banditune.core.checks import check_number
 from banditune.core.distributions import normal_pair
+from banditune.core.option_types import Option, WeightPolicyPrior, default_option
 from banditune.core.policy import FROM_PROBLEM, WarpVersion
 from banditune.core.scalar import noinline, scalar
 from banditune.policies.base_policies import LogisticPolicy, is_valid_width, is_wide, make_width_parameter
@@ -36,14 +37,14 @@ from banditune.simulation.estimators.whitened_features import read_policy_option
 from banditune.simulation.gpu import warp_glm_tsl, warp_logistic, warp_logistic_layout
 
 FACTOR_TOLERANCE = 1e-4
-"""GLM-TSL's factor belongs to a point within this many posterior deviations of the mode, unless a draw asks for more."""
+"""The factor belongs to a point this many posterior deviations or less from the mode, unless a draw needs more."""
 
 
 @scalar
 def update_glm_tsl(state, setting, arm, reward, stream):
-    """Learn a reward, and the factor of the posterior's precision at the new mode."""
+    """Learn from a reward: move the mode, and factor the posterior's precision there."""
     place = count_logistic_pull(state, arm, reward)
-    features = state.seen_rows[place * pad_dims() : (place + 1) * pad_dims()]
+    features = state.played_rows[place * pad_dims() : (place + 1) * pad_dims()]
     for j in range(dims()):
         state.pulled[j] = features[j]
     solve_lower(state.factor, state.pulled)
@@ -54,7 +55,7 @@ def update_glm_tsl(state, setting, arm, reward, stream):
 
 @scalar
 def choose_glm_tsl(state, setting, step, params, stream):
-    """The highest score under a draw of theta; at gamma = 0 under the mode."""
+    """Choose the highest score under a draw of theta; at gamma = 0 under the mode."""
     if state.counts[LOST] != 0.0:
         return NO_MODE
     scale = params[0] * read_policy_option(setting, 0)
@@ -67,18 +68,18 @@ def choose_glm_tsl(state, setting, step, params, stream):
 
 @scalar
 def draw_glm_normals(state, scale, stream):
-    """Standard normals, one for every dimension, into `normals`; none where they would be multiplied by 0."""
+    """Draw standard normals, one per dimension, into `normals`. None are drawn if their factor is 0."""
     for j in range(pad_dims()):
         state.normals[j] = 0.0
     if scale > 0.0:
         for first in range(0, dims(), 2):
-            # An odd one out falls into the padding.
+            # With an odd number of dimensions, the last draw falls into the padding.
             state.normals[first], state.normals[first + 1] = normal_pair(stream)
 
 
 @scalar
 def find_best_sample(state, setting, scale):
-    """The best arm under theta = mode + scale L'^-1 normals, a draw from N(mode, scale^2 H^-1)."""
+    """Find the best arm under theta = mode + scale L'^-1 normals, a draw from N(mode, scale^2 H^-1)."""
     for j in range(dims()):
         state.step[j] = state.normals[j]
     solve_upper(state.factor, state.step)
@@ -90,10 +91,10 @@ def find_best_sample(state, setting, scale):
 
 @scalar
 def bound_sample_error(state, scale):
-    """How far, in posterior deviations, the draw is from the one with the mode's own factor.
+    """Bound the distance, in posterior deviations, between the draw and the one with the factor at the mode.
 
-    Where theta is off by e deviations, slopes are off by a share of e |x| or less, so the Hessian is L (I + E) L' with a
-    norm |E| <= sqrt(dims) e |x|, and the factor is off by no more than that share.
+    If theta is off by e deviations, slopes are off by a share of e |x| or less. So the Hessian is L (I + E) L' with
+    norm |E| <= sqrt(dims) e |x|, and the factor is off by that share at most.
     """
     spread = scale * math.sqrt(dims() * compute_dot(state.normals, state.normals))
     return state.counts[ERROR] * (1.0 + spread * state.counts[LONGEST])
@@ -101,7 +102,7 @@ def bound_sample_error(state, scale):
 
 @noinline
 def find_settled_sample(state, setting, scale):
-    """The best arm under the same draw with the exact mode and its factor."""
+    """Find the best arm under the same draw, with the exact mode and its factor."""
     exact = 0.1 * compute_tolerance(state)
     if state.counts[ERROR] > exact:
         find_mode_and_factor(state, math.inf, exact)
@@ -109,27 +110,50 @@ def find_settled_sample(state, setting, scale):
 
 
 GLM_TSL_WARP = WarpVersion(
-    warp_logistic_layout.view_logistic_warp, warp_logistic.start_logistic_warp, warp_glm_tsl.choose_glm_tsl_warp, warp_glm_tsl.update_glm_tsl_warp,
-    warp_logistic_layout.count_logistic_registers, warp_logistic_layout.count_logistic_shared,
-    (view_logistic, start_logistic, choose_glm_tsl, update_glm_tsl), is_valid_width, choose_warp_precision, is_wide,
-)  # fmt: skip
+    view=warp_logistic_layout.view_logistic_warp,
+    start=warp_logistic.start_logistic_warp,
+    choose=warp_glm_tsl.choose_glm_tsl_warp,
+    update=warp_glm_tsl.update_glm_tsl_warp,
+    count_registers=warp_logistic_layout.count_logistic_registers,
+    count_shared=warp_logistic_layout.count_logistic_shared,
+    replaces=(view_logistic, start_logistic, choose_glm_tsl, update_glm_tsl),
+    is_valid=is_valid_width,
+    select_dtype=choose_warp_precision,
+    needs_float64=is_wide,
+)
 
 
 @dataclass(frozen=True)
 class GLMTSL(LogisticPolicy):
-    """Highest x'theta for a draw theta ~ N(mode, gamma^2 factor H^-1), H the Hessian of logistic regression at its mode.
+    """Highest x'theta for a draw theta ~ N(mode, gamma^2 factor H^-1), H the Hessian of logistic regression.
 
-    H = covariance^-1 + sum of p (1 - p) x x', so that H^-1 is Laplace's approximation of the posterior's covariance;
-    theory's `factor` is the number of features unless told otherwise, and 1 is posterior sampling at gamma = 1.
+    H = covariance^-1 + sum of p (1 - p) x x', at the mode of the posterior. So H^-1 is Laplace's approximation of the
+    posterior covariance.
+
+    Parameters
+    ----------
+    prior : (mean, covariance) or "problem"
+        Gaussian prior of theta: the mean as a number or a vector, the covariance as a number or a matrix. By default it
+        is taken from the problem.
+    factor : float, optional
+        Factor of the covariance, above 0. By default it is the number of features, the textbook value. With 1, gamma =
+        1 is posterior sampling.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> regrets = bt.simulate(bt.GLMTSL(), bt.Logistic(arms=5, dims=2), [0.3, 1.0], horizon=100, runs=100)
+    >>> regrets.shape
+    (2, 100)
     """
 
-    prior: Any = FROM_PROBLEM
-    factor: Any = None
+    prior: Option[WeightPolicyPrior] = FROM_PROBLEM
+    factor: Option[float | None] = default_option(None)
 
     name = "glm-tsl"
-    pending = "ignore"
+    pending_rewards = "ignore"
     parameters = (make_width_parameter(),)
-    team: ClassVar[WarpVersion | None] = GLM_TSL_WARP
+    warp_version: ClassVar[WarpVersion | None] = GLM_TSL_WARP
     choose = staticmethod(choose_glm_tsl)
     update = staticmethod(update_glm_tsl)
 
@@ -138,5 +162,5 @@ class GLMTSL(LogisticPolicy):
         if self.factor is not None:
             object.__setattr__(self, "factor", check_number("factor", self.factor, above=0))
 
-    def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
+    def list_policy_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return (math.sqrt(dims if self.factor is None else self.factor),)

@@ -1,4 +1,4 @@
-"""Always the arm with the highest mean reward."""
+"""Greedy: always the highest mean reward."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from banditune.simulation.estimators.arm_totals import argmax_mean
 
 @scalar
 def choose_greedy(state, setting, step, params, stream):
-    """Each arm once, then the highest mean."""
+    """Choose each arm once, then the highest mean."""
     return argmax_mean(state)
 
 
 @dataclass(frozen=True)
 class Greedy(TotalsPolicy):
-    """Each arm once, then always the highest mean reward; nothing to tune."""
+    """Each arm once, then always the highest mean reward. It has no parameter to tune."""
 
     name = "greedy"
-    pending = "ignore"
+    pending_rewards = "ignore"
     pulls_every_arm: ClassVar[bool] = True
     choose = staticmethod(choose_greedy)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
 from banditune.core.checks import check_number
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import Noise, Option, WeightPolicyPrior, default_option
 from banditune.core.policy import FROM_PROBLEM, Shortcut, WarpVersion
 from banditune.core.scalar import scalar
 from banditune.policies.base_policies import RidgePolicy, is_valid_width, make_width_parameter
@@ -21,62 +22,92 @@ from banditune.simulation.shortcuts.linucb_epochs import count_active_set_number
 
 @scalar
 def start_linucb(state, setting):
-    """Forget everything; theory's factor depends on the instance's features."""
+    """Reset the memory. The textbook factor depends on the instance's features."""
     start_ridge(state, setting)
-    state.own[0] = compute_confidence_factor(setting)
+    state.extra[0] = compute_confidence_factor(setting)
 
 
 @scalar
 def choose_linucb(state, setting, step, params, stream):
-    """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
-    factor = params[0] * state.own[0]
+    """Choose the highest x'theta + gamma c sqrt(x' G^-1 x)."""
+    factor = params[0] * state.extra[0]
     for arm in range(setting.arms):
-        state.shift[arm] = state.score[arm] + factor * state.width[arm]
-    return argmax_score(state.shift)
+        state.arm_values[arm] = state.score[arm] + factor * state.width[arm]
+    return argmax_score(state.arm_values)
 
 
 LINUCB_FUNCTIONS = (view_ridge, start_linucb, choose_linucb, update_ridge)
 
 
 ACTIVE_SET = Shortcut(
-    "live", advance_active_set, LINUCB_FUNCTIONS, count_active_set_numbers, holds=is_valid_width, exact_bits=False
+    "live",
+    advance_active_set,
+    LINUCB_FUNCTIONS,
+    count_active_set_numbers,
+    is_valid=is_valid_width,
+    is_bitwise_exact=False,
 )
 
 
 LINUCB_WARP = WarpVersion(
-    warp_linucb.view_linucb_warp, warp_linear.start_linear_warp, warp_linucb.choose_linucb_warp, warp_linear.update_linear_warp,
-    warp_linucb.count_linucb_registers, warp_linucb.count_linucb_shared, LINUCB_FUNCTIONS, is_valid_width,
-)  # fmt: skip
+    view=warp_linucb.view_linucb_warp,
+    start=warp_linear.start_linear_warp,
+    choose=warp_linucb.choose_linucb_warp,
+    update=warp_linear.update_linear_warp,
+    count_registers=warp_linucb.count_linucb_registers,
+    count_shared=warp_linucb.count_linucb_shared,
+    replaces=LINUCB_FUNCTIONS,
+    is_valid=is_valid_width,
+)
 
 
 @dataclass(frozen=True)
 class LinUCB(RidgePolicy):
     """Highest x'theta + gamma c sqrt(x' G^-1 x), G = noise^2 covariance^-1 + sum of x x'.
 
-    `prior` is the Gaussian (mean, covariance) of theta, `noise` the standard deviation of rewards. `theory` says what c is:
-    "theorem" for g = sqrt(d) + noise sqrt(d log((1 + n L^2) n)), n the horizon and L the largest norm of an arm's features;
-    "paper" for noise g, as the paper prints it; or a number.
+    Theta is estimated by ridge regression. The bound is that of Abbasi-Yadkori, Pal and Szepesvari (2011).
+
+    Parameters
+    ----------
+    prior : (mean, covariance) or "problem"
+        Gaussian prior of theta: the mean as a number or a vector, the covariance as a number or a matrix. By default it
+        is taken from the problem.
+    noise : float or "problem"
+        Standard deviation of a reward around its arm's mean, above 0. By default it is taken from the problem.
+    confidence : {"paper", "theorem"} or float
+        The factor c. "theorem" is g = sqrt(d) + noise sqrt(d log((1 + n L^2) n)), with d features and horizon n. L is
+        the largest norm of an arm's features. "paper" is noise g, as printed in the paper. A number above 0 is c
+        itself.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> regrets = bt.simulate(bt.LinUCB(), bt.Linear(arms=5, dims=2), [0.1, 1.0], horizon=100, runs=100)
+    >>> regrets.shape
+    (2, 100)
     """
 
-    prior: Any = FROM_PROBLEM
-    noise: Any = FROM_PROBLEM
-    theory: Any = "paper"
+    prior: Option[WeightPolicyPrior] = FROM_PROBLEM
+    noise: Option[Noise] = FROM_PROBLEM
+    confidence: Option[Literal["paper", "theorem"] | float] = default_option("paper")
 
     name = "linucb"
     parameters = (make_width_parameter(),)
-    plays: ClassVar[tuple[Shortcut, ...]] = (ACTIVE_SET,)
-    team: ClassVar[WarpVersion | None] = LINUCB_WARP
+    shortcuts: ClassVar[tuple[Shortcut, ...]] = (ACTIVE_SET,)
+    warp_version: ClassVar[WarpVersion | None] = LINUCB_WARP
     start = staticmethod(start_linucb)
     choose = staticmethod(choose_linucb)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.theory, str) and self.theory not in ("paper", "theorem"):
-            raise InvalidRequest(f'`theory` must be "paper", "theorem" or a number > 0, but got {self.theory!r}.')
-        if not isinstance(self.theory, str):
-            object.__setattr__(self, "theory", check_number("theory", self.theory, above=0))
+        if isinstance(self.confidence, str) and self.confidence not in ("paper", "theorem"):
+            raise InvalidRequest(
+                f'`confidence` must be "paper", "theorem" or a number > 0, but got {self.confidence!r}.'
+            )
+        if not isinstance(self.confidence, str):
+            object.__setattr__(self, "confidence", check_number("confidence", self.confidence, above=0))
 
-    def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
-        if isinstance(self.theory, str):
-            return (0.0, self.noise if self.theory == "paper" else 1.0, self.noise)
-        return (self.theory, 0.0, 0.0)
+    def list_policy_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
+        if isinstance(self.confidence, str):
+            return (0.0, self.noise if self.confidence == "paper" else 1.0, self.noise)
+        return (self.confidence, 0.0, 0.0)

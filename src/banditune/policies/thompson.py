@@ -11,6 +11,7 @@ from banditune.core.arrays import FloatArray
 from banditune.core.checks import check_pair, is_from_problem
 from banditune.core.distributions import beta
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import ArmPolicyPrior, Option
 from banditune.core.policy import FROM_PROBLEM, Shortcut
 from banditune.core.scalar import scalar
 from banditune.core.streams import uniform
@@ -22,7 +23,7 @@ from banditune.simulation.shortcuts.thompson_thinning import advance_thompson_th
 
 @scalar
 def choose_thompson(state, setting, step, params, stream):
-    """The highest draw from Beta((S + a) / gamma^2, (F + b) / gamma^2); at gamma = 0 the highest posterior mean."""
+    """Choose the highest draw from Beta((S + a) / gamma^2, (F + b) / gamma^2); at gamma = 0 the highest mean."""
     gamma = params[0]
     best = 0
     highest = -1.0
@@ -41,9 +42,9 @@ def choose_thompson(state, setting, step, params, stream):
 
 @scalar
 def update_thompson(state, setting, arm, reward, stream):
-    """A reward between 0 and 1 counts as a success with that probability (the paper's pseudo-reward).
+    """Learn from a reward; one between 0 and 1 is a success with that probability (the paper's pseudo-reward).
 
-    So an arm's total is the number of its successes.
+    So an arm's total is its number of successes.
     """
     state.pulls[arm] += 1.0
     if reward >= 1.0 or (reward > 0.0 and uniform(stream) < reward):
@@ -51,27 +52,31 @@ def update_thompson(state, setting, arm, reward, stream):
 
 
 LONGEST_FLOAT32_HORIZON = 20_000
-"""The horizon up to which a GPU plays in float32, twice the one at which it was compared with float64. Rewards that are
-read one by one must be the same whether they are drawn ahead or not; with them it plays in float64."""
+"""The longest horizon in float32 on a GPU, twice the one at which float32 was compared with float64.
+
+Rewards that are read one by one must not depend on whether they are drawn ahead. With them the dtype is float64.
+"""
 
 
 LARGEST_FLOAT32_SHAPE = 1e3
-"""The largest shape of a prior up to which a GPU plays in float32: what a pull adds must show in seven digits."""
+"""The largest shape of a prior in float32 on a GPU: the increment of a pull must show in seven digits."""
 
 
 LEAST_FLOAT32_WIDTH = 1e-3
-"""Smaller widths but 0 are played in float64: below 1e-5 draws of single precision would often be equal. So are those
-above 1, at which the two were not compared."""
+"""The smallest positive width in float32. Below 1e-5, draws in single precision would often be equal.
+
+Widths above 1, at which the two were not compared, are simulated in float64 too.
+"""
 
 
 GREEDY_WIDTH = 1e-9
-"""Below this gamma the highest posterior mean is taken, without a draw."""
+"""Below this gamma the highest posterior mean is chosen, without a draw."""
 
 
 def is_log_concave(options: Sequence[float], row: FloatArray) -> bool:
-    """Whether posteriors have shapes >= 1, as the proof in `lazy` asks: data only make them larger.
+    """Return whether posteriors have shapes >= 1, as the proof of the shortcut needs. Data only increase shapes.
 
-    At gamma = 0 nothing is drawn, and any prior will do.
+    At gamma = 0 nothing is drawn, and every prior is valid.
     """
     return bool(row[0] < GREEDY_WIDTH or min(options) >= row[0] * row[0])
 
@@ -81,17 +86,19 @@ THINNING = Shortcut(
     advance_thompson_thinning,
     (choose_thompson, update_thompson),
     lambda arms, dims: (5 * arms, 4 * arms + 5),
-    holds=is_log_concave,
-    exact_bits=False,
-    slots=lambda problem: {"outcomes": problem.outcomes or draw_outcome_word},
-    reads=lambda problem: problem.outcomes is None,
-    single=FLOAT32_VERSIONS,
-    precision=lambda policy, problem, horizon: (
+    is_valid=is_log_concave,
+    is_bitwise_exact=False,
+    fill_slots=lambda problem: {"outcomes": problem.bit_packed_pseudo_reward or draw_outcome_word},
+    reads_rewards=lambda problem: problem.bit_packed_pseudo_reward is None,
+    float32_functions=FLOAT32_VERSIONS,
+    select_dtype=lambda policy, problem, horizon: (
         "float32"
-        if horizon <= LONGEST_FLOAT32_HORIZON and max(policy.prior) <= LARGEST_FLOAT32_SHAPE and problem.outcomes
+        if horizon <= LONGEST_FLOAT32_HORIZON
+        and max(policy.prior) <= LARGEST_FLOAT32_SHAPE
+        and problem.bit_packed_pseudo_reward
         else "float64"
     ),
-    needs_double=lambda row: 0 < row[0] < LEAST_FLOAT32_WIDTH or is_wide(row),
+    needs_float64=lambda row: 0 < row[0] < LEAST_FLOAT32_WIDTH or is_wide(row),
 )
 
 
@@ -99,20 +106,34 @@ THINNING = Shortcut(
 class Thompson(TotalsPolicy):
     """Highest draw from the Beta posteriors, whose standard deviation is scaled by about gamma.
 
-    Rewards in (0, 1) update it through Bernoulli pseudo-rewards. `prior` is Beta(a, b), the
-    posterior before the first pull: that of the problem's means by default.
+    A draw is from Beta((S + a) / gamma^2, (F + b) / gamma^2), with S successes and F failures of the arm. At gamma = 0
+    the highest posterior mean is pulled. Rewards must be in [0, 1]. A reward between 0 and 1 counts as a success with
+    that probability (the paper's pseudo-reward).
+
+    Parameters
+    ----------
+    prior : (float, float) or "problem"
+        Beta(a, b), the posterior before the first pull; a and b are 0.1 or more. By default it is that of the problem's
+        mean rewards.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> regrets = bt.simulate(bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=3), [0.3, 1.0], horizon=100, runs=500)
+    >>> regrets.shape
+    (2, 500)
     """
 
-    prior: Any = FROM_PROBLEM
+    prior: Option[ArmPolicyPrior] = FROM_PROBLEM
 
     name = "ts"
-    pending = "ignore"
+    pending_rewards = "ignore"
     parameters = (make_width_parameter(),)
     rewards: ClassVar[str] = "unit"
     prior_kind: ClassVar[str] = "beta"
     textbook_options: ClassVar[Mapping[str, Any]] = {"prior": (1, 1)}
-    least_shape: ClassVar[float] = 0.1
-    plays: ClassVar[tuple[Shortcut, ...]] = (THINNING,)
+    smallest_prior_shape: ClassVar[float] = 0.1
+    shortcuts: ClassVar[tuple[Shortcut, ...]] = (THINNING,)
 
     choose = staticmethod(choose_thompson)
     update = staticmethod(update_thompson)
@@ -121,17 +142,17 @@ class Thompson(TotalsPolicy):
         if is_from_problem(self.prior):
             return
         prior = check_pair("prior", self.prior)
-        if min(prior) < self.least_shape:
+        if min(prior) < self.smallest_prior_shape:
             raise InvalidRequest(
                 f"`a >= 0.1` and `b >= 0.1` must hold for the prior of ts (draws would be 0 or 1), but got {self.prior!r}."
             )
         object.__setattr__(self, "prior", prior)
 
     def limits(self, name: str) -> tuple[float, float]:
-        """With a wider gamma, draws from Beta(prior / gamma^2) would be 0 or 1 to the last bit, and ties decide."""
+        """Limit gamma: beyond it, draws from Beta(prior / gamma^2) would be 0 or 1 to the last bit, and ties decide."""
         if is_from_problem(self.prior):
             return -math.inf, math.inf
-        return -math.inf, math.sqrt(min(self.prior) / self.least_shape)
+        return -math.inf, math.sqrt(min(self.prior) / self.smallest_prior_shape)
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
         return self.prior  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""UCB1 with the logarithm of the step, as textbooks and other libraries have it."""
+"""UCB1 with the logarithm of the step, as in textbooks and other libraries."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditune.core.checks import check_number, is_from_problem
+from banditune.core.option_types import Noise, Option
 from banditune.core.policy import FROM_PROBLEM
 from banditune.core.scalar import scalar
 from banditune.policies.base_policies import TotalsPolicy, make_width_parameter
@@ -15,7 +16,7 @@ from banditune.policies.base_policies import TotalsPolicy, make_width_parameter
 
 @scalar
 def choose_ucb1_step(state, setting, step, params, stream):
-    """Each arm once, then the highest mean + gamma 2 noise sqrt(2 log(step) / pulls)."""
+    """Choose each arm once, then the highest mean + gamma 2 noise sqrt(2 log(step) / pulls)."""
     best = 0
     highest = -math.inf
     scale = params[0] * 2.0 * setting.options[0] * math.sqrt(2.0 * math.log(max(step, 1)))
@@ -30,13 +31,17 @@ def choose_ucb1_step(state, setting, step, params, stream):
 
 @dataclass(frozen=True)
 class UCB1Step(TotalsPolicy):
-    """UCB1 with log(step) instead of log(horizon), as other libraries have it: needs no horizon, explores less at first.
+    """UCB1 with log(step) instead of log(horizon), as in other libraries.
 
-    The index is mean + gamma 2 noise sqrt(2 log(step) / pulls), step counting the pulls so far. With `noise=.5`, gamma is
-    the `alpha` of MABWiser's UCB1 and the `delta` of River's UCB.
+    It needs no horizon and explores less at first.
+
+    Parameters
+    ----------
+    noise : float or "problem"
+        Standard deviation of a reward around its arm's mean, above 0. By default it is taken from the problem.
     """
 
-    noise: Any = FROM_PROBLEM
+    noise: Option[Noise] = FROM_PROBLEM
 
     name = "ucb1-step"
     parameters = (make_width_parameter(),)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import check_number, is_from_problem
+from banditune.core.option_types import Noise, Option, WeightPolicyPrior
 from banditune.core.policy import FROM_PROBLEM, WarpVersion
 from banditune.core.scalar import noinline, scalar
 from banditune.policies.base_policies import LogisticPolicy, is_valid_width, is_wide, make_width_parameter
@@ -51,7 +52,7 @@ from banditune.simulation.gpu import warp_logistic, warp_logistic_layout, warp_u
 
 
 class UCBGLMState(NamedTuple):
-    """The mode by logistic regression; for every arm `variance` is x' G^-1 x and `width` its root."""
+    """The mode of logistic regression. For every arm, `variance` is x' G^-1 x and `width` its root."""
 
     logistic: LogisticState
     variance: FloatArray
@@ -62,21 +63,21 @@ class UCBGLMState(NamedTuple):
 
 
 def count_ucb_glm_floats(arms: int, dims: int) -> int:
-    """Floats in `UCBGLMState`."""
+    """Return the number of floats in `UCBGLMState`."""
     return int(count_logistic_floats(arms, dims) + 2 * pad_to_lanes(arms) + (dims + 1) * pad_to_lanes(dims) + 1)
 
 
 @scalar
 def view_ucb_glm(memory, setting):
-    """The parts of the strip, in the order of the record."""
-    room = pad_to_lanes(setting.arms)
+    """Split the memory, in the order of the record."""
+    padded_arms = pad_to_lanes(setting.arms)
     a = count_logistic_floats(setting.arms, setting.dims)
-    b = a + 2 * room
+    b = a + 2 * padded_arms
     c = b + dims() * pad_dims()
     return UCBGLMState(
         view_logistic(memory, setting),
-        memory[a : a + room],
-        memory[a + room : b],
+        memory[a : a + padded_arms],
+        memory[a + padded_arms : b],
         memory[b:c],
         memory[c : c + pad_dims()],
         memory[c + pad_dims() : c + pad_dims() + 1],
@@ -85,17 +86,17 @@ def view_ucb_glm(memory, setting):
 
 @scalar
 def start_ucb_glm(state, setting):
-    """Forget everything but the prior."""
+    """Reset the memory to the prior."""
     start_logistic(state.logistic, setting)
     recompute_glm_widths(state, setting)
 
 
 @noinline
 def recompute_glm_widths(state, setting):
-    """Compute G^-1 and the widths afresh from the pulls, by the logistic memory's factor."""
+    """Recompute G^-1 and the widths from the pulls, with the factor in the logistic memory."""
     logistic = state.logistic
     # With every slope 1, the Hessian is G.
-    factorise_weighted_squares(logistic, logistic.seen_pulls)
+    factorise_weighted_squares(logistic, logistic.played_pulls)
     invert_from_factor(logistic.factor, state.inverse, logistic.step)
     for arm in range(setting.arms):
         for j in range(dims()):
@@ -108,40 +109,40 @@ def recompute_glm_widths(state, setting):
 
 @scalar
 def update_ucb_glm(state, setting, arm, reward, stream):
-    """Learn a reward."""
+    """Learn from a reward."""
     update_logistic(state.logistic, setting, arm, reward, stream)
     state.age[0] += 1.0
     if state.age[0] >= REFRESH_INTERVAL:
         recompute_glm_widths(state, setting)
     else:
-        shrink_glm_widths(state, setting, int(state.logistic.place[arm]))
+        shrink_glm_widths(state, setting, int(state.logistic.played_index[arm]))
 
 
 @scalar
 def recall_ucb_glm(state, setting, pulls, totals):
-    """Write down every arm's pulls and total reward."""
+    """Write out every arm's pulls and total reward."""
     recall_logistic(state.logistic, setting, pulls, totals)
 
 
 @noinline
 def resume_ucb_glm(state, setting, params, pulls, totals):
-    """Know every arm's pulls and total reward."""
+    """Restore every arm's pulls and total reward."""
     resume_logistic(state.logistic, setting, params, pulls, totals)
     recompute_glm_widths(state, setting)
 
 
 @scalar
 def shrink_glm_widths(state, setting, place):
-    """Learn one more x of a played arm: Sherman and Morrison's formula for G^-1 and every arm's width."""
-    features = state.logistic.seen_rows[place * pad_dims() : (place + 1) * pad_dims()]
+    """Update G^-1 and every arm's width for one more pull of an arm, by the formula of Sherman and Morrison."""
+    features = state.logistic.played_rows[place * pad_dims() : (place + 1) * pad_dims()]
     multiply_symmetric(state.inverse, features, state.gain)
     shrink = 1.0 / (1.0 + compute_dot(features, state.gain))
     subtract_outer(state.inverse, state.gain, state.gain, shrink)
     for arm in range(len(state.width)):
         state.width[arm] = 0.0
     for b in range(count_blocks(setting.arms)):
-        at = b * VECTOR_LANES
-        add_products(state.width[at:], state.logistic.columns[at * dims() :], state.gain)
+        first = b * VECTOR_LANES
+        add_products(state.width[first:], state.logistic.columns[first * dims() :], state.gain)
     for arm in range(len(state.width)):
         state.variance[arm] = max(state.variance[arm] - shrink * state.width[arm] * state.width[arm], 0.0)
         state.width[arm] = math.sqrt(state.variance[arm])
@@ -149,7 +150,7 @@ def shrink_glm_widths(state, setting, place):
 
 @scalar
 def choose_ucb_glm(state, setting, step, params, stream):
-    """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
+    """Choose the highest x'theta + gamma c sqrt(x' G^-1 x)."""
     if state.logistic.counts[LOST] != 0.0:
         return NO_MODE
     factor = params[0] * read_policy_option(setting, 0)
@@ -161,7 +162,7 @@ def choose_ucb_glm(state, setting, step, params, stream):
 
 @scalar
 def find_best_bound(state, setting, factor):
-    """The arm with the highest index; the indices take the place of the scores."""
+    """Find the arm with the highest index. The indices overwrite the scores."""
     score = state.logistic.score
     score_logistic_arms(state.logistic, setting, state.logistic.estimate)
     for arm in range(len(score)):
@@ -171,35 +172,59 @@ def find_best_bound(state, setting, factor):
 
 @noinline
 def find_settled_bound(state, setting, factor):
-    """The best arm at the exact mode."""
+    """Find the best arm at the exact mode."""
     refine_mode(state.logistic)
     return choose_first_tied(state.logistic, find_best_bound(state, setting, factor))
 
 
 UCB_GLM_WARP = WarpVersion(
-    warp_logistic_layout.view_logistic_warp, warp_logistic.start_logistic_warp, warp_ucb_glm.choose_ucb_glm_warp, warp_ucb_glm.update_ucb_glm_warp,
-    warp_logistic_layout.count_logistic_registers, warp_logistic_layout.count_logistic_shared,
-    (view_ucb_glm, start_ucb_glm, choose_ucb_glm, update_ucb_glm), is_valid_width, choose_warp_precision, is_wide,
-)  # fmt: skip
+    view=warp_logistic_layout.view_logistic_warp,
+    start=warp_logistic.start_logistic_warp,
+    choose=warp_ucb_glm.choose_ucb_glm_warp,
+    update=warp_ucb_glm.update_ucb_glm_warp,
+    count_registers=warp_logistic_layout.count_logistic_registers,
+    count_shared=warp_logistic_layout.count_logistic_shared,
+    replaces=(view_ucb_glm, start_ucb_glm, choose_ucb_glm, update_ucb_glm),
+    is_valid=is_valid_width,
+    select_dtype=choose_warp_precision,
+    needs_float64=is_wide,
+)
 
 
 @dataclass(frozen=True)
 class UCBGLM(LogisticPolicy):
     """Highest x'theta + gamma c sqrt(x' G^-1 x), theta by logistic regression.
 
-    c = (noise / kappa) sqrt(d/2 log(1 + 2n/d) + log n) and G = covariance^-1 + sum of x x', with the horizon n and d
-    features. `prior` is the Gaussian (mean, covariance) of theta; theta is the mode of its posterior. `noise` is theory's
-    bound on the noise of a reward; `kappa` stands for its bound from below on the slope of the logistic function, for which
-    the paper takes the largest slope, 1/4.
+    c = (noise / kappa) sqrt(d/2 log(1 + 2n/d) + log n), with the horizon n and d features. G = covariance^-1 + sum of x
+    x'. Theta is the mode of its posterior.
+
+    Parameters
+    ----------
+    prior : (mean, covariance) or "problem"
+        Gaussian prior of theta: the mean as a number or a vector, the covariance as a number or a matrix. By default it
+        is taken from the problem.
+    noise : float or "problem"
+        Bound on the noise of a reward, above 0. By default it is the standard deviation of the problem's rewards around
+        their means.
+    kappa : float
+        Lower bound on the slope of the logistic function, above 0. The paper takes the largest slope, 1/4, in its
+        place.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> regrets = bt.simulate(bt.UCBGLM(), bt.Logistic(arms=5, dims=2), [0.1, 1.0], horizon=100, runs=100)
+    >>> regrets.shape
+    (2, 100)
     """
 
-    prior: Any = FROM_PROBLEM
-    noise: Any = FROM_PROBLEM
+    prior: Option[WeightPolicyPrior] = FROM_PROBLEM
+    noise: Option[Noise] = FROM_PROBLEM
     kappa: float = 0.25
 
     name = "ucb-glm"
     parameters = (make_width_parameter(),)
-    team: ClassVar[WarpVersion | None] = UCB_GLM_WARP
+    warp_version: ClassVar[WarpVersion | None] = UCB_GLM_WARP
     view = staticmethod(view_ucb_glm)
     start = staticmethod(start_ucb_glm)
     choose = staticmethod(choose_ucb_glm)
@@ -216,6 +241,6 @@ class UCBGLM(LogisticPolicy):
     def memory(self, arms: int, dims: int) -> int:
         return count_ucb_glm_floats(arms, dims)
 
-    def own_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
-        grown = dims / 2 * math.log(1 + 2 * horizon / dims) + math.log(horizon)
-        return (self.noise / self.kappa * math.sqrt(grown),)
+    def list_policy_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:
+        log_term = dims / 2 * math.log(1 + 2 * horizon / dims) + math.log(horizon)
+        return (self.noise / self.kappa * math.sqrt(log_term),)

@@ -12,3 +12,4 @@ from banditune.problems.problem_file import load_problem as load_problem
 from banditune.problems.problem_file import save_problem as save_problem
 from banditune.problems.problem_registry import build_problem as build_problem
 from banditune.problems.reward_table import RewardTable as RewardTable
+from banditune.problems.reward_table import read_reward_table as read_reward_table

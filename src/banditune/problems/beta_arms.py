@@ -1,16 +1,16 @@
-"""Arms that pay a number in [0, 1]."""
+"""Problems whose arms pay numbers in [0, 1]."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from banditune.core.binomial_draws import bernoulli_bit, bernoulli_word
 from banditune.core.checks import check_arms, check_names, check_number, check_prior_pairs, split_prior_columns
 from banditune.core.distributions import beta
+from banditune.core.option_types import ArmPrior, Names, Option, default_option
 from banditune.core.problem import Instances, Problem
 from banditune.core.scalar import scalar, with_pseudo_rewards
 from banditune.core.streams import PSEUDO_STREAM
@@ -18,7 +18,7 @@ from banditune.core.streams import PSEUDO_STREAM
 
 @scalar
 def draw_beta_outcomes(instance, arm, number, stream):
-    """The pseudo-rewards of pulls 32 number .. 32 number + 31 of an arm, a bit each."""
+    """Draw the pseudo-rewards of pulls 32 number .. 32 number + 31 of an arm, a bit each."""
     stream.cursor[3] += PSEUDO_STREAM
     word = bernoulli_word(stream, number, instance.means[arm])
     stream.cursor[3] -= PSEUDO_STREAM
@@ -28,11 +28,11 @@ def draw_beta_outcomes(instance, arm, number, stream):
 @with_pseudo_rewards(draw_beta_outcomes)
 @scalar
 def draw_beta_reward(instance, arm, pull, step, stream):
-    """A draw from Beta(a, b), a = v m and b = v (1 - m); a mean of 0 or 1 always pays itself.
+    """Draw from Beta(a, b), a = v m and b = v (1 - m). An arm with mean 0 or 1 always pays its mean.
 
-    The pseudo-reward comes first, 1 with probability m, then the reward, from Beta(a + 1, b) or Beta(a, b + 1): their
-    densities are y / m and (1 - y) / (1 - m) times that of Beta(a, b), so together they are Beta(a, b), and given the
-    reward y the pseudo-reward is 1 with probability y. So who only needs pseudo-rewards draws no rewards.
+    The pseudo-reward is drawn first, 1 with probability m, then the reward, from Beta(a + 1, b) or Beta(a, b + 1).
+    Their densities are y / m and (1 - y) / (1 - m) times that of Beta(a, b). So the reward has the law Beta(a, b).
+    Given the reward y, the pseudo-reward is 1 with probability y. Code that needs pseudo-rewards only draws no rewards.
     """
     mean = instance.means[arm]
     v = instance.options[0]
@@ -46,12 +46,31 @@ def draw_beta_reward(instance, arm, pull, step, stream):
 
 @dataclass(frozen=True)
 class BetaRewards(Problem):
-    """Arms pay Beta(v m, v (1 - m)); the means m are drawn from Beta(a, b), one prior for all arms or one per arm."""
+    """Arms that pay Beta(v m, v (1 - m)), with mean rewards m from Beta(a, b).
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms, 2 or more.
+    prior : (float, float) or sequence of (float, float)
+        Beta(a, b) of the mean rewards: one pair for all arms, or one pair per arm. a and b are above 0.
+    v : float
+        Precision of the rewards, above 0. Their variance around a mean m is m (1 - m) / (v + 1).
+    names : sequence of str
+        Names of the arms, one per arm. None by default.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> regrets = bt.simulate(bt.Thompson(), bt.BetaRewards(arms=3, v=8), [0.5], horizon=100, runs=100)
+    >>> regrets.shape
+    (1, 100)
+    """
 
     arms: int = 10
-    prior: Any = (1, 1)
+    prior: Option[ArmPrior] = default_option((1, 1))
     v: float = 4.0
-    names: Any = ()
+    names: Option[Names] = default_option(())
 
     name = "beta"
     prior_kind = "beta"

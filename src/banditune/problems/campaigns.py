@@ -1,4 +1,4 @@
-"""Past campaigns, drawn again."""
+"""Resamples past campaigns."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from banditune.core.arrays import IntArray
 from banditune.core.checks import check_arms, check_names, check_number, convert_to_array
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import Names, Option, default_option
 from banditune.core.problem import Instances
 from banditune.problems.bernoulli_arms import draw_bernoulli_reward
 from banditune.problems.beta_arms import draw_beta_reward
@@ -22,29 +23,54 @@ REWARD_KINDS = ("binary", "unit", "real")
 
 @dataclass(frozen=True)
 class Campaigns(DataSet):
-    """An instance is a past campaign: its arms' mean rewards are drawn from what its data say about them.
+    """Past campaigns: an instance is one of them, with mean rewards drawn from the posteriors of its arms.
 
-    `posteriors` has for each campaign a pair for each arm: (a, b) of a beta distribution where `rewards` are "binary" or
-    "unit", in [0, 1] as `BetaRewards` pays them with this `v`; (mean, sd) of a normal one where they are "real", with this
-    `noise`, Gaussian or in the shape of `make_residuals_field`. Of a campaign with more than `arms` arms so many are chosen at random,
-    in their order; `arms` is the smallest number there is unless given.
+    If a campaign has more than `arms` arms, that number of them is chosen at random, in their order. Campaigns are a
+    sample of what may come, and errors are over campaigns. Of four or more, a search uses a third, and the others
+    validate its answer.
 
-    Campaigns are a sample of what may come: searches play a third of them, the others judge, and errors are taken over
-    campaigns. With `population` they are all there is, and errors are taken over runs.
+    Parameters
+    ----------
+    posteriors : sequence of sequence of (float, float)
+        A row per campaign with a pair per arm. Where `rewards` are "binary" or "unit", a pair is (a, b) of a Beta
+        distribution. Where they are "real", it is the (mean, standard deviation) of a normal one.
+    rewards : {"binary", "unit", "real"}
+        What arms pay: 0 or 1, numbers in [0, 1] as in `BetaRewards`, or real numbers.
+    arms : int, optional
+        Number of arms of an instance. By default it is that of the smallest campaign, which is also the largest
+        possible.
+    noise : float
+        Standard deviation of "real" rewards around their means, above 0.
+    names : sequence of str
+        Names of the arms, one per arm. None by default.
+    v : float
+        Precision of "unit" rewards, as in `BetaRewards`.
+    residuals : sequence of float, optional
+        A sample that gives the noise of "real" rewards its shape, 100,000 numbers at most. It is shifted to mean 0 and
+        scaled to variance 1. By default noise is Gaussian.
+    population : bool
+        Whether these campaigns are all there are. Nothing is held out then, and errors are over runs.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> problem = bt.Campaigns([[(3, 40), (5, 38)], [(2, 60), (7, 52), (4, 49)]])
+    >>> problem.arms, problem.unit_count
+    (2, 2)
     """
 
     posteriors: Any = field(repr=False)
     rewards: str = "binary"
     arms: Any = None
-    # Binary campaigns tell their noise, which nobody uses: regrets that ledgers hold of them stand under it.
-    noise: float = field(default=1.0, metadata={"told": lambda problem: problem.rewards != "unit"})
-    names: Any = ()
-    v: float = field(default=4.0, metadata={"told": lambda problem: problem.rewards == "unit"})
+    # The description of binary campaigns holds their unused noise, because keys of stored regrets contain it.
+    noise: float = field(default=1.0, metadata={"described": lambda problem: problem.rewards != "unit"})
+    names: Option[Names] = default_option(())
+    v: float = field(default=4.0, metadata={"described": lambda problem: problem.rewards == "unit"})
     residuals: Any = make_residuals_field()
-    population: Any = field(default=False, metadata={"told": lambda problem: problem.population})
+    population: Any = field(default=False, metadata={"described": lambda problem: problem.population})
 
     name = "campaigns"
-    unit = "campaign"
+    unit_name = "campaign"
 
     def __post_init__(self) -> None:
         if self.rewards not in REWARD_KINDS:
@@ -53,7 +79,7 @@ class Campaigns(DataSet):
             )
         if not isinstance(self.posteriors, list | tuple | np.ndarray) or not len(self.posteriors):
             raise InvalidRequest("`posteriors` must hold a row of pairs for every campaign, but it holds none.")
-        rows = tuple(self._row(place, row) for place, row in enumerate(self.posteriors))
+        rows = tuple(self._check_campaign(place, row) for place, row in enumerate(self.posteriors))
         least = min(map(len, rows))
         arms = check_arms(least if self.arms is None else self.arms)
         if arms > least:
@@ -74,14 +100,14 @@ class Campaigns(DataSet):
         object.__setattr__(self, "population", check_population(self.population))
 
     @property
-    def count(self) -> int:
+    def unit_count(self) -> int:
         return len(self.posteriors)
 
-    def part(self, places: Sequence[int]) -> Campaigns:
+    def select_units(self, places: Sequence[int]) -> Campaigns:
         return replace(self, posteriors=tuple(self.posteriors[place] for place in places))
 
-    def units(self, keys: IntArray, rng: np.random.Generator) -> IntArray:
-        return np.asarray(rng.integers(self.count, size=len(keys)))  # what `sample` draws first
+    def draw_units(self, keys: IntArray, rng: np.random.Generator) -> IntArray:
+        return np.asarray(rng.integers(self.unit_count, size=len(keys)))  # the first draw of `sample`
 
     @property
     def reward(self) -> Callable[..., Any]:  # type: ignore[override]
@@ -96,7 +122,7 @@ class Campaigns(DataSet):
         chosen = rng.integers(len(widths), size=size)
         places = np.arange(self.arms)[None]
         if not (widths == self.arms).all():
-            # Places without an arm come last in a random order; then the arms' own order.
+            # Places without an arm come last in the random order. The selected arms are then sorted.
             most = int(widths.max())
             order = rng.random((size, most)) + (np.arange(most) >= widths[chosen, None])
             places = np.sort(np.argsort(order, axis=1)[:, : self.arms], axis=1)
@@ -109,7 +135,7 @@ class Campaigns(DataSet):
             return make_reward_options(self.noise, self.residuals)
         return () if self.rewards == "binary" else (self.v,)
 
-    def _row(self, place: int, row: Any) -> tuple[tuple[float, float], ...]:
+    def _check_campaign(self, place: int, row: Any) -> tuple[tuple[float, float], ...]:
         table = convert_to_array(row)
         if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
             raise InvalidRequest(

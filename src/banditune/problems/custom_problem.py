@@ -1,4 +1,4 @@
-"""A user's own problem."""
+"""A user's own problem, from functions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from banditune.core.checks import check_arms, check_dims, check_names, check_scalar_function
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import Names, Option, default_option
 from banditune.core.problem import Instances, Problem
 
 
@@ -22,17 +23,17 @@ class CustomProblem(Problem):
     arms: int
     dims: int = 0
     rewards: str = "real"
-    names: Any = ()
-    draw: Callable[..., Any] = make_undescribed_field()
+    names: Option[Names] = default_option(())
+    sample_function: Callable[..., Any] = make_undescribed_field()
     reward: Callable[..., Any] = make_undescribed_field()
-    numbers: tuple[float, ...] = ()
+    option_values: tuple[float, ...] = ()
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
-        drawn = self.draw(size, rng)
-        return Instances(*drawn) if isinstance(drawn, tuple) else Instances(drawn)
+        sample = self.sample_function(size, rng)
+        return Instances(*sample) if isinstance(sample, tuple) else Instances(sample)
 
     def options(self) -> Sequence[float]:
-        return self.numbers
+        return self.option_values
 
 
 def define_problem(
@@ -46,15 +47,54 @@ def define_problem(
     names: Any = (),
     options: Sequence[float] = (),
 ) -> CustomProblem:
-    """A problem of your own: `sample(size, rng)` returns mean rewards (size, arms), the scalar function
-    `reward(instance, arm, pull, step, stream)` draws a reward with mean `instance.means[arm]`.
+    """Define a problem of your own by how it draws mean rewards and how it draws a reward.
 
-    Arms, pulls of an arm and steps are counted from 0. All randomness must come from `rng` and `stream`. Expected regret is
-    by the means: rewards with other means are refused, as far as a million of them show it. If `reward` reads `step`, only
-    realised regret is computed, against one fixed arm; if it reads `pull`, none.
-    Where arms have features, `dims` is how many, and `sample` returns (means, features) with features of shape (size, arms,
-    dims), or (arms, dims) for all instances alike. `rewards` says what rewards can be: "binary" for 0 and 1, "unit" for
-    [0, 1], "real" for any number. `options` are found in `instance.options`.
+    Arms, pulls of an arm and steps are counted from 0. Before the first run up to a million rewards are drawn. The
+    problem is refused if their means differ from those that `sample` returns, because expected regret is computed from
+    these. If `reward` reads `step`, only realised regret can be computed, against one fixed arm. If it reads `pull`, no
+    regret can.
+
+    Parameters
+    ----------
+    name : str
+        The problem's name, as results show it.
+    sample : callable
+        Function `sample(size, rng)` that returns mean rewards of shape (size, arms). It draws from the NumPy generator
+        `rng` alone. With features it returns (means, features). Features have shape (size, arms, dims), or (arms, dims)
+        if all instances share them.
+    reward : callable
+        Scalar function `reward(instance, arm, pull, step, stream)` that draws a reward with mean `instance.means[arm]`.
+        It draws from `stream` alone.
+    arms : int
+        Number of arms, 2 or more.
+    dims : int
+        Number of features of an arm; 0 where arms have none.
+    rewards : {"real", "unit", "binary"}
+        What rewards can be: any number, numbers in [0, 1], or 0 and 1.
+    names : sequence of str
+        Names of the arms, one per arm. None by default.
+    options : sequence of float
+        Numbers that `reward` finds in `instance.options`.
+
+    Returns
+    -------
+    Problem
+        The problem, to be given to `tune`, `simulate` and the like.
+
+    Raises
+    ------
+    InvalidRequest
+        If `reward` is no function of these arguments, or if another argument cannot be used.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> @bt.kernel.scalar
+    ... def reward(instance, arm, pull, step, stream):
+    ...     return instance.means[arm] * bt.kernel.exponential(stream)
+    >>> problem = bt.define_problem("waits", lambda size, rng: rng.gamma(2, 1, (size, 3)), reward, arms=3)
+    >>> bt.simulate(bt.UCB1(noise=2), problem, [0.2], horizon=50, runs=20).shape
+    (1, 20)
     """
     if rewards not in ("binary", "unit", "real"):
         raise InvalidRequest(f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {rewards!r}.')

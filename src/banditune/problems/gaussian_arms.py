@@ -1,4 +1,4 @@
-"""Arms that pay a real number."""
+"""Problems whose arms pay real numbers."""
 
 from __future__ import annotations
 
@@ -9,22 +9,41 @@ from typing import Any
 import numpy as np
 
 from banditune.core.checks import check_arms, check_names, check_number, check_prior_pairs, split_prior_columns
+from banditune.core.option_types import ArmPrior, Names, Option, default_option
 from banditune.core.problem import Instances, Problem
 from banditune.problems.residual_noise import check_residuals, make_residuals_field, make_reward_options, select_reward
 
 
 @dataclass(frozen=True)
 class Gaussian(Problem):
-    """Arms pay their mean plus noise; means are drawn from N(mean, sd^2), one prior for all or one per arm.
+    """Arms that pay their mean plus noise, with means from N(mean, sd^2).
 
-    `noise` is the standard deviation of rewards around their mean. They are Gaussian unless `make_residuals_field` are given, whose
-    shape they have then: numbers for all arms, or a row per arm.
+    Parameters
+    ----------
+    arms : int
+        Number of arms, 2 or more.
+    prior : (float, float) or sequence of (float, float)
+        Mean and standard deviation of the mean rewards: one pair for all arms, or one pair per arm.
+    noise : float
+        Standard deviation of rewards around their mean, above 0.
+    names : sequence of str
+        Names of the arms, one per arm. None by default.
+    residuals : sequence of float or sequence of sequences, optional
+        A sample that gives the noise its shape: numbers for all arms, or a row per arm, 100,000 at most. Each row is
+        shifted to mean 0, and all are scaled to variance 1 together. By default noise is Gaussian.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> import numpy as np
+    >>> bt.Gaussian(arms=3, prior=(0, 2), noise=0.5).sample(2, np.random.default_rng(0)).means.shape
+    (2, 3)
     """
 
     arms: int = 10
-    prior: Any = (0, 1)
+    prior: Option[ArmPrior] = default_option((0, 1))
     noise: float = 1.0
-    names: Any = ()
+    names: Option[Names] = default_option(())
     residuals: Any = make_residuals_field()
 
     name = "gaussian"

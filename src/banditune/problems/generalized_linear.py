@@ -1,10 +1,10 @@
-"""Arms with features: a linear function of them pays, with Gaussian noise or through the logistic function."""
+"""Problems whose arms have features: a linear function of them pays, with noise or through the logistic function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,20 +21,23 @@ from banditune.core.checks import (
     factor_gaussian_prior,
 )
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import Names, Option, WeightPrior, default_option
 from banditune.core.problem import Instances, Problem
 from banditune.problems.bernoulli_arms import draw_bernoulli_reward
 from banditune.problems.residual_noise import check_residuals, make_residuals_field, make_reward_options, select_reward
 
 
 def check_features(features: Any) -> FloatArray:
-    """A checked matrix of features, a row per arm."""
+    """Check a matrix of features, a row per arm."""
     if isinstance(features, np.ndarray) and np.iscomplexobj(features):
         raise InvalidRequest("`features` must be real numbers, but got complex ones; take their real parts.")
     table = convert_to_array(features)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 1:
-        came = f"shape {table.shape}" if table.size else f"{type(features).__name__} that is no matrix of numbers"
+        received = f"shape {table.shape}" if table.size else f"{type(features).__name__} that is no matrix of numbers"
         file = "; read the file first (on the command line: --features FILE)" if isinstance(features, str) else ""
-        raise InvalidRequest(f"`features` must be a matrix with a row per arm, two arms or more, but got {came}{file}.")
+        raise InvalidRequest(
+            f"`features` must be a matrix with a row per arm, two arms or more, but got {received}{file}."
+        )
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):
         arm, place = map(int, bad[0])
@@ -54,7 +57,7 @@ def check_features(features: Any) -> FloatArray:
 
 
 def prepend_ones(features: Any) -> Any:
-    """A matrix with a first column of ones, unless it has one; what is no matrix is left to `check_features`."""
+    """Prepend a column of ones, unless there is one. Anything but a matrix is left to `check_features`."""
     table = convert_to_array(features)
     if table.ndim != 2 or not table.size or (table[:, 0] == 1).all():
         return features
@@ -62,12 +65,12 @@ def prepend_ones(features: Any) -> Any:
 
 
 def make_intercept_field() -> Any:
-    """The option `make_intercept_field`; a problem without one is described as before there was the option."""
-    return field(default=False, metadata={"told": lambda problem: problem.intercept})
+    """Make the option `intercept`. A problem without one has the same description as before the option existed."""
+    return field(default=False, metadata={"described": lambda problem: problem.intercept})
 
 
 class FeatureProblem(Problem):
-    """Features of arms and a vector theta; what an arm pays depends on their product."""
+    """Base of problems with features of arms and a vector theta; rewards depend on their product."""
 
     arms: Any
     dims: Any
@@ -77,22 +80,22 @@ class FeatureProblem(Problem):
     intercept: Any
     prior_kind: ClassVar[str] = "theta"
     link: ClassVar[str]
-    """How x'theta makes a mean, "linear" or "logistic"."""
+    """How x'theta gives a mean: "linear" or "logistic"."""
 
-    def check(self) -> None:
-        """Words and arrays become numbers and tuples, or a complaint."""
+    def check_arguments(self) -> None:
+        """Check the arguments, and convert them to numbers and tuples."""
         object.__setattr__(self, "intercept", check_flag("intercept", self.intercept))
         if self.features is None:
             arms = check_arms(100 if self.arms is None else self.arms)
-            dims = check_dims(self.usual_dims() if self.dims is None else self.dims, least=1 + self.intercept)
+            dims = check_dims(self.choose_dims() if self.dims is None else self.dims, least=1 + self.intercept)
         else:
             table = check_features(prepend_ones(self.features) if self.intercept else self.features)
             arms, dims = table.shape
-            for name, told, found in (("arms", self.arms, arms), ("dims", self.dims, dims)):
-                if told is not None and not np.array_equal(told, found):
+            for name, given, expected in (("arms", self.arms, arms), ("dims", self.dims, dims)):
+                if given is not None and not np.array_equal(given, expected):
                     raise InvalidRequest(
-                        f"`{name}` must be {found}, as in the features of shape {table.shape}, but got {name}={told!r}; "
-                        "leave it out."
+                        f"`{name}` must be {expected}, as in the features of shape {table.shape}, but got "
+                        f"{name}={given!r}; leave it out."
                     )
             if self.feature_prior is not None:
                 raise InvalidRequest("`features` or `feature_prior` must be left out, but got both.")
@@ -100,9 +103,9 @@ class FeatureProblem(Problem):
         object.__setattr__(self, "arms", int(arms))
         object.__setattr__(self, "dims", int(dims))
         for name in ("prior", "feature_prior"):
-            told = getattr(self, name)
-            if told is not None and not (isinstance(told, str) and told == "uniform"):
-                object.__setattr__(self, name, check_gaussian_prior(name, told))
+            prior = getattr(self, name)
+            if prior is not None and not (isinstance(prior, str) and prior == "uniform"):
+                object.__setattr__(self, name, check_gaussian_prior(name, prior))
                 factor_gaussian_prior(
                     name, getattr(self, name), self.dims - (self.intercept and name == "feature_prior")
                 )
@@ -110,16 +113,16 @@ class FeatureProblem(Problem):
                 object.__setattr__(self, name, None)
         object.__setattr__(self, "names", check_names(self.names, self.arms))
 
-    def usual_dims(self) -> int:
-        """As many features as a prior says, else ten; that of features does not count the intercept."""
-        for told, more in ((self.prior, 0), (self.feature_prior, int(self.intercept))):
-            for part in told if isinstance(told, tuple | list) else ():
-                if np.ndim(part) > 0:
-                    return len(part) + more
+    def choose_dims(self) -> int:
+        """Return as many dimensions as a prior has, else ten. A feature prior does not count the intercept."""
+        for prior, extra in ((self.prior, 0), (self.feature_prior, int(self.intercept))):
+            for entry in prior if isinstance(prior, tuple | list) else ():
+                if np.ndim(entry) > 0:
+                    return len(entry) + extra
         return 10
 
-    def draw(self, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Features (size or 1, arms, dims) and their products with theta (size, arms)."""
+    def draw_features_and_scores(self, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw features (size or 1, arms, dims) and their products with theta (size, arms)."""
         if self.features is None:
             shape = (size, self.arms, self.dims - self.intercept)
             features = draw_vectors("feature_prior", self.feature_prior, shape, rng)
@@ -136,35 +139,66 @@ class FeatureProblem(Problem):
 
 
 def draw_vectors(name: str, prior: Any, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-    """Random vectors along the last axis: uniform on [-1, 1]^d, or from a Gaussian."""
+    """Draw vectors along the last axis: uniform on [-1, 1]^d, or from a Gaussian."""
     if prior is None:
         return rng.uniform(-1, 1, shape)
     mean, root = factor_gaussian_prior(name, prior, shape[-1])
     deviates = rng.standard_normal(shape)
-    found = np.broadcast_to(mean, shape).copy()
+    vectors = np.broadcast_to(mean, shape).copy()
     for place in range(shape[-1]):
-        found += deviates[..., place, None] * root[:, place]
-    return found
+        vectors += deviates[..., place, None] * root[:, place]
+    return vectors
 
 
 @dataclass(frozen=True)
 class Linear(FeatureProblem):
-    """Arms pay x'theta plus noise; features x and theta are uniform on [-1, 1]^d unless given otherwise.
+    """Arms with features x that pay x'theta plus noise.
 
-    `prior` is a Gaussian (mean, covariance) for theta and `feature_prior` one for every arm's features, each a number, or
-    a vector and a matrix; `features` is one matrix for all instances, a row per arm. `noise` is the standard deviation
-    of rewards around their means; they are Gaussian unless `make_residuals_field` are given, whose shape they have then.
-    With `make_intercept_field` the first feature of every arm is 1: it is put before the others unless it is there. `dims` and `prior`
-    count it, `feature_prior` does not.
+    Parameters
+    ----------
+    arms : int, optional
+        Number of arms. By default it is that of `features`, or 100.
+    dims : int, optional
+        Number of features. By default it is that of `features` or of a prior, or 10.
+    prior : (mean, covariance), optional
+        Gaussian prior of theta: the mean as a number or a vector, the covariance as a number or a matrix. By default
+        theta is uniform on [-1, 1]^d.
+    features : matrix, optional
+        Features that are the same in all instances, a row per arm. By default each instance has its own.
+    feature_prior : (mean, covariance), optional
+        Gaussian from which every arm's features are drawn, as in `prior`. By default they are uniform on [-1, 1]^d.
+    noise : float
+        Standard deviation of rewards around their mean, above 0.
+    names : sequence of str
+        Names of the arms, one per arm. None by default.
+    intercept : bool
+        Whether the first feature of every arm is 1. A column of ones is put before the others unless it is there.
+        `dims` and `prior` count it, `feature_prior` does not.
+    residuals : sequence of float or sequence of sequences, optional
+        A sample that gives the noise its shape: numbers for all arms, or a row per arm, 100,000 at most. Each row is
+        shifted to mean 0, and all are scaled to variance 1 together. By default noise is Gaussian.
+
+    Raises
+    ------
+    InvalidRequest
+        If arguments do not fit each other, such as `features` and another number of arms.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> import numpy as np
+    >>> instances = bt.Linear(arms=4, dims=2).sample(3, np.random.default_rng(0))
+    >>> instances.means.shape, instances.features.shape
+    ((3, 4), (3, 4, 2))
     """
 
     arms: Any = None
     dims: Any = None
-    prior: Any = None
+    prior: Option[WeightPrior | None] = default_option(None)
     features: Any = field(default=None, repr=False)
-    feature_prior: Any = None
+    feature_prior: Option[WeightPrior | Literal["uniform"] | None] = default_option(None)
     noise: float = 0.5
-    names: Any = ()
+    names: Option[Names] = default_option(())
     intercept: Any = make_intercept_field()
     residuals: Any = make_residuals_field()
 
@@ -172,7 +206,7 @@ class Linear(FeatureProblem):
     link = "linear"
 
     def __post_init__(self) -> None:
-        self.check()
+        self.check_arguments()
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
         object.__setattr__(self, "residuals", check_residuals(self.residuals, self.arms))
 
@@ -182,7 +216,7 @@ class Linear(FeatureProblem):
         return select_reward(self.residuals)
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
-        features, scores = self.draw(size, rng)
+        features, scores = self.draw_features_and_scores(size, rng)
         return Instances(scores, features)
 
     def options(self) -> Sequence[float]:
@@ -191,14 +225,46 @@ class Linear(FeatureProblem):
 
 @dataclass(frozen=True)
 class Logistic(FeatureProblem):
-    """Arms pay 1 with probability 1 / (1 + exp(-x'theta)), else 0; features x and theta as in the linear problem."""
+    """Arms with features x that pay 1 with probability 1 / (1 + exp(-x'theta)), else 0.
+
+    Parameters
+    ----------
+    arms : int, optional
+        Number of arms. By default it is that of `features`, or 100.
+    dims : int, optional
+        Number of features. By default it is that of `features` or of a prior, or 10.
+    prior : (mean, covariance), optional
+        Gaussian prior of theta: the mean as a number or a vector, the covariance as a number or a matrix. By default
+        theta is uniform on [-1, 1]^d.
+    features : matrix, optional
+        Features that are the same in all instances, a row per arm. By default each instance has its own.
+    feature_prior : (mean, covariance), optional
+        Gaussian from which every arm's features are drawn, as in `prior`. By default they are uniform on [-1, 1]^d.
+    names : sequence of str
+        Names of the arms, one per arm. None by default.
+    intercept : bool
+        Whether the first feature of every arm is 1. A column of ones is put before the others unless it is there.
+        `dims` and `prior` count it, `feature_prior` does not.
+
+    Raises
+    ------
+    InvalidRequest
+        If arguments do not fit each other, such as `features` and another number of arms.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> problem = bt.Logistic(features=[(1, 0), (1, 1), (1, 2)], prior=(0, 1))
+    >>> problem.arms, problem.dims
+    (3, 2)
+    """
 
     arms: Any = None
     dims: Any = None
-    prior: Any = None
+    prior: Option[WeightPrior | None] = default_option(None)
     features: Any = field(default=None, repr=False)
-    feature_prior: Any = None
-    names: Any = ()
+    feature_prior: Option[WeightPrior | Literal["uniform"] | None] = default_option(None)
+    names: Option[Names] = default_option(())
     intercept: Any = make_intercept_field()
 
     name = "logistic"
@@ -207,9 +273,9 @@ class Logistic(FeatureProblem):
     reward = staticmethod(draw_bernoulli_reward)
 
     def __post_init__(self) -> None:
-        self.check()
+        self.check_arguments()
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
-        features, scores = self.draw(size, rng)
-        # Beyond 700 the chance is 0 or 1 in float64 anyway.
+        features, scores = self.draw_features_and_scores(size, rng)
+        # Beyond 700 the probability is 0 or 1 in float64.
         return Instances(1 / (1 + np.exp(-np.clip(scores, -700, 700))), features)

@@ -1,4 +1,4 @@
-"""A problem as a TOML file, to be read, edited and given to every verb."""
+"""Problems as TOML files, to be read, edited and passed to every command."""
 
 from __future__ import annotations
 
@@ -21,48 +21,85 @@ PROBLEM_FILE_VERSION = 1
 
 
 MAX_PROBLEM_FILE_BYTES = 1 << 25
-"""Bytes that a file may have."""
+"""The largest size of a problem file in bytes."""
 
 
 class ProblemFile(NamedTuple):
-    """What is expected: a distribution of problem instances and, where known, a horizon."""
+    """A problem from a file: a distribution of problem instances and, where known, a horizon.
+
+    Parameters
+    ----------
+    problem : Problem
+        The distribution of problem instances.
+    horizon : int, optional
+        Steps in a run, if the file gives them.
+    """
 
     problem: Problem
     horizon: int | None = None
 
 
 def save_problem(problem: Problem, path: str | Path, horizon: int | None = None, remarks: tuple[str, ...] = ()) -> None:
-    """Write a problem from the shelf, with a horizon and remarks, as a TOML file."""
+    """Write a problem as a TOML file that people can read and edit.
+
+    Parameters
+    ----------
+    problem : Problem
+        A problem of this package. A problem of your own stays in its Python file.
+    path : str or Path
+        The file. An existing one is replaced.
+    horizon : int, optional
+        Steps in a run.
+    remarks : tuple of str
+        Comments at the top of the file.
+
+    Raises
+    ------
+    InvalidRequest
+        If the problem is your own, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import banditune as bt
+    >>> path = Path(tempfile.mkdtemp()) / "problem.toml"
+    >>> bt.save_problem(bt.Bernoulli(arms=3), path, horizon=1000)
+    >>> bt.load_problem(path).horizon
+    1000
+    """
     write_atomically(path, format_problem_file(problem, horizon, remarks).encode())
 
 
 def format_problem_file(problem: Problem, horizon: int | None = None, remarks: tuple[str, ...] = ()) -> str:
-    """A problem as TOML."""
-    told = describe(problem)
-    name = told.pop("name")
-    if OWN_CODE_KEY in told or name not in PROBLEMS or not isinstance(PROBLEMS[name], type):
+    """Format a problem as TOML."""
+    description = describe(problem)
+    name = description.pop("name")
+    if OWN_CODE_KEY in description or name not in PROBLEMS or not isinstance(PROBLEMS[name], type):
         raise InvalidRequest(
-            f"a problem must be from the shelf to be written as TOML, but got {name!r}; keep its Python file."
+            f"only problems of this package can be written as TOML, but got {name!r}; keep its Python file."
         )
     lines = ["# What to expect, for: banditune tune --problem FILE"]
     lines += [f"# {line}" for remark in remarks for line in _make_printable(remark).splitlines()]
     lines += [f"banditune = {PROBLEM_FILE_VERSION}"]
     lines += [f"horizon = {horizon}"] if horizon is not None else []
     lines += ["", "[problem]", f"name = {_quote_toml(name)}"]
-    usual = {p.name: p.default for p in inspect.signature(PROBLEMS[name]).parameters.values()}
+    defaults = {p.name: p.default for p in inspect.signature(PROBLEMS[name]).parameters.values()}
     lines += [
-        f"{key} = {_format_toml(value)}" for key, value in told.items() if value is not None and value != usual.get(key)
+        f"{key} = {_format_toml(value)}"
+        for key, value in description.items()
+        if value is not None and value != defaults.get(key)
     ]
     return "\n".join(lines) + "\n"
 
 
 def _make_printable(text: str) -> str:
-    """Text without characters that a comment cannot hold."""
+    """Replace characters that a comment cannot hold by spaces."""
     return "".join(mark if mark.isprintable() else " " for mark in text)
 
 
 def _format_toml(value: Any) -> str:
-    """A value as TOML; rows of matrices on lines of their own."""
+    """Format a value as TOML. Each row of a matrix has its line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -76,12 +113,12 @@ def _format_toml(value: Any) -> str:
         items = [_format_toml(item).replace("\n", "\n    ") for item in value]
         return "[\n" + "".join(f"    {item},\n" for item in items) + "]" if nested else f"[{', '.join(items)}]"
     raise InvalidRequest(
-        f"a problem's options must be numbers, words and lists of them to be written, but got {value!r}."
+        f"a problem's options must be numbers, words and lists of them to be saved, but got {value!r}."
     )
 
 
 def _quote_toml(text: str) -> str:
-    """A string as TOML."""
+    """Format a string as TOML."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -90,7 +127,36 @@ def _quote_toml(text: str) -> str:
 
 
 def load_problem(path: str | Path) -> ProblemFile:
-    """Read a problem that `save_problem`, or a person, wrote as TOML. Nothing in the file is run."""
+    """Read a problem from a TOML file, written by `save_problem` or by hand.
+
+    Nothing in the file is executed, and it cannot name another file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    ProblemFile
+        The problem, and the horizon if the file gives one.
+
+    Raises
+    ------
+    InvalidRequest
+        If the file cannot be read, is too large, or does not describe a problem.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import banditune as bt
+    >>> path = Path(tempfile.mkdtemp()) / "problem.toml"
+    >>> lines = ["banditune = 1", "[problem]", 'name = "bernoulli"', "arms = 5", "prior = [[2, 8]]"]
+    >>> _ = path.write_text("\\n".join(lines))
+    >>> bt.load_problem(path).problem.arms
+    5
+    """
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_PROBLEM_FILE_BYTES + 1)
@@ -107,38 +173,42 @@ def load_problem(path: str | Path) -> ProblemFile:
         raise InvalidRequest(f"the problem file {str(path)!r} must be TOML, but: {error}.") from error
 
 
-def _parse_problem_file(told: Mapping[str, Any]) -> ProblemFile:
-    """A problem from what a TOML file holds."""
-    unknown = set(told) - {"banditune", "horizon", "problem"}
+def _parse_problem_file(content: Mapping[str, Any]) -> ProblemFile:
+    """Make a problem from the content of a TOML file."""
+    unknown = set(content) - {"banditune", "horizon", "problem"}
     if unknown:
-        raise InvalidRequest(f"it may hold banditune, horizon and [problem], but holds {', '.join(sorted(unknown))}.")
-    if told.get("banditune") != PROBLEM_FILE_VERSION or isinstance(told.get("banditune"), bool):
         raise InvalidRequest(
-            f"it must begin with `banditune = {PROBLEM_FILE_VERSION}`, the version of its format, but has {told.get('banditune')!r}."
+            f"the file may hold banditune, horizon and [problem], but it holds {', '.join(sorted(unknown))}."
         )
-    table = told.get("problem")
+    if content.get("banditune") != PROBLEM_FILE_VERSION or isinstance(content.get("banditune"), bool):
+        raise InvalidRequest(
+            f"the file must begin with `banditune = {PROBLEM_FILE_VERSION}`, the version of its format, "
+            f"but has {content.get('banditune')!r}."
+        )
+    table = content.get("problem")
     name = table.get("name") if isinstance(table, dict) else None
     if not isinstance(table, dict) or not isinstance(name, str) or name not in PROBLEMS or name in FILE_PROBLEMS:
         raise InvalidRequest(
-            f"[problem] must have a name among {', '.join(n for n in PROBLEMS if n not in FILE_PROBLEMS)}, but has {name!r}."
+            f"[problem] must have one of the names {', '.join(n for n in PROBLEMS if n not in FILE_PROBLEMS)}, "
+            f"but has {name!r}."
         )
-    horizon = told.get("horizon")
+    horizon = content.get("horizon")
     options = {key: value for key, value in table.items() if key != "name"}
-    wanted = inspect.signature(PROBLEMS[name]).parameters
-    odd = [key for key in options if key not in wanted] or [
+    parameters = inspect.signature(PROBLEMS[name]).parameters
+    invalid = [key for key in options if key not in parameters] or [
         key for key, value in options.items() if not _is_plain(value)
     ]
-    missing = [key for key, p in wanted.items() if p.default is inspect.Parameter.empty and key not in options]
-    if odd or missing:
-        what = f"{odd[0]!r} cannot be read" if odd else f"{missing[0]!r} is missing"
-        raise InvalidRequest(f"the problem {name!r} takes {', '.join(wanted)}, but {what}.")
+    missing = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty and key not in options]
+    if invalid or missing:
+        what = f"{invalid[0]!r} cannot be read" if invalid else f"{missing[0]!r} is missing"
+        raise InvalidRequest(f"the problem {name!r} takes {', '.join(parameters)}, but {what}.")
     return ProblemFile(
         build_problem({"name": name, **options}), None if horizon is None else check_integer("horizon", horizon, 1)
     )
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is made of numbers, words and lists only."""
+    """Return whether a value consists of numbers, words and lists only."""
     return all(isinstance(item, str | int | float) for item in _iterate_leaves(value))
 
 

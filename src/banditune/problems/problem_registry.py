@@ -1,56 +1,77 @@
-"""Distributions of problem instances. To add one: a file here and a line on the shelf."""
+"""The registry of problems. To add one: write a module in this package and add it to `PROBLEMS`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from banditune.core.descriptions import OWN_CODE_KEY
 from banditune.core.errors import InvalidRequest
+from banditune.core.lazy_registry import Registry
 from banditune.core.problem import Problem
-from banditune.problems.bernoulli_arms import Bernoulli, Mixture, two_point_mixture
-from banditune.problems.beta_arms import BetaRewards
-from banditune.problems.campaigns import Campaigns
-from banditune.problems.gaussian_arms import Gaussian
-from banditune.problems.generalized_linear import Linear, Logistic
-from banditune.problems.reward_table import read_reward_table
 
-PROBLEMS: dict[str, Callable[..., Problem]] = {
-    "bernoulli": Bernoulli,
-    "beta": BetaRewards,
-    "campaigns": Campaigns,
-    "gaussian": Gaussian,
-    "linear": Linear,
-    "logistic": Logistic,
-    "mixture": Mixture,
-    "reward-table": read_reward_table,
-    "warm-up": two_point_mixture,
-}
+PROBLEMS = Registry(
+    {
+        "bernoulli": "banditune.problems.bernoulli_arms:Bernoulli",
+        "beta": "banditune.problems.beta_arms:BetaRewards",
+        "campaigns": "banditune.problems.campaigns:Campaigns",
+        "gaussian": "banditune.problems.gaussian_arms:Gaussian",
+        "linear": "banditune.problems.generalized_linear:Linear",
+        "logistic": "banditune.problems.generalized_linear:Logistic",
+        "mixture": "banditune.problems.bernoulli_arms:Mixture",
+        "reward-table": "banditune.problems.reward_table:read_reward_table",
+        "warm-up": "banditune.problems.bernoulli_arms:two_point_mixture",
+    }
+)
 
 
 FILE_PROBLEMS = {"reward-table"}
-"""Problems that are made from a file: what a file holds must not name another one to be opened."""
+"""Problems that are read from a file. A problem file must not name one, because it would open another file."""
 
 
-def get_reward_kind(made: Mapping[str, Any]) -> str:
-    """What rewards of a described problem can be; "real", which is any, where nobody knows."""
-    shelved = None if OWN_CODE_KEY in made else PROBLEMS.get(str(made.get("name")))
-    told = made.get("rewards", getattr(shelved, "rewards", None))
-    return told if told in ("binary", "unit") else "real"
+def get_reward_kind(description: Mapping[str, Any]) -> str:
+    """Return the kind of rewards of a described problem; "real", the most general kind, if it is unknown."""
+    registered = None if OWN_CODE_KEY in description else PROBLEMS.get(str(description.get("name")))
+    rewards = description.get("rewards", getattr(registered, "rewards", None))
+    return rewards if rewards in ("binary", "unit") else "real"
 
 
 def build_problem(made: Mapping[str, Any]) -> Problem:
-    """A problem from its name and options, as results keep them."""
+    """Make a problem from its name and options, as results keep them.
+
+    Parameters
+    ----------
+    made : mapping
+        The problem's `name` and its options, such as `{"name": "bernoulli", "arms": 3}`.
+
+    Returns
+    -------
+    Problem
+        The problem.
+
+    Raises
+    ------
+    InvalidRequest
+        If the name or an option is unknown, or if the problem is your own or is made from a file.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.problems.build_problem({"name": "bernoulli", "arms": 3}).arms
+    3
+    """
     options = {key: value for key, value in made.items() if key != "name"}
     name = made.get("name")
     if OWN_CODE_KEY in made:
         raise InvalidRequest(
-            f"a problem must be from the shelf to be made again, but {name!r} is your own ({made[OWN_CODE_KEY]})."
+            f"only problems of this package can be built from a description, but {name!r} is your own "
+            f"({made[OWN_CODE_KEY]})."
         )
     known = [each for each in PROBLEMS if each not in FILE_PROBLEMS]
     if not isinstance(name, str) or name not in known:
         raise InvalidRequest(f"the problem must be one of {', '.join(known)}, but got {name!r}.")
     try:
-        return PROBLEMS[name](**options)
+        problem: Problem = PROBLEMS[name](**options)
+        return problem
     except InvalidRequest:
         raise
     except (TypeError, ValueError, OverflowError, MemoryError) as error:
-        raise InvalidRequest(f"a problem must be made with its own options, but {error}.") from error
+        raise InvalidRequest(f"the options of {name!r} must fit, but {error}.") from error

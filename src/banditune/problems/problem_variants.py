@@ -1,4 +1,4 @@
-"""Problems beside a problem: what would be expected if the expectation were wrong."""
+"""Variants of a problem, for robustness: what may come if the assumptions are wrong."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ HALF, TWICE = 0.5, 2.0
 
 
 MAX_SPREAD_SHARE = 0.95
-"""A spread of means in [0, 1] stays below this share of the largest that their mean allows."""
+"""Upper limit of the spread of means in [0, 1], as a share of the largest spread that their mean allows."""
 
 
 @singledispatch
 def list_variants(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    """Other problems, in words: means shifted by a standard deviation, their spread halved and doubled, other arms."""
+    """Yield variants with their names: means shifted by a standard deviation, half or twice the spread, other arms."""
     yield from ()
 
 
 @list_variants.register(Bernoulli)
 @list_variants.register(BetaRewards)
 def _(problem: Bernoulli | BetaRewards) -> Iterator[tuple[str, Problem]]:
-    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+    def vary(shift: float = 0.0, spread: float = 1.0) -> Problem:
         a, b = split_prior_columns(problem.prior)
         mean = a / (a + b)
         sd = np.sqrt(mean * (1 - mean) / (a + b + 1))
         moved = np.clip(mean + shift * sd, mean / 10, 1 - (1 - mean) / 10)
-        wanted = np.minimum(sd * spread, MAX_SPREAD_SHARE * np.sqrt(moved * (1 - moved)))
-        weight = moved * (1 - moved) / wanted**2 - 1
+        target_sd = np.minimum(sd * spread, MAX_SPREAD_SHARE * np.sqrt(moved * (1 - moved)))
+        weight = moved * (1 - moved) / target_sd**2 - 1
         return replace(problem, prior=convert_to_tuples(np.stack([moved * weight, (1 - moved) * weight], axis=1)))
 
-    yield from _vary_location_and_spread(changed)
+    yield from _vary_location_and_spread(vary)
     yield from _vary_arms(problem, problem.prior)
 
 
 @list_variants.register
 def _(problem: Gaussian) -> Iterator[tuple[str, Problem]]:
-    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+    def vary(shift: float = 0.0, spread: float = 1.0) -> Problem:
         mean, sd = split_prior_columns(problem.prior)
         return replace(problem, prior=convert_to_tuples(np.stack([mean + shift * sd, sd * spread], axis=1)))
 
-    yield from _vary_location_and_spread(changed)
+    yield from _vary_location_and_spread(vary)
     yield from _vary_arms(problem, problem.prior)
     yield from _vary_noise(problem)
 
@@ -65,10 +65,10 @@ def _(problem: Linear | Logistic) -> Iterator[tuple[str, Problem]]:
     mean, covariance = (0.0, 1 / 3) if problem.prior is None else map(np.array, problem.prior)
     sd = np.sqrt(covariance if np.ndim(covariance) == 0 else np.diag(covariance))
 
-    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+    def vary(shift: float = 0.0, spread: float = 1.0) -> Problem:
         return replace(problem, prior=(convert_to_tuples(mean + shift * sd), convert_to_tuples(covariance * spread**2)))
 
-    yield from _vary_location_and_spread(changed, what="theta's parts")
+    yield from _vary_location_and_spread(vary, what="weights of theta")
     if problem.features is None:
         yield from _vary_arms(problem, ((0.0, 1.0),))
     if isinstance(problem, Linear):
@@ -77,25 +77,26 @@ def _(problem: Linear | Logistic) -> Iterator[tuple[str, Problem]]:
 
 @list_variants.register
 def _(problem: Mixture) -> Iterator[tuple[str, Problem]]:
-    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+    def vary(shift: float = 0.0, spread: float = 1.0) -> Problem:
         means = move_means(np.array(problem.means), np.array(problem.weights), shift, spread)
         return replace(problem, means=convert_to_tuples(np.clip(means, 0, 1)))
 
-    yield from _vary_location_and_spread(changed)
+    yield from _vary_location_and_spread(vary)
 
 
 @list_variants.register
 def _(problem: Campaigns) -> Iterator[tuple[str, Problem]]:
-    """Each campaign's arms are moved around the centre of all.
+    """Move each campaign's arms around the common centre.
 
-    How sure data are of them stays, in [0, 1]; a spread of real means is that of their posteriors, too.
+    For means in [0, 1] the certainty of the posteriors stays. For real means their standard deviations change with the
+    spread.
     """
     widths = np.cumsum([len(row) for row in problem.posteriors])[:-1]
     first, second = np.array([pair for row in problem.posteriors for pair in row]).T
     real = problem.rewards == "real"
     mean = first if real else first / (first + second)
 
-    def changed(shift: float = 0.0, spread: float = 1.0) -> Problem:
+    def vary(shift: float = 0.0, spread: float = 1.0) -> Problem:
         moved = move_means(mean[None], np.ones(1), shift, spread)[0]
         if real:
             pairs = np.stack([moved, second * spread], axis=1)
@@ -104,7 +105,7 @@ def _(problem: Campaigns) -> Iterator[tuple[str, Problem]]:
             pairs = np.stack([moved, 1 - moved], axis=1) * (first + second)[:, None]
         return replace(problem, posteriors=tuple(map(convert_to_tuples, np.split(pairs, widths))))
 
-    yield from _vary_location_and_spread(changed)
+    yield from _vary_location_and_spread(vary)
     if problem.arms >= 4:
         yield f"half as many arms ({problem.arms // 2})", replace(problem, arms=problem.arms // 2, names=())
     if real:
@@ -112,30 +113,30 @@ def _(problem: Campaigns) -> Iterator[tuple[str, Problem]]:
 
 
 def move_means(means: FloatArray, weights: FloatArray, shift: float, spread: float) -> FloatArray:
-    """Means shifted by so many of their standard deviations, and so many times as far from their centre."""
+    """Shift means by `shift` of their standard deviations, and multiply distances from their centre by `spread`."""
     centre = weights @ means.mean(axis=1)
     sd = np.sqrt(weights @ ((means - centre) ** 2).mean(axis=1))
     moved: FloatArray = centre + shift * sd + spread * (means - centre)
     return moved
 
 
-def _vary_location_and_spread(changed: Callable[..., Problem], what: str = "means") -> Iterator[tuple[str, Problem]]:
-    yield f"{what} lower by a standard deviation", changed(shift=-1.0)
-    yield f"{what} higher by a standard deviation", changed(shift=1.0)
-    yield f"{what} half as far apart", changed(spread=HALF)
-    yield f"{what} twice as far apart", changed(spread=TWICE)
+def _vary_location_and_spread(vary: Callable[..., Problem], what: str = "means") -> Iterator[tuple[str, Problem]]:
+    yield f"{what} lower by a standard deviation", vary(shift=-1.0)
+    yield f"{what} higher by a standard deviation", vary(shift=1.0)
+    yield f"{what} half as far apart", vary(spread=HALF)
+    yield f"{what} twice as far apart", vary(spread=TWICE)
 
 
 def _vary_arms(problem: Any, prior: tuple[tuple[float, ...], ...]) -> Iterator[tuple[str, Problem]]:
-    """Half and twice as many arms; where each has its own prior, half of them and all of them twice."""
-    common = len(prior) == 1
-    for words, arms in (("half as many arms", problem.arms // 2), ("twice as many arms", 2 * problem.arms)):
+    """Yield half and twice as many arms. If each arm has its own prior, use half of the arms, or each of them twice."""
+    has_common_prior = len(prior) == 1
+    for label, arms in (("half as many arms", problem.arms // 2), ("twice as many arms", 2 * problem.arms)):
         if arms >= 2:
-            own = {} if common else {"prior": tuple(prior[arm % problem.arms] for arm in range(arms))}
+            options = {} if has_common_prior else {"prior": tuple(prior[arm % problem.arms] for arm in range(arms))}
             rows = getattr(problem, "residuals", ())
             if rows and isinstance(rows[0], tuple):
-                own["residuals"] = tuple(rows[arm % problem.arms] for arm in range(arms))
-            yield f"{words} ({arms})", replace(problem, arms=arms, names=(), **own)
+                options["residuals"] = tuple(rows[arm % problem.arms] for arm in range(arms))
+            yield f"{label} ({arms})", replace(problem, arms=arms, names=(), **options)
 
 
 def _vary_noise(problem: Any) -> Iterator[tuple[str, Problem]]:

@@ -1,4 +1,4 @@
-"""The law of real rewards around their means: normal, or that of a sample of residuals."""
+"""The noise of real rewards around their means: normal, or resampled residuals."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ OPTIONS_HEADER = 3
 
 
 MAX_RESIDUALS = 100_000
-"""Residuals of a problem, at most."""
+"""The largest number of residuals of a problem."""
 
 
 STANDARD_TOLERANCE = 1e-5
-"""Residuals are taken as they are where their means, and the size of all, are so close to 0 and 1."""
+"""Residuals stay as given if their means and their root mean square are this close to 0 and 1."""
 
 
 @scalar
 def draw_gaussian_reward(instance, arm, pull, step, stream):
-    """The mean plus Gaussian noise."""
+    """Draw the mean plus Gaussian noise."""
     return instance.means[arm] + instance.options[0] * normal(stream)
 
 
 @scalar
 def draw_residual_reward(instance, arm, pull, step, stream):
-    """The mean plus the noise times a residual, of all or of the arm's own, each equally likely."""
+    """Draw the mean plus noise times a residual, common to all arms or of the arm's row, each equally likely."""
     size = int(instance.options[2])
     row = arm if instance.options[1] > 1.0 else 0
     word, _, _, _ = draw_block(stream)
@@ -46,46 +46,46 @@ def draw_residual_reward(instance, arm, pull, step, stream):
 
 
 def make_residuals_field() -> Any:
-    """The option `make_residuals_field`; a problem without them is described as before there was the option."""
-    return field(default=(), metadata={"told": lambda problem: bool(problem.residuals)}, repr=False)
+    """Make the option `residuals`. A problem without them has the same description as before the option existed."""
+    return field(default=(), metadata={"described": lambda problem: bool(problem.residuals)}, repr=False)
 
 
 def select_reward(residuals: Any) -> Callable[..., Any]:
-    """The function that draws a reward."""
+    """Return the scalar function that draws a reward."""
     return draw_residual_reward if residuals else draw_gaussian_reward
 
 
 def make_reward_options(noise: float, residuals: Any) -> Sequence[float]:
-    """What that function reads."""
+    """Return the numbers that this function reads."""
     if not residuals:
         return (noise,)
     table = np.atleast_2d(np.array(residuals))
-    found: Sequence[float] = np.concatenate([[noise, *table.shape], table.ravel()])  # type: ignore[assignment]
-    return found
+    options: Sequence[float] = np.concatenate([[noise, *table.shape], table.ravel()])  # type: ignore[assignment]
+    return options
 
 
-def check_residuals(told: Any, arms: int | None) -> tuple[Any, ...]:
-    """Residuals for all arms, or a row for each of so many arms; each row has mean 0, and all together have size 1.
+def check_residuals(residuals: Any, arms: int | None) -> tuple[Any, ...]:
+    """Check residuals for all arms, or a row for each of `arms` arms, and standardize them.
 
-    Only the shape of what is given counts: it is shifted and scaled unless it is so already. Rows may differ
-    in their spread, which is then the spread of the arm's rewards beside that of all.
+    Each row gets mean 0, and all together root mean square 1. Only the shape of the sample counts. Rows may differ in
+    spread, which is then the spread of the arm's rewards relative to the others.
     """
-    table = convert_to_array(told)
+    table = convert_to_array(residuals)
     if not table.size:
         return ()
-    rows = {1, *(() if arms is None else (arms,))}
-    if table.ndim > 2 or (table.ndim == 2 and len(table) not in rows) or table.size > MAX_RESIDUALS:
+    allowed_rows = {1, *(() if arms is None else (arms,))}
+    if table.ndim > 2 or (table.ndim == 2 and len(table) not in allowed_rows) or table.size > MAX_RESIDUALS:
         each = "" if arms is None else f", or a row for each of the {arms} arms"
         raise InvalidRequest(
-            f"`residuals` must be a row of numbers for all arms{each}, {MAX_RESIDUALS:,} numbers at most, but got an array of shape "
-            f"{table.shape}."
+            f"`residuals` must be a row of numbers for all arms{each}, {MAX_RESIDUALS:,} numbers at most, but got an "
+            f"array of shape {table.shape}."
         )
-    found = standardize_residuals(np.atleast_2d(table))
-    return tuple(found[0].tolist()) if len(found) == 1 else tuple(map(tuple, found.tolist()))
+    rows = standardize_residuals(np.atleast_2d(table))
+    return tuple(rows[0].tolist()) if len(rows) == 1 else tuple(map(tuple, rows.tolist()))
 
 
 def standardize_residuals(table: FloatArray) -> FloatArray:
-    """Rows with mean 0, together with mean square 1."""
+    """Shift rows to mean 0, and scale all together to mean square 1."""
     if not np.isfinite(table).all() or not np.ptp(table, axis=1).any():
         raise InvalidRequest(
             "`residuals` must be finite numbers that are not all the same; leave them out for Gaussian noise."
@@ -93,7 +93,7 @@ def standardize_residuals(table: FloatArray) -> FloatArray:
     centre, size = table.mean(axis=1, keepdims=True), float(np.sqrt((table**2).mean()))
     if (np.abs(centre) < STANDARD_TOLERANCE).all() and abs(size - 1) < STANDARD_TOLERANCE:
         return table
-    # Twice, so that rows far from 0 lose no digits.
+    # Centre twice, so that rows far from 0 keep their digits.
     away = table - centre
     away -= away.mean(axis=1, keepdims=True)
     return np.asarray(away / np.sqrt((away**2).mean()))

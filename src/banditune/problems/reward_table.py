@@ -1,4 +1,4 @@
-"""Tables in which the rewards of all arms at all steps are known: nothing is assumed about their distribution."""
+"""Tables with the rewards of all arms at all steps: nothing is assumed about their distribution."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from banditune.core.arrays import FloatArray, IntArray
 from banditune.core.checks import check_names, convert_to_array, decode_utf8
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
+from banditune.core.option_types import Names, Option, default_option
 from banditune.core.problem import Instances
 from banditune.core.scalar import scalar
 from banditune.core.streams import TABLE_STREAM, philox
 from banditune.problems.data_set import DataSet, check_population
 
 OPTIONS_HEADER = 3
-"""Numbers before the tables in the options: how many tables, how many rows, whether rows are drawn."""
+"""Numbers before the tables in the options: the number of tables, the number of rows, and whether rows are drawn."""
 
 
 BOOLEAN_WORDS = {"true": True, "false": False}
-"""How the command line writes `shuffled`."""
+"""The spelling of `shuffled` on the command line."""
 
 
 @scalar
 def select_table(tables, key0, key1):
-    """The number of an instance's table, a function of its key."""
+    """Return the number of an instance's table, a function of its key."""
     word, _, _, _ = philox(0, 0, 0, TABLE_STREAM, key0, key1)
     return (word * int(tables)) >> 32
 
 
 @scalar
 def read_table_reward(instance, arm, pull, step, stream):
-    """What the arm pays at this step: the next row of the instance's table, or one drawn for this step and all arms."""
+    """Return the arm's reward in the row of this step, or in a row drawn for this step and all arms."""
     tables, rows = instance.options[0], int(instance.options[1])
     row = int(step)
     if instance.options[2] > 0.0:
@@ -50,29 +51,52 @@ def read_table_reward(instance, arm, pull, step, stream):
 
 @dataclass(frozen=True)
 class RewardTable(DataSet):
-    """Rewards of all arms at all steps are known: `tables` holds (tables, steps, arms) or a single table (steps, arms).
+    """Tables of known rewards of all arms at all steps: an instance is one of them, all equally likely.
 
-    An instance is one of the tables, all equally likely, and its best arm the one with the highest sum. Rows are played in
-    their order; with `shuffled`, the usual way where there is a single table, every step draws a row, with replacement.
-    In their order, regret is always the realised one: what is known are rewards, not means.
+    The best arm of a table is the one with the highest sum. In order, regret is always realised regret, because rewards
+    are known and not means. Tables are a sample of what may come, and errors are over tables. Of four or more, a search
+    uses a third, and the others validate its answer. With a single table, errors are over new orders of its rows.
 
-    Tables are a sample of what may come: searches play a third of them, the others judge, and errors are taken over tables.
-    With `population` they are all there is, and errors are taken over runs. Of a single table new orders are what may come.
+    Parameters
+    ----------
+    tables : array of float
+        Rewards of shape (tables, steps, arms), or (steps, arms) for a single table. Two arms or more.
+    shuffled : bool, optional
+        Whether every step draws a row, with replacement, instead of using the rows in order. By default this is so
+        for a single table only.
+    names : sequence of str
+        Names of the arms, one per arm. None by default.
+    population : bool
+        Whether these tables are all there are. Nothing is held out then, and errors are over runs.
+    _option_values : None
+        Computed from `tables`; leave it out.
+
+    Raises
+    ------
+    InvalidRequest
+        If the tables differ in shape, or hold something else than finite numbers.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> problem = bt.RewardTable([(1, 0), (0, 1), (1, 1)])
+    >>> problem.arms, problem.rows, problem.shuffled
+    (2, 3, True)
     """
 
-    tables: Any = field(repr=False, metadata={"told": False})
+    tables: Any = field(repr=False, metadata={"described": False})
     shuffled: Any = None
-    names: Any = ()
-    population: Any = field(default=False, metadata={"told": lambda problem: problem.population})
+    names: Option[Names] = default_option(())
+    population: Any = field(default=False, metadata={"described": lambda problem: problem.population})
     arms: int = field(default=0, init=False)
     rows: int = field(default=0, init=False)
     digest: str = field(default="", init=False)
-    rewards: str = field(default="real", init=False, metadata={"told": False})
-    _numbers: Any = make_undescribed_field()
+    rewards: str = field(default="real", init=False, metadata={"described": False})
+    _option_values: Any = make_undescribed_field()
 
     name = "reward-table"
-    unit = "table"
-    by_key = True
+    unit_name = "table"
+    is_keyed = True
     reward = staticmethod(read_table_reward)
 
     def __post_init__(self) -> None:
@@ -91,7 +115,7 @@ class RewardTable(DataSet):
             ("rows", rows),
             ("digest", hashlib.sha256(numbers.tobytes()).hexdigest()[:16]),
             ("rewards", "binary" if binary else "unit" if unit else "real"),
-            ("_numbers", numbers),
+            ("_option_values", numbers),
         ):
             object.__setattr__(self, name, value)
 
@@ -103,67 +127,67 @@ class RewardTable(DataSet):
         return isinstance(other, RewardTable) and mine == (other.digest, other.names, other.population)
 
     @property
-    def longest(self) -> int | None:
+    def max_horizon(self) -> int | None:
         return None if self.shuffled else self.rows
 
     @property
-    def means_by_step(self) -> bool:
-        """Not where every step draws its row: the step then only says which random numbers are drawn."""
+    def has_step_dependent_means(self) -> bool:
+        """False if every step draws its row. The step then only selects random numbers."""
         return not self.shuffled
 
     @property
-    def only_regret(self) -> str | None:
+    def required_regret(self) -> str | None:
         return None if self.shuffled else "realised"
 
     @property
     def noise(self) -> float:
         """The standard deviation of an arm's rewards within a table, over all arms and tables."""
-        return math.sqrt(self._numbers[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms).var(axis=1).mean())
+        return math.sqrt(self._option_values[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms).var(axis=1).mean())
 
-    def sample_at(self, keys: IntArray) -> Instances:
-        means = self._numbers[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms).mean(axis=1)
+    def sample_keyed(self, keys: IntArray) -> Instances:
+        means = self._option_values[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms).mean(axis=1)
         return Instances(means[[select_table(len(means), int(key0), int(key1)) for key0, key1 in keys]])
 
     def options(self) -> Sequence[float]:
-        found: Sequence[float] = self._numbers
-        return found
+        options: Sequence[float] = self._option_values
+        return options
 
     @property
-    def count(self) -> int:
-        return int(self._numbers[0])
+    def unit_count(self) -> int:
+        return int(self._option_values[0])
 
-    def part(self, places: Sequence[int]) -> RewardTable:
-        tables = self._numbers[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms)[list(places)]
+    def select_units(self, places: Sequence[int]) -> RewardTable:
+        tables = self._option_values[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms)[list(places)]
         return RewardTable(tables, self.shuffled, self.names)
 
-    def units(self, keys: IntArray, rng: np.random.Generator) -> IntArray:
-        return np.array([select_table(self.count, int(key0), int(key1)) for key0, key1 in keys])
+    def draw_units(self, keys: IntArray, rng: np.random.Generator) -> IntArray:
+        return np.array([select_table(self.unit_count, int(key0), int(key1)) for key0, key1 in keys])
 
 
 def _check_tables(tables: Any) -> FloatArray:
-    """Tables of finite numbers, as (tables, steps, arms)."""
-    found = convert_to_array(tables)
-    if not found.size:
+    """Check tables of finite numbers; return them as (tables, steps, arms)."""
+    array = convert_to_array(tables)
+    if not array.size:
         check_table_lengths(tables)
-    found = found[None] if found.ndim == 2 else found
-    if found.ndim != 3 or 0 in found.shape or found.shape[2] < 2:
+    array = array[None] if array.ndim == 2 else array
+    if array.ndim != 3 or 0 in array.shape or array.shape[2] < 2:
         raise InvalidRequest(
             "`tables` must hold a number for every step and arm, as (steps, arms) or (tables, steps, arms), two arms or "
-            f"more, but got shape {np.shape(found)}."
+            f"more, but got shape {np.shape(array)}."
         )
-    if not np.isfinite(found).all():
-        table, row, arm = map(int, np.argwhere(~np.isfinite(found))[0])
+    if not np.isfinite(array).all():
+        table, row, arm = map(int, np.argwhere(~np.isfinite(array))[0])
         raise InvalidRequest(
             f"rewards must be finite numbers, but arm {arm} has another in row {row} of table {table}. If only the reward "
             "of the arm that was chosen is known, the table is a log: fit a problem to it."
         )
-    if found.shape[1] >= 2**31 or len(found) >= 2**31:
-        raise InvalidRequest(f"tables must have below 2^31 rows, but the shape is {found.shape}.")
-    return found
+    if array.shape[1] >= 2**31 or len(array) >= 2**31:
+        raise InvalidRequest(f"tables must have below 2^31 rows, but the shape is {array.shape}.")
+    return array
 
 
 def check_table_lengths(tables: Any) -> None:
-    """Refuse tables of different lengths, and say which; what is no list of tables is for others to refuse."""
+    """Raise if tables differ in length, and name them. Anything but a list of tables is left to other checks."""
     given = [convert_to_array(table) for table in tables] if isinstance(tables, list | tuple) else []
     if not given or any(table.ndim != 2 for table in given):
         return
@@ -177,27 +201,41 @@ def check_table_lengths(tables: Any) -> None:
 
 
 def _check_shuffled(shuffled: Any) -> bool:
-    """Whether rows are drawn."""
+    """Check `shuffled`."""
     if not isinstance(shuffled, bool | np.bool_):
         raise InvalidRequest(
-            "`shuffled` must be True, so that every step draws a row, or False, so that rows are played in order, but got "
-            f"{shuffled!r:.60}; leave it out to draw from a single table and to play several in order."
+            "`shuffled` must be True, so that every step draws a row, or False, so that rows are used in order, but got "
+            f"{shuffled!r:.60}; leave it out to draw from a single table and to use several in order."
         )
     return bool(shuffled)
 
 
 def read_reward_table(file: Any, shuffled: Any = None, column: Any = None, population: Any = False) -> RewardTable:
-    """Rewards of all arms at all steps from a file, a column per arm; `column`, if told, tells tables apart.
+    """Read a table of rewards of all arms at all steps from a file with a column per arm.
 
-    With `population` the tables are all there is, otherwise a sample of it.
+    Parameters
+    ----------
+    file : str or Path
+        A .csv or .npy file.
+    shuffled : bool
+        Whether a step draws a row at random; otherwise step t pays row t.
+    column : str, optional
+        The column that separates several tables.
+    population : bool
+        Whether the tables are all there is; otherwise they are a sample.
+
+    Returns
+    -------
+    RewardTable
+        The problem.
     """
     path = Path(str(file))
-    drawn = BOOLEAN_WORDS.get(str(shuffled).lower(), shuffled)
+    shuffle = BOOLEAN_WORDS.get(str(shuffled).lower(), shuffled)
     if path.suffix == ".npy":
-        return RewardTable(_load_array(path), drawn, population=population)
+        return RewardTable(_load_array(path), shuffle, population=population)
     names, cells = _read_cells(path)
     if column is None:
-        return RewardTable(_parse_numbers(path, names, cells), drawn, names, population)
+        return RewardTable(_parse_numbers(path, names, cells), shuffle, names, population)
     if str(column) not in names:
         raise InvalidRequest(f"the column of the tables must be one of {', '.join(names)}, but got {column!r}.")
     place = names.index(str(column))
@@ -210,7 +248,7 @@ def read_reward_table(file: Any, shuffled: Any = None, column: Any = None, popul
             f"all tables must have as many rows, but in {str(path)!r} they have {sizes[0]} to {sizes[-1]}."
         )
     names = names[:place] + names[place + 1 :]
-    return RewardTable([_parse_numbers(path, names, group) for group in groups.values()], drawn, names, population)
+    return RewardTable([_parse_numbers(path, names, group) for group in groups.values()], shuffle, names, population)
 
 
 def _load_array(path: Path) -> Any:
@@ -253,5 +291,5 @@ def _parse_numbers(path: Path, names: Sequence[str], rows: list[list[str]]) -> F
     except ValueError as error:
         raise InvalidRequest(
             f"every cell of {str(path)!r} must be a number, but: {error}. The columns are {', '.join(names)}; name the one "
-            "that tells tables apart with column=NAME."
+            "that separates tables with column=NAME."
         ) from error

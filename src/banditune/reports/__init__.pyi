@@ -1,3 +1,4 @@
 from banditune.reports.figures import plot as plot
+from banditune.reports.html_page import render_notebook as render_notebook
 from banditune.reports.html_page import report as report
 from banditune.reports.plain_text import format_text as format_text

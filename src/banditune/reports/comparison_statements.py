@@ -17,9 +17,9 @@ from banditune.results.comparison_results import Comparison, ComparisonEntry
 
 
 def list_entry_options(result: Comparison) -> Iterator[str]:
-    """What each policy took from the problem."""
+    """List the options that each policy took from the problem."""
     lines = [
-        f"{entry.policy}: {describe_problem_options(entry.made, entry.from_problem, entry.baseline)}"
+        f"{entry.policy}: {describe_problem_options(entry.policy_config, entry.from_problem, entry.textbook_policy)}"
         for entry in result.entries
         if entry.from_problem
     ]
@@ -27,103 +27,116 @@ def list_entry_options(result: Comparison) -> Iterator[str]:
 
 
 def make_comparison_rows(result: Comparison, *, error: str) -> list[tuple[str, ...]]:
-    """A head and a row for each policy, best first; the `error` of a regret is a "std. error" or a "95% interval"."""
+    """Make a header and a row for each policy, best first.
+
+    `error` selects the column after the regret: "std. error" or "95% interval".
+    """
     behind, place = "behind the best (95%, all pairs)", ("", "std. error", "95% interval").index(error)
-    rows: list[tuple[str, ...]] = [
-        ("policy", "tuned to", "regret", error, behind, "as theory has it", "gap of the search")
-    ]
+    rows: list[tuple[str, ...]] = [("policy", "tuned to", "regret", error, behind, "textbook", "gap of the search")]
     for entry in result.entries:
-        lagging = "" if entry.policy == result.best else format_difference_to_best(result, entry)
-        found = format_estimate_cells(entry.regret)
-        theory, gap = format_number(entry.theory.mean), format_regret_gap(entry)
-        rows.append((entry.policy, describe_tuned_value(entry), found[0], found[place], lagging, theory, gap))
+        lagging = "" if entry.policy == result.best_policy else format_difference_to_best(result, entry)
+        cells = format_estimate_cells(entry.regret)
+        textbook, gap = format_number(entry.textbook_regret.mean), format_regret_gap(entry)
+        rows.append((entry.policy, describe_tuned_value(entry), cells[0], cells[place], lagging, textbook, gap))
     return rows
 
 
 def describe_tuned_value(entry: ComparisonEntry) -> str:
-    """gamma = 0.22, with a mark where that is no tuned value, or one that is worse than theory's."""
-    if entry.worse_than_theory:
+    """Format the parameters as gamma = 0.22, with a mark if they are not tuned or worse than the textbook."""
+    if entry.is_worse_than_textbook:
         return f"{format_params(entry.params) or 'it'} (WORSE than {describe_entry_baseline(entry)}: use that)"
-    return format_params(entry.params) + ("" if entry.tuned or not entry.params else " (theory)") or "-"
+    return format_params(entry.params) + ("" if entry.is_tuned or not entry.params else " (textbook)") or "-"
 
 
 def describe_entry_baseline(entry: ComparisonEntry) -> str:
-    """The baseline of an entry, with its parameters."""
-    return describe_baseline_params(name_textbook_policy(entry.made, entry.baseline), entry.theory_params)
+    """Describe the baseline of an entry with its parameters."""
+    return describe_baseline_params(
+        name_textbook_policy(entry.policy_config, entry.textbook_policy), entry.textbook_params
+    )
 
 
 def format_regret_gap(entry: ComparisonEntry) -> str:
-    """How sure the search is of its answer, by its own statement: 0.9 (2%); or why that is not known."""
-    belief = entry.belief
-    if not entry.tuned:
+    """Format the regret gap that the search states, as 0.9 (2%), or why there is none."""
+    posterior = entry.posterior
+    if not entry.is_tuned:
         return "not tuned"
-    if belief is None:
+    if posterior is None:
         return "not stated"
-    # Another policy's regret refutes nothing that was said about values of this one's parameter.
-    refuted = entry.gain is not None and entry.gain.high < -belief.gap and entry.baseline in (None, entry.made)
-    if belief.misfit or refuted:
+    # If the baseline is another policy, its regret cannot refute a statement about this policy's parameter.
+    refuted = (
+        entry.gain is not None
+        and entry.gain.high < -posterior.regret_gap
+        and entry.textbook_policy in (None, entry.policy_config)
+    )
+    if posterior.misfit or refuted:
         return "unknown, see the warning"
-    share = f" ({belief.gap / belief.mean:.1%})" if belief.mean > 0 else ""
-    return f"{format_number(belief.gap)}{share}" + (
-        f" from {format_number(belief.untried[1])} on" if belief.untried else ""
+    share = f" ({posterior.regret_gap / posterior.mean:.1%})" if posterior.mean > 0 else ""
+    return f"{format_number(posterior.regret_gap)}{share}" + (
+        f" from {format_number(posterior.unexplored[1])} on" if posterior.unexplored else ""
     )
 
 
 def list_comparison_notes(result: Comparison) -> Iterator[str]:
-    """What the columns mean, and which policies were not tuned or cannot be judged by a backtest."""
-    levels = sorted({entry.belief.level for entry in result.entries if entry.belief})
+    """Explain the columns, and list the policies that were not tuned or cannot be backtested."""
+    levels = sorted({entry.posterior.confidence for entry in result.entries if entry.posterior})
     if levels:
-        yield f"gap: no other value of the parameter is better by more, as the search states ({levels[0]:.0%} sure)"
-    left = [f"{entry.policy} ({entry.not_tuned})" for entry in result.entries if entry.not_tuned]
+        yield f"gap: by the search, no other value of the parameter is better by more ({levels[0]:.0%} sure)"
+    left = [f"{entry.policy} ({entry.not_tuned_reason})" for entry in result.entries if entry.not_tuned_reason]
     if left:
-        yield f"not tuned, but played as theory has it, and out of reach of `backtest`: {', '.join(left)}"
+        yield f"not tuned but simulated with the textbook value, and not available to `backtest`: {', '.join(left)}"
     left = [
-        f"{entry.policy} ({entry.not_backtested})"
+        f"{entry.policy} ({entry.not_backtested_reason})"
         for entry in result.entries
-        if entry.not_backtested and not entry.not_tuned
+        if entry.not_backtested_reason and not entry.not_tuned_reason
     ]
     if left:
-        yield f"`backtest` cannot judge: {', '.join(left)}"
+        yield f"`backtest` cannot evaluate: {', '.join(left)}"
 
 
 def state_best_policy(result: Comparison) -> str:
-    """Which policy is best, and which others may be as good: with 95% for all pairs of policies together (Bonferroni)."""
-    tied = [entry.policy for entry in result.entries[1:] if result.behind(entry)[0] <= 0]
+    """State which policy is best and which may be as good.
+
+    The confidence is 95% for all pairs of policies together (Bonferroni).
+    """
+    tied = [entry.policy for entry in result.entries[1:] if result.compute_difference_interval(entry)[0] <= 0]
     again = (
-        f", and {format_number(result.again.mean)} on as many other instances, which did not choose it"
-        if result.again
+        f", and {format_number(result.best_rerun.mean)} on as many other instances, which did not select it"
+        if result.best_rerun
         else ""
     )
     best = result.entries[0]
-    words = f"{result.best} loses least, {format_number(best.lowest.mean)} on average{again}"
-    if best.worse_than_theory:
-        words += f", as {describe_entry_baseline(best)}, which is better than the tuned one"
+    words = (
+        f"{result.best_policy} has the lowest regret, {format_number(best.recommended_regret.mean)} on average{again}"
+    )
+    if best.is_worse_than_textbook:
+        words += f", with {describe_entry_baseline(best)}, which is better than the tuned one"
     if tied:
         words += f"; {' and '.join(tied)} may be as good (95% sure for all pairs together)"
     return f"{words}.{state_best_backtestable(result)}"
 
 
 def state_best_backtestable(result: Comparison) -> str:
-    """Which policy to take where `backtest` cannot judge the best one; empty where it can."""
+    """State the best policy that `backtest` can evaluate; empty if it can evaluate the best one."""
     best = result.entries[0]
-    if not best.not_backtested:
+    if not best.not_backtested_reason:
         return ""
-    words = f" `backtest` cannot judge {best.policy}: {best.not_backtested}"
-    judged = next((entry for entry in result.entries if not entry.not_backtested), None)
-    if judged is None:
-        return f"{words}; nor can it judge any of the others."
-    return f"{words}. The best that it can judge is {judged.policy}, which loses {format_difference_to_best(result, judged)} more."
+    words = f" `backtest` cannot evaluate {best.policy}: {best.not_backtested_reason}"
+    candidate = next((entry for entry in result.entries if not entry.not_backtested_reason), None)
+    if candidate is None:
+        return f"{words}; nor can it evaluate any of the others."
+    difference = format_difference_to_best(result, candidate)
+    return f"{words}. The best that it can evaluate is {candidate.policy}, whose regret is {difference} higher."
 
 
 def describe_selection_bias(result: Comparison) -> Iterator[str]:
-    """What the lowest of several means on the same data is."""
-    data = result.setup.held_out
+    """State that the lowest of several means on the same data is too low."""
+    data = result.setup.held_out_data
     if data:
-        chosen = f"{result.best} was chosen on the {format_count(data.held_out, data.unit)} that were held out"
-        yield f"{chosen}: its regret is a little too low"
+        held_out = format_count(data.held_out_count, data.unit)
+        yield f"{result.best_policy} was selected on the {held_out} that were held out: its regret is a little too low"
 
 
 def format_difference_to_best(result: Comparison, entry: ComparisonEntry) -> str:
-    """How far a policy is behind the best, with an interval as sure as the sentence above the table: for all pairs."""
-    low, high = result.behind(entry)
-    return f"{format_number(entry.behind.mean)} ({format_number(low)} to {format_number(high)})"
+    """Format the difference to the best policy, with an interval that holds for all pairs together."""
+    low, high = result.compute_difference_interval(entry)
+    return f"{format_number(entry.difference_to_best.mean)} ({format_number(low)} to {format_number(high)})"

@@ -1,4 +1,4 @@
-"""What was computed rather than simulated, optima, exact regrets and bounds: as text, as stories with plots, as figures."""
+"""Reports on exact results: optima, exact regrets and lower bounds, as text, as report content and as figures."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from banditune.results.exact_results import ExactOptimum, ExactRegret, LowerBoun
 from banditune.results.student_t import compute_student_quantile
 
 MIN_JOINED_VALUES = 5
-"""From so many values on they are joined by a line: between few values nobody knows the regret."""
+"""From this many values on, dots are joined by a line; between fewer, the regret is not known."""
 
 
-PLAYER_INFORMATION = {
+ORACLE_INFORMATION = {
     "future": "all rewards; a pull pays the mean of the arm given all of them",
     "belief": "all rewards; a pull pays the arm's posterior mean at that pull",
-    "value": "as belief, less a charge for how rewards change the expected best mean",
-    "one arm": "the best mean of the other arms; each arm plays alone, for a price",
-    "together": "all rewards, with the charges of one arm; all pulls make up the horizon",
+    "value": "as 'belief', minus a penalty for how rewards change the expected best mean",
+    "one arm": "the best mean of the other arms; each arm is a problem of its own, at a price per pull",
+    "together": "all rewards, with the penalties of 'one arm'; pulls of all arms add up to the horizon",
 }
-"""What the player of each bound is told who loses no more than any policy."""
+"""What the oracle of each bound knows. No policy has a lower regret than that oracle."""
 
 
 @format_text.register
@@ -61,9 +61,13 @@ def _(result: ExactOptimum) -> str:
 def _(result: ExactRegret) -> str:
     rows: list[Sequence[str]] = [(result.parameter, "regret")]
     for value, regret in zip(result.values, result.regret, strict=True):
-        rows.append((format_number(value), format_exact(regret) + ("  <- theory" if value == result.theory else "")))
+        rows.append(
+            (format_number(value), format_exact(regret) + ("  <- textbook" if value == result.textbook else ""))
+        )
     head = [describe_setup(result.setup), *list_problem_options(result.setup), ""]
-    return "\n".join([*head, format_text_table(rows, left=(1,)), "", *describe_lower_bound(result.floor)]).rstrip()
+    return "\n".join(
+        [*head, format_text_table(rows, left=(1,)), "", *describe_lower_bound(result.lower_bound)]
+    ).rstrip()
 
 
 @format_text.register
@@ -78,62 +82,67 @@ def _(result: LowerBoundEstimates) -> str:
 @build_report_content.register
 def _(result: ExactOptimum) -> ReportContent:
     steps = result.setup.horizon
-    rows = [("the best policy", result.reward), ("one who knows the best arm", result.known), ("regret", result.regret)]
+    rows = [
+        ("the best policy", result.reward),
+        ("the best arm at every step", result.oracle_reward),
+        ("regret", result.regret),
+    ]
     shown = ReportTable(
-        ("expected", "in all", "a step"),
+        ("expected", "total", "per step"),
         tuple((name, format_exact(all_), format_exact(all_ / steps)) for name, all_ in rows),
     )
     words = (
-        "By dynamic programming, backwards over everything that can be known at each step: no policy can do better, and "
-        "`bt.exact.make_optimal_policy(problem)` is the one that does this. Nothing was simulated, so there is no standard error.",
+        "Computed by dynamic programming, backwards over all states of knowledge. No policy can do better, and "
+        "`bt.exact.make_optimal_policy(problem)` returns the one that reaches this. Nothing was simulated, so there is "
+        "no standard error.",
     )
-    remembered = (
-        ("no policy goes below", format_number(result.regret), "exact"),
-        ("the best policy earns", format_exact(result.reward), f"in {format_count(steps, 'step')}"),
-        ("one who knows the best arm", format_exact(result.known), "earns so much"),
+    key_figures = (
+        ("lower bound", format_number(result.regret), "exact"),
+        ("reward of the best policy", format_exact(result.reward), f"in {format_count(steps, 'step')}"),
+        ("reward of the best arm", format_exact(result.oracle_reward), "at every step"),
     )
-    parts = (ReportSection("What was computed", words, table=shown), make_repeat_section(result, result.setup, []))
-    return ReportContent(describe_setup(result.setup), f"{state_optimum(result)}.", remembered, parts)
+    sections = (ReportSection("What was computed", words, table=shown), make_repeat_section(result, result.setup, []))
+    return ReportContent(describe_setup(result.setup), f"{state_optimum(result)}.", key_figures, sections)
 
 
 @build_report_content.register
 def _(result: ExactRegret) -> ReportContent:
     words = (
-        "Probabilities of everything that can happen, followed step by step: nothing was simulated, so there is no "
+        "Computed from the probabilities of all histories, step by step. Nothing was simulated, so there is no "
         "standard error.",
         *describe_option_sources(result.setup),
-        *format_lower_bound_sentences(result.floor),
+        *format_lower_bound_sentences(result.lower_bound),
     )
-    parts = (
+    sections = (
         ReportSection("Regret", words, make_exact_regret_plot(result), make_exact_regret_table(result)),
         make_repeat_section(result, result.setup, []),
     )
     return ReportContent(
-        describe_setup(result.setup), state_exact_regret(result), tuple(list_exact_figures(result)), parts
+        describe_setup(result.setup), state_exact_regret(result), tuple(list_exact_figures(result)), sections
     )
 
 
 @build_report_content.register
 def _(result: LowerBoundEstimates) -> ReportContent:
-    rows = tuple((kind, PLAYER_INFORMATION.get(kind, ""), *numbers) for kind, *numbers in list_bound_rows(result))
+    rows = tuple((kind, ORACLE_INFORMATION.get(kind, ""), *numbers) for kind, *numbers in list_bound_rows(result))
     words = (
-        "A player who is told more than a policy may know loses no more than any policy. Each bound is what such a player "
-        "loses: a mean over sampled instances, with its 95% interval, or computed.",
+        "An oracle that knows more than a policy can know has no higher regret than any policy. Each bound is the regret "
+        "of such an oracle: a mean over sampled instances, with its 95% interval, or a computed number.",
         describe_bound_choice(result),
     )
-    shown = ReportTable(("bound", "what the player is told", "regret", "std. error", "instances"), rows, left=2)
-    own = [("seed", str(result.setup.seed)), ("instances", f"{max(result.runs):,}")]
+    shown = ReportTable(("bound", "what the oracle knows", "regret", "std. error", "instances"), rows, text_columns=2)
+    settings = [("seed", str(result.setup.seed)), ("instances", f"{max(result.runs):,}")]
     if result.confidence is not None:
-        own.append(("confidence", f"{100 * result.confidence:g}%"))
-    parts = (
+        settings.append(("confidence", f"{100 * result.confidence:g}%"))
+    sections = (
         ReportSection("Bounds", words, make_bound_plot(result), shown),
-        make_repeat_section(result, result.setup, own),
+        make_repeat_section(result, result.setup, settings),
     )
-    remembered = (
-        ("no policy goes below", format_number(result.floor.regret), describe_confidence(result.floor)),
-        ("best bound", result.floor.how, f"of {format_count(len(result.kinds), 'kind')}"),
+    key_figures = (
+        ("lower bound", format_number(result.lower_bound.regret), describe_confidence(result.lower_bound)),
+        ("highest bound", result.lower_bound.method, f"of {format_count(len(result.kinds), 'kind')}"),
     )
-    return ReportContent(describe_setup(result.setup), state_lower_bound(result), remembered, parts)
+    return ReportContent(describe_setup(result.setup), state_lower_bound(result), key_figures, sections)
 
 
 @figures.draw_result.register
@@ -147,124 +156,138 @@ def _(result: LowerBoundEstimates, axes: Any) -> None:
 
 
 def format_exact(value: float) -> str:
-    """A number that was computed, with seven digits."""
+    """Format an exact number with seven digits."""
     return f"{value:.7g}"
 
 
 def state_optimum(result: ExactOptimum) -> str:
-    """What the best policy loses and earns."""
+    """State the regret and the reward of the best policy."""
     return (
-        f"The best policy loses {format_number(result.regret)} on average: it earns {format_exact(result.reward)} of the "
-        f"{format_exact(result.known)} of one who knows the best arm"
+        f"The best policy has regret {format_number(result.regret)} on average: it earns {format_exact(result.reward)} "
+        f"of the {format_exact(result.oracle_reward)} of the best arm"
     )
 
 
 def find_lowest_regret(result: ExactRegret) -> int:
-    """The place of the value that loses least, the first of equal ones."""
+    """Return the index of the lowest regret, the first one if several are equal."""
     return int(result.regret.argmin())
 
 
 def is_tunable(result: ExactRegret) -> bool:
-    """Whether the policy has a parameter; one without takes any value and loses the same."""
+    """Return whether the policy has a parameter. Without one, all values have the same regret."""
     return result.parameter != "value" or len(set(result.regret.tolist())) > 1
 
 
-def name_exact_value(result: ExactRegret, place: int) -> str:
-    """gamma = 0.2; a policy without parameters is called by its name."""
+def name_exact_value(result: ExactRegret, index: int) -> str:
+    """Format a value as gamma = 0.2, or as the name of a policy without parameters."""
     if is_tunable(result):
-        return f"{result.parameter} = {format_number(float(result.values[place]))}"
+        return f"{result.parameter} = {format_number(float(result.values[index]))}"
     assert result.setup.policy is not None
     return str(result.setup.policy["name"])
 
 
-def compute_excess_regret(result: ExactRegret, place: int) -> float:
-    """What is lost beyond the best policy; rounding must not make a policy better than that."""
-    assert result.floor is not None
-    more = float(result.regret[place]) - result.floor.regret
-    return more if more > 1e-9 * result.floor.regret else 0.0
+def compute_excess_regret(result: ExactRegret, index: int) -> float:
+    """Return the regret beyond the optimum. Rounding errors count as 0."""
+    assert result.lower_bound is not None
+    excess = float(result.regret[index]) - result.lower_bound.regret
+    return excess if excess > 1e-9 * result.lower_bound.regret else 0.0
 
 
 def state_exact_regret(result: ExactRegret) -> str:
-    """What loses least, how far that is from the best that any policy can do, and what theory's value loses."""
+    """State the lowest regret, its distance to the optimum, and the regret of the textbook value."""
     best, different = find_lowest_regret(result), len(set(result.values.tolist()))
-    answer = f"{name_exact_value(result, best)} loses {format_exact(float(result.regret[best]))} on average"
+    answer = f"{name_exact_value(result, best)} has regret {format_exact(float(result.regret[best]))} on average"
     if is_tunable(result) and different > 1:
-        answer += f", the least of {different:,} values"
-    if result.floor:
+        answer += f", the lowest of {different:,} values"
+    if result.lower_bound:
         answer += f", {describe_excess_regret(result, best)}"
-    theory = find_textbook_regret(result)
-    if is_tunable(result) and theory is not None and result.values[best] != result.theory:
-        answer += f"; theory's {result.parameter} = {format_number(result.theory)} loses {format_exact(theory)}"
+    textbook = find_textbook_regret(result)
+    if is_tunable(result) and textbook is not None and result.values[best] != result.textbook:
+        default = f"{result.parameter} = {format_number(result.textbook)}"
+        answer += f"; the textbook default {default} has {format_exact(textbook)}"
     return f"{answer}."
 
 
-def describe_excess_regret(result: ExactRegret, place: int) -> str:
-    """0.18 (13%) more than the best that any policy can do."""
-    assert result.floor is not None
-    more = compute_excess_regret(result, place)
+def describe_excess_regret(result: ExactRegret, index: int) -> str:
+    """Describe the regret beyond the optimum, as 0.18 (13%) more than the optimum."""
+    assert result.lower_bound is not None
+    more = compute_excess_regret(result, index)
     if not more:
-        return "which is the best that any policy can do"
-    share = f" ({more / result.floor.regret:.1%})" if result.floor.regret > 0 else ""
-    return f"{format_number(more)}{share} more than the best that any policy can do"
+        return "which is the optimum"
+    share = f" ({more / result.lower_bound.regret:.1%})" if result.lower_bound.regret > 0 else ""
+    return f"{format_number(more)}{share} more than the optimum"
 
 
 def find_textbook_regret(result: ExactRegret) -> float | None:
-    """What theory's value loses, if it is among the values."""
-    found = result.regret[result.values == result.theory]
-    return float(found[0]) if len(found) else None
+    """Return the regret of the textbook value, if it was requested."""
+    matches = result.regret[result.values == result.textbook]
+    return float(matches[0]) if len(matches) else None
 
 
 def list_exact_figures(result: ExactRegret) -> Iterator[tuple[str, str, str]]:
-    """What to remember of exact regrets."""
+    """List the key figures of exact regrets."""
     best = find_lowest_regret(result)
     if is_tunable(result):
-        yield result.parameter, format_number(float(result.values[best])), f"theory: {format_number(result.theory)}"
+        yield result.parameter, format_number(float(result.values[best])), f"textbook: {format_number(result.textbook)}"
     yield "regret", format_exact(float(result.regret[best])), "exact"
-    yield from list_lower_bound_figures(result.floor)
+    yield from list_lower_bound_figures(result.lower_bound)
 
 
 def make_exact_regret_table(result: ExactRegret) -> ReportTable:
-    """A row for each value; where the best that any policy can do is known, what is lost beyond it."""
+    """Make a row for each value, with the regret beyond the optimum if that is known."""
     rows = []
-    for place, (value, regret) in enumerate(zip(result.values.tolist(), result.regret.tolist(), strict=True)):
-        more = (format_number(compute_excess_regret(result, place)),) if result.floor else ()
-        theory = "theory" if is_tunable(result) and value == result.theory else ""
-        rows.append((format_number(value), format_exact(regret), *more, theory))
-    more = ("beyond the best policy",) if result.floor else ()
-    return ReportTable((result.parameter, "regret", *more, ""), tuple(rows), left=0)
+    for index, (value, regret) in enumerate(zip(result.values.tolist(), result.regret.tolist(), strict=True)):
+        more = (format_number(compute_excess_regret(result, index)),) if result.lower_bound else ()
+        mark = "textbook" if is_tunable(result) and value == result.textbook else ""
+        rows.append((format_number(value), format_exact(regret), *more, mark))
+    more = ("beyond the optimum",) if result.lower_bound else ()
+    return ReportTable((result.parameter, "regret", *more, ""), tuple(rows), text_columns=0)
 
 
 def make_exact_regret_plot(result: ExactRegret) -> PlotSpec:
-    """Exact regret over the parameter."""
+    """Make the plot of exact regret over the parameter."""
     best = find_lowest_regret(result)
-    place, height = float(result.values[best]), float(result.regret[best])
+    value, height = float(result.values[best]), float(result.regret[best])
     low = f"lowest: {name_exact_value(result, best)}"
     marks = (
         *make_textbook_rule(result),
-        *make_lower_bound_marks(result.floor, "level"),
+        *make_lower_bound_marks(result.lower_bound, "level"),
         *make_value_marks(result),
         PlotMark(
-            "dots", TUNED_COLOUR, low, (place,), (height,), radius=(4.5,), tips=(f"{low} loses {format_exact(height)}",)
+            "dots",
+            TUNED_COLOUR,
+            low,
+            (value,),
+            (height,),
+            radius=(4.5,),
+            tips=(f"{low}, regret {format_exact(height)}",),
         ),
     )
-    x = make_axis(result.parameter, [*result.values.tolist(), result.theory])
-    y = make_axis("Bayes regret", [0.0, *result.regret.tolist(), *([result.floor.regret] if result.floor else [])])
-    return PlotSpec(state_exact_regret(result), x, y, marks, (place, height))
+    x = make_axis(result.parameter, [*result.values.tolist(), result.textbook])
+    y = make_axis(
+        "Bayes regret", [0.0, *result.regret.tolist(), *([result.lower_bound.regret] if result.lower_bound else [])]
+    )
+    return PlotSpec(state_exact_regret(result), x, y, marks, (value, height))
 
 
 def make_textbook_rule(result: ExactRegret) -> Iterator[PlotMark]:
-    """Theory's value, where there is a parameter."""
+    """Mark the textbook value, if the policy has a parameter."""
     if is_tunable(result):
         yield PlotMark(
-            "rule", GREY_COLOUR, f"theory: {result.parameter} = {format_number(result.theory)}", x=(result.theory,)
+            "rule",
+            GREY_COLOUR,
+            f"textbook: {result.parameter} = {format_number(result.textbook)}",
+            x=(result.textbook,),
         )
 
 
 def make_value_marks(result: ExactRegret) -> Iterator[PlotMark]:
-    """The values in order, joined where they are many."""
+    """Mark the values in order, joined by a line if there are many."""
     pairs = sorted(set(zip(result.values.tolist(), result.regret.tolist(), strict=True)))
     x, y = zip(*pairs, strict=True)
-    tips = tuple(f"{result.parameter} = {format_number(value)} loses {format_exact(regret)}" for value, regret in pairs)
+    tips = tuple(
+        f"{result.parameter} = {format_number(value)}, regret {format_exact(regret)}" for value, regret in pairs
+    )
     joined, label = len(x) >= MIN_JOINED_VALUES, "Bayes regret, exact"
     if joined:
         yield PlotMark("line", CURVE_COLOUR, label, x=x, y=y)
@@ -272,25 +295,29 @@ def make_value_marks(result: ExactRegret) -> Iterator[PlotMark]:
 
 
 def state_lower_bound(result: LowerBoundEstimates) -> str:
-    """What no policy can lose less than."""
-    words = f"No policy can lose less than {format_number(result.floor.regret)} on average ({describe_confidence(result.floor)})."
-    if result.floor.horizon is None:
-        return words
-    return f"{words} The bound is that of horizon {result.floor.horizon:,}: beyond it these bounds do not grow."
+    """State the lower bound on the regret of every policy."""
+    bound = result.lower_bound
+    sentence = (
+        f"No policy can have a regret below {format_number(bound.regret)} on average ({describe_confidence(bound)})."
+    )
+    if bound.horizon_limit is None:
+        return sentence
+    return f"{sentence} The bound is that of horizon {bound.horizon_limit:,}: these bounds do not grow beyond it."
 
 
 def describe_bound_choice(result: LowerBoundEstimates) -> str:
-    """Where the answer comes from."""
-    if result.floor.level == 1:
-        return f"The answer is the bound {result.floor.how!r}, which is computed: no sampled one is surely higher."
+    """Describe which bound is the answer, and on which instances it was selected."""
+    bound = result.lower_bound
+    if bound.confidence == 1:
+        return f"The answer is the bound {bound.method!r}, which is computed: no sampled one is significantly higher."
     return (
-        f"The answer is the lower limit ({describe_confidence(result.floor)}) of {result.floor.how!r}, which was chosen on instances "
-        "of their own and then sampled on further ones: its mean there is not quite that of the table."
+        f"The answer is the lower confidence limit ({describe_confidence(bound)}) of {bound.method!r}. The kind was "
+        "selected on other instances, then sampled again: its mean there differs a little from the table."
     )
 
 
 def list_bound_rows(result: LowerBoundEstimates) -> Iterator[tuple[str, ...]]:
-    """A row for each kind of bound."""
+    """List a row for each kind of bound."""
     for kind, mean, se, runs in zip(result.kinds, result.mean, result.se, result.runs, strict=True):
         yield (
             (kind, format_number(mean), format_number(se), f"{runs:,}")
@@ -300,7 +327,7 @@ def list_bound_rows(result: LowerBoundEstimates) -> Iterator[tuple[str, ...]]:
 
 
 def make_bound_plot(result: LowerBoundEstimates) -> PlotSpec:
-    """A row for each kind of bound, with its interval."""
+    """Make the plot with a row for each kind of bound and its interval."""
     mean, rows = tuple(result.mean.tolist()), tuple(map(float, range(len(result.kinds))))
     half = [
         compute_student_quantile(UPPER_TAIL_LEVEL, runs - 1) * se if runs else 0.0
@@ -313,12 +340,12 @@ def make_bound_plot(result: LowerBoundEstimates) -> PlotSpec:
         for kind, m, least, most, runs in zip(result.kinds, mean, low, high, result.runs, strict=True)
     )
     marks = (
-        *make_lower_bound_marks(result.floor, "rule"),
+        *make_lower_bound_marks(result.lower_bound, "rule"),
         PlotMark(
             "dots", TUNED_COLOUR, "bounds, 95% interval", mean, rows, low, high, (4.5,) * len(rows), tips, along="x"
         ),
     )
     about = "Lower bounds on the Bayes regret of every policy: " + "; ".join(tips) + "."
-    across = make_axis("Bayes regret", [0.0, *low, *high, result.floor.regret])
+    across = make_axis("Bayes regret", [0.0, *low, *high, result.lower_bound.regret])
     down = PlotAxis("", -0.5, len(rows) - 0.5, names=result.kinds)
-    return PlotSpec(about, across, down, marks, (result.floor.regret, 0.0))
+    return PlotSpec(about, across, down, marks, (result.lower_bound.regret, 0.0))

@@ -1,4 +1,4 @@
-"""Figures: draws what `points` has found."""
+"""Figures: draw results with matplotlib."""
 
 from __future__ import annotations
 
@@ -25,23 +25,51 @@ from banditune.results.paper_results import Reproduction
 from banditune.results.tuning_results import Curve, Tuning
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#6b6b6b"
-"""Colours that colour-blind readers can tell apart (Okabe and Ito)."""
+"""Colours that colour-blind readers can distinguish (Okabe and Ito)."""
 
 
 PALETTE_COLOURS = {0: "black", 1: ORANGE, 2: BLUE, 3: "#009e73"}
-"""Those of the page's palette (`page.css`); others are grey."""
+"""Matplotlib colours for the palette of the page (`page.css`); all others are grey."""
 
 
 SAVE_SETTINGS = {"pdf.fonttype": 42, "svg.hashsalt": "banditune"}
-"""Fonts that publishers take, and the same names in a file for the same figure."""
+"""Embed fonts that publishers accept, and make the names in an SVG reproducible."""
 
 
 SAVE_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-"""The same figure is the same file whenever it is drawn."""
+"""No dates, so that the same figure always gives the same file."""
 
 
 def plot(result: Any, path: str | Path | None = None) -> Any:
-    """Draw a result; with a path, write it there (SVG, PNG or PDF) and return the path, else return the figure."""
+    """Draw a result with matplotlib.
+
+    Tunings, curves, comparisons, fits, stores, exact regrets, lower bounds and reproductions have figures.
+
+    Parameters
+    ----------
+    result : ResultRecord
+        The result.
+    path : str or Path, optional
+        A file that ends in .svg, .png or .pdf. The same result always gives the same file.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, str or Path
+        The path if there is one, else the figure.
+
+    Raises
+    ------
+    InvalidRequest
+        If the result has no figure, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> logs = bt.make_logs(["may", "may", "june", "june"], ["red", "blue"] * 2, [10, 20, 30, 40], [1, 5, 6, 20])
+    >>> figure = bt.plot(bt.fit(logs))
+    >>> len(figure.axes)
+    1
+    """
     figure = make_figure(7.2, 4.2)
     axes = figure.add_subplot()
     style_axes(axes)
@@ -50,7 +78,7 @@ def plot(result: Any, path: str | Path | None = None) -> Any:
 
 
 def make_figure(width: float, height: float) -> Any:
-    """A figure of so many inches with nothing in it."""
+    """Make an empty figure. Both lengths are in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -60,23 +88,23 @@ def make_figure(width: float, height: float) -> Any:
 
 
 def style_axes(axes: Any) -> None:
-    """Axes with no more lines than are needed."""
+    """Remove the lines that axes do not need."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
 def save_figure(figure: Any, path: str | Path) -> str | Path:
-    """Write a figure to a file, whole or not at all."""
+    """Write a figure to a file, completely or not at all."""
     import matplotlib
     from matplotlib.text import Text
 
-    for words in figure.findobj(Text):
-        words.set_parse_math(False)  # names are users': a dollar sign is a dollar sign
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # users' names may contain dollar signs
     check_figure_format(path)
     content = io.BytesIO()
     with warnings.catch_warnings(), matplotlib.rc_context(SAVE_SETTINGS):
-        warnings.simplefilter("ignore")  # of glyphs that the font does not have
+        warnings.simplefilter("ignore")  # about glyphs that the font lacks
         kind = Path(path).suffix[1:].lower()
         figure.savefig(content, format=kind, dpi=160, metadata=SAVE_METADATA.get(kind))
     write_atomically(path, content.getvalue())
@@ -84,7 +112,7 @@ def save_figure(figure: Any, path: str | Path) -> str | Path:
 
 
 def check_figure_format(path: str | Path) -> None:
-    """A file ending that can be drawn."""
+    """Check that the ending of the file is a format that can be drawn."""
     if Path(path).suffix.lower() not in (".svg", ".png", ".pdf"):
         raise InvalidRequest(f"a figure's file must end in .svg, .png or .pdf, but got {str(path)!r}.")
 
@@ -96,13 +124,13 @@ def draw_result(result: Any, axes: Any) -> None:
         draw_result(result, axes)
         return
     raise InvalidRequest(
-        "a curve, a tuning or a comparison can be drawn, and so can a fit, a ledger, exact regrets and a bound, but got "
-        f"{type(result).__name__}; its numbers are in the report."
+        "a result must be a curve, tuning, comparison, fit, store, exact regrets, bounds or reproduction to be drawn, "
+        f"but got {type(result).__name__}; its numbers are in the report."
     )
 
 
 def check_drawable(result: Any) -> None:
-    """Complain before anything is written about a result that has no figure."""
+    """Raise `InvalidRequest` if a result has no figure. Nothing is drawn or written."""
     load_renderer(result)
     if draw_result.dispatch(type(result)) is draw_result.dispatch(object):
         draw_result(result, None)
@@ -112,11 +140,13 @@ def check_drawable(result: Any) -> None:
 def _(result: Curve, axes: Any) -> None:
     draw_regret_curve(result, axes)
     axes.axvline(
-        result.theory, color=GREY, linewidth=0.8, linestyle=":", label=f"theory: {format_number(result.theory)}"
+        result.textbook, color=GREY, linewidth=0.8, linestyle=":", label=f"textbook: {format_number(result.textbook)}"
     )
-    label = f"best: {format_number(result.best)} loses {format_number(result.best_regret.mean)} on fresh instances"
+    label = (
+        f"best: {format_number(result.best_value)}, regret {format_number(result.best_regret.mean)} on fresh instances"
+    )
     axes.errorbar(
-        result.best,
+        result.best_value,
         result.best_regret.mean,
         yerr=compute_half_width(result.best_regret),
         fmt="o",
@@ -130,8 +160,9 @@ def _(result: Curve, axes: Any) -> None:
 
 @draw_result.register
 def _(result: Tuning, axes: Any) -> None:
-    ((name, value),) = result.params.items()
-    ((_, theory),) = result.theory_params.items()
+    name = result.searched_parameter
+    value = result.params[name]
+    textbook = result.textbook_params[name]
     if result.curve:
         draw_regret_curve(result.curve, axes)
     if span := find_best_span(result):
@@ -141,12 +172,12 @@ def _(result: Tuning, axes: Any) -> None:
         visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="means of the search (area: runs)", zorder=3
     )
     for x, estimate, colour, label in (
-        (value, result.regret, ORANGE, f"tuned: {format_number(value)} loses {format_number(result.regret.mean)}"),
+        (value, result.regret, ORANGE, f"tuned: {format_number(value)}, regret {format_number(result.regret.mean)}"),
         (
-            theory,
-            result.theory,
+            textbook,
+            result.textbook_regret,
             "black",
-            f"{name_baseline(result)}: {format_number(theory)} loses {format_number(result.theory.mean)}",
+            f"{name_baseline(result)}: {format_number(textbook)}, regret {format_number(result.textbook_regret.mean)}",
         ),
     ):
         axes.errorbar(
@@ -161,22 +192,27 @@ def _(result: Tuning, axes: Any) -> None:
 
 @draw_result.register
 def _(result: Reproduction, axes: Any) -> None:
-    styles = {"best": ("D", "black", 0.25), "theory": ("s", GREY, 0.25), "gittins": ("*", GREY, 0.25),
-              "regret": ("o", BLUE, 0.0), "failures": ("^", ORANGE, -0.25)}  # fmt: skip
-    rows = list(dict.fromkeys(cell.row for cell in result.published))[::-1]
-    far = 10.0
+    styles = {
+        "best": ("D", "black", 0.25),
+        "theory": ("s", GREY, 0.25),
+        "gittins": ("*", GREY, 0.25),
+        "regret": ("o", BLUE, 0.0),
+        "failures": ("^", ORANGE, -0.25),
+    }
+    rows = list(dict.fromkeys(cell.row for cell in result.published_cells))[::-1]
+    limit = 10.0
     axes.axvspan(-3, 3, color="#eeeeee", linewidth=0)
     for table, (marker, colour, above) in styles.items():
-        cells = [cell for cell in result.published if cell.table == table]
+        cells = [cell for cell in result.published_cells if cell.table == table]
         places = [rows.index(cell.row) + above for cell in cells]
-        apart = np.clip([cell.beyond for cell in cells], -far, far)
+        apart = np.clip([cell.excess_z_score for cell in cells], -limit, limit)
         if cells:
             axes.plot(apart, places, marker, color=colour, markersize=4, alpha=0.6, linestyle="none", label=table)
     axes.set_yticks(range(len(rows)), rows)
-    axes.set_xlim(-far - 0.5, far + 0.5)
-    axes.set_xlabel("ours less the paper's in joint standard errors, beyond written tolerances")
+    axes.set_xlim(-limit - 0.5, limit + 0.5)
+    axes.set_xlabel("ours minus the paper's in joint standard errors, beyond written tolerances")
     axes.legend(frameon=False, fontsize=8, loc="upper right")
-    axes.set_title(f"The paper's numbers and ours, {result.runs:,} runs a width", loc="left", fontsize=10)
+    axes.set_title(f"The paper's numbers and ours, {result.runs:,} runs per width", loc="left", fontsize=10)
 
 
 @draw_result.register
@@ -185,8 +221,8 @@ def _(result: Comparison, axes: Any) -> None:
 
 
 def draw_regret_curve(curve: Curve, axes: Any) -> None:
-    """The curve with its 95% band."""
-    band = curve.reach
+    """Draw the curve with its 95% band."""
+    band = curve.half_width
     axes.fill_between(curve.values, curve.mean - band, curve.mean + band, color=BLUE, alpha=0.2, linewidth=0)
     axes.plot(
         curve.values, curve.mean, color=BLUE, marker=".", markersize=4, linewidth=1.2, label="Bayes regret, 95% band"
@@ -203,7 +239,7 @@ def draw_regret_curve(curve: Curve, axes: Any) -> None:
 
 
 def draw_plot_spec(plot: PlotSpec, axes: Any, title: str) -> None:
-    """Draw a plot of a report's page, mark by mark."""
+    """Draw the plot of a report, mark by mark."""
     for mark in plot.marks:
         draw_plot_mark(mark, axes)
     for side, which in (("x", plot.x), ("y", plot.y)):
@@ -221,7 +257,7 @@ def draw_plot_spec(plot: PlotSpec, axes: Any, title: str) -> None:
 
 
 def draw_plot_mark(mark: PlotMark, axes: Any) -> None:
-    """One mark, in the colours of figures."""
+    """Draw one mark, in the colours of figures."""
     look = {"color": PALETTE_COLOURS.get(mark.colour, GREY), "label": mark.label or None}
     if mark.shape == "band":
         axes.fill_between(mark.x, mark.low, mark.high, alpha=0.2, linewidth=0, **look)
@@ -243,5 +279,5 @@ def draw_plot_mark(mark: PlotMark, axes: Any) -> None:
 
 
 def compute_half_width(estimate: Estimate) -> float:
-    """Half the width of the interval."""
+    """Return half the width of the interval."""
     return (estimate.high - estimate.low) / 2

@@ -1,4 +1,4 @@
-"""A fit of past logs: as text, as a story with its plot, as a figure."""
+"""Reports on fits of past logs: as text, as report content with a plot, and as a figure."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ from banditune.reports.text_formatting import describe_config, format_count, for
 from banditune.results.log_results import FittedProblem, PredictiveCheck
 
 MAX_TEXT_ESTIMATES = 60
-"""So many estimates are shown as text; a report shows all."""
+"""The most estimates that plain text shows. A report shows all."""
 
 
 @dataclass(frozen=True)
 class FitCaptions:
-    """Words for what is compared: first what the logs say, then what the fit says."""
+    """The words for the two sides of a posterior predictive check: the logs and the fit."""
 
-    both: str
+    comparison: str
     title: str
-    words: str
-    share: str
-    logs: str
-    band: str
-    fit: str
-    seen: str
-    made: str
+    explanation: str
+    share_meaning: str
+    logs_column: str
+    band_column: str
+    fit_label: str
+    observed_label: str
+    fitted_label: str
 
 
 REPLAY_CAPTIONS = FitCaptions(
-    both="the logs beside logs replayed from the fit",
-    title="Mean rewards, and those the fit replays",
-    words="Each quantile of the arms' mean rewards in the logs should lie in its band: so do 95% of logs that are replayed "
-    "from the fit with the same pulls.",
-    share="The share of replayed logs at or above what was observed",
-    logs="logs",
-    band="95% of replays",
-    fit="95% of replayed logs",
-    seen="mean rewards in the logs",
-    made="mean rewards in replayed logs",
+    comparison="the logs beside logs replayed from the fit",
+    title="Mean rewards in the logs and in replays",
+    explanation="Each quantile of the arms' mean rewards in the logs should lie in its band. The band holds 95% of logs "
+    "that are replayed from the fit with the same pulls.",
+    share_meaning="The share of replayed logs at or above what was observed",
+    logs_column="logs",
+    band_column="95% of replays",
+    fit_label="95% of replayed logs",
+    observed_label="mean rewards in the logs",
+    fitted_label="mean rewards in replayed logs",
 )
 
 
 DRAW_CAPTIONS = FitCaptions(
-    both="means drawn given the logs beside means drawn from the fit",
-    title="Means given the logs, and those of the fit",
-    words="Pulls depended on rewards, as where a policy chose the arms, so that means of rewards mislead. Arms' means were "
-    "drawn as they are likely given the logs, many times, and as often from the fit, without the logs. Each quantile of "
-    "the first, on average, should lie in its band: so do 95% of the draws from the fit.",
-    share="The share of draws from the fit at or above those given the logs",
-    logs="given the logs",
-    band="95% in the fit",
-    fit="95% of draws from the fit",
-    seen="means drawn given the logs",
-    made="means drawn from the fit",
+    comparison="means drawn given the logs beside means drawn from the fit",
+    title="Means given the logs and means of the fit",
+    explanation="Pulls depended on rewards, as if a policy had selected the arms, so observed means mislead. Arms' means "
+    "were drawn many times from their posterior given the logs, and as often from the fit alone. Each quantile of the "
+    "former, on average, should lie in its band, which holds 95% of the draws from the fit.",
+    share_meaning="The share of draws from the fit at or above those given the logs",
+    logs_column="given the logs",
+    band_column="95% in the fit",
+    fit_label="95% of draws from the fit",
+    observed_label="means drawn given the logs",
+    fitted_label="means drawn from the fit",
 )
 
 
 def select_captions(result: FittedProblem) -> FitCaptions:
-    """The words for what a fit's checks compare."""
-    return DRAW_CAPTIONS if result.drawn else REPLAY_CAPTIONS
+    """Select the words for what the checks of a fit compare."""
+    return DRAW_CAPTIONS if result.uses_posterior_draws else REPLAY_CAPTIONS
 
 
 @format_text.register
@@ -80,11 +80,11 @@ def _(result: FittedProblem) -> str:
             "",
             state_fit(result),
             "",
-            format_text_table([estimates.head, *estimates.rows[:MAX_TEXT_ESTIMATES]]),
+            format_text_table([estimates.header, *estimates.rows[:MAX_TEXT_ESTIMATES]]),
             *([f"... and {format_count(more, 'estimate')} more"] if more > 0 else []),
             "",
-            f"{select_captions(result).both}; a check fails where the share above is outside 0.005 to 0.995",
-            format_text_table([checks.head, *checks.rows]),
+            f"{select_captions(result).comparison}; a check fails where the share above is outside 0.005 to 0.995",
+            format_text_table([checks.header, *checks.rows]),
             *(["", *(f"note: {note}" for note in result.notes)] if result.notes else []),
         ]
     )
@@ -92,21 +92,21 @@ def _(result: FittedProblem) -> str:
 
 @build_report_content.register
 def _(result: FittedProblem) -> ReportContent:
-    told = select_captions(result)
-    parts = [
+    captions = select_captions(result)
+    sections = [
         *make_notes_section("Notes", result.notes),
         ReportSection("The fit", (f"{100 * result.confidence:g}% intervals.",), table=make_estimates_table(result)),
-        ReportSection(told.title, (told.words,), make_quantile_plot(result)),
+        ReportSection(captions.title, (captions.explanation,), make_quantile_plot(result)),
         ReportSection("What matters to a bandit", (explain_checks(result),), table=make_checks_table(result)),
         make_fit_provenance(result),
     ]
     shown = result.estimates[:3]
     boxes = tuple((e.name, format_number(e.value), f"{format_number(e.low)} to {format_number(e.high)}") for e in shown)
-    return ReportContent(describe_fit(result), state_fit(result), boxes, tuple(parts))
+    return ReportContent(describe_fit(result), state_fit(result), boxes, tuple(sections))
 
 
 def make_fit_provenance(result: FittedProblem) -> ReportSection:
-    """Everything that is needed to fit the logs again."""
+    """Make the section with everything that is needed to fit the logs again."""
     line = repeat_commands.make_command(result)
     rows = (
         *([("columns", result.columns)] if result.columns else []),
@@ -116,31 +116,31 @@ def make_fit_provenance(result: FittedProblem) -> ReportSection:
         ("confidence", f"{100 * result.confidence:g}%"),
     )
     words = REPEAT_AS_TYPED if line else REPEAT_FROM_PYTHON
-    return ReportSection("How to repeat this", (words,), None, ReportTable(("", ""), rows, left=2), line or "")
+    return ReportSection("How to repeat this", (words,), None, ReportTable(("", ""), rows, text_columns=2), line or "")
 
 
 def describe_fit(result: FittedProblem) -> str:
-    """The model and the logs."""
+    """Describe the model and the logs."""
     return f"{result.model} fitted to {result.decisions:,} decisions in {format_count(result.campaigns, 'campaign')}"
 
 
 def state_fit(result: FittedProblem) -> str:
-    """The problem, and whether it looks like the logs."""
-    failed = [check for check in result.checks if check.fails]
-    # Where they tell so little that a number has no end, a problem that they look like is easily found.
-    little = any(math.isinf(estimate.high) for estimate in result.estimates)
-    good = "the logs do not speak against it, but tell little" if little else "the logs look like logs of this problem"
-    said = f"{format_count(len(failed), 'check')} failed" if failed else good
-    return f"{describe_config(result.made)}, horizon {result.horizon:,}: {said}."
+    """State the fitted problem, and whether its checks passed."""
+    failed = [check for check in result.checks if check.has_failed]
+    # If an interval is unbounded, the logs hold so little information that any fit passes its checks.
+    unbounded = any(math.isinf(estimate.high) for estimate in result.estimates)
+    passed = "all checks passed, but the logs hold little information" if unbounded else "all checks passed"
+    verdict = f"{format_count(len(failed), 'check')} failed" if failed else passed
+    return f"{describe_config(result.problem_config)}, horizon {result.horizon:,}: {verdict}."
 
 
 def explain_checks(result: FittedProblem) -> str:
-    """How to read the checks."""
-    return f"{select_captions(result).share} should not be near 0 or 1; outside 0.005 to 0.995 a check fails."
+    """Explain how to read the checks."""
+    return f"{select_captions(result).share_meaning} should not be near 0 or 1; outside 0.005 to 0.995 a check fails."
 
 
 def make_estimates_table(result: FittedProblem) -> ReportTable:
-    """Every number of the fitted prior with its interval."""
+    """Make a row for each number of the fitted prior, with its interval."""
     rows = tuple(
         (e.name, format_number(e.value), f"{format_number(e.low)} to {format_number(e.high)}") for e in result.estimates
     )
@@ -148,55 +148,74 @@ def make_estimates_table(result: FittedProblem) -> ReportTable:
 
 
 def make_checks_table(result: FittedProblem) -> ReportTable:
-    """Statistics of what the logs say, and of what the fit says."""
-    told = select_captions(result)
+    """Make a row for each statistic, by the logs and by the fit."""
+    captions = select_captions(result)
     return ReportTable(
-        ("statistic", told.logs, told.band, "share above", ""), tuple(map(format_check_row, result.checks))
+        ("statistic", captions.logs_column, captions.band_column, "share above", ""),
+        tuple(map(format_check_row, result.checks)),
     )
 
 
 def format_check_row(check: PredictiveCheck) -> tuple[str, ...]:
-    """One check in words."""
+    """Format one check as a row."""
     band = f"{format_number(check.low)} to {format_number(check.high)}"
-    return check.statistic, format_number(check.observed), band, f"{check.above:.3f}", "FAILS" if check.fails else "ok"
+    return (
+        check.statistic,
+        format_number(check.observed),
+        band,
+        f"{check.p_value:.3f}",
+        "FAILS" if check.has_failed else "ok",
+    )
 
 
 def make_quantile_plot(result: FittedProblem) -> PlotSpec:
-    """Quantiles of arms' means by the logs over those by the fit, with their band."""
-    told = select_captions(result)
-    middle, seen = result.replayed.tolist(), result.observed.tolist()
+    """Make the plot of quantiles of arms' means: the logs over the fit, with a 95% band."""
+    captions = select_captions(result)
+    middle, observed = result.replayed.tolist(), result.observed.tolist()
     tips = tuple(
-        f"{100 * level:g}% of arms pay at most {format_number(value)}; {told.fit}: {format_number(low)} to {format_number(high)}"
-        for level, value, low, high in zip(result.levels, seen, result.low, result.high, strict=True)
+        f"{100 * level:g}% of arms pay at most {format_number(value)}; {captions.fit_label}: {format_number(low)} to "
+        f"{format_number(high)}"
+        for level, value, low, high in zip(result.levels, observed, result.low, result.high, strict=True)
     )
     marks = (
         PlotMark(
             "band",
             CURVE_COLOUR,
-            told.fit,
+            captions.fit_label,
             x=tuple(middle),
             low=tuple(result.low.tolist()),
             high=tuple(result.high.tolist()),
         ),
         PlotMark("line", GREY_COLOUR, "the fit", x=tuple(middle), y=tuple(middle)),
-        PlotMark("dots", BLACK_COLOUR, told.seen, tuple(middle), tuple(seen), radius=(3.0,) * len(seen), tips=tips),
+        PlotMark(
+            "dots",
+            BLACK_COLOUR,
+            captions.observed_label,
+            tuple(middle),
+            tuple(observed),
+            radius=(3.0,) * len(observed),
+            tips=tips,
+        ),
     )
     inside = int(((result.observed >= result.low) & (result.observed <= result.high)).sum())
-    about = f"Quantiles of {told.seen} over those of {told.made}: {inside} of {len(seen)} lie in the 95% band."
-    heights = [*seen, *result.low.tolist(), *result.high.tolist()]
+    about = (
+        f"Quantiles of {captions.observed_label} over those of {captions.fitted_label}: {inside} of {len(observed)} lie "
+        "in the 95% band."
+    )
+    heights = [*observed, *result.low.tolist(), *result.high.tolist()]
     half = len(middle) // 2
     return PlotSpec(
         about,
-        make_axis(f"quantile of {told.made}", middle),
-        make_axis(f"quantile of {told.seen}", heights),
+        make_axis(f"quantile of {captions.fitted_label}", middle),
+        make_axis(f"quantile of {captions.observed_label}", heights),
         marks,
-        (middle[half], seen[half]),
+        (middle[half], observed[half]),
     )
 
 
 @figures.draw_result.register
 def _(result: FittedProblem, axes: Any) -> None:
-    told = select_captions(result)
+    captions = select_captions(result)
     axes.fill_between(
         result.replayed,
         result.low,
@@ -204,11 +223,11 @@ def _(result: FittedProblem, axes: Any) -> None:
         color=figures.BLUE,
         alpha=0.2,
         linewidth=0,
-        label=told.fit,
+        label=captions.fit_label,
     )
     axes.plot(result.replayed, result.replayed, color=figures.GREY, linewidth=0.8, label="the fit")
-    axes.plot(result.replayed, result.observed, "o", color=figures.ORANGE, markersize=4, label=told.seen)
-    axes.set_xlabel(f"quantile of {told.made}")
-    axes.set_ylabel(f"quantile of {told.seen}")
+    axes.plot(result.replayed, result.observed, "o", color=figures.ORANGE, markersize=4, label=captions.observed_label)
+    axes.set_xlabel(f"quantile of {captions.fitted_label}")
+    axes.set_ylabel(f"quantile of {captions.observed_label}")
     axes.legend(frameon=False)
     axes.set_title(textwrap.fill(describe_fit(result), 90), loc="left", fontsize=10)

@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: no network, no library, no script to be read."""
+"""Renders reports as one HTML file that needs no other files and no network. It can be read without scripts."""
 
 from __future__ import annotations
 
@@ -32,40 +32,74 @@ def report(
     words: Sequence[str] = (),
     figures: Sequence[tuple[str, str, str]] = (),
 ) -> str | Path:
-    """Write a result, or a list of them, as a report: one HTML file, for a browser, a phone or paper. Returns the path.
+    """Write a report on one or more results as one HTML file.
 
-    With an `answer`, a sentence of your own comes first, with a title, paragraphs of words and figures to remember, each
-    as (name, number, words).
+    The file needs nothing else: no network and no other files.
+
+    Parameters
+    ----------
+    result : ResultRecord, or list of ResultRecord
+        What is reported, in this order.
+    path : str or Path
+        A file that ends in .html or .htm.
+    title : str
+        The title of the summary; by default that of the first result.
+    answer : str
+        A sentence of your own. If it is given, the report starts with a summary.
+    words : sequence of str
+        Paragraphs of the summary.
+    figures : sequence of (str, str, str)
+        Key figures of the summary: name, number, and a few words on it.
+
+    Returns
+    -------
+    str or Path
+        The path.
+
+    Raises
+    ------
+    InvalidRequest
+        If a result cannot be reported, the file cannot be written, or a summary has no `answer`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import banditune as bt
+    >>> logs = bt.make_logs(["may", "may", "june", "june"], ["red", "blue"] * 2, [10, 20, 30, 40], [1, 5, 6, 20])
+    >>> path = bt.report(bt.fit(logs), Path(tempfile.mkdtemp()) / "fit.html")
+    >>> path.name
+    'fit.html'
     """
     check_report_path(path)
-    told = [build_report_content(one) for one in (result if isinstance(result, list | tuple) else [result])]
-    if not told:
+    contents = [build_report_content(item) for item in (result if isinstance(result, list | tuple) else [result])]
+    if not contents:
         raise InvalidRequest("a report must have a result, but got an empty list.")
     if answer:
-        parts = (ReportSection("In short", tuple(words)),) if words else ()
-        told.insert(0, ReportContent(title or told[0].title, answer, tuple(figures), parts))
+        sections = (ReportSection("In short", tuple(words)),) if words else ()
+        contents.insert(0, ReportContent(title or contents[0].title, answer, tuple(figures), sections))
     elif title or words or figures:
-        raise InvalidRequest("`title`, `words` and `figures` stand beside an `answer`, but got none; give one.")
-    write_atomically(path, render_page(*told).encode())
+        raise InvalidRequest("an `answer` must be given with `title`, `words` or `figures`, but got none; add one.")
+    write_atomically(path, render_page(*contents).encode())
     return path
 
 
 def check_report_path(path: str | Path) -> None:
-    """A file ending that a browser opens."""
+    """Check that the ending of the file is one that browsers open."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InvalidRequest(
-            f"a report's file must end in .html, but got {str(path)!r}; figures and Markdown have options."
+            f"a report's file must end in .html, but got {str(path)!r}; figures and Markdown have options of their own."
         )
 
 
-def render_page(*stories: ReportContent) -> str:
-    """The whole file. The policy in its head allows the page's own style and script, and no network."""
+def render_page(*contents: ReportContent) -> str:
+    """Render the whole file. Its content security policy allows only the page's own style and script."""
     style, script = (files("banditune.reports").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-    plots = [part.plot for told in stories for part in told.parts if part.plot]
-    places = count()
+    plots = [section.plot for content in contents for section in content.sections if section.plot]
+    numbers = count()
     rules = (
-        f"default-src 'none'; style-src '{compute_csp_hash(style)}'; script-src '{compute_csp_hash(script)}'; base-uri 'none'; "
-        "form-action 'none'"
+        f"default-src 'none'; style-src '{compute_csp_hash(style)}'; script-src '{compute_csp_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
     )
     return "".join(
         [
@@ -73,8 +107,8 @@ def render_page(*stories: ReportContent) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{rules}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
-            f"<title>{escape(stories[0].title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n",
-            *(render_article(told, places) for told in stories),
+            f"<title>{escape(contents[0].title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n",
+            *(render_article(content, numbers) for content in contents),
             f"</main>\n<footer><p>Written by banditune {escape(__version__)}.</p></footer>\n",
             f'<script type="application/json" id="plots">{serialise_plots(plots)}</script>\n',
             f"<script>{script}</script>\n</body>\n</html>\n",
@@ -82,33 +116,62 @@ def render_page(*stories: ReportContent) -> str:
     )
 
 
-def render_article(told: ReportContent, places: Iterator[int]) -> str:
-    """One story: the answer on top."""
-    parts = "".join(render_section(part, places) for part in told.parts)
+def render_article(content: ReportContent, numbers: Iterator[int]) -> str:
+    """Render the report on one result, with the answer on top."""
+    sections = "".join(render_section(section, numbers) for section in content.sections)
     return (
-        f'<article>\n<header>\n<p class="setup">{escape(told.title)}</p>\n<h1>{render_inline(told.answer)}</h1>\n'
-        f"{render_key_figures(told.figures)}</header>\n{parts}</article>\n"
+        f'<article>\n<header>\n<p class="setup">{escape(content.title)}</p>\n<h1>{render_inline(content.answer)}</h1>\n'
+        f"{render_key_figures(content.key_figures)}</header>\n{sections}</article>\n"
     )
 
 
+def render_notebook(result: object) -> str:
+    """Return the HTML that a notebook shows for a result: the answer and its first table.
+
+    It has no style and no script of its own.
+
+    Parameters
+    ----------
+    result : object
+        The result. One that cannot be reported is shown as plain text.
+
+    Returns
+    -------
+    str
+        The HTML.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.reports.render_notebook(bt.results.Estimate.from_standard_error(2.0, 0.1, 100))
+    '<pre>2 +- 0.1 (95%: 1.802 to 2.198, 100 runs)</pre>'
+    """
+    try:
+        content = build_report_content(result)
+    except InvalidRequest:
+        return f"<pre>{escape(str(result))}</pre>"
+    tables = [render_html_table(section.table) for section in content.sections if section.table]
+    return f"<h3>{escape(content.title)}</h3>\n<p>{render_inline(content.answer)}</p>\n{tables[0] if tables else ''}"
+
+
 def compute_csp_hash(text: str) -> str:
-    """By this the browser knows that a style or a script is the page's own."""
+    """Return the hash by which a browser recognises the page's own style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def render_inline(words: str) -> str:
-    """Words as HTML; what stands in backticks is code."""
+    """Render text as HTML. Text in backticks becomes code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))
 
 
 def serialise_plots(plots: Sequence[PlotSpec]) -> str:
-    """The plots as JSON in which no tag can begin; six digits will do for drawing."""
-    told = json.dumps(round_floats([asdict(plot) for plot in plots]), separators=(",", ":"), allow_nan=False)
-    return told.replace("<", "\\u003c")
+    """Return the plots as JSON with six digits, without "<", so that it can stand in a script element."""
+    text = json.dumps(round_floats([asdict(plot) for plot in plots]), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
 
 
 def round_floats(value: Any) -> Any:
-    """Floats with six digits."""
+    """Round all floats in a value to six digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):
@@ -117,7 +180,7 @@ def round_floats(value: Any) -> Any:
 
 
 def render_key_figures(figures: Sequence[tuple[str, str, str]]) -> str:
-    """Figures to remember."""
+    """Render the key figures."""
     cards = [
         f"<div><dt>{escape(name)}</dt><dd><strong>{escape(value)}</strong> <span>{escape(words)}</span></dd></div>\n"
         for name, value, words in figures
@@ -125,26 +188,26 @@ def render_key_figures(figures: Sequence[tuple[str, str, str]]) -> str:
     return f'<dl class="figures">\n{"".join(cards)}</dl>\n'
 
 
-def render_section(part: ReportSection, places: Iterator[int]) -> str:
-    """One part: words, plot, code, table. `places` number the plots."""
-    pieces = [f"<p>{render_inline(words)}</p>\n" for words in part.words]
-    if part.title == "Warnings":
-        pieces = [f"<ul>{''.join(f'<li>{render_inline(words)}</li>' for words in part.words)}</ul>\n"]
-    if part.plot:
-        pieces.append(render_figure(part.plot, next(places)))
-    if part.code:
-        pieces.append(f"<pre><code>{escape(part.code)}</code></pre>\n")
-    if part.table:
-        pieces.append(render_html_table(part.table))
-    inside = "".join(pieces)
-    if part.folded:
-        return f"<details>\n<summary>{escape(part.folded)}</summary>\n{inside}</details>\n"
-    kind = ' class="warnings"' if part.title == "Warnings" else ""
-    return f"<section{kind}>\n<h2>{escape(part.title)}</h2>\n{inside}</section>\n"
+def render_section(section: ReportSection, numbers: Iterator[int]) -> str:
+    """Render one section: text, plot, code, table. `numbers` counts the plots of the page."""
+    elements = [f"<p>{render_inline(words)}</p>\n" for words in section.paragraphs]
+    if section.title == "Warnings":
+        elements = [f"<ul>{''.join(f'<li>{render_inline(words)}</li>' for words in section.paragraphs)}</ul>\n"]
+    if section.plot:
+        elements.append(render_figure(section.plot, next(numbers)))
+    if section.code:
+        elements.append(f"<pre><code>{escape(section.code)}</code></pre>\n")
+    if section.table:
+        elements.append(render_html_table(section.table))
+    inside = "".join(elements)
+    if section.fold_title:
+        return f"<details>\n<summary>{escape(section.fold_title)}</summary>\n{inside}</details>\n"
+    kind = ' class="warnings"' if section.title == "Warnings" else ""
+    return f"<section{kind}>\n<h2>{escape(section.title)}</h2>\n{inside}</section>\n"
 
 
 def render_figure(plot: PlotSpec, place: int) -> str:
-    """A plot with its legend and its buttons, which the script brings to life."""
+    """Render a plot with its legend and its buttons, which need the script. `place` is its number on the page."""
     keys = "".join(
         f"<li>{render_swatch(get_css_classes(mark))}{escape(mark.label)}</li>" for mark in plot.marks if mark.label
     )
@@ -168,7 +231,7 @@ def render_figure(plot: PlotSpec, place: int) -> str:
 
 
 def render_swatch(kind: str) -> str:
-    """What a mark looks like, for the legend."""
+    """Render the sample of a mark for the legend."""
     shape = kind.split()[0]
     inside = {
         "line": '<path d="M1 7H21"/>',
@@ -182,13 +245,13 @@ def render_swatch(kind: str) -> str:
 
 
 def render_html_table(table: ReportTable) -> str:
-    """A table; if it is too wide for a phone, it scrolls by itself."""
+    """Render a table. If it is too wide for a phone, it scrolls by itself."""
 
     def row(cells: Sequence[str], tag: str) -> str:
-        kinds = ["words" if place < table.left else "number" for place in range(len(cells))]
-        found = "".join(f'<{tag} class="{k}">{escape(cell)}</{tag}>' for k, cell in zip(kinds, cells, strict=True))
-        return f"<tr>{found}</tr>\n"
+        kinds = ["words" if place < table.text_columns else "number" for place in range(len(cells))]
+        content = "".join(f'<{tag} class="{k}">{escape(cell)}</{tag}>' for k, cell in zip(kinds, cells, strict=True))
+        return f"<tr>{content}</tr>\n"
 
-    head = f"<thead>{row(table.head, 'th')}</thead>\n" if any(table.head) else ""
+    head = f"<thead>{row(table.header, 'th')}</thead>\n" if any(table.header) else ""
     body = "".join(row(cells, "td") for cells in table.rows)
     return f'<div class="wide" tabindex="0"><table>\n{head}<tbody>\n{body}</tbody>\n</table></div>\n'

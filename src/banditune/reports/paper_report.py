@@ -1,4 +1,4 @@
-"""The paper's experiments played again: a summary, Markdown tables, the figure of its curves, a folder with all of it."""
+"""Reports on the reproduction of the paper: a summary, Markdown tables, the figure of its curves, a folder with all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from banditune.reports.plain_text import format_text
 from banditune.reports.text_formatting import format_text_table
 from banditune.results.paper_results import PaperCell, Reproduction
 
-NO_EXPLANATION = "Nothing is known: at 10,000 runs a width this cell does not differ, or it was not looked into."
-"""Of a cell that differs without a line in `paper/known.csv`."""
+NO_EXPLANATION = "Not known: with 10,000 runs per width this cell does not differ, or it was not examined."
+"""The explanation of a cell that differs but has no line in `paper/known.csv`."""
 
 
 PAPER_TABLE_TITLES = {
@@ -29,27 +29,35 @@ PAPER_TABLE_TITLES = {
 
 @format_text.register
 def _(result: Reproduction) -> str:
-    marked = [cell for cell in result.published if cell.mark in ("!", "!!")]
+    marked = [cell for cell in result.published_cells if cell.mark in ("!", "!!")]
     rows: list[Sequence[str]] = [("table", "row", "tuner", "budget", "ours", "se", "paper", "apart", "beyond", "")]
     rows += [
         (
-            cell.table, cell.row, cell.tuner, str(cell.budget or ""), format_paper_number(cell.ours), f"{cell.se:.2g}",
-            format_paper_number(cell.paper), f"{cell.apart:+.1f}", f"{cell.beyond:+.1f}", cell.mark,
+            cell.table,
+            cell.row,
+            cell.tuner,
+            str(cell.budget or ""),
+            format_paper_number(cell.ours),
+            f"{cell.se:.2g}",
+            format_paper_number(cell.paper),
+            f"{cell.z_score:+.1f}",
+            f"{cell.excess_z_score:+.1f}",
+            cell.mark,
         )
         for cell in marked
-    ]  # fmt: skip
-    known = list(dict.fromkeys(cell.known for cell in marked if cell.known))
-    told = ["", format_text_table(rows, left=(0, 1, 2, 9)), *(f"\n{why}" for why in known)] if marked else []
-    return "\n".join([*summarise_reproduction(result), *told])
+    ]
+    known = list(dict.fromkeys(cell.explanation for cell in marked if cell.explanation))
+    details = ["", format_text_table(rows, left=(0, 1, 2, 9)), *(f"\n{why}" for why in known)] if marked else []
+    return "\n".join([*summarise_reproduction(result), *details])
 
 
 def summarise_reproduction(result: Reproduction) -> Iterator[str]:
-    """How many numbers agree, in a few sentences."""
-    cells = result.published
-    within = sum(abs(cell.apart) <= 3 for cell in cells)
+    """State in a few sentences how many numbers agree."""
+    cells = result.published_cells
+    within = sum(abs(cell.z_score) <= 3 for cell in cells)
     covered = sum(cell.mark == "~" for cell in cells)
     yield (
-        f"{len(cells)} of the paper's 201 numbers have one of ours beside them ({result.runs:,} runs a width, seed "
+        f"{len(cells)} of the paper's 201 numbers have one of ours beside them ({result.runs:,} runs per width, seed "
         f"{result.seed}, on the {result.device.upper()})."
     )
     yield f"{within} are within 3 joint standard errors, {covered} more are covered by a written tolerance;"
@@ -58,98 +66,116 @@ def summarise_reproduction(result: Reproduction) -> Iterator[str]:
 
 
 def render_paper_markdown(result: Reproduction) -> str:
-    """The whole comparison as one page."""
-    reasons = list(dict.fromkeys(reason for cell in result.cells for reason in cell.reasons))
+    """Render the whole comparison as one Markdown page."""
+    reasons = list(dict.fromkeys(reason for cell in result.cells for reason in cell.tolerance_reasons))
     letters = {reason: ascii_lowercase[place] for place, reason in enumerate(reasons)}
-    parts = [
+    blocks = [
         "# The paper's numbers and ours",
         " ".join(summarise_reproduction(result)),
         f"Made by `{make_paper_command(result)}`.",
         *result.notes,
     ]
-    parts.append(
-        "In every cell: ours ± its standard error (ours by another reading), **the paper's**, the difference in joint "
-        "standard errors. `!` is beyond 3 and its written tolerance, `!!` beyond 4; `~` is beyond 3 but covered by the "
-        "tolerances whose letters stand there."
+    blocks.append(
+        "Each cell holds: ours ± its standard error (ours by another reading), **the paper's**, the difference in joint "
+        "standard errors. `!` is beyond 3 and its written tolerance, `!!` beyond 4. `~` is beyond 3 but covered by the "
+        "tolerances whose letters follow."
     )
-    parts += ["![Regret over the width, two policies on each of five problems](curves.svg)"]
-    parts += ["## Best width and theory's", render_table_lines(("row", "best width", "best of tenths", "best", "theory"), [
-        (curve.row, f"{curve.best:.3g}", f"{curve.best_of_tenths:.1f}",
-         *(format_paper_cell(find_paper_cell(result, name, curve.row), letters) for name in ("best", "theory")))
+    blocks += ["![Regret over the width, two policies on each of five problems](curves.svg)"]
+    rows = [
+        (
+            curve.row,
+            f"{curve.best_value:.3g}",
+            f"{curve.best_of_tenths:.1f}",
+            *(format_paper_cell(find_paper_cell(result, name, curve.row), letters) for name in ("best", "theory")),
+        )
         for curve in result.curves
-    ])]  # fmt: skip
-    parts += [
+    ]
+    header = ("row", "best width", "best of tenths", "best", "textbook")
+    blocks += ["## Best width and textbook width", render_table_lines(header, rows)]
+    blocks += [
         f"Gittins index on the warm-up: {format_paper_cell(cell, letters)}"
         for cell in result.cells
         if cell.table == "gittins"
     ]
     for name, title in PAPER_TABLE_TITLES.items():
         budgets = sorted({cell.budget for cell in result.cells if cell.table == name})
-        parts += [f"## {title}", render_table_lines(("row", "tuner", *map(str, budgets)), [
-            (curve.row, tuner, *(format_paper_cell(find_paper_cell(result, name, curve.row, tuner, budget), letters) for budget in budgets))
+        rows = [
+            (
+                curve.row,
+                tuner,
+                *(
+                    format_paper_cell(find_paper_cell(result, name, curve.row, tuner, budget), letters)
+                    for budget in budgets
+                ),
+            )
             for curve in result.curves
             for tuner in result.tunings
-        ])]  # fmt: skip
-    parts += render_paper_differences(result)
-    parts += ["## Written tolerances", "\n".join(f"- ({letter}) {reason}" for reason, letter in letters.items())]
-    parts += ["## How far apart", "![Differences in joint standard errors by row](agreement.svg)"]
-    return "\n\n".join(parts) + "\n"
+        ]
+        blocks += [f"## {title}", render_table_lines(("row", "tuner", *map(str, budgets)), rows)]
+    blocks += render_paper_differences(result)
+    blocks += ["## Written tolerances", "\n".join(f"- ({letter}) {reason}" for reason, letter in letters.items())]
+    blocks += ["## Differences", "![Differences in joint standard errors by row](agreement.svg)"]
+    return "\n\n".join(blocks) + "\n"
 
 
 def render_paper_differences(result: Reproduction) -> Iterator[str]:
-    """The cells that differ, those with one explanation together."""
-    marked = [cell for cell in result.published if cell.mark in ("!", "!!")]
+    """Render the cells that differ, grouped by explanation."""
+    marked = [cell for cell in result.published_cells if cell.mark in ("!", "!!")]
     if not marked:
         return
     yield "## Cells that differ, and why"
-    yield render_table_lines(("cells", "why"), [
-        ("; ".join(describe_paper_cell(cell) for cell in marked if cell.known == why), why or NO_EXPLANATION)
-        for why in dict.fromkeys(cell.known for cell in marked)
-    ])  # fmt: skip
+    rows = [
+        ("; ".join(describe_paper_cell(cell) for cell in marked if cell.explanation == why), why or NO_EXPLANATION)
+        for why in dict.fromkeys(cell.explanation for cell in marked)
+    ]
+    yield render_table_lines(("cells", "why"), rows)
 
 
 def describe_paper_cell(cell: PaperCell) -> str:
-    """A cell in a few words: which, ours, the paper's."""
+    """Describe a cell in a few words: its key, our number, the paper's."""
     which = " ".join(str(part) for part in (cell.table, cell.row, cell.tuner, cell.budget) if part)
     return f"{which}: {format_paper_number(cell.ours)} ± {cell.se:.2g}, paper {cell.paper:.1f} `{cell.mark}`"
 
 
 def make_paper_command(result: Reproduction) -> str:
-    """The command line that repeats it; `--only` is left to the reader."""
+    """Return the command line that repeats the reproduction, without `--only`."""
     tunings = max(result.tunings.values())
     return f"banditune paper --runs {result.runs} --tunings {tunings} --seed {result.seed} --device {result.device}"
 
 
 def find_paper_cell(result: Reproduction, *place: Any) -> PaperCell:
-    """A cell by its table, row, tuner and budget."""
+    """Find a cell by the first of table, row, tuner and budget."""
     return next(cell for cell in result.cells if (cell.table, cell.row, cell.tuner, cell.budget)[: len(place)] == place)
 
 
 def format_paper_cell(cell: PaperCell, letters: dict[str, str]) -> str:
-    """A cell in a table."""
+    """Format a cell of a Markdown table."""
     if math.isnan(cell.ours):
         return f"- / **{cell.paper:g}**"
-    other = "" if math.isnan(cell.other) else f" ({format_paper_number(cell.other)})"
+    other = "" if math.isnan(cell.other_reading) else f" ({format_paper_number(cell.other_reading)})"
     ours = f"{format_paper_number(cell.ours)} ± {cell.se:.2g}{other}"
     if math.isnan(cell.paper):
         return ours
-    letter = f" ({', '.join(letters[reason] for reason in cell.reasons)})" if cell.reasons else ""
+    letter = f" ({', '.join(letters[reason] for reason in cell.tolerance_reasons)})" if cell.tolerance_reasons else ""
     mark = f" `{cell.mark}`" if cell.mark else ""
-    return f"{ours} / **{cell.paper:.1f}** / {cell.apart:+.1f}{mark}{letter}"
+    return f"{ours} / **{cell.paper:.1f}** / {cell.z_score:+.1f}{mark}{letter}"
 
 
 def format_paper_number(value: float) -> str:
-    """One digit more than the paper has."""
+    """Format a number with two decimals, one more than the paper has."""
     return f"{value:.2f}"
 
 
 def render_table_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Render a Markdown table."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
 def draw_paper_curves(result: Reproduction, path: str | Path | None = None) -> Any:
-    """Regret over the width with 95% bands, a panel for each problem; where little is explored it goes off the panel."""
+    """Draw regret over the width with 95% bands, one panel per problem.
+
+    The curve leaves the panel where the policy hardly explores.
+    """
     problems: dict[str, list[Any]] = {}
     for curve in result.curves:
         problems.setdefault(curve.row.split()[0], []).append(curve)
@@ -162,8 +188,8 @@ def draw_paper_curves(result: Reproduction, path: str | Path | None = None) -> A
             policy = curve.row.split()[1]
             axes.fill_between(curve.values, curve.mean - band, curve.mean + band, color=colour, alpha=0.25, linewidth=0)
             axes.plot(curve.values, curve.mean, color=colour, linestyle=line, linewidth=1.2, label=policy)
-            lowest = np.interp(curve.best, curve.values, curve.mean)
-            axes.plot(curve.best, lowest, "o", color=colour, markersize=5)
+            lowest = np.interp(curve.best_value, curve.values, curve.mean)
+            axes.plot(curve.best_value, lowest, "o", color=colour, markersize=5)
         for cell in result.cells:
             if cell.table == "gittins" and cell.row.startswith(problem) and not math.isnan(cell.ours):
                 axes.axhline(cell.ours, color=GREY, linewidth=1, linestyle=":", label="gittins")
@@ -176,15 +202,15 @@ def draw_paper_curves(result: Reproduction, path: str | Path | None = None) -> A
 
 
 def check_output_folder(folder: Path) -> None:
-    """Complain before the work about a folder that cannot be made or written to."""
+    """Make a folder, or raise `InvalidRequest` if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidRequest(f"the folder {str(folder)!r} cannot be made: {error.strerror or error}.") from error
+        raise InvalidRequest(f"the folder {str(folder)!r} cannot be created: {error.strerror or error}.") from error
 
 
 def write_paper_folder(result: Reproduction, folder: Path) -> None:
-    """Tables, figures and the result itself."""
+    """Write tables, figures and the result itself to a folder."""
     check_output_folder(folder)
     write_atomically(folder / "paper.md", render_paper_markdown(result).encode())
     result.save(folder / "paper.json")

@@ -1,4 +1,4 @@
-"""Results as plain text: a sentence that answers the question, then the numbers."""
+"""Formats results as plain text: a sentence with the answer, then the numbers."""
 
 from __future__ import annotations
 
@@ -42,13 +42,35 @@ from banditune.results.tuning_results import Curve, Tuning
 
 @singledispatch
 def format_text(result: Any) -> str:
-    """A result as plain text."""
+    """Format a result as plain text: a sentence with the answer, then the numbers.
+
+    Parameters
+    ----------
+    result : ResultRecord
+        The result.
+
+    Returns
+    -------
+    str
+        What `print(result)` shows of most results, in lines.
+
+    Raises
+    ------
+    InvalidRequest
+        If the object is no result.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.reports.format_text(bt.results.Estimate.from_standard_error(2.0, 0.1, 100))
+    '2 +- 0.1'
+    """
     if load_renderer(result):
         return format_text(result)
     if not isinstance(result, ResultRecord):
-        raise InvalidRequest(f"a result of one of the verbs can be told, but got {type(result).__name__}.")
-    own = type(result).__repr__
-    return str(own(result)) if own is not ResultRecord.__repr__ else f"a {type(result).__name__}"
+        raise InvalidRequest(f"a result must be given, such as that of `tune`, but got {type(result).__name__}.")
+    own_repr = type(result).__repr__
+    return str(own_repr(result)) if own_repr is not ResultRecord.__repr__ else f"a {type(result).__name__}"
 
 
 @format_text.register
@@ -58,24 +80,25 @@ def _(result: Estimate) -> str:
 
 @format_text.register
 def _(result: Tuning) -> str:
-    answer = f"{format_params(result.params)} loses {format_number(result.regret.mean)} on average"
+    answer = f"{format_params(result.params)} has regret {format_number(result.regret.mean)} on average"
     return "\n".join(
         [
             describe_setup(result.setup),
-            *list_problem_options(result.setup, result.baseline),
+            *list_problem_options(result.setup, result.textbook_policy),
             "",
             f"{answer}, {state_gain(result)}.",
             "",
             format_text_table([get_tuning_header(result), *list_tuning_rows(result)]),
             *list_data_scope_lines(result.setup),
             "",
-            *describe_lower_bound(result.floor, result.regret.mean),
+            *describe_lower_bound(result.lower_bound, result.regret.mean),
             *describe_posterior(result),
-            *((*list_robustness_lines(result.stress), "") if result.stress else ()),
-            *(f"warning: {warning}" for warning in result.warnings),
-            f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, {result.spent:,} of {result.budget:,} runs; "
-            f"validation: {describe_validation(result.setup, result.validated)}, paired; {result.setup.regret} regret, "
-            f"seed {result.setup.seed}{describe_device(result.setup)}",
+            *((*list_robustness_lines(result.robustness), "") if result.robustness else ()),
+            *(f"warning: {warning}" for warning in result.notices),
+            f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, "
+            f"{result.search_runs:,} of {result.budget:,} runs; "
+            f"validation: {describe_validation(result.setup, result.validation_runs)}, paired; "
+            f"{result.setup.regret_kind} regret, seed {result.setup.seed}{describe_device(result.setup)}",
             ASSUMPTIONS,
         ]
     )
@@ -92,15 +115,15 @@ def _(result: Backtest) -> str:
     return "\n".join(
         [
             describe_setup(result.setup),
-            *list_problem_options(result.setup, result.tuning.baseline),
+            *list_problem_options(result.setup, result.tuning.textbook_policy),
             "",
             f"{state_backtest(result)}.",
             "",
             format_text_table([BACKTEST_HEADER, *list_backtest_rows(result)]),
             "",
             *(f"note: {note}" for note in result.notes),
-            *(f"warning: {warning}" for warning in result.warnings),
-            f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), judged on {result.campaigns} others; "
+            *(f"warning: {warning}" for warning in result.notices),
+            f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), evaluated on {result.campaigns} others; "
             f"seed {result.setup.seed}",
             ASSUMPTIONS,
         ]
@@ -108,7 +131,7 @@ def _(result: Backtest) -> str:
 
 
 def format_environment_check(found: Mapping[str, Any]) -> str:
-    """What the doctor found, a line for each thing and advice below it."""
+    """Format what the doctor found: one line per check, with advice below it."""
     signs = {True: "ok", False: "NOT OK", None: ""}
     rows = [(check["what"], signs[check["works"]], check["found"]) for check in found["checks"]]
     widths = [max(len(row[place]) for row in rows) for place in range(2)]
@@ -117,12 +140,12 @@ def format_environment_check(found: Mapping[str, Any]) -> str:
         lines.append(f"{row[0].ljust(widths[0])}  {row[1].ljust(widths[1])}  {row[2]}".rstrip())
         if check["advice"]:
             lines.append(f"{' ' * widths[0]}  {check['advice']}")
-    lines += ["", "All is well." if found["works"] else "Something is not well: see above."]
+    lines += ["", "All checks passed." if found["works"] else "A check failed: see above."]
     return "\n".join(lines)
 
 
 def format_store_listing(found: Mapping[str, Any]) -> str:
-    """What a ledger holds, a few lines for each setup."""
+    """Format what a store holds, a few lines for each setup."""
     lines = [f"{found['file']}: {format_count(len(found['setups']), 'setup')}, {found['bytes'] / 1e6:,.1f} MB"]
     for setup in found["setups"]:
         steps = f"step {setup['at'][0]:,}" if len(setup["at"]) == 1 else f"each of {len(setup['at'])} steps"
@@ -130,16 +153,16 @@ def format_store_listing(found: Mapping[str, Any]) -> str:
             "",
             f"{setup['setup']}  {setup['policy']} on {setup['problem']}, horizon {setup['horizon']:,}",
             f"   {setup['regret_kind']} regret after {steps}, {setup['noise_kind']} noise, seed "
-            f"{setup['seed']}; played by {setup['play']} on the {setup['device']} in {setup['precision']}",
+            f"{setup['seed']}; simulated by {setup['play']} on the {setup['device']} in {setup['precision']}",
             f"   {', '.join(format_count(setup[name], name.removesuffix('s')) for name in ('values', 'runs', 'blocks'))}",
         ]
     return "\n".join(lines)
 
 
 def format_store_check(found: Mapping[str, Any]) -> str:
-    """How much of a ledger was checked."""
-    told = (format_count(found[name], name.removesuffix("s")) for name in ("setups", "blocks", "regrets"))
-    return f"{found['file']}: {', '.join(told)}; every one is as it was written."
+    """Format how much of a store was checked."""
+    counts = (format_count(found[name], name.removesuffix("s")) for name in ("setups", "blocks", "regrets"))
+    return f"{found['file']}: {', '.join(counts)}; all of them are as they were written."
 
 
 @format_text.register
@@ -147,7 +170,7 @@ def _(result: Curve) -> str:
     worst = max(abs(m) for m in result.mean) or 1.0
     rows: list[Sequence[str]] = [(result.parameter, "regret", "std. error", "")]
     for value, mean, se in zip(result.values, result.mean, result.se, strict=True):
-        mark = "  <- best" if value == result.best else "  <- theory" if value == result.theory else ""
+        mark = "  <- best" if value == result.best_value else "  <- textbook" if value == result.textbook else ""
         rows.append(
             (
                 format_number(value),
@@ -161,13 +184,13 @@ def _(result: Curve) -> str:
             describe_setup(result.setup),
             *list_problem_options(result.setup),
             "",
-            f"lowest mean at {result.parameter} = {format_number(result.best)}, which loses {format_text(result.best_regret)} on fresh "
-            f"instances ({result.runs:,} runs a value)",
+            f"lowest mean at {result.parameter} = {format_number(result.best_value)}, regret "
+            f"{format_text(result.best_regret)} on fresh instances ({result.runs:,} runs per value)",
             f"shape: {result.unimodality!r}",
             *list_data_scope_lines(result.setup),
             "",
             format_text_table(rows, left=(3,)),
-            *(["", *(f"warning: {warning}" for warning in result.warnings)] if result.warnings else []),
+            *(["", *(f"warning: {warning}" for warning in result.notices)] if result.notices else []),
         ]
     )
 
@@ -186,10 +209,10 @@ def _(result: Comparison) -> str:
             "",
             *(f"note: {note}" for note in list_comparison_notes(result)),
             *list_entry_options(result),
-            *describe_lower_bound(result.floor, result.lowest.mean),
-            *(f"warning: {warning}" for warning in result.warnings),
-            f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, {result.budget:,} runs a policy; "
-            f"validation: {describe_validation(result.setup, result.validated)}, the same for all; "
+            *describe_lower_bound(result.lower_bound, result.lowest_regret.mean),
+            *(f"warning: {warning}" for warning in result.notices),
+            f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, {result.budget:,} runs per policy; "
+            f"validation: {describe_validation(result.setup, result.validation_runs)}, the same for all; "
             f"seed {result.setup.seed}{describe_device(result.setup)}",
             ASSUMPTIONS,
         ]

@@ -11,14 +11,15 @@ from banditune.results.estimates import Estimate
 from banditune.results.exact_results import LowerBound
 
 BLACK_COLOUR, TUNED_COLOUR, CURVE_COLOUR, GREY_COLOUR = 0, 1, 2, 7
-"""Places in the palette of the page (`page.css`)."""
+"""Numbers of colours in the palette of the page (`page.css`)."""
 
 
 @dataclass(frozen=True)
 class PlotAxis:
-    """An axis from `low` to `high`; `least` is where a logarithmic one begins, None if there can be none.
+    """An axis from `low` to `high`.
 
-    Ticks are at `whole` numbers only, or told as `format_percent`. An axis with `names` has a row for each, from the top.
+    A logarithmic axis starts at `least`; None if it cannot be logarithmic. With `whole`, ticks are whole numbers; with
+    `percent`, they are formatted as percentages. An axis with `names` has one row per name, from the top.
     """
 
     label: str
@@ -33,10 +34,10 @@ class PlotAxis:
 
 @dataclass(frozen=True)
 class PlotMark:
-    """Something drawn at points (x, y): a `line`, a `band` from `low` to `high`, or `dots` with a radius and a tip each.
+    """One element of a plot; `shape` is "line", "band", "dots", "span", "rule" or "level".
 
-    Dots with `low` and `high` have intervals `along` an axis. A `span` lies between two x, a `rule` stands at an x, a
-    `level` lies at a y. The label is for the legend; without one the mark is not in it.
+    A band lies between `low` and `high`. Dots have a radius and a tip each; with `low` and `high` they have intervals
+    `along` an axis. A span lies between two x, a rule at one x, a level at one y. Without a label, the legend omits it.
     """
 
     shape: str
@@ -54,7 +55,7 @@ class PlotMark:
 
 @dataclass(frozen=True)
 class PlotSpec:
-    """Marks on two axes; `about` tells in words what there is to see; zooming goes to `focus` unless a dot is chosen."""
+    """Marks on two axes. `about` describes the plot in words. Zooming centres on `focus` unless a dot is selected."""
 
     about: str
     x: PlotAxis
@@ -63,40 +64,40 @@ class PlotSpec:
     focus: tuple[float, float]
 
 
-def make_axis(label: str, values: Sequence[float], *, log: bool = False, room: float = 0.04, **more: Any) -> PlotAxis:
-    """An axis on which all values are seen, with some room at the ends."""
+def make_axis(label: str, values: Sequence[float], *, log: bool = False, margin: float = 0.04, **more: Any) -> PlotAxis:
+    """Make an axis that shows all values. `margin` is the share of their range that is added at each end."""
     low, high = min(values), max(values)
-    extra = room * (high - low) or 0.5 * abs(high) or 0.5
+    extra = margin * (high - low) or 0.5 * abs(high) or 0.5
     positive = [value for value in values if value > 0]
     least = 0.85 * min(positive) if positive else None
     bottom = 0.0 if low >= 0 and low - extra < 0 else low - extra
-    # On a logarithmic axis the same room is a multiple.
+    # On a logarithmic axis the margin is a factor.
     top = high / 0.85 if log and least else high + extra
     return PlotAxis(label, bottom, top, least, log and least is not None, **more)
 
 
 def choose_regret_range(intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """A range of regrets that shows these intervals well, whatever all others do."""
+    """Choose the range of a regret axis so that these intervals are well visible."""
     low = min(0.0, *(low for low, _ in intervals))
     high = max(high for _, high in intervals)
     top = high + 0.25 * (high - low)
-    # Where nothing is lost at all, any range will do.
+    # If all regrets are 0, any range will do.
     return low, top if top > low else low + 1.0
 
 
-def make_lower_bound_marks(floor: LowerBound | None, shape: str) -> tuple[PlotMark, ...]:
-    """What no policy can go below, as a line, where that is known."""
-    if floor is None:
+def make_lower_bound_marks(bound: LowerBound | None, shape: str) -> tuple[PlotMark, ...]:
+    """Mark the lower bound as a line, if it is known."""
+    if bound is None:
         return ()
-    label = f"no policy below {format_number(floor.regret)} ({describe_confidence(floor)})"
-    if floor.exact:
-        label = f"the best that any policy can do: {format_number(floor.regret)}"
-    place = (float(floor.regret),)
+    label = f"lower bound: {format_number(bound.regret)} ({describe_confidence(bound)})"
+    if bound.is_exact:
+        label = f"optimum: {format_number(bound.regret)}"
+    place = (float(bound.regret),)
     return (PlotMark(shape, 3, label, x=place if shape == "rule" else (), y=place if shape == "level" else ()),)
 
 
 def make_estimate_mark(colour: int, what: str, place: float, label: str, estimate: Estimate) -> PlotMark:
-    """One estimate with its interval, at a place of the parameter."""
+    """Mark one estimate with its interval at the parameter value `place`."""
     return PlotMark(
         "dots",
         colour,
@@ -106,5 +107,5 @@ def make_estimate_mark(colour: int, what: str, place: float, label: str, estimat
         (estimate.low,),
         (estimate.high,),
         (4.5,),
-        (f"{what}: {format_number(place)} loses {format_mean_and_interval(estimate)}",),
+        (f"{what}: {format_number(place)}, regret {format_mean_and_interval(estimate)}",),
     )

@@ -1,4 +1,4 @@
-"""Which module renders which record. A renderer is imported when a record of its kind is shown for the first time."""
+"""Maps records to the modules that render them. A renderer is imported when it is first needed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ RENDERERS = {
     "Reproduction": "paper_report",
     "StoreSummary": "store_report",
 }
-"""Records whose text, report and figure stand in a module of their own."""
+"""Records whose text, report and figure are defined in a module of their own."""
 
 
 def load_renderer(result: object) -> bool:
-    """Import the module that renders a record; True if that was not done before."""
+    """Import the module that renders a record. Return True if it was not imported before."""
     name = RENDERERS.get(type(result).__name__)
     module = f"banditune.reports.{name}"
     if name is None or module in sys.modules:

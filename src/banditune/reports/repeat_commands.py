@@ -1,4 +1,4 @@
-"""How a result is repeated: its command line, and the call that plays single runs again."""
+"""Composes the command line that repeats a result, and the call that simulates a single run again."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from banditune.results.result_record import ResultRecord
 from banditune.results.study_setup import StudySetup
 from banditune.results.tuning_results import Curve, Tuning
 
-DEFAULT_SETTINGS = {"seed": 0, "regret": "expected", "noise": "shared", "device": "cpu"}
-"""Settings that need not be told."""
+DEFAULT_SETTINGS = {"seed": ("seed", 0), "regret": ("regret_kind", "expected"), "device": ("device", "cpu")}
+"""Options with a default: the field of a setup, and its default."""
 
 
 def make_command(result: ResultRecord) -> str | None:
-    """The command line that gives this result again; None if something in it was made in Python and cannot be told."""
+    """Return the command line that repeats a result; None if it depends on objects that exist only in Python."""
     setup = getattr(result, "setup", None)
     return setup.command if setup is not None and setup.command else compose_command(result)
 
 
 @singledispatch
 def compose_command(result: ResultRecord) -> str | None:
-    """A command line made from what a result knows."""
+    """Compose a command line from the fields of a result; None if that is not possible."""
     return None
 
 
@@ -36,19 +36,18 @@ def compose_command(result: ResultRecord) -> str | None:
 def _(result: Tuning) -> str | None:
     assert result.setup.policy is not None
     assert result.setup.tuner is not None
-    within = result.within
-    told = {
+    options = {
         "tuner": format_spec(result.setup.tuner),
-        "within": within,
-        "confidence": result.belief.level if result.belief and result.belief.level != 0.95 else None,
-        "max-budget" if within else "budget": result.budget,
-        "validate": result.validate,
+        "precision": result.precision,
+        "confidence": result.posterior.confidence if result.posterior and result.posterior.confidence != 0.95 else None,
+        "max-runs" if result.precision else "budget": result.budget,
+        "validate": result.requested_validation_runs,
         "curve": result.curve is not None,
-        "floor": result.floor is not None,
-        "stress": result.stress is not None,
+        "lower-bound": result.lower_bound is not None,
+        "robustness": result.robustness is not None,
     }
     return join_command(
-        "tune", [format_requested_policy(result.setup.policy, result.setup.from_problem)], result.setup, told
+        "tune", [format_requested_policy(result.setup.policy, result.setup.from_problem)], result.setup, options
     )
 
 
@@ -63,16 +62,16 @@ def _(result: Curve) -> str | None:
 @compose_command.register
 def _(result: Comparison) -> str | None:
     assert result.setup.tuner is not None
-    # Best first is not the order in which they were given, but that changes nothing unless each has noise of its own.
-    if result.setup.noise == "own":
+    # Entries are sorted, best first. The original order matters only without common random numbers.
+    if not result.setup.common_random_numbers:
         return None
-    told = {"tuner": format_spec(result.setup.tuner), "budget": result.budget, "validate": result.validated}
-    told["floor"] = result.floor is not None
+    options = {"tuner": format_spec(result.setup.tuner), "budget": result.budget, "validate": result.validation_runs}
+    options["lower-bound"] = result.lower_bound is not None
     return join_command(
         "compare",
-        [format_requested_policy(entry.made, entry.from_problem) for entry in result.entries],
+        [format_requested_policy(entry.policy_config, entry.from_problem) for entry in result.entries],
         result.setup,
-        told,
+        options,
     )
 
 
@@ -100,67 +99,73 @@ def _(result: ExactRegret) -> str | None:
 
 @compose_command.register
 def _(result: LowerBoundEstimates) -> str | None:
-    # Where a computed bound is the best, an older result does not say how sure a sampled one had to be to beat it.
-    confidence = result.floor.level if result.confidence is None else result.confidence
+    # If a computed bound is the highest, an older result does not hold the confidence that was requested.
+    confidence = result.lower_bound.confidence if result.confidence is None else result.confidence
     if confidence == 1:
         return None
     return join_command("exact bound", [], result.setup, {"runs": max(result.runs), "confidence": confidence})
 
 
-def join_command(verb: str, policies: Sequence[str | None], setup: StudySetup, told: dict[str, Any]) -> str | None:
-    """A whole command line, quoted for a shell."""
+def join_command(verb: str, policies: Sequence[str | None], setup: StudySetup, options: dict[str, Any]) -> str | None:
+    """Join a command line, quoted for a shell; None if a policy or the problem cannot be written in it."""
     words: list[str | None] = ["banditune", *verb.split()]
     for policy in policies:
         words += ["--policy", policy]
     words += ["--problem", format_spec(setup.problem), "--horizon", str(setup.horizon)]
-    for name, value in (told | select_unusual_settings(setup)).items():
+    for name, value in (options | select_unusual_settings(setup)).items():
         if value is True:
             words.append(f"--{name}")
         elif value not in (None, False):
             words += [f"--{name}", str(value)]
     for name, (low, high) in (setup.ranges or {}).items():
         words += ["--range", f"{name}={format_option_value(low)}:{format_option_value(high)}"]
-    words += [] if setup.shortcut else ["--no-shortcut"]
+    words += [word for name, value in (setup.fixed or {}).items() for word in ("--fix", f"{name}={value!r}")]
+    words += [] if setup.common_random_numbers else ["--no-common-random-numbers"]
+    words += [] if setup.shortcut else ["--no-shortcuts"]
     if None in words:
         return None
     return shlex.join([word for word in words if word is not None])
 
 
 def select_unusual_settings(setup: StudySetup) -> dict[str, Any]:
-    """Settings that are not the usual ones."""
-    return {name: getattr(setup, name) for name, usual in DEFAULT_SETTINGS.items() if getattr(setup, name) != usual}
+    """Select the settings that differ from their defaults."""
+    return {
+        option: getattr(setup, name)
+        for option, (name, usual) in DEFAULT_SETTINGS.items()
+        if getattr(setup, name) != usual
+    }
 
 
-def format_spec(made: Mapping[str, Any]) -> str | None:
-    """A policy, problem or tuner as the command line takes it, ucb1:noise=0.5; None if it cannot be told there.
+def format_spec(config: Mapping[str, Any]) -> str | None:
+    """Format a policy, problem or tuner for the command line, as ucb1:noise=0.5; None if that is not possible.
 
-    Of a user's own the file is known, but not which name it has there.
+    For a user's own code the file is known, but not the name in it.
     """
-    if OWN_CODE_KEY in made:
-        file, _, _ = str(made[OWN_CODE_KEY]).rpartition(":")
+    if OWN_CODE_KEY in config:
+        file, _, _ = str(config[OWN_CODE_KEY]).rpartition(":")
         return f"{file}:NAME" if file else None
-    if "digest" in made:  # made from a file that nobody knows
+    if "digest" in config:  # built from a file whose path is not kept
         return None
-    pieces = []
-    for name, value in made.items():
+    items = []
+    for name, value in config.items():
         if name == "name" or value is None or value in ([], ()):
             continue
         words = format_option_value(value)
         if words is None:
             return None
-        pieces.append(f"{name}={words}")
-    return f"{made['name']}:{','.join(pieces)}" if pieces else str(made["name"])
+        items.append(f"{name}={words}")
+    return f"{config['name']}:{','.join(items)}" if items else str(config["name"])
 
 
 def format_requested_policy(policy: Mapping[str, Any], from_problem: Mapping[str, str]) -> str | None:
-    """The policy as it was asked for: what it took from the problem, it takes from there again."""
+    """Format the policy as it was requested: options from the problem are taken from the problem again."""
     return format_spec({**policy, **dict.fromkeys(from_problem, FROM_PROBLEM)})
 
 
 def format_option_value(value: Any) -> str | None:
-    """A number, a word, 2,5 or .6,.4;.4,.6 for rows; a single row ends in a semicolon so that it stays a row.
+    """Format a value as a number, a word, 2,5 for a list or .6,.4;.4,.6 for rows; None if that is not possible.
 
-    There is no way to tell a list of one number.
+    A single row ends in a semicolon. A list of one number cannot be written.
     """
     if isinstance(value, str):
         return None if set(value) & set(",;=()[] ") else value
@@ -169,24 +174,31 @@ def format_option_value(value: Any) -> str | None:
     if not isinstance(value, list | tuple):
         return None
     rows = [isinstance(item, list | tuple) for item in value]
-    pieces = [format_option_value(item) for item in value]
-    # Rows of rows have no way to be told, and a matrix of features is no reading.
-    if None in pieces or (any(rows) and not all(rows)) or any(";" in piece for piece in pieces if piece):
+    items = [format_option_value(item) for item in value]
+    # Rows of rows cannot be written, and a long matrix is not readable.
+    if None in items or (any(rows) and not all(rows)) or any(";" in item for item in items if item):
         return None
-    told = (";" if any(rows) else ",").join(piece for piece in pieces if piece)
-    if len(told) > 400:
+    text = (";" if any(rows) else ",").join(item for item in items if item)
+    if len(text) > 400:
         return None
     if len(value) == 1:
-        return f"{told};" if rows == [True] else None
-    return told
+        return f"{text};" if rows == [True] else None
+    return text
 
 
 def format_simulate_call(setup: StudySetup, values: Sequence[float], run: int) -> str:
-    """The call that plays one run again, with these values."""
-    told = [
+    """Format the call that simulates one run again with these values."""
+    arguments = [
         f"horizon={setup.horizon}",
-        *(f"{name}={value!r}" for name, value in select_unusual_settings(setup).items()),
+        *([f"seed={setup.seed}"] if setup.seed else []),
     ]
-    told += [] if setup.shortcut else ["shortcut=False"]
-    problem = f"problem.split({setup.seed})[1]" if setup.held_out else "problem"
-    return f"bt.simulate(policy, {problem}, {list(values)!r}, {', '.join(told)}, first={run}, runs=1)"
+    simulation = [
+        *([f"regret={setup.regret_kind!r}"] if setup.regret_kind != "expected" else []),
+        *([] if setup.common_random_numbers else ["common_random_numbers=False"]),
+        *([] if setup.shortcut else ["shortcuts=False"]),
+    ]
+    arguments += [f"first_instance={run}", "runs=1"]
+    arguments += [f"simulation=bt.Simulation({', '.join(simulation)})"] if simulation else []
+    arguments += [f"run=bt.Run(device={setup.device!r})"] if setup.device != "cpu" else []
+    problem = f"problem.split({setup.seed})[1]" if setup.held_out_data else "problem"
+    return f"bt.simulate(policy, {problem}, {list(values)!r}, {', '.join(arguments)})"

@@ -56,36 +56,35 @@ from banditune.results.tuning_results import Curve, Tuning
 
 @singledispatch
 def build_report_content(result: Any) -> ReportContent:
-    """What there is to tell about a result."""
+    """Build the content of the report on a result."""
     if load_renderer(result):
         return build_report_content(result)
     raise InvalidRequest(
-        "a tuning, a curve or a comparison can be reported, and so can a backtest, a fit, a ledger and what was computed, "
-        f"but got {type(result).__name__}."
+        "a result must be a tuning, curve, comparison, robustness report, backtest, fit, store or exact result to be "
+        f"reported, but got {type(result).__name__}."
     )
 
 
 @build_report_content.register
 def _(result: Tuning) -> ReportContent:
-    answer = (
-        f"{format_params(result.params)} loses {format_number(result.regret.mean)} on average, {state_gain(result)}."
-    )
-    parts = (*make_tuning_sections(result), make_provenance_section(result, result.setup))
-    return ReportContent(describe_setup(result.setup), answer, tuple(list_tuning_figures(result)), parts)
+    regret = f"regret {format_number(result.regret.mean)} on average"
+    answer = f"{format_params(result.params)} has {regret}, {state_gain(result)}."
+    sections = (*make_tuning_sections(result), make_provenance_section(result, result.setup))
+    return ReportContent(describe_setup(result.setup), answer, tuple(list_tuning_figures(result)), sections)
 
 
 @build_report_content.register
 def _(result: Backtest) -> ReportContent:
     words = (
-        f"The problem was fitted to {result.fit.campaigns} campaigns and the policy tuned on it; {result.campaigns} "
-        "others were then played as their own data have them. Intervals tell what so few campaigns leave open. All that "
-        "comes after this table is about the problem that was fitted: its regret and gain are others.",
-        *(f"{doubt[0].upper()}{doubt[1:]}." for doubt in result.doubts),
+        f"The problem was fitted to {result.fit.campaigns} campaigns, and the policy was tuned on it. The policy was then "
+        f"simulated on {result.campaigns} others, by their own data. The intervals are over campaigns. All sections below "
+        "this table are about the fitted problem, whose regret and gain are different.",
+        *(f"{doubt[0].upper()}{doubt[1:]}." for doubt in result.caveats),
     )
-    judged = ReportSection(
+    evaluated = ReportSection(
         "Campaigns that were left out", words, table=ReportTable(BACKTEST_HEADER, tuple(list_backtest_rows(result)))
     )
-    difference = result.difference
+    difference = result.reward_difference
     paired = (
         ()
         if difference is None
@@ -93,52 +92,60 @@ def _(result: Backtest) -> ReportContent:
     )
     figures = (
         ("gain on other campaigns", format_number(result.gain.mean), format_interval(result.gain)),
-        ("reward a decision", format_number(result.reward.mean), f"as logged: {format_number(result.logged.mean)}"),
+        (
+            "reward per decision",
+            format_number(result.reward.mean),
+            f"as logged: {format_number(result.logged_reward.mean)}",
+        ),
         *paired,
         make_parameter_figure(result.tuning),
     )
-    parts = (
-        judged,
+    sections = (
+        evaluated,
         *make_notes_section("Notes", result.fit.notes),
         *make_tuning_sections(result.tuning),
         make_provenance_section(result, result.setup),
     )
-    return ReportContent(describe_setup(result.setup), f"{state_backtest(result)}.", figures, parts)
+    return ReportContent(describe_setup(result.setup), f"{state_backtest(result)}.", figures, sections)
 
 
 @build_report_content.register
 def _(result: RobustnessReport) -> ReportContent:
     words = state_robustness(result)
-    worst = result.worst
-    figures = (("largest loss", format_excess_share(worst), worst.words),)
-    parts = (*make_robustness_sections(result), make_provenance_section(result, result.setup))
-    return ReportContent(describe_setup(result.setup), f"{words[0].upper()}{words[1:]}.", figures, parts)
+    worst = result.worst_scenario
+    figures = (("largest loss", format_excess_share(worst), worst.description),)
+    sections = (*make_robustness_sections(result), make_provenance_section(result, result.setup))
+    return ReportContent(describe_setup(result.setup), f"{words[0].upper()}{words[1:]}.", figures, sections)
 
 
 @build_report_content.register
 def _(result: Curve) -> ReportContent:
     name, best = result.parameter, result.best_regret
-    part = ReportSection(
+    section = ReportSection(
         "Regret",
         (
-            f"{result.runs:,} runs a value, the same instances for all; the best value was played again on fresh ones.",
+            f"{result.runs:,} runs per value, the same instances for all. The best value was simulated again on fresh "
+            "instances.",
             *describe_option_sources(result.setup),
             *format_sentences(list_data_scope_lines(result.setup)),
         ),
         result_plots.make_curve_plot(result),
     )
     figures = (
-        (f"best {name}", format_number(result.best), f"theory: {format_number(result.theory)}"),
+        (f"best {name}", format_number(result.best_value), f"textbook: {format_number(result.textbook)}"),
         ("regret there", format_number(best.mean), format_interval(best)),
     )
-    answer = f"The regret is lowest at {name} = {format_number(result.best)}, which loses {format_mean_and_interval(best)} on fresh instances."
+    answer = (
+        f"The regret is lowest at {name} = {format_number(result.best_value)}: {format_mean_and_interval(best)} on fresh "
+        "instances."
+    )
     return ReportContent(
         describe_setup(result.setup),
         answer,
         figures,
         (
-            *make_notes_section("Warnings", result.warnings),
-            part,
+            *make_notes_section("Warnings", result.notices),
+            section,
             *make_curve_table_section(result),
             make_provenance_section(result, result.setup),
         ),
@@ -148,28 +155,29 @@ def _(result: Curve) -> ReportContent:
 @build_report_content.register
 def _(result: Comparison) -> ReportContent:
     head, *rows = make_comparison_rows(result, error="95% interval")
-    table = ReportTable(head, tuple(rows), left=2)
+    table = ReportTable(head, tuple(rows), text_columns=2)
     words = (
-        f"Each tuned with {result.budget:,} runs, then all played on the same {describe_validation(result.setup, result.validated)}; "
-        "differences to the best are paired, and their intervals hold for all pairs together.",
+        f"Each policy was tuned with {result.budget:,} runs. All were then simulated on the same "
+        f"{describe_validation(result.setup, result.validation_runs)}. Differences to the best are paired, and their "
+        "intervals hold for all pairs together.",
         *format_sentences(list_data_scope_lines(result.setup)),
         *format_sentences(describe_selection_bias(result)),
         *describe_best_rerun(result),
         *(f"{line}." for line in list_entry_options(result) if line),
         *(f"{note[0].upper()}{note[1:]}." for note in list_comparison_notes(result)),
         *format_sentences([ASSUMPTIONS]),
-        *format_lower_bound_sentences(result.floor, result.lowest.mean),
+        *format_lower_bound_sentences(result.lower_bound, result.lowest_regret.mean),
     )
-    parts = (
-        *make_notes_section("Warnings", result.warnings),
+    sections = (
+        *make_notes_section("Warnings", result.notices),
         ReportSection("Policies", words, result_plots.make_comparison_plot(result), table),
-        *make_distribution_sections([(entry.policy, entry.spread) for entry in result.entries]),
+        *make_distribution_sections([(entry.policy, entry.distribution) for entry in result.entries]),
         make_provenance_section(result, result.setup),
     )
     best = result.entries[0]
     figures = (
-        ("best policy", best.policy, format_params(best.recommended)),
-        ("regret", format_number(result.lowest.mean), format_interval(result.lowest)),
-        *list_lower_bound_figures(result.floor, result.lowest.mean),
+        ("best policy", best.policy, format_params(best.recommended_params)),
+        ("regret", format_number(result.lowest_regret.mean), format_interval(result.lowest_regret)),
+        *list_lower_bound_figures(result.lower_bound, result.lowest_regret.mean),
     )
-    return ReportContent(describe_setup(result.setup), state_best_policy(result), figures, parts)
+    return ReportContent(describe_setup(result.setup), state_best_policy(result), figures, sections)

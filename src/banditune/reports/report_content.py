@@ -1,4 +1,4 @@
-"""What a report holds, as records: sections with sentences, tables and plots that are not yet drawn."""
+"""The content of reports as records: sections with sentences, tables and plots that are not yet drawn."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from banditune.reports.plot_marks import PlotSpec
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Rows of words below a head; the first `left` columns are words, the others numbers."""
+    """Rows of text below a header. The first `text_columns` columns hold text, the others numbers."""
 
-    head: tuple[str, ...]
+    header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    left: int = 1
+    text_columns: int = 1
 
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A piece of a report. What is `folded` is opened by a click; `code` is to be copied."""
+    """A section of a report. With a `fold_title` it opens by a click. `code` is meant to be copied."""
 
     title: str
-    words: tuple[str, ...] = ()
+    paragraphs: tuple[str, ...] = ()
     plot: PlotSpec | None = None
     table: ReportTable | None = None
     code: str = ""
-    folded: str = ""
+    fold_title: str = ""
 
 
 @dataclass(frozen=True)
 class ReportContent:
-    """The answer in a sentence, figures to remember (name, number, words), then the parts."""
+    """The answer in a sentence, key figures (name, number, words), and the sections."""
 
     title: str
     answer: str
-    figures: tuple[tuple[str, str, str], ...]
-    parts: tuple[ReportSection, ...]
+    key_figures: tuple[tuple[str, str, str], ...]
+    sections: tuple[ReportSection, ...]
 
 
 def format_sentences(lines: Iterable[str]) -> Iterator[str]:
-    """Lines of the text as sentences."""
+    """Format lines of plain text as sentences."""
     for line in lines:
         yield f"{line[0].upper()}{line[1:]}."
 
 
 def make_notes_section(title: str, sentences: Sequence[str]) -> Iterator[ReportSection]:
-    """Warnings or notes, as they are."""
+    """Make a section of warnings or notes, if there are any."""
     if sentences:
         yield ReportSection(title, tuple(sentences))

@@ -1,4 +1,4 @@
-"""Reports as files, from a file with results."""
+"""Writes reports, figures and tables of the results in a file."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from banditune.reports.report_builder import build_report_content
 from banditune.results.result_record import ResultRecord, load_result
 
 OtherReader = Callable[[Path], Sequence[ResultRecord]]
-"""Reads files that are no JSON."""
+"""A function that reads the results in a file that is not JSON."""
 
 
 def read_records(path: Path, others: OtherReader) -> Sequence[ResultRecord]:
-    """The results in a file. JSON, known by its first sign, holds one; `others` may hold several."""
+    """Read the results in a file. JSON, recognised by its first character, holds one; other files may hold several."""
     return [load_result(path)] if read_beginning(path).lstrip()[:1] in (b"{", b"[") else others(path)
 
 
 def write_report_files(
     source: Path, output: Path | None, figures: Path | None, tables: Path | None, others: OtherReader
 ) -> Iterator[Path]:
-    """Write what is wanted of the results in a file; every path that was written."""
+    """Write the requested reports of the results in a file, and yield each path that was written."""
     for path in (output, tables):
         if path is not None:
             check_writable(path)
     records = read_records(source, others)
-    stories = [build_report_content(record) for record in records]
+    contents = [build_report_content(record) for record in records]
     if figures is not None:
         for record in records:
             check_drawable(record)
     if output is not None:
-        write_atomically(output, render_page(*stories).encode())
+        write_atomically(output, render_page(*contents).encode())
         yield output
     if tables is not None:
-        write_atomically(tables, "\n".join(map(render_markdown, stories)).encode())
+        write_atomically(tables, "\n".join(map(render_markdown, contents)).encode())
         yield tables
     if figures is not None:
         for place, record in enumerate(records):
@@ -48,11 +48,11 @@ def write_report_files(
 
 
 def write_figure_files(record: ResultRecord, folder: Path, name: str) -> Iterator[Path]:
-    """The figure of a result in every format."""
+    """Write the figure of a result in each format, and yield the paths."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidRequest(f"the folder {str(folder)!r} cannot be made: {error.strerror or error}.") from error
+        raise InvalidRequest(f"the folder {str(folder)!r} cannot be created: {error.strerror or error}.") from error
     for ending in ("svg", "png", "pdf"):
         path = folder / f"{name}.{ending}"
         plot(record, path)

@@ -10,6 +10,7 @@ from banditune.reports.report_content import ReportSection, ReportTable, format_
 from banditune.reports.robustness_statements import SCENARIO_HEADER, list_scenario_rows, state_robustness
 from banditune.reports.text_formatting import (
     ASSUMPTIONS,
+    TEXTBOOK_BASELINE,
     describe_confidence,
     describe_lower_bound,
     describe_validation,
@@ -39,30 +40,32 @@ TABLE_QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 def make_tuning_sections(result: Tuning) -> tuple[ReportSection, ...]:
-    """All that a tuning tells but how to repeat it."""
+    """Make all sections on a tuning except how to repeat it."""
     return (
-        *make_notes_section("Warnings", result.warnings),
+        *make_notes_section("Warnings", result.notices),
         ReportSection(
             "Regret and gain",
             (
-                f"From {describe_validation(result.setup, result.validated)}, which the search did not see, the same for both values: "
-                "the gain is a paired difference.",
-                *describe_option_sources(result.setup, result.baseline),
+                f"Estimated on {describe_validation(result.setup, result.validation_runs)}, which the search did not see, "
+                "the same for both values. The gain is a paired difference.",
+                *describe_option_sources(result.setup, result.textbook_policy),
                 *format_sentences(list_data_scope_lines(result.setup)),
                 *format_sentences([ASSUMPTIONS]),
-                *format_lower_bound_sentences(result.floor, result.regret.mean),
+                *format_lower_bound_sentences(result.lower_bound, result.regret.mean),
             ),
             result_plots.make_tuning_plot(result),
             ReportTable(get_tuning_header(result), tuple(list_tuning_rows(result))),
         ),
         *(make_curve_table_section(result.curve) if result.curve else ()),
-        *(make_robustness_sections(result.stress) if result.stress else ()),
-        *make_distribution_sections([("tuned", result.spread), (name_baseline(result), result.theory_spread)]),
+        *(make_robustness_sections(result.robustness) if result.robustness else ()),
+        *make_distribution_sections(
+            [("tuned", result.distribution), (name_baseline(result), result.textbook_distribution)]
+        ),
         *make_worst_runs_section(result),
         ReportSection(
             "Where the search looked",
             (
-                f"{result.setup.tuner_name} spent {result.spent:,} of {result.budget:,} runs in "
+                f"{result.setup.tuner_name} spent {result.search_runs:,} of {result.budget:,} runs in "
                 f"{len(result.trials):,} trial{'s' * (len(result.trials) != 1)}.",
                 *describe_search_knowledge(result),
             ),
@@ -72,78 +75,84 @@ def make_tuning_sections(result: Tuning) -> tuple[ReportSection, ...]:
 
 
 def describe_option_sources(setup: StudySetup, baseline: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """What the policy took from the problem, as a sentence."""
+    """State as a sentence which options the policy took from the problem."""
     for line in list_problem_options(setup, baseline):
         yield f"The policy has {line}."
 
 
-def make_robustness_sections(stress: RobustnessReport) -> Iterator[ReportSection]:
-    """What is lost where something else comes than was expected."""
-    words = state_robustness(stress)
+def make_robustness_sections(robustness: RobustnessReport) -> Iterator[ReportSection]:
+    """Make the section on regret in scenarios other than the expected one."""
+    words = state_robustness(robustness)
     yield ReportSection(
-        "If something else comes",
+        "Other scenarios",
         (
             f"{words[0].upper()}{words[1:]}.",
-            f"On each of these problems the policy was tuned again, with {stress.budget:,} runs. Then the value, the best "
-            f"one that is known there and theory's were played on the same {describe_validation(stress.setup, stress.validated)}; the "
-            "loss is a paired difference. Fine means that the value surely loses at most a tenth more than any other, "
-            "fragile that it surely loses more. Where the search for that problem cannot be trusted, or errors are too "
-            "large, it is not decided.",
-            *format_sentences(list_data_scope_lines(stress.setup)),
-            *stress.warnings,
+            f"The policy was tuned again for each scenario, with {robustness.budget:,} runs. Then the tuned value, the "
+            "best known value of the scenario and the textbook value were simulated on the same "
+            f"{describe_validation(robustness.setup, robustness.validation_runs)}. The excess is a paired difference. "
+            "Fine means a regret of at most 10% above that of any other value, with 95% confidence. Fragile means more "
+            "than 10%. If the search of the scenario cannot be trusted, or errors are too large, the verdict is not "
+            "decided.",
+            *format_sentences(list_data_scope_lines(robustness.setup)),
+            *robustness.notices,
         ),
-        table=ReportTable(SCENARIO_HEADER, tuple(list_scenario_rows(stress))),
+        table=ReportTable(SCENARIO_HEADER, tuple(list_scenario_rows(robustness))),
     )
 
 
 def describe_search_knowledge(result: Tuning) -> Iterator[str]:
-    """What the search knows about its answer, as a sentence."""
+    """State as a sentence what the search knows about its answer."""
     lines = [line.strip() for line in describe_posterior(result) if line]
     if lines:
         yield "; ".join(lines) + "."
 
 
 def make_parameter_figure(result: Tuning) -> tuple[str, str, str]:
-    """The tuned value beside theory's."""
-    ((name, value),) = result.params.items()
-    return name, format_number(value), f"{name_baseline(result)}: {format_number(result.theory_params[name])}"
+    """Make the key figure of the tuned value, with the baseline beside it."""
+    name = result.searched_parameter
+    value = result.params[name]
+    return name, format_number(value), f"{name_baseline(result)}: {format_number(result.textbook_params[name])}"
 
 
 def list_tuning_figures(result: Tuning) -> Iterator[tuple[str, str, str]]:
-    """What to remember of a tuning."""
+    """List the key figures of a tuning."""
     yield make_parameter_figure(result)
     yield "regret", format_number(result.regret.mean), format_interval(result.regret)
-    theory = result.theory.mean
-    share = f"{result.gain.mean / theory:.0%} of {format_number(theory)}, " if theory > 0 else ""
+    textbook = result.textbook_regret.mean
+    share = f"{result.gain.mean / textbook:.0%} of {format_number(textbook)}, " if textbook > 0 else ""
     yield (
         f"gain over {describe_baseline(name_baseline(result))}",
         format_number(result.gain.mean),
         share + format_interval(result.gain),
     )
-    if result.spread:
-        half = format_number(result.spread.at(0.5))
-        yield "1 run in 100 loses", format_number(result.spread.at(0.99)), f"or more; half lose {half} or more"
-    yield from list_lower_bound_figures(result.floor, result.regret.mean)
-
-
-def list_lower_bound_figures(floor: LowerBound | None, regret: float = 0.0) -> Iterator[tuple[str, str, str]]:
-    """What no policy can go below, where it is known and not weak beside the regret of a policy."""
-    if floor is not None and not floor.weakness(regret):
+    if result.distribution:
+        half = format_number(result.distribution.get_quantile(0.5))
         yield (
-            "no policy goes below",
-            format_number(floor.regret),
-            "exact" if floor.exact else describe_confidence(floor),
+            "regret of 1 run in 100",
+            format_number(result.distribution.get_quantile(0.99)),
+            f"or more; half have {half} or more",
+        )
+    yield from list_lower_bound_figures(result.lower_bound, result.regret.mean)
+
+
+def list_lower_bound_figures(bound: LowerBound | None, regret: float = 0.0) -> Iterator[tuple[str, str, str]]:
+    """List the lower bound as a key figure, if it is known and not weak beside the regret of a policy."""
+    if bound is not None and not bound.explain_weakness(regret):
+        yield (
+            "lower bound",
+            format_number(bound.regret),
+            "exact" if bound.is_exact else describe_confidence(bound),
         )
 
 
-def format_lower_bound_sentences(floor: LowerBound | None, regret: float = 0.0) -> Iterator[str]:
-    """The same, as a sentence."""
-    yield from format_sentences(filter(None, describe_lower_bound(floor, regret)))
+def format_lower_bound_sentences(bound: LowerBound | None, regret: float = 0.0) -> Iterator[str]:
+    """State the lower bound as a sentence."""
+    yield from format_sentences(filter(None, describe_lower_bound(bound, regret)))
 
 
 def make_curve_table_section(curve: Curve) -> Iterator[ReportSection]:
-    """The curve as a table."""
-    numbers = (curve.values.tolist(), curve.mean.tolist(), curve.se.tolist(), curve.reach.tolist())
+    """Make the section with the curve as a table."""
+    numbers = (curve.values.tolist(), curve.mean.tolist(), curve.se.tolist(), curve.half_width.tolist())
     rows = tuple(
         (
             format_number(value),
@@ -153,56 +162,61 @@ def make_curve_table_section(curve: Curve) -> Iterator[ReportSection]:
         )
         for value, mean, se, reach in zip(*numbers, strict=True)
     )
-    words = (f"{curve.runs:,} runs a value, the same instances for all. Shape: {curve.unimodality!r}.",)
-    table = ReportTable((curve.parameter, "regret", "std. error", "95% interval"), rows, left=0)
-    yield ReportSection("", words, table=table, folded="The curve in numbers")
+    words = (f"{curve.runs:,} runs per value, the same instances for all. Shape: {curve.unimodality!r}.",)
+    table = ReportTable((curve.parameter, "regret", "std. error", "95% interval"), rows, text_columns=0)
+    yield ReportSection("", words, table=table, fold_title="The curve in numbers")
 
 
 def make_distribution_sections(given: Sequence[tuple[str, RegretDistribution | None]]) -> Iterator[ReportSection]:
-    """How single runs lose, where the result knows it."""
+    """Make the section on the regret of single runs, if the result holds it."""
     spreads = [(name, spread) for name, spread in given if spread]
     if not spreads:
         return
     rows = [
-        (format_percent(level), *(format_number(spread.at(level)) for _, spread in spreads))
+        (format_percent(level), *(format_number(spread.get_quantile(level)) for _, spread in spreads))
         for level in TABLE_QUANTILES
     ]
     rows += [("all", *(format_number(float(spread.values[-1])) for _, spread in spreads))]
     rows += [("mean", *(format_number(spread.mean) for _, spread in spreads))]
     quantiles = ReportTable(("runs", *(name for name, _ in spreads)), tuple(rows))
     words = (
-        "A mean hides the tail. The plot shows which share of the runs loses so much or more: to the right and up is "
-        "worse; the last dots are single runs. The table shows what so many of the runs lose at most.",
+        "A mean hides the tail. The plot shows the share of runs with at least a given regret: to the right and up is "
+        "worse. The last dots are single runs. The table shows the regret that each share of the runs does not exceed.",
     )
-    yield ReportSection("How single runs lose", words, result_plots.make_distribution_plot(spreads), quantiles)
+    yield ReportSection("Regret of single runs", words, result_plots.make_distribution_plot(spreads), quantiles)
 
 
 def make_worst_runs_section(result: Tuning) -> Iterator[ReportSection]:
-    """The worst runs, and how to play one of them again."""
-    spread = result.spread
+    """Make the section on the worst runs, and on how to simulate one of them again."""
+    spread = result.distribution
     if spread is None:
         return
-    # The textbook's policy, where it is another one, is not the policy that is named below.
-    same = name_baseline(result) == "theory"
-    values = [*result.params.values(), *(result.theory_params.values() if same else ())]
+    # The code below names the tuned policy, which the textbook policy may not be.
+    same = name_baseline(result) == TEXTBOOK_BASELINE
+    values = [*result.params.values(), *(result.textbook_params.values() if same else ())]
     rows = tuple(
-        (str(run), format_number(loss)) for run, loss in zip(spread.worst, spread.losses.tolist(), strict=True)
+        (str(run), format_number(loss))
+        for run, loss in zip(spread.worst_runs, spread.worst_regrets.tolist(), strict=True)
     )
-    usual = "tuned and with theory's" if same else "tuned"
+    usual = "tuned and the textbook" if same else "tuned"
     words = (
-        "Runs are known by their number. With the policy and the problem that are named below, this plays the worst one "
-        f"again, with the {usual} value:",
+        "Runs are identified by their number. With the policy and the problem that are named below, this simulates the "
+        f"worst one again, with the {usual} value:",
     )
-    code = repeat_commands.format_simulate_call(result.setup, values, spread.worst[0])
+    code = repeat_commands.format_simulate_call(result.setup, values, spread.worst_runs[0])
     yield ReportSection(
-        "", words, table=ReportTable(("run", "regret, tuned"), rows, left=1), code=code, folded="The worst runs"
+        "",
+        words,
+        table=ReportTable(("run", "regret, tuned"), rows, text_columns=1),
+        code=code,
+        fold_title="The worst runs",
     )
 
 
 def describe_best_rerun(result: Comparison) -> Iterator[str]:
-    """What the best policy loses where it was not chosen."""
-    if result.again:
+    """State the regret of the best policy on instances that did not select it."""
+    if result.best_rerun:
         yield (
-            f"On as many other instances {result.best} loses {format_mean_and_interval(result.again)}: those on which it was chosen, which the "
-            "table and the picture have, flatter it a little."
+            f"On as many other instances {result.best_policy} has regret {format_mean_and_interval(result.best_rerun)}. "
+            "The table and the plot show the instances that selected it, on which its regret is a little too low."
         )

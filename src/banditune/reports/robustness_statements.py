@@ -8,71 +8,85 @@ from collections.abc import Iterator, Sequence
 from banditune.reports.text_formatting import format_count, format_number, format_params, format_text_table
 from banditune.results.robustness_results import RobustnessReport, Scenario
 
-SCENARIO_HEADER = ("what if", "regret", "best known", "its regret", "loss", "std. error", "share", "theory", "verdict")
+SCENARIO_HEADER = (
+    "what if",
+    "regret",
+    "best known",
+    "its regret",
+    "excess",
+    "std. error",
+    "share",
+    "textbook",
+    "verdict",
+)
 
 
-def list_scenario_rows(stress: RobustnessReport) -> Iterator[tuple[str, ...]]:
-    """What a tuned value loses where something else comes, a row for each."""
-    for strain in stress.strains:
+def list_scenario_rows(report: RobustnessReport) -> Iterator[tuple[str, ...]]:
+    """List a row for each scenario: the regret of the tuned value, of the best value and of the textbook value."""
+    for scenario in report.scenarios:
         yield (
-            strain.words,
-            format_number(strain.regret.mean),
-            format_number(strain.best),
-            format_number(strain.best_regret.mean),
-            format_number(strain.loss.mean),
-            format_number(strain.loss.se),
-            format_excess_share(strain),
-            format_number(strain.theory.mean),
-            f"{strain.verdict}: {strain.reason}" if strain.reason else strain.verdict,
+            scenario.description,
+            format_number(scenario.regret.mean),
+            format_number(scenario.best_value),
+            format_number(scenario.best_regret.mean),
+            format_number(scenario.excess_regret.mean),
+            format_number(scenario.excess_regret.se),
+            format_excess_share(scenario),
+            format_number(scenario.textbook_regret.mean),
+            f"{scenario.verdict}: {scenario.reason}" if scenario.reason else scenario.verdict,
         )
 
 
-def format_excess_share(strain: Scenario) -> str:
-    """The loss as a share. Below 0 it is chance, or the value tuned for that case is not the best there."""
-    if strain.loss.mean >= 0:
-        return f"{strain.share:+.0%}"
-    return "within error" if strain.loss.high >= 0 else "none"
+def format_excess_share(scenario: Scenario) -> str:
+    """Format the excess regret as a share.
+
+    Below 0 it is chance, or the best known value of the scenario is not the best one.
+    """
+    if scenario.excess_regret.mean >= 0:
+        return f"{scenario.excess_share:+.0%}"
+    return "within error" if scenario.excess_regret.high >= 0 else "none"
 
 
-def list_robustness_lines(stress: RobustnessReport) -> Iterator[str]:
-    """The same as a table below a sentence."""
-    yield f"{state_robustness(stress)}:"
+def list_robustness_lines(report: RobustnessReport) -> Iterator[str]:
+    """List the lines of plain text: a sentence, then the table."""
+    yield f"{state_robustness(report)}:"
     yield ""
-    yield format_text_table([SCENARIO_HEADER, *list_scenario_rows(stress)], left=(0, len(SCENARIO_HEADER) - 1))
-    for warning in stress.warnings:
+    yield format_text_table([SCENARIO_HEADER, *list_scenario_rows(report)], left=(0, len(SCENARIO_HEADER) - 1))
+    for warning in report.notices:
         yield f"warning: {warning}"
 
 
-def state_robustness(stress: RobustnessReport) -> str:
-    """Whether a tuned value holds where something else comes."""
-    count = len(stress.others)
-    fine = sum(strain.verdict == "fine" for strain in stress.others)
-    undecided = [strain for strain in stress.others if strain.verdict == "not decided"]
-    broken = [strain for strain in stress.others if strain.verdict in ("fragile", "worse than theory")]
-    told = [
-        f"{format_params(stress.params)} is shown to hold in {fine} of {format_count(count, 'case')} in which something "
-        "else comes than was expected"
-    ]
+def state_robustness(report: RobustnessReport) -> str:
+    """State in how many other scenarios a tuned value is fine, fragile or not decided."""
+    count = len(report.other_scenarios)
+    fine = sum(scenario.verdict == "fine" for scenario in report.other_scenarios)
+    undecided = [scenario for scenario in report.other_scenarios if scenario.verdict == "not decided"]
+    broken = [scenario for scenario in report.other_scenarios if scenario.verdict in ("fragile", "worse than theory")]
+    clauses = [f"{format_params(report.params)} is fine in {fine} of {format_count(count, 'other scenario')}"]
     if broken:
-        worst = max(broken, key=lambda strain: strain.share)
-        told.append(describe_scenario_count("fragile", broken, worst, f"loses {format_excess_factor(worst.share)}"))
+        worst = max(broken, key=lambda scenario: scenario.excess_share)
+        clauses.append(
+            describe_scenario_count("fragile", broken, worst, f"is {format_excess_factor(worst.excess_share)}")
+        )
     if undecided:
-        worst = max(undecided, key=lambda strain: strain.most)
-        if math.isfinite(worst.most):
-            told.append(
-                describe_scenario_count("not decided", undecided, worst, f"may lose {format_excess_factor(worst.most)}")
+        worst = max(undecided, key=lambda scenario: scenario.excess_share_high)
+        if math.isfinite(worst.excess_share_high):
+            clauses.append(
+                describe_scenario_count(
+                    "not decided", undecided, worst, f"may be {format_excess_factor(worst.excess_share_high)}"
+                )
             )
         else:
-            told.append(f"not decided in {len(undecided)}, see there")
-    return "; ".join(told)
+            clauses.append(f"not decided in {len(undecided)}, see the verdicts")
+    return "; ".join(clauses)
 
 
-def describe_scenario_count(word: str, strains: Sequence[Scenario], worst: Scenario, loses: str) -> str:
-    """How many cases are such, and what the worst of them loses."""
-    most = "most " if len(strains) > 1 else ""
-    return f"{word} in {len(strains)}, {most}with {worst.words}, where it {loses} the best"
+def describe_scenario_count(word: str, scenarios: Sequence[Scenario], worst: Scenario, excess: str) -> str:
+    """State how many scenarios have this verdict, and the excess regret of the worst of them."""
+    most = "most " if len(scenarios) > 1 else ""
+    return f"{word} in {len(scenarios)}, {most}with {worst.description}, where its regret {excess}"
 
 
 def format_excess_factor(share: float) -> str:
-    """So many times, or so many percent more than."""
-    return f"{1 + share:.1f} times as much as" if share >= 1 else f"{share:.0%} more than"
+    """Format an excess share as a factor from 1 on, else as a percentage."""
+    return f"{1 + share:.1f} times that of the best" if share >= 1 else f"{share:.0%} above that of the best"

@@ -24,31 +24,31 @@ from banditune.results.search_results import TrialResult
 from banditune.results.tuning_results import Tuning
 
 VAGUE_SHARE = 0.75
-"""Where the best may be anywhere in so much of the range that was searched, or more, a picture need not show it."""
+"""If the best value may lie in this share of the searched range, or more, a plot does not show where."""
 
 
 MAX_DOTS, BATCH_COUNT = 1000, 50
-"""A search of more dots than that is drawn in so many batches of trials."""
+"""A search of more dots than `MAX_DOTS` is drawn in `BATCH_COUNT` batches of trials."""
 
 
 def summarise_visits(result: Tuning) -> tuple[Any, Any, Any]:
-    """Values that the search played, their means, and areas that grow with the runs."""
+    """Return the values that the search simulated, their means, and areas that grow with the runs."""
     values = np.concatenate([trial.values for trial in result.trials])
     sums = np.concatenate([trial.mean * trial.runs for trial in result.trials])
     sizes = np.concatenate([trial.runs for trial in result.trials])
     values, which = np.unique(values, return_inverse=True)
     sizes = np.bincount(which, sizes)
     means = np.bincount(which, sums) / sizes
-    often = sizes >= min(10, sizes.max())  # means of few runs would look like better values
+    often = sizes >= min(10, sizes.max())  # means of few runs would look too good
     return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
 
 
 def make_search_mark(result: Tuning) -> PlotMark:
-    """Means of the search's own runs, with areas that grow with the runs."""
-    (name,) = result.params
+    """Mark the means of the search, with areas that grow with the runs."""
+    name = result.searched_parameter
     values, means, areas = summarise_visits(result)
     tips = tuple(
-        f"{name} = {format_number(value)} lost {format_number(mean)} in the search"
+        f"{name} = {format_number(value)}, regret {format_number(mean)} in the search"
         for value, mean in zip(values.tolist(), means.tolist(), strict=True)
     )
     radius = tuple((0.55 * np.sqrt(areas)).tolist())
@@ -58,27 +58,27 @@ def make_search_mark(result: Tuning) -> PlotMark:
 
 
 def make_posterior_marks(result: Tuning) -> tuple[PlotMark, ...]:
-    """Where the best value is, as far as the search knows."""
+    """Mark the interval of the best value, if the search states one."""
     span = find_best_span(result)
     return () if span is None else (PlotMark("span", TUNED_COLOUR, span[1], x=span[0]),)
 
 
 def find_best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
-    """Where the best value is and how sure that is, as far as the search can say something by that."""
-    belief = result.belief
+    """Return the interval of the best value and its label; None if the search states none or a very wide one."""
+    posterior = result.posterior
     if (
-        belief is None
-        or belief.misfit
-        or compute_searched_share(result, belief.best_low, belief.best_high) >= VAGUE_SHARE
+        posterior is None
+        or posterior.misfit
+        or compute_searched_share(result, posterior.best_low, posterior.best_high) >= VAGUE_SHARE
     ):
         return None
-    (name,) = result.params
-    what = f"the best {belief.among(name)}" if belief.untried else "the best"
-    return (belief.best_low, belief.best_high), f"{what} is here ({100 * belief.level:g}% sure)"
+    name = result.searched_parameter
+    what = f"the best {posterior.describe_range(name)}" if posterior.unexplored else "the best"
+    return (posterior.best_low, posterior.best_high), f"{what} lies here ({100 * posterior.confidence:g}% sure)"
 
 
 def compute_searched_share(result: Tuning, low: float, high: float) -> float:
-    """The share of the searched range that lies between two values, on the axis on which it is drawn."""
+    """Return the share of the searched range between two values, on the scale of the axis."""
     values = np.concatenate([trial.values for trial in result.trials])
     ends = np.array([low, high, values.min(), values.max()])
     if has_log_axis(result) and ends.min() > 0:
@@ -87,97 +87,103 @@ def compute_searched_share(result: Tuning, low: float, high: float) -> float:
 
 
 def has_log_axis(result: Tuning) -> bool:
-    """Whether the parameter has a logarithmic axis."""
+    """Return whether the parameter has a logarithmic axis."""
     return bool(result.curve and result.curve.log_scale)
 
 
 @dataclass(frozen=True)
 class TrialBatch:
-    """Values that trials `first` to `last` visited, in order, and how many runs each got."""
+    """The values that trials `first_trial` to `last_trial` visited, in order, and the runs of each."""
 
-    first: int
-    last: int
+    first_trial: int
+    last_trial: int
     values: FloatArray
     runs: FloatArray
 
     @property
     def rows(self) -> list[tuple[float, float]]:
-        """Each value with its runs."""
+        """The values with their runs."""
         return list(zip(self.values.tolist(), self.runs.tolist(), strict=True))
 
     @property
-    def words(self) -> str:
-        """trial 3, or trials 3 to 5."""
-        return f"trial {self.last}" if self.first == self.last else f"trials {self.first} to {self.last}"
+    def label(self) -> str:
+        """The label, such as trial 3, or trials 3 to 5."""
+        return (
+            f"trial {self.last_trial}"
+            if self.first_trial == self.last_trial
+            else f"trials {self.first_trial} to {self.last_trial}"
+        )
 
 
 def make_search_plot(result: Tuning) -> PlotSpec:
-    """The values that every trial visited, with dots by runs, and where most runs of a trial went."""
-    ((name, value),) = result.params.items()
+    """Make the plot of the values that each trial visited, and the band that holds most of its runs."""
+    name = result.searched_parameter
+    value = result.params[name]
     batches = batch_trials(result.trials)
     visited = make_visited_mark(name, batches)
     lows, highs = zip(*map(find_middle_values, batches), strict=True)
-    ends = tuple(float(batch.last) for batch in batches)
+    ends = tuple(float(batch.last_trial) for batch in batches)
     marks = (
-        PlotMark("band", CURVE_COLOUR, "where nine of ten runs went", x=ends, low=lows, high=highs),
+        PlotMark("band", CURVE_COLOUR, "90% of the runs", x=ends, low=lows, high=highs),
         visited,
         PlotMark("level", TUNED_COLOUR, f"the answer: {name} = {format_number(value)}", y=(value,)),
     )
     about = (
-        f"Values of {name} that the search visited, trial by trial: {len(result.trials)} trials, {result.spent:,} runs; "
-        f"at the end most runs went to {format_number(lows[-1])} to {format_number(highs[-1])}."
+        f"Values of {name} that the search visited, trial by trial: {len(result.trials)} trials, "
+        f"{result.search_runs:,} runs. At the end most runs were at {format_number(lows[-1])} to "
+        f"{format_number(highs[-1])}."
     )
     across = PlotAxis("trial", 0.5, len(result.trials) + 0.5, 0.8, whole=True)
     return PlotSpec(
         about,
         across,
-        make_axis(name, [*visited.y, value], log=has_log_axis(result), room=0.05),
+        make_axis(name, [*visited.y, value], log=has_log_axis(result), margin=0.05),
         marks,
         (ends[-1], value),
     )
 
 
 def make_visited_mark(name: str, batches: Sequence[TrialBatch]) -> PlotMark:
-    """A dot for every value that a batch visited, with an area that grows with the runs."""
+    """Mark each value that a batch visited, with an area that grows with the runs."""
     dots = [(batch, value, runs) for batch in batches for value, runs in batch.rows]
     most = max(runs for _, _, runs in dots)
     return PlotMark(
         "dots",
         CURVE_COLOUR,
         "visited (area: runs)",
-        tuple(float(batch.last) for batch, _, _ in dots),
+        tuple(float(batch.last_trial) for batch, _, _ in dots),
         tuple(value for _, value, _ in dots),
         radius=tuple(1.5 + 6.5 * math.sqrt(runs / most) for _, _, runs in dots),
         tips=tuple(
-            f"{batch.words}: {name} = {format_number(value)}, {runs:,.0f} run{'s' * (runs != 1)}"
+            f"{batch.label}: {name} = {format_number(value)}, {runs:,.0f} run{'s' * (runs != 1)}"
             for batch, value, runs in dots
         ),
     )
 
 
 def batch_trials(trials: Sequence[TrialResult]) -> list[TrialBatch]:
-    """Every trial by itself, or, where that would be too many dots, neighbouring trials and values put together."""
+    """Return each trial by itself, or merge neighbouring trials and values if there would be too many dots."""
     crowded = sum(len(trial.values) for trial in trials) > MAX_DOTS
     step = math.ceil(len(trials) / BATCH_COUNT) if crowded else 1
     most = MAX_DOTS // math.ceil(len(trials) / step) if crowded else MAX_DOTS
-    found = []
+    batches = []
     for first in range(0, len(trials), step):
         some = trials[first : first + step]
         values, which = np.unique(np.concatenate([trial.values for trial in some]), return_inverse=True)
         runs = np.bincount(which, np.concatenate([trial.runs for trial in some])).astype(float)
-        found.append(TrialBatch(first + 1, first + len(some), *merge_neighbours(values, runs, most)))
-    return found
+        batches.append(TrialBatch(first + 1, first + len(some), *merge_neighbours(values, runs, most)))
+    return batches
 
 
 def merge_neighbours(values: FloatArray, runs: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
-    """At most so many values: neighbours become their mean, and their runs add up."""
+    """Merge neighbours into at most `most` values: their weighted means, with the sums of their runs."""
     groups = np.array_split(np.arange(len(values)), min(most, len(values)))
     totals = np.array([runs[group].sum() for group in groups])
     return np.array([values[group] @ runs[group] for group in groups]) / totals, totals
 
 
 def find_middle_values(batch: TrialBatch) -> tuple[float, float]:
-    """The values between which nine tenths of the runs of a batch lie."""
+    """Return the values between which 90% of the runs of a batch lie."""
     share = np.cumsum(batch.runs) / batch.runs.sum()
     low, high = np.searchsorted(share, (0.05, 0.95 - 1e-12))
     return float(batch.values[low]), float(batch.values[high])

@@ -1,4 +1,4 @@
-"""Draws plots as SVG: complete as it stands. `page.js` moves the same elements when a reader zooms."""
+"""Draws plots as complete SVG. `page.js` moves the same elements when a reader zooms."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from banditune.reports.plot_marks import PlotAxis, PlotMark, PlotSpec
 from banditune.reports.text_formatting import format_number, format_percent
 
 PLOT_WIDTH, PLOT_HEIGHT, ROW_HEIGHT = 680, 381, 46
-"""Of a plot, in pixels; a plot with named rows is as high as they are."""
+"""Sizes in pixels. A plot with named rows has a height of `ROW_HEIGHT` per row."""
 
 
 LEFT_MARGIN, RIGHT_MARGIN, TOP_MARGIN, BOTTOM_MARGIN, BARE_MARGIN = 58, 14, 28, 46, 8
-"""Room around the frame, for ticks and labels; `BARE_MARGIN` is that above a plot whose rows have names."""
+"""Space around the frame for ticks and labels. `BARE_MARGIN` is the space above a plot with named rows."""
 
 
 MAX_ROW_NAME_LENGTH = 44
-"""Letters of a row's name that are shown at most."""
+"""The most characters of a row's name that are shown."""
 
 
 NAME_CLEARANCE = 5
-"""Upright lines go from so far above a row's dots to its lower end: its name, which stands above them, is not crossed."""
+"""Vertical lines start this far above a row's dots, so that they do not cross the name above."""
 
 
 class PlotFrame(NamedTuple):
-    """The ends of a plot in pixels, and the `stretches` from top to bottom in which upright lines are drawn."""
+    """The edges of a plot in pixels, and the spans from top to bottom in which vertical lines are drawn."""
 
     left: float
     top: float
     right: float
     bottom: float
-    stretches: tuple[tuple[float, float], ...]
+    vertical_spans: tuple[tuple[float, float], ...]
 
-    def upright(self, x: float) -> str:
-        """The path of an upright line."""
-        return "".join(f"M{x:.1f} {begin:.1f}V{end:.1f}" for begin, end in self.stretches)
+    def make_vertical_path(self, x: float) -> str:
+        """Return the path of a vertical line."""
+        return "".join(f"M{x:.1f} {begin:.1f}V{end:.1f}" for begin, end in self.vertical_spans)
 
 
 class AxisScale:
-    """Where values of an axis are in pixels: `begin` is at its low end."""
+    """Maps values of an axis to pixels; `begin` is the pixel of its low end."""
 
     def __init__(self, axis: PlotAxis, begin: float, end: float) -> None:
         self.log = axis.log
@@ -52,7 +52,7 @@ class AxisScale:
         self.beyond = begin - math.copysign(20, end - begin)
 
     def __call__(self, value: float) -> float:
-        """What a logarithm does not show is out of sight, beyond the low end."""
+        """Return the pixel of a value. On a logarithmic axis, values of 0 and less are beyond the low end."""
         if not self.log:
             return self.begin + (self.end - self.begin) * (value - self.low) / (self.high - self.low)
         if value <= 0:
@@ -62,7 +62,7 @@ class AxisScale:
 
 
 def draw_svg(plot: PlotSpec, place: int) -> str:
-    """A plot as SVG; `place` is its number on the page."""
+    """Draw a plot as SVG. `place` is its number on the page."""
     named = len(plot.y.names)
     left, top = (RIGHT_MARGIN, BARE_MARGIN) if named else (LEFT_MARGIN, TOP_MARGIN)
     height = BARE_MARGIN + BOTTOM_MARGIN + ROW_HEIGHT * named if named else PLOT_HEIGHT
@@ -84,25 +84,25 @@ def draw_svg(plot: PlotSpec, place: int) -> str:
 
 
 def draw_svg_axes(plot: PlotSpec, across: AxisScale, down: AxisScale, frame: PlotFrame) -> str:
-    """Grid, ticks and labels."""
+    """Draw grid, ticks and labels."""
     left, _, right, bottom, _ = frame
-    pieces = []
+    elements = []
     for value in choose_ticks(plot.x, across, 7):
         x = across(value)
-        pieces.append(f'<path class="grid" d="{frame.upright(x)}"/>')
-        pieces.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 17}">{format_tick(plot.x, value)}</text>')
+        elements.append(f'<path class="grid" d="{frame.make_vertical_path(x)}"/>')
+        elements.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 17}">{format_tick(plot.x, value)}</text>')
     for value in () if plot.y.names else choose_ticks(plot.y, down, 6):
         y = down(value)
-        pieces.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
-        pieces.append(f'<text class="side" x="{left - 7}" y="{y + 4:.1f}">{format_tick(plot.y, value)}</text>')
-    pieces.append(f'<path class="base" d="M{left} {bottom}H{right}"/>')
-    pieces.append(f'<text class="label" x="{right}" y="{bottom + 37}">{escape(plot.x.label)}</text>')
-    pieces.append(f'<text class="head" x="{RIGHT_MARGIN}" y="16">{escape(plot.y.label)}</text>')
-    return "".join(pieces)
+        elements.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
+        elements.append(f'<text class="side" x="{left - 7}" y="{y + 4:.1f}">{format_tick(plot.y, value)}</text>')
+    elements.append(f'<path class="base" d="M{left} {bottom}H{right}"/>')
+    elements.append(f'<text class="label" x="{right}" y="{bottom + 37}">{escape(plot.x.label)}</text>')
+    elements.append(f'<text class="head" x="{RIGHT_MARGIN}" y="16">{escape(plot.y.label)}</text>')
+    return "".join(elements)
 
 
 def draw_svg_names(plot: PlotSpec, down: AxisScale, left: float) -> str:
-    """The names of the rows, over everything else."""
+    """Draw the names of the rows, above all other elements."""
     return "".join(
         f'<text class="name" x="{left + 4}" y="{down(row) - 9:.1f}">{escape(shorten_name(name))}</text>'
         for row, name in enumerate(plot.y.names)
@@ -110,12 +110,12 @@ def draw_svg_names(plot: PlotSpec, down: AxisScale, left: float) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """A name that is not too long for its row."""
+    """Shorten a name to `MAX_ROW_NAME_LENGTH` characters."""
     return name if len(name) <= MAX_ROW_NAME_LENGTH else f"{name[: MAX_ROW_NAME_LENGTH - 1]}…"
 
 
 def choose_ticks(axis: PlotAxis, scale: AxisScale, most: int) -> list[float]:
-    """Round values on an axis, about as many as there is room for."""
+    """Choose about `most` round values on an axis."""
     if scale.log:
         powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
         fine = [step * 10.0**power for power in powers for step in (1, 2, 5)]
@@ -135,12 +135,12 @@ def choose_ticks(axis: PlotAxis, scale: AxisScale, most: int) -> list[float]:
 
 
 def format_tick(axis: PlotAxis, value: float) -> str:
-    """A tick as it is written."""
+    """Format the label of a tick."""
     return format_percent(value) if axis.percent else format_number(round(value, 12))
 
 
 def draw_svg_mark(mark: PlotMark, across: AxisScale, down: AxisScale, frame: PlotFrame) -> str:
-    """One mark as a group: a path, if it has one, then its dots."""
+    """Draw one mark as a group: a path, if it has one, then its dots."""
     path = make_mark_path(mark, across, down, frame)
     drawn = f'<path d="{path}"/>' if path else ""
     if mark.shape == "dots":
@@ -152,18 +152,18 @@ def draw_svg_mark(mark: PlotMark, across: AxisScale, down: AxisScale, frame: Plo
 
 
 def get_css_classes(mark: PlotMark) -> str:
-    """The words by which the style sheet knows a mark."""
+    """Return the CSS classes of a mark."""
     return f"{mark.shape} c{mark.colour}" + (" hollow" if mark.hollow else "")
 
 
 def make_mark_path(mark: PlotMark, across: AxisScale, down: AxisScale, frame: PlotFrame) -> str:
-    """The path of a mark; of dots, their intervals."""
+    """Return the path of a mark; for dots, that of their intervals."""
     if mark.shape == "rule":
-        return frame.upright(across(mark.x[0]))
+        return frame.make_vertical_path(across(mark.x[0]))
     if mark.shape == "level":
         return f"M{frame.left} {down(mark.y[0]):.1f}H{frame.right}"
     if mark.shape == "span":
-        # A span that is only one value is still to be seen.
+        # A span of one value must stay visible.
         low, high = across(mark.x[0]) - 1, across(mark.x[1]) + 1
         return f"M{low:.1f} {frame.top}H{high:.1f}V{frame.bottom}H{low:.1f}Z"
     if mark.shape == "line":
@@ -181,7 +181,7 @@ def make_mark_path(mark: PlotMark, across: AxisScale, down: AxisScale, frame: Pl
 def make_interval_path(
     along: str, across: AxisScale, down: AxisScale, x: float, y: float, low: float, high: float
 ) -> str:
-    """An interval with small ends."""
+    """Return the path of an interval with caps."""
     if along == "y":
         at, least, most = across(x), down(low), down(high)
         return f"M{at:.1f} {least:.1f}V{most:.1f}M{at - 4:.1f} {least:.1f}h8M{at - 4:.1f} {most:.1f}h8"

@@ -11,29 +11,32 @@ from banditune.results.exact_results import LowerBound
 from banditune.results.study_setup import StudySetup
 from banditune.results.tuning_results import Tuning
 
+TEXTBOOK_BASELINE = "textbook"
+"""The name of the baseline if it is the tuned policy itself with the textbook value."""
+
 
 def format_mean_and_interval(estimate: Estimate) -> str:
-    """40.4 (35.6 to 45.3)."""
+    """Format an estimate as 40.4 (35.6 to 45.3)."""
     return f"{format_number(estimate.mean)} ({format_number(estimate.low)} to {format_number(estimate.high)})"
 
 
 def format_percent(share: float) -> str:
-    """0.5%, 95%."""
+    """Format a share as 0.5% or 95%."""
     return f"{100 * share:.4g}%"
 
 
 def format_interval(estimate: Estimate) -> str:
-    """95%: 35.6 to 45.3."""
+    """Format the interval as 95%: 35.6 to 45.3."""
     return f"95%: {format_number(estimate.low)} to {format_number(estimate.high)}"
 
 
 def format_number(value: float) -> str:
-    """Four digits, no exponent in the usual range."""
+    """Format a number with four digits, without an exponent below 1e7."""
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def format_estimate_cells(estimate: Estimate) -> tuple[str, str, str]:
-    """Mean, standard error and interval."""
+    """Format mean, standard error and interval as three cells."""
     return (
         format_number(estimate.mean),
         format_number(estimate.se),
@@ -42,17 +45,17 @@ def format_estimate_cells(estimate: Estimate) -> tuple[str, str, str]:
 
 
 def format_params(params: Mapping[str, float]) -> str:
-    """gamma = 0.22."""
+    """Format parameters as gamma = 0.22."""
     return ", ".join(f"{name} = {format_number(value)}" for name, value in params.items())
 
 
 def format_count(number: int, thing: str) -> str:
-    """1 run, 2 runs."""
+    """Format a count as 1 run or 2 runs."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def format_text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Columns of equal width, numbers to the right."""
+    """Format rows as columns of equal width. Columns not in `left` are aligned to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(
@@ -63,16 +66,16 @@ def format_text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,))
     )
 
 
-def describe_config(made: Mapping[str, Any]) -> str:
-    """The name and the options of a policy, problem or tuner, in words."""
+def describe_config(config: Mapping[str, Any]) -> str:
+    """Describe a policy, problem or tuner by its name and options."""
     hidden = ("name", "names", OWN_CODE_KEY)
-    options = {key: value for key, value in made.items() if key not in hidden and value not in ([], (), None)}
-    told = ", ".join(f"{key}={shorten_value(value)}" for key, value in options.items())
-    return f"{made['name']}({told})" if told else str(made["name"])
+    options = {key: value for key, value in config.items() if key not in hidden and value not in ([], (), None)}
+    text = ", ".join(f"{key}={shorten_value(value)}" for key, value in options.items())
+    return f"{config['name']}({text})" if text else str(config["name"])
 
 
 def format_option(value: Any) -> str:
-    """An option's value in four digits: 0.0656, (3.357, 771.4)."""
+    """Format an option's value with four digits, as 0.0656 or (3.357, 771.4)."""
     pair = isinstance(value, list | tuple) and all(isinstance(item, float | int) for item in value) and len(value) <= 8
     if pair:
         return f"({', '.join(format_number(item) for item in value)})"
@@ -82,89 +85,89 @@ def format_option(value: Any) -> str:
 def describe_problem_options(
     policy: Mapping[str, Any], sources: Mapping[str, str], baseline: Mapping[str, Any] | None
 ) -> str:
-    """What a policy took from the problem, and what the textbook's has instead: noise 0.0656, from the problem."""
-    told = []
+    """Describe the options from the problem, with those of the baseline: noise 0.0656, from the problem."""
+    clauses = []
     for name, source in sources.items():
         usual = policy[name] if baseline is None else baseline.get(name)
         textbook = "" if usual == policy[name] else f" (textbook: {format_option(usual)})"
-        told.append(f"{name} {format_option(policy[name])}, {source}{textbook}")
-    return "; ".join(told)
+        clauses.append(f"{name} {format_option(policy[name])}, {source}{textbook}")
+    return "; ".join(clauses)
 
 
 def list_problem_options(setup: StudySetup, baseline: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """What a result's policy took from the problem."""
+    """List the options that a result's policy took from the problem."""
     if setup.policy is not None and setup.from_problem:
         yield describe_problem_options(setup.policy, setup.from_problem, baseline)
 
 
 def name_baseline(result: Tuning) -> str:
-    """What the baseline is called: theory, or the textbook's policy with the options in which it differs."""
-    return name_textbook_policy(result.setup.policy, result.baseline)
+    """Name the baseline of a tuning, as "textbook" with the options in which it differs."""
+    return name_textbook_policy(result.setup.policy, result.textbook_policy)
 
 
 def name_textbook_policy(policy: Mapping[str, Any] | None, baseline: Mapping[str, Any] | None) -> str:
-    """The same, of a policy and its baseline."""
+    """Name the baseline of a policy, as "textbook" or as "textbook, noise=0.5"."""
     if policy is None or baseline is None or policy == baseline:
-        return "theory"
+        return TEXTBOOK_BASELINE
     other = ", ".join(f"{name}={format_option(value)}" for name, value in baseline.items() if value != policy.get(name))
     return f"textbook, {other}"
 
 
 def describe_setup(setup: StudySetup) -> str:
-    """Policy, problem and horizon, and what regret compares with where that is not the best arm at each step."""
+    """Describe policy, problem and horizon, and what regret compares with if not the best arm at each step."""
     who = f"{describe_config(setup.policy)} on " if setup.policy else ""
     against = f", regret against {setup.compared_with}" if setup.compared_with else ""
     return f"{who}{describe_config(setup.problem)}, horizon {setup.horizon:,}{against}"
 
 
 def describe_ranges(setup: StudySetup) -> str:
-    """Where the search looked, if a range was asked for: ", gamma from 0 to 3"."""
+    """Describe the requested ranges, as ", gamma from 0 to 3"; empty if there are none."""
     return "".join(f", {name} from {low:.4g} to {high:.4g}" for name, (low, high) in (setup.ranges or {}).items())
 
 
 def describe_validation(setup: StudySetup, runs: int) -> str:
-    """1,000 fresh instances, or 1,000 runs on the 20 tables that were held out."""
-    found = setup.held_out
-    if found is None:
+    """Describe validation as 1,000 fresh instances, or 1,000 runs on the 20 tables that were held out."""
+    data = setup.held_out_data
+    if data is None:
         return f"{runs:,} fresh instances"
-    return f"{runs:,} runs on the {format_count(found.held_out, found.unit)} that were held out"
+    return f"{runs:,} runs on the {format_count(data.held_out_count, data.unit)} that were held out"
 
 
 def list_data_scope_lines(setup: StudySetup) -> Iterator[str]:
-    """What the numbers are about, where the problem is made of a data set."""
-    if setup.sample:
-        yield f"the numbers are about {setup.sample.about}"
+    """List the line on what the numbers are about, if the problem is made of a data set."""
+    if setup.data_scope:
+        yield f"the numbers are about {setup.data_scope.description}"
 
 
 ASSUMPTIONS = (
-    "assumed: every reward is known before the next decision, arms stay as they are, and what comes is like what was "
+    "assumed: every reward is known before the next decision, arms do not change, and future problems are like those "
     "simulated; see `banditune explain assumptions`"
 )
-"""What every number assumes, in a line."""
+"""The assumptions behind every number, in one line."""
 
 
 def describe_device(setup: StudySetup) -> str:
-    """Where it was played, if not on the CPU."""
+    """Describe the device, if it is not the CPU."""
     return "" if setup.device == "cpu" else f", on the {setup.device.upper()}"
 
 
-def describe_lower_bound(floor: LowerBound | None, regret: float = 0.0) -> Iterator[str]:
-    """What no policy can go below, where it is known, beside the regret of a policy."""
-    if floor is None:
+def describe_lower_bound(bound: LowerBound | None, regret: float = 0.0) -> Iterator[str]:
+    """Describe the lower bound, if it is known, beside the regret of a policy. An empty line follows."""
+    if bound is None:
         return
-    if floor.exact:
-        yield f"the best that any policy can do here: {format_number(floor.regret)} (exact, by {floor.how})"
+    if bound.is_exact:
+        yield f"optimum over all policies: {format_number(bound.regret)} (exact, by {bound.method})"
     else:
-        weakness = floor.weakness(regret)
+        weakness = bound.explain_weakness(regret)
         weak = f", a weak bound: {weakness}" if weakness else ""
-        source = f"{describe_confidence(floor)}, by the bound {floor.how!r}"
+        source = f"{describe_confidence(bound)}, by the bound {bound.method!r}"
         yield (
-            f"no policy can lose less than {format_number(floor.regret)} here ({source}){weak}; "
-            "how much of what lies above it can be gained is not known"
+            f"no policy can have a regret below {format_number(bound.regret)} here ({source}){weak}; "
+            "how much of the difference can be gained is not known"
         )
     yield ""
 
 
-def describe_confidence(floor: LowerBound) -> str:
-    """How sure a bound is."""
-    return "computed" if floor.level == 1 else f"{100 * floor.level:g}% sure"
+def describe_confidence(bound: LowerBound) -> str:
+    """Describe the confidence of a bound."""
+    return "computed" if bound.confidence == 1 else f"{100 * bound.confidence:g}% sure"

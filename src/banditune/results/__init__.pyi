@@ -1,3 +1,4 @@
+from banditune.core.notice import Notice as Notice
 from banditune.problems.problem_file import ProblemFile as ProblemFile
 from banditune.results.comparison_results import Comparison as Comparison
 from banditune.results.comparison_results import ComparisonEntry as ComparisonEntry

@@ -1,4 +1,4 @@
-"""What a comparison of policies returns."""
+"""The result of a comparison of policies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from banditune.core.notice import Notice
 from banditune.results.estimates import Estimate, RegretDistribution, compute_bonferroni_quantile
 from banditune.results.exact_results import LowerBound
 from banditune.results.result_record import ResultRecord, make_data_frame, register_record
@@ -15,122 +16,192 @@ from banditune.results.study_setup import StudySetup, check_option_sources
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ComparisonEntry(ResultRecord):
-    """One policy of a comparison: its parameters and its regret, and how much more it loses than the best policy.
+    """One policy of a comparison.
 
-    `theory` is the regret of the `baseline`, as in a `Tuning`; `describe_problem_options` is as in a `StudySetup`. `gain` is theory's regret
-    minus that of the tuned value, paired. Where the tuned value is surely worse, the comparison uses the baseline with
-    `theory_params`, and `behind` is that of the baseline. `belief` is what the search itself knows. `not_tuned` and
-    `not_backtested` say why the policy was not tuned, and why `backtest` cannot judge it.
-    `searched` holds both ends of the range in which it was tuned.
+    If the tuned value is significantly worse than the textbook policy, the comparison uses the textbook policy instead.
+
+    Attributes
+    ----------
+    policy : str
+        The name of the policy in this comparison.
+    policy_config : mapping
+        The name and the options of the policy.
+    params : mapping of str to float
+        The tuned parameters, or the textbook's if the policy was not tuned.
+    is_tuned : bool
+        Whether the policy was tuned.
+    regret : Estimate
+        The regret of these parameters.
+    difference_to_best : Estimate
+        The regret of the recommended policy minus that of the best entry, paired by instance.
+    textbook_regret : Estimate
+        The regret of the textbook policy with the textbook parameters.
+    search_runs : int
+        The number of simulated runs of the search.
+    distribution : RegretDistribution or None
+        The distribution of the regrets of single runs.
+    textbook_policy : mapping or None
+        The textbook policy. It differs from the tuned policy only in noise and prior that come from the problem.
+    from_problem : mapping of str to str
+        The options of the policy that were taken from the problem, each with words on how.
+    textbook_params : mapping of str to float
+        The textbook parameters.
+    gain : Estimate or None
+        The textbook regret minus the regret, paired by instance.
+    posterior : SearchPosterior or None
+        What the search knows about its answer.
+    not_tuned_reason : str
+        Why the policy was not tuned; empty if it was.
+    not_backtested_reason : str
+        Why `backtest` cannot evaluate the policy; empty if it can.
+    searched_range : mapping of str to (float, float), or None
+        Both ends of the range that was searched.
     """
 
     policy: str
-    made: Mapping[str, Any]
+    policy_config: Mapping[str, Any]
     params: Mapping[str, float]
-    tuned: bool
+    is_tuned: bool
     regret: Estimate
-    behind: Estimate
-    theory: Estimate
-    spent: int
-    spread: RegretDistribution | None = None
-    baseline: Mapping[str, Any] | None = None
+    difference_to_best: Estimate
+    textbook_regret: Estimate
+    search_runs: int
+    distribution: RegretDistribution | None = None
+    textbook_policy: Mapping[str, Any] | None = None
     from_problem: Mapping[str, str] = field(default_factory=dict)
-    theory_params: Mapping[str, float] = field(default_factory=dict)
+    textbook_params: Mapping[str, float] = field(default_factory=dict)
     gain: Estimate | None = None
-    belief: SearchPosterior | None = None
-    not_tuned: str = ""
-    not_backtested: str = ""
-    searched: Mapping[str, tuple[float, ...]] | None = None
+    posterior: SearchPosterior | None = None
+    not_tuned_reason: str = ""
+    not_backtested_reason: str = ""
+    searched_range: Mapping[str, tuple[float, ...]] | None = None
 
     def __post_init__(self) -> None:
-        check_option_sources(self.made, self.from_problem)
+        check_option_sources(self.policy_config, self.from_problem)
 
     @property
-    def worse_than_theory(self) -> bool:
-        """Whether the tuned value is surely worse than the baseline, on fresh instances."""
+    def is_worse_than_textbook(self) -> bool:
+        """Whether the tuned value is significantly worse than the textbook policy, on fresh instances."""
         return self.gain is not None and self.gain.high < 0
 
     @property
     def recommended_policy(self) -> Mapping[str, Any]:
-        """The policy to use: the tuned one, unless the baseline is surely better."""
-        return self.baseline if self.worse_than_theory and self.baseline else self.made
+        """The policy to use: the tuned one, unless the textbook policy is significantly better."""
+        return self.textbook_policy if self.is_worse_than_textbook and self.textbook_policy else self.policy_config
 
     @property
-    def recommended(self) -> Mapping[str, float]:
-        """Its parameters."""
-        return self.theory_params if self.worse_than_theory else self.params
+    def recommended_params(self) -> Mapping[str, float]:
+        """The parameters of the recommended policy."""
+        return self.textbook_params if self.is_worse_than_textbook else self.params
 
     @property
-    def lowest(self) -> Estimate:
-        """Its regret."""
-        return self.theory if self.worse_than_theory else self.regret
+    def recommended_regret(self) -> Estimate:
+        """The regret of the recommended policy."""
+        return self.textbook_regret if self.is_worse_than_textbook else self.regret
 
     def __repr__(self) -> str:
         return f"{self.policy} {dict(self.params)}: {self.regret!r}"
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Comparison(ResultRecord):
-    """Policies tuned one by one, then validated on the same fresh instances, best first.
+    """Policies that were tuned one by one, then validated on the same fresh instances.
 
-    `warnings` are sentences about what may mislead. `again` is what the best policy loses on as many other instances:
-    those on which it was the best flatter it.
+    Attributes
+    ----------
+    entries : tuple of ComparisonEntry
+        The policies, the best first.
+    best_policy : str
+        The name of the best policy.
+    budget : int
+        The number of runs that each search could use.
+    validation_runs : int
+        The number of fresh instances.
+    setup : StudySetup
+        What is needed to repeat the result.
+    lower_bound : LowerBound or None
+        A lower bound on the regret of every policy, where it is known.
+    notices : tuple of Notice
+        Sentences about what may mislead.
+    best_rerun : Estimate or None
+        The regret of the best policy on as many other instances. On those that selected it, its regret is too low.
     """
 
     entries: tuple[ComparisonEntry, ...]
-    best: str
+    best_policy: str
     budget: int
-    validated: int
+    validation_runs: int
     setup: StudySetup
-    floor: LowerBound | None = None
-    warnings: tuple[str, ...] = ()
-    again: Estimate | None = None
+    lower_bound: LowerBound | None = None
+    notices: tuple[Notice, ...] = ()
+    best_rerun: Estimate | None = None
 
     @property
-    def lowest(self) -> Estimate:
-        """What the best policy loses, where it can be said, on instances on which it was not chosen."""
-        return self.again or self.entries[0].lowest
+    def lowest_regret(self) -> Estimate:
+        """The regret of the best policy, on instances that did not select it where there are some."""
+        return self.best_rerun or self.entries[0].recommended_regret
 
     @property
-    def joint_reach(self) -> float:
-        """Standard errors to each side that hold all differences between two policies together (Bonferroni)."""
+    def joint_quantile(self) -> float:
+        """The half width, in standard errors, at which the intervals of all pairs hold together (Bonferroni)."""
         pairs = len(self.entries) * (len(self.entries) - 1) // 2
         return compute_bonferroni_quantile(pairs, self.entries[0].regret.runs)
 
-    def behind(self, entry: ComparisonEntry) -> tuple[float, float]:
-        """How far a policy is behind the best at least and at most: intervals that hold with 95% for all pairs together."""
-        half = self.joint_reach * entry.behind.se
-        return entry.behind.mean - half, entry.behind.mean + half
+    def compute_difference_interval(self, entry: ComparisonEntry) -> tuple[float, float]:
+        """Return the interval of the difference between a policy and the best one.
+
+        The intervals of all pairs hold together with 95%.
+
+        Parameters
+        ----------
+        entry : ComparisonEntry
+            The policy.
+
+        Returns
+        -------
+        tuple of (float, float)
+            The lower and the upper end.
+        """
+        half = self.joint_quantile * entry.difference_to_best.se
+        return entry.difference_to_best.mean - half, entry.difference_to_best.mean + half
 
     def to_pandas(self) -> Any:
-        """A row per policy, as printed: `behind_low` and `behind_high` hold for all pairs together.
+        """Return a pandas data frame with one row per policy.
 
-        All numbers are by the same instances. The gap is what the search states about the tuned value, NaN where nothing.
+        All numbers are by the same instances. `difference_to_best_low` and `difference_to_best_high` hold for all
+        pairs together. `regret_gap` is what the search states about the tuned value; NaN where it states nothing.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
         """
-        entries, none = self.entries, Estimate.told(0.0, 0.0, self.validated)
+        entries, none = self.entries, Estimate.from_standard_error(0.0, 0.0, self.validation_runs)
         gains = [entry.gain or none for entry in entries]
-        beliefs = [None if entry.belief is None or entry.belief.misfit else entry.belief for entry in entries]
+        posteriors = [
+            None if entry.posterior is None or entry.posterior.misfit else entry.posterior for entry in entries
+        ]
         rows = {
             "policy": [entry.policy for entry in entries],
             "params": [dict(entry.params) for entry in entries],
-            "tuned": [entry.tuned for entry in entries],
+            "is_tuned": [entry.is_tuned for entry in entries],
             "regret": [entry.regret.mean for entry in entries],
             "se": [entry.regret.se for entry in entries],
             "low": [entry.regret.low for entry in entries],
             "high": [entry.regret.high for entry in entries],
-            "behind": [entry.behind.mean for entry in entries],
-            "behind_low": [self.behind(entry)[0] for entry in entries],
-            "behind_high": [self.behind(entry)[1] for entry in entries],
-            "theory": [entry.theory.mean for entry in entries],
+            "difference_to_best": [entry.difference_to_best.mean for entry in entries],
+            "difference_to_best_low": [self.compute_difference_interval(entry)[0] for entry in entries],
+            "difference_to_best_high": [self.compute_difference_interval(entry)[1] for entry in entries],
+            "textbook_regret": [entry.textbook_regret.mean for entry in entries],
             "gain": [gain.mean for gain in gains],
             "gain_low": [gain.low for gain in gains],
             "gain_high": [gain.high for gain in gains],
-            "worse_than_theory": [entry.worse_than_theory for entry in entries],
-            "gap": [math.nan if belief is None else belief.gap for belief in beliefs],
-            "not_tuned": [entry.not_tuned for entry in entries],
-            "not_backtested": [entry.not_backtested for entry in entries],
+            "is_worse_than_textbook": [entry.is_worse_than_textbook for entry in entries],
+            "regret_gap": [math.nan if posterior is None else posterior.regret_gap for posterior in posteriors],
+            "not_tuned_reason": [entry.not_tuned_reason for entry in entries],
+            "not_backtested_reason": [entry.not_backtested_reason for entry in entries],
         }
         return make_data_frame(rows)

@@ -18,30 +18,44 @@ UPPER_TAIL_LEVEL = 0.5 + CONFIDENCE_LEVEL / 2
 
 
 def compute_standard_error(sample: FloatArray) -> float:
-    """The standard error of a mean; NaN for a single run."""
+    """Compute the standard error of a mean; NaN for a single run."""
     return float(np.std(sample, ddof=1) / math.sqrt(len(sample))) if len(sample) > 1 else math.nan
 
 
 def compute_bonferroni_quantile(count: int, runs: int) -> float:
-    """Standard errors to each side by which so many intervals hold together with 95% (Bonferroni)."""
+    """Compute the half width, in standard errors, at which `count` intervals hold together with 95% (Bonferroni)."""
     return compute_student_quantile(1 - (1 - CONFIDENCE_LEVEL) / 2 / count, runs - 1)
 
 
 def _invert_hall_transformation(sample: FloatArray, z: float) -> float:
-    """How far a mean is off, in standard deviations, where Hall's cubic transformation of it is z standard errors."""
+    """Compute the error of a mean, in standard deviations, whose cubic transformation (Hall) is z standard errors."""
     count = len(sample)
     skew = float(np.mean((sample - sample.mean()) ** 3) / np.std(sample) ** 3)
-    wanted = z / math.sqrt(count) - skew / (6 * count)
-    return wanted if abs(skew) < 1e-6 else 3 / skew * float(np.cbrt(1 + skew * wanted) - 1)
+    target = z / math.sqrt(count) - skew / (6 * count)
+    return target if abs(skew) < 1e-6 else 3 / skew * float(np.cbrt(1 + skew * target) - 1)
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Estimate(ResultRecord):
-    """A mean with its standard error and 95% interval (Student's t: as far as the central limit theorem holds).
+    """A mean with its standard error and 95% confidence interval.
 
-    `runs` counts independent numbers, of which the interval is made. Each `unit` gives one: a "run", or, where several
-    runs play the same table or campaign, that table or campaign with its mean.
+    The interval is by Student's t, as far as the central limit theorem holds.
+
+    Attributes
+    ----------
+    mean : float
+        The mean.
+    se : float
+        Its standard error; NaN for a single run.
+    low : float
+        The lower end of the interval.
+    high : float
+        The upper end of the interval.
+    runs : int
+        The number of independent values behind the mean.
+    unit : str
+        What gives one such value: a "run", or a table or campaign with its mean where several runs share one.
     """
 
     mean: float
@@ -52,29 +66,63 @@ class Estimate(ResultRecord):
     unit: str = "run"
 
     @classmethod
-    def of(cls, sample: FloatArray, unit: str = "run") -> Estimate:
-        """The mean of a sample, one number per unit."""
-        return cls.told(float(np.mean(sample)), compute_standard_error(sample), len(sample), unit)
+    def from_sample(cls, sample: FloatArray, unit: str = "run") -> Estimate:
+        """Estimate the mean of a sample.
 
-    @classmethod
-    def of_units(cls, sample: FloatArray, unit: str) -> Estimate:
-        """The mean of a few independent numbers that may be skewed, as regrets of tables are.
-
-        Each end is the further one of Student's and of Hall's interval (1992), which corrects for skewness. By itself
-        Student's is missed too often, nearly always by means that are above it.
+        Parameters
+        ----------
+        sample : array of float
+            One independent value per unit.
+        unit : str
+            The name of a unit.
         """
-        found = cls.of(sample, unit)
-        if not found.se > 0:
-            return found
-        quantile, sd = compute_student_quantile(UPPER_TAIL_LEVEL, len(sample) - 1), found.se * math.sqrt(len(sample))
-        low, high = (found.mean - sd * _invert_hall_transformation(sample, z) for z in (quantile, -quantile))
-        return cls(found.mean, found.se, min(found.low, low), max(found.high, high), found.runs, unit)
+        return cls.from_standard_error(float(np.mean(sample)), compute_standard_error(sample), len(sample), unit)
 
     @classmethod
-    def told(cls, mean: float, se: float, runs: int, unit: str = "run") -> Estimate:
-        """The interval of a mean of so many independent numbers whose standard error is known."""
+    def from_units(cls, sample: FloatArray, unit: str) -> Estimate:
+        """Estimate the mean of a few independent values that may be skewed, such as mean regrets of tables.
+
+        Each end is the further one of Student's interval and of Hall's (1992), which corrects for skewness. Student's
+        alone misses the mean too often, nearly always when the mean is above the interval.
+
+        Parameters
+        ----------
+        sample : array of float
+            One independent value per unit.
+        unit : str
+            The name of a unit.
+        """
+        estimate = cls.from_sample(sample, unit)
+        if not estimate.se > 0:
+            return estimate
+        quantile, sd = compute_student_quantile(UPPER_TAIL_LEVEL, len(sample) - 1), estimate.se * math.sqrt(len(sample))
+        low, high = (estimate.mean - sd * _invert_hall_transformation(sample, z) for z in (quantile, -quantile))
+        return cls(
+            mean=estimate.mean,
+            se=estimate.se,
+            low=min(estimate.low, low),
+            high=max(estimate.high, high),
+            runs=estimate.runs,
+            unit=unit,
+        )
+
+    @classmethod
+    def from_standard_error(cls, mean: float, se: float, runs: int, unit: str = "run") -> Estimate:
+        """Make an estimate from a mean and its known standard error.
+
+        Parameters
+        ----------
+        mean : float
+            The mean.
+        se : float
+            Its standard error.
+        runs : int
+            The number of independent values behind the mean.
+        unit : str
+            The name of a unit.
+        """
         reach = compute_student_quantile(UPPER_TAIL_LEVEL, runs - 1) * se
-        return cls(mean, se, mean - reach, mean + reach, runs, unit)
+        return cls(mean=mean, se=se, low=mean - reach, high=mean + reach, runs=runs, unit=unit)
 
     def __repr__(self) -> str:
         interval = f"95%: {self.low:.4g} to {self.high:.4g}"
@@ -96,51 +144,77 @@ QUANTILE_LEVELS = (
     0.999,
     1,
 )
-"""Levels of the quantiles that a result keeps: more of them at the ends."""
+"""Levels of the quantiles that a result keeps, denser at both ends."""
 
 
 WORST_RUN_COUNT = 10
-"""So many of the runs that lost most are kept by number."""
+"""The number of runs with the highest regret whose numbers are kept."""
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RegretDistribution(ResultRecord):
-    """How the regrets of single runs are spread, which their mean does not show.
+    """The distribution of the regrets of single runs, which their mean does not show.
 
-    `values` are the quantiles at `levels`, each the regret of a run: the lowest that a share `level` of the runs does not
-    exceed. `worst` are the numbers of the runs that lost most, `losses` their regrets, worst first;
-    `simulate(..., first=number, runs=1)` plays such a run again. Runs that it would not repeat have no numbers.
+    Attributes
+    ----------
+    levels : array of float
+        The levels of the quantiles, from 0 to 1.
+    values : array of float
+        The quantile at each level: the lowest regret that this share of the runs does not exceed.
+    mean : float
+        The mean regret; over tables or campaigns where several runs share one.
+    runs : int
+        The number of runs.
+    worst_runs : tuple of int
+        The numbers of the runs with the highest regret, worst first. `simulate(..., first_instance=number, runs=1)`
+        repeats such a run. Empty where it would not.
+    worst_regrets : array of float
+        The highest regrets, worst first.
     """
 
     levels: FloatArray
     values: FloatArray
     mean: float
     runs: int
-    worst: tuple[int, ...]
-    losses: FloatArray
+    worst_runs: tuple[int, ...]
+    worst_regrets: FloatArray
 
     @classmethod
-    def of(cls, sample: FloatArray, first: int | None, units: FloatArray | None = None) -> RegretDistribution:
-        """Of regrets of runs that are numbered from `first` on, if at all; of equal ones, the first run is the worst.
+    def from_sample(cls, sample: FloatArray, first: int | None, units: FloatArray | None = None) -> RegretDistribution:
+        """Summarise the regrets of runs.
 
-        The mean is that of `units`, where runs are not independent and their means by table or campaign are.
+        Parameters
+        ----------
+        sample : array of float
+            The regret of each run.
+        first : int or None
+            The number of the first run; None if the runs cannot be repeated by their numbers.
+        units : array of float, optional
+            The mean regret of each table or campaign, where runs are not independent. The mean is taken over these.
         """
         worst = np.argsort(-sample, kind="stable")[:WORST_RUN_COUNT]
         levels = sorted(QUANTILE_LEVELS)
         values = np.quantile(sample, levels, method="inverted_cdf")
         return cls(
-            freeze_floats(levels),
-            freeze_floats(values),
-            float(np.mean(sample if units is None else units)),
-            len(sample),
-            () if first is None else tuple(first + int(place) for place in worst),
-            freeze_floats(sample[worst]),
+            levels=freeze_floats(levels),
+            values=freeze_floats(values),
+            mean=float(np.mean(sample if units is None else units)),
+            runs=len(sample),
+            worst_runs=() if first is None else tuple(first + int(place) for place in worst),
+            worst_regrets=freeze_floats(sample[worst]),
         )
 
-    def at(self, level: float) -> float:
-        """The quantile at one of the levels."""
+    def get_quantile(self, level: float) -> float:
+        """Return the quantile at one of the levels.
+
+        Parameters
+        ----------
+        level : float
+            One of `levels`, such as 0.5 for the median.
+        """
         return float(self.values[self.levels.tolist().index(level)])
 
     def __repr__(self) -> str:
-        return f"mean {self.mean:.4g}, median {self.at(0.5):.4g}, 99% {self.at(0.99):.4g}, worst {self.values[-1]:.4g}"
+        quantiles = f"median {self.get_quantile(0.5):.4g}, 99% {self.get_quantile(0.99):.4g}"
+        return f"mean {self.mean:.4g}, {quantiles}, worst {self.values[-1]:.4g}"

@@ -1,4 +1,4 @@
-"""What is computed rather than simulated."""
+"""Results that are computed rather than simulated."""
 
 from __future__ import annotations
 
@@ -14,82 +14,153 @@ WEAK_SHARE = 1 / 3
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class LowerBound(ResultRecord):
-    """A Bayes regret that no policy can go below: the optimum itself (`exact`), or a bound that holds with probability
-    `level` (1 where it is computed, not sampled). `how` it is known: "dynamic programming", or the kind of bound.
-    `horizon` is where the bound stops growing, if that is before the problem's horizon.
+    """A lower bound on the Bayes regret of every policy.
+
+    Attributes
+    ----------
+    regret : float
+        The bound: no policy has a lower Bayes regret.
+    is_exact : bool
+        Whether the bound is the optimum itself, which one policy reaches.
+    confidence : float
+        The probability that the bound holds; 1 where it is computed rather than sampled.
+    method : str
+        "dynamic programming" for the optimum, else the kind of the bound.
+    horizon_limit : int or None
+        The horizon at which the bound stops growing, if that is before the problem's horizon.
     """
 
     regret: float
-    exact: bool
-    level: float
-    how: str
-    horizon: int | None = None
+    is_exact: bool
+    confidence: float
+    method: str
+    horizon_limit: int | None = None
 
-    def weakness(self, regret: float) -> str:
-        """Why the bound says little beside the regret of a policy; empty where it says something."""
-        if self.exact:
+    def explain_weakness(self, regret: float) -> str:
+        """Explain why the bound says little about the regret of a policy.
+
+        Parameters
+        ----------
+        regret : float
+            The regret of the policy.
+
+        Returns
+        -------
+        str
+            The reason; empty where the bound is informative.
+        """
+        if self.is_exact:
             return ""
-        if self.horizon is not None:
-            return f"it stops growing at horizon {self.horizon:,}"
+        if self.horizon_limit is not None:
+            return f"it stops growing at horizon {self.horizon_limit:,}"
         return "it is less than a third of that regret" if self.regret < WEAK_SHARE * regret else ""
 
     def __repr__(self) -> str:
-        sure = "exact" if self.exact else "computed" if self.level == 1 else f"{100 * self.level:g}% sure"
-        return f"no policy loses less than {self.regret:.4g} ({sure}, {self.how})"
+        sure = "exact" if self.is_exact else "computed" if self.confidence == 1 else f"{100 * self.confidence:g}% sure"
+        return f"no policy has a regret below {self.regret:.4g} ({sure}, {self.method})"
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ExactOptimum(ResultRecord):
-    """The best that any policy can do: its expected total `reward` and Bayes `regret`, computed, not simulated.
+    """The smallest Bayes regret that any policy can have, computed rather than simulated.
 
-    `known` is the reward of one who knows the best arm.
+    Attributes
+    ----------
+    reward : float
+        The expected total reward of the optimal policy.
+    oracle_reward : float
+        The expected total reward of the best arm at every step.
+    regret : float
+        The Bayes regret of the optimal policy: the difference of the two.
+    setup : StudySetup
+        What is needed to repeat the result.
     """
 
     reward: float
-    known: float
+    oracle_reward: float
     regret: float
     setup: StudySetup
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ExactRegret(ResultRecord):
-    """The Bayes regret of a policy at parameter values, computed, not simulated; `floor` is the optimum, where known.
+    """The Bayes regret of a policy at parameter values, computed rather than simulated.
 
-    `theory` is theory's value of the parameter, as in a `Curve`; its regret is among `regret` if that value was asked for.
+    Attributes
+    ----------
+    parameter : str
+        The name of the parameter; "value" for a policy without one.
+    values : array of float
+        The values of the parameter.
+    regret : array of float
+        The Bayes regret at each value.
+    textbook : float
+        The textbook value of the parameter. Its regret is in `regret` only if that value was requested.
+    setup : StudySetup
+        What is needed to repeat the result.
+    lower_bound : LowerBound or None
+        The regret of the optimal policy, where it is known.
     """
 
     parameter: str
     values: FloatArray
     regret: FloatArray
-    theory: float
+    textbook: float
     setup: StudySetup
-    floor: LowerBound | None = None
+    lower_bound: LowerBound | None = None
 
     def to_pandas(self) -> Any:
-        """A row per value."""
+        """Return a pandas data frame with one row per value.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
         return make_data_frame({self.parameter: self.values, "regret": self.regret})
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class LowerBoundEstimates(ResultRecord):
-    """Lower bounds on the Bayes regret of every policy, one for each `kind`, with standard errors (0: computed).
+    """Several lower bounds on the Bayes regret of every policy.
 
-    `floor` is the best of them, at its lower confidence limit; `confidence` is how sure a sampled one had to be.
+    Attributes
+    ----------
+    kinds : tuple of str
+        The kind of each bound.
+    mean : array of float
+        The mean of each bound.
+    se : array of float
+        The standard error of each bound; 0 for one that is computed rather than sampled.
+    runs : tuple of int
+        The number of sampled instances behind each bound; 0 for one that is computed.
+    lower_bound : LowerBound
+        The best bound, at its lower confidence limit.
+    setup : StudySetup
+        What is needed to repeat the result.
+    confidence : float or None
+        The confidence that was requested for a sampled bound.
     """
 
     kinds: tuple[str, ...]
     mean: FloatArray
     se: FloatArray
     runs: tuple[int, ...]
-    floor: LowerBound
+    lower_bound: LowerBound
     setup: StudySetup
     confidence: float | None = None
 
     def to_pandas(self) -> Any:
-        """A row per kind of bound."""
+        """Return a pandas data frame with one row per kind of bound.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
         return make_data_frame({"kind": list(self.kinds), "mean": self.mean, "se": self.se})

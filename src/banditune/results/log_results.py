@@ -1,4 +1,4 @@
-"""What past logs tell."""
+"""Results from past logs: fitted problems and backtests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.notice import Notice
 from banditune.results.estimates import Estimate
 from banditune.results.result_record import ResultRecord, make_data_frame, register_record
 from banditune.results.study_setup import StudySetup
@@ -19,9 +20,21 @@ SIGNIFICANCE_LEVEL = 0.05
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class FittedParameter(ResultRecord):
-    """A number of a fitted prior with its interval; an end may be infinite where the logs do not bound it."""
+    """A number of a fitted prior with its interval.
+
+    Attributes
+    ----------
+    name : str
+        What the number is.
+    value : float
+        The estimate.
+    low : float
+        The lower end of the interval; infinite where the logs do not bound it.
+    high : float
+        The upper end of the interval; infinite where the logs do not bound it.
+    """
 
     name: str
     value: float
@@ -33,42 +46,89 @@ class FittedParameter(ResultRecord):
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PredictiveCheck(ResultRecord):
-    """A statistic of the logs beside the same of what the fit makes: 95% of that is from `low` to `high`.
+    """A posterior predictive check: a statistic of the logs beside the same statistic of logs replayed from the fit.
 
-    `above` is the share at or above what was observed: the posterior predictive p-value.
+    Attributes
+    ----------
+    statistic : str
+        What is compared.
+    observed : float
+        The statistic of the logs.
+    low : float
+        The lower end of the interval that holds 95% of the replays.
+    high : float
+        The upper end of the interval that holds 95% of the replays.
+    p_value : float
+        The posterior predictive p-value: the share of replays at or above what was observed.
     """
 
     statistic: str
     observed: float
     low: float
     high: float
-    above: float
+    p_value: float
 
     @property
-    def fails(self) -> bool:
-        """Whether what was observed hardly ever happens in logs of the fit."""
-        return not 0.005 <= self.above <= 0.995
+    def has_failed(self) -> bool:
+        """Whether the observed statistic hardly ever occurs in replays: the p-value is outside 0.005 to 0.995."""
+        return not 0.005 <= self.p_value <= 0.995
 
     def __repr__(self) -> str:
-        return f"{self.statistic}: {self.observed:.4g}, 95% {self.low:.4g} to {self.high:.4g} (p {self.above:.3f})"
+        return f"{self.statistic}: {self.observed:.4g}, 95% {self.low:.4g} to {self.high:.4g} (p {self.p_value:.3f})"
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class FittedProblem(ResultRecord):
-    """A distribution of problem instances fitted to past logs: `made` is what the problem is made with.
+    """A distribution of problem instances that was fitted to past logs.
 
-    `estimates` have intervals of the wanted `confidence`. `checks` compare the logs with logs replayed from the fit, with
-    the same pulls; so do quantiles of cell means at `levels`: `observed`, and the middle, `low` and `high` (95%) of the
-    replayed ones. Where pulls depended on rewards both are `drawn`: means that are likely given the logs are compared with
-    means of the fit, because means of rewards would mislead. `notes` are sentences about what was decided and what may
-    mislead. `columns` are those that were read, `command` is how the fit was asked for, each where there was one.
+    The fit is compared with the logs by checks and by quantiles of cell means. A cell is an arm in a campaign.
+
+    Attributes
+    ----------
+    model : str
+        The name of the model.
+    problem_config : mapping
+        The name and the options of the problem.
+    estimates : tuple of FittedParameter
+        The fitted numbers with their intervals.
+    campaigns : int
+        The number of campaigns in the logs.
+    decisions : int
+        The number of decisions in the logs.
+    arms : int
+        The number of arms of the problem.
+    horizon : int
+        Decisions in a campaign to come.
+    confidence : float
+        The confidence of the intervals of the estimates.
+    checks : tuple of PredictiveCheck
+        The posterior predictive checks; replays have the same pulls as the logs.
+    levels : array of float
+        The levels of the quantiles of cell means.
+    observed : array of float
+        The quantiles of the cell means in the logs.
+    replayed : array of float
+        The median over replays of the same quantiles.
+    low : array of float
+        The lower end of the interval that holds 95% of the replays.
+    high : array of float
+        The upper end of the interval that holds 95% of the replays.
+    notes : tuple of str
+        Sentences about what was decided and what may mislead.
+    uses_posterior_draws : bool
+        Whether pulls depended on rewards, so that observed means would mislead. Then means drawn from their posterior
+        take their place.
+    columns : str
+        Which columns of the logs were used for what; empty where they were not read from a table.
+    command : str or None
+        The command line, where there was one.
     """
 
     model: str
-    made: Mapping[str, Any]
+    problem_config: Mapping[str, Any]
     estimates: tuple[FittedParameter, ...]
     campaigns: int
     decisions: int
@@ -82,16 +142,16 @@ class FittedProblem(ResultRecord):
     low: FloatArray
     high: FloatArray
     notes: tuple[str, ...]
-    drawn: bool = False
+    uses_posterior_draws: bool = False
     columns: str = ""
     command: str | None = None
 
     @property
     def problem(self) -> Any:
-        """The fitted problem, ready to be tuned on."""
+        """The fitted problem, ready for `tune`."""
         import banditune
 
-        return banditune.problems.build_problem(self.made)
+        return banditune.problems.build_problem(self.problem_config)
 
     def __getitem__(self, name: str) -> FittedParameter:
         for estimate in self.estimates:
@@ -100,31 +160,61 @@ class FittedProblem(ResultRecord):
         raise InvalidRequest(f"the fit has {', '.join(e.name for e in self.estimates)}, but got {name!r}.")
 
     def to_pandas(self) -> Any:
-        """A row per estimate."""
+        """Return a pandas data frame with one row per estimate.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
         names = [f.name for f in fields(FittedParameter)]
         return make_data_frame({name: [getattr(estimate, name) for estimate in self.estimates] for name in names})
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Backtest(ResultRecord):
-    """A policy tuned on some past campaigns (`fit`, `tuning`) and played on the others, of which there are `campaigns`.
+    """A policy that was tuned on some past campaigns and evaluated on the others.
 
-    `regret`, `theory` and `gain` are those of a campaign, `reward`, `theory_reward` and `logged`, what the logs say was
-    paid, those of a decision; all are means over campaigns such as those that were left out. `difference` is `reward` less
-    `logged`, paired by campaign. `compute_equal_arms_p` is the p-value of "in each of these campaigns all arms pay alike".
+    All estimates are means over campaigns such as those that were left out. Regrets are per campaign, rewards per
+    decision.
+
+    Attributes
+    ----------
+    fit : FittedProblem
+        The problem that was fitted to some of the campaigns.
+    tuning : Tuning
+        The tuning on that problem.
+    campaigns : int
+        The number of campaigns that were left out and have several arms.
+    regret : Estimate
+        The regret of the tuned policy.
+    textbook_regret : Estimate
+        The regret of the textbook policy.
+    gain : Estimate
+        The textbook regret minus the tuned regret, paired.
+    reward : Estimate
+        The reward of the tuned policy.
+    textbook_reward : Estimate
+        The reward of the textbook policy.
+    logged_reward : Estimate
+        The reward in the logs.
+    reward_difference : Estimate or None
+        The reward of the tuned policy minus the reward in the logs, paired by campaign.
+    equal_arms_p : float
+        The p-value of the hypothesis that all arms of each campaign have the same mean; NaN where it was not tested.
     """
 
     fit: FittedProblem
     tuning: Tuning
     campaigns: int
     regret: Estimate
-    theory: Estimate
+    textbook_regret: Estimate
     gain: Estimate
     reward: Estimate
-    theory_reward: Estimate
-    logged: Estimate
-    difference: Estimate | None = None
+    textbook_reward: Estimate
+    logged_reward: Estimate
+    reward_difference: Estimate | None = None
     equal_arms_p: float = math.nan
 
     @property
@@ -134,25 +224,31 @@ class Backtest(ResultRecord):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was decided in the fit, what may mislead there, and whether the judging campaigns show any difference."""
-        return (*self.fit.notes, *self.doubts)
+        """The notes of the fit, and the caveats."""
+        return (*self.fit.notes, *self.caveats)
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """A sentence where the judging campaigns show no difference between arms."""
+    def caveats(self) -> tuple[str, ...]:
+        """A sentence if the campaigns that were left out show no difference between arms; else empty."""
         if not self.equal_arms_p > SIGNIFICANCE_LEVEL:
             return ()
-        words = f"the {self.campaigns} judging campaigns show no difference between arms beyond chance"
-        return (f"{words} (p = {self.equal_arms_p:.2g})",)
+        sentence = f"the {self.campaigns} campaigns that were left out show no difference between arms beyond chance"
+        return (f"{sentence} (p = {self.equal_arms_p:.2g})",)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def notices(self) -> tuple[Notice, ...]:
         """What may mislead in the tuning."""
-        return tuple(f"on the fitted problem: {warning}" for warning in self.tuning.warnings)
+        return tuple(notice.replace_message(f"on the fitted problem: {notice}") for notice in self.tuning.notices)
 
     def to_pandas(self) -> Any:
-        """A row per number."""
-        names = ("regret", "theory", "gain", "reward", "theory_reward", "logged", "difference")
-        found = [getattr(self, name) for name in names if getattr(self, name) is not None]
-        columns = {column: [getattr(one, column) for one in found] for column in ("mean", "se", "low", "high")}
-        return make_data_frame({"name": list(names[: len(found)])} | columns)
+        """Return a pandas data frame with one row per estimate.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
+        names = ("regret", "textbook_regret", "gain", "reward", "textbook_reward", "logged_reward", "reward_difference")
+        estimates = [getattr(self, name) for name in names if getattr(self, name) is not None]
+        columns = {column: [getattr(one, column) for one in estimates] for column in ("mean", "se", "low", "high")}
+        return make_data_frame({"name": list(names[: len(estimates)])} | columns)

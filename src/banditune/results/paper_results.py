@@ -1,4 +1,4 @@
-"""The paper's numbers beside ours."""
+"""The paper's numbers beside those of this package."""
 
 from __future__ import annotations
 
@@ -12,14 +12,42 @@ from banditune.results.result_record import ResultRecord, make_data_frame, regis
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PaperCell(ResultRecord):
-    """One number of the paper's tables beside ours; what the paper does not have is NaN there.
+    """One number of the paper's tables beside the one that this package computes.
 
-    `se` holds all that is uncertain about ours, `paper_se` about the paper's. `other` is ours by another reading, where the
-    paper leaves open what it did; all readings together span `low` to `high`. `apart` is the difference in joint standard
-    errors, `beyond` what is left of it when the written tolerance, whose `reasons` stand beside it, is taken off. `known`
-    is what was found out about why the two differ.
+    Attributes
+    ----------
+    table : str
+        The table: "best", "theory", "regret", "failures" or "gittins".
+    row : str
+        The row of the table: problem and policy.
+    tuner : str
+        The tuner; empty where there is none.
+    budget : int
+        The budget of the tuner; 0 where there is none.
+    ours : float
+        The number of this package.
+    se : float
+        Its standard error, with everything that is uncertain about it.
+    other_reading : float
+        The number by another reading, where the paper leaves open what it did; else NaN.
+    low : float
+        The lowest number of all readings.
+    high : float
+        The highest number of all readings.
+    paper : float
+        The paper's number; NaN where it has none.
+    paper_se : float
+        The standard error of the paper's number; NaN where it has none.
+    z_score : float
+        The difference in joint standard errors; NaN where the paper has no number.
+    excess_z_score : float
+        What is left of the difference after the written tolerance, in joint standard errors.
+    tolerance_reasons : tuple of str
+        The reasons for the written tolerance.
+    explanation : str
+        What is known about why the two numbers differ; empty where nothing is.
     """
 
     table: str
@@ -28,22 +56,25 @@ class PaperCell(ResultRecord):
     budget: int
     ours: float
     se: float
-    other: float
+    other_reading: float
     low: float
     high: float
     paper: float
     paper_se: float
-    apart: float
-    beyond: float
-    reasons: tuple[str, ...]
-    known: str = ""
+    z_score: float
+    excess_z_score: float
+    tolerance_reasons: tuple[str, ...]
+    explanation: str = ""
 
     @property
     def mark(self) -> str:
-        """! where a difference is beyond 3 joint standard errors, !! beyond 4; ~ where a written tolerance covers it."""
-        if abs(self.beyond) > 3:
-            return "!!" if abs(self.beyond) > 4 else "!"
-        return "~" if abs(self.apart) > 3 else ""
+        """How far the numbers differ: "!" beyond 3 joint standard errors, "!!" beyond 4.
+
+        "~" means more than 3, covered by a written tolerance.
+        """
+        if abs(self.excess_z_score) > 3:
+            return "!!" if abs(self.excess_z_score) > 4 else "!"
+        return "~" if abs(self.z_score) > 3 else ""
 
     def __repr__(self) -> str:
         tuned = f", {self.tuner} with {self.budget:,} runs" if self.tuner else ""
@@ -51,29 +82,63 @@ class PaperCell(ResultRecord):
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PaperCurve(ResultRecord):
-    """A row's Bayes regret over all widths of its pool; `best` is the lowest point of a smooth curve through it."""
+    """The Bayes regret of one row of the paper over all widths of its pool of runs.
+
+    Attributes
+    ----------
+    row : str
+        The row: problem and policy.
+    parameter : str
+        The name of the parameter.
+    values : array of float
+        The values of the parameter.
+    mean : array of float
+        The mean regret at each value.
+    se : array of float
+        The standard error of each mean.
+    best_value : float
+        The value at the lowest point of a smooth curve through the means.
+    best_of_tenths : float
+        The value with the lowest mean among the tenths of the range.
+    """
 
     row: str
     parameter: str
     values: FloatArray
     mean: FloatArray
     se: FloatArray
-    best: float
+    best_value: float
     best_of_tenths: float
 
     def __repr__(self) -> str:
-        return f"{self.row}: {self.parameter} = {self.best:.4g} is best"
+        return f"{self.row}: {self.parameter} = {self.best_value:.4g} is best"
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Reproduction(ResultRecord):
-    """The paper's experiments played again: `cells` beside its published numbers, `curves` of its rows.
+    """The paper's experiments, repeated.
 
-    Each row was played `runs` times at every width; tunings, so many for each tuner, drew from these runs. `notes` say what
-    the paper leaves open and what was done.
+    Attributes
+    ----------
+    cells : tuple of PaperCell
+        The numbers of this package beside the published ones.
+    curves : tuple of PaperCurve
+        The regret curve of each row.
+    runs : int
+        The number of runs of each row at each width, from which all tunings draw.
+    tunings : mapping of str to int
+        The number of tunings of each tuner with each budget.
+    seed : int
+        The seed.
+    device : {"cpu", "gpu"}
+        Where the simulation ran.
+    notes : tuple of str
+        Sentences on what the paper leaves open and what was done.
+    versions : mapping of str to str
+        The versions of this package and of those that it depends on.
     """
 
     cells: tuple[PaperCell, ...]
@@ -86,16 +151,22 @@ class Reproduction(ResultRecord):
     versions: Mapping[str, str]
 
     @property
-    def published(self) -> tuple[PaperCell, ...]:
-        """The cells that have a number in the paper and one of ours."""
-        return tuple(cell for cell in self.cells if not math.isnan(cell.apart))
+    def published_cells(self) -> tuple[PaperCell, ...]:
+        """The cells with a number in the paper."""
+        return tuple(cell for cell in self.cells if not math.isnan(cell.z_score))
 
     @property
-    def agrees(self) -> bool:
-        """Whether no cell is beyond 4 joint standard errors and its written tolerance."""
-        return all(cell.mark != "!!" for cell in self.published)
+    def is_consistent(self) -> bool:
+        """Whether no cell differs by more than 4 joint standard errors beyond its written tolerance."""
+        return all(cell.mark != "!!" for cell in self.published_cells)
 
     def to_pandas(self) -> Any:
-        """A row per cell."""
+        """Return a pandas data frame with one row per cell.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
         names = [f.name for f in fields(PaperCell)]
         return make_data_frame({name: [getattr(cell, name) for cell in self.cells] for name in names})

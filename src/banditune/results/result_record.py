@@ -1,4 +1,4 @@
-"""What all results are: frozen records that go to JSON and back without loss."""
+"""The base of all results: frozen records that are written to JSON and read back without loss."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -16,52 +17,128 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.atomic_files import write_atomically
 from banditune.core.descriptions import convert_to_plain
-from banditune.core.errors import InvalidRequest
+from banditune.core.errors import InvalidRequest, MissingDependency
+from banditune.core.notice import Notice
 
 RECORD_TYPES: dict[str, type] = {}
-"""Records that can be read back, by name."""
+"""The record types that can be read back, by name."""
+
+RECORD_MODULES = (
+    "comparison_results",
+    "estimates",
+    "exact_results",
+    "log_results",
+    "paper_results",
+    "robustness_results",
+    "search_results",
+    "store_results",
+    "study_setup",
+    "tuning_results",
+)
+"""The modules that hold them; they are imported before a record is read."""
 
 
 INFINITY_WORDS = ("-infinity", "infinity")
-"""How open ends of intervals are written."""
+"""How infinite numbers are written in JSON."""
 
 
 NON_FINITE_VALUES = {None: math.nan, INFINITY_WORDS[0]: -math.inf, INFINITY_WORDS[1]: math.inf}
-"""JSON's words for what it has no number for; the standard error of a single run is null."""
+"""How JSON holds numbers that are not finite. NaN, such as the standard error of a single run, is null."""
 
 
-DEPLOYED_STATE_FORMAT = "banditune live state"
-"""The `format` of a deployed policy's state, which is no result but is easily taken for one."""
+DEPLOYED_STATE_FORMAT = "banditune deployed state"
+"""The `format` of a deployed policy's state, which is often passed as a result by mistake."""
 
 
 RecordType = TypeVar("RecordType", bound=type)
 
 
 def register_record(kind: RecordType) -> RecordType:
-    """A record that can be read back."""
+    """Register a record type, so that it can be read back from JSON."""
     RECORD_TYPES[kind.__name__] = kind
     return kind
 
 
+SCHEMA_VERSION = 1
+"""The version of the JSON of results. It is increased when a field changes its name or meaning."""
+
+
 class ResultRecord:
-    """JSON out and in; equality is that of the JSON."""
+    """A result: a frozen record that can be saved, plotted and reported.
+
+    Two results are equal if their JSON is.
+    """
 
     def to_json(self, indent: int | None = None) -> str:
-        """The record as one JSON object; numbers keep every bit."""
-        return json.dumps(encode_value(self), indent=indent, allow_nan=False)
+        """Return the result as one JSON object with a schema version.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces per level; everything is on one line by default.
+
+        Returns
+        -------
+        str
+            The JSON. Numbers keep every bit.
+        """
+        return json.dumps({"schema_version": SCHEMA_VERSION} | encode_value(self), indent=indent, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON to a file, whole or not at all."""
+        """Write the JSON to a file, completely or not at all. `bt.load_result` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. An existing one is replaced.
+
+        Raises
+        ------
+        InvalidRequest
+            If the file cannot be written.
+        """
         write_atomically(path, (self.to_json(indent=1) + "\n").encode())
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the result with matplotlib; returns the figure, or writes it to a file."""
-        import banditune  # through the front door: records know nothing of drawing
+        """Draw the result with matplotlib; see `bt.plot`.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A file that ends in .svg, .png or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure, str or Path
+            The path if there is one, else the figure.
+
+        Raises
+        ------
+        InvalidRequest
+            If the result has no figure, or the file cannot be written.
+        """
+        import banditune  # through the public API: records do not depend on plots and reports
 
         return banditune.plot(self, path)
 
     def report(self, path: str | Path) -> Any:
-        """Write the result as a report, one HTML file; returns the path."""
+        """Write the result as a report, one HTML file; see `bt.report`.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that ends in .html or .htm.
+
+        Returns
+        -------
+        str or Path
+            The path.
+
+        Raises
+        ------
+        InvalidRequest
+            If the result cannot be reported, or the file cannot be written.
+        """
         import banditune
 
         return banditune.report(self, path)
@@ -77,11 +154,19 @@ class ResultRecord:
     def __hash__(self) -> int:
         return hash(self.to_json())
 
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook shows."""
+        import banditune
+
+        return str(banditune.reports.render_notebook(self))
+
 
 def encode_value(value: Any) -> Any:
-    """Records as objects with their kind, arrays and tuples as lists."""
+    """Encode a value for JSON: records as objects with their kind, arrays and tuples as lists."""
     if is_dataclass(value) and not isinstance(value, type):
         return {"kind": type(value).__name__} | {f.name: encode_value(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Notice):
+        return value.to_plain()
     if isinstance(value, Mapping):
         return {key: encode_value(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
@@ -94,93 +179,147 @@ def encode_value(value: Any) -> Any:
 
 
 def decode_record(value: Any) -> Any:
-    """The inverse of `encode_value` for a record: an object with its kind."""
+    """Decode a record from an object with its kind; the inverse of `encode_value`."""
+    _import_record_types()
     kind = RECORD_TYPES.get(str(value["kind"]))
     if kind is None:
         raise InvalidRequest(f"a result must be one of {sorted(RECORD_TYPES)}, but got {value['kind']!r}.")
-    # What a result did not have yet when it was saved.
-    usual = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
-    usual |= {f.name: f.default_factory() for f in fields(kind) if f.default_factory is not MISSING}
-    told = {key: item for key, item in value.items() if key != "kind"}
-    wanted = [f.name for f in fields(kind)]
-    if sorted(wanted) != sorted(usual | told):
-        raise InvalidRequest(f"a {kind.__name__} must hold the fields {wanted}, but got {sorted(usual | told)}.")
+    # Older saved results lack some fields.
+    defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
+    defaults |= {f.name: f.default_factory() for f in fields(kind) if f.default_factory is not MISSING}
+    given = {key: item for key, item in value.items() if key != "kind"}
+    names = [f.name for f in fields(kind)]
+    if sorted(names) != sorted(defaults | given):
+        raise InvalidRequest(f"a {kind.__name__} must hold the fields {names}, but got {sorted(defaults | given)}.")
     types = _get_field_types(kind)
     for f in fields(kind):
-        if f.name in told:
+        if f.name in given:
             try:
-                told[f.name] = convert_to_type(types[f.name], told[f.name])
+                given[f.name] = convert_to_type(types[f.name], given[f.name])
             except TypeError as error:
                 raise InvalidRequest(
-                    f"the field {f.name!r} of a {kind.__name__} must be of type {f.type}, but got {told[f.name]!r:.60}."
+                    f"the field {f.name!r} of a {kind.__name__} must be of type {f.type}, but got {given[f.name]!r:.60}."
                 ) from error
-    return kind(**(usual | told))
+    return kind(**(defaults | given))
+
+
+@lru_cache(maxsize=1)
+def _import_record_types() -> None:
+    """Import every module with records, which registers them."""
+    for name in RECORD_MODULES:
+        import_module(f"{__package__}.{name}")
 
 
 @lru_cache(maxsize=64)
 def _get_field_types(kind: type) -> dict[str, Any]:
-    """The types of a record's fields."""
+    """Return the types of a record's fields."""
     return get_type_hints(kind)
 
 
-def convert_to_type(wanted: Any, value: Any) -> Any:
-    """What `encode_value` made into JSON, as the type that it had; a `TypeError` where it cannot have been that."""
-    inner = get_args(wanted)
+def convert_to_type(kind: Any, value: Any) -> Any:
+    """Convert a value of JSON to the type that it had before `encode_value`, or raise `TypeError`."""
+    inner = get_args(kind)
     if NoneType in inner:
         (other,) = (one for one in inner if one is not NoneType)
         return None if value is None else convert_to_type(other, value)
-    if wanted == FloatArray:
+    if kind == FloatArray:
         return freeze_floats([convert_to_type(float, item) for item in _check_type(list, value)])
-    if wanted is float:
+    if kind is float:
         return NON_FINITE_VALUES[value] if value in NON_FINITE_VALUES else _check_type(int | float, value)
-    if get_origin(wanted) is tuple:
+    if get_origin(kind) is tuple:
         return tuple(convert_to_type(inner[0], item) for item in _check_type(list, value))
-    if get_origin(wanted) is Mapping:
+    if get_origin(kind) is Mapping:
         return {key: convert_to_type(inner[1], item) for key, item in _check_type(dict, value).items()}
-    if wanted is Any:
+    if kind is Any:
         return freeze_plain_data(value)
-    if wanted in RECORD_TYPES.values():
-        if _check_type(dict, value).get("kind") != wanted.__name__:
+    if kind is Notice:
+        return _decode_notice(value)
+    if kind in RECORD_TYPES.values():
+        if _check_type(dict, value).get("kind") != kind.__name__:
             raise TypeError
         return decode_record(value)
-    return _check_type(wanted, value)
+    return _check_type(kind, value)
 
 
-def _check_type(wanted: Any, value: Any) -> Any:
-    """A value of that type; to JSON, unlike Python, true is no number."""
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+def _decode_notice(value: Any) -> Notice:
+    """Decode a notice. Its advice is that of this version."""
+    if set(_check_type(dict, value)) != {"code", "message", "advice"}:
+        raise TypeError
+    try:
+        return Notice(_check_type(str, value["message"]), _check_type(str, value["code"]))
+    except ValueError as error:
+        raise TypeError from error
+
+
+def _check_type(kind: Any, value: Any) -> Any:
+    """Return the value if it is of this type, else raise `TypeError`. In JSON, unlike Python, true is no number."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise TypeError
     return value
 
 
 def freeze_plain_data(value: Any) -> Any:
-    """Numbers, words, and mappings and tuples of them, out of what `encode_value` made of these."""
+    """Convert the lists in plain data to tuples."""
     if isinstance(value, list):
         return tuple(map(freeze_plain_data, value))
     return {key: freeze_plain_data(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def freeze_floats(numbers: Any) -> FloatArray:
-    """A read-only array of floats."""
+    """Return a read-only array of floats."""
     array = np.array(numbers, np.float64)
     array.setflags(write=False)
     return array
 
 
+def check_schema_version(version: Any) -> None:
+    """Refuse results of another schema than this package writes."""
+    if version != SCHEMA_VERSION:
+        raise InvalidRequest(
+            f"a result must have `schema_version` {SCHEMA_VERSION}, but this one has {version!r}: another version of "
+            "banditune wrote it. Make the request again, or read the result with that version.",
+            code="schema-version",
+        )
+
+
 def from_json(text: str) -> Any:
-    """Read a result that `to_json` wrote."""
+    """Read a result from the JSON that `to_json` returned.
+
+    Parameters
+    ----------
+    text : str
+        The JSON.
+
+    Returns
+    -------
+    ResultRecord
+        The result, equal to the one that was written.
+
+    Raises
+    ------
+    InvalidRequest
+        If the text is no result, or one with another schema version. The latter has the code "schema-version".
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> estimate = bt.results.Estimate.from_standard_error(2.0, 0.1, 100)
+    >>> bt.results.from_json(estimate.to_json()) == estimate
+    True
+    """
     try:
-        told = json.loads(text)
-        if isinstance(told, dict) and told.get("format") == DEPLOYED_STATE_FORMAT:
+        given = json.loads(text)
+        if isinstance(given, dict) and given.get("format") == DEPLOYED_STATE_FORMAT:
             raise InvalidRequest(
-                "a result must be given, but this is the state of a deployed policy; `banditune live show` and "
-                "Live.load(path) read it."
+                "a result must be given, but this is the state of a deployed policy; `banditune deployed show` and "
+                "DeployedPolicy.load(path) read it."
             )
-        if not isinstance(told, dict) or "kind" not in told:
+        if not isinstance(given, dict) or "kind" not in given:
             raise InvalidRequest(
                 "a result must be a JSON object with a `kind`, as `to_json` writes it, but this has none."
             )
-        return decode_record(told)
+        check_schema_version(given.pop("schema_version", None))
+        return decode_record(given)
     except (json.JSONDecodeError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidRequest):
             raise
@@ -188,7 +327,34 @@ def from_json(text: str) -> Any:
 
 
 def load_result(path: str | Path) -> Any:
-    """Read a result from a file that `save` wrote."""
+    """Read a result from a file that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    ResultRecord
+        The result, equal to the one that was saved.
+
+    Raises
+    ------
+    InvalidRequest
+        If the file cannot be read, is no result, or has another schema version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import banditune as bt
+    >>> logs = bt.make_logs(["may", "may", "june", "june"], ["red", "blue"] * 2, [10, 20, 30, 40], [1, 5, 6, 20])
+    >>> fitted, path = bt.fit(logs), Path(tempfile.mkdtemp()) / "fit.json"
+    >>> fitted.save(path)
+    >>> bt.load_result(path) == fitted
+    True
+    """
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -201,9 +367,9 @@ def load_result(path: str | Path) -> Any:
 
 
 def make_data_frame(columns: Mapping[str, Any]) -> Any:
-    """A pandas data frame."""
+    """Make a pandas data frame."""
     try:
         import pandas
     except ImportError as error:
-        raise InvalidRequest('to_pandas() needs pandas; install it with: pip install "banditune[pandas]"') from error
+        raise MissingDependency('to_pandas() needs pandas; install it with: pip install "banditune[pandas]"') from error
     return pandas.DataFrame(dict(columns))

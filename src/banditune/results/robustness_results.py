@@ -1,4 +1,4 @@
-"""Regret of a tuned value where the problem is another one than expected."""
+"""Regret of a tuned value on other problems than the expected one."""
 
 from __future__ import annotations
 
@@ -7,97 +7,142 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from banditune.core.notice import Notice
 from banditune.results.estimates import Estimate
 from banditune.results.result_record import ResultRecord, make_data_frame, register_record
 from banditune.results.study_setup import StudySetup
 
 TOLERATED_EXCESS = 0.1
-"""A value is fine where it loses at most this share more than the best, and fragile where it loses more."""
+"""A value is fine if its regret is at most this share above the best, and fragile if it is higher."""
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Scenario(ResultRecord):
-    """A tuned value where another problem came than was expected, told in `words`.
+    """The regret of a tuned value on another problem than the expected one.
 
-    `best` is the best value that is known there and `best_regret` its regret; `loss` is `regret` minus that, paired.
-    `retuned` is the answer of the search that tuned the policy for this problem, mostly the same value. By that search
-    nothing is better than `best` by more than `gap` (None: it states nothing). A `doubt` says why the gap is not trusted.
-    `theory` is the regret of theory's value, and `behind_theory` the paired difference to it.
+    Attributes
+    ----------
+    description : str
+        The scenario in words.
+    problem : mapping
+        The name and the options of the problem of this scenario.
+    horizon : int
+        Steps in a run.
+    regret : Estimate
+        The regret of the tuned value in this scenario.
+    best_value : float
+        The best value that is known there.
+    best_regret : Estimate
+        The regret of the best value.
+    excess_regret : Estimate
+        The regret of the tuned value minus that of the best value, paired by instance.
+    textbook_regret : Estimate
+        The regret of the textbook value.
+    difference_to_textbook : Estimate or None
+        The regret of the tuned value minus that of the textbook value, paired by instance.
+    regret_gap : float or None
+        By the search for this scenario, no value is better than its answer by more than this; None if it states
+        nothing.
+    gap_doubt : str
+        Why the gap is not trusted; empty if it is.
+    retuned_value : float or None
+        The answer of the search for this scenario, mostly the best value.
     """
 
-    words: str
+    description: str
     problem: Mapping[str, Any]
     horizon: int
     regret: Estimate
-    best: float
+    best_value: float
     best_regret: Estimate
-    loss: Estimate
-    theory: Estimate
-    behind_theory: Estimate | None = None
-    gap: float | None = None
-    doubt: str = ""
-    retuned: float | None = None
+    excess_regret: Estimate
+    textbook_regret: Estimate
+    difference_to_textbook: Estimate | None = None
+    regret_gap: float | None = None
+    gap_doubt: str = ""
+    retuned_value: float | None = None
 
     @property
-    def share(self) -> float:
-        """The loss as a share of what the best value loses."""
-        return self.loss.mean / max(abs(self.best_regret.mean), 1e-300)
+    def excess_share(self) -> float:
+        """The excess regret as a share of the regret of the best value."""
+        return self.excess_regret.mean / max(abs(self.best_regret.mean), 1e-300)
 
     @property
-    def least(self) -> float:
-        """The share that is surely lost, whatever the best value is: the lower end of a 95% interval (Fieller)."""
-        return -1.0 if self.best_regret.mean < 0 else _find_last_share(lambda share: self.over(share).low > 0)
+    def excess_share_low(self) -> float:
+        """The lower end of the 95% interval of this share (Fieller), whatever the best value is."""
+        return (
+            -1.0
+            if self.best_regret.mean < 0
+            else _find_last_share(lambda share: self.compute_excess_over(share).low > 0)
+        )
 
     @property
-    def most(self) -> float:
-        """The largest share that may be lost: the upper end of that interval, with the gap; infinite where unknown."""
-        if self.gap is None or self.doubt or self.best_regret.mean < 0:
+    def excess_share_high(self) -> float:
+        """The upper end of the 95% interval of this share, with the gap added; infinite where unknown."""
+        if self.regret_gap is None or self.gap_doubt or self.best_regret.mean < 0:
             return math.inf
-        return _find_last_share(lambda share: self.over(share).high + (1 + share) * (self.gap or 0.0) > 0)
+        return _find_last_share(
+            lambda share: self.compute_excess_over(share).high + (1 + share) * (self.regret_gap or 0.0) > 0
+        )
 
-    def over(self, share: float) -> Estimate:
-        """What it loses beyond the best value's regret and this share of it, paired.
+    def compute_excess_over(self, share: float) -> Estimate:
+        """Estimate the regret beyond the best value's regret and a share of it, paired by instance.
 
-        Both regrets are uncertain. Of own and best, and of their difference, the standard errors are known, and with them
-        their covariance: own - (1 + share) best = loss - share best.
+        Both regrets are uncertain. Their standard errors and that of their difference give their covariance.
+
+        Parameters
+        ----------
+        share : float
+            The share of the best value's regret.
         """
-        own, best, loss = (estimate.se**2 for estimate in (self.regret, self.best_regret, self.loss))
-        shared = (own + best - loss) / 2
-        variance = own + (1 + share) ** 2 * best - 2 * (1 + share) * shared
-        return Estimate.told(
-            self.loss.mean - share * self.best_regret.mean, math.sqrt(max(variance, 0.0)), self.loss.runs
+        tuned, best, excess = (estimate.se**2 for estimate in (self.regret, self.best_regret, self.excess_regret))
+        covariance = (tuned + best - excess) / 2
+        variance = tuned + (1 + share) ** 2 * best - 2 * (1 + share) * covariance
+        return Estimate.from_standard_error(
+            self.excess_regret.mean - share * self.best_regret.mean,
+            math.sqrt(max(variance, 0.0)),
+            self.excess_regret.runs,
         )
 
     @property
     def verdict(self) -> str:
-        """Fine where it surely loses at most a tenth more than the best, fragile where surely more.
+        """One of "fine", "fragile", "worse than theory" and "not decided".
 
-        "Worse than theory" is fragile and surely worse than theory's value. A value is fine only if the gap is trusted.
+        "fine" means at most 10% more regret than the best value, with 95% confidence and a gap that is trusted.
+        "fragile" means more than 10%, and "worse than theory" also significantly worse than the textbook value.
         """
-        if self.least > TOLERATED_EXCESS:
-            return "worse than theory" if self.behind_theory and self.behind_theory.low > 0 else "fragile"
-        return "fine" if self.most <= TOLERATED_EXCESS else "not decided"
+        if self.excess_share_low > TOLERATED_EXCESS:
+            return (
+                "worse than theory"
+                if self.difference_to_textbook and self.difference_to_textbook.low > 0
+                else "fragile"
+            )
+        return "fine" if self.excess_share_high <= TOLERATED_EXCESS else "not decided"
 
     @property
     def reason(self) -> str:
-        """Why it is not decided; empty where it is."""
+        """Why the verdict is not decided; empty where it is."""
         if self.verdict != "not decided":
             return ""
-        if self.doubt:
-            return self.doubt
+        if self.gap_doubt:
+            return self.gap_doubt
         if self.best_regret.mean < 0:
-            return "regrets there are below 0, and have no shares"
-        if self.gap is None:
+            return "the best regret is below 0 and has no shares"
+        if self.regret_gap is None:
             return "the search states no gap"
-        return f"it may lose {self.most:.0%} more" if math.isfinite(self.most) else "the regret is too uncertain"
+        return (
+            f"its regret may be {self.excess_share_high:.0%} higher"
+            if math.isfinite(self.excess_share_high)
+            else "the regret is too uncertain"
+        )
 
     def __repr__(self) -> str:
-        return f"{self.words}: {self.share:+.0%} of {self.best_regret.mean:.4g} ({self.verdict})"
+        return f"{self.description}: {self.excess_share:+.0%} of {self.best_regret.mean:.4g} ({self.verdict})"
 
 
 def _find_last_share(holds: Callable[[float], bool]) -> float:
-    """The largest share for which a statement holds that holds for all smaller ones: -1 if for none, or infinity."""
+    """Find the largest share for which a monotone statement holds, by bisection: -1 if for none, or infinity."""
     low, high = -1.0, 0.0
     if not holds(low):
         return low
@@ -112,36 +157,55 @@ def _find_last_share(holds: Callable[[float], bool]) -> float:
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RobustnessReport(ResultRecord):
-    """What a tuned value loses where something else comes than was expected: a `Scenario` for each such problem.
+    """The regret of a tuned value on other problems than the expected one.
 
-    The first strain is the expected problem itself. `warnings` are sentences about what may mislead.
+    Attributes
+    ----------
+    params : mapping of str to float
+        The tuned parameters.
+    scenarios : tuple of Scenario
+        The scenarios; the first one is the expected problem itself.
+    budget : int
+        The number of runs with which the policy was tuned again for each scenario.
+    validation_runs : int
+        The number of fresh instances of each scenario.
+    setup : StudySetup
+        What is needed to repeat the result.
+    notices : tuple of Notice
+        Sentences about what may mislead.
     """
 
     params: Mapping[str, float]
-    strains: tuple[Scenario, ...]
+    scenarios: tuple[Scenario, ...]
     budget: int
-    validated: int
+    validation_runs: int
     setup: StudySetup
-    warnings: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
     @property
-    def worst(self) -> Scenario:
-        """The strain with the largest loss, as a share."""
-        return max(self.others, key=lambda strain: strain.share)
+    def worst_scenario(self) -> Scenario:
+        """The unexpected scenario with the largest share of excess regret."""
+        return max(self.other_scenarios, key=lambda scenario: scenario.excess_share)
 
     @property
-    def others(self) -> tuple[Scenario, ...]:
-        """The strains of what was not expected."""
-        return self.strains[1:]
+    def other_scenarios(self) -> tuple[Scenario, ...]:
+        """The scenarios except the expected one."""
+        return self.scenarios[1:]
 
     def to_pandas(self) -> Any:
-        """A row per strain."""
-        rows: dict[str, Any] = {"words": [strain.words for strain in self.strains]}
-        for name in ("regret", "best_regret", "loss", "theory"):
-            rows[name] = [getattr(strain, name).mean for strain in self.strains]
-        rows["loss_se"] = [strain.loss.se for strain in self.strains]
-        for name in ("best", "share", "least", "most", "verdict", "reason"):
-            rows[name] = [getattr(strain, name) for strain in self.strains]
+        """Return a pandas data frame with one row per scenario.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
+        rows: dict[str, Any] = {"description": [scenario.description for scenario in self.scenarios]}
+        for name in ("regret", "best_regret", "excess_regret", "textbook_regret"):
+            rows[name] = [getattr(scenario, name).mean for scenario in self.scenarios]
+        rows["excess_regret_se"] = [scenario.excess_regret.se for scenario in self.scenarios]
+        for name in ("best_value", "excess_share", "excess_share_low", "excess_share_high", "verdict", "reason"):
+            rows[name] = [getattr(scenario, name) for scenario in self.scenarios]
         return make_data_frame(rows)

@@ -1,4 +1,4 @@
-"""What a search returns beside its answer: its trials, its posterior and a test for one dip."""
+"""What a search returns beside its answer: its trials, its posterior, and a test for a single dip."""
 
 from __future__ import annotations
 
@@ -11,39 +11,74 @@ from banditune.results.result_record import ResultRecord, freeze_floats, registe
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UnimodalityTest(ResultRecord):
-    """A test of "the curve falls, then rises": rejected where a value in between is surely above both sides.
+    """A test of the hypothesis that the regret curve falls, then rises.
 
-    `alarm` bounds the probability to reject a unimodal curve. `peak` names the three values where it was rejected.
+    It is rejected if a value in between is significantly above a value on each side.
+
+    Attributes
+    ----------
+    rejected : bool
+        Whether the hypothesis is rejected.
+    statistic : float
+        The largest, over all three values in order, of the smaller of the two paired t statistics.
+    critical_value : float
+        The value that the statistic must exceed.
+    false_alarm_rate : float
+        An upper bound on the probability that a curve with a single dip is rejected.
+    second_dip : tuple of float
+        The three values that led to the rejection, the middle one above both others; empty where not rejected.
     """
 
     rejected: bool
     statistic: float
-    critical: float
-    alarm: float
-    peak: tuple[float, ...]
+    critical_value: float
+    false_alarm_rate: float
+    second_dip: tuple[float, ...]
 
     def __repr__(self) -> str:
         if not self.rejected:
-            return f"no sign against one dip (statistic {self.statistic:.2f}, critical {self.critical:.2f})"
-        left, top, right = self.peak
-        return (
-            f"more than one dip: {top:.4g} is above both {left:.4g} and {right:.4g} (false alarms <= {self.alarm:.0%})"
-        )
+            return (
+                f"no evidence against a single dip (statistic {self.statistic:.2f}, critical {self.critical_value:.2f})"
+            )
+        left, top, right = self.second_dip
+        dips = f"{top:.4g} is above both {left:.4g} and {right:.4g}"
+        return f"more than one dip: {dips} (false alarms <= {self.false_alarm_rate:.0%})"
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SearchPosterior(ResultRecord):
-    """What a search knows about its answer. Each statement holds with probability `level`, as far as its curves fit.
+    """What a search knows about its answer.
 
-    The answer loses `mean` (`low` to `high`) on average; the best value is between `best_low` and `best_high`; nothing
-    beats the answer by more than `gap`; `flat` holds two values and a share: every value between them is within that share
-    of the lowest regret (it is empty where that cannot be said). `peak` names three values of which the middle one is
-    surely the worst, if the curve has more than one dip; with a `misfit`, no curve is right, and nothing of this is to be
-    trusted. `untried` is empty, or holds the lower end of the range, where it may be better than all else and no run was
-    made, and the smallest value that this speaks of: nothing of this speaks of smaller ones.
+    Each statement holds with probability `confidence`, as far as the curves of the search fit.
+
+    Attributes
+    ----------
+    mean : float
+        The mean regret of the answer.
+    low : float
+        The lower end of the interval of that regret.
+    high : float
+        The upper end of the interval of that regret.
+    best_low : float
+        The lower end of the interval that holds the best value.
+    best_high : float
+        The upper end of the interval that holds the best value.
+    regret_gap : float
+        No other value has a regret that is lower than the answer's by more than this.
+    near_optimal : tuple of float
+        Two values and a share: between them, every regret is within this share of the lowest. Empty where unknown.
+    second_dip : tuple of float
+        Three values of which the middle one has the highest regret, if the curve has more than one dip; else empty.
+    misfit : bool
+        Whether no curve fits the runs. Then no statement is to be trusted.
+    confidence : float
+        The probability with which each statement holds.
+    unexplored : tuple of float
+        The lower end of the range and the smallest value that the statements cover; mostly empty. It is given if the
+        regret between them may be lowest and no run was made there.
     """
 
     mean: float
@@ -51,29 +86,53 @@ class SearchPosterior(ResultRecord):
     high: float
     best_low: float
     best_high: float
-    gap: float
-    flat: tuple[float, ...]
-    peak: tuple[float, ...]
+    regret_gap: float
+    near_optimal: tuple[float, ...]
+    second_dip: tuple[float, ...]
     misfit: bool
-    level: float
-    untried: tuple[float, ...] = ()
+    confidence: float
+    unexplored: tuple[float, ...] = ()
 
-    def among(self, name: str) -> str:
-        """The values of which something is said, in words: "gamma", or "gamma from 0.0062 on"."""
-        return f"{name} from {self.untried[1]:.4g} on" if self.untried else name
+    def describe_range(self, name: str) -> str:
+        """Describe the values that the statements cover, such as "gamma" or "gamma from 0.0062 on".
 
-    def keeps(self, within: float) -> bool:
-        """Whether nothing is better than the answer by more than this share of its regret, and the runs speak for that."""
-        return not self.misfit and self.gap <= within * abs(self.mean)
+        Parameters
+        ----------
+        name : str
+            The name of the parameter.
+        """
+        return f"{name} from {self.unexplored[1]:.4g} on" if self.unexplored else name
+
+    def meets_precision(self, within: float) -> bool:
+        """Return whether no value is better than the answer by more than a share of its regret.
+
+        Parameters
+        ----------
+        within : float
+            The share, such as 0.02.
+        """
+        return not self.misfit and self.regret_gap <= within * abs(self.mean)
 
     def __repr__(self) -> str:
-        return f"{self.mean:.4g} ({100 * self.level:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.gap:.3g}"
+        return f"{self.mean:.4g} ({100 * self.confidence:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.regret_gap:.3g}"
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class TrialResult(ResultRecord):
-    """What a tuner asked and what it was told."""
+    """One trial of a search: the values that were simulated, and their regrets.
+
+    Attributes
+    ----------
+    values : array of float
+        The values of the parameter.
+    mean : array of float
+        The mean regret of each value.
+    se : array of float
+        The standard error of each mean; NaN for a single run.
+    runs : tuple of int
+        The number of runs of each value.
+    """
 
     values: FloatArray
     mean: FloatArray
@@ -81,14 +140,27 @@ class TrialResult(ResultRecord):
     runs: tuple[int, ...]
 
     @classmethod
-    def of(cls, values: Sequence[float], regrets: Sequence[FloatArray]) -> TrialResult:
-        """The means of each value's regrets; a single run has no standard error."""
+    def from_regrets(cls, values: Sequence[float], regrets: Sequence[FloatArray]) -> TrialResult:
+        """Summarise the regrets of a trial.
+
+        Parameters
+        ----------
+        values : sequence of float
+            The values of the parameter.
+        regrets : sequence of array
+            The regrets of the runs of each value.
+        """
         means, errors = [row.mean() for row in regrets], [compute_standard_error(row) for row in regrets]
-        return cls(freeze_floats(values), freeze_floats(means), freeze_floats(errors), tuple(map(len, regrets)))
+        return cls(
+            values=freeze_floats(values),
+            mean=freeze_floats(means),
+            se=freeze_floats(errors),
+            runs=tuple(map(len, regrets)),
+        )
 
     @property
-    def spent(self) -> int:
-        """Runs played: all values together."""
+    def total_runs(self) -> int:
+        """The number of runs of all values together."""
         return sum(self.runs)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a ledger holds."""
+"""What a store of regrets holds."""
 
 from __future__ import annotations
 
@@ -10,59 +10,117 @@ from banditune.results.result_record import ResultRecord, make_data_frame, regis
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StoredMean(ResultRecord):
-    """What a ledger knows about a row of parameters after `step` steps, on `fresh` instances or on those of searches.
+    """What a store knows about one row of parameters, after some steps.
 
-    `noise` is the number of its noise, 0 where noise is shared. The `spread` names no single runs.
+    Attributes
+    ----------
+    params : tuple of float
+        The parameter values.
+    noise_stream : int
+        The number of the reward noise; 0 with common random numbers.
+    fresh : bool
+        Whether the instances are fresh ones, rather than those of searches.
+    step : int
+        The number of steps after which regret was counted.
+    regret : Estimate
+        The mean regret.
+    distribution : RegretDistribution
+        The distribution of the regrets of single runs. It has no numbers of runs.
     """
 
     params: tuple[float, ...]
-    noise: int
+    noise_stream: int
     fresh: bool
     step: int
     regret: Estimate
-    spread: RegretDistribution
+    distribution: RegretDistribution
 
     def __repr__(self) -> str:
         return f"{self.params}: {self.regret!r}"
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StoreSummary(ResultRecord):
-    """What a ledger holds of one setup, which is known by its `number` there, as `tallies`.
+    """What a store holds of one setup.
 
-    Policy, problem and `versions` (of who played first) are words; `play` names the shortcut, or is "plain".
+    Attributes
+    ----------
+    setup_id : int
+        The number of the setup in the store.
+    policy : str
+        The policy with its options, as text.
+    problem : str
+        The problem with its options, as text.
+    horizon : int
+        Steps in a run.
+    seed : int
+        The seed.
+    regret_kind : {"expected", "realised"}
+        Whether regret compares mean rewards or the rewards that were drawn.
+    common_random_numbers : bool
+        Whether all parameter values had the same reward noise on an instance.
+    shortcut : str
+        The name of the faster algorithm that was used; "plain" for the step-by-step loop.
+    device : {"cpu", "gpu"}
+        Where the simulation ran.
+    dtype : {"float64", "float32"}
+        The floating-point type of the simulation.
+    versions : str
+        The versions of the packages that wrote the first regrets, as text.
+    parameters : tuple of str
+        The names of the parameters.
+    stored_means : tuple of StoredMean
+        The mean regret of each row of parameters, after each number of steps.
     """
 
-    number: int
+    setup_id: int
     policy: str
     problem: str
     horizon: int
     seed: int
-    regret: str
-    noise: str
-    play: str
+    regret_kind: str
+    common_random_numbers: bool
+    shortcut: str
     device: str
-    precision: str
+    dtype: str
     versions: str
     parameters: tuple[str, ...]
-    tallies: tuple[StoredMean, ...]
+    stored_means: tuple[StoredMean, ...]
 
     @property
-    def steps(self) -> tuple[int, ...]:
-        """The steps after which regret was counted."""
-        return tuple(sorted({tally.step for tally in self.tallies}))
+    def checkpoints(self) -> tuple[int, ...]:
+        """The numbers of steps after which regret was counted, in order."""
+        return tuple(sorted({stored.step for stored in self.stored_means}))
 
-    def ended(self, *, fresh: bool) -> tuple[StoredMean, ...]:
-        """The tallies after the last step, of fresh instances or of those of searches."""
-        last = self.steps[-1]
-        return tuple(tally for tally in self.tallies if tally.step == last and tally.fresh == fresh)
+    def select_final(self, *, fresh: bool) -> tuple[StoredMean, ...]:
+        """Select the means after the last step.
+
+        Parameters
+        ----------
+        fresh : bool
+            Whether those of fresh instances are selected, or those of searches.
+        """
+        last = self.checkpoints[-1]
+        return tuple(stored for stored in self.stored_means if stored.step == last and stored.fresh == fresh)
 
     def to_pandas(self) -> Any:
-        """A row per tally."""
-        columns = {name: [tally.params[place] for tally in self.tallies] for place, name in enumerate(self.parameters)}
-        columns |= {name: [getattr(tally, name) for tally in self.tallies] for name in ("noise", "fresh", "step")}
-        columns |= {name: [getattr(tally.regret, name) for tally in self.tallies] for name in ("runs", "mean", "se")}
+        """Return a pandas data frame with one row per stored mean.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
+        columns = {
+            name: [stored.params[place] for stored in self.stored_means] for place, name in enumerate(self.parameters)
+        }
+        columns |= {
+            name: [getattr(stored, name) for stored in self.stored_means] for name in ("noise_stream", "fresh", "step")
+        }
+        columns |= {
+            name: [getattr(stored.regret, name) for stored in self.stored_means] for name in ("runs", "mean", "se")
+        }
         return make_data_frame(columns)

@@ -7,12 +7,15 @@ from functools import lru_cache
 from statistics import NormalDist
 
 EXPANSION_DEGREES = 1000
-"""Beyond so many degrees of freedom the expansion of Student's quantiles has eight digits at least."""
+"""Above this many degrees of freedom, the expansion of Student's quantiles has at least eight digits."""
 
 
 @lru_cache(maxsize=1024)
 def compute_student_quantile(level: float, degrees: int) -> float:
-    """A quantile of Student's t: in closed form for 1 and 2 degrees, by Newton's steps, or by an expansion for many."""
+    """Compute a quantile of Student's t.
+
+    It is in closed form for 1 and 2 degrees, by Newton's method for more, and by an expansion for many.
+    """
     if level < 0.5:
         return -compute_student_quantile(1 - level, degrees)
     if level == 0.5:
@@ -25,7 +28,7 @@ def compute_student_quantile(level: float, degrees: int) -> float:
 
 
 def _expand_quantile(level: float, degrees: int) -> float:
-    """The quantile out of that of the normal distribution (Abramowitz, Stegun 26.7.5)."""
+    """Expand the quantile from that of the normal distribution (Abramowitz, Stegun 26.7.5)."""
     z = NormalDist().inv_cdf(level)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
@@ -34,26 +37,26 @@ def _expand_quantile(level: float, degrees: int) -> float:
 
 
 def _solve_quantile(level: float, degrees: int) -> float:
-    """The quantile, above the median, by Newton's steps.
+    """Compute the quantile, above the median, by Newton's method.
 
-    Far out the share above t is nearly a power of t, so the steps are those of logarithms: they find a line's end at once.
+    In the tail the share above t is nearly a power of t. The steps are on logarithms, where a power is a line.
     """
-    found = _expand_quantile(level, degrees)
+    result = _expand_quantile(level, degrees)
     for _ in range(50):
-        above, density = _compute_tail_and_density(found, degrees)
-        step = math.log(above / (1 - level)) * above / (density * found)
-        found *= math.exp(max(-1.0, min(1.0, step)))
+        above, density = _compute_tail_and_density(result, degrees)
+        step = math.log(above / (1 - level)) * above / (density * result)
+        result *= math.exp(max(-1.0, min(1.0, step)))
         if abs(step) < 1e-10:
             break
-    return found
+    return result
 
 
 def _compute_tail_and_density(t: float, degrees: int) -> tuple[float, float]:
-    """The share of Student's t above t > 0, half an incomplete beta function, and its density."""
+    """Compute the tail probability above t > 0, half an incomplete beta function, and the density."""
     half = degrees / 2
     constant = math.lgamma(half + 0.5) - math.lgamma(half) - math.lgamma(0.5)
     near, far = t * t / (degrees + t * t), degrees / (degrees + t * t)
-    # far^half near^(1/2) / B(half, 1/2), with a logarithm that keeps its digits where t is small
+    # far^half near^(1/2) / B(half, 1/2), with a logarithm that is accurate for small t
     front = math.exp(constant - half * math.log1p(t * t / degrees)) * math.sqrt(near)
     if far < (half + 1) / (half + 2.5):
         above = 0.5 * front / half * _compute_beta_fraction(far, half, 0.5)
@@ -63,16 +66,16 @@ def _compute_tail_and_density(t: float, degrees: int) -> tuple[float, float]:
 
 
 def _compute_beta_fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction of the incomplete beta function (Abramowitz, Stegun 26.5.8), by Lentz's method."""
+    """Compute the continued fraction of the incomplete beta function (Abramowitz, Stegun 26.5.8) by Lentz's method."""
     numerator, denominator = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    found = denominator
+    result = denominator
     for m in range(1, 1000):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
             denominator = 1 / (1 + term * denominator)
             numerator = 1 + term / numerator
-            found *= denominator * numerator
+            result *= denominator * numerator
         if abs(denominator * numerator - 1) < 1e-15:
             break
-    return found
+    return result

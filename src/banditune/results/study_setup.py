@@ -11,41 +11,83 @@ from banditune.results.result_record import ResultRecord, register_record
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class DataScope(ResultRecord):
-    """The data set that a problem is made of: `count` units, each a "table", a "campaign" or a "mean vector".
+    """The data set that a problem is made of, and how it was split.
 
-    The search played `searched` of them, and `held_out` others judged its answer; both are 0 where nothing was held out.
-    `about` says what the numbers are about.
+    Attributes
+    ----------
+    unit : str
+        What the data set consists of: a "table", a "campaign" or a "mean vector".
+    count : int
+        The number of units.
+    searched_count : int
+        The number of units that the search used; 0 where nothing was held out.
+    held_out_count : int
+        The number of other units, on which the answer was validated; 0 where nothing was held out.
+    description : str
+        What the numbers are about, in words.
     """
 
     unit: str
     count: int
-    searched: int
-    held_out: int
-    about: str
+    searched_count: int
+    held_out_count: int
+    description: str
 
     def __repr__(self) -> str:
-        return self.about
+        return self.description
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StudySetup(ResultRecord):
-    """Everything that is needed to repeat a result; `command` is how it was asked for, where that named files.
+    """Everything that is needed to repeat a result.
 
-    `describe_problem_options` names the policy's options that were taken from the problem, each with words on how.
-    `ranges` are the ends of ranges that were asked for, by the names of parameters; None: the usual ones.
-    `sample` says what the numbers are about where the problem is made of a data set.
-    `compared_with` says what regret compares with, where it is not the best arm at each step.
+    Attributes
+    ----------
+    policy : mapping or None
+        The name and the options of the policy; None where there are several or none.
+    problem : mapping
+        The name and the options of the problem.
+    horizon : int
+        Steps in a run.
+    seed : int
+        The seed.
+    regret_kind : {"expected", "realised"}
+        Whether regret compares mean rewards or the rewards that were drawn.
+    common_random_numbers : bool
+        Whether all parameter values had the same reward noise on an instance.
+    shortcut : bool
+        Whether faster exact algorithms could replace the step-by-step loop.
+    versions : mapping of str to str
+        The versions of this package and of those that it depends on.
+    tuner : mapping or None
+        The name and the options of the search method, if there was one.
+    device : {"cpu", "gpu"}
+        Where the simulation ran.
+    command : str or None
+        The command line, where it named files that the result does not hold.
+    from_problem : mapping of str to str
+        The options of the policy that were taken from the problem, each with words on how.
+    ranges : mapping of str to (float, float), or None
+        The ranges that were requested, by parameter; None for the usual ones.
+    data_scope : DataScope or None
+        The data set that the problem is made of, if it is made of one.
+    fixed : mapping of str to float, or None
+        The values of parameters that were not searched.
+    policy_source : str or None
+        The file and the name of a policy of your own, as "PATH.py:NAME", if they are known.
+    compared_with : str or None
+        What regret compares with, where that is not the best arm at each step.
     """
 
     policy: Mapping[str, Any] | None
     problem: Mapping[str, Any]
     horizon: int
     seed: int
-    regret: str
-    noise: str
+    regret_kind: str
+    common_random_numbers: bool
     shortcut: bool
     versions: Mapping[str, str]
     tuner: Mapping[str, Any] | None = None
@@ -53,24 +95,26 @@ class StudySetup(ResultRecord):
     command: str | None = None
     from_problem: Mapping[str, str] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, ...]] | None = None
-    sample: DataScope | None = None
+    data_scope: DataScope | None = None
+    fixed: Mapping[str, float] | None = None
+    policy_source: str | None = None
     compared_with: str | None = None
 
     def __post_init__(self) -> None:
-        for part in ("policy", "problem", "tuner"):
-            made = getattr(self, part)
-            if made is not None and "name" not in made:
-                raise InvalidRequest(f"the {part} of a setup must have a name, but got {dict(made)!r:.60}.")
+        for role in ("policy", "problem", "tuner"):
+            config = getattr(self, role)
+            if config is not None and "name" not in config:
+                raise InvalidRequest(f"the {role} of a setup must have a name, but got {dict(config)!r:.60}.")
         check_option_sources(self.policy or {}, self.from_problem)
 
     @property
-    def held_out(self) -> DataScope | None:
-        """The data set, if some of it was held out."""
-        return self.sample if self.sample and self.sample.held_out else None
+    def held_out_data(self) -> DataScope | None:
+        """The data set, if some of it was held out; else None."""
+        return self.data_scope if self.data_scope and self.data_scope.held_out_count else None
 
     @property
     def tuner_name(self) -> str:
-        """The tuner's name, if there was one."""
+        """The name of the search method; "none" where there was none."""
         return str(self.tuner["name"]) if self.tuner else "none"
 
     def __repr__(self) -> str:
@@ -79,7 +123,7 @@ class StudySetup(ResultRecord):
 
 
 def check_option_sources(policy: Mapping[str, Any], from_problem: Mapping[str, str]) -> None:
-    """What was taken from the problem must be an option of the policy."""
+    """Check that everything taken from the problem is an option of the policy."""
     unknown = set(from_problem) - set(policy)
     if unknown:
         raise InvalidRequest(

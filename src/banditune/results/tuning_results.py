@@ -1,4 +1,4 @@
-"""What tuning and regret curves return, and a tuned policy written for another library."""
+"""Results of tuning and of regret curves, and a tuned policy for another library."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.notice import Notice
 from banditune.results.estimates import UPPER_TAIL_LEVEL, Estimate, RegretDistribution
 from banditune.results.exact_results import LowerBound
 from banditune.results.result_record import ResultRecord, make_data_frame, register_record
@@ -18,13 +19,40 @@ from banditune.results.study_setup import StudySetup
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Curve(ResultRecord):
-    """Bayes regret over parameter values, every value on the same instances; `best` has the lowest mean.
+    """Bayes regret over parameter values, all on the same instances.
 
-    The values were given, or `refined` where the curve bends. `theory` is theory's value (in a `Tuning` it is what that
-    value loses). `warnings` are sentences about what may mislead. `units` counts the tables or campaigns over which errors
-    are taken; None: over runs.
+    Attributes
+    ----------
+    parameter : str
+        The name of the parameter.
+    values : array of float
+        The values of the parameter, in order.
+    mean : array of float
+        The mean regret at each value.
+    se : array of float
+        The standard error of each mean.
+    runs : int
+        The number of runs of each value.
+    best_value : float
+        The value with the lowest mean.
+    best_regret : Estimate
+        Its regret on fresh instances; the lowest of many means is too low.
+    textbook : float
+        The textbook value of the parameter.
+    log_scale : bool
+        Whether the parameter has a logarithmic scale.
+    unimodality : UnimodalityTest
+        A test whether the curve has a single dip.
+    setup : StudySetup
+        What is needed to repeat the result.
+    refined : bool
+        Whether the values were chosen where the curve bends, rather than given.
+    notices : tuple of Notice
+        Sentences about what may mislead.
+    unit_count : int or None
+        The number of tables or campaigns over which standard errors are taken; None where they are over runs.
     """
 
     parameter: str
@@ -32,111 +60,212 @@ class Curve(ResultRecord):
     mean: FloatArray
     se: FloatArray
     runs: int
-    best: float
+    best_value: float
     best_regret: Estimate
-    theory: float
+    textbook: float
     log_scale: bool
     unimodality: UnimodalityTest
     setup: StudySetup
     refined: bool = False
-    warnings: tuple[str, ...] = ()
-    units: int | None = None
+    notices: tuple[Notice, ...] = ()
+    unit_count: int | None = None
 
     @property
-    def reach(self) -> FloatArray:
-        """Half of each value's 95% interval."""
-        return compute_student_quantile(UPPER_TAIL_LEVEL, (self.units or self.runs) - 1) * self.se
+    def half_width(self) -> FloatArray:
+        """Half of the width of each value's 95% interval."""
+        return compute_student_quantile(UPPER_TAIL_LEVEL, (self.unit_count or self.runs) - 1) * self.se
 
     def to_pandas(self) -> Any:
-        """A row per value."""
+        """Return a pandas data frame with one row per value.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
         return make_data_frame({self.parameter: self.values, "mean": self.mean, "se": self.se, "runs": self.runs})
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ExportedPolicy(ResultRecord):
-    """A tuned policy in another library: `code` makes it there, with `parameter` = `value` (NaN: it has none).
+    """A tuned policy in another library.
 
-    `same` says whether it is the same rule, `words` what is not the same, or what to mind.
+    Attributes
+    ----------
+    library : str
+        The name of the library.
+    code : str
+        The Python code that makes the policy there.
+    parameter : str
+        The name of its parameter; empty if it has none.
+    value : float
+        The value of that parameter; NaN if it has none.
+    is_same_rule : bool
+        Whether the policy there follows the same rule.
+    notes : str
+        Sentences on what differs there, or needs attention.
     """
 
     library: str
     code: str
     parameter: str
     value: float
-    same: bool
-    words: str
+    is_same_rule: bool
+    notes: str
 
     def __repr__(self) -> str:
-        return f"{self.library}: {self.code}\n{self.words}"
+        return f"{self.library}: {self.code}\n{self.notes}"
 
 
 @register_record
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Tuning(ResultRecord):
-    """A tuned policy. `regret`, `theory` and `gain` come from fresh instances that the search did not see.
+    """The result of tuning a policy.
 
-    `theory` is the regret of the `baseline`, the textbook's policy with the textbook's parameter, `theory_params`. That is
-    the tuned policy itself, unless its noise or prior was taken from the problem: then the baseline has the textbook's.
-    `gain` is theory's regret minus the tuned regret, paired. `spent` counts search runs, `validated` the fresh ones.
-    `belief` is what the search itself knows, where the tuner says it; `reached` whether a wanted precision was, None if
-    none was wanted; `warnings` are sentences about what may mislead; `floor` is what no policy can go below, where known;
-    `spread` and `theory_spread` tell how the regrets of the fresh runs are spread; `validate` is how many such runs were
-    asked for, None if it was left to the verb; `stress` tells what is lost if the problem is another one, where asked for;
-    `searched` holds both ends of the range that was searched.
+    Regrets and the gain are estimated on fresh instances that the search did not see.
+
+    Attributes
+    ----------
+    params : mapping of str to float
+        The tuned parameters.
+    regret : Estimate
+        The regret of the tuned parameters.
+    textbook_regret : Estimate
+        The regret of the textbook policy with the textbook parameters.
+    gain : Estimate
+        The textbook regret minus the tuned regret, paired by instance.
+    textbook_params : mapping of str to float
+        The textbook parameters.
+    search_runs : int
+        The number of simulated runs of the search.
+    budget : int
+        The number of runs that the search could use.
+    validation_runs : int
+        The number of fresh instances.
+    trials : tuple of TrialResult
+        The trials of the search, in order.
+    posterior : SearchPosterior or None
+        What the search knows about its answer, if its method states it and the parameter has an effect.
+    precision : float or None
+        The precision that was requested.
+    precision_reached : bool or None
+        Whether it was reached; None where none was requested or the search states nothing.
+    notices : tuple of Notice
+        Sentences about what may mislead.
+    curve : Curve or None
+        The regret curve, if it was requested.
+    setup : StudySetup
+        What is needed to repeat the result.
+    lower_bound : LowerBound or None
+        A lower bound on the regret of every policy, where it is known.
+    distribution : RegretDistribution or None
+        The distribution of the regrets of the fresh runs with the tuned parameters.
+    textbook_distribution : RegretDistribution or None
+        The same with the textbook policy.
+    requested_validation_runs : int or None
+        The number of fresh instances that was requested; None if it was left to `tune`.
+    robustness : RobustnessReport or None
+        The regret on other problems than the expected one, if it was requested.
+    textbook_policy : mapping or None
+        The textbook policy. It differs from the tuned policy only in noise and prior that come from the problem.
+    searched_range : mapping of str to (float, float), or None
+        Both ends of the range that was searched.
     """
 
     params: Mapping[str, float]
     regret: Estimate
-    theory: Estimate
+    textbook_regret: Estimate
     gain: Estimate
-    theory_params: Mapping[str, float]
-    spent: int
+    textbook_params: Mapping[str, float]
+    search_runs: int
     budget: int
-    validated: int
+    validation_runs: int
     trials: tuple[TrialResult, ...]
-    belief: SearchPosterior | None
-    within: float | None
-    reached: bool | None
-    warnings: tuple[str, ...]
+    posterior: SearchPosterior | None
+    precision: float | None
+    precision_reached: bool | None
+    notices: tuple[Notice, ...]
     curve: Curve | None
     setup: StudySetup
-    floor: LowerBound | None = None
-    spread: RegretDistribution | None = None
-    theory_spread: RegretDistribution | None = None
-    validate: int | None = None
-    stress: RobustnessReport | None = None
-    baseline: Mapping[str, Any] | None = None
-    searched: Mapping[str, tuple[float, ...]] | None = None
+    lower_bound: LowerBound | None = None
+    distribution: RegretDistribution | None = None
+    textbook_distribution: RegretDistribution | None = None
+    requested_validation_runs: int | None = None
+    robustness: RobustnessReport | None = None
+    textbook_policy: Mapping[str, Any] | None = None
+    searched_range: Mapping[str, tuple[float, ...]] | None = None
 
     def __post_init__(self) -> None:
-        if len(self.params) != 1 or set(self.params) != set(self.theory_params):
-            told = f"{dict(self.params)} and {dict(self.theory_params)}"
-            raise InvalidRequest(f"a tuning must have one parameter, tuned and as theory has it, but got {told}.")
+        if not self.params or set(self.params) != set(self.textbook_params):
+            given = f"{dict(self.params)} and {dict(self.textbook_params)}"
+            raise InvalidRequest(f"a tuning must have the same parameters, tuned and of the textbook, but got {given}.")
 
-    def export(self, library: str) -> ExportedPolicy:
-        """The equal parameter in another library, "mabwiser" or "river", and what is not the same there."""
+    @property
+    def searched_parameter(self) -> str:
+        """The name of the parameter that was searched; the others were fixed."""
+        return next(name for name in self.params if name not in (self.setup.fixed or {}))
+
+    def export_params(self, library: str) -> ExportedPolicy:
+        """Export the tuned parameter to another library; see `adapters.export_params`.
+
+        Parameters
+        ----------
+        library : {"mabwiser", "river"}
+            The other library.
+
+        Returns
+        -------
+        ExportedPolicy
+            The code that makes the policy there, its parameter, and what differs.
+
+        Raises
+        ------
+        InvalidRequest
+            If the library is another one or lacks the policy, or the policy is your own.
+        """
         import banditune
 
-        found: ExportedPolicy = banditune.adapters.export_params(self, library)
-        return found
+        exported: ExportedPolicy = banditune.adapters.export_params(self, library)
+        return exported
 
     def to_pandas(self) -> Any:
-        """A row per trial and value."""
+        """Return a pandas data frame with one row per trial and value.
+
+        Raises
+        ------
+        MissingDependency
+            If pandas is not installed.
+        """
         rows = [
             (number, value, mean, se, runs)
             for number, trial in enumerate(self.trials)
             for value, mean, se, runs in zip(trial.values, trial.mean, trial.se, trial.runs, strict=True)
         ]
-        (parameter,) = self.params
-        columns = ["trial", parameter, "mean", "se", "runs"]
+        columns = ["trial", self.searched_parameter, "mean", "se", "runs"]
         return make_data_frame(dict(zip(columns, zip(*rows, strict=True), strict=True)))
 
-    def policy(self, policy: Any = None, **told: Any) -> Any:
-        """The tuned policy, ready to work: `select_arm()` and `update(arm, reward)`; see `deploy_result`.
+    def deploy(self, policy: Any = None, **options: Any) -> Any:
+        """Put the tuned policy to work; see `deployment.deploy_result`.
 
-        Your own policy must be passed again; `names`, `features`, `seed` and `pending` may be told.
+        Parameters
+        ----------
+        policy : Policy, optional
+            The policy that was tuned. It is needed if it is your own, unless the result names a file that still defines
+            it.
+        **options : object
+            `names`, `features`, `seed` and `pending` of `deployment.deploy_result`.
+
+        Returns
+        -------
+        DeployedPolicy
+            The policy, ready for `select_arm()` and `update(arm, reward)`.
+
+        Raises
+        ------
+        InvalidRequest
+            If an argument cannot be used, or the policy cannot be deployed.
         """
         import banditune
 
-        return banditune.deployment.deploy_result(self, policy, **told)
+        return banditune.deployment.deploy_result(self, policy, **options)

@@ -17,11 +17,11 @@ from banditune.core.scalar import Slot, is_package_code
 from banditune.simulation.nan_checks import CHECK_NAME, NAN_CHECKS, add_nan_checks, skip_arrays
 
 SlotFillings = Mapping[Any, Any]
-"""What slots, by their names, are filled with: scalar functions, or constants; and functions by those that they replace."""
+"""Scalar functions or constants by the names of slots, and functions by those that they replace."""
 
 
 BINDING_VERSION = 3
-"""Part of every digest: raised when functions are bound or compiled in another way."""
+"""Part of every digest: raised when functions are bound or compiled in a different way."""
 
 
 def bind_function(function: Callable[..., Any], slots: SlotFillings | None = None) -> tuple[Callable[..., Any], str]:
@@ -37,7 +37,7 @@ POLICY_SLOTS = ("view", "start", "choose", "update")
 
 
 class Binder:
-    """Binds functions with one filling of the slots; each function once."""
+    """Binds functions with one set of slot fillings; each function once."""
 
     def __init__(
         self, slots: SlotFillings, finish: Callable[[Any, Any], Callable[..., Any]], raises: bool = True
@@ -49,33 +49,40 @@ class Binder:
         fillings = [slots.get(name) for name in POLICY_SLOTS]
         self.checks = raises and any(filling is not None and not is_package_code(filling) for filling in fillings)
         self.role = ""
-        """The function of a policy, a user's in part, that is being bound: comparisons with NaN are errors in it."""
+        """The slot of a custom policy that is being bound: comparisons with NaN are errors in its function."""
 
     def bind(self, function: Callable[..., Any], compile_it: bool = True) -> tuple[Callable[..., Any], str]:
-        """The bound copy of a function and the digest of all it depends on."""
+        """Bind a function; returns the copy and the digest of all it depends on."""
+        compiled = hasattr(function, "py_func")
         function = getattr(function, "py_func", function)
         function = self.slots.get(function, function)
         if not isinstance(function, types.FunctionType):
             raise InvalidRequest(f"scalar code must be plain Python functions, but got {function!r}.")
+        marked = compiled or is_package_code(function) or getattr(function, "__scalar__", False)
+        if self.open and not marked:
+            raise InvalidRequest(
+                f"scalar code must be marked, but {function.__qualname__!r}, which a kernel reaches, is not; put "
+                "@bt.kernel.scalar above it."
+            )
         key = function, self.role if needs_nan_checks(function) else ""
         if key not in self.done:
             if function in self.open:
                 raise InvalidRequest(f"scalar code must not recurse, but {function.__qualname__!r} calls itself.")
             self.open.append(function)
-            self.done[key] = self._copy(function, compile_it)
+            self.done[key] = self._copy_function(function, compile_it)
             self.open.pop()
         return self.done[key]
 
-    def _copy(self, function: types.FunctionType, compile_it: bool) -> tuple[Callable[..., Any], str]:
+    def _copy_function(self, function: types.FunctionType, compile_it: bool) -> tuple[Callable[..., Any], str]:
         scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": __name__}
         code = (add_nan_checks(function) if self.role and needs_nan_checks(function) else None) or function.__code__
-        told = [
+        lines = [
             str(BINDING_VERSION),
             digest_code(code),
             str([hasattr(function, mark) for mark in ("__rare__", "__bulky__", "__vector__")]),
         ]
-        defaults = [self._value(function, "a default", value, ()) for value in function.__defaults__ or ()]
-        told += [digest for _, digest in defaults]
+        defaults = [self._bind_value(function, "a default", value, ()) for value in function.__defaults__ or ()]
+        lines += [digest for _, digest in defaults]
         if function.__kwdefaults__:
             raise InvalidRequest(
                 f"scalar code takes no keyword-only arguments, but {function.__qualname__!r} has some."
@@ -84,38 +91,40 @@ class Binder:
         if CHECK_NAME in attributes_of:
             check, digest = self.bind(NAN_CHECKS[self.role])
             scope[CHECK_NAME] = skip_arrays(check) if isinstance(check, types.FunctionType) else check
-            told.append(f"{CHECK_NAME}={digest}")
+            lines.append(f"{CHECK_NAME}={digest}")
         for name, attributes in attributes_of.items():
             if name in function.__globals__ and name not in function.__code__.co_freevars:
-                scope[name], digest = self._value(function, name, function.__globals__[name], attributes)
-                told.append(f"{name}={digest}")
+                scope[name], digest = self._bind_value(function, name, function.__globals__[name], attributes)
+                lines.append(f"{name}={digest}")
         cells = []
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            value, digest = self._value(function, name, cell.cell_contents, attributes_of.get(name, ()))
+            value, digest = self._bind_value(function, name, cell.cell_contents, attributes_of.get(name, ()))
             cells.append(types.CellType(value))
-            told.append(f"{name}:{digest}")
-        digest = hashlib.sha256("\n".join(told).encode()).hexdigest()[:20]
+            lines.append(f"{name}:{digest}")
+        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:20]
         values = tuple(value for value, _ in defaults) or None
         copy = types.FunctionType(code, scope, function.__name__, values, tuple(cells))
         copy.__qualname__ = f"{function.__name__}_{digest}"
-        # Code from the cache imports the module of every function in it: one that is always there, not a user's.
+        # Code from the cache imports the module of every function in it: it must always exist, unlike a user's.
         copy.__module__ = __name__
         return (self.finish(copy, function) if compile_it else copy), digest
 
-    def _value(self, user: types.FunctionType, name: str, value: Any, attributes: tuple[str, ...]) -> tuple[Any, str]:
-        """What a name stands for in the copy, and its digest."""
+    def _bind_value(
+        self, user: types.FunctionType, name: str, value: Any, attributes: tuple[str, ...]
+    ) -> tuple[Any, str]:
+        """Bind what a name stands for; returns the value in the copy, and its digest."""
         if isinstance(value, Slot):
             outer = self.role
             if self.checks and value.name in NAN_CHECKS:
                 self.role = value.name
             try:
-                return self._value(user, name, self.slots.get(value.name), ())
+                return self._bind_value(user, name, self.slots.get(value.name), ())
             finally:
                 self.role = outer
         if isinstance(getattr(value, "py_func", value), types.FunctionType):
             return self.bind(value)
         if isinstance(value, types.ModuleType):
-            return self._module(user, name, value, attributes)
+            return self._bind_module(user, name, value, attributes)
         if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
             return value, f"{value.__name__}{value._fields}"
         if isinstance(value, np.ndarray) and value.dtype != object:
@@ -123,8 +132,8 @@ class Binder:
         if value is None or isinstance(value, bool | int | float | str | np.generic):
             return value, f"{type(value).__name__} {value!r}"
         if isinstance(value, tuple):
-            parts = [self._value(user, name, item, ()) for item in value]
-            return tuple(part for part, _ in parts), str([digest for _, digest in parts])
+            items = [self._bind_value(user, name, item, ()) for item in value]
+            return tuple(bound for bound, _ in items), str([digest for _, digest in items])
         if isinstance(value, type) and value.__module__ in ("builtins", "numpy"):
             return value, value.__name__
         raise InvalidRequest(
@@ -132,27 +141,27 @@ class Binder:
             f"{name!r}, a {type(value).__name__}; pass it as an option or a parameter instead."
         )
 
-    def _module(
+    def _bind_module(
         self, user: types.FunctionType, name: str, module: types.ModuleType, attributes: tuple[str, ...]
     ) -> tuple[Any, str]:
-        """A stand-in that holds the bound attributes; the compiler's own modules (math, numpy) stay as they are."""
+        """Make a stand-in with the bound attributes; modules that the compiler knows (math, numpy) stay as they are."""
         if module.__name__ == "numpy" and "random" in {attribute.split(".")[0] for attribute in attributes}:
             raise InvalidRequest(
-                f"random numbers must come from `stream`, so that the same seed gives the same answer, but "
+                f"random numbers must come from `stream`, so that the same seed gives the same result, but "
                 f"{user.__qualname__!r} uses `{name}.random`; use banditune's uniform(stream), normal(stream) and others."
             )
         if module.__name__ in ("math", "numpy", "numba.cuda"):
             return module, f"module {module.__name__}"
         stand_in = types.ModuleType(module.__name__)
-        told = []
+        lines = []
         for attribute in sorted({chain.split(".")[0] for chain in attributes}):
             if not hasattr(module, attribute):
                 raise InvalidRequest(f"{user.__qualname__!r} uses `{name}.{attribute}`, which does not exist.")
             inner = tuple(chain.partition(".")[2] for chain in attributes if chain.startswith(f"{attribute}."))
-            value, digest = self._value(user, f"{name}.{attribute}", getattr(module, attribute), inner)
+            value, digest = self._bind_value(user, f"{name}.{attribute}", getattr(module, attribute), inner)
             setattr(stand_in, attribute, value)
-            told.append(f"{attribute}={digest}")
-        return stand_in, f"module {module.__name__}({', '.join(told)})"
+            lines.append(f"{attribute}={digest}")
+        return stand_in, f"module {module.__name__}({', '.join(lines)})"
 
 
 CHECKED_PACKAGES = (
@@ -162,13 +171,13 @@ CHECKED_PACKAGES = (
     "banditune.simulation.gpu.warp_",
     "banditune.simulation.shortcuts.",
 )
-"""Packages with code of policies, whose comparisons of NaN are checked."""
+"""Packages with code of policies, whose comparisons are checked for NaN."""
 
 
 def needs_nan_checks(function: types.FunctionType) -> bool:
-    """Whether comparisons of a function are of what a user computes: in users' code, and in policies of this package.
+    """Whether comparisons of a function may see numbers of a user: in custom code, and in policies of this package.
 
-    Vectors stay as they are: each is compared with what a scalar comparison sees, too.
+    Functions marked `optimize_separately` stay as they are: scalar comparisons see the same numbers, too.
     """
     return not is_package_code(function) or (
         function.__module__.startswith(CHECKED_PACKAGES) and not hasattr(function, "__vector__")
@@ -177,7 +186,7 @@ def needs_nan_checks(function: types.FunctionType) -> bool:
 
 @lru_cache(maxsize=4096)
 def digest_code(code: types.CodeType) -> str:
-    """Bytecode, constants and signature; not file, line or comments."""
+    """Digest bytecode, constants and signature; not file, line or comments."""
     constants = [_digest_constant(constant) for constant in code.co_consts]
     shape = (code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_names, code.co_varnames, code.co_freevars)
     version = sys.version_info[:2]
@@ -187,26 +196,26 @@ def digest_code(code: types.CodeType) -> str:
 def _digest_constant(constant: Any) -> str:
     if isinstance(constant, types.CodeType):
         return digest_code(constant)
-    # A set of words has another order in every process.
+    # A set of strings has another order in every process.
     return repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
 
 
 @lru_cache(maxsize=4096)
 def list_global_names(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The global and enclosing names that code uses, each with the chains of attributes that it takes from it."""
-    taken: dict[str, set[str]] = {}
-    for part in _walk_code(code):
+    """List the global and enclosing names that code uses, each with the attribute chains that it reads from it."""
+    attribute_chains: dict[str, set[str]] = {}
+    for nested in _walk_code(code):
         last, chain = None, ""
-        for step in dis.get_instructions(part):
+        for step in dis.get_instructions(nested):
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
                 last, chain = step.argval, ""
-                taken.setdefault(last, set())
+                attribute_chains.setdefault(last, set())
             elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and last is not None:
                 chain = f"{chain}.{step.argval}" if chain else step.argval
-                taken[last].add(chain)
+                attribute_chains[last].add(chain)
             elif step.opname not in ("PUSH_NULL", "PRECALL", "CACHE"):
                 last = None
-    return tuple(sorted((name, tuple(sorted(attributes))) for name, attributes in taken.items()))
+    return tuple(sorted((name, tuple(sorted(attributes))) for name, attributes in attribute_chains.items()))
 
 
 def _walk_code(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -21,9 +21,9 @@ _users_lock = threading.Lock()
 
 @contextmanager
 def limit_blas_threads() -> Iterator[None]:
-    """Hold products of matrices to one thread while anybody is inside.
+    """Limit matrix products to one thread while any thread is inside.
 
-    Their last bits depend on the number of threads that share them: the answer must not. And there are threads enough.
+    The last bits of a product depend on its number of threads; results must not. Chunks already use all cores.
     """
     global _users, _active_limit
     with _users_lock:
@@ -41,5 +41,5 @@ def limit_blas_threads() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _find_libraries() -> ThreadpoolController:
-    """The libraries that multiply matrices for NumPy."""
+    """Find the libraries that multiply matrices for NumPy."""
     return ThreadpoolController()

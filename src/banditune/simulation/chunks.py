@@ -11,15 +11,15 @@ from banditune.simulation.instances import BLOCK_SIZE
 from banditune.simulation.spec import SimulationSpec
 
 ROUNDS_PER_CHUNK = 1 << 22
-"""Rounds in one piece, fewer where arms have features: short enough for a progress bar, long enough to hide its cost."""
+"""Rounds in one chunk, fewer if arms have features: short enough for a progress bar, long enough to hide the overhead."""
 
 
 MAX_REGRETS_PER_CHUNK = 1 << 17
-"""Regrets in one piece, at most: a megabyte."""
+"""Regrets in one chunk, at most: a megabyte."""
 
 
 class SimulationTask(NamedTuple):
-    """Rows of parameters to be played on instances `runs`, and where their regrets go."""
+    """Rows of parameters to simulate on instances `runs`, and the array for their regrets."""
 
     params: FloatArray
     first_row: int
@@ -28,49 +28,49 @@ class SimulationTask(NamedTuple):
 
 
 class PendingChunk(NamedTuple):
-    """A piece of a part in flight, and how often it lost its worker."""
+    """A chunk of a task in flight, and how often it lost its worker."""
 
     ticket: int
-    part: SimulationTask
-    piece: Chunk
-    lost: int = 0
+    task: SimulationTask
+    chunk: Chunk
+    losses: int = 0
 
 
 class ChunkSizer:
-    """How large pieces should be, learnt from those that came back: the answer does not depend on it."""
+    """Chooses chunk sizes from the chunks that came back. Results do not depend on them."""
 
-    def __init__(self, job: SimulationSpec, cluster: Executor, parts: int) -> None:
-        self.job, self.cluster = job, cluster
-        self.share = max(1, cluster.workers // parts)
-        self.rounds = ROUNDS_PER_CHUNK / (1 + 2 * job.problem.dims)
-        self.played = self.took = 0.0
+    def __init__(self, spec: SimulationSpec, executor: Executor, tasks: int) -> None:
+        self.spec, self.executor = spec, executor
+        self.share = max(1, executor.workers // tasks)
+        self.rounds = ROUNDS_PER_CHUNK / (1 + 2 * spec.problem.dims)
+        self.rounds_done = self.seconds = 0.0
 
-    def pieces(self, parts: Sequence[SimulationTask]) -> Iterator[PendingChunk]:
-        """Cut the parts into pieces, so that every worker has some; small ones stay within a block of instances."""
+    def cut_chunks(self, tasks: Sequence[SimulationTask]) -> Iterator[PendingChunk]:
+        """Cut tasks into chunks, so that every worker has some. Small chunks stay within a block of instances."""
         ticket = 0
-        for part in parts:
-            first = part.runs.start
-            while first < part.runs.stop:
-                piece = Chunk(part.params, part.first_row, range(first, self.stop(part, first)))
-                yield PendingChunk(ticket, part, piece)
-                ticket, first = ticket + 1, piece.runs.stop
+        for task in tasks:
+            first = task.runs.start
+            while first < task.runs.stop:
+                chunk = Chunk(task.params, task.first_row, range(first, self.find_chunk_end(task, first)))
+                yield PendingChunk(ticket, task, chunk)
+                ticket, first = ticket + 1, chunk.runs.stop
 
-    def stop(self, part: SimulationTask, first: int) -> int:
-        """Where a piece that begins with run `first` ends."""
+    def find_chunk_end(self, task: SimulationTask, first: int) -> int:
+        """Find where a chunk that begins with run `first` ends."""
         most = (
-            max(BLOCK_SIZE, MAX_REGRETS_PER_CHUNK // len(part.params) // part.out.shape[2])
-            if self.cluster.seconds
+            max(BLOCK_SIZE, MAX_REGRETS_PER_CHUNK // len(task.params) // task.out.shape[2])
+            if self.executor.chunk_seconds
             else BLOCK_SIZE
         )
-        fair = -(-len(part.runs) // self.share)
-        size = max(1, min(most, int(self.rounds / max(1, len(part.params) * self.job.horizon)), fair))
+        fair = -(-len(task.runs) // self.share)
+        size = max(1, min(most, int(self.rounds / max(1, len(task.params) * self.spec.horizon)), fair))
         end = first + size
         border = end // BLOCK_SIZE * BLOCK_SIZE if size >= BLOCK_SIZE else first // BLOCK_SIZE * BLOCK_SIZE + BLOCK_SIZE
-        return min(end, border, part.runs.stop)
+        return min(end, border, task.runs.stop)
 
-    def learn(self, played: ChunkResult) -> None:
-        """Make pieces longer where handing one over takes time."""
-        self.played += played.regrets.shape[0] * played.regrets.shape[1] * self.job.horizon
-        self.took += played.seconds
-        if self.cluster.seconds and self.took:
-            self.rounds = max(self.rounds, self.cluster.seconds * self.played / self.took)
+    def update_size(self, result: ChunkResult) -> None:
+        """Make chunks longer if handing one over takes time."""
+        self.rounds_done += result.regrets.shape[0] * result.regrets.shape[1] * self.spec.horizon
+        self.seconds += result.seconds
+        if self.executor.chunk_seconds and self.seconds:
+            self.rounds = max(self.rounds, self.executor.chunk_seconds * self.rounds_done / self.seconds)

@@ -22,7 +22,7 @@ _compile_lock = threading.RLock()
 
 @lru_cache(maxsize=1)
 def find_cache_folder() -> Path | None:
-    """Where kernels are kept: `$BANDITUNE_CACHE`, else the user's cache folder; None where nothing can be written."""
+    """Find the folder of cached kernels: `$BANDITUNE_CACHE`, else the user's cache folder; None if it is not writable."""
     try:
         home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
         folder = Path(os.environ.get("BANDITUNE_CACHE") or Path(home) / "banditune")
@@ -36,29 +36,31 @@ def find_cache_folder() -> Path | None:
 
 
 class CompileTarget(NamedTuple):
-    """What bound code is compiled for: `helper(copy, original, outside)` compiles a function that others call, `whole`
-    (copy, cache) the kernel. `outside` says whether a user's function is in it. `mark` ends the name by which a kernel is
-    cached: all that decides how it is compiled. `raises` says whether the caller learns of errors raised in the code.
+    """How bound code is compiled.
+
+    `compile_helper(copy, original, outside)` compiles a function that others call, `compile_kernel(copy, cache)` the
+    kernel. `outside` says whether a custom function is in it. `cache_suffix` ends the name of a cached kernel and holds
+    all that decides how it is compiled. `raises_errors` says whether errors in the code reach the caller.
     """
 
     name: str
-    helper: Callable[[Any, Any, bool], Callable[..., Any]]
-    whole: Callable[[Any, bool], Callable[..., Any]]
-    mark: str = ""
-    raises: bool = False
+    compile_helper: Callable[[Any, Any, bool], Callable[..., Any]]
+    compile_kernel: Callable[[Any, bool], Callable[..., Any]]
+    cache_suffix: str = ""
+    raises_errors: bool = False
 
 
 _kernels: dict[str, Callable[..., Any]] = {}
-"""Kernels of this process by their digest: a function that was edited, or whose helper was, has another."""
+"""Kernels of this process by their digest, which changes with a function and its helpers."""
 
 
 def compile_kernel(
     function: Callable[..., Any], slots: SlotFillings | None = None, target: CompileTarget | None = None
 ) -> Callable[..., Any]:
-    """Bind and compile a function, from this process or the disk cache where it is there.
+    """Bind and compile a function, or take it from this process or the disk cache.
 
-    Where a slot is filled from outside this package, all is compiled with bounds checks: a user's slip becomes an error,
-    not a stray write. (Not for a GPU, for which there are none.)
+    If a slot is filled from outside this package, all is compiled with bounds checks: a wrong index becomes an error, not
+    a stray write. GPUs have no such checks.
     """
     target = target or CPU_TARGET
     fillings = (getattr(filling, "py_func", filling) for filling in (function, *(slots or {}).values()))
@@ -76,20 +78,20 @@ def _compile_bound(
     import numba
 
     config: Any = numba.config
-    binder = Binder(slots, lambda copy, original: target.helper(copy, original, outside), target.raises)
+    binder = Binder(slots, lambda copy, original: target.compile_helper(copy, original, outside), target.raises_errors)
     copy, _ = binder.bind(function, compile_it=False)
-    # Versions of Numba must not share a name: each writes the index first, and if the disk is full then, it leads to
-    # another's code.
-    copy.__qualname__ += "_checked" * outside + target.mark + "_numba_" + numba.__version__.replace(".", "_")
+    # Versions of Numba must not share a name: each writes the index first. If the disk is full then, the index leads to
+    # code of another version.
+    copy.__qualname__ += "_checked" * outside + target.cache_suffix + "_numba_" + numba.__version__.replace(".", "_")
     folder = find_cache_folder()
     before = config.CACHE_DIR
     if folder is not None and not before:
         config.CACHE_DIR = str(folder)
     try:
-        return target.whole(copy, bool(folder or before))
+        return target.compile_kernel(copy, bool(folder or before))
     except (RuntimeError, OSError):
-        # No folder can be written: compile in every process; it only costs time.
-        return target.whole(copy, False)
+        # No folder is writable: compile in every process. That only costs time.
+        return target.compile_kernel(copy, False)
     finally:
         config.CACHE_DIR = before
 
@@ -98,20 +100,20 @@ def _compile_bound(
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
 
-# What only compiled code calls needs no code to be called by Python or C.
+# Functions that only compiled code calls need no wrappers for Python or C.
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def _compile_cpu_helper(copy: Any, original: Any, outside: bool) -> Callable[..., Any]:
     import numba
 
-    lean = defer_helper_compilation() and is_package_code(original)
-    if lean:
+    deferred = defer_helper_compilation() and is_package_code(original)
+    if deferred:
         copy.__qualname__ = (
             OPTIMIZED_PREFIX if hasattr(original, "__vector__") else INLINED_PREFIX
         ) + copy.__qualname__
     inline = not hasattr(original, "__rare__")
-    flags = _FLAGS | (_NO_WRAPPERS if lean else {})
+    flags = _FLAGS | (_NO_WRAPPERS if deferred else {})
     return numba.njit(copy, boundscheck=outside, forceinline=inline, **flags)  # type: ignore[no-any-return]
 
 
@@ -121,11 +123,11 @@ def _compile_cpu_kernel(copy: Any, cache: bool) -> Callable[..., Any]:
     return numba.njit(copy, nogil=True, cache=cache, **_FLAGS)  # type: ignore[no-any-return]
 
 
-CPU_TARGET = CompileTarget("cpu", _compile_cpu_helper, _compile_cpu_kernel, raises=True)
+CPU_TARGET = CompileTarget("cpu", _compile_cpu_helper, _compile_cpu_kernel, raises_errors=True)
 
 
 def compile_signature(compiled: Any, arguments: tuple[Any, ...], who: str) -> None:
-    """Compile for these argument types now, so that a complaint names the policy and no thread compiles twice."""
+    """Compile for these argument types now, so that an error names the policy and no thread compiles twice."""
     import numba
     from numba.core.caching import NullCache
 
@@ -136,14 +138,14 @@ def compile_signature(compiled: Any, arguments: tuple[Any, ...], who: str) -> No
         try:
             compiled.compile(types_of)
         except OSError:
-            # The cache cannot be read or written (a full disk, lost rights): go on without it.
+            # The cache cannot be read or written (a full disk, lost permissions): continue without it.
             compiled._cache = NullCache()
             compiled.compile(types_of)
 
 
 @contextmanager
 def translate_compile_errors(who: str) -> Iterator[None]:
-    """Turn a compiler's complaint into a sentence."""
+    """Translate errors of the compiler."""
     from numba.core.errors import NumbaError
 
     try:
@@ -156,12 +158,12 @@ def translate_compile_errors(who: str) -> Iterator[None]:
         ) from error
 
 
-def _explain_compile_error(told: str) -> tuple[str, str]:
-    """The first line of a compiler's complaint that says something, and the user's line that it is about."""
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+def _explain_compile_error(text: str) -> tuple[str, str]:
+    """Extract the reason from a compiler error, and the line of custom code that it is about."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     noise = ("Failed in", "- Resolution", "During:")
     reason = next((line for line in lines if not line.startswith(noise)), lines[0])
-    places = re.findall(r'File "([^"]+)", line (\d+)', told)
+    places = re.findall(r'File "([^"]+)", line (\d+)', text)
     users = [
         (path, line) for path, line in places if "site-packages" not in path and "banditune/simulation" not in path
     ]

@@ -1,4 +1,4 @@
-"""Which devices there are: cores of the CPU, and whether a GPU can be used."""
+"""Finds devices: cores of the CPU, and whether a GPU can be used."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ GPU_INSTALL_COMMAND = "pip install 'banditune[gpu]'"
 
 
 def resolve_device(device: Any) -> str:
-    """ "cpu" or "gpu": `auto` takes a GPU if one can be used."""
+    """Resolve a device to "cpu" or "gpu": `auto` takes a GPU if one can be used."""
     if device not in DEVICES:
         raise InvalidRequest(f"`device` must be one of {', '.join(map(repr, DEVICES))}, but got {device!r}.")
     if device == "cpu":
         return "cpu"
-    trouble = explain_missing_gpu()
-    if trouble and device == "gpu":
-        raise InvalidRequest(f'device="gpu" needs an NVIDIA GPU, its driver and numba-cuda, but {trouble}.')
-    return "cpu" if trouble or (device == "auto" and is_cuda_simulated()) else "gpu"
+    reason = explain_missing_gpu()
+    if reason and device == "gpu":
+        raise InvalidRequest(f'device="gpu" needs an NVIDIA GPU, its driver and numba-cuda, but {reason}.')
+    return "cpu" if reason or (device == "auto" and is_cuda_simulated()) else "gpu"
 
 
 def explain_missing_gpu() -> str | None:
-    """Why no GPU can be used, as the end of a sentence; None if one can."""
+    """Explain why no GPU can be used, as the end of a sentence; None if one can."""
     if find_spec("numba_cuda") is None:
         return f"numba-cuda is not installed; {GPU_INSTALL_COMMAND} brings it"
     try:
@@ -45,12 +45,12 @@ def explain_missing_gpu() -> str | None:
 
 
 def is_cuda_simulated() -> bool:
-    """Whether CUDA's simulator plays the GPU."""
+    """Whether CUDA's simulator stands in for a GPU."""
     from numba import config
 
     return bool(config.ENABLE_CUDASIM)
 
 
 def count_cores() -> int:
-    """Cores that this process may use."""
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

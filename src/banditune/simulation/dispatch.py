@@ -18,70 +18,72 @@ from banditune.simulation.scheduler import open_executor, run_tasks, simulate_ro
 from banditune.simulation.spec import SimulationSpec
 
 
-def select_device(job: SimulationSpec, device: Any) -> str:
-    """ "cpu" or "gpu" for a job: `auto` takes a GPU if one can be used and a run of the job fits onto it."""
-    found = resolve_device(device)
-    if found == "cpu" or device == "gpu":
-        return found
+def select_device(spec: SimulationSpec, device: Any) -> str:
+    """Select "cpu" or "gpu" for a spec: `auto` takes a GPU if one can be used and a run fits onto it."""
+    resolved = resolve_device(device)
+    if resolved == "cpu" or device == "gpu":
+        return resolved
     from banditune.simulation.gpu.launch_plan import plan_launch
 
     try:
-        plan_launch(job)
+        plan_launch(spec)
     except InvalidRequest:
         return "cpu"
     return "gpu"
 
 
 def simulate_rows(
-    job: SimulationSpec,
+    spec: SimulationSpec,
     params: Any,
     runs: range,
     *,
     first_row: int = 0,
-    jobs: int | None = None,
-    cluster: Executor | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FloatArray:
-    """Regrets of every row of `params` on instances `runs`: an array (rows, runs, checkpoints).
+    """Simulate every row of `params` on instances `runs`; returns regrets as an array (rows, runs, checkpoints).
 
-    With own noise, the rows' noise is numbered from `first_row` on. `progress` is told how many runs were just finished.
-    Without a `cluster`, `jobs` threads play.
+    With independent noise, the noise streams of the rows are numbered from `first_row` on. `progress` is called with the
+    number of runs that were just finished. Without an `executor`, `workers` threads are used.
     """
     params = copy_read_only(params)
-    if job.device == "gpu":
+    if spec.device == "gpu":
         from banditune.simulation.gpu import gpu_scheduler
 
-        return gpu_scheduler.simulate_rows_on_gpu(job, params, runs, first_row=first_row, progress=progress)
-    return simulate_rows_on_cpu(job, params, runs, first_row=first_row, jobs=jobs, cluster=cluster, progress=progress)
+        return gpu_scheduler.simulate_rows_on_gpu(spec, params, runs, first_row=first_row, progress=progress)
+    return simulate_rows_on_cpu(
+        spec, params, runs, first_row=first_row, workers=workers, executor=executor, progress=progress
+    )
 
 
 def simulate_rows_separately(
-    job: SimulationSpec,
+    spec: SimulationSpec,
     params: Any,
     sizes: Sequence[int],
     first: int,
     *,
-    jobs: int | None = None,
-    cluster: Executor | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[FloatArray]:
-    """Regrets of every row on instances of its own, `sizes[row]` of them, one row's after the other's from `first` on.
+    """Simulate every row on separate instances: `sizes[row]` of them, one row after the other from `first` on.
 
-    A GPU plays all rows on all of these instances, because it plays many jobs in the time of one, and keeps its own.
+    A GPU simulates all rows on all of these instances, which takes no longer, and each row keeps its share.
     """
     starts = np.cumsum([first, *sizes])
     ranges = [range(int(a), int(b)) for a, b in pairwise(starts)]
-    if job.device == "gpu":
-        whole = simulate_rows(job, params, range(first, int(starts[-1])))
+    if spec.device == "gpu":
+        whole = simulate_rows(spec, params, range(first, int(starts[-1])))
         if progress:
             progress(sum(sizes))
-        return [whole[row, part.start - first : part.stop - first] for row, part in enumerate(ranges)]
+        return [whole[row, runs.start - first : runs.stop - first] for row, runs in enumerate(ranges)]
     params = copy_read_only(params)
-    check_regret_memory(sum(sizes) * len(job.at or (0,)))
-    parts = [
-        SimulationTask(params[row : row + 1], row, part, allocate_regrets(1, len(part), len(job.at or (0,))))
-        for row, part in enumerate(ranges)
+    check_regret_memory(sum(sizes) * len(spec.checkpoints or (0,)))
+    tasks = [
+        SimulationTask(params[row : row + 1], row, runs, allocate_regrets(1, len(runs), len(spec.checkpoints or (0,))))
+        for row, runs in enumerate(ranges)
     ]
-    with open_executor(cluster, jobs) as place:
-        run_tasks(job, parts, place, progress)
-    return [part.out[0] for part in parts]
+    with open_executor(executor, workers) as opened:
+        run_tasks(spec, tasks, opened, progress)
+    return [task.out[0] for task in tasks]

@@ -1,7 +1,7 @@
-"""Where pieces of a job are played: the one promise that threads, processes, Dask and Ray keep.
+"""The interface of executors: threads, processes, Dask and Ray.
 
-A *piece* is a recipe: rows of parameters and the numbers of runs. Whoever plays it draws the instances itself, from the
-job's seed. A *cluster* opens *work* on a job; work takes pieces and gives back what became of them, in any order.
+A *chunk* holds rows of parameters and the numbers of runs. Its worker draws the instances from the seed of the spec.
+An *executor* opens a *session* for a spec. The session takes chunks and returns their results in any order.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, NamedTuple, Self
 from banditune.core.arrays import FloatArray
 
 SHORTEST_REMOTE_CHUNK = 0.5
-"""Seconds that a piece should take at least where it travels."""
+"""Seconds that a chunk should take at least if it is sent to another process."""
 
 
 WORKER_WAIT_SECONDS = 60.0
-"""Seconds to wait for workers before a complaint."""
+"""Seconds to wait for workers before an error."""
 
 
 class Chunk(NamedTuple):
-    """Rows of parameters on runs of a job; with own noise, the rows' noise is numbered from `first_row` on."""
+    """Rows of parameters on runs of a spec. With independent noise, noise streams are numbered from `first_row` on."""
 
     params: FloatArray
     first_row: int
@@ -30,34 +30,38 @@ class Chunk(NamedTuple):
 
 
 class ChunkResult(NamedTuple):
-    """A piece's regrets, an array (rows, runs, steps); `trouble` is what the kernel met; `seconds` is how long it took."""
+    """Regrets of a chunk, an array (rows, runs, steps).
+
+    `failure` holds the code, step, culprit, row and run of a failed kernel, with code 0 for none. `seconds` is the time
+    that the chunk took.
+    """
 
     regrets: FloatArray
-    trouble: FloatArray
+    failure: FloatArray
     seconds: float
 
 
 class LostChunk(NamedTuple):
-    """A piece did not come back, because its worker went away; `times` is how often that happened."""
+    """A chunk without result, because its worker died. `losses` counts how often that happened."""
 
-    why: str
-    times: int = 1
+    reason: str
+    losses: int = 1
 
 
 class ExecutorSession(ABC):
-    """Pieces of one job in flight. Used in one thread."""
+    """Chunks of one spec in flight. Used in one thread."""
 
     @abstractmethod
-    def submit(self, ticket: int, piece: Chunk) -> None:
-        """Have a piece played; its result comes with this ticket."""
+    def submit(self, ticket: int, chunk: Chunk) -> None:
+        """Submit a chunk; its result comes with this ticket."""
 
     @abstractmethod
-    def result(self) -> tuple[int, ChunkResult | LostChunk]:
-        """Wait for the next piece that ends, whichever it is; an error of the policy or problem is raised."""
+    def wait_for_result(self) -> tuple[int, ChunkResult | LostChunk]:
+        """Wait for the next chunk that ends, whichever it is; an error of the policy or problem is raised."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Give up what is still in flight."""
+        """Cancel what is still in flight."""
 
     def __enter__(self) -> Self:
         return self
@@ -67,28 +71,28 @@ class ExecutorSession(ABC):
 
 
 class Executor(ABC):
-    """Somewhere to play: opened once, used for many jobs, closed."""
+    """Runs chunks: opened once, used for many specs, closed."""
 
-    rate: float = 200.0
-    """Pieces a second that can be handed out with ease."""
+    chunks_per_second: float = 200.0
+    """Chunks that can be submitted per second without much overhead."""
 
     @property
     @abstractmethod
     def workers(self) -> int:
-        """Pieces that are played at once; it may change."""
+        """Chunks that run at the same time; it may change."""
 
     @property
-    def seconds(self) -> float:
-        """About how long a piece should take; 0 where handing one over costs nothing."""
-        return max(SHORTEST_REMOTE_CHUNK, self.workers / self.rate)
+    def chunk_seconds(self) -> float:
+        """About how long a chunk should take; 0 if submitting one costs nothing."""
+        return max(SHORTEST_REMOTE_CHUNK, self.workers / self.chunks_per_second)
 
     @abstractmethod
-    def work(self, job: Any) -> ExecutorSession:
-        """Begin to play a job."""
+    def open_session(self, spec: Any) -> ExecutorSession:
+        """Open a session for a spec."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of threads, processes and connections."""
+        """Release threads, processes and connections."""
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +102,6 @@ class Executor(ABC):
 
 
 def finish_quietly_after_error(ending: Callable[[], None], kind: type[BaseException] | None) -> None:
-    """Leave a place; after an error that one is told, and not what leaving a broken place meets."""
+    """Call `ending`. After an error its own exceptions are suppressed, so that the first error is reported."""
     with suppress(Exception) if kind else nullcontext():
         ending()

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditune.core.arrays import FloatArray, copy_read_only
-from banditune.core.errors import InvalidRequest, SimulationError
+from banditune.core.errors import InvalidRequest, MissingDependency, SimulationError
 from banditune.core.problem import Instances, Problem
 from banditune.simulation import loop
 from banditune.simulation.memory import USABLE_MEMORY_SHARE, check_memory, measure_free_memory
 
 
 def check_instance_memory(problem: Problem) -> None:
-    """Refuse instances of which a block does not fit into memory: as they are drawn, as they are played, and in between."""
+    """Refuse instances if a block does not fit into memory three times: drawn, converted and simulated."""
     large = 3 * 8.0 * BLOCK_SIZE * problem.arms * (1 + problem.dims)
     if large <= USABLE_MEMORY_SHARE * measure_free_memory():
         return
@@ -26,7 +26,7 @@ def check_instance_memory(problem: Problem) -> None:
 
 
 def _has_shared_features(problem: Problem) -> bool:
-    """Whether all instances share their features; not looked at where two instances would take long."""
+    """Whether all instances share their features; False without a look if two instances would take long."""
     if problem.arms * problem.dims > 1e6:
         return False
     features = problem.sample(2, np.random.default_rng(0)).features
@@ -38,29 +38,29 @@ BLOCK_SIZE = 256
 
 
 def draw_instances(problem: Problem, seed: int, block: int) -> Instances:
-    """Block `block` of the problem's instances."""
+    """Draw a block of instances."""
     try:
         drawn = (
-            problem.sample_at(compute_block_keys(seed, block))
-            if problem.by_key
+            problem.sample_keyed(compute_block_keys(seed, block))
+            if problem.is_keyed
             else problem.sample(BLOCK_SIZE, make_block_rng(seed, block))
         )
         means = copy_read_only(drawn.means)
         features = arrange_features(drawn.features, problem)
-    except InvalidRequest:
+    except (InvalidRequest, MissingDependency):
         raise
     except Exception as error:
         raise SimulationError(
             f"`sample(size, rng)` of the problem {problem.name!r} failed: {type(error).__name__}: {error}."
         ) from error
     if means.shape != (BLOCK_SIZE, problem.arms) or not np.isfinite(means).all():
-        came = f"shape {means.shape}" if means.shape != (BLOCK_SIZE, problem.arms) else "some that are not finite"
+        returned = f"shape {means.shape}" if means.shape != (BLOCK_SIZE, problem.arms) else "some that are not finite"
         raise SimulationError(
             f"`sample(size, rng)` of the problem {problem.name!r} must return finite means of shape (size, "
-            f"{problem.arms}), but for size={BLOCK_SIZE} it returned {came}."
+            f"{problem.arms}), but for size={BLOCK_SIZE} it returned {returned}."
         )
-    wanted = (features.shape[0], problem.dims, problem.arms)
-    if features.shape != wanted or features.shape[0] not in (1, BLOCK_SIZE) or not np.isfinite(features).all():
+    expected = (features.shape[0], problem.dims, problem.arms)
+    if features.shape != expected or features.shape[0] not in (1, BLOCK_SIZE) or not np.isfinite(features).all():
         raise SimulationError(
             f"`sample(size, rng)` of the problem {problem.name!r} must return finite features of shape (size, "
             f"{problem.arms}, {problem.dims}) or (1, {problem.arms}, {problem.dims}), but it returned features of shape "
@@ -70,19 +70,19 @@ def draw_instances(problem: Problem, seed: int, block: int) -> Instances:
 
 
 def make_block_rng(seed: int, block: int) -> np.random.Generator:
-    """The random numbers from which a block of instances is drawn."""
+    """Make the generator of a block of instances."""
     sequence = np.random.SeedSequence(seed, spawn_key=(block & 0xFFFFFFFF, block >> 32))
     return np.random.Generator(np.random.Philox(sequence))
 
 
 def compute_block_keys(seed: int, block: int) -> NDArray[np.int64]:
-    """The keys of a block's instances, a row each."""
+    """Compute the keys of the instances of a block, a row each."""
     runs = range(block * BLOCK_SIZE, (block + 1) * BLOCK_SIZE)
     return np.array([loop.compute_instance_key(seed, run) for run in runs], np.int64)  # type: ignore[no-untyped-call]
 
 
 def arrange_features(features: Any, problem: Problem) -> FloatArray:
-    """Features as scalar code reads them: (instances, dims, arms), so that a loop over arms reads neighbours."""
+    """Arrange features as scalar code reads them: (instances, dims, arms), adjacent in loops over arms."""
     if features is None:
         return copy_read_only(np.zeros((1, 0, problem.arms)))
     table = np.array(features, np.float64)
@@ -90,31 +90,31 @@ def arrange_features(features: Any, problem: Problem) -> FloatArray:
 
 
 def split_by_block(runs: range) -> Iterator[tuple[int, range]]:
-    """Runs by the blocks of instances that they are in."""
+    """Split runs by their blocks of instances."""
     for block in range(runs.start // BLOCK_SIZE, -(-runs.stop // BLOCK_SIZE)):
         yield block, range(max(runs.start, block * BLOCK_SIZE), min(runs.stop, (block + 1) * BLOCK_SIZE))
 
 
 def locate_in_block(block: int, runs: range) -> slice:
-    """Where runs of a block stand in it."""
+    """Locate runs in their block."""
     return slice(runs.start - block * BLOCK_SIZE, runs.stop - block * BLOCK_SIZE)
 
 
 def draw_instance_means(problem: Problem, seed: int, runs: range) -> FloatArray:
-    """The mean rewards of the instances of these runs, (runs, arms)."""
+    """Draw the mean rewards of the instances of these runs: (runs, arms)."""
     return np.concatenate(
         [
-            draw_instances(problem, seed, block).means[locate_in_block(block, some)]
-            for block, some in split_by_block(runs)
+            draw_instances(problem, seed, block).means[locate_in_block(block, within)]
+            for block, within in split_by_block(runs)
         ]
     )
 
 
-def slice_instances(block: Instances, part: slice) -> tuple[FloatArray, FloatArray]:
-    """Means and features of some instances of a block."""
+def slice_instances(block: Instances, where: slice) -> tuple[FloatArray, FloatArray]:
+    """Slice means and features of a block."""
     assert block.features is not None
-    return block.means[part], block.features[part] if len(block.features) > 1 else block.features
+    return block.means[where], block.features[where] if len(block.features) > 1 else block.features
 
 
 SEARCH_INSTANCE_LIMIT = 2**40
-"""Runs stay below this; so the validation instances of a study, which start here, are never its search's."""
+"""Runs of a search stay below this. Validation instances start here, so that the two never overlap."""

@@ -1,4 +1,4 @@
-"""Selects the shortcut, the warp version, the slots and the kernel with which a simulation is played."""
+"""Selects the shortcut, the warp version, the slots and the kernel of a simulation."""
 
 from __future__ import annotations
 
@@ -16,50 +16,52 @@ from banditune.simulation.devices import is_cuda_simulated
 from banditune.simulation.spec import SimulationSpec
 
 
-def select_warp_version(job: SimulationSpec) -> WarpVersion | None:
-    """The policy's team, if it plays the policy's own functions; none in the simulator, which has no warps."""
-    policy, team = job.policy, job.policy.team
-    own = (policy.view, policy.start, policy.choose, policy.update)
-    if team is None or is_cuda_simulated() or not job.shortcut or not job.problem.per_pull:
+def select_warp_version(spec: SimulationSpec) -> WarpVersion | None:
+    """Select the warp version, if it replaces the functions of this policy; None in CUDA's simulator, without warps."""
+    policy, warp_version = spec.policy, spec.policy.warp_version
+    functions = (policy.view, policy.start, policy.choose, policy.update)
+    if warp_version is None or is_cuda_simulated() or not spec.use_shortcut or not spec.problem.has_step_free_rewards:
         return None
-    return team if all(function in own for function in team.stands_for) else None
+    return warp_version if all(function in functions for function in warp_version.replaces) else None
 
 
 def select_shortcut(policy: Policy, problem: Problem) -> Shortcut | None:
-    """The policy's best shortcut that is exact for this problem."""
-    own = (policy.view, policy.start, policy.choose, policy.update)
-    for play in policy.plays:
-        if problem.per_pull and all(function in own for function in play.stands_for) and play.applies(policy, problem):
-            return play
+    """Select the first shortcut of the policy that is exact for this problem."""
+    functions = (policy.view, policy.start, policy.choose, policy.update)
+    for shortcut in policy.shortcuts:
+        if (
+            problem.has_step_free_rewards
+            and all(function in functions for function in shortcut.replaces)
+            and shortcut.is_applicable(policy, problem)
+        ):
+            return shortcut
     return None
 
 
-def select_shortcut_rows(job: SimulationSpec, params: FloatArray) -> list[bool]:
-    """For each row of parameters whether the job's `shortcut` is as asked for, or must be left out for that row.
+def select_shortcut_rows(spec: SimulationSpec, params: FloatArray) -> list[bool]:
+    """Decide for each row of parameters whether it may use the shortcut of the spec.
 
-    It is left out where its proof does not hold for the row. The row alone decides, so that its regrets are the same
-    whatever else is played.
+    It may not if the proof of the shortcut does not hold for the row. The row alone decides, so that its regrets do not
+    depend on what else is simulated.
     """
-    fast: Shortcut | WarpVersion | None = select_shortcut(job.policy, job.problem) if job.shortcut else None
-    if job.device == "gpu":
-        # dropped import
-
-        fast = select_warp_version(job) or fast
+    fast: Shortcut | WarpVersion | None = select_shortcut(spec.policy, spec.problem) if spec.use_shortcut else None
+    if spec.device == "gpu":
+        fast = select_warp_version(spec) or fast
     if fast is None:
-        return [job.shortcut] * len(params)
-    options = job.policy.options(job.problem.arms, job.problem.dims, job.horizon)
-    return [bool(fast.holds(options, row)) for row in params]
+        return [spec.use_shortcut] * len(params)
+    options = spec.policy.options(spec.problem.arms, spec.problem.dims, spec.horizon)
+    return [bool(fast.is_valid(options, row)) for row in params]
 
 
-def set_shortcut(job: SimulationSpec, shortcut: bool) -> SimulationSpec:
-    """The job with or without its shortcut; the same object where nothing changes."""
-    return job if job.shortcut == shortcut else replace(job, shortcut=shortcut)
+def set_shortcut(spec: SimulationSpec, shortcut: bool) -> SimulationSpec:
+    """The spec with or without its shortcut; the same object if nothing changes."""
+    return spec if spec.use_shortcut == shortcut else replace(spec, use_shortcut=shortcut)
 
 
-def fill_slots(job: SimulationSpec) -> tuple[dict[Any, Any], int, int]:
-    """What the slots of a loop are filled with for a job, and the floats and integers that it needs for a run."""
-    policy, problem = job.policy, job.problem
-    shortcut = select_shortcut(policy, problem) if job.shortcut else None
+def fill_slots(spec: SimulationSpec) -> tuple[dict[Any, Any], int, int]:
+    """Fill the slots of a loop for a spec; returns them with the floats and integers that a run needs."""
+    policy, problem = spec.policy, spec.problem
+    shortcut = select_shortcut(policy, problem) if spec.use_shortcut else None
     slots: dict[Any, Any] = {"reward": problem.reward, **fill_dims_slots(policy, problem)}
     if shortcut is None:
         floats, integers = policy.memory(problem.arms, problem.dims), 0
@@ -68,38 +70,38 @@ def fill_slots(job: SimulationSpec) -> tuple[dict[Any, Any], int, int]:
     else:
         floats, integers = shortcut.memory(problem.arms, problem.dims)
         integers += problem.arms
-        reward_sum = loop.sum_bit_packed_rewards if problem.words else loop.sum_rewards
+        reward_sum = loop.sum_bit_packed_rewards if problem.bit_packed_reward else loop.sum_rewards
         slots |= {
             "play": loop.play_shortcut,
             "advance": shortcut.advance,
             "reward_sum": reward_sum,
-            "words": problem.words,
+            "words": problem.bit_packed_reward,
         }
-        slots |= shortcut.slots(problem)
+        slots |= shortcut.fill_slots(problem)
     return slots, floats, integers
 
 
-def select_kernel(job: SimulationSpec) -> tuple[Callable[..., Any], int, int]:
-    """The compiled kernel for a job, and the floats and integers that it needs for a run."""
-    slots, floats, integers = fill_slots(job)
+def select_kernel(spec: SimulationSpec) -> tuple[Callable[..., Any], int, int]:
+    """Compile the kernel of a spec; returns it with the floats and integers that a run needs."""
+    slots, floats, integers = fill_slots(spec)
     return compile_kernel(loop.play_block, slots), floats, integers
 
 
 def fill_dims_slots(policy: Policy, problem: Problem) -> dict[str, Callable[..., Any]]:
-    """Slots for the number of features: a constant of the kernel where the policy looks at features."""
+    """Fill the slots for the number of features: a constant of the kernel if the policy reads features."""
     if policy.needs_features:
         return {"known": loop.fix_dims, "dims": make_constant_function(int(problem.dims))}
     return {"known": loop.keep_runtime_dims}
 
 
 def make_constant_function(value: int) -> Callable[[], int]:
-    """A function of nothing: what a slot for a number is filled with."""
+    """Make a function without arguments that returns a constant, to fill a slot."""
     return lambda: value
 
 
-def group_alike_rows(job: SimulationSpec, params: FloatArray) -> Iterator[tuple[bool, range]]:
-    """Neighbouring rows that are all played by the shortcut, or all step by step."""
-    fast = select_shortcut_rows(job, params)
+def group_alike_rows(spec: SimulationSpec, params: FloatArray) -> Iterator[tuple[bool, range]]:
+    """Group neighbouring rows that all use the shortcut, or all do not."""
+    fast = select_shortcut_rows(spec, params)
     for shortcut, rows in groupby(range(len(params)), fast.__getitem__):
         first, *others = rows
         yield shortcut, range(first, first + 1 + len(others))

@@ -97,7 +97,7 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
                trouble):  # fmt: skip
     """Play step by step: the plain loop that every policy can have, and that every shortcut must agree with.
 
-    Returns False, with the step and the culprit in `trouble`, where the policy or the problem broke its promise.
+    Returns False, with the step and the culprit in `trouble`, if the policy or the problem broke its contract.
     """
     setting = resolve_setting(setting)
     state = view(floats, setting)

@@ -1,9 +1,9 @@
-"""Code in which a comparison with NaN is an error.
+"""Transforms code so that a comparison with NaN is an error.
 
-NaN is neither less nor greater than any number. A policy that looks for the highest index with `index > highest` never
-picks an arm whose index is NaN: it pulls the first one for ever, and nothing is said. So in policies with functions of a
-user's, what stands on either side of <, <=, > and >=, and the arguments of `max` and `min`, are looked at first. Plain
-Python and compiled code share the changed code. == and != stay as they are.
+NaN is neither less nor greater than any number. A policy that searches the highest index with `index > highest` never
+picks an arm whose index is NaN: it pulls the first one for ever, without an error. So in policies with custom functions,
+both sides of <, <=, > and >=, and the arguments of `max` and `min`, are checked first. Plain Python and compiled code
+share the changed code. == and != stay as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from banditune.core.scalar import scalar
 
 CHECK_NAME = "_banditune_ordered"
-"""What changed code calls on what it compares."""
+"""The name of the check that changed code calls on the values that it compares."""
 
 
 NAN_IN_CHOOSE = "`choose` compared NaN with a number; NaN is neither less nor greater than any"
@@ -30,11 +30,11 @@ NAN_IN_UPDATE = "`update` compared NaN with a number; NaN is neither less nor gr
 
 
 CHECKED_CODE_ATTRIBUTE = "__ordered_code__"
-"""An attribute of functions: their code and the changed one. It travels with them to processes without their files."""
+"""An attribute of functions: their code and the changed one. It is pickled with them for processes without their files."""
 
 
 _FUTURE_FLAGS = annotations.compiler_flag
-"""A flag of code that may not stand in its file: of `exec`, by the file of who calls it, and of a prompt."""
+"""A compiler flag that the source file may not show: `exec` and prompts set it from their caller."""
 
 
 _ORDER_OPERATORS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -57,20 +57,20 @@ def reject_nan_in_update(value: Any) -> Any:
 
 
 NAN_CHECKS = {"choose": reject_nan_in_choose, "update": reject_nan_in_update}
-"""What looks at values, for each function of a policy that is looked at."""
+"""The check of values, for each function of a policy that is checked."""
 
 
 NAN_ERROR_FUNCTIONS = {NAN_IN_CHOOSE: "choose", NAN_IN_UPDATE: "update"}
-"""Where an error comes from, by its message."""
+"""The function that an error comes from, by its message."""
 
 
 def skip_arrays(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A check in plain Python, where code may compare whole arrays, too."""
+    """Make a check for plain Python, where code may compare whole arrays, too."""
     return lambda value: value if isinstance(value, np.ndarray) else check(value)
 
 
 def add_nan_checks(function: types.FunctionType) -> types.CodeType | None:
-    """A function's code with checks; None where its source is not to be had, or is not what was compiled."""
+    """Add checks to the code of a function; None if its source is missing, or is not what was compiled."""
     kept = getattr(function, CHECKED_CODE_ATTRIBUTE, None)
     if kept is None or kept[0] != function.__code__:
         changed = _transform_code(function.__code__, function.__code__.co_filename)
@@ -83,8 +83,10 @@ def add_nan_checks(function: types.FunctionType) -> types.CodeType | None:
 
 @lru_cache(maxsize=4096)
 def _transform_code(code: types.CodeType, file: str) -> types.CodeType | None:
-    """The twin of some code in its file with checks. The whole file is compiled, as it was before, so that names and
-    closures are the same; code that is not found in it, bit by bit, has another source.
+    """Compile the counterpart of some code with checks, from its file.
+
+    The whole file is compiled, so that names and closures are the same. Code that the plain file does not contain bit by
+    bit has another source.
     """
     linecache.checkcache(file)
     try:
@@ -93,11 +95,11 @@ def _transform_code(code: types.CodeType, file: str) -> types.CodeType | None:
         changed = _compile_tree(ast.fix_missing_locations(_ComparisonTransformer(lines).visit(ast.parse(lines))), code)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    parts, twins = list(_list_code_objects(plain)), list(_list_code_objects(changed))
-    if [_locate_code(part) for part in parts] != [_locate_code(twin) for twin in twins]:
+    originals, twins = list(_list_code_objects(plain)), list(_list_code_objects(changed))
+    if [_locate_code(original) for original in originals] != [_locate_code(twin) for twin in twins]:
         return None
-    found = [twin for part, twin in zip(parts, twins, strict=True) if _is_same_code(part, code)]
-    return found[0] if len(found) == 1 else None
+    matches = [twin for original, twin in zip(originals, twins, strict=True) if _is_same_code(original, code)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _compile_tree(tree: ast.Module, code: types.CodeType) -> types.CodeType:
@@ -150,7 +152,7 @@ class _ComparisonTransformer(ast.NodeTransformer):
 
 
 def _wrap_in_check(value: ast.expr) -> ast.expr:
-    """A value with its check; numbers as they are written need none, nor what has one already."""
+    """Wrap a value in its check; literals and wrapped values need none."""
     if isinstance(value, ast.Tuple):
         return ast.copy_location(ast.Tuple([_wrap_in_check(part) for part in value.elts], value.ctx), value)
     inner = value.operand if isinstance(value, ast.UnaryOp) else value

@@ -1,11 +1,11 @@
-"""Halves the time to compile a kernel.
+"""Patches Numba to halve the time to compile a kernel.
 
-Numba optimises every function on its own and turns it into machine code, before it pastes it into its callers. The
-helpers of a kernel are never called on their own, so for them both are waste: here they stay plain LLVM code until
-the kernel that holds them all is optimised as one; those marked `vector` are optimised first. Only functions whose
-qualified name starts with `INLINED_PREFIX` or `OPTIMIZED_PREFIX` are treated so; users' functions are not, because they may print,
-for which Numba needs the machine code. This reaches into Numba: where a version of it lacks what is replaced here,
-nothing is changed and compiling takes longer.
+Numba optimises every function and compiles it to machine code, before it inlines it into its callers. The helpers of a
+kernel are never called alone, so for them both steps are waste. Here they stay LLVM code until the whole kernel is
+optimised; those marked `optimize_separately` are optimised first. Only functions whose qualified name starts with
+`INLINED_PREFIX` or `OPTIMIZED_PREFIX` are treated like this. Custom functions are not, because they may print, for which
+Numba needs the machine code. These are internals of Numba: if a version lacks what is replaced here, nothing is changed
+and compilation takes longer.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ INLINED_PREFIX = "banditune_pasted_"
 
 
 OPTIMIZED_PREFIX = "banditune_optimised_"
-"""What the qualified name of a function starts with that is only ever called by compiled code."""
+"""Prefixes of the qualified names of functions that only compiled code calls."""
 
 
 @lru_cache(maxsize=1)
 def defer_helper_compilation() -> bool:
-    """Teach Numba, once in a process; returns whether that could be done."""
+    """Patch Numba, once per process; returns whether that was possible."""
     try:
         codegen: Any = import_module("numba.core.codegen")
         cpu: Any = import_module("numba.core.cpu")
@@ -35,24 +35,24 @@ def defer_helper_compilation() -> bool:
     except (ImportError, AttributeError):
         return False
 
-    def optimised(library: Any) -> None:
+    def optimize_unless_inlined(library: Any) -> None:
         if not library.name.startswith(INLINED_PREFIX):
             optimise(library)
 
-    def finished(library: Any) -> None:
+    def finish_unless_helper(library: Any) -> None:
         if library.name.startswith((INLINED_PREFIX, OPTIMIZED_PREFIX)):
             library._finalized = True
         else:
             finish(library)
 
-    def made_executable(context: Any, library: Any, function: Any, environment: Any) -> Any:
+    def get_kernel_executable(context: Any, library: Any, function: Any, environment: Any) -> Any:
         if not library.name.startswith((INLINED_PREFIX, OPTIMIZED_PREFIX)):
             return executable(context, library, function, environment)
         library._ensure_finalized()
         # Numba wants a built-in function of its own as a key for every compiled one; this one is never called.
         return [environment].append
 
-    CPUCodeLibrary._optimize_final_module = optimised
-    CPUCodeLibrary._finalize_final_module = finished
-    CPUContext.get_executable = made_executable
+    CPUCodeLibrary._optimize_final_module = optimize_unless_inlined
+    CPUCodeLibrary._finalize_final_module = finish_unless_helper
+    CPUContext.get_executable = get_kernel_executable
     return True

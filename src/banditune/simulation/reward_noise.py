@@ -1,4 +1,4 @@
-"""How noisy the rewards of a problem are, where nobody says."""
+"""Measures the noise of rewards of problems that do not state it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from banditune.simulation.loop import compute_instance_key
 
 
 def measure_reward_noise(problem: Problem, count: int) -> float:
-    """The standard deviation of so many rewards around their means, drawn by plain Python, which takes no compiler.
+    """Measure the standard deviation of `count` rewards around their means, in plain Python, without a compiler.
 
-    They are of the first instances in turn, arms at random, pulls from 0 on; a reward that looks at the step is drawn as if
-    all pulls before were of its arm.
+    They are drawn on the first instances in turn, with random arms and pulls from 0 on. A reward that depends on the step
+    is drawn as if all earlier pulls were of its arm.
     """
     check_instance_memory(problem)
     means = draw_instances(problem, 0, 0).means
@@ -29,7 +29,7 @@ def measure_reward_noise(problem: Problem, count: int) -> float:
     squares = 0.0
     try:
         for place, arm in enumerate(arms):
-            run, pull = place % BLOCK_SIZE, min(place // BLOCK_SIZE, (problem.longest or count) - 1)
+            run, pull = place % BLOCK_SIZE, min(place // BLOCK_SIZE, (problem.max_horizon or count) - 1)
             cursor[3] = REWARD_STREAM
             stream = Stream(*compute_instance_key(0, run), cursor)  # type: ignore[call-arg,no-untyped-call]
             seek(stream, arm, pull)  # type: ignore[no-untyped-call]
@@ -43,6 +43,6 @@ def measure_reward_noise(problem: Problem, count: int) -> float:
 
 def _make_refusal(problem: Problem, why: str) -> InvalidRequest:
     return InvalidRequest(
-        f"`reward` of {problem.name!r} must return finite numbers, but {why}; mend `reward`. It was played to measure the "
-        "noise that the policy takes from the problem."
+        f"`reward` of {problem.name!r} must return finite numbers, but {why}; correct `reward`. It was called to measure "
+        "the noise that the policy takes from the problem."
     )

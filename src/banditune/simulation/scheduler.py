@@ -20,127 +20,134 @@ from banditune.simulation.memory import allocate_regrets
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 CHUNKS_PER_WORKER = 4
-"""Pieces in flight for each worker."""
+"""Chunks in flight for each worker."""
 
 
 MAX_TRIES = 3
-"""A piece that lost its worker so many times is not tried again."""
+"""A chunk that lost its worker this many times is not tried again."""
 
 
 def simulate_rows_on_cpu(
-    job: SimulationSpec,
+    spec: SimulationSpec,
     params: Any,
     runs: range,
     *,
     first_row: int = 0,
-    jobs: int | None = None,
-    cluster: Executor | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FloatArray:
-    """Regrets of every row of `params` on instances `runs`, as from `dispatch.simulate_rows`."""
+    """Simulate every row of `params` on instances `runs`, as `dispatch.simulate_rows` does."""
     params = copy_read_only(params)
-    out = allocate_regrets(len(params), len(runs), len(job.at or (0,)))
-    parts = [
+    out = allocate_regrets(len(params), len(runs), len(spec.checkpoints or (0,)))
+    tasks = [
         SimulationTask(params[rows.start : rows.stop], first_row + rows.start, runs, out[rows.start : rows.stop])
-        for _, rows in group_alike_rows(job, params)
+        for _, rows in group_alike_rows(spec, params)
     ]
-    with open_executor(cluster, jobs) as place:
-        run_tasks(job, parts, place, progress)
+    with open_executor(executor, workers) as opened:
+        run_tasks(spec, tasks, opened, progress)
     return out
 
 
 def run_tasks(
-    job: SimulationSpec,
-    parts: Sequence[SimulationTask],
-    cluster: Executor,
+    spec: SimulationSpec,
+    tasks: Sequence[SimulationTask],
+    executor: Executor,
     progress: Callable[[int], None] | None = None,
     done: Callable[[SimulationTask, range], None] | None = None,
 ) -> None:
-    """Play parts with rows that are played alike: first those by the shortcut, then those step by step."""
-    fast = select_shortcut_rows(job, np.array([part.params[0] for part in parts]))
+    """Run tasks of which all rows use the shortcut or none does: first those by the shortcut, then those step by step."""
+    fast = select_shortcut_rows(spec, np.array([task.params[0] for task in tasks]))
     for shortcut in (True, False):
-        some = [part for one, part in zip(fast, parts, strict=True) if one == shortcut]
-        if some:
-            run_alike_tasks(set_shortcut(job, shortcut), some, cluster, progress, done)
+        selected = [task for one, task in zip(fast, tasks, strict=True) if one == shortcut]
+        if selected:
+            run_alike_tasks(set_shortcut(spec, shortcut), selected, executor, progress, done)
 
 
 @contextmanager
-def open_executor(cluster: Executor | None, jobs: int | None) -> Iterator[Executor]:
-    """A cluster that is there already, or threads for this once."""
-    if cluster is not None:
-        yield cluster
+def open_executor(executor: Executor | None, workers: int | None) -> Iterator[Executor]:
+    """Yield the given executor, which stays open, or open threads for this call."""
+    if executor is not None:
+        yield executor
         return
     from banditune.simulation.executors.threads import ThreadExecutor
 
-    with ThreadExecutor(jobs) as threads:
+    with ThreadExecutor(workers) as threads:
         yield threads
 
 
 def run_alike_tasks(
-    job: SimulationSpec,
-    parts: Sequence[SimulationTask],
-    cluster: Executor,
+    spec: SimulationSpec,
+    tasks: Sequence[SimulationTask],
+    executor: Executor,
     progress: Callable[[int], None] | None = None,
     done: Callable[[SimulationTask, range], None] | None = None,
 ) -> None:
-    """Play parts of one job's work on a cluster: some pieces are in flight, and what was lost is played again.
+    """Run the tasks of one spec on an executor. Some chunks are in flight, and lost chunks are submitted again.
 
-    `done` is told of regrets that are there, in the calling thread: a part and some of its runs, in any order.
+    `done(task, runs)` is called in the calling thread when regrets have arrived: runs of a task, in any order.
     """
-    pace = ChunkSizer(job, cluster, len(parts))
-    left = pace.pieces(parts)
-    flying: dict[int, PendingChunk] = {}
-    troubles: dict[int, tuple[PendingChunk, FloatArray]] = {}
-    # After an error or Ctrl-C nobody wants the rest: work ends with its `with`.
-    with cluster.work(job) as work:
+    sizer = ChunkSizer(spec, executor, len(tasks))
+    remaining = sizer.cut_chunks(tasks)
+    in_flight: dict[int, PendingChunk] = {}
+    failures: dict[int, tuple[PendingChunk, FloatArray]] = {}
+    # After an error or Ctrl-C the rest is not needed: the session ends with its `with`.
+    with executor.open_session(spec) as session:
         while True:
-            while not troubles and len(flying) < CHUNKS_PER_WORKER * cluster.workers and (flight := next(left, None)):
-                flying[flight.ticket] = flight
-                work.submit(flight.ticket, flight.piece)
-            # Of several troubles the first in order is told, whichever was met first.
-            if not flying or (troubles and min(flying) > min(troubles)):
+            while (
+                not failures
+                and len(in_flight) < CHUNKS_PER_WORKER * executor.workers
+                and (flight := next(remaining, None))
+            ):
+                in_flight[flight.ticket] = flight
+                session.submit(flight.ticket, flight.chunk)
+            # Of several failures the first in order is reported, whichever arrived first.
+            if not in_flight or (failures and min(in_flight) > min(failures)):
                 break
-            ticket, outcome = work.result()
+            ticket, outcome = session.wait_for_result()
             if isinstance(outcome, LostChunk):
-                flying[ticket] = resubmit_chunk(job, flying[ticket], outcome, work)
+                in_flight[ticket] = resubmit_chunk(spec, in_flight[ticket], outcome, session)
                 continue
-            flight = flying.pop(ticket)
-            if outcome.trouble[0]:
-                troubles[ticket] = flight, outcome.trouble
+            flight = in_flight.pop(ticket)
+            if outcome.failure[0]:
+                failures[ticket] = flight, outcome.failure
                 continue
-            part, runs = flight.part, flight.piece.runs
-            part.out[:, runs.start - part.runs.start : runs.stop - part.runs.start] = outcome.regrets
-            pace.learn(outcome)
+            task, runs = flight.task, flight.chunk.runs
+            task.out[:, runs.start - task.runs.start : runs.stop - task.runs.start] = outcome.regrets
+            sizer.update_size(outcome)
             if progress:
-                progress(len(runs) * len(part.params))
+                progress(len(runs) * len(task.params))
             if done:
-                done(part, runs)
-        if troubles:
-            raise_failure(job, *troubles[min(troubles)])
+                done(task, runs)
+        if failures:
+            raise_failure(spec, *failures[min(failures)])
 
 
-def resubmit_chunk(job: SimulationSpec, flight: PendingChunk, lost: LostChunk, work: ExecutorSession) -> PendingChunk:
-    """Hand out a lost piece again, unless it may be the reason."""
-    flight = flight._replace(lost=flight.lost + lost.times)
-    runs = flight.piece.runs
-    if flight.lost >= MAX_TRIES:
+def resubmit_chunk(
+    spec: SimulationSpec, flight: PendingChunk, lost: LostChunk, session: ExecutorSession
+) -> PendingChunk:
+    """Submit a lost chunk again, unless it was lost too often and may be the reason."""
+    flight = flight._replace(losses=flight.losses + lost.losses)
+    runs = flight.chunk.runs
+    if flight.losses >= MAX_TRIES:
         raise WorkerLost(
-            f"a worker must live until its piece is done, but runs {runs.start} to {runs.stop - 1} of {describe_spec(job)} with "
-            f"parameters {flight.piece.params.tolist()[:3]} lost their worker {flight.lost} times (at last: {lost.why}); "
-            "see whether it has memory enough, and whether these runs end it."
+            f"a worker must live until its chunk is done, but runs {runs.start} to {runs.stop - 1} of "
+            f"{describe_spec(spec)} with parameters {flight.chunk.params.tolist()[:3]} lost their worker {flight.losses} "
+            f"times (at last: {lost.reason}); "
+            "check whether it has enough memory, and whether these runs crash it."
         )
-    work.submit(flight.ticket, flight.piece)
+    session.submit(flight.ticket, flight.chunk)
     return flight
 
 
-def raise_failure(job: SimulationSpec, flight: PendingChunk, trouble: FloatArray) -> NoReturn:
-    """Say why a kernel had to stop."""
-    part, within = flight.part, flight.piece.runs
-    if trouble[0] == loop.UNLOCATED_INVALID_REWARD:
-        # The plain loop knows the step; if it does not get there, say what is known.
-        row, run = int(trouble[3]), within.start + int(trouble[4])
-        plain = replace(job, shortcut=False)
+def raise_failure(spec: SimulationSpec, flight: PendingChunk, failure: FloatArray) -> NoReturn:
+    """Raise an error that explains why a kernel stopped."""
+    task, within = flight.task, flight.chunk.runs
+    if failure[0] == loop.UNLOCATED_INVALID_REWARD:
+        # The plain loop knows the step; if it does not fail, report what is known.
+        row, run = int(failure[3]), within.start + int(failure[4])
+        plain = replace(spec, use_shortcut=False)
         simulate_rows_on_cpu(
-            plain, part.params[row : row + 1], range(run, run + 1), first_row=part.first_row + row, jobs=1
+            plain, task.params[row : row + 1], range(run, run + 1), first_row=task.first_row + row, workers=1
         )
-    raise SimulationError(describe_failure(job, part.params, within, trouble))
+    raise SimulationError(describe_failure(spec, task.params, within, failure))

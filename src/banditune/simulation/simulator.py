@@ -29,98 +29,120 @@ from banditune.simulation.problem_checks import check_policy_and_problem
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 NO_STOP_SIGNAL = np.zeros(1, np.int64)
-"""A sign that never says stop. (Not read-only: kernels are compiled for signs that can be set.)"""
+"""A stop flag that is never set. (Not read-only: kernels are compiled for flags that can be set.)"""
 
 
 PULLS_POSITION = 13
-"""Where the pulls of every arm stand among the arguments of a kernel."""
+"""The position of the pulls of every arm among the arguments of a kernel."""
 
 
 class Simulator:
-    """A job ready to play; many threads may use it at once."""
+    """A compiled spec, ready to simulate. Many threads may use it at the same time."""
 
-    def __init__(self, job: SimulationSpec) -> None:
-        self.job = job
-        self.kernel, self.floats, self.integers = select_kernel(job)
-        self.at = np.array(job.at or (job.horizon,), np.int64)
-        self.problem_options = copy_read_only(job.problem.options())
-        self.policy_options = freeze_options(job.policy.options(job.problem.arms, job.problem.dims, job.horizon))
-        self.drawn = lru_cache(maxsize=4)(self._drawn)
-        self._compile()
+    def __init__(self, spec: SimulationSpec) -> None:
+        self.spec = spec
+        self.kernel, self.floats, self.integers = select_kernel(spec)
+        self.checkpoints = np.array(spec.checkpoints or (spec.horizon,), np.int64)
+        self.problem_options = copy_read_only(spec.problem.options())
+        self.policy_options = freeze_options(spec.policy.options(spec.problem.arms, spec.problem.dims, spec.horizon))
+        self.draw_cached_block = lru_cache(maxsize=4)(self._draw_block)
+        self._compile_kernel()
 
-    def _compile(self) -> None:
-        """Compile now, so that a complaint names the policy and no thread compiles twice."""
-        arms, dims, width = self.job.problem.arms, self.job.problem.dims, max(1, len(self.job.policy.parameters))
+    def _compile_kernel(self) -> None:
+        """Compile now, so that an error names the policy and no thread compiles twice."""
+        arms, dims, width = self.spec.problem.arms, self.spec.problem.dims, max(1, len(self.spec.policy.parameters))
         sample = Chunk(copy_read_only(np.zeros((1, width))), 0, range(1))
         means, features = copy_read_only(np.zeros((1, arms))), copy_read_only(np.zeros((1, dims, arms)))
         numbers = np.empty((1, 1, 1)), np.empty(5), np.zeros(1, np.int64)
-        compile_signature(self.kernel, self._arguments(sample, means, features, *numbers), describe_spec(self.job))
+        compile_signature(
+            self.kernel, self._make_arguments(sample, means, features, *numbers), describe_spec(self.spec)
+        )
 
-    def _drawn(self, block: int) -> Instances:
-        found = draw_instances(self.job.problem, self.job.seed, block)
-        assert found.features is not None
-        self.job.policy.check(found.features, self.job.horizon)
-        return found
+    def _draw_block(self, block: int) -> Instances:
+        instances = draw_instances(self.spec.problem, self.spec.seed, block)
+        assert instances.features is not None
+        self.spec.policy.check(instances.features, self.spec.horizon)
+        return instances
 
-    def play(self, piece: Chunk, stop: IntArray) -> ChunkResult:
-        """Play a piece, block by block, until `stop` is set."""
+    def simulate_chunk(self, chunk: Chunk, stop: IntArray) -> ChunkResult:
+        """Simulate a chunk, block by block, until `stop` is set."""
         began = time.perf_counter()
-        regrets = np.empty((len(piece.params), len(piece.runs), len(self.at)))
-        trouble = np.zeros(5)
-        for block, within in split_by_block(piece.runs):
-            means, features = slice_instances(self.drawn(block), locate_in_block(block, within))
-            results = np.empty((len(piece.params), len(within), len(self.at)))
-            one = piece._replace(runs=within)
-            arguments = self._arguments(one, means, features, results, trouble, stop)
+        regrets = np.empty((len(chunk.params), len(chunk.runs), len(self.checkpoints)))
+        failure = np.zeros(5)
+        for block, within in split_by_block(chunk.runs):
+            means, features = slice_instances(self.draw_cached_block(block), locate_in_block(block, within))
+            results = np.empty((len(chunk.params), len(within), len(self.checkpoints)))
+            one = chunk._replace(runs=within)
+            arguments = self._make_arguments(one, means, features, results, failure, stop)
             try:
                 self.kernel(*arguments)
             except Exception as error:
                 place = NAN_ERROR_FUNCTIONS.get(str(error)) if isinstance(error, FloatingPointError) else None
                 if place is None:
-                    raise SimulationError(describe_exception(self.job, error)) from error
-                # `update` comes after its step's pull was counted.
+                    raise SimulationError(describe_exception(self.spec, error)) from error
+                # `update` is called after the pull of its step was counted.
                 pulls = arguments[PULLS_POSITION]
-                trouble[:3] = (
+                failure[:3] = (
                     NAN_COMPARED,
                     pulls.sum() - (place == "update"),
                     list(NAN_ERROR_FUNCTIONS.values()).index(place),
                 )
-            before = within.start - piece.runs.start
+            before = within.start - chunk.runs.start
             regrets[:, before : before + len(within)] = results
-            if trouble[0]:
-                trouble[4] += before
+            if failure[0]:
+                failure[4] += before
                 break
-        return ChunkResult(regrets, trouble, time.perf_counter() - began)
+        return ChunkResult(regrets, failure, time.perf_counter() - began)
 
-    def _arguments(
+    def _make_arguments(
         self,
-        piece: Chunk,
+        chunk: Chunk,
         means: FloatArray,
         features: FloatArray,
         to: FloatArray,
-        trouble: FloatArray,
+        failure: FloatArray,
         stop: NDArray[Any],
     ) -> tuple[Any, ...]:
-        job, arms = self.job, self.job.problem.arms
-        scratch = (allocate_aligned(self.floats), np.zeros(self.integers, np.int64), np.zeros(arms, np.int64), np.zeros(arms),
-                   np.zeros((3, 4), np.int64))  # fmt: skip
-        first_noise = 1 + piece.first_row if job.noise == "own" else 0
-        return (means, features, job.seed, piece.runs.start, self.problem_options, piece.params, self.policy_options,
-                job.horizon, first_noise, self.at, job.regret == "realised", *scratch, to, trouble, stop)  # fmt: skip
+        spec, arms = self.spec, self.spec.problem.arms
+        scratch = (
+            allocate_aligned(self.floats),
+            np.zeros(self.integers, np.int64),
+            np.zeros(arms, np.int64),
+            np.zeros(arms),
+            np.zeros((3, 4), np.int64),
+        )
+        first_noise = 1 + chunk.first_row if not spec.common_random_numbers else 0
+        return (
+            means,
+            features,
+            spec.seed,
+            chunk.runs.start,
+            self.problem_options,
+            chunk.params,
+            self.policy_options,
+            spec.horizon,
+            first_noise,
+            self.checkpoints,
+            spec.regret == "realised",
+            *scratch,
+            to,
+            failure,
+            stop,
+        )
 
 
-def make_checked_simulator(job: SimulationSpec) -> Any:
-    """Who plays a job in this process, whose problem keeps what it promises."""
-    check_instance_memory(job.problem)
-    check_policy_and_problem(job)
-    return _make_simulator(job)
+def make_checked_simulator(spec: SimulationSpec) -> Any:
+    """Make the simulator of a spec in this process, after the checks of custom policies and problems."""
+    check_instance_memory(spec.problem)
+    check_policy_and_problem(spec)
+    return _make_simulator(spec)
 
 
-def compile_spec(job: SimulationSpec) -> None:
-    """Have a job compiled, for others to find on disk; nothing of it is drawn."""
-    check_instance_memory(job.problem)
-    _make_simulator(job)
+def compile_spec(spec: SimulationSpec) -> None:
+    """Compile a spec for other processes, which find the kernel on disk. No instance is drawn."""
+    check_instance_memory(spec.problem)
+    _make_simulator(spec)
 
 
-def _make_simulator(job: SimulationSpec) -> Any:
-    return job.policy.player(job) if job.policy.plays_itself else Simulator(job)
+def _make_simulator(spec: SimulationSpec) -> Any:
+    return spec.policy.make_simulator(spec) if spec.policy.is_external else Simulator(spec)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from banditune.core.checks import list_options_from_problem
 from banditune.core.errors import InvalidRequest
@@ -10,15 +13,16 @@ from banditune.core.policy import FROM_PROBLEM, Policy
 from banditune.core.problem import Problem
 
 STREAM_VERSION = 1
-"""Part of every key of a ledger: raised when the same seed draws other instances, rewards or agents' numbers."""
+"""Part of every key of a store: raised when the same seed draws other instances, rewards or policy numbers."""
 
 
 @dataclass(frozen=True)
 class SimulationSpec:
     """Everything that decides the regrets of a run, except its number.
 
-    `textbook` is the policy with the textbook's options, where it is another one; `sources` are pairs of an option that was
-    taken from the problem and words on how. Neither changes a regret.
+    `textbook_policy` is the policy with its textbook options, if these differ. `option_sources` are pairs of an option
+    that was taken from the problem, and a text that says how. `ranges` are the requested search ranges: names of
+    parameters with both ends. None of these changes a regret.
     """
 
     policy: Policy
@@ -26,35 +30,51 @@ class SimulationSpec:
     horizon: int
     seed: int = 0
     regret: str = "expected"
-    noise: str = "shared"
-    at: tuple[int, ...] = ()
-    shortcut: bool = True
+    common_random_numbers: bool = True
+    checkpoints: tuple[int, ...] = ()
+    use_shortcut: bool = True
     device: str = "cpu"
-    textbook: Policy | None = None
-    sources: tuple[tuple[str, str], ...] = ()
+    textbook_policy: Policy | None = None
+    option_sources: tuple[tuple[str, str], ...] = ()
     ranges: tuple[tuple[str, float, float], ...] = ()
-    """Ranges to search that were asked for: names of parameters with both ends. No regret depends on them."""
+    fixed: tuple[tuple[str, float], ...] = ()
+
+    def complete_rows(self, params: Any) -> Any:
+        """Fill in the fixed parameters if rows hold only the searched one."""
+        if not self.fixed:
+            return params
+        rows = np.asarray(params, np.float64)
+        names = [parameter.name for parameter in self.policy.parameters]
+        if rows.shape[1] == len(names):
+            return rows
+        known = dict(self.fixed)
+        return np.stack([np.full(len(rows), known[name]) if name in known else rows[:, 0] for name in names], axis=1)
 
     def __post_init__(self) -> None:
         check_options_resolved(self.policy)
 
     @property
-    def baseline(self) -> SimulationSpec:
-        """The same with the textbook's policy."""
-        return self if self.textbook is None else replace(self, policy=self.textbook, textbook=None, sources=())
+    def textbook_spec(self) -> SimulationSpec:
+        """The same spec with the textbook policy."""
+        return (
+            self
+            if self.textbook_policy is None
+            else replace(self, policy=self.textbook_policy, textbook_policy=None, option_sources=())
+        )
 
 
 def check_options_resolved(policy: Policy) -> None:
-    """Refuse a policy whose options wait for a problem, where there is none to take them from."""
+    """Refuse a policy with options that must be taken from a problem, if there is none."""
     missing = list_options_from_problem(policy)
     if missing:
         example = ", ".join(f"{name}=..." for name in missing)
         raise InvalidRequest(
             f"`{missing[0]}` of {policy.name} must be given in numbers, because there is no problem here to take it from, "
-            f"but it is {FROM_PROBLEM!r}; make the policy as {type(policy).__name__}({example}), or tune it on a problem first."
+            f"but it is {FROM_PROBLEM!r}; make the policy as {type(policy).__name__}({example}), or tune it on a "
+            "problem first."
         )
 
 
-def describe_spec(job: SimulationSpec) -> str:
-    """A job's name in a complaint."""
-    return f"the policy {job.policy.name!r} on the problem {job.problem.name!r}"
+def describe_spec(spec: SimulationSpec) -> str:
+    """Name a spec in an error message."""
+    return f"the policy {spec.policy.name!r} on the problem {spec.problem.name!r}"

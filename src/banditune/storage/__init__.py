@@ -1,1 +1,1 @@
-"""TODO storage"""
+"""Stores: SQLite files that keep regrets, so that nothing is simulated twice."""

@@ -18,51 +18,51 @@ from banditune.simulation.spec import STREAM_VERSION, SimulationSpec
 from banditune.storage.provenance import digest_bytes, digest_numbers, digest_sampling_code
 
 SCALAR_FUNCTIONS = ("view", "start", "choose", "update")
-"""A policy's own functions; they count even where a shortcut stands for them."""
+"""The functions of a policy. They count even if a shortcut replaces them."""
 
 
 MAX_OPTION_LENGTH = 10_000
-"""Letters of an option that are stored as they are."""
+"""Characters up to which an option is stored as it is."""
 
 
-def find_row_precision(job: SimulationSpec, row: FloatArray) -> str | None:
-    """ "float64" where a GPU plays a row of parameters in another precision than the rest of its job; else None.
+def find_row_precision(spec: SimulationSpec, row: FloatArray) -> str | None:
+    """Return "float64" if a GPU simulates this row in another precision than the rest of its spec; else None.
 
-    The job is that of the row.
+    `spec` is the spec of the row, with or without its shortcut.
     """
-    if job.device != "gpu":
+    if spec.device != "gpu":
         return None
     from banditune.simulation.gpu.launch_plan import select_row_dtype
 
-    return select_row_dtype(job, row)
+    return select_row_dtype(spec, row)
 
 
-def build_key(job: SimulationSpec, kind: str | None = None) -> dict[str, Any]:
-    """Everything that decides the regrets of a job, but parameters, runs and the number of a row's own noise."""
+def build_key(spec: SimulationSpec, kind: str | None = None) -> dict[str, Any]:
+    """Build the key: everything that decides regrets, except for parameters, runs and the noise stream of a row."""
     return {
         "stream": STREAM_VERSION,
-        "policy": _shorten_options(describe(job.policy)),
-        "problem": _shorten_options(describe(job.problem)),
-        "horizon": job.horizon,
-        "seed": job.seed,
-        "regret": job.regret,
-        "noise": job.noise,
-        "at": list(job.at or (job.horizon,)),
-        "device": job.device,
-        **_describe_code(job, kind),
+        "policy": _shorten_options(describe(spec.policy)),
+        "problem": _shorten_options(describe(spec.problem)),
+        "horizon": spec.horizon,
+        "seed": spec.seed,
+        "regret": spec.regret,
+        "noise": "shared" if spec.common_random_numbers else "own",
+        "at": list(spec.checkpoints or (spec.horizon,)),
+        "device": spec.device,
+        **_describe_code(spec, kind),
         "options": {
-            "policy": digest_numbers(job.policy.options(job.problem.arms, job.problem.dims, job.horizon)),
-            "problem": digest_numbers(job.problem.options()),
+            "policy": digest_numbers(spec.policy.options(spec.problem.arms, spec.problem.dims, spec.horizon)),
+            "problem": digest_numbers(spec.problem.options()),
         },
-        "sample": digest_sampling_code(job.problem),
-        "instances": _digest_first_instances(job),
+        "sample": digest_sampling_code(spec.problem),
+        "instances": _digest_first_instances(spec),
     }
 
 
-def _shorten_options(told: dict[str, Any]) -> dict[str, Any]:
-    """Options, of long ones (features of many arms) the size and a digest; a user's code is known by its digest."""
+def _shorten_options(record: dict[str, Any]) -> dict[str, Any]:
+    """Replace long options (features of many arms) by their size and a digest. Custom code counts by its digest."""
     found = {}
-    for name, value in told.items():
+    for name, value in record.items():
         if name == OWN_CODE_KEY:
             continue
         text = json.dumps(value, default=repr)
@@ -72,50 +72,50 @@ def _shorten_options(told: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def serialize_key(told: dict[str, Any]) -> str:
-    """An identity as text: equal ones are equal letter by letter."""
+def serialize_key(record: dict[str, Any]) -> str:
+    """Serialise a key, so that equal keys are equal as text."""
     try:
-        return json.dumps(told, sort_keys=True, separators=(",", ":"))
+        return json.dumps(record, sort_keys=True, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise InvalidRequest(
-            f"options of a policy and a problem must be numbers, words and lists of them for a ledger, but: {error}."
+            f"options of a policy and a problem must be numbers, strings and lists of them for a store, but: {error}."
         ) from error
 
 
-def _describe_code(job: SimulationSpec, kind: str | None) -> dict[str, Any]:
-    """How a job is played, in what precision, and digests of the scalar code that does it."""
-    shortcut = select_shortcut(job.policy, job.problem) if job.shortcut else None
+def _describe_code(spec: SimulationSpec, kind: str | None) -> dict[str, Any]:
+    """Describe how a spec is simulated: shortcut, precision and digests of the scalar code."""
+    shortcut = select_shortcut(spec.policy, spec.problem) if spec.use_shortcut else None
     play = shortcut.name if shortcut else "plain"
-    slots, precision = fill_slots(job)[0], "float64"
-    if job.device == "gpu":
+    slots, precision = fill_slots(spec)[0], "float64"
+    if spec.device == "gpu":
         from banditune.simulation.gpu.launch_plan import plan_launch
 
-        planned = plan_launch(job, kind)
+        planned = plan_launch(spec, kind)
         slots, precision = planned.slots, np.dtype(planned.slots["precision"]).name
-        play = "team" if planned.members > 1 else play
-    # The engine's own loop is not told: STREAM_VERSION stands for it.
-    own = {name: getattr(job.policy, name) for name in SCALAR_FUNCTIONS}
-    told = {name: filling for name, filling in slots.items() if isinstance(name, str) and name != "play"}
+        play = "team" if planned.threads_per_run > 1 else play
+    # The loop itself is not part of the key: STREAM_VERSION stands for it.
+    functions = {name: getattr(spec.policy, name) for name in SCALAR_FUNCTIONS}
+    record = {name: filling for name, filling in slots.items() if isinstance(name, str) and name != "play"}
     code = {
         name: bind_function(filling, slots)[1]
-        for name, filling in {**own, **told}.items()
+        for name, filling in {**functions, **record}.items()
         if isinstance(getattr(filling, "py_func", filling), types.FunctionType)
     }
     return {"play": play, "precision": precision, "code": code}
 
 
-def _digest_first_instances(job: SimulationSpec) -> str:
-    """A digest of the first block of instances: sees what no digest of code can, such as files that `sample` reads."""
-    first, again = (_digest_block(job) for _ in range(2))
+def _digest_first_instances(spec: SimulationSpec) -> str:
+    """Digest the first block of instances. It reveals what no digest of code does, such as files that `sample` reads."""
+    first, again = (_digest_block(spec) for _ in range(2))
     if first != again:
         raise InvalidRequest(
-            f"`sample(size, rng)` of the problem {job.problem.name!r} must draw from `rng` alone, but it drew other "
-            "instances from the same numbers; a ledger could not be used again."
+            f"`sample(size, rng)` of the problem {spec.problem.name!r} must draw from `rng` alone, but it drew other "
+            "instances from the same generator; stored regrets could not be used again."
         )
     return first
 
 
-def _digest_block(job: SimulationSpec) -> str:
-    drawn = draw_instances(job.problem, job.seed, 0)
+def _digest_block(spec: SimulationSpec) -> str:
+    drawn = draw_instances(spec.problem, spec.seed, 0)
     assert drawn.features is not None
     return digest_bytes(drawn.means.tobytes() + drawn.features.tobytes())

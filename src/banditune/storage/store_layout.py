@@ -21,7 +21,7 @@ FORMAT_VERSION = 1
 
 
 APPLICATION_ID = int.from_bytes(b"bndt", "big")
-"""How a ledger is told from other SQLite files: its `application_id`."""
+"""The `application_id` that distinguishes a store from other SQLite files."""
 
 
 LOCK_TIMEOUT = 60.0
@@ -29,7 +29,7 @@ LOCK_TIMEOUT = 60.0
 
 
 PAGE_BYTES = 16384
-"""Bytes in a page of the file: fifteen whole blocks fill one, of the usual 4,096 they would leave a quarter empty."""
+"""Bytes in a page of the file. Fifteen whole blocks fill one; pages of 4,096 bytes would stay a quarter empty."""
 
 
 CREATE_TABLES = {
@@ -56,32 +56,32 @@ WHERE excluded.count > count
 
 
 class StoredSetup(NamedTuple):
-    """What made regrets: the text of an identity, its digest, and the steps after which they were counted.
+    """What regrets depend on: the text of a key, its digest, and the number of checkpoints.
 
-    `versions` say who wrote first; they are no part of the key.
+    `versions` are the package versions of the first writer. They are not part of the key.
     """
 
     digest: bytes
-    told: str
+    key_text: str
     versions: str
     steps: int
 
     @classmethod
-    def of(cls, told: str, versions: str = "{}") -> StoredSetup:
-        """The setup of an identity's text."""
-        return cls(hashlib.sha256(told.encode()).digest(), told, versions, len(json.loads(told)["at"]))
+    def from_key_text(cls, key_text: str, versions: str = "{}") -> StoredSetup:
+        """Make the setup of a key's text."""
+        return cls(hashlib.sha256(key_text.encode()).digest(), key_text, versions, len(json.loads(key_text)["at"]))
 
 
 class StoredSeries(NamedTuple):
-    """A row of parameters of a setup, as bytes of float64, and the number of its noise: 0 where noise is shared."""
+    """A row of parameters of a setup, as bytes of float64, and its noise stream: 0 with common random numbers."""
 
     setup: StoredSetup
     params: bytes
-    noise: int
+    noise_number: int
 
-    def checksum(self, first: int, count: int, regrets: bytes) -> int:
-        """Over the numbers and everything that they stand for: a block that ends up in a wrong place is found too."""
-        place = np.array([self.noise, first, count], "<i8").tobytes()
+    def compute_checksum(self, first: int, count: int, regrets: bytes) -> int:
+        """Compute a checksum over the numbers and their key, so that a block in a wrong place is detected, too."""
+        place = np.array([self.noise_number, first, count], "<i8").tobytes()
         return zlib.crc32(regrets, zlib.crc32(self.setup.digest + self.params + place))
 
 
@@ -89,17 +89,17 @@ class RegretBlock(NamedTuple):
     """Regrets of a series on neighbouring runs: an array (runs, steps)."""
 
     series: StoredSeries
-    first: int
+    first_instance: int
     regrets: Float32Array
 
 
 def cut_at_blocks(first: int, regrets: Float32Array) -> Iterator[tuple[int, Float32Array]]:
-    """Regrets of neighbouring runs from `first` on, cut at multiples of `BLOCK_SIZE`."""
+    """Cut regrets of adjacent runs from `first` on at multiples of `BLOCK_SIZE`."""
     for _, runs in split_by_block(range(first, first + len(regrets))):
         yield runs.start, regrets[runs.start - first : runs.stop - first]
 
 
 def find_ranges(chosen: NDArray[np.bool_], start: int) -> list[range]:
-    """The runs, counted from `start`, that are chosen, as ranges."""
+    """Find the chosen runs, counted from `start`, as ranges."""
     edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
     return [range(start + int(a), start + int(b)) for a, b in edges.reshape(-1, 2)]

@@ -21,111 +21,108 @@ RunsCallback = Callable[[int], None]
 
 
 MAX_WAIT_SECONDS = 1.0
-"""Seconds after which regrets are stored although their block is not complete."""
+"""Seconds after which regrets are stored even if their block is not complete."""
 
 
 WRITE_INTERVAL_SECONDS = 0.05
-"""Seconds between two writes, so that a study of many short parts does not spend its time on them."""
+"""Seconds between two writes, so that a study of many short tasks does not spend its time on writes."""
 
 
 class PendingRow(NamedTuple):
-    """A row of parameters on some runs: where it stands in the ledger, where its regrets go, and which are missing.
-
-    `shortcut` says whether a shortcut plays it.
-    """
+    """A row of parameters on some runs: its series in the store, the array for its regrets, and the missing runs."""
 
     row: int
-    shortcut: bool
+    uses_shortcut: bool
     runs: range
     series: StoredSeries
     out: FloatArray
-    missing: tuple[range, ...]
+    missing_runs: tuple[range, ...]
 
 
 @dataclass
 class IncompleteBlock:
-    """A part's regrets in a block that is not complete: which runs are there and were not taken, how many are missing."""
+    """Regrets of a task in an incomplete block: the finished runs that were not written yet, and the number missing."""
 
-    part: SimulationTask
-    missing: int
-    runs: list[range] = field(default_factory=list)
+    task: SimulationTask
+    missing_count: int
+    finished_runs: list[range] = field(default_factory=list)
 
 
 class StoreWriter:
-    """Stores regrets as they come, in any order, and puts them where they were asked for."""
+    """Stores regrets as they arrive, in any order, and copies them to the arrays of their rows."""
 
     def __init__(
-        self, ledger: RegretStore, job: SimulationSpec, parts: Sequence[tuple[SimulationTask, list[PendingRow]]]
+        self, store: RegretStore, spec: SimulationSpec, tasks: Sequence[tuple[SimulationTask, list[PendingRow]]]
     ) -> None:
-        self.ledger = ledger
-        self.job = job
-        self.parts = [part for part, _ in parts]
-        self.rows = {id(part): rows for part, rows in parts}
-        self.left = sum(len(part.runs) for part in self.parts)
+        self.store = store
+        self.spec = spec
+        self.tasks = [task for task, _ in tasks]
+        self.rows = {id(task): rows for task, rows in tasks}
+        self.left = sum(len(task.runs) for task in self.tasks)
         self.waiting: dict[tuple[int, int], IncompleteBlock] = {}
         self.ready: list[RegretBlock] = []
         self.last = time.monotonic()
 
-    def done(self, part: SimulationTask, within: range) -> None:
-        """Regrets of a part on some runs are there: take blocks that are complete, or all if they waited long."""
+    def add_finished(self, task: SimulationTask, within: range) -> None:
+        """Record finished runs of a task; write complete blocks, or all if they waited long."""
         self.left -= len(within)
         for block, runs in split_by_block(within):
-            key = id(part), block
-            waiting = self.waiting.setdefault(key, IncompleteBlock(part, len(_find_block_runs(part, block))))
-            waiting.runs.append(runs)
-            waiting.missing -= len(runs)
-            if not waiting.missing:
-                self.take(self.waiting.pop(key))
+            key = id(task), block
+            waiting = self.waiting.setdefault(key, IncompleteBlock(task, len(_find_block_runs(task, block))))
+            waiting.finished_runs.append(runs)
+            waiting.missing_count -= len(runs)
+            if not waiting.missing_count:
+                self.collect_blocks(self.waiting.pop(key))
         waited = time.monotonic() - self.last
         if waited > MAX_WAIT_SECONDS:
             for waiting in self.waiting.values():
-                self.take(waiting)
+                self.collect_blocks(waiting)
         if self.ready and (waited > WRITE_INTERVAL_SECONDS or not self.left):
-            self.ledger.keep(self.ready)
+            self.store.write_blocks(self.ready)
             self.ready = []
             self.last = time.monotonic()
 
-    def take(self, waiting: IncompleteBlock) -> None:
-        """Make blocks of the regrets that are there."""
-        part = waiting.part
-        for runs in _merge_ranges(waiting.runs):
-            found = convert_to_float32(
-                self.job, part.out[:, runs.start - part.runs.start : runs.stop - part.runs.start]
+    def collect_blocks(self, waiting: IncompleteBlock) -> None:
+        """Make blocks of the regrets that have arrived."""
+        task = waiting.task
+        for runs in _merge_ranges(waiting.finished_runs):
+            rounded = convert_to_float32(
+                self.spec, task.out[:, runs.start - task.runs.start : runs.stop - task.runs.start]
             )
-            for one, regrets in zip(self.rows[id(part)], found, strict=True):
+            for one, regrets in zip(self.rows[id(task)], rounded, strict=True):
                 one.out[runs.start - one.runs.start : runs.stop - one.runs.start] = regrets
                 self.ready.append(RegretBlock(one.series, runs.start, regrets))
-        waiting.runs.clear()
+        waiting.finished_runs.clear()
 
 
-def _find_block_runs(part: SimulationTask, block: int) -> range:
-    """The runs of a part that are in a block."""
-    return range(max(part.runs.start, block * BLOCK_SIZE), min(part.runs.stop, (block + 1) * BLOCK_SIZE))
+def _find_block_runs(task: SimulationTask, block: int) -> range:
+    """Find the runs of a task that are in a block."""
+    return range(max(task.runs.start, block * BLOCK_SIZE), min(task.runs.stop, (block + 1) * BLOCK_SIZE))
 
 
 def _merge_ranges(runs: Sequence[range]) -> list[range]:
-    """Neighbouring ranges as one."""
-    found: list[range] = []
+    """Merge adjacent ranges."""
+    merged: list[range] = []
     for one in sorted(runs, key=lambda each: each.start):
-        if found and found[-1].stop == one.start:
-            found[-1] = range(found[-1].start, one.stop)
+        if merged and merged[-1].stop == one.start:
+            merged[-1] = range(merged[-1].start, one.stop)
         else:
-            found.append(one)
-    return found
+            merged.append(one)
+    return merged
 
 
-def round_to_float32(job: SimulationSpec, regrets: FloatArray) -> FloatArray:
-    """Regrets as a ledger would give them back."""
-    return convert_to_float32(job, regrets).astype(np.float64)
+def round_to_float32(spec: SimulationSpec, regrets: FloatArray) -> FloatArray:
+    """Round regrets as a store does."""
+    return convert_to_float32(spec, regrets).astype(np.float64)
 
 
-def convert_to_float32(job: SimulationSpec, regrets: FloatArray) -> Float32Array:
-    """Regrets in float32, whose seven digits are far more than chance leaves of them."""
+def convert_to_float32(spec: SimulationSpec, regrets: FloatArray) -> Float32Array:
+    """Convert regrets to float32. Its seven digits are far more than the sampling error leaves."""
     with np.errstate(over="ignore"):
-        found = regrets.astype(np.float32)
-    if not np.isfinite(found).all():
+        rounded = regrets.astype(np.float32)
+    if not np.isfinite(rounded).all():
         raise SimulationError(
-            f"regrets must be below 3.4e38, but the policy {job.policy.name!r} on the problem {job.problem.name!r} has "
+            f"regrets must be below 3.4e38, but the policy {spec.policy.name!r} on the problem {spec.problem.name!r} has "
             "larger ones; scale the rewards down."
         )
-    return found
+    return rounded

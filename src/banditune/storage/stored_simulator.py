@@ -28,26 +28,28 @@ from banditune.storage.store_writer import PendingRow, RunsCallback, StoreWriter
 
 
 class StoredSimulator:
-    """Plays jobs as the engine does, from a ledger where it has one. Regrets are rounded to float32, as they are stored.
+    """Simulates specs, and takes from a store what it holds. Regrets are rounded to float32, as they are stored.
 
-    With `exact` they are not, unless there is a ledger.
+    With `exact` they are not rounded, unless there is a store.
     """
 
-    cluster: Executor
-    ledger: RegretStore | None = None
+    executor: Executor
+    store: RegretStore | None = None
 
-    def __init__(self, place: ExecutorFactory, ledger: str | Path | None = None, *, exact: bool = False) -> None:
-        self.place = place
-        self.book = ledger
+    def __init__(
+        self, executor_factory: ExecutorFactory, path: str | Path | None = None, *, exact: bool = False
+    ) -> None:
+        self.executor_factory = executor_factory
+        self.path = path
         self.exact = exact
         self.setups: dict[tuple[int, bool, str | None], tuple[SimulationSpec, StoredSetup]] = {}
         self.open = ExitStack()
 
     def __enter__(self) -> StoredSimulator:
         with ExitStack() as stack:
-            if self.book is not None:
-                self.ledger = stack.enter_context(RegretStore(self.book))
-            self.cluster = stack.enter_context(self.place())
+            if self.path is not None:
+                self.store = stack.enter_context(RegretStore(self.path))
+            self.executor = stack.enter_context(self.executor_factory())
             stack.enter_context(limit_blas_threads())
             self.open = stack.pop_all()
         return self
@@ -55,62 +57,74 @@ class StoredSimulator:
     def __exit__(self, *error: Any) -> None:
         self.open.__exit__(*error)
 
-    def play(
-        self, job: SimulationSpec, params: Any, runs: range, *, first_row: int = 0, progress: RunsCallback | None = None
+    def simulate(
+        self,
+        spec: SimulationSpec,
+        params: Any,
+        runs: range,
+        *,
+        first_row: int = 0,
+        progress: RunsCallback | None = None,
     ) -> FloatArray:
-        """Regrets of every row of `params` on instances `runs`, as from `dispatch.simulate_rows`."""
-        if self.ledger is None:
-            found = simulate_rows(job, params, runs, first_row=first_row, cluster=self.cluster, progress=progress)
-            return found if self.exact else round_to_float32(job, found)
+        """Simulate every row of `params` on instances `runs`, as `dispatch.simulate_rows` does."""
+        params = spec.complete_rows(params)
+        if self.store is None:
+            regrets = simulate_rows(spec, params, runs, first_row=first_row, executor=self.executor, progress=progress)
+            return regrets if self.exact else round_to_float32(spec, regrets)
         params = copy_read_only(params)
-        out = allocate_regrets(len(params), len(runs), len(job.at or (0,)))
-        asked = [self._asked(job, params, row, first_row, runs, out[row], progress) for row in range(len(params))]
-        parts = list(group_rows(asked, params, first_row, shared=job.noise == "shared"))
-        writer = StoreWriter(self.ledger, job, parts)
-        if job.device == "gpu":
-            for part in writer.parts:
-                part.out[:] = simulate_rows(job, part.params, part.runs, first_row=part.first_row, progress=progress)
-                writer.done(part, part.runs)
-        elif parts:
-            run_tasks(job, writer.parts, self.cluster, progress, writer.done)
+        out = allocate_regrets(len(params), len(runs), len(spec.checkpoints or (0,)))
+        pending = [
+            self._look_up_row(spec, params, row, first_row, runs, out[row], progress) for row in range(len(params))
+        ]
+        tasks = list(group_rows(pending, params, first_row, shared=spec.common_random_numbers))
+        writer = StoreWriter(self.store, spec, tasks)
+        if spec.device == "gpu":
+            for task in writer.tasks:
+                task.out[:] = simulate_rows(spec, task.params, task.runs, first_row=task.first_row, progress=progress)
+                writer.add_finished(task, task.runs)
+        elif tasks:
+            run_tasks(spec, writer.tasks, self.executor, progress, writer.add_finished)
         return out
 
-    def play_each(
+    def simulate_each(
         self,
-        job: SimulationSpec,
+        spec: SimulationSpec,
         params: Any,
         sizes: Sequence[int],
         first: int,
         *,
         progress: RunsCallback | None = None,
     ) -> list[FloatArray]:
-        """Regrets of every row on `sizes[row]` instances of its own, as from `dispatch.simulate_rows_each`."""
-        if self.ledger is None:
-            each = simulate_rows_separately(job, params, sizes, first, cluster=self.cluster, progress=progress)
-            return [round_to_float32(job, row) for row in each]
+        """Simulate every row on `sizes[row]` separate instances, as `dispatch.simulate_rows_separately` does."""
+        params = spec.complete_rows(params)
+        if self.store is None:
+            each = simulate_rows_separately(spec, params, sizes, first, executor=self.executor, progress=progress)
+            return [round_to_float32(spec, row) for row in each]
         params = copy_read_only(params)
-        check_regret_memory(int(sum(sizes)) * len(job.at or (0,)))
+        check_regret_memory(int(sum(sizes)) * len(spec.checkpoints or (0,)))
         ranges = [range(a, b) for a, b in pairwise(accumulate(map(int, sizes), initial=first))]
-        outs = [allocate_regrets(len(runs), len(job.at or (0,))) for runs in ranges]
-        asked = [self._asked(job, params, row, 0, runs, outs[row], progress) for row, runs in enumerate(ranges)]
-        parts = list(group_rows(asked, params, 0, shared=False))
-        writer = StoreWriter(self.ledger, job, parts)
-        if job.device == "gpu" and parts:
-            # As the engine does: all rows on all instances, which takes a GPU no longer.
-            whole = simulate_rows_separately(job, params, sizes, first)
-            for part in writer.parts:
-                own = ranges[part.first_row]
-                part.out[:] = whole[part.first_row][part.runs.start - own.start : part.runs.stop - own.start]
+        outs = [allocate_regrets(len(runs), len(spec.checkpoints or (0,))) for runs in ranges]
+        pending = [
+            self._look_up_row(spec, params, row, 0, runs, outs[row], progress) for row, runs in enumerate(ranges)
+        ]
+        tasks = list(group_rows(pending, params, 0, shared=False))
+        writer = StoreWriter(self.store, spec, tasks)
+        if spec.device == "gpu" and tasks:
+            # As without a store: all rows on all instances, which takes a GPU no longer.
+            whole = simulate_rows_separately(spec, params, sizes, first)
+            for task in writer.tasks:
+                runs = ranges[task.first_row]
+                task.out[:] = whole[task.first_row][task.runs.start - runs.start : task.runs.stop - runs.start]
                 if progress:
-                    progress(len(part.runs))
-                writer.done(part, part.runs)
-        elif parts:
-            run_tasks(job, writer.parts, self.cluster, progress, writer.done)
+                    progress(len(task.runs))
+                writer.add_finished(task, task.runs)
+        elif tasks:
+            run_tasks(spec, writer.tasks, self.executor, progress, writer.add_finished)
         return outs
 
-    def _asked(
+    def _look_up_row(
         self,
-        job: SimulationSpec,
+        spec: SimulationSpec,
         params: FloatArray,
         row: int,
         first_row: int,
@@ -118,54 +132,55 @@ class StoredSimulator:
         out: FloatArray,
         progress: RunsCallback | None,
     ) -> PendingRow:
-        """Take what the ledger has of a row."""
-        assert self.ledger is not None
-        noise = 1 + first_row + row if job.noise == "own" else 0
-        (shortcut,) = select_shortcut_rows(job, params[row : row + 1])
-        setup = self._setup(job, shortcut, params[row])
+        """Read what the store holds of a row."""
+        assert self.store is not None
+        noise = 1 + first_row + row if not spec.common_random_numbers else 0
+        (shortcut,) = select_shortcut_rows(spec, params[row : row + 1])
+        setup = self._make_setup(spec, shortcut, params[row])
         series = StoredSeries(setup, params[row].astype("<f8").tobytes(), noise)
-        missing = tuple(self.ledger.fill(series, runs, out))
+        missing = tuple(self.store.fill_stored(series, runs, out))
         known = len(runs) - sum(map(len, missing))
         if known and progress:
             progress(known)
         return PendingRow(row, shortcut, runs, series, out, missing)
 
-    def _setup(self, job: SimulationSpec, shortcut: bool, row: FloatArray) -> StoredSetup:
-        """The key of a row's job; found once for each way to play, because that takes milliseconds."""
-        played = set_shortcut(job, shortcut)
-        kind = find_row_precision(played, row)
-        key = (id(job), shortcut, kind)
+    def _make_setup(self, spec: SimulationSpec, shortcut: bool, row: FloatArray) -> StoredSetup:
+        """Make the key of a row. Keys are cached, because building one takes milliseconds."""
+        keyed_spec = set_shortcut(spec, shortcut)
+        kind = find_row_precision(keyed_spec, row)
+        key = (id(spec), shortcut, kind)
         if key not in self.setups:
-            versions = json.dumps(collect_versions(job.device))
-            # The job is kept, so that no other one gets its address.
-            self.setups[key] = job, StoredSetup.of(serialize_key(build_key(played, kind)), versions)
+            versions = json.dumps(collect_versions(spec.device))
+            # The spec is kept, so that no other one gets its address.
+            self.setups[key] = spec, StoredSetup.from_key_text(serialize_key(build_key(keyed_spec, kind)), versions)
         return self.setups[key][1]
 
 
-def check_storable(ledger: Any, *todo: SimulationSpec) -> None:
-    """Refuse to keep regrets of code that a ledger cannot know."""
-    for job in todo:
-        if ledger is not None and job.policy.plays_itself:
+def check_storable(store: Any, *todo: SimulationSpec) -> None:
+    """Refuse to store regrets of code that no key can identify."""
+    for spec in todo:
+        if store is not None and spec.policy.is_external:
             raise InvalidRequest(
-                f"a ledger must know the code that made its regrets, but not that of {job.policy.name!r}."
+                f"a store must identify the code behind its regrets, but cannot for {spec.policy.name!r}; leave out the "
+                "store."
             )
 
 
 def group_rows(
-    asked: Sequence[PendingRow], params: FloatArray, first_row: int, *, shared: bool
+    pending: Sequence[PendingRow], params: FloatArray, first_row: int, *, shared: bool
 ) -> Iterator[tuple[SimulationTask, list[PendingRow]]]:
-    """Parts to play: rows that are played alike and miss the same runs in one part.
+    """Group rows into tasks: rows of a task all use the shortcut or all do not, and miss the same runs.
 
-    Rows that have noise of their own must be neighbours, too.
+    Rows with independent noise must be neighbours, too.
     """
-    ordered = sorted(asked, key=_get_group_key) if shared else asked
-    for _, found in groupby(ordered, key=_get_group_key):
-        group = list(found)
+    ordered = sorted(pending, key=_get_group_key) if shared else pending
+    for _, alike in groupby(ordered, key=_get_group_key):
+        group = list(alike)
         rows = [one.row for one in group]
-        for runs in group[0].missing:
+        for runs in group[0].missing_runs:
             out = allocate_regrets(len(rows), len(runs), group[0].out.shape[1])
             yield SimulationTask(copy_read_only(params[rows]), first_row + rows[0], runs, out), group
 
 
-def _get_group_key(asked: PendingRow) -> tuple[bool, list[tuple[int, int]]]:
-    return asked.shortcut, [(runs.start, runs.stop) for runs in asked.missing]
+def _get_group_key(pending: PendingRow) -> tuple[bool, list[tuple[int, int]]]:
+    return pending.uses_shortcut, [(runs.start, runs.stop) for runs in pending.missing_runs]

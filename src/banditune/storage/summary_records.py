@@ -22,18 +22,15 @@ OPTIONAL_COLUMNS = ("versions",)
 
 
 MAX_NUMBER = 1e300
-"""No regret and no parameter that can be drawn."""
+"""Regrets and parameters must be smaller than this; larger ones cannot be plotted."""
 
 
 ParameterNames = Callable[[str], tuple[str, ...] | None]
-"""The names of a policy's parameters, by its name; None where it is not known."""
-
-
-# Records, for reports
+"""Returns the names of the parameters of a policy, by its name; None for an unknown policy."""
 
 
 def load_store_summaries(path: str | Path, names: ParameterNames) -> list[StoreSummary]:
-    """An account of each setup in a ledger or in a summary as `export_store` writes it."""
+    """Load a summary of each setup, from a store or from a table that `export_store` wrote."""
     head = read_beginning(path)
     if head.startswith(SQLITE_HEADER):
         read = summarize_regrets
@@ -41,43 +38,43 @@ def load_store_summaries(path: str | Path, names: ParameterNames) -> list[StoreS
         read = _read_summary_csv
     else:
         raise InvalidRequest(
-            f"the file {str(path)!r} must be a result (JSON), a ledger, or a summary of one (.csv), but it "
+            f"the file {str(path)!r} must be a result (JSON), a store, or a summary of one (.csv), but it "
             + ("begins otherwise." if head else "is empty.")
         )
     try:
         lines = read(path)
         by_setup = groupby(lines, key=lambda line: [line[name] for name in SETUP_COLUMNS])
-        found = [_make_store_summary(list(some), names) for _, some in by_setup]
+        summaries = [_make_store_summary(list(group), names) for _, group in by_setup]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InvalidRequest):
             raise
         raise InvalidRequest(f"the file {str(path)!r} must be as it was written, but: {error}.") from error
-    if not found:
+    if not summaries:
         raise InvalidRequest(f"the file {str(path)!r} must hold regrets, but there are none yet.")
-    return found
+    return summaries
 
 
 def _read_summary_csv(path: str | Path) -> list[dict[str, Any]]:
-    """The lines of a summary, all of them words."""
+    """Read the lines of a summary as text."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            lacking = [
+            missing = [
                 name
                 for name in SUMMARY_COLUMNS
                 if name not in (reader.fieldnames or ()) and name not in OPTIONAL_COLUMNS
             ]
-            if lacking:
+            if missing:
                 raise InvalidRequest(
-                    f"the table {str(path)!r} must be a summary, but it has no column {lacking[0]!r}; make it with "
-                    "`banditune ledger export FILE -o few.csv --summary`."
+                    f"the table {str(path)!r} must be a summary, but it has no column {missing[0]!r}; make it with "
+                    "`banditune store export FILE -o few.csv --summary`."
                 )
             lines = [dict.fromkeys(OPTIONAL_COLUMNS, "") | line for line in reader]
             for number, line in enumerate(lines, 2):
                 if None in line or None in line.values():
                     raise InvalidRequest(
                         f"the summary {str(path)!r} must have as many cells in a line as in its head, but line {number} "
-                        "has not; it may have been cut off."
+                        "does not; it may have been cut off."
                     )
             return lines
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -85,38 +82,38 @@ def _read_summary_csv(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _make_store_summary(lines: list[dict[str, Any]], names: ParameterNames) -> StoreSummary:
-    """The account of a setup from its lines of a summary."""
-    told = lines[0]
-    policy = str(told["policy"])
-    tallies = tuple(map(_make_stored_mean, lines))
+    """Make the summary of a setup from its lines."""
+    first = lines[0]
+    policy = str(first["policy"])
+    means = tuple(map(_make_stored_mean, lines))
     known = names(policy.partition("(")[0])
-    if known == () and len({tally.params for tally in tallies}) == 1:
-        # A policy without parameters is played with a number that means nothing.
-        tallies = tuple(replace(tally, params=()) for tally in tallies)
-    sizes = {len(tally.params) for tally in tallies}
+    if known == () and len({mean.params for mean in means}) == 1:
+        # A policy without parameters is simulated with a number that has no meaning.
+        means = tuple(replace(mean, params=()) for mean in means)
+    sizes = {len(mean.params) for mean in means}
     if len(sizes) > 1:
-        raise ValueError(f"the rows of setup {told['setup']} have different numbers of parameters")
+        raise ValueError(f"the rows of setup {first['setup']} have different numbers of parameters")
     (size,) = sizes
     unknown = ("parameter",) if size == 1 else tuple(f"parameter {place + 1}" for place in range(size))
     return StoreSummary(
-        number=int(told["setup"]),
+        setup_id=int(first["setup"]),
         policy=policy,
-        problem=str(told["problem"]),
-        horizon=_parse_count(told["horizon"]),
-        seed=int(told["seed"]),
-        regret=str(told["regret_kind"]),
-        noise=str(told["noise_kind"]),
-        play=str(told["play"]),
-        device=str(told["device"]),
-        precision=str(told["precision"]),
-        versions=str(told["versions"]),
+        problem=str(first["problem"]),
+        horizon=_parse_count(first["horizon"]),
+        seed=int(first["seed"]),
+        regret_kind=str(first["regret_kind"]),
+        common_random_numbers=first["noise_kind"] == "shared",
+        shortcut=str(first["play"]),
+        device=str(first["device"]),
+        dtype=str(first["precision"]),
+        versions=str(first["versions"]),
         parameters=known if known is not None and len(known) == size else unknown,
-        tallies=tallies,
+        stored_means=means,
     )
 
 
 def _make_stored_mean(line: dict[str, Any]) -> StoredMean:
-    """A line of a summary as a record."""
+    """Make a record from a line of a summary."""
     if line["instances"] not in ("search", "fresh"):
         raise ValueError(f"instances must be 'search' or 'fresh', but got {line['instances']!r}")
     runs, mean = _parse_count(line["runs"]), _parse_finite(line["mean"])
@@ -126,12 +123,19 @@ def _make_stored_mean(line: dict[str, Any]) -> StoredMean:
     values = [_parse_finite(line[f"q{percent:02d}"]) for percent in QUANTILE_PERCENTS] + [_parse_finite(line["max"])]
     levels = [percent / 100 for percent in QUANTILE_PERCENTS] + [1.0]
     return StoredMean(
-        tuple(_parse_finite(value) for value in line["params"].split(";") if value),
-        int(line["noise"]),
-        line["instances"] == "fresh",
-        _parse_count(line["step"]),
-        Estimate.told(mean, se, runs),
-        RegretDistribution(freeze_floats(levels), freeze_floats(values), mean, runs, (), freeze_floats([])),
+        params=tuple(_parse_finite(value) for value in line["params"].split(";") if value),
+        noise_stream=int(line["noise"]),
+        fresh=line["instances"] == "fresh",
+        step=_parse_count(line["step"]),
+        regret=Estimate.from_standard_error(mean, se, runs),
+        distribution=RegretDistribution(
+            levels=freeze_floats(levels),
+            values=freeze_floats(values),
+            mean=mean,
+            runs=runs,
+            worst_runs=(),
+            worst_regrets=freeze_floats([]),
+        ),
     )
 
 

@@ -13,12 +13,12 @@ from banditune.problems.campaigns import Campaigns
 from banditune.problems.generalized_linear import Linear, Logistic
 
 SCALE_INSTANCES = 4096
-"""So many instances tell the spread of a problem."""
+"""Instances that estimate the spread of a problem."""
 
 
 @dataclass(frozen=True)
 class SpreadCampaign(Campaigns):
-    """A campaign at several spreads, a row of posteriors for each, in turn; every instance comes twice."""
+    """A campaign at several spreads in turn, with a row of posteriors for each. Every instance comes twice."""
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         pairs = np.array(self.posteriors)[np.arange(-(-size // 2)) % len(self.posteriors)]
@@ -27,12 +27,12 @@ class SpreadCampaign(Campaigns):
 
 
 class ScaledMeans:
-    """Arms of a problem with features whose means are moved away from those of their instance, or towards it."""
+    """Scales the distance of arm means from the mean of their instance."""
 
     scales: tuple[float, ...]
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
-        """Instances with each of the scales in turn."""
+        """Draw instances with each of the scales in turn."""
         drawn = super().sample(size, rng)  # type: ignore[misc]
         middle = drawn.means.mean(axis=1, keepdims=True)
         scale = np.array(self.scales)[np.arange(size) % len(self.scales)]
@@ -56,7 +56,7 @@ class ScaledLogistic(ScaledMeans, Logistic):
 
 
 def scale_arm_means(problem: Problem, variances: FloatArray) -> Problem:
-    """The problem with arms whose means have these variances within an instance."""
+    """Return the problem with arm means that have these variances within an instance."""
     means = problem.sample(SCALE_INSTANCES, np.random.default_rng(20_218)).means
     scales = np.sqrt(variances / float(means.var(axis=1, ddof=1).mean()))
     kind = ScaledLinear if isinstance(problem, Linear) else ScaledLogistic

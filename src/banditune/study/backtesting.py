@@ -1,10 +1,9 @@
-"""Tuned on some past campaigns, judged on the others."""
+"""The function `backtest`: tunes on some past campaigns and evaluates on the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from banditune.core.checks import check_integer, check_number
 from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
-from banditune.core.tuner import Tuner
 from banditune.logs.campaign_logs import Logs
 from banditune.logs.models.equal_arms_test import compute_equal_arms_p
 from banditune.logs.models.fitting import FEATURE_MODELS, choose_model, fit, prepare_features
@@ -24,33 +22,103 @@ from banditune.study.backtest_estimates import PairRuns
 from banditune.study.backtest_evaluators import make_evaluator
 from banditune.study.requests import build_spec
 from banditune.study.search import FIRST_VALIDATION_INSTANCE
+from banditune.study.settings import RUN, SEARCH, Include, Run, Search, check_no_store, check_settings
 from banditune.study.simulating import simulate
 from banditune.study.tuning import tune
+
+NO_LOWER_BOUND: tuple[Include, ...] = ("no_lower_bound",)
+"""What the tuning in a backtest includes: nothing, not even the lower bound."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """How a problem is fitted to logs in a backtest; see `fit`.
+
+    Parameters
+    ----------
+    model : str
+        The model's name; "auto" chooses one by the data.
+    per_arm : bool
+        Whether each arm's name has a prior of its own.
+    intercept : bool
+        Whether a constant feature is added where arms have features without one.
+    """
+
+    model: str = "auto"
+    per_arm: bool = False
+    intercept: bool = True
+
+
+FIT_SETTINGS = FitSettings()
+"""How a backtest fits where nothing else is given."""
 
 
 def backtest(
     policy: Policy,
     logs: Logs,
-    model: str = "auto",
     *,
-    per_arm: bool = False,
-    intercept: bool = True,
+    fit_settings: FitSettings = FIT_SETTINGS,
     share: float = 0.5,
     horizon: int | None = None,
-    tuner: Tuner | None = None,
     budget: int = 1000,
-    ranges: Mapping[str, Sequence[float]] | None = None,
     seed: int = 0,
-    jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    search: Search = SEARCH,
+    run: Run = RUN,
 ) -> Backtest:
-    """Fit a problem to a random `share` of past campaigns, tune the policy on it, and play it on the campaigns left out.
+    """Tune a policy on some past campaigns, and evaluate it on the others.
 
-    A campaign that was left out is played as its own data have it: arms' means are drawn from what these say (where arms
-    have features, from the problem fitted to all that were left out). What is reported are means over these campaigns,
-    with the uncertainty that so few and so short ones leave. Noise and prior that the policy takes from the problem are
-    those of the fitted problem. `ranges` are searched instead of the policy's usual one.
+    A problem is fitted to a random share of the campaigns, and the policy is tuned on it. A campaign that was left out is
+    simulated with the means that its own data support; where arms have features, with the problem fitted to all that were
+    left out. Results are means over these campaigns, with the uncertainty that so few and so short campaigns leave.
+
+    Parameters
+    ----------
+    policy : Policy
+        A policy with one parameter that is not fixed. Noise and prior that it takes from the problem are those of the fit.
+    logs : Logs
+        Past logs with four campaigns or more, from `read_logs` or `make_logs`.
+    fit_settings : FitSettings
+        How the problem is fitted.
+    share : float
+        The share of the campaigns to tune on.
+    horizon : int, optional
+        Decisions in a campaign to come; by default the median campaign's.
+    budget : int
+        Simulated runs of the search.
+    seed : int
+        The same seed gives the same answer.
+    search : Search
+        How to search.
+    run : Run
+        Where and how it runs; without a `store`.
+
+    Returns
+    -------
+    Backtest
+        Regret and reward of the tuned and of the textbook policy on campaigns that were left out, and what was logged.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used.
+    SimulationError
+        If the policy fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import banditune as bt
+    >>> rng = np.random.default_rng(1)
+    >>> campaign, arm = np.repeat(np.arange(8), 200), rng.integers(0, 3, 1600)
+    >>> rates = rng.beta(2, 8, (8, 3))
+    >>> reward = rng.binomial(1, rates[campaign, arm])
+    >>> logs = bt.read_logs({"campaign": campaign, "arm": arm, "reward": reward})
+    >>> bt.backtest(bt.UCB1(), logs, budget=100).campaigns
+    4
     """
+    check_settings(search=search, run=run)
+    check_no_store(run, "backtest")
+    model, per_arm, intercept = fit_settings.model, fit_settings.per_arm, fit_settings.intercept
     if not isinstance(policy, Policy) or not isinstance(logs, Logs):
         raise InvalidRequest(
             "`policy` must be a policy and `logs` past logs (banditune.logs.Logs), in this order, but got "
@@ -69,59 +137,64 @@ def backtest(
     order = np.random.default_rng([check_integer("seed", seed, 0), len(logs.campaigns)]).permutation(
         len(logs.campaigns)
     )
-    known = min(max(2, round(share * len(order))), len(order) - 2)
-    found = fit(logs.of(order[:known]), model, per_arm=per_arm, intercept=intercept, horizon=horizon)
-    made = build_spec(policy, found.problem, horizon=found.horizon, ranges=ranges)
-    left = _select_campaigns_with_choice(logs.of(order[known:]))
-    found = replace(found, notes=tuple(_list_backtest_notes(found, len(order) - known - len(left.campaigns))))
-    judge = make_evaluator(left, found.model, intercept)
-    # Complaints come before the work: what a policy may refuse is how many arms or features there are.
-    for problem in {(problem.arms, problem.dims): problem for problem in judge.problems}.values():
-        build_spec(made.policy, problem, horizon=found.horizon)
+    fit_count = min(max(2, round(share * len(order))), len(order) - 2)
+    fitted = fit(logs.select_campaigns(order[:fit_count]), model, per_arm=per_arm, intercept=intercept, horizon=horizon)
+    spec = build_spec(policy, fitted.problem, horizon=fitted.horizon, search=search)
+    left = _select_campaigns_with_choice(logs.select_campaigns(order[fit_count:]))
+    fitted = replace(fitted, notes=tuple(_list_backtest_notes(fitted, len(order) - fit_count - len(left.campaigns))))
+    evaluator = make_evaluator(left, fitted.model, intercept)
+    # Check before any work: a policy may refuse a number of arms or features.
+    for problem in {(problem.arms, problem.dims): problem for problem in evaluator.problems}.values():
+        build_spec(spec.policy, problem, horizon=fitted.horizon)
     tuning = tune(
-        policy, _use_all_campaigns(found.problem), tuner, horizon=found.horizon, budget=budget, ranges=ranges, seed=seed,
-        jobs=jobs, floor=False,
-        progress=progress,
-    )  # fmt: skip
-    tuned, textbook = (list(params.values()) for params in (tuning.params, tuning.theory_params))
-    pair = ((made.policy, tuned), (made.baseline.policy, textbook))
+        policy,
+        _use_all_campaigns(fitted.problem),
+        horizon=fitted.horizon,
+        budget=budget,
+        seed=seed,
+        include=NO_LOWER_BOUND,
+        search=search,
+        run=run,
+    )
+    tuned, textbook = (list(params.values()) for params in (tuning.params, tuning.textbook_params))
+    pair = ((spec.policy, tuned), (spec.textbook_spec.policy, textbook))
 
-    def play(problem: Problem, runs: range) -> PairRuns:
-        # Runs have their noise by their number: those that judge must not be those of the search.
+    def simulate_campaign(problem: Problem, runs: range) -> PairRuns:
+        # The number of a run selects its noise: the evaluation must not use runs of the search.
         fresh = range(FIRST_VALIDATION_INSTANCE + runs.start, FIRST_VALIDATION_INSTANCE + runs.stop)
-        return play_pair(pair, problem, found.horizon, fresh, seed, jobs)
+        return play_pair(pair, problem, fitted.horizon, fresh, seed, replace(run, progress=None))
 
-    paid = np.bincount(left.campaign, left.total, len(left.campaigns)) / left.lengths
+    paid = np.bincount(left.campaign, left.total, len(left.campaigns)) / left.decision_counts
     return Backtest(
-        fit=found,
+        fit=fitted,
         tuning=tuning,
         campaigns=len(left.campaigns),
-        logged=Estimate.of(paid),
+        logged_reward=Estimate.from_sample(paid),
         equal_arms_p=compute_equal_arms_p(left),
-        **judge.judge(play)._asdict(),
+        **evaluator.evaluate(simulate_campaign)._asdict(),
     )
 
 
 def _use_all_campaigns(problem: Problem) -> Problem:
-    """A fitted problem of which the search may play all campaigns: others judge, those that were left out."""
+    """Let the search use all campaigns of a fitted problem. The evaluation uses those that were left out."""
     return replace(problem, population=True) if isinstance(problem, Campaigns) else problem
 
 
-def _list_backtest_notes(found: FittedProblem, alone: int) -> Iterator[str]:
-    """The notes of a fit, and a sentence on campaigns with one arm."""
-    yield from found.notes
+def _list_backtest_notes(fitted: FittedProblem, alone: int) -> Iterator[str]:
+    """Yield the notes of a fit, and a sentence on campaigns with one arm."""
+    yield from fitted.notes
     if alone:
-        yield f"{alone} of the campaigns that were left out had one arm, and so nothing to choose: they do not judge"
+        yield f"{alone} of the campaigns that were left out had one arm, so nothing to choose: they are not evaluated"
 
 
 def _select_campaigns_with_choice(logs: Logs) -> Logs:
-    """Campaigns in which there was something to choose."""
-    some = np.flatnonzero(logs.widths >= 2)
+    """Select the campaigns with two arms or more."""
+    some = np.flatnonzero(logs.arm_counts >= 2)
     if len(some) < 2:
         raise InvalidRequest(
-            "two campaigns with two arms or more must be left out to judge by, but there are not so many."
+            "two campaigns with two arms or more must be left out for the evaluation, but there are fewer."
         )
-    return logs.of(some)
+    return logs.select_campaigns(some)
 
 
 def play_pair(
@@ -130,10 +203,16 @@ def play_pair(
     horizon: int,
     runs: range,
     seed: int,
-    jobs: int | None,
+    run: Run,
 ) -> PairRuns:
-    """Runs of two policies, each with a row of parameters."""
-    told: Any = {"horizon": horizon, "runs": len(runs), "first": runs.start, "seed": seed, "jobs": jobs}
-    regrets = np.concatenate([simulate(policy, problem, [row], **told) for policy, row in pair])
+    """Simulate two policies, each with a row of parameters, on the same runs."""
+    regrets = np.concatenate(
+        [
+            simulate(
+                policy, problem, [row], horizon=horizon, runs=len(runs), first_instance=runs.start, seed=seed, run=run
+            )
+            for policy, row in pair
+        ]
+    )
     means = draw_instance_means(problem, seed, runs)
     return PairRuns(regrets, means.max(axis=1) - regrets / horizon, means)

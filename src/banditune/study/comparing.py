@@ -1,18 +1,18 @@
-"""The verb `compare`: tunes several policies and validates them on the same instances."""
+"""The function `compare`: tunes several policies and validates them on the same instances."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import compress, count
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import describe, make_label
 from banditune.core.errors import InvalidRequest
+from banditune.core.notice import Notice
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
 from banditune.core.tuner import Tuner
@@ -27,205 +27,275 @@ from banditune.study.hold_out import HoldOutSplit, has_hold_out, note_small_data
 from banditune.study.notices import collect_notices
 from banditune.study.parameter_effect import choose_probe_values, note_no_effect
 from banditune.study.parameter_values import (
+    assign_fixed,
     assign_ranges,
+    complete_row,
     describe_searched_range,
     explain_not_backtested,
     explain_not_tuned,
+    get_searched_values,
+    list_searched_ranges,
     make_textbook_row,
+    name_params,
     resolve_only_range,
-    resolve_ranges,
 )
-from banditune.study.progress import ProgressCallback, ProgressCounter
+from banditune.study.progress import ProgressCounter
 from banditune.study.requests import build_spec, check_count, make_study_setup, resolve_executor
 from banditune.study.search import FIRST_VALIDATION_INSTANCE, check_search, resolve_tuner, run_search
+from banditune.study.settings import (
+    RUN,
+    SEARCH,
+    SIMULATION,
+    Run,
+    Search,
+    Simulation,
+    check_include,
+    check_settings,
+    resolve_lower_bound_choice,
+)
 from banditune.study.validation import simulate_both, validate_unexplored_end
+
+IncludeBound = Literal["lower_bound", "no_lower_bound"]
+"""What a comparison computes besides its entries."""
 
 
 def compare(
     policies: Sequence[Policy],
     problem: Problem,
-    tuner: Tuner | None = None,
     *,
     horizon: int,
     budget: int = 1000,
-    validate: int = 1000,
     seed: int = 0,
-    regret: str = "expected",
-    noise: str = "shared",
-    ranges: Mapping[str, Sequence[float]] | None = None,
-    jobs: int | None = None,
-    cluster: Any = "threads",
-    time_limit: float | None = None,
-    shortcut: bool = True,
-    device: str = "cpu",
-    floor: bool | None = None,
-    ledger: str | Path | None = None,
-    progress: ProgressCallback | None = None,
+    include: Collection[IncludeBound] = (),
+    search: Search = SEARCH,
+    simulation: Simulation = SIMULATION,
+    run: Run = RUN,
 ) -> Comparison:
-    """Tune each policy with the same budget, then play all on the same fresh instances; differences are paired.
+    """Tune several policies with the same budget, and compare them on the same fresh instances.
 
-    A policy that has not exactly one parameter is played as theory has it, and `not_tuned` says why. A tuned value that is
-    surely worse than theory's is marked, and theory's takes its place. `behind` is a policy's paired difference to the one
-    with the lowest mean, with an interval of its own; whether others may be as good is said for all together. The lowest
-    mean of several is a little too low, so that the best policy plays once more, on as many other instances (`again`);
-    where tables or campaigns are held out there are no others. `ranges`, such as {"gamma": (0, 3)}, is what is searched for
-    every policy that has a parameter of this name, instead of its usual range. Noise, prior and what is played "as theory
-    has it" are as in `tune`. A `ledger` keeps the regrets.
+    Parameters
+    ----------
+    policies : sequence of Policy
+        Two policies or more. A policy without exactly one parameter to search uses its textbook values; its entry says why.
+        If a tuned value is significantly worse than the textbook value, the textbook value takes its place.
+    problem : Problem
+        The distribution of problem instances that is expected.
+    horizon : int
+        Steps in a run.
+    budget : int
+        Simulated runs of each search.
+    seed : int
+        The same seed gives the same answer.
+    include : collection of {"lower_bound", "no_lower_bound"}
+        The lower bound under all policies is computed where that takes seconds; "lower_bound" computes it in any case,
+        "no_lower_bound" never.
+    search : Search
+        How to search. Its ranges and fixed values apply to every policy with a parameter of that name.
+    simulation : Simulation
+        What is simulated.
+    run : Run
+        Where and how it runs.
+
+    Returns
+    -------
+    Comparison
+        An entry for each policy, the best first. `difference_to_best` is a paired difference to the policy with the lowest
+        mean. The lowest mean of several is a little too low, so that the best policy runs once more (`best_rerun`).
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used.
+    SimulationError
+        If a policy or the problem fails.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> search = bt.Search(validate=200)
+    >>> found = bt.compare([bt.UCB1(), bt.Greedy()], bt.Bernoulli(arms=3), horizon=100, budget=200, search=search)
+    >>> len(found.entries)
+    2
     """
-    tuner = resolve_tuner(tuner)
-    budget, validate = check_count("budget", budget), check_count("validate", validate, 2)
+    check_settings(search=search, simulation=simulation, run=run)
+    included = check_include(include, get_args(IncludeBound))
+    tuner, budget, validate = resolve_tuner(search.tuner), check_count("budget", budget), search.validate or 1000
     check_regret_memory(budget)
     if not isinstance(policies, Sequence) or len(policies) < 2:
         raise InvalidRequest(f"`policies` must be two policies or more, but got {policies!r}.")
-    todo = [
+    ranges, fixed = assign_ranges(policies, search.ranges), assign_fixed(policies, search.fixed)
+    specs = [
         build_spec(
             policy,
             problem,
             horizon=horizon,
             seed=seed,
-            regret=regret,
-            noise=noise,
-            shortcut=shortcut,
-            device=device,
-            ranges=asked,
+            search=replace(search, ranges=policy_ranges or None, fixed=policy_fixed or None),
+            simulation=simulation,
+            run=run,
         )
-        for policy, asked in zip(policies, assign_ranges(policies, ranges), strict=True)
+        for policy, policy_ranges, policy_fixed in zip(policies, ranges, fixed, strict=True)
     ]
-    check_storable(ledger, *todo)
-    place = resolve_executor(cluster, jobs, time_limit, *todo)
-    tunable = [len(resolve_ranges(job)) == 1 for job in todo]
-    for job in compress(todo, tunable):
-        check_search(tuner, resolve_only_range(job), budget)
-    below = find_lower_bound(problem, todo[0].horizon, floor)
-    judged = 2 * validate * len(todo) + (0 if has_hold_out(problem) else validate)
-    told = ProgressCounter(progress, budget * sum(tunable) + judged)
+    check_storable(run.store, *specs)
+    executor = resolve_executor(run, *specs)
+    tunable = [len(list_searched_ranges(spec)) == 1 for spec in specs]
+    for spec in compress(specs, tunable):
+        check_search(tuner, resolve_only_range(spec), budget)
+    lower_bound = find_lower_bound(problem, specs[0].horizon, resolve_lower_bound_choice(included))
+    validation_total = 2 * validate * len(specs) + (0 if has_hold_out(problem) else validate)
+    counter = ProgressCounter(run.progress, budget * sum(tunable) + validation_total)
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + validate)
-    names = _number_duplicates([make_label(job.policy, hidden=[name for name, _ in job.sources]) for job in todo])
-    with StoredSimulator(place, ledger) as player:
-        found = [
-            _tune_and_validate(number, name, job, tuner if can else None, budget, fresh, player, told)
-            for number, (name, job, can) in enumerate(zip(names, todo, tunable, strict=True))
-        ]
-        ordered = sorted(found, key=lambda played: float(played.used[2].mean()))
-        best = ordered[0]
-        again = None if has_hold_out(problem) else _rerun_best(best, fresh, player, told)
-    warnings = (
-        *note_small_data_set(problem),
-        *(_prefix_notice(played, warning) for played in found for warning in played.warnings),
+    names = _number_duplicates(
+        [make_label(spec.policy, hidden=[name for name, _ in spec.option_sources]) for spec in specs]
     )
-    entries = tuple(_make_entry(played, best.used[2]) for played in ordered)
-    asked = {name: ends for found in assign_ranges(policies, ranges) for name, ends in found.items()}
-    setup = replace(make_study_setup(todo[0], tuner, several=True), ranges=asked or None)
-    return Comparison(entries, best.name, budget, validate, setup, below, warnings, again)
+    with StoredSimulator(executor, run.store) as simulator:
+        candidates = [
+            _tune_and_validate(number, name, spec, tuner if can else None, budget, fresh, simulator, counter)
+            for number, (name, spec, can) in enumerate(zip(names, specs, tunable, strict=True))
+        ]
+        ordered = sorted(candidates, key=lambda candidate: float(candidate.recommended[2].mean()))
+        best = ordered[0]
+        rerun = None if has_hold_out(problem) else _rerun_best(best, fresh, simulator, counter)
+    notices = (
+        *note_small_data_set(problem),
+        *(_prefix_notice(candidate, warning) for candidate in candidates for warning in candidate.notices),
+    )
+    entries = tuple(_make_entry(candidate, best.recommended[2]) for candidate in ordered)
+    setup = replace(
+        make_study_setup(specs[0], tuner, several=True),
+        ranges={name: ends for policy_ranges in ranges for name, ends in policy_ranges.items()} or None,
+        fixed={name: value for policy_fixed in fixed for name, value in policy_fixed.items()} or None,
+    )
+    return Comparison(
+        entries=entries,
+        best_policy=best.name,
+        budget=budget,
+        validation_runs=validate,
+        setup=setup,
+        lower_bound=lower_bound,
+        notices=notices,
+        best_rerun=rerun,
+    )
 
 
 class _ValidatedPolicy(NamedTuple):
-    """A policy of a comparison and its regrets on fresh instances, as tuned and as theory has it."""
+    """A policy of a comparison and its regrets on fresh instances, with the tuned and with the textbook value."""
 
     name: str
-    parts: HoldOutSplit
+    split: HoldOutSplit
     params: FloatArray
-    belief: SearchPosterior | None
-    spent: int
-    tuned: FloatArray
-    theory: FloatArray
-    spread: RegretDistribution
-    number: int
-    warnings: tuple[str, ...]
+    posterior: SearchPosterior | None
+    search_runs: int
+    tuned_regrets: FloatArray
+    textbook_regrets: FloatArray
+    distribution: RegretDistribution
+    policy_number: int
+    notices: tuple[Notice, ...]
 
     @property
-    def used(self) -> tuple[SimulationSpec, FloatArray, FloatArray]:
-        """What to use, its parameters and regrets: the tuned policy, unless the baseline is surely better."""
-        job = self.parts.judge
-        if Estimate.of(self.theory - self.tuned).high < 0:
-            return job.baseline, make_textbook_row(job), self.theory
-        return job, self.params, self.tuned
+    def recommended(self) -> tuple[SimulationSpec, FloatArray, FloatArray]:
+        """The recommended spec, parameters and regrets: tuned, or the textbook's if it is significantly better."""
+        spec = self.split.validation_spec
+        if Estimate.from_sample(self.textbook_regrets - self.tuned_regrets).high < 0:
+            return spec.textbook_spec, make_textbook_row(spec), self.textbook_regrets
+        return spec, self.params, self.tuned_regrets
 
 
-def _rerun_best(best: _ValidatedPolicy, fresh: range, player: StoredSimulator, told: ProgressCounter) -> Estimate:
-    """What the best policy loses on other instances: on those that chose it the lowest of several means is too low."""
+def _rerun_best(best: _ValidatedPolicy, fresh: range, simulator: StoredSimulator, counter: ProgressCounter) -> Estimate:
+    """Estimate the regret of the best policy on other instances. On those that selected it the lowest mean is too low."""
     others = range(fresh.stop, fresh.stop + len(fresh))
-    used, params, _ = best.used
-    return Estimate.of(player.play(used, params[None, :], others, first_row=2 * best.number, progress=told)[0, :, 0])
+    used, params, _ = best.recommended
+    return Estimate.from_sample(
+        simulator.simulate(used, params[None, :], others, first_row=2 * best.policy_number, progress=counter)[0, :, 0]
+    )
 
 
 def _tune_and_validate(
     number: int,
     name: str,
-    job: SimulationSpec,
+    spec: SimulationSpec,
     tuner: Tuner | None,
     budget: int,
     fresh: range,
-    player: StoredSimulator,
-    told: ProgressCounter,
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
 ) -> _ValidatedPolicy:
-    """Tune a policy of a comparison, unless there is no tuner for it, and play it and theory's on fresh instances."""
-    params, spent, belief, parts = make_textbook_row(job), 0, None, split_spec(job)
-    among = resolve_only_range(job) if tuner else None
-    if tuner and among:
-        answer, trials = run_search(parts.search, tuner, among, budget, player, told)
-        params, spent, belief = np.array([answer.value]), sum(trial.spent for trial in trials), answer.belief
-    both = np.array([params, make_textbook_row(job)])
-    played = simulate_both(parts.judge, both, fresh, player, told, 2 * number)
-    tuned, theory = parts.judged(played, fresh)
-    # With noise of their own, only the runs of the first policy are those that `simulate` plays again by their number.
-    spread = RegretDistribution.of(
-        played[0], FIRST_VALIDATION_INSTANCE if job.noise == "shared" or number == 0 else None, tuned
-    )
-    inert = None
-    if among:
-        inert = note_no_effect(
-            parts.judge, among.name, choose_probe_values(among, float(params[0])), fresh, player, told
+    """Tune a policy if there is a tuner, and simulate it and the textbook policy on fresh instances."""
+    params, spent, posterior, split = make_textbook_row(spec), 0, None, split_spec(spec)
+    search_range = resolve_only_range(spec) if tuner else None
+    if tuner and search_range:
+        answer, trials = run_search(split.search_spec, tuner, search_range, budget, simulator, counter)
+        params, spent, posterior = (
+            complete_row(spec, answer.value),
+            sum(trial.total_runs for trial in trials),
+            answer.posterior,
         )
-    belief = None if inert else belief
-    other = validate_unexplored_end(parts, belief, tuned, fresh, player, told, 2 * number)
-    warnings = collect_notices(job, among, float(params[0]), belief, tuned, theory, other, inert)
-    return _ValidatedPolicy(name, parts, params, belief, spent, tuned, theory, spread, number, tuple(warnings))
-
-
-def _prefix_notice(played: _ValidatedPolicy, warning: str) -> str:
-    """A warning that begins with the policy that it is about."""
-    begins = f"{played.parts.judge.policy.name} "
-    if warning.startswith(begins):
-        return f"{played.name} {warning.removeprefix(begins)}"
-    return f"{played.name}: {warning}"
-
-
-def _make_entry(played: _ValidatedPolicy, lead: FloatArray) -> ComparisonEntry:
-    """What a comparison keeps of a policy, beside the regrets of the best one."""
-    job, estimate = played.parts.judge, played.parts.estimate
-    params, theory = (
-        dict(zip((found.name for found in resolve_ranges(job)), row.tolist(), strict=False))
-        for row in (played.params, make_textbook_row(job))
+    value = float(get_searched_values(spec, params[None, :])[0])
+    both = np.array([params, make_textbook_row(spec)])
+    candidate = simulate_both(split.validation_spec, both, fresh, simulator, counter, 2 * number)
+    tuned, textbook = split.reduce_validation(candidate, fresh)
+    # With independent noise, `simulate` repeats a run by its number only for the first policy.
+    distribution = RegretDistribution.from_sample(
+        candidate[0], FIRST_VALIDATION_INSTANCE if spec.common_random_numbers or number == 0 else None, tuned
     )
-    why = explain_not_tuned(job)
+    no_effect = None
+    if search_range:
+        no_effect = note_no_effect(
+            split.validation_spec,
+            search_range.name,
+            choose_probe_values(search_range, value),
+            fresh,
+            simulator,
+            counter,
+        )
+    posterior = None if no_effect else posterior
+    end_advantage = validate_unexplored_end(split, posterior, tuned, fresh, simulator, counter, 2 * number)
+    warnings = collect_notices(spec, search_range, value, posterior, tuned, textbook, end_advantage, no_effect)
+    return _ValidatedPolicy(
+        name, split, params, posterior, spent, tuned, textbook, distribution, number, tuple(warnings)
+    )
+
+
+def _prefix_notice(candidate: _ValidatedPolicy, warning: Notice) -> Notice:
+    """Return a notice that begins with the policy's name."""
+    begins = f"{candidate.split.validation_spec.policy.name} "
+    if warning.startswith(begins):
+        return warning.replace_message(f"{candidate.name} {warning.removeprefix(begins)}")
+    return warning.replace_message(f"{candidate.name}: {warning}")
+
+
+def _make_entry(candidate: _ValidatedPolicy, lead: FloatArray) -> ComparisonEntry:
+    """Make the entry of a policy. `lead` are the regrets of the best one."""
+    spec, estimate = candidate.split.validation_spec, candidate.split.estimate
+    params, textbook = (name_params(spec, row) for row in (candidate.params, make_textbook_row(spec)))
+    why = explain_not_tuned(spec)
     return ComparisonEntry(
-        policy=played.name,
-        made=describe(job.policy),
+        policy=candidate.name,
+        policy_config=describe(spec.policy),
         params=params,
-        tuned=not why,
-        regret=estimate(played.tuned),
-        behind=estimate(played.used[2] - lead),
-        theory=estimate(played.theory),
-        spent=played.spent,
-        spread=played.spread,
-        baseline=describe(job.baseline.policy),
-        from_problem=dict(job.sources),
-        theory_params=theory,
-        gain=estimate(played.theory - played.tuned),
-        belief=played.belief,
-        not_tuned=why,
-        not_backtested=explain_not_backtested(job),
-        searched=None if why else describe_searched_range(job),
+        is_tuned=not why,
+        regret=estimate(candidate.tuned_regrets),
+        difference_to_best=estimate(candidate.recommended[2] - lead),
+        textbook_regret=estimate(candidate.textbook_regrets),
+        search_runs=candidate.search_runs,
+        distribution=candidate.distribution,
+        textbook_policy=describe(spec.textbook_spec.policy),
+        from_problem=dict(spec.option_sources),
+        textbook_params=textbook,
+        gain=estimate(candidate.textbook_regrets - candidate.tuned_regrets),
+        posterior=candidate.posterior,
+        not_tuned_reason=why,
+        not_backtested_reason=explain_not_backtested(spec),
+        searched_range=None if why else describe_searched_range(spec),
     )
 
 
 def _number_duplicates(names: list[str]) -> list[str]:
-    """Names of which none stands twice: ucb1, ucb1 (2)."""
+    """Make names unique: ucb1, ucb1 (2)."""
     taken = set(names)
-    found: list[str] = []
+    candidates: list[str] = []
     for name in names:
         ways = (f"{name} ({number})" for number in count(2))
-        found.append(next(way for way in ways if way not in taken) if name in found else name)
-        taken.add(found[-1])
-    return found
+        candidates.append(next(way for way in ways if way not in taken) if name in candidates else name)
+        taken.add(candidates[-1])
+    return candidates

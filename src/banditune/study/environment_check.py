@@ -1,4 +1,4 @@
-"""What this machine has, what works and what to do: `banditune doctor`."""
+"""Checks of this machine for `banditune doctor`: what is installed, what works and what to do."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import config
 
+from banditune.core.checks import check_choice
 from banditune.simulation.compilation import find_cache_folder
 from banditune.simulation.devices import (
     DEVICES,
@@ -27,103 +28,108 @@ from banditune.simulation.devices import (
 from banditune.simulation.dispatch import simulate_rows
 from banditune.simulation.memory import format_bytes, measure_free_memory
 from banditune.simulation.spec import SimulationSpec
-from banditune.study.requests import check_choice
 
 
 def find_package_version(name: str) -> str | None:
-    """The version of an installed package."""
+    """Return the version of an installed package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
         return None
 
 
-def examine_environment(jobs: Sequence[SimulationSpec], device: str = "auto") -> dict[str, Any]:
-    """What was found on this machine, whether it works and what to do, a record per thing; `works` says if all is well.
+def examine_environment(specs: Sequence[SimulationSpec], device: str = "auto") -> dict[str, Any]:
+    """Check this machine, and return a record for each check; `works` states whether all passed.
 
-    The first job is played on the CPU, all of them on a GPU. A GPU is only missed where one is there that cannot be used,
-    or where `device` is "gpu".
+    The first spec is simulated on the CPU, all of them on a GPU. A missing GPU is an error only if `device` is "gpu", or if
+    there is one that cannot be used.
     """
     check_choice("device", device, DEVICES)
-    checks = [report_versions(), check_cores_and_memory(), check_cache_folder(), check_simulation(jobs[:1], "cpu")]
+    checks = [report_versions(), check_cores_and_memory(), check_cache_folder(), check_simulation(specs[:1], "cpu")]
     if device != "cpu":
-        checks += check_gpu(jobs, wanted=device == "gpu")
+        checks += check_gpu(specs, required=device == "gpu")
     return {"works": all(check["works"] is not False for check in checks), "checks": checks}
 
 
-def check_gpu(jobs: Sequence[SimulationSpec], *, wanted: bool) -> list[dict[str, Any]]:
-    """The GPU, numba-cuda, and whether they play."""
-    extra = find_package_version("numba-cuda")
-    there = query_nvidia_smi()
-    trouble = explain_missing_gpu()
-    if trouble is None:
-        return [make_check("GPU", describe_gpu()), make_check("numba-cuda", str(extra)), check_simulation(jobs, "gpu")]
+def check_gpu(specs: Sequence[SimulationSpec], *, required: bool) -> list[dict[str, Any]]:
+    """Check the GPU, numba-cuda, and a simulation on the GPU."""
+    numba_cuda = find_package_version("numba-cuda")
+    gpus = query_nvidia_smi()
+    problem = explain_missing_gpu()
+    if problem is None:
+        return [
+            make_check("GPU", describe_gpu()),
+            make_check("numba-cuda", str(numba_cuda)),
+            check_simulation(specs, "gpu"),
+        ]
     return [
-        make_check("GPU", there or "none"),
-        make_check("numba-cuda", extra or "not installed"),
-        make_check("plays on the GPU", "no", False if wanted or there else None, advise_on_gpu(trouble, extra, there)),
+        make_check("GPU", gpus or "none"),
+        make_check("numba-cuda", numba_cuda or "not installed"),
+        make_check(
+            "plays on the GPU", "no", False if required or gpus else None, advise_on_gpu(problem, numba_cuda, gpus)
+        ),
     ]
 
 
-def advise_on_gpu(trouble: str, extra: str | None, there: str | None) -> str:
-    """What to do about a GPU that cannot be used."""
-    if extra is None and there is None:
-        return f"no NVIDIA GPU was found (nvidia-smi shows none); where there is one, {GPU_INSTALL_COMMAND} brings what it needs"
-    if extra is not None and there is not None:
+def advise_on_gpu(problem: str, numba_cuda: str | None, gpus: str | None) -> str:
+    """Say what to do about a GPU that cannot be used."""
+    if numba_cuda is None and gpus is None:
+        return f"no NVIDIA GPU was found (nvidia-smi shows none); if there is one, install: {GPU_INSTALL_COMMAND}"
+    if numba_cuda is not None and gpus is not None:
         return "nvidia-smi shows it, but CUDA cannot start: the driver must be 580 or newer, CUDA_VISIBLE_DEVICES not empty"
-    return trouble
+    return problem
 
 
 def make_check(what: str, found: str, works: bool | None = None, advice: str = "") -> dict[str, Any]:
-    """One line of a diagnosis; `works` is None where there is nothing to work."""
+    """Make the record of one check; `works` is None if there is nothing that could fail."""
     return {"what": what, "found": found, "works": works, "advice": advice}
 
 
 def report_versions() -> dict[str, Any]:
-    """banditune and what it stands on."""
+    """Report the versions of banditune and of the packages that it needs."""
     from banditune.core.version import __version__
 
-    told = ", ".join(f"{name} {find_package_version(name)}" for name in ("numpy", "numba", "llvmlite"))
-    return make_check("versions", f"banditune {__version__}, python {platform.python_version()}, {told}")
+    details = ", ".join(f"{name} {find_package_version(name)}" for name in ("numpy", "numba", "llvmlite"))
+    return make_check("versions", f"banditune {__version__}, python {platform.python_version()}, {details}")
 
 
 def check_cores_and_memory() -> dict[str, Any]:
-    """Cores that this process may use, and memory that is free."""
+    """Report the cores that this process may use, and the free memory."""
     free = measure_free_memory()
-    told = f"{format_bytes(free)} of memory free" if math.isfinite(free) else "free memory unknown"
-    return make_check("cores", f"{count_cores()}, {told}")
+    details = f"{format_bytes(free)} of memory free" if math.isfinite(free) else "free memory unknown"
+    return make_check("cores", f"{count_cores()}, {details}")
 
 
 def check_cache_folder() -> dict[str, Any]:
-    """The folder of compiled kernels."""
+    """Check the folder of compiled kernels."""
     folder = Path(config.CACHE_DIR) if config.CACHE_DIR else find_cache_folder()
     if folder is None:
-        asked = os.environ.get("BANDITUNE_CACHE", "~/.cache/banditune")
-        todo = "set BANDITUNE_CACHE to a folder that can be; until then every process compiles anew"
-        return make_check("cache folder", f"{asked} cannot be written", False, todo)
+        wanted_folder = os.environ.get("BANDITUNE_CACHE", "~/.cache/banditune")
+        advice = "set BANDITUNE_CACHE to a folder that can be; until then every process compiles again"
+        return make_check("cache folder", f"{wanted_folder} cannot be written", False, advice)
     sizes = [path.stat().st_size for path in folder.rglob("*.nb[ci]")]
     return make_check("cache folder", f"{folder} ({len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB)", True)
 
 
-def check_simulation(jobs: Sequence[SimulationSpec], device: str) -> dict[str, Any]:
-    """Whether policies can be compiled and played, and lose on this device, or step by step, what their shortcuts do."""
+def check_simulation(specs: Sequence[SimulationSpec], device: str) -> dict[str, Any]:
+    """Check that policies compile and run, and that the loop and the device give the regrets of the shortcuts."""
     name = {"cpu": "plays on the CPU", "gpu": "plays on the GPU"}[device]
     began = perf_counter()
-    for job in jobs:
+    for spec in specs:
         try:
-            usual = simulate_rows(job, [[0.5], [1.0]], range(4))
-            found = simulate_rows(replace(job, device=device, shortcut=device == "gpu"), [[0.5], [1.0]], range(4))
+            usual = simulate_rows(spec, [[0.5], [1.0]], range(4))
+            found = simulate_rows(replace(spec, device=device, use_shortcut=device == "gpu"), [[0.5], [1.0]], range(4))
         except Exception as error:
-            return make_check(name, f"not {job.policy.name}", False, f"{type(error).__name__}: {error}")
+            return make_check(name, f"not {spec.policy.name}", False, f"{type(error).__name__}: {error}")
         if not np.allclose(found, usual, rtol=1e-9):
             return make_check(
-                name, f"wrong regrets of {job.policy.name}", False, "please report this, with the lines above"
+                name, f"wrong regrets of {spec.policy.name}", False, "please report this, with the lines above"
             )
     return make_check(name, f"yes ({perf_counter() - began:.1f} s, most of it to compile or load)", True)
 
 
 def query_nvidia_smi() -> str | None:
-    """GPUs and driver as `nvidia-smi` tells them, without numba-cuda; None where it tells of none."""
+    """Ask `nvidia-smi` for GPUs and driver, without numba-cuda; None if it shows none."""
     fields = "--query-gpu=name,driver_version,memory.free"
     try:
         done = subprocess.run(
@@ -136,7 +142,7 @@ def query_nvidia_smi() -> str | None:
 
 
 def describe_gpu() -> str:
-    """The GPU that would play."""
+    """Describe the GPU that simulations would use."""
     from numba import cuda
 
     if is_cuda_simulated():
@@ -146,5 +152,5 @@ def describe_gpu() -> str:
     memory = cuda.current_context().get_memory_info()
     capability = ".".join(map(str, gpu.compute_capability))
     driver = (query_nvidia_smi() or "").partition("driver ")[2].partition(",")[0] or "unknown"
-    room = f"{memory.free / 2**30:.0f} of {memory.total / 2**30:.0f} GiB free"
-    return f"{name}, compute capability {capability}, driver {driver}, {room}"
+    memory_text = f"{memory.free / 2**30:.0f} of {memory.total / 2**30:.0f} GiB free"
+    return f"{name}, compute capability {capability}, driver {driver}, {memory_text}"

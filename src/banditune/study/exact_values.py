@@ -1,4 +1,4 @@
-"""optimum, exact_regret, lower_bound: what is computed rather than simulated, and the floor under a tuning."""
+"""Values that are computed rather than simulated: optimum, exact regret and lower bounds."""
 
 from __future__ import annotations
 
@@ -22,88 +22,181 @@ from banditune.study.requests import (
 )
 
 MAX_UNREQUESTED_SECONDS = 6.0
-"""A bound that takes longer is only computed if it is asked for."""
+"""A bound that takes longer is computed on request only."""
 
 
 QUICK_STATES, REQUESTED_STATES = 1e8, 1e10
-"""States that a sampled bound may visit, about 0.3 s, or 30 s where a bound is asked for."""
+"""States that a sampled bound may visit: about 0.3 s, or 30 s on request."""
 
 
 def compute_optimum(problem: Problem, *, horizon: int, progress: ProgressCallback | None = None) -> ExactOptimum:
-    """The best that any policy can do: for two Bernoulli arms with Beta priors, and for a mixture of a few instances.
+    """Compute the reward and the Bayes regret of the best possible policy.
 
-    Of a mixture, `progress(done, total)` is told the steps; later ones take longer.
+    Parameters
+    ----------
+    problem : Bernoulli or Mixture
+        Two Bernoulli arms with Beta priors, or a mixture of a few vectors of means.
+    horizon : int
+        Steps in a run.
+    progress : callable, optional
+        Called with (steps done, steps in all) for a mixture. Later steps take longer.
+
+    Returns
+    -------
+    ExactOptimum
+        The expected total reward and the Bayes regret of the best policy, and the reward of one that knows the best
+        arm.
+
+    Raises
+    ------
+    InvalidRequest
+        If the optimum cannot be computed for this problem, or if its tables do not fit into memory.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> round(bt.exact.compute_optimum(bt.Bernoulli(arms=2), horizon=20).regret, 4)
+    0.9021
     """
     problem, horizon = check_problem_and_horizon(problem, horizon)
     found = optimal_value.compute_optimum(problem, horizon, progress=progress)
-    return ExactOptimum(found.reward, found.known, found.regret, make_problem_setup(problem, horizon))
+    return ExactOptimum(
+        reward=found.reward,
+        oracle_reward=found.oracle_reward,
+        regret=found.regret,
+        setup=make_problem_setup(problem, horizon),
+    )
 
 
 def compute_exact_regret(
     policy: Policy, problem: Problem, values: Any = None, *, horizon: int, progress: ProgressCallback | None = None
 ) -> ExactRegret:
-    """The Bayes regret of a policy by going through everything that can happen: a few arms that pay 0 or 1.
+    """Compute the Bayes regret of a policy exactly, over all sequences of rewards.
 
-    For policies that decide by what they saw alone, Thompson sampling and epsilon-greedy; with no values, theory's.
-    `progress(done, total)` is told the steps of all values; later ones take longer.
+    Parameters
+    ----------
+    policy : Policy
+        A policy with one parameter at most. It draws no random numbers, or is Thompson sampling or epsilon-greedy.
+    problem : Bernoulli or Mixture
+        A few arms that pay 0 or 1.
+    values : number or sequence of numbers, optional
+        Parameter values; the textbook value by default.
+    horizon : int
+        Steps in a run.
+    progress : callable, optional
+        Called with (steps done, steps in all), over all values. Later steps take longer.
+
+    Returns
+    -------
+    ExactRegret
+        The regret of each value, and the optimum where it is computed in a second or two.
+
+    Raises
+    ------
+    InvalidRequest
+        If the regret cannot be computed for this policy or problem, or if its states do not fit into memory.
+    SimulationError
+        If the policy fails.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> found = bt.exact.compute_exact_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.2, 1.0], horizon=20)
+    >>> found.regret.round(4).tolist()
+    [1.0146, 1.8152]
     """
-    job = build_spec(policy, problem, horizon=horizon)
-    found = resolve_ranges(job)
+    spec = build_spec(policy, problem, horizon=horizon)
+    found = resolve_ranges(spec)
     if len(found) > 1:
         raise InvalidRequest(f"`policy` must have one parameter at most here, but {policy.name} has {len(found)}.")
-    params = make_parameter_rows(job, values)
-    regrets = compute_bayes_regret(job.policy, job.problem, params, job.horizon, progress)
+    params = make_parameter_rows(spec, values)
+    regrets = compute_bayes_regret(spec.policy, spec.problem, params, spec.horizon, progress)
     name = found[0].name if found else "value"
-    best = optimal_value.compute_quick_optimum(problem, job.horizon)
-    floor = convert_to_lower_bound(best) if best else None
+    best = optimal_value.compute_quick_optimum(problem, spec.horizon)
+    lower_bound = convert_to_lower_bound(best) if best else None
     return ExactRegret(
-        name,
-        freeze_floats(params[:, 0]),
-        freeze_floats(regrets),
-        float(make_textbook_row(job)[0]),
-        make_study_setup(job),
-        floor,
+        parameter=name,
+        values=freeze_floats(params[:, 0]),
+        regret=freeze_floats(regrets),
+        textbook=float(make_textbook_row(spec)[0]),
+        setup=make_study_setup(spec),
+        lower_bound=lower_bound,
     )
 
 
 def compute_lower_bound(
     problem: Problem, *, horizon: int, runs: int = 1000, seed: int = 0, confidence: float = 0.95
 ) -> LowerBoundEstimates:
-    """What no policy can lose less than, on Bernoulli or Gaussian arms, any number of them and any horizon.
+    """Estimate lower bounds on the Bayes regret of every policy.
 
-    There are several kinds of bounds, on `runs` instances or fewer where one is long; `floor` is the best of them, chosen
-    on other instances, at its lower confidence limit.
+    There are several kinds of bounds. The best one is chosen on other instances than those of its estimate.
+
+    Parameters
+    ----------
+    problem : Bernoulli or Gaussian
+        Any number of arms.
+    horizon : int
+        Steps in a run. A horizon above 20,000 gets the bounds of 20,000.
+    runs : int
+        Instances for each sampled bound. Bounds with long runs take fewer.
+    seed : int
+        The same seed gives the same answer.
+    confidence : float
+        Confidence of the best bound, from 0.5 to below 1.
+
+    Returns
+    -------
+    LowerBoundEstimates
+        Every bound with its standard error. `lower_bound` is the best of them, at its lower confidence limit.
+
+    Raises
+    ------
+    InvalidRequest
+        If there is no bound for this problem, or if an argument cannot be used.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> found = bt.exact.compute_lower_bound(bt.Bernoulli(arms=2), horizon=20, runs=100)
+    >>> 0 < found.lower_bound.regret < bt.exact.compute_optimum(bt.Bernoulli(arms=2), horizon=20).regret
+    True
     """
     problem, horizon = check_problem_and_horizon(problem, horizon)
     runs, seed = check_count("runs", runs, 2), check_count("seed", seed, 0)
-    known = lower_bounds.BoundCalculator(problem, horizon, seed)
-    best, found = known.best(runs, confidence), known.all(runs)
+    calculator = lower_bounds.BoundCalculator(problem, horizon, seed)
+    best, found = calculator.select_best(runs, confidence), calculator.estimate_all(runs)
     return LowerBoundEstimates(
-        tuple(found),
-        freeze_floats([estimate.mean for estimate in found.values()]),
-        freeze_floats([estimate.se for estimate in found.values()]),
-        tuple(estimate.runs for estimate in found.values()),
-        LowerBound(best.value, False, best.level, best.name, find_shorter_horizon(known, horizon)),
-        make_problem_setup(problem, horizon, seed),
-        float(confidence),
+        kinds=tuple(found),
+        mean=freeze_floats([estimate.mean for estimate in found.values()]),
+        se=freeze_floats([estimate.se for estimate in found.values()]),
+        runs=tuple(estimate.runs for estimate in found.values()),
+        lower_bound=LowerBound(
+            regret=best.value,
+            is_exact=False,
+            confidence=best.confidence,
+            method=best.name,
+            horizon_limit=find_shorter_horizon(calculator, horizon),
+        ),
+        setup=make_problem_setup(problem, horizon, seed),
+        confidence=float(confidence),
     )
 
 
-def find_lower_bound(problem: Problem, horizon: int, wanted: bool | None) -> LowerBound | None:
-    """What no policy can go below: the optimum, or a bound. If nothing was said, only where that takes seconds."""
-    if wanted is False:
+def find_lower_bound(problem: Problem, horizon: int, requested: bool | None) -> LowerBound | None:
+    """Find the optimum or a lower bound on the regret. With `requested` None, only if it takes seconds."""
+    if requested is False:
         return None
-    if wanted:
+    if requested:
         return compute_requested_lower_bound(problem, horizon)
     try:
         return find_quick_lower_bound(problem, horizon)
     except InvalidRequest:
-        # Nobody asked for it: a prior that the integrals cannot take must not end a tuning.
+        # A prior that the integrals do not support must not end a tuning that did not request a bound.
         return None
 
 
 def find_quick_lower_bound(problem: Problem, horizon: int) -> LowerBound | None:
-    """The floor, where that takes seconds."""
+    """Find a lower bound if it takes seconds only."""
     best = optimal_value.compute_quick_optimum(problem, horizon)
     if best:
         return convert_to_lower_bound(best)
@@ -116,7 +209,7 @@ def find_quick_lower_bound(problem: Problem, horizon: int) -> LowerBound | None:
 
 
 def compute_requested_lower_bound(problem: Problem, horizon: int) -> LowerBound:
-    """The floor, however long it takes."""
+    """Compute a lower bound, however long it takes."""
     best = optimal_value.compute_quick_optimum(problem, horizon)
     if best:
         return convert_to_lower_bound(best)
@@ -125,23 +218,29 @@ def compute_requested_lower_bound(problem: Problem, horizon: int) -> LowerBound:
     if type(problem) in optimal_value.OPTIMUM_PROBLEMS:
         return convert_to_lower_bound(optimal_value.compute_optimum(problem, horizon))
     raise InvalidRequest(
-        f"a floor is known for bernoulli and gaussian arms and for mixtures, but the problem is {problem.name!r}; "
-        "leave out `floor`."
+        f"a lower bound is known for bernoulli and gaussian arms and for mixtures, but the problem is {problem.name!r}; "
+        "leave out `lower_bound`."
     )
 
 
 def compute_affordable_lower_bound(problem: Problem, horizon: int, work: float) -> LowerBound:
-    """The best bound that so much work gives: "one arm", which is 3 to 18% below the best, or a sampled one."""
-    known = lower_bounds.BoundCalculator(problem, horizon)
-    found = known.affordable(work)
-    return LowerBound(found.value, False, found.level, found.name, find_shorter_horizon(known, horizon))
+    """Compute the best bound within a number of states: "one arm", 3 to 18% below the best bound, or a sampled one."""
+    calculator = lower_bounds.BoundCalculator(problem, horizon)
+    found = calculator.select_affordable(work)
+    return LowerBound(
+        regret=found.value,
+        is_exact=False,
+        confidence=found.confidence,
+        method=found.name,
+        horizon_limit=find_shorter_horizon(calculator, horizon),
+    )
 
 
-def find_shorter_horizon(known: lower_bounds.BoundCalculator, horizon: int) -> int | None:
-    """The horizon of a bound, if it is shorter than that of the problem."""
-    return known.horizon if known.horizon < horizon else None
+def find_shorter_horizon(calculator: lower_bounds.BoundCalculator, horizon: int) -> int | None:
+    """Return the horizon of a bound if it is shorter than that of the problem, else None."""
+    return calculator.horizon if calculator.horizon < horizon else None
 
 
 def convert_to_lower_bound(best: optimal_value.OptimalReward) -> LowerBound:
-    """The optimum as a floor."""
-    return LowerBound(best.regret, True, 1.0, "dynamic programming")
+    """Convert the optimum to a lower bound."""
+    return LowerBound(regret=best.regret, is_exact=True, confidence=1.0, method="dynamic programming")

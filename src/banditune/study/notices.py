@@ -1,4 +1,4 @@
-"""What may mislead in a tuning, as sentences."""
+"""Notices about results that may mislead."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import make_label
+from banditune.core.notice import Notice, with_code
 from banditune.core.space import Range
 from banditune.core.tuner import Goal
 from banditune.results.estimates import Estimate
@@ -20,237 +21,259 @@ from banditune.study.hold_out import has_hold_out
 from banditune.study.validation import ValueAdvantage
 
 MIN_NOTICE_RUNS = 250
-"""Runs of which a few may be said to carry the mean, and that may contradict a search."""
+"""The fewest runs for a notice on dominant runs, or on a contradiction to the search."""
 
 
 CONTRADICTION_STANDARD_ERRORS = 3.5
-"""What search and fresh instances say of the same regret contradicts if it is so many joint standard errors apart."""
+"""Search and fresh instances contradict if their estimates of a regret are this many joint standard errors apart."""
 
 
 def collect_notices(
-    job: SimulationSpec,
-    among: Range | None,
+    spec: SimulationSpec,
+    search_range: Range | None,
     value: float,
-    belief: SearchPosterior | None,
+    posterior: SearchPosterior | None,
     sample: FloatArray,
-    theory: FloatArray,
-    other: ValueAdvantage | None = None,
-    inert: str | None = None,
-) -> Iterator[str]:
-    """All that may mislead about a policy, tuned or not (`among` is None), wherever it is told.
+    textbook: FloatArray,
+    end_advantage: ValueAdvantage | None = None,
+    no_effect: Notice | None = None,
+) -> Iterator[Notice]:
+    """Yield all notices on a policy. `search_range` is None if it was not tuned.
 
-    `inert` says that its parameter has no effect; then nothing is said about the value that was found.
+    `no_effect` is the notice that its parameter has no effect. Then there are no notices on the value.
     """
-    if inert:
-        yield inert
-    yield from note_wrong_assumptions(job.policy, job.problem)
-    if among is None or inert:
+    if no_effect:
+        yield no_effect
+    yield from note_wrong_assumptions(spec.policy, spec.problem)
+    if search_range is None or no_effect:
         yield from note_dominant_runs(sample)
     else:
-        yield from collect_tuning_notices(job, among, value, belief, sample, theory, other)
+        yield from collect_tuning_notices(spec, search_range, value, posterior, sample, textbook, end_advantage)
 
 
 def collect_tuning_notices(
-    job: SimulationSpec,
-    among: Range,
+    spec: SimulationSpec,
+    search_range: Range,
     value: float,
-    belief: SearchPosterior | None,
+    posterior: SearchPosterior | None,
     sample: FloatArray,
-    theory: FloatArray,
-    other: ValueAdvantage | None = None,
-) -> Iterator[str]:
-    """What may mislead, as sentences: of a value, its regrets and theory's on the same fresh instances."""
-    negative = list(note_negative_regret(job, belief, sample, theory))
+    textbook: FloatArray,
+    end_advantage: ValueAdvantage | None = None,
+) -> Iterator[Notice]:
+    """Yield notices on a tuned value, from its regrets and the textbook's on the same fresh instances."""
+    negative = list(note_negative_regret(spec, posterior, sample, textbook))
     yield from negative
-    yield from note_worse_than_textbook(job, among, value, belief, sample - theory, bool(negative))
-    yield from note_value_at_end(among, value)
-    yield from note_better_end(among, other)
-    yield from note_search_doubts(among, belief)
-    # Of a data set, the search speaks of its own part; the other part may differ and contradicts nothing.
-    if not has_hold_out(job.problem):
-        yield from note_contradiction(among, value, belief, Estimate.of(sample))
+    yield from note_worse_than_textbook(spec, search_range, value, posterior, sample - textbook, bool(negative))
+    yield from note_value_at_end(search_range, value)
+    yield from note_better_end(search_range, end_advantage)
+    yield from note_search_doubts(search_range, posterior)
+    # The search's statements are about its own part of a data set; the other part may differ.
+    if not has_hold_out(spec.problem):
+        yield from note_contradiction(search_range, value, posterior, Estimate.from_sample(sample))
     yield from note_dominant_runs(sample)
 
 
-def note_negative_regret(job: SimulationSpec, belief: SearchPosterior | None, *samples: FloatArray) -> Iterator[str]:
-    """Whether a regret is surely below 0, what that means, and which searches can work there."""
-    lowest = min((Estimate.of(sample) for sample in samples), key=lambda estimate: estimate.mean)
-    if job.regret != "realised" or not lowest.high < 0:
+@with_code("regret-below-zero")
+def note_negative_regret(
+    spec: SimulationSpec, posterior: SearchPosterior | None, *samples: FloatArray
+) -> Iterator[str]:
+    """Yield a notice if a regret is significantly below 0."""
+    lowest = min((Estimate.from_sample(sample) for sample in samples), key=lambda estimate: estimate.mean)
+    if spec.regret != "realised" or not lowest.high < 0:
         return
-    words = f"a regret below 0, here {lowest.mean:.4g}, means that more was earned than by one fixed arm"
-    # Only a search that fits curves tells its belief.
-    if belief is None:
-        yield f"{words}."
+    statement = f"a regret below 0, here {lowest.mean:.4g}, means that more was earned than by one fixed arm"
+    # Only a search that fits curves has a posterior.
+    if posterior is None:
+        yield f"{statement}."
     else:
         yield (
-            f"{words}; this search takes regrets below 0 for luck, and more runs do not change that: use another tuner, "
-            "such as uniform."
+            f"{statement}; this search takes regrets below 0 for luck, and more runs do not change that: use another "
+            "tuner, such as uniform."
         )
 
 
+@with_code("worse-than-textbook")
 def note_worse_than_textbook(
-    job: SimulationSpec,
-    among: Range,
+    spec: SimulationSpec,
+    search_range: Range,
     value: float,
-    belief: SearchPosterior | None,
+    posterior: SearchPosterior | None,
     difference: FloatArray,
     negative: bool = False,
 ) -> Iterator[str]:
-    """Whether theory's value is surely better, and what that says about the search; where regrets are `negative`, that
-    has been said.
-    """
-    worse = Estimate.of(difference)
+    """Yield a notice if the textbook value is significantly better. `negative`: there is a notice on regrets below 0."""
+    worse = Estimate.from_sample(difference)
     if not worse.low > 0:
         return
-    if job.textbook is not None:
+    if spec.textbook_policy is not None:
         yield (
-            f"on fresh instances the textbook's {make_label(job.textbook)} at {among.name} = {among.theory:.4g} has "
-            f"{worse.mean:.4g} less regret than {among.name} = {value:.4g}: look at the whole curve (`curve`) of both."
+            f"on fresh instances the textbook's {make_label(spec.textbook_policy)} at {search_range.name} = "
+            f"{search_range.textbook:.4g} has {worse.mean:.4g} less regret than {search_range.name} = {value:.4g}: look "
+            "at the whole curve (`curve`) of both."
         )
         return
-    lost = f"on fresh instances {among.name} = {value:.4g} loses {worse.mean:.4g} more than theory's {among.theory:.4g}"
-    if has_hold_out(job.problem):
+    statement = (
+        f"on fresh instances {search_range.name} = {value:.4g} has {worse.mean:.4g} more regret than the textbook's "
+        f"{search_range.textbook:.4g}"
+    )
+    if has_hold_out(spec.problem):
         yield (
-            f"{lost}: the data that were searched are too few to tell these values apart; take theory's value, or give "
-            "more data."
+            f"{statement}: the data that were searched are too few to distinguish these values; take the textbook value, "
+            "or give more data."
         )
         return
-    # That nothing beats the answer by more than the gap is what the search says; less than that does not refute it.
-    if belief and negative:
-        yield f"{lost}."
-    elif belief and not belief.misfit and worse.low > belief.gap:
+    # The search states that no value is better by more than the gap. A smaller difference does not contradict it.
+    if posterior and negative:
+        yield f"{statement}."
+    elif posterior and not posterior.misfit and worse.low > posterior.regret_gap:
         yield (
-            f"{lost}: what the search says of itself is wrong here. Look at the whole curve (`curve`)"
-            f"{suggest_noise_check(job.policy)}, and try another tuner, such as notes."
+            f"{statement}: the statements of the search are wrong here. Look at the whole curve (`curve`)"
+            f"{suggest_noise_check(spec.policy)}, and try another tuner, such as notes."
         )
     else:
-        # Where the policy's noise is wrong, that is said, and more runs would not help.
-        wrong = any(note_wrong_assumptions(job.policy, job.problem))
-        yield f"{lost}{'' if wrong else ': more runs are needed; raise the budget'}."
+        # If the policy's noise is wrong, there is a notice on that, and more runs would not help.
+        wrong_noise = any(note_wrong_assumptions(spec.policy, spec.problem))
+        yield f"{statement}{'' if wrong_noise else ': more runs are needed; raise the budget'}."
 
 
-def note_better_end(among: Range, other: ValueAdvantage | None) -> Iterator[str]:
-    """Whether the end of the range, of which the search says nothing, is surely better than the answer."""
-    if other is None or not other[1].low > 0:
+@with_code("range-end-better")
+def note_better_end(search_range: Range, end_advantage: ValueAdvantage | None) -> Iterator[str]:
+    """Yield a notice if the end of the range that the search cannot evaluate is significantly better."""
+    if end_advantage is None or not end_advantage[1].low > 0:
         return
-    end, ahead = other
+    end, ahead = end_advantage
     yield (
-        f"{among.name} = {end:.4g}, the end of its range, loses {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
-        f"{ahead.high:.4g}) less than the answer on the same instances. The search makes no run there. If the "
+        f"{search_range.name} = {end:.4g}, the end of its range, has {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
+        f"{ahead.high:.4g}) less regret than the answer on the same instances. The search makes no run there. If the "
         "policy does not explore there, the order of arms decides ties: be sure of it before you take that end."
     )
 
 
-def note_value_at_end(among: Range, value: float) -> Iterator[str]:
-    """Whether the answer is at an end of its range, and how to look beyond."""
-    name = find_nearest_end(among, value)
+@with_code("range-end")
+def note_value_at_end(search_range: Range, value: float) -> Iterator[str]:
+    """Yield a notice if the answer is at an end of its range."""
+    name = find_nearest_end(search_range, value)
     if name is None:
         return
-    beyond = ", or lie beyond it" if is_defined_beyond(among, name) else ""
+    beyond = ", or lie beyond it" if is_defined_beyond(search_range, name) else ""
     yield (
-        f"{among.name} = {value:.4g} is at the {name} end of its range [{among.low:.4g}, {among.high:.4g}]: the "
-        f"optimum may be that end{beyond}.{suggest_range(among, name)}"
+        f"{search_range.name} = {value:.4g} is at the {name} end of its range "
+        f"[{search_range.low:.4g}, {search_range.high:.4g}]: the "
+        f"optimum may be that end{beyond}.{suggest_range(search_range, name)}"
     )
 
 
-def is_defined_beyond(among: Range, name: str) -> bool:
-    """Whether there are values beyond an end of a range; at a lower end of 0 nothing explores less than not at all."""
-    return among.high < among.most if name == "upper" else among.low > among.least and among.low != 0
+def is_defined_beyond(search_range: Range, name: str) -> bool:
+    """Return whether there are values beyond an end of a range. Below 0 no value explores less."""
+    return (
+        search_range.high < search_range.upper_limit
+        if name == "upper"
+        else search_range.low > search_range.lower_limit and search_range.low != 0
+    )
 
 
-def suggest_range(among: Range, name: str) -> str:
-    """Another range to search: beyond an end, or closer to a lower end that nothing is beyond."""
-    low, high, span = among.low, among.high, among.high - among.low
-    log = among.scale == "log"
-    further = is_defined_beyond(among, name)
+def suggest_range(search_range: Range, name: str) -> str:
+    """Suggest another range: beyond an end, or closer to a lower end that is a limit."""
+    low, high, span = search_range.low, search_range.high, search_range.high - search_range.low
+    log = search_range.scale == "log"
+    further = is_defined_beyond(search_range, name)
     if name == "upper" and not further:
-        return f" {among.name} is not defined beyond it."
+        return f" {search_range.name} is not defined beyond it."
     if name == "upper":
-        high = min(high * 10 if log else low + 10 * span, among.most)
+        high = min(high * 10 if log else low + 10 * span, search_range.upper_limit)
     elif further:
-        low = max(low / 10 if log else high - 10 * span, among.least)
+        low = max(low / 10 if log else high - 10 * span, search_range.lower_limit)
     else:
         high = low + 0.1 * span
     return (
         f" To look {'beyond it' if further else 'closer'}, search another range: --range "
-        f"{among.name}={low:.4g}:{high:.4g} on the command line, "
-        f'ranges={{"{among.name}": ({low:.4g}, {high:.4g})}} in Python.'
+        f"{search_range.name}={low:.4g}:{high:.4g} on the command line, "
+        f'ranges={{"{search_range.name}": ({low:.4g}, {high:.4g})}} in Python.'
     )
 
 
-def find_nearest_end(among: Range, value: float) -> str | None:
-    """The end of its range at which a value is, "lower" or "upper"; None if it is inside."""
-    for end, name, unit in ((among.low, "lower", 0.01), (among.high, "upper", 0.99)):
-        if abs(value - end) <= abs(among.at(unit) - end):
+def find_nearest_end(search_range: Range, value: float) -> str | None:
+    """Return the end of its range at which a value is, "lower" or "upper"; None if it is inside."""
+    for end, name, unit in ((search_range.low, "lower", 0.01), (search_range.high, "upper", 0.99)):
+        if abs(value - end) <= abs(search_range.scale_from_unit(unit) - end):
             return name
     return None
 
 
-def note_search_doubts(among: Range, belief: SearchPosterior | None) -> Iterator[str]:
-    """Where the search itself saw that its curves are not the regret's."""
-    if belief and belief.misfit:
+@with_code("search-doubtful")
+def note_search_doubts(search_range: Range, posterior: SearchPosterior | None) -> Iterator[str]:
+    """Yield notices if the search itself found that its curves do not fit."""
+    if posterior and posterior.misfit:
         yield (
-            "the runs do not fit the curves of the search: what it says of itself may be wrong; look at the whole curve "
+            "the runs do not fit the curves of the search: its statements may be wrong; look at the whole curve "
             "(`curve`), and trust the validation."
         )
-    if belief and belief.peak:
-        left, top, right = belief.peak
+    if posterior and posterior.second_dip:
+        left, top, right = posterior.second_dip
         yield (
-            f"the regret may have more than one dip: {among.name} = {top:.4g} loses more than both {left:.4g} and "
-            f"{right:.4g}; look at the whole curve (`curve`)."
+            f"the regret may have more than one dip: {search_range.name} = {top:.4g} has more regret than both "
+            f"{left:.4g} and {right:.4g}; look at the whole curve (`curve`)."
         )
 
 
-def note_contradiction(among: Range, value: float, belief: SearchPosterior | None, fresh: Estimate) -> Iterator[str]:
-    """Whether the answer loses on fresh instances what the search takes for all but impossible."""
-    # Few runs may have met no failure, and then are too sure of their mean.
-    if belief is None or belief.misfit or fresh.runs < MIN_NOTICE_RUNS:
+@with_code("search-contradicted")
+def note_contradiction(
+    search_range: Range, value: float, posterior: SearchPosterior | None, fresh: Estimate
+) -> Iterator[str]:
+    """Yield a notice if the regret on fresh instances contradicts the posterior of the search."""
+    # A few runs may hold no failure; then their standard error is too small.
+    if posterior is None or posterior.misfit or fresh.runs < MIN_NOTICE_RUNS:
         return
-    se = (belief.high - belief.low) / (2 * NormalDist().inv_cdf((1 + belief.level) / 2))
-    if abs(fresh.mean - belief.mean) > CONTRADICTION_STANDARD_ERRORS * math.hypot(se, fresh.se):
+    se = (posterior.high - posterior.low) / (2 * NormalDist().inv_cdf((1 + posterior.confidence) / 2))
+    if abs(fresh.mean - posterior.mean) > CONTRADICTION_STANDARD_ERRORS * math.hypot(se, fresh.se):
         yield (
-            f"{among.name} = {value:.4g} loses {fresh.mean:.4g} ({fresh.low:.4g} to {fresh.high:.4g}) on fresh instances, "
-            f"while the search expects {belief.low:.4g} to {belief.high:.4g}: what it says of itself is wrong here. Look "
-            "at the whole curve (`curve`), and try another tuner, such as uniform."
+            f"{search_range.name} = {value:.4g} has regret {fresh.mean:.4g} ({fresh.low:.4g} to {fresh.high:.4g}) on fresh "
+            f"instances, while the search expects {posterior.low:.4g} to {posterior.high:.4g}: its statements are wrong "
+            "here. Look at the whole curve (`curve`), and try another tuner, such as uniform."
         )
 
 
+@with_code("skewed-regret")
 def note_dominant_runs(sample: FloatArray) -> Iterator[str]:
-    """Whether a few runs are most of the mean."""
+    """Yield a notice if a few runs make most of the mean."""
     carried = np.sort(np.abs(sample))[::-1]
     few = max(3, len(sample) // 100)
     share = carried[:few].sum() / max(carried.sum(), 1e-300)
     if len(sample) >= MIN_NOTICE_RUNS and share > 0.5:
         yield (
-            f"{few} of {len(sample):,} runs carry {share:.0%} of the mean regret: it is less certain than its standard "
+            f"{few} of {len(sample):,} runs make {share:.0%} of the mean regret: it is less certain than its standard "
             "error says; validate on more instances."
         )
 
 
+@with_code("precision-not-reached")
 def note_missed_precision(
-    goal: Goal, belief: SearchPosterior | None, theory: ValueAdvantage | None, other: ValueAdvantage | None
+    goal: Goal, posterior: SearchPosterior | None, textbook: ValueAdvantage | None, end_advantage: ValueAdvantage | None
 ) -> Iterator[str]:
-    """Whether a wanted precision was not reached, by the search itself or by what fresh instances say of other values."""
-    if goal.within is None or belief is None:
+    """Yield a notice if a precision was not reached, by the search or by the validation of other values."""
+    if goal.precision is None or posterior is None:
         return
-    missed = f"the wanted precision, {100 * goal.within:.4g}%, was not reached:"
-    limit = goal.within * abs(belief.mean)
-    if belief.misfit:
+    missed = f"the precision of {100 * goal.precision:.4g}% was not reached:"
+    limit = goal.precision * abs(posterior.mean)
+    if posterior.misfit:
         yield f"{missed} the runs do not fit the curves of the search, and more of them may not help."
-    elif belief.gap > limit:
-        yield f"{missed} the search ended before it, by `max_budget` or `max_time`; raise them."
-    if theory is not None and theory[1].low > limit:
-        yield f"{missed} theory's {theory[0]:.4g} is {format_advantage(theory[1])}."
-    if other is None or not other[1].high > limit:
+    elif posterior.regret_gap > limit:
+        yield f"{missed} the search ended before it, by `max_runs` or `max_time`; raise them."
+    if textbook is not None and textbook[1].low > limit:
+        yield f"{missed} the textbook's {textbook[0]:.4g} is {format_advantage(textbook[1])}."
+    if end_advantage is None or not end_advantage[1].high > limit:
         return
-    # Of an end without runs the search says nothing: that it may be better is enough.
-    end, ahead = other
+    # The search makes no statement on an end without runs. So an end that may be better is enough.
+    end, ahead = end_advantage
     if ahead.low > limit:
         yield f"{missed} {end:.4g}, the end of the range, is {format_advantage(ahead)}."
     else:
-        yield f"{missed} {end:.4g}, the end of the range, may be {format_advantage(ahead)}; validate on more instances to know."
+        yield (
+            f"{missed} {end:.4g}, the end of the range, may be {format_advantage(ahead)}; validate on more instances to "
+            "know."
+        )
 
 
 def format_advantage(ahead: Estimate) -> str:
-    """By how much a value is better, where that is more than was wanted."""
+    """Write by how much a value is better than the precision allows."""
     return f"better by more, {ahead.mean:.4g} (95%: {ahead.low:.4g} to {ahead.high:.4g})"

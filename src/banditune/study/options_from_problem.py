@@ -1,4 +1,4 @@
-"""What a policy takes from its problem: the noise of rewards, and the prior of means, in numbers."""
+"""Resolves the options that a policy takes from its problem: the noise of rewards and the prior of means."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from banditune.simulation.instances import BLOCK_SIZE, check_instance_memory, dr
 from banditune.simulation.reward_noise import measure_reward_noise
 
 SAMPLED_BLOCKS = 4
-"""Blocks of instances whose means are looked at where a problem's law of means has no formula."""
+"""Blocks of instances whose means are drawn if the law of means has no formula."""
 
 
 NOISE_DRAWS = 4096
-"""Rewards that are drawn where nobody says how noisy they are: their standard deviation is then known to a few percent."""
+"""Rewards that are drawn if a problem does not state their noise. It is then known to a few percent."""
 
 
 MAX_SHAPE_SUM = 1e6
-"""The largest sum of a Beta prior's shapes: beyond it all means are the same number for any horizon that can be played."""
+"""The largest sum of a Beta prior's shapes. Beyond it all means are equal for any horizon that can be simulated."""
 
 
 MIN_LOGIT_DISTANCE = 1e-3
-"""Means are at least so far from 0 and 1 where their logit is taken."""
+"""Smallest distance of means from 0 and 1 when their logit is computed."""
 
 
 SOURCE_EXACT = "from the problem"
@@ -45,7 +45,7 @@ SOURCE_EXACT = "from the problem"
 SOURCE_POOLED = "from the problem, matched to the mean and variance of all arms"
 
 
-# Samples are the same for every seed: the scale is the problem's alone.
+# Samples do not depend on the seed: the scale is a property of the problem.
 SOURCE_MATCHED = f"from the problem, matched to the means of {SAMPLED_BLOCKS * BLOCK_SIZE:,} instances"
 
 
@@ -56,17 +56,17 @@ SOURCE_TEXTBOOK = "the textbook's, because the problem's {} do not vary"
 
 
 class ResolvedOption(NamedTuple):
-    """A number or a prior, and words on where it is from."""
+    """A number or a prior, and its source in words."""
 
     value: Any
     source: str
 
 
 class ResolvedPolicy(NamedTuple):
-    """A policy in numbers, the textbook's if that is another one, and where each number is from."""
+    """A policy with numbers for options, the textbook policy if it differs, and the source of each number."""
 
     policy: Policy
-    textbook: Policy | None
+    textbook_policy: Policy | None
     sources: tuple[tuple[str, str], ...]
 
 
@@ -79,10 +79,10 @@ class MeanMoments(NamedTuple):
 
 
 def resolve_policy_options(policy: Policy, problem: Problem) -> ResolvedPolicy:
-    """The policy with the problem's numbers in the place of "problem", and the textbook's policy.
+    """Replace "problem" by the problem's numbers, and make the textbook policy.
 
-    A textbook's numbers are for rewards in [0, 1]. For other rewards no number is right, and textbooks take noise and prior
-    as known: then theirs are the problem's, too.
+    Textbook numbers are for rewards in [0, 1]. For other rewards, textbooks take noise and prior as known: then the
+    textbook policy has the problem's numbers, too.
     """
     asked, policy = policy, resolve_optimal_policy(policy, problem)
     if policy is not asked:
@@ -98,25 +98,26 @@ def resolve_policy_options(policy: Policy, problem: Problem) -> ResolvedPolicy:
 
 
 def resolve_option(policy: Policy, name: str, problem: Problem) -> ResolvedOption:
-    """The problem's number for an option of the policy."""
+    """Resolve an option of the policy with the problem's number."""
     if name == "noise":
         return resolve_noise(policy, problem)
     if name != "prior" or policy.prior_kind not in PRIOR_RESOLVERS:
         raise InvalidRequest(
             f"only `noise` and `prior` can be taken from the problem, and a prior only if it is {PRIOR_KINDS['beta']}, "
-            f"{PRIOR_KINDS['normal']} or {PRIOR_KINDS['theta']}, but {policy.name} has {name}='problem'; give it in numbers."
+            f"{PRIOR_KINDS['normal']} or {PRIOR_KINDS['theta']}, but {policy.name} has {name}='problem'; give it "
+            "in numbers."
         )
     return PRIOR_RESOLVERS[policy.prior_kind](policy, problem)
 
 
 def resolve_noise(policy: Policy, problem: Problem) -> ResolvedOption:
-    """The standard deviation of a reward around its arm's mean."""
+    """Resolve the standard deviation of a reward around its arm's mean."""
     found = compute_reward_noise(problem)
     return found if found.value > 0 else use_textbook_option(policy, "noise", problem, "rewards")
 
 
 def use_textbook_option(policy: Policy, name: str, problem: Problem, what: str) -> ResolvedOption:
-    """The textbook's number, where the problem has no spread to take one from; for real rewards there is none."""
+    """Resolve an option with the textbook's number, because the problem has no spread. Real rewards have none."""
     if problem.rewards == "real" or name not in policy.textbook_options:
         raise InvalidRequest(
             f"`{name}` of {policy.name} must be given in numbers, because the {what} of {problem.name!r} do not vary and "
@@ -127,7 +128,7 @@ def use_textbook_option(policy: Policy, name: str, problem: Problem, what: str) 
 
 @singledispatch
 def compute_reward_noise(problem: Problem) -> ResolvedOption:
-    """The standard deviation of a reward around its arm's mean: the root of the mean variance over arms and instances."""
+    """Compute the noise of rewards: the root of their mean variance over arms and instances."""
     if problem.noise is not None:
         return ResolvedOption(float(problem.noise), SOURCE_EXACT)
     if problem.rewards == "binary":
@@ -151,13 +152,13 @@ def _(problem: Campaigns) -> ResolvedOption:
 
 
 def compute_binary_noise(problem: Problem) -> ResolvedOption:
-    """The root of the mean of m (1 - m) over means m: the noise of rewards that are 0 or 1."""
+    """Compute the noise of rewards that are 0 or 1: the root of the mean of m (1 - m) over means m."""
     mean, sd, source = compute_mean_moments(problem)
     return ResolvedOption(round_sampled(math.sqrt(max(mean * (1 - mean) - sd**2, 0.0)), source), source)
 
 
 def compute_mean_moments(problem: Problem) -> MeanMoments:
-    """Mean and standard deviation of arms' means, by a formula or from instances."""
+    """Compute mean and standard deviation of arms' means, by a formula or from instances."""
     law = find_law_of_means(problem)
     if law is None:
         drawn = draw_means(problem)
@@ -172,15 +173,15 @@ def compute_mean_moments(problem: Problem) -> MeanMoments:
 
 
 def draw_means(problem: Problem) -> FloatArray:
-    """Means of some instances, (instances, arms), where there is room for them."""
+    """Draw means (instances, arms) if they fit into memory."""
     check_instance_memory(problem)
     return draw_instance_means(problem, 0, range(SAMPLED_BLOCKS * BLOCK_SIZE))
 
 
 def find_law_of_means(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Means, variances and weights of which the law of an arm's mean is the mixture; None where nobody knows it.
+    """Return means, variances and weights of the mixture that an arm's mean follows; None if it is not known.
 
-    A subclass of a user may draw means in another way.
+    A user's subclass with another `sample` may have another law.
     """
     kind = next((kind for kind in (Bernoulli, BetaRewards, Gaussian, Mixture) if isinstance(problem, kind)), None)
     if kind is None or type(problem).sample is not kind.sample:
@@ -198,10 +199,10 @@ def find_law_of_means(problem: Problem) -> tuple[FloatArray, FloatArray, FloatAr
 
 
 def resolve_beta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
-    """Beta(a, b) of an arm's mean: the problem's, or the one with the same mean and variance."""
+    """Resolve a Beta prior: the problem's, or the one with the same mean and variance."""
     known = problem.prior_kind == "beta" and find_law_of_means(problem) is not None
     prior: Any = problem.prior if known else ()  # type: ignore[attr-defined]
-    if len(prior) == 1 or (prior and policy.prior_per_arm):
+    if len(prior) == 1 or (prior and policy.has_prior_per_arm):
         return raise_shapes(policy, ResolvedOption(prior[0] if len(prior) == 1 else prior, SOURCE_EXACT))
     mean, sd, source = compute_mean_moments(problem)
     if not 0 < mean < 1:
@@ -217,23 +218,23 @@ def resolve_beta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
 
 
 def raise_shapes(policy: Policy, found: ResolvedOption) -> ResolvedOption:
-    """A Beta prior whose shapes are as large as the policy's must be, with the same mean."""
+    """Raise the shapes of a Beta prior to the policy's minimum, with the same mean."""
     least = float(np.min(found.value))
-    if least >= policy.least_shape:
+    if least >= policy.smallest_prior_shape:
         return found
     # Rounding must not leave a shape just below its limit.
-    a, b = (max(shape * policy.least_shape / least, policy.least_shape) for shape in found.value)
-    return ResolvedOption((a, b), f"{found.source}, with shapes of at least {policy.least_shape:g}")
+    a, b = (max(shape * policy.smallest_prior_shape / least, policy.smallest_prior_shape) for shape in found.value)
+    return ResolvedOption((a, b), f"{found.source}, with shapes of at least {policy.smallest_prior_shape:g}")
 
 
 def resolve_normal_prior(policy: Policy, problem: Problem) -> ResolvedOption:
-    """Mean and standard deviation of an arm's mean."""
+    """Resolve a normal prior: mean and standard deviation of an arm's mean."""
     mean, sd, source = compute_mean_moments(problem)
     return ResolvedOption((mean, sd), source) if sd > 0 else use_textbook_option(policy, "prior", problem, "means")
 
 
 def resolve_theta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
-    """Mean and covariance of theta: the problem's, where x'theta means the same to both, or one matched to scores."""
+    """Resolve a prior of theta: the problem's if policy and problem have the same link, else one matched to scores."""
     if isinstance(problem, FeatureProblem) and problem.link == policy.link:  # type: ignore[attr-defined]
         # Uniform on [-1, 1] has the variance 1/3.
         return (
@@ -252,7 +253,7 @@ def resolve_theta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
 
 
 def draw_features_and_scores(policy: Policy, problem: Problem, block: int) -> tuple[FloatArray, FloatArray]:
-    """Features (instances or 1, dims, arms) of a block, and what x'theta is for the policy (instances, arms)."""
+    """Draw features (instances or 1, dims, arms) of a block, and the policy's x'theta (instances, arms)."""
     check_instance_memory(problem)
     drawn = draw_instances(problem, 0, block)
     scores = drawn.means
@@ -263,9 +264,9 @@ def draw_features_and_scores(policy: Policy, problem: Problem, block: int) -> tu
 
 
 PRIOR_RESOLVERS = {"beta": resolve_beta_prior, "normal": resolve_normal_prior, "theta": resolve_theta_prior}
-"""What finds a prior, by the policy's kind."""
+"""Functions that resolve a prior, by its kind."""
 
 
 def round_sampled(value: float, source: str) -> float:
-    """Six digits of what was sampled: the last bits of a sum may differ between machines, and nothing depends on them."""
+    """Round sampled values to six digits, because the last bits of a sum may differ between machines."""
     return value if source in (SOURCE_EXACT, SOURCE_POOLED) or not value else float(f"{value:.6g}")

@@ -16,7 +16,7 @@ from banditune.simulation.spec import SimulationSpec
 
 
 def normalize_ranges(ranges: Any) -> tuple[tuple[str, float, float], ...]:
-    """Ranges that were asked for, {"gamma": (0, 3)}, as names with both ends."""
+    """Convert requested ranges, {"gamma": (0, 3)}, to names with both ends."""
     if ranges is None:
         return ()
     found: list[tuple[str, float, float]] = []
@@ -32,60 +32,116 @@ def normalize_ranges(ranges: Any) -> tuple[tuple[str, float, float], ...]:
     return tuple(found)
 
 
+def normalize_fixed(fixed: Any) -> tuple[tuple[str, float], ...]:
+    """Convert values of parameters that are not searched, {"gamma": 0.3}, to pairs."""
+    if fixed is None:
+        return ()
+    items = list(fixed.items()) if isinstance(fixed, Mapping) else [("", math.nan)]
+    if not all(isinstance(name, str) and math.isfinite(convert_to_number(value)) for name, value in items):
+        raise InvalidRequest(
+            f'`fixed` must be names of parameters with a number each, such as {{"gamma": 0.3}}, but got {fixed!r}.'
+        )
+    return tuple((name, convert_to_number(value)) for name, value in items)
+
+
+def check_fixed(spec: SimulationSpec) -> None:
+    """Check that fixed parameters exist, are not searched, and have values for which the policy is defined."""
+    ranges = {found.name: found for found in resolve_ranges(spec)}
+    for name, value in spec.fixed:
+        if name not in ranges:
+            raise make_unknown_parameter_error(name, list(ranges), "a fixed value")
+        if name in {known for known, _, _ in spec.ranges}:
+            raise InvalidRequest(f"{name} must be fixed or searched, but it is in both `fixed` and `ranges`.")
+        resolve_defined_value(spec, ranges[name], value)
+
+
+def assign_fixed(policies: Sequence[Any], fixed: Any) -> list[dict[str, float]]:
+    """Assign to each of several policies the fixed values of its parameters."""
+    names = [{p.name for p in getattr(policy, "parameters", ())} for policy in policies]
+    for name, _ in normalize_fixed(fixed):
+        if not any(name in known for known in names):
+            raise make_unknown_parameter_error(name, sorted(set().union(*names)), "a fixed value")
+    return [{name: value for name, value in normalize_fixed(fixed) if name in known} for known in names]
+
+
 def assign_ranges(policies: Sequence[Any], ranges: Any) -> list[dict[str, tuple[float, float]]]:
-    """For each of several policies the ranges of its parameters; a range must be of a parameter that is tuned."""
-    asked = {name: (low, high) for name, low, high in normalize_ranges(ranges)}
+    """Assign to each of several policies the ranges of its parameters."""
+    requested = {name: (low, high) for name, low, high in normalize_ranges(ranges)}
     names = [[p.name for p in getattr(policy, "parameters", ())] for policy in policies]
-    tuned = {name for found in names if len(found) == 1 for name in found}
-    for name in asked:
+    tuned = {name for found in names for name in found}
+    for name in requested:
         if name not in tuned:
             raise make_unknown_parameter_error(name, tuned)
-    return [{name: asked[name] for name in found if name in asked} for found in names]
+    return [{name: requested[name] for name in found if name in requested} for found in names]
 
 
-def check_parameter_names(job: SimulationSpec) -> None:
-    """Refuse parameters of the same name, and ranges of parameters that the policy does not have."""
-    names = [parameter.name for parameter in job.policy.parameters]
+def check_parameter_names(spec: SimulationSpec) -> None:
+    """Check that parameters have distinct names, and that ranges are for parameters of the policy."""
+    names = [parameter.name for parameter in spec.policy.parameters]
     if len(set(names)) < len(names):
-        raise InvalidRequest(f"the parameters of {job.policy.name} must have names of their own, but they are {names}.")
-    for name, _, _ in job.ranges:
+        raise InvalidRequest(f"the parameters of {spec.policy.name} must have distinct names, but they are {names}.")
+    for name, _, _ in spec.ranges:
         if name not in names:
             raise make_unknown_parameter_error(name, names)
 
 
-def make_unknown_parameter_error(name: str, names: Collection[str]) -> InvalidRequest:
-    """What is wrong with a range of a parameter that there is not."""
+def make_unknown_parameter_error(name: str, names: Collection[str], what: str = "a range") -> InvalidRequest:
+    """Make the error for a range or value of an unknown parameter."""
     return InvalidRequest(
-        f"a range must be of one of the parameters {', '.join(sorted(names)) or '(there are none)'}, but got one of "
+        f"{what} must be of one of the parameters {', '.join(sorted(names)) or '(there are none)'}, but got one of "
         f"{name!r}."
     )
 
 
-def resolve_ranges(job: SimulationSpec) -> tuple[Range, ...]:
-    """The policy's parameters with their bounds for this problem and horizon: those asked for, or the usual ones."""
-    asked = {name: (low, high) for name, low, high in job.ranges}
-    arms, horizon = job.problem.arms, job.horizon
+def resolve_ranges(spec: SimulationSpec) -> tuple[Range, ...]:
+    """Resolve the ranges of the policy's parameters for this problem and horizon: requested or default."""
+    requested = {name: (low, high) for name, low, high in spec.ranges}
+    arms, horizon = spec.problem.arms, spec.horizon
     return tuple(
-        parameter.within(arms, horizon, asked.get(parameter.name), job.policy.limits(parameter.name))
-        for parameter in job.policy.parameters
+        parameter.resolve(arms, horizon, requested.get(parameter.name), spec.policy.limits(parameter.name))
+        for parameter in spec.policy.parameters
     )
 
 
-def resolve_only_range(job: SimulationSpec) -> Range:
-    """The range of the one parameter that a one-parameter tuner can search."""
-    found = resolve_ranges(job)
+def list_searched_ranges(spec: SimulationSpec) -> list[Range]:
+    """List the ranges of the parameters that are not fixed."""
+    fixed = dict(spec.fixed)
+    return [found for found in resolve_ranges(spec) if found.name not in fixed]
+
+
+def complete_row(spec: SimulationSpec, value: float) -> FloatArray:
+    """Make a row of parameters: the value of the searched one, and the fixed values."""
+    known = dict(spec.fixed)
+    return np.array([known.get(found.name, value) for found in resolve_ranges(spec)] or [0.0])
+
+
+def get_searched_values(spec: SimulationSpec, rows: FloatArray) -> FloatArray:
+    """Get the values of the searched parameter from rows of all parameters."""
+    names = [found.name for found in resolve_ranges(spec)]
+    searched = [found.name for found in list_searched_ranges(spec)]
+    return rows[:, names.index(searched[0]) if searched else 0]
+
+
+def name_params(spec: SimulationSpec, row: FloatArray) -> dict[str, float]:
+    """Name the parameters of a row."""
+    return dict(zip((found.name for found in resolve_ranges(spec)), map(float, row), strict=False))
+
+
+def resolve_only_range(spec: SimulationSpec) -> Range:
+    """Resolve the range of the only parameter that is not fixed."""
+    found = list_searched_ranges(spec)
     if len(found) != 1:
         names = ", ".join(r.name for r in found) or "none"
         raise InvalidRequest(
-            f"a policy must have exactly one parameter to be tuned, but {job.policy.name} has {len(found)} ({names}); "
-            "compare it, or simulate() it in Python."
+            f"a policy must have exactly one parameter to be tuned, but {spec.policy.name} has {len(found)} ({names}); fix "
+            'all but one, as in Search(fixed={"name": 0.5}), or simulate() it.'
         )
     return found[0]
 
 
-def explain_not_tuned(job: SimulationSpec) -> str:
-    """Why a tuner cannot search a policy's parameters; empty where it can."""
-    names = [found.name for found in resolve_ranges(job)]
+def explain_not_tuned(spec: SimulationSpec) -> str:
+    """Say why a tuner cannot search a policy's parameters; empty if it can."""
+    names = [found.name for found in list_searched_ranges(spec)]
     if len(names) == 1:
         return ""
     return (
@@ -93,36 +149,36 @@ def explain_not_tuned(job: SimulationSpec) -> str:
     )
 
 
-def explain_not_backtested(job: SimulationSpec) -> str:
-    """Why `backtest` cannot judge a policy on logs to which this problem is fitted; empty where it can.
+def explain_not_backtested(spec: SimulationSpec) -> str:
+    """Say why `backtest` cannot evaluate a policy on logs to which this problem is fitted; empty if it can.
 
-    It tunes, so that the policy must have one parameter. Where arms have an effect each ("correlated": features are unit
-    vectors), it plays campaigns, whose arms have no features.
+    A backtest tunes, so that the policy must have one parameter. The model "correlated" has unit vectors as features.
+    There, the backtest simulates campaigns, whose arms have no features.
     """
-    features = getattr(job.problem, "features", None)
-    if features is not None and job.policy.needs_features and np.array_equal(features, np.eye(len(features))):
+    features = getattr(spec.problem, "features", None)
+    if features is not None and spec.policy.needs_features and np.array_equal(features, np.eye(len(features))):
         return "it needs features, and campaigns have none"
-    return explain_not_tuned(job)
+    return explain_not_tuned(spec)
 
 
-def make_textbook_row(job: SimulationSpec) -> FloatArray:
-    """Theory's parameters."""
-    return np.array([r.theory for r in resolve_ranges(job)] or [0.0])
+def make_textbook_row(spec: SimulationSpec) -> FloatArray:
+    """Make the row of textbook values."""
+    return np.array([r.textbook for r in resolve_ranges(spec)] or [0.0])
 
 
-def make_parameter_rows(job: SimulationSpec, values: Any) -> FloatArray:
-    """Parameter values as rows: a number or a list of numbers for one parameter, rows of numbers for several.
+def make_parameter_rows(spec: SimulationSpec, values: Any) -> FloatArray:
+    """Make rows from a number or a list of numbers for one parameter, or from rows of numbers for several.
 
-    They may lie outside of the range that is searched, but not where the policy is not defined.
+    Values may lie outside of the searched range, but the policy must be defined for them.
     """
-    found = resolve_ranges(job)
+    found = resolve_ranges(spec)
     if values is None:
-        return make_textbook_row(job)[None, :]
+        return make_textbook_row(spec)[None, :]
     if isinstance(values, Mapping):
         if set(values) != {r.name for r in found}:
-            wanted = ", ".join(r.name for r in found) or "none"
+            expected = ", ".join(r.name for r in found) or "none"
             raise InvalidRequest(
-                f"the parameters of {job.policy.name} are {wanted}, but got {', '.join(map(str, values))}."
+                f"the parameters of {spec.policy.name} are {expected}, but got {', '.join(map(str, values))}."
             )
         values = [[values.get(r.name, math.nan) for r in found] or [0.0]]
     try:
@@ -130,32 +186,33 @@ def make_parameter_rows(job: SimulationSpec, values: Any) -> FloatArray:
     except (TypeError, ValueError):
         table = np.empty(0)
     width = max(1, len(found))
-    if width == 1 and table.ndim <= 1:
-        table = table.reshape(-1, 1)
+    if len(list_searched_ranges(spec)) <= 1 and table.ndim <= 1:
+        table = np.asarray(spec.complete_rows(table.reshape(-1, 1)))
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] != width:
-        wanted = " and ".join(r.name for r in found) or "any number"
+        expected = " and ".join(r.name for r in found) or "any number"
         raise InvalidRequest(
-            f"the values for {job.policy.name} must be numbers, {width} a row ({wanted}), but got {values!r}."
+            f"the values for {spec.policy.name} must be numbers, {width} a row ({expected}), but got {values!r}."
         )
     for place, r in enumerate(found):
-        table[:, place] = [resolve_defined_value(job, r, value) for value in table[:, place].tolist()]
+        table[:, place] = [resolve_defined_value(spec, r, value) for value in table[:, place].tolist()]
     if not np.isfinite(table).all():
         raise InvalidRequest(f"parameter values must be finite numbers, but got {values!r}.")
     return table
 
 
-def resolve_defined_value(job: SimulationSpec, among: Range, value: float) -> float:
-    """A value that the policy is defined for; whole where the parameter is, and a limit where only rounding misses it."""
-    found = among.clip_rounding(value, among.least, among.most)
-    if not (among.least <= found <= among.most and math.isfinite(found)):
+def resolve_defined_value(spec: SimulationSpec, search_range: Range, value: float) -> float:
+    """Check that the policy is defined for a value, remove rounding errors at limits, and round integer parameters."""
+    found = search_range.clip_rounding_error(value, search_range.lower_limit, search_range.upper_limit)
+    if not (search_range.lower_limit <= found <= search_range.upper_limit and math.isfinite(found)):
         raise InvalidRequest(
-            f"`{format_limits(among.name, among.least, among.most)}` must hold for {job.policy.name}, but got "
-            f"{among.name}={value:g}."
+            f"`{format_limits(search_range.name, search_range.lower_limit, search_range.upper_limit)}` must hold for "
+            f"{spec.policy.name}, but got "
+            f"{search_range.name}={value:g}."
         )
-    return among.nearest(found)
+    return search_range.round_value(found)
 
 
-def describe_searched_range(job: SimulationSpec) -> dict[str, tuple[float, float]]:
-    """The range that was searched."""
-    among = resolve_only_range(job)
-    return {among.name: (among.low, among.high)}
+def describe_searched_range(spec: SimulationSpec) -> dict[str, tuple[float, float]]:
+    """Return the searched range by the parameter's name."""
+    search_range = resolve_only_range(spec)
+    return {search_range.name: (search_range.low, search_range.high)}

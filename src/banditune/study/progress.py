@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 ProgressCallback = Callable[[int, int], None]
-"""Told (runs done, runs in all) as work goes on."""
+"""Called with (runs done, runs in all) as work goes on."""
 
 
 class ProgressCounter:
-    """Adds up finished runs for a progress bar: those that are expected now, and those that come `later`."""
+    """Counts finished runs for a progress bar. `total` runs are expected now, `later` runs after them."""
 
     def __init__(self, progress: ProgressCallback | None, total: int, later: int = 0) -> None:
         self.progress = progress
@@ -18,15 +18,15 @@ class ProgressCounter:
         self.expect(total)
 
     def expect(self, runs: int) -> None:
-        """So many runs are next."""
+        """Expect this many runs next."""
         self.total = self.done + runs
 
-    def more(self, runs: int) -> None:
-        """So many runs are next besides those that are expected."""
+    def expect_more(self, runs: int) -> None:
+        """Expect more runs, besides those that are expected already."""
         self.total += runs
 
-    def last(self, runs: int) -> None:
-        """So many runs are next, and nothing is known to come after them."""
+    def expect_last(self, runs: int) -> None:
+        """Expect this many runs next, and none after them."""
         self.later = 0
         self.expect(runs)
 
@@ -35,12 +35,12 @@ class ProgressCounter:
         if self.progress:
             self.progress(min(self.done, self.total), self.total + self.later)
 
-    def part(self, runs: int) -> ProgressCallback:
-        """Progress of a piece of the work that is `runs` runs long."""
+    def track_part(self, runs: int) -> ProgressCallback:
+        """Return a callback for a task of this many runs."""
         before = self.done
 
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             self.done = before + round(runs * done / total)
             self(0)
 
-        return told
+        return report

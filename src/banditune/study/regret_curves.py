@@ -1,4 +1,4 @@
-"""Draws the regret over a parameter: at values that were asked for, or at more of them where the curve bends."""
+"""Computes the regret over a parameter: at given values, or on a grid that is refined where the curve bends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from banditune.results.tuning_results import Curve
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.hold_out import HoldOutSplit
-from banditune.study.parameter_values import make_parameter_rows, resolve_ranges
+from banditune.study.parameter_values import get_searched_values, list_searched_ranges, make_parameter_rows
 from banditune.study.progress import ProgressCallback, ProgressCounter
 from banditune.study.requests import make_study_setup
 from banditune.study.search import FIRST_VALIDATION_INSTANCE
@@ -25,7 +25,7 @@ GRID_SIZE = 17
 
 
 REFINEMENT_SIZES = (8, 8)
-"""A curve starts from so many values and adds so many in each refinement."""
+"""Values that each refinement adds to the first `GRID_SIZE`."""
 
 
 MAX_CURVE_VALUES = GRID_SIZE + sum(REFINEMENT_SIZES) + 1
@@ -36,70 +36,78 @@ MAX_CANDIDATE_VALUES = (GRID_SIZE - 1) * 2 ** len(REFINEMENT_SIZES) + 1
 """Values that a refined curve could have held."""
 
 
-def resolve_axis(job: SimulationSpec, values: Any) -> tuple[Range, FloatArray | None]:
-    """The parameter that a curve is over, and the values that were asked for, in order; None: they are yet to be found."""
-    found = resolve_ranges(job)
+def resolve_axis(spec: SimulationSpec, values: Any) -> tuple[Range, FloatArray | None]:
+    """Resolve the parameter of a curve and the given values, sorted; None if no values are given."""
+    found = list_searched_ranges(spec)
     if len(found) > 1:
-        raise InvalidRequest(f"a curve is over one parameter, but {job.policy.name} has {len(found)}; use simulate().")
+        raise InvalidRequest(
+            f"a curve is over one parameter, but {spec.policy.name} has {len(found)} that are not fixed; use simulate()."
+        )
     if not found and values is None:
         values = [0.0]
-    among = found[0] if found else Range("value", 0.0, 1.0, 0.0, False, "linear")
-    return among, None if values is None else np.unique(make_parameter_rows(job, values))
+    search_range = found[0] if found else Range("value", 0.0, 1.0, 0.0, False, "linear")
+    return search_range, None if values is None else np.unique(
+        get_searched_values(spec, make_parameter_rows(spec, values))
+    )
 
 
 def simulate_curve(
-    job: SimulationSpec,
-    parts: HoldOutSplit,
-    among: Range,
+    spec: SimulationSpec,
+    split: HoldOutSplit,
+    search_range: Range,
     values: FloatArray | None,
     runs: range,
-    player: StoredSimulator,
+    simulator: StoredSimulator,
     progress: ProgressCallback | None,
 ) -> Curve:
-    """The curve of a job on these instances, played by the part that is searched; the other one judges the best value."""
-    told = ProgressCounter(progress, (MAX_CURVE_VALUES if values is None else 1 + len(values)) * len(runs))
+    """Simulate a curve with the search spec; the best value is validated with the other spec on fresh instances."""
+    counter = ProgressCounter(progress, (MAX_CURVE_VALUES if values is None else 1 + len(values)) * len(runs))
     if values is None:
-        table, regrets = _simulate_refined_grid(parts, among, runs, player, told)
+        table, regrets = _simulate_refined_grid(split, search_range, runs, simulator, counter)
     else:
-        table, played = values, player.play(parts.search, values[:, None], runs, progress=told)[:, :, 0]
-        regrets = parts.searched(played, runs)
+        table, raw = values, simulator.simulate(split.search_spec, values[:, None], runs, progress=counter)[:, :, 0]
+        regrets = split.reduce_search(raw, runs)
     mean = regrets.mean(axis=1)
     best = int(mean.argmin())
-    # The lowest of many means is too low: what is said of it comes from instances that it was not chosen on.
+    # The lowest of many means is too low: its regret comes from other instances.
     fresh = range(FIRST_VALIDATION_INSTANCE + runs.stop, FIRST_VALIDATION_INSTANCE + runs.stop + len(runs))
-    told.expect(len(runs))
-    again = player.play(parts.judge, table[best : best + 1, None], fresh, progress=told)[:, :, 0]
+    counter.expect(len(runs))
+    best_regrets = simulator.simulate(split.validation_spec, table[best : best + 1, None], fresh, progress=counter)[
+        :, :, 0
+    ]
     return Curve(
-        among.name,
-        freeze_floats(table),
-        freeze_floats(mean),
-        freeze_floats([compute_standard_error(row) for row in regrets]),
-        len(runs),
-        float(table[best]),
-        parts.estimate(parts.judged(again, fresh)[0]),
-        among.theory,
-        among.scale == "log",
-        check_unimodal(table, regrets, candidates=MAX_CANDIDATE_VALUES if values is None else 0),
-        make_study_setup(job),
-        values is None,
-        units=None if parts.unit == "run" else regrets.shape[1],
+        parameter=search_range.name,
+        values=freeze_floats(table),
+        mean=freeze_floats(mean),
+        se=freeze_floats([compute_standard_error(row) for row in regrets]),
+        runs=len(runs),
+        best_value=float(table[best]),
+        best_regret=split.estimate(split.reduce_validation(best_regrets, fresh)[0]),
+        textbook=search_range.textbook,
+        log_scale=search_range.scale == "log",
+        unimodality=check_unimodal(table, regrets, candidates=MAX_CANDIDATE_VALUES if values is None else 0),
+        setup=make_study_setup(spec),
+        refined=values is None,
+        unit_count=None if split.unit == "run" else regrets.shape[1],
     )
 
 
 def _simulate_refined_grid(
-    parts: HoldOutSplit, among: Range, runs: range, player: StoredSimulator, told: ProgressCounter
+    split: HoldOutSplit, search_range: Range, runs: range, simulator: StoredSimulator, counter: ProgressCounter
 ) -> tuple[FloatArray, FloatArray]:
-    """An even grid, then more values where the curve bends most, at the centre of the intervals there."""
+    """Simulate an even grid, then the centres of the intervals where the curve bends most."""
     units = np.linspace(0, 1, GRID_SIZE)
     regrets: dict[float, FloatArray] = {}
     for more in (*REFINEMENT_SIZES, 0):
-        values = dict.fromkeys(among.at(unit) for unit in units)
+        values = dict.fromkeys(search_range.scale_from_unit(unit) for unit in units)
         new = np.array([value for value in values if value not in regrets])
         if len(new):
-            played = player.play(parts.search, new[:, None], runs, first_row=len(regrets), progress=told)[:, :, 0]
-            regrets |= dict(zip(new.tolist(), parts.searched(played, runs), strict=True))
+            raw = simulator.simulate(split.search_spec, new[:, None], runs, first_row=len(regrets), progress=counter)[
+                :, :, 0
+            ]
+            regrets |= dict(zip(new.tolist(), split.reduce_search(raw, runs), strict=True))
         if more:
-            height = np.array([regrets[among.at(unit)].mean() for unit in units])
+            height = np.array([regrets[search_range.scale_from_unit(unit)].mean() for unit in units])
             units = refine_grid(units, height, more)
     values_in_order = sorted(regrets)
     return np.array(values_in_order), np.array([regrets[value] for value in values_in_order])

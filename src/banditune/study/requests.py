@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from types import MethodType
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from banditune.core.checks import check_integer
-from banditune.core.descriptions import describe
+from banditune.core.descriptions import describe, find_source
 from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
@@ -23,7 +22,14 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.storage.provenance import collect_versions
 from banditune.study.hold_out import describe_data_scope
 from banditune.study.options_from_problem import resolve_policy_options
-from banditune.study.parameter_values import check_parameter_names, normalize_ranges, resolve_ranges
+from banditune.study.parameter_values import (
+    check_fixed,
+    check_parameter_names,
+    normalize_fixed,
+    normalize_ranges,
+    resolve_ranges,
+)
+from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation, check_settings
 
 MAX_HORIZON = 2**31
 """The longest horizon: an arm's pulls fill one 32-bit word of an address."""
@@ -34,19 +40,12 @@ FIXED_ARM_COMPARATOR = "one fixed arm, the one with the highest mean that `sampl
 
 
 REWARD_KINDS = ("real", "unit", "binary")
-"""Kinds of rewards; each kind is one of those before it, too."""
+"""Kinds of rewards; each kind is a special case of those before it."""
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = SEARCH_INSTANCE_LIMIT - 1) -> int:
-    """A whole number, not too small and not absurdly large; 1e4 will do."""
+    """Check that a value is a whole number between limits; 1e4 is accepted."""
     return check_integer(name, value, least, most)
-
-
-def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
-    """One of a few words."""
-    if value not in allowed:
-        raise InvalidRequest(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but got {value!r}.")
-    return str(value)
 
 
 def build_spec(
@@ -55,14 +54,13 @@ def build_spec(
     *,
     horizon: Any,
     seed: Any = 0,
-    regret: Any = "expected",
-    noise: Any = "shared",
-    at: Any = None,
-    shortcut: Any = True,
-    device: Any = "cpu",
-    ranges: Any = None,
+    checkpoints: Any = None,
+    search: Search = SEARCH,
+    simulation: Simulation = SIMULATION,
+    run: Run = RUN,
 ) -> SimulationSpec:
-    """A checked job."""
+    """Check a request and build its spec."""
+    check_settings(search=search, simulation=simulation, run=run)
     if not isinstance(policy, Policy):
         hint = "; make one, e.g. UCB1()" if isinstance(policy, type) and issubclass(policy, Policy) else ""
         raise InvalidRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r}{hint}.")
@@ -70,34 +68,35 @@ def build_spec(
     check_compatible(policy, problem, horizon)
     fitted = resolve_policy_options(policy, problem)
     policy = fitted.policy
-    regret = check_choice("regret", regret, ("expected", "realised"))
-    job = SimulationSpec(
+    spec = SimulationSpec(
         policy,
         problem,
         horizon,
         check_count("seed", seed, 0),
-        problem.only_regret or regret,
-        check_choice("noise", noise, ("shared", "own")),
-        resolve_checkpoints(at, horizon),
-        bool(shortcut),
-        textbook=fitted.textbook,
-        sources=fitted.sources,
-        ranges=normalize_ranges(ranges),
+        problem.required_regret or simulation.regret,
+        simulation.common_random_numbers,
+        resolve_checkpoints(checkpoints, horizon),
+        simulation.shortcuts,
+        textbook_policy=fitted.textbook_policy,
+        option_sources=fitted.sources,
+        ranges=normalize_ranges(search.ranges),
+        fixed=normalize_fixed(search.fixed),
     )
-    if policy.plays_itself and device == "gpu":
-        raise InvalidRequest(f"{policy.name!r} plays in Python, which no GPU can; leave out device='gpu'.")
-    check_parameter_names(job)
-    resolve_ranges(job)
+    if policy.is_external and run.device == "gpu":
+        raise InvalidRequest(f"{policy.name!r} runs in Python, which no GPU can; leave out device='gpu'.")
+    check_parameter_names(spec)
+    check_fixed(spec)
+    resolve_ranges(spec)
     policy.options(problem.arms, problem.dims, horizon)
     check_scalar_functions(policy, "view", "start", "choose", "update")
     check_scalar_functions(problem, "reward")
-    check_regret_defined(problem, job.regret)
-    return job if policy.plays_itself else replace(job, device=select_device(job, device))
+    check_regret_defined(problem, spec.regret)
+    return spec if policy.is_external else replace(spec, device=select_device(spec, run.device))
 
 
 def check_regret_defined(problem: Problem, regret: str) -> None:
-    """Refuse a regret that is not defined where rewards change with the step or with the pulls of their arm."""
-    if problem.means_by_pull:
+    """Check that the regret is defined: it may not be if rewards change with the step or with the pulls of their arm."""
+    if problem.has_pull_dependent_means:
         raise InvalidRequest(
             f"the mean reward of an arm must not depend on how often it was pulled, but `reward` of the problem "
             f"{problem.name!r} reads `pull`, or `stream.cursor`, which holds it. No regret can be computed there: expected "
@@ -105,7 +104,7 @@ def check_regret_defined(problem: Problem, regret: str) -> None:
             "those of its first pulls. Let the reward change with `step` instead, or keep its mean constant and draw "
             "random numbers with bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like."
         )
-    if regret == "expected" and problem.means_by_step:
+    if regret == "expected" and problem.has_step_dependent_means:
         raise InvalidRequest(
             f"expected regret takes the mean reward of an arm to be the same at all steps, but `reward` of the problem "
             f"{problem.name!r} reads `step`; ask for regret='realised', which compares with {FIXED_ARM_COMPARATOR}."
@@ -113,11 +112,12 @@ def check_regret_defined(problem: Problem, regret: str) -> None:
 
 
 def check_compatible(policy: Policy, problem: Problem, horizon: int) -> None:
-    """Refuse a policy that cannot play on such a problem."""
+    """Check that a policy can be simulated on a problem."""
     for record in (policy, problem):
         if record.rewards not in REWARD_KINDS:
             raise InvalidRequest(
-                f"`rewards` of {record.name!r} must be one of {', '.join(map(repr, REWARD_KINDS))}, but got {record.rewards!r}."
+                f"`rewards` of {record.name!r} must be one of {', '.join(map(repr, REWARD_KINDS))}, but got "
+                f"{record.rewards!r}."
             )
     if policy.pulls_every_arm and horizon < problem.arms:
         raise InvalidRequest(
@@ -125,27 +125,27 @@ def check_compatible(policy: Policy, problem: Problem, horizon: int) -> None:
             f"arms={problem.arms}; raise the horizon or choose another policy."
         )
     if REWARD_KINDS.index(policy.rewards) > REWARD_KINDS.index(problem.rewards):
-        pays = {"real": "any real number", "unit": "any number in [0, 1]"}[problem.rewards]
-        needs = {"unit": "rewards in [0, 1]", "binary": "rewards of 0 or 1"}[policy.rewards]
-        plain = "gaussian-ts or ucb1" if problem.rewards == "real" else "ts or ucb1"
+        reward_text = {"real": "any real number", "unit": "any number in [0, 1]"}[problem.rewards]
+        needed_text = {"unit": "rewards in [0, 1]", "binary": "rewards of 0 or 1"}[policy.rewards]
+        alternatives = "gaussian-ts or ucb1" if problem.rewards == "real" else "ts or ucb1"
         raise InvalidRequest(
-            f"{policy.name} needs {needs}, but the problem {problem.name!r} pays {pays}; use "
-            f"{'linucb or lints' if problem.dims else plain} there."
+            f"{policy.name} needs {needed_text}, but the problem {problem.name!r} pays {reward_text}; use "
+            f"{'linucb or lints' if problem.dims else alternatives} there."
         )
     if policy.needs_features and not problem.dims:
         raise InvalidRequest(
-            f"{policy.name} knows arms by their features, but those of the problem {problem.name!r} have none; use "
+            f"{policy.name} needs features of arms, but those of the problem {problem.name!r} have none; use "
             f"{'linear or logistic' if policy.rewards == 'real' else 'logistic'}, or another policy."
         )
 
 
-def check_scalar_functions(record: Policy | Problem, *wanted: str) -> None:
-    """Refuse a record that cannot be told, or whose scalar functions are missing or are methods."""
+def check_scalar_functions(record: Policy | Problem, *names: str) -> None:
+    """Check that a record can be described, and that its scalar functions exist and are not methods."""
     describe(record)
-    missing = [name for name in wanted if not callable(getattr(record, name, None))]
+    missing = [name for name in names if not callable(getattr(record, name, None))]
     if missing:
         raise InvalidRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
-    bound = [name for name in wanted if isinstance(getattr(record, name), MethodType)]
+    bound = [name for name in names if isinstance(getattr(record, name), MethodType)]
     if bound:
         raise InvalidRequest(
             f"`{bound[0]}` of {record.name!r} must be a function without self, but it is a method; write @staticmethod "
@@ -154,72 +154,87 @@ def check_scalar_functions(record: Policy | Problem, *wanted: str) -> None:
 
 
 def check_problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:
-    """A problem and a horizon, checked."""
+    """Check a problem and a horizon."""
     if not isinstance(problem, Problem):
         raise InvalidRequest(
             f"`problem` must be a problem such as Bernoulli(arms=10), but got {describe_wrong_problem(problem)}."
         )
     horizon = check_count("horizon", horizon, most=MAX_HORIZON)
-    if problem.longest is not None and horizon > problem.longest:
+    if problem.max_horizon is not None and horizon > problem.max_horizon:
         raise InvalidRequest(
-            f"`horizon <= {problem.longest}` must hold for the problem {problem.name!r}, which has rewards for "
-            f"so many steps, but got horizon={horizon}; lower it, or let steps draw rows with shuffled=True."
+            f"`horizon <= {problem.max_horizon}` must hold for the problem {problem.name!r}, which has rewards for "
+            f"that many steps, but got horizon={horizon}; lower it, or let steps draw rows with shuffled=True."
         )
     return problem, horizon
 
 
 def describe_wrong_problem(given: Any) -> str:
-    """What was given for a problem; where a problem is within reach, how to get at it."""
+    """Describe what was given for a problem, and how to get a problem from it if there is a way."""
     kind = type(given).__name__
     if isinstance(given, type) and issubclass(given, Problem):
         return f"{given!r}; make one, e.g. {given.__name__}(...)"
     if isinstance(getattr(given, "problem", None), Problem):
-        return f"a {kind}, which holds one; pass its parts: found.problem, horizon=found.horizon"
+        return f"a {kind}, which holds one; pass its fields: fitted.problem, horizon=fitted.horizon"
     if kind == "Logs":
-        return "past logs; fit a problem to them: found = fit(logs), then found.problem, horizon=found.horizon"
+        return "past logs; fit a problem to them: fitted = fit(logs), then fitted.problem, horizon=fitted.horizon"
     return f"{given!r}"
 
 
-def resolve_checkpoints(at: Any, horizon: int) -> tuple[int, ...]:
-    """Steps at which the regret is wanted, in order."""
-    if at is None:
+def resolve_checkpoints(checkpoints: Any, horizon: int) -> tuple[int, ...]:
+    """Check the steps after which the regret is kept; by default the horizon."""
+    if checkpoints is None:
         return (horizon,)
-    steps = tuple(check_count("at", step) for step in np.atleast_1d(np.asarray(at, dtype=object)).tolist())
+    steps = tuple(
+        check_count("checkpoints", step) for step in np.atleast_1d(np.asarray(checkpoints, dtype=object)).tolist()
+    )
     if not steps or list(steps) != sorted(set(steps)) or steps[-1] > horizon:
-        raise InvalidRequest(f"`at` must be increasing steps up to the horizon of {horizon}, but got at={list(steps)}.")
+        raise InvalidRequest(
+            f"`checkpoints` must be increasing steps up to the horizon of {horizon}, but got checkpoints={list(steps)}."
+        )
     return steps
 
 
-def make_study_setup(job: SimulationSpec, tuner: Tuner | None = None, *, several: bool = False) -> StudySetup:
-    """The record of a request; of `several` policies each result tells its own."""
+def make_study_setup(spec: SimulationSpec, tuner: Tuner | None = None, *, several: bool = False) -> StudySetup:
+    """Make the record of a request. With `several` policies each entry of the result has its own policy."""
     return StudySetup(
-        None if several else describe(job.policy),
-        describe(job.problem),
-        job.horizon,
-        job.seed,
-        job.regret,
-        job.noise,
-        job.shortcut,
-        collect_versions(job.device),
-        describe(tuner) if tuner else None,
-        job.device,
-        from_problem={} if several else dict(job.sources),
-        ranges={name: (low, high) for name, low, high in job.ranges} or None,
-        sample=describe_data_scope(job.problem),
-        compared_with="one fixed arm" if job.problem.means_by_step else None,
+        policy=None if several else describe(spec.policy),
+        problem=describe(spec.problem),
+        horizon=spec.horizon,
+        seed=spec.seed,
+        regret_kind=spec.regret,
+        common_random_numbers=spec.common_random_numbers,
+        shortcut=spec.use_shortcut,
+        versions=collect_versions(spec.device),
+        tuner=describe(tuner) if tuner else None,
+        device=spec.device,
+        from_problem={} if several else dict(spec.option_sources),
+        ranges={name: (low, high) for name, low, high in spec.ranges} or None,
+        fixed=dict(spec.fixed) or None,
+        policy_source=None if several else find_source(spec.policy),
+        data_scope=describe_data_scope(spec.problem),
+        compared_with="one fixed arm" if spec.problem.has_step_dependent_means else None,
     )
 
 
 def make_problem_setup(problem: Problem, horizon: int, seed: int = 0) -> StudySetup:
-    """The record of a request about all policies."""
-    return StudySetup(None, describe(problem), horizon, seed, "expected", "shared", True, collect_versions())
-
-
-def resolve_executor(cluster: Any, jobs: Any, time_limit: Any, *todo: SimulationSpec) -> ExecutorFactory:
-    """Where to play; policies that play themselves are Python, which threads could not play side by side."""
-    itself = any(job.policy.plays_itself for job in todo)
-    if itself and isinstance(cluster, str) and cluster == "threads" and jobs != 1:
-        cluster = "processes"
-    return make_executor_factory(
-        cluster, None if jobs is None else check_count("jobs", jobs), time_limit, todo[0].device
+    """Make the record of a request about all policies."""
+    return StudySetup(
+        policy=None,
+        problem=describe(problem),
+        horizon=horizon,
+        seed=seed,
+        regret_kind="expected",
+        common_random_numbers=True,
+        shortcut=True,
+        versions=collect_versions(),
     )
+
+
+def resolve_executor(run: Run, *specs: SimulationSpec) -> ExecutorFactory:
+    """Resolve the executor. External policies are Python code, which threads cannot run in parallel."""
+    executor = run.executor
+    external = any(spec.policy.is_external for spec in specs)
+    if external and isinstance(executor, str) and executor == "threads" and run.workers != 1:
+        executor = "processes"
+    workers = None if run.workers is None else check_count("workers", run.workers)
+    return make_executor_factory(executor, workers, run.time_limit, specs[0].device)

@@ -1,11 +1,12 @@
-"""Measures the regret of a tuned value on other problems than the expected one (`robustness`)."""
+"""The function `robustness`: computes the regret of a value on other problems than the expected one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from banditune.core.errors import InvalidRequest
+from banditune.core.notice import Notice, with_code
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
 from banditune.core.tuner import Tuner
@@ -14,101 +15,139 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.assumption_notices import note_wrong_assumptions
 from banditune.study.hold_out import note_small_data_set
-from banditune.study.parameter_values import make_parameter_rows, resolve_only_range
-from banditune.study.progress import ProgressCallback, ProgressCounter
+from banditune.study.parameter_values import (
+    complete_row,
+    get_searched_values,
+    make_parameter_rows,
+    name_params,
+    resolve_only_range,
+)
+from banditune.study.progress import ProgressCounter
 from banditune.study.requests import build_spec, check_count, make_study_setup, resolve_executor
 from banditune.study.scenario_tuning import estimate_scenario_runs, estimate_scenario_seconds, evaluate_scenario
 from banditune.study.scenarios import list_scenario_specs
 from banditune.study.search import check_search, resolve_tuner
+from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation, check_no_store
 from banditune.study.time_estimates import AnnounceCallback, format_duration
 
 
 def robustness(
     policy: Policy,
     problem: Problem,
-    value: float,
+    params: Any,
     *,
     horizon: int,
     others: Sequence[tuple[str, Problem]] | None = None,
-    tuner: Tuner | None = None,
     budget: int = 1000,
-    validate: int = 1000,
     seed: int = 0,
-    regret: str = "expected",
-    noise: str = "shared",
-    ranges: Mapping[str, Sequence[float]] | None = None,
-    jobs: int | None = None,
-    cluster: Any = "threads",
-    time_limit: float | None = None,
-    shortcut: bool = True,
-    device: str = "cpu",
-    progress: ProgressCallback | None = None,
-    announce: AnnounceCallback | None = None,
+    search: Search = SEARCH,
+    simulation: Simulation = SIMULATION,
+    run: Run = RUN,
 ) -> RobustnessReport:
-    """What a parameter value loses where another problem comes: means shifted, spread, more arms, other horizons.
+    """Compute the regret of a parameter value if another problem comes than the expected one.
 
-    On each of these problems the policy is tuned again, with the same budget; then the value, the best one that is known
-    there and theory's play the same fresh instances. The best known value is the one that was tuned there, unless theory's
-    or one beside is surely better. `ranges` are searched instead of the policy's usual one. `others` are problems of your
-    own, each with a word for it. `announce` is called with a line on how long this will take, before it starts.
+    For each of these problems the policy is tuned again with the same budget. Then the given value, the best known value
+    and the textbook value are simulated on the same fresh instances.
+
+    Parameters
+    ----------
+    policy : Policy
+        A policy with one parameter that is not fixed.
+    problem : Problem
+        The distribution of problem instances that is expected.
+    params : float or mapping of str to float
+        The parameter value.
+    horizon : int
+        Steps in a run.
+    others : sequence of (str, Problem), optional
+        Problems that may come instead, each with a description. By default means are shifted and spread, there are more
+        arms, and horizons are shorter and longer.
+    budget : int
+        Simulated runs of each search.
+    seed : int
+        The same seed gives the same answer.
+    search : Search
+        How to search.
+    simulation : Simulation
+        What is simulated.
+    run : Run
+        Where and how it runs; its `store` is not used.
+
+    Returns
+    -------
+    RobustnessReport
+        A scenario for each problem, the expected one first.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used.
+    SimulationError
+        If the policy or the problem fails.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> problem, search = bt.Bernoulli(arms=2), bt.Search(validate=100)
+    >>> report = bt.robustness(bt.UCB1(noise=0.5), problem, 0.3, horizon=50, budget=100, search=search)
+    >>> report.scenarios[0].description
+    'as expected'
     """
-    tuner, budget, validate = resolve_tuner(tuner), check_count("budget", budget), check_count("validate", validate, 2)
-    job = build_spec(
-        policy,
-        problem,
-        horizon=horizon,
-        seed=seed,
-        regret=regret,
-        noise=noise,
-        shortcut=shortcut,
-        device=device,
-        ranges=ranges,
-    )
-    resolve_only_range(job)
-    values = make_parameter_rows(job, value)
-    if len(values) != 1:
-        raise InvalidRequest(f"`value` must be one number, but got {value!r}; stress each value in a call of its own.")
-    asked, left_out = list_scenario_specs(job, others)
-    for _, other in asked:
+    spec = build_spec(policy, problem, horizon=horizon, seed=seed, search=search, simulation=simulation, run=run)
+    check_no_store(run, "robustness")
+    tuner, budget, validate = resolve_tuner(search.tuner), check_count("budget", budget), search.validate or 1000
+    resolve_only_range(spec)
+    rows = make_parameter_rows(spec, params)
+    if len(rows) != 1:
+        raise InvalidRequest(f"`params` must be one value, but got {params!r}; check each value in a separate call.")
+    value = float(get_searched_values(spec, rows)[0])
+    scenarios, left_out = list_scenario_specs(spec, others)
+    for _, other in scenarios:
         check_search(tuner, resolve_only_range(other), budget)
-    told = ProgressCounter(progress, 0)
-    with StoredSimulator(resolve_executor(cluster, jobs, time_limit, job)) as player:
-        warnings = (*note_wrong_assumptions(job.policy, job.problem), *note_small_data_set(job.problem), *left_out)
+    counter = ProgressCounter(run.progress, 0)
+    with StoredSimulator(resolve_executor(run, spec)) as simulator:
+        warnings = (*note_wrong_assumptions(spec.policy, spec.problem), *note_small_data_set(spec.problem), *left_out)
         return evaluate_robustness(
-            job, float(values[0, 0]), asked, tuner, budget, validate, player, told, warnings, announce
+            spec, value, scenarios, tuner, budget, validate, simulator, counter, warnings, run.announce
         )
 
 
 def evaluate_robustness(
-    job: SimulationSpec,
+    spec: SimulationSpec,
     value: float,
-    asked: Sequence[tuple[str, SimulationSpec]],
+    scenarios: Sequence[tuple[str, SimulationSpec]],
     tuner: Tuner,
     budget: int,
     validate: int,
-    player: StoredSimulator,
-    told: ProgressCounter,
-    warnings: tuple[str, ...],
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
+    warnings: tuple[Notice, ...],
     announce: AnnounceCallback | None = None,
 ) -> RobustnessReport:
-    """Tune each of the jobs that may come instead, and play the value, the one tuned there and theory's."""
+    """Tune in each scenario, and simulate the given value, the one tuned there and the textbook value."""
     runs = estimate_scenario_runs(budget, validate)
-    told.last(len(asked) * runs)
+    counter.expect_last(len(scenarios) * runs)
     if announce:
-        seconds = sum(estimate_scenario_seconds(job, value, budget, validate, player) for _, job in asked)
-        announce(f"robustness: about {format_duration(seconds)} ({len(asked)} scenarios x {runs:,} runs)")
-    strains = tuple(evaluate_scenario(*one, value, tuner, budget, validate, player, told) for one in asked)
-    sentences = (*warnings, *note_missed_best(resolve_only_range(job).name, value, strains[0]))
+        seconds = sum(estimate_scenario_seconds(spec, value, budget, validate, simulator) for _, spec in scenarios)
+        announce(f"robustness: about {format_duration(seconds)} ({len(scenarios)} scenarios x {runs:,} runs)")
+    results = tuple(evaluate_scenario(*one, value, tuner, budget, validate, simulator, counter) for one in scenarios)
+    notices = (*warnings, *note_missed_best(resolve_only_range(spec).name, value, results[0]))
     return RobustnessReport(
-        {resolve_only_range(job).name: value}, strains, budget, validate, make_study_setup(job, tuner), sentences
+        params=name_params(spec, complete_row(spec, value)),
+        scenarios=results,
+        budget=budget,
+        validation_runs=validate,
+        setup=make_study_setup(spec, tuner),
+        notices=notices,
     )
 
 
+@with_code("answer-misses-known-value")
 def note_missed_best(name: str, value: float, expected: Scenario) -> Iterator[str]:
-    """A sentence where another value is surely better although the problem is the expected one."""
-    if expected.least > 0:
+    """Yield a notice if another value is significantly better on the expected problem."""
+    if expected.excess_share_low > 0:
         yield (
-            f"the search for {name} = {value:.4g} missed a better value, {expected.best:.4g}, which loses "
-            f"{expected.loss.mean:.4g} (95%: {expected.loss.low:.4g} to {expected.loss.high:.4g}) less where all is as "
-            "expected: raise the budget."
+            f"the search for {name} = {value:.4g} missed a better value, {expected.best_value:.4g}, with "
+            f"{expected.excess_regret.mean:.4g} (95%: {expected.excess_regret.low:.4g} to "
+            f"{expected.excess_regret.high:.4g}) less regret on the expected problem: raise the budget."
         )

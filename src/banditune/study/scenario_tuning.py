@@ -22,138 +22,144 @@ from banditune.study.time_estimates import measure_seconds_per_run
 from banditune.study.validation import ValueAdvantage, validate_unexplored_end
 
 SELECTION_RUNS, MAX_CANDIDATES = 250, 7
-"""So many instances choose the best known value, out of at most so many values."""
+"""Instances that select the best known value, and the most values to select from."""
 
 
 SURE_STANDARD_ERRORS = 3.0
-"""Another value takes the place of the re-tuned one if it is so many standard errors better: of six, by chance in 1%."""
+"""Another value replaces the re-tuned one if it is this many standard errors better. Of six values, 1% do by chance."""
 
 
 MATERIAL_SHARE = 0.01
-"""A re-tuned value that loses a smaller share more than the value that it would replace is as good."""
+"""A re-tuned value is as good as the given one if its regret is higher by less than this share."""
 
 
 def estimate_scenario_runs(budget: int, validate: int) -> int:
-    """About how many runs a scenario takes: the search, the choice of the best known value, and validation."""
+    """Estimate the runs of a scenario: the search, the choice of the best known value, and validation."""
     return budget + MAX_CANDIDATES * min(validate, SELECTION_RUNS) + 4 * validate
 
 
 def estimate_scenario_seconds(
-    job: SimulationSpec, value: float, budget: int, validate: int, player: StoredSimulator
+    spec: SimulationSpec, value: float, budget: int, validate: int, simulator: StoredSimulator
 ) -> float:
-    """How long a scenario will take: most runs are at values near the one that is judged, some at theory's."""
-    among = resolve_only_range(job)
-    own, theory = (
-        measure_seconds_per_run(job, [one], player) for one in (resolve_defined_value(job, among, value), among.theory)
+    """Estimate the time of a scenario: most runs are at values near the given one, some at the textbook value."""
+    search_range = resolve_only_range(spec)
+    own, textbook = (
+        measure_seconds_per_run(spec, [one], simulator)
+        for one in (resolve_defined_value(spec, search_range, value), search_range.textbook)
     )
-    return (estimate_scenario_runs(budget, validate) - validate) * own + validate * theory
+    return (estimate_scenario_runs(budget, validate) - validate) * own + validate * textbook
 
 
 def evaluate_scenario(
-    words: str,
-    job: SimulationSpec,
+    description: str,
+    spec: SimulationSpec,
     value: float,
     tuner: Tuner,
     budget: int,
     validate: int,
-    player: StoredSimulator,
-    told: ProgressCounter,
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
 ) -> Scenario:
-    """Tune the policy for a problem, and compare a value with the best one that is known there.
+    """Tune the policy for a problem, and compare a value with the best value that is known there.
 
-    The loss is not taken against the re-tuned value as it is: a search that failed would hide what is lost. Values beside
-    both and theory's are played too, on instances of their own, and one that is surely better takes its place.
+    A search that failed would hide excess regret. So neighbours of both values and the textbook value are simulated too, on
+    other instances. One that is significantly better replaces the re-tuned value.
     """
-    among, parts = resolve_only_range(job), split_spec(job)
-    value = resolve_defined_value(job, among, value)
-    found, _ = run_search(parts.search, tuner, among, budget, player, told)
+    search_range, split = resolve_only_range(spec), split_spec(spec)
+    value = resolve_defined_value(spec, search_range, value)
+    answer, _ = run_search(split.search_spec, tuner, search_range, budget, simulator, counter)
     others = range(
         FIRST_VALIDATION_INSTANCE + validate, FIRST_VALIDATION_INSTANCE + validate + min(validate, SELECTION_RUNS)
     )
-    least, ahead = select_best_known(parts, among, value, found.value, others, player, told)
-    played = list(dict.fromkeys((value, least, found.value, among.theory)))
-    told.more((len(played) - 4) * validate)
+    best_value, ahead = select_best_known(split, search_range, value, answer.value, others, simulator, counter)
+    values = list(dict.fromkeys((value, best_value, answer.value, search_range.textbook)))
+    counter.expect_more((len(values) - 4) * validate)
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + validate)
-    raw = player.play(parts.judge, np.array(played)[:, None], fresh, progress=told)[:, :, 0]
-    regrets = dict(zip(played, parts.judged(raw, fresh), strict=True))
-    own, best, retuned, theory = (regrets[one] for one in (value, least, found.value, among.theory))
-    if job.textbook is not None:
-        told.more(validate)
-        textbook = parts.judge.baseline
-        raw = player.play(textbook, [[among.theory]], fresh, first_row=len(played), progress=told)[:, :, 0]
-        theory = parts.judged(raw, fresh)[0]
-    behind, mean = parts.estimate(retuned - own), parts.estimate(retuned)
-    doubt = next(note_gap_doubts(among, value, found, ahead, behind, mean), "")
-    end = validate_unexplored_end(parts, found.belief, retuned, fresh, player, told)
+    raw = simulator.simulate(split.validation_spec, np.array(values)[:, None], fresh, progress=counter)[:, :, 0]
+    regrets = dict(zip(values, split.reduce_validation(raw, fresh), strict=True))
+    own, best, retuned, textbook = (regrets[one] for one in (value, best_value, answer.value, search_range.textbook))
+    if spec.textbook_policy is not None:
+        counter.expect_more(validate)
+        baseline = split.validation_spec.textbook_spec
+        raw = simulator.simulate(baseline, [[search_range.textbook]], fresh, first_row=len(values), progress=counter)[
+            :, :, 0
+        ]
+        textbook = split.reduce_validation(raw, fresh)[0]
+    behind, mean = split.estimate(retuned - own), split.estimate(retuned)
+    doubt = next(note_gap_doubts(search_range, value, answer, ahead, behind, mean), "")
+    end = validate_unexplored_end(split, answer.posterior, retuned, fresh, simulator, counter)
     return Scenario(
-        words=words,
-        problem=describe(job.problem),
-        horizon=job.horizon,
-        regret=parts.estimate(own),
-        best=least,
-        best_regret=parts.estimate(best),
-        loss=parts.estimate(own - best),
-        theory=parts.estimate(theory),
-        behind_theory=parts.estimate(own - theory),
-        gap=compute_regret_gap(found, end),
-        doubt=doubt,
-        retuned=found.value,
+        description=description,
+        problem=describe(spec.problem),
+        horizon=spec.horizon,
+        regret=split.estimate(own),
+        best_value=best_value,
+        best_regret=split.estimate(best),
+        excess_regret=split.estimate(own - best),
+        textbook_regret=split.estimate(textbook),
+        difference_to_textbook=split.estimate(own - textbook),
+        regret_gap=compute_regret_gap(answer, end),
+        gap_doubt=doubt,
+        retuned_value=answer.value,
     )
 
 
-def compute_regret_gap(found: SearchAnswer, end: ValueAdvantage | None) -> float | None:
-    """By how much another value may be better than a search's answer: as it states, and at an end that it did not play."""
-    if found.belief is None:
+def compute_regret_gap(answer: SearchAnswer, end: ValueAdvantage | None) -> float | None:
+    """Compute how much better another value may be than the answer, also at an end that the search did not simulate."""
+    if answer.posterior is None:
         return None
-    return float(max(found.belief.gap, end[1].high if end else 0.0))
+    return float(max(answer.posterior.regret_gap, end[1].high if end else 0.0))
 
 
 def select_best_known(
-    parts: HoldOutSplit,
-    among: Range,
+    split: HoldOutSplit,
+    search_range: Range,
     value: float,
     retuned: float,
     runs: range,
-    player: StoredSimulator,
-    told: ProgressCounter,
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
 ) -> tuple[float, Estimate]:
-    """The best value that is known, and how far it is ahead of the re-tuned one: that one, unless another surely is.
+    """Select the best known value, and estimate its advantage over the re-tuned one.
 
-    Others are the value itself, theory's, and half and twice the value and the re-tuned one.
+    This is the re-tuned value unless another one is significantly better. Candidates are the value itself, the textbook
+    value, and half and twice the value and the re-tuned one.
     """
-    near = (among.within(factor * one) for one in (value, retuned) for factor in (0.5, 2.0))
-    values = list(dict.fromkeys([retuned, value, among.theory, *near]))
-    told.more((len(values) - MAX_CANDIDATES) * len(runs))
-    regrets = parts.searched(player.play(parts.search, np.array(values)[:, None], runs, progress=told)[:, :, 0], runs)
-    ahead = [parts.estimate(regrets[0] - row) for row in regrets]
+    near = (search_range.clip(factor * one) for one in (value, retuned) for factor in (0.5, 2.0))
+    values = list(dict.fromkeys([retuned, value, search_range.textbook, *near]))
+    counter.expect_more((len(values) - MAX_CANDIDATES) * len(runs))
+    regrets = split.reduce_search(
+        simulator.simulate(split.search_spec, np.array(values)[:, None], runs, progress=counter)[:, :, 0], runs
+    )
+    ahead = [split.estimate(regrets[0] - row) for row in regrets]
     sure = [place for place, one in enumerate(ahead) if one.mean > SURE_STANDARD_ERRORS * one.se]
     place = max(sure, key=lambda place: ahead[place].mean, default=0)
     return values[place], ahead[place]
 
 
 def note_gap_doubts(
-    among: Range, value: float, found: SearchAnswer, ahead: Estimate, behind: Estimate, fresh: Estimate
+    search_range: Range, value: float, answer: SearchAnswer, ahead: Estimate, behind: Estimate, fresh: Estimate
 ) -> Iterator[str]:
-    """Why the gap that a search states is not trusted, as reasons.
+    """Yield the reasons why the gap that a search states may be wrong.
 
-    The best known value is `ahead` of the search's answer; the answer is `behind` the value that it would replace, and
-    `fresh` is its regret on instances that it was not chosen on.
+    `ahead` is the advantage of the best known value over the answer. `behind` is the regret of the answer minus that of the
+    given value. `fresh` is its regret on instances that did not select it.
     """
-    belief, end = found.belief, find_nearest_end(among, found.value)
+    posterior, end = answer.posterior, find_nearest_end(search_range, answer.value)
     if behind.low > 0 and behind.mean > MATERIAL_SHARE * abs(fresh.mean):
-        yield f"tuning again failed: its answer, {found.value:.4g}, loses {behind.mean:.4g} more than this value"
-    if end and end == find_nearest_end(among, value):
+        yield f"tuning again failed: its answer, {answer.value:.4g}, has {behind.mean:.4g} more regret than this value"
+    if end and end == find_nearest_end(search_range, value):
         yield f"both values are at the {end} end of the range"
     if end:
-        yield f"the value that was tuned for it, {found.value:.4g}, is at the {end} end of the range"
-    if belief is None:
+        yield f"the value that was tuned for it, {answer.value:.4g}, is at the {end} end of the range"
+    if posterior is None:
         return
-    if belief.misfit:
+    if posterior.misfit:
         yield "the search for it says that it cannot be trusted"
-    if belief.peak:
+    if posterior.second_dip:
         yield "the regret there may have more than one dip"
-    if ahead.mean - SURE_STANDARD_ERRORS * ahead.se > belief.gap:
+    if ahead.mean - SURE_STANDARD_ERRORS * ahead.se > posterior.regret_gap:
         yield "the search for it missed a better value by more than it states"
-    # Of a data set, the search speaks of its own part, which the other one does not contradict.
-    if fresh.unit == "run" and any(note_contradiction(among, found.value, belief, fresh)):
+    # The search's statements are about its own part of a data set; the other part may differ.
+    if fresh.unit == "run" and any(note_contradiction(search_range, answer.value, posterior, fresh)):
         yield "fresh instances contradict the search for it"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from banditune.core.errors import InvalidRequest
+from banditune.core.notice import Notice
 from banditune.core.problem import Problem
 from banditune.core.scalar import is_package_code
 from banditune.core.tuner import Tuner
@@ -15,69 +16,81 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.study.parameter_values import resolve_only_range
 from banditune.study.requests import build_spec
 from banditune.study.search import check_search
+from banditune.study.settings import Run, Search, Simulation
 
 OTHER_HORIZONS = ((1 / 3, "a third of the horizon"), (3, "three times the horizon"))
 
 
-def change_spec(job: SimulationSpec, problem: Problem, horizon: int) -> SimulationSpec:
-    """The same request with another problem and horizon, checked at the door.
+def change_spec(spec: SimulationSpec, problem: Problem, horizon: int) -> SimulationSpec:
+    """Make the spec with another problem and horizon, and check it.
 
-    Noise and prior stay those of the expected problem: that another one comes is what nobody knows beforehand.
+    Noise and prior stay those of the expected problem, because nobody knows beforehand that another one comes.
     """
     other = build_spec(
-        job.policy, problem, horizon=horizon, seed=job.seed, regret=job.regret, noise=job.noise, shortcut=job.shortcut,
-        device=job.device, ranges={name: (low, high) for name, low, high in job.ranges},
-    )  # fmt: skip
-    return replace(other, textbook=job.textbook)
+        spec.policy,
+        problem,
+        horizon=horizon,
+        seed=spec.seed,
+        search=Search(ranges={name: (low, high) for name, low, high in spec.ranges}, fixed=dict(spec.fixed)),
+        simulation=Simulation(
+            regret=cast(Any, spec.regret), common_random_numbers=spec.common_random_numbers, shortcuts=spec.use_shortcut
+        ),
+        run=Run(device=cast(Any, spec.device)),
+    )
+    return replace(other, textbook_policy=spec.textbook_policy)
 
 
 def list_scenario_specs(
-    job: SimulationSpec, others: Sequence[tuple[str, Problem]] | None = None
-) -> tuple[list[tuple[str, SimulationSpec]], tuple[str, ...]]:
-    """The expected job, those with problems beside it, and those with other horizons, each in words.
+    spec: SimulationSpec, others: Sequence[tuple[str, Problem]] | None = None
+) -> tuple[list[tuple[str, SimulationSpec]], tuple[Notice, ...]]:
+    """List the expected spec, those with other problems, and those with other horizons, each with a description.
 
-    Beside it go only those that the policy can play; sentences say which cannot be played, and why. A user's own must.
+    Variants that the policy does not support are left out, with a notice. A problem in `others` must be supported.
     """
-    beside: Any = list_problem_variants(job.problem) if others is None else others
-    pairs = isinstance(beside, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in beside)
-    if not pairs or not all(isinstance(problem, Problem) for _, problem in beside):
-        raise InvalidRequest(f"`others` must be a list of pairs (words, problem), but got {others!r}.")
-    horizons = [(words, max(1, round(job.horizon * factor))) for factor, words in OTHER_HORIZONS]
+    variants: Any = list_problem_variants(spec.problem) if others is None else others
+    pairs = isinstance(variants, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in variants)
+    if not pairs or not all(isinstance(problem, Problem) for _, problem in variants):
+        raise InvalidRequest(f"`others` must be a list of pairs (description, problem), but got {others!r}.")
+    horizons = [(description, max(1, round(spec.horizon * factor))) for factor, description in OTHER_HORIZONS]
     changed = [
-        *((str(words), problem, job.horizon) for words, problem in beside),
-        *((f"{words} ({steps:,})", job.problem, steps) for words, steps in horizons if steps != job.horizon),
+        *((str(description), problem, spec.horizon) for description, problem in variants),
+        *(
+            (f"{description} ({steps:,})", spec.problem, steps)
+            for description, steps in horizons
+            if steps != spec.horizon
+        ),
     ]
-    asked, left_out = [("as expected", job)], []
-    for words, problem, horizon in changed:
+    scenarios, left_out = [("as expected", spec)], []
+    for description, problem, horizon in changed:
         try:
-            other = change_spec(job, problem, horizon)
+            other = change_spec(spec, problem, horizon)
             resolve_only_range(other)
         except InvalidRequest as refused:
-            if others is not None and problem is not job.problem:
+            if others is not None and problem is not spec.problem:
                 raise
-            left_out.append(f"'{words}' is left out: {refused}")
+            left_out.append(Notice(f"'{description}' is left out: {refused}", "scenario-left-out"))
         else:
-            asked.append((words, other))
-    if len(asked) == 1:
+            scenarios.append((description, other))
+    if len(scenarios) == 1:
         raise InvalidRequest(
-            f"a stress test must have other problems than the expected one, but nothing beside {job.problem.name} can be "
-            "played; give `others`, a list of pairs (words, problem)."
+            f"a robustness check must have other problems than the expected one, but there is none for "
+            f"{spec.problem.name} that can be simulated; give `others`, a list of pairs (description, problem)."
         )
-    return asked, tuple(left_out)
+    return scenarios, tuple(left_out)
 
 
 def list_problem_variants(problem: Problem) -> list[tuple[str, Problem]]:
-    """Problems beside one whose means are drawn as we know it: a user's own `sample` may not look at what is changed."""
+    """List variants of a problem. A user's own `sample` may not read what they change, so it has none."""
     return list(list_variants(problem)) if is_package_code(type(problem).sample) else []
 
 
 def resolve_scenario_budget(
-    tuner: Tuner, asked: Sequence[tuple[str, SimulationSpec]], budget: int, granted: int
+    tuner: Tuner, scenarios: Sequence[tuple[str, SimulationSpec]], budget: int, fallback: int
 ) -> int:
-    """Runs to tune each job with: the budget, or what the tuner was granted before, where it needs more."""
+    """Return the budget for each scenario: `budget` if it is enough for the tuner, else `fallback`."""
     try:
-        for _, other in asked:
+        for _, other in scenarios:
             check_search(tuner, resolve_only_range(other), budget)
     except InvalidRequest:
-        return granted
+        return fallback
     return budget

@@ -21,14 +21,15 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.progress import ProgressCounter
 from banditune.study.requests import check_count
+from banditune.study.settings import Search
 from banditune.tuners.two_part import TwoPart
 
 MAX_CONFIDENCE = 0.99
-"""More than this cannot be read off the curves from which statements come."""
+"""Statements of the search come from simulated curves, which do not support a higher confidence."""
 
 
 FIRST_VALIDATION_INSTANCE = SEARCH_INSTANCE_LIMIT
-"""Validation plays instances from this number on; no search gets that far."""
+"""Validation uses instances from this number on; no search gets that far."""
 
 
 SEARCH_SPAWN_KEY = (1, 0, 0)
@@ -36,64 +37,66 @@ SEARCH_SPAWN_KEY = (1, 0, 0)
 
 
 def run_search(
-    job: SimulationSpec,
+    spec: SimulationSpec,
     tuner: Tuner,
-    among: Range,
+    search_range: Range,
     budget: int,
-    player: StoredSimulator,
-    told: ProgressCounter,
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
     goal: Goal = SPEND_BUDGET,
-    most: float = math.inf,
+    max_seconds: float = math.inf,
 ) -> tuple[SearchAnswer, tuple[TrialResult, ...]]:
-    """Run the tuner's generator: every trial plays instances that no trial before it played."""
-    asking = start_search(tuner, among, budget, goal, job.seed)
+    """Run the tuner's generator. Every trial has instances that no trial before it had."""
+    generator = start_search(tuner, search_range, budget, goal, spec.seed)
     trials: list[TrialResult] = []
     first = 0
     began = 0.0
     try:
-        trial: Trial = next(asking)
+        trial: Trial = next(generator)
         while True:
-            trial = check_trial(tuner, trial, among, budget - sum(done.spent for done in trials))
+            trial = check_trial(tuner, trial, search_range, budget - sum(done.total_runs for done in trials))
             params = np.array(trial.values)[:, None]
             if isinstance(trial.size, int | np.integer):
                 runs = range(first, first + trial.size)
-                regrets: Any = player.play(job, params, runs, progress=told)[:, :, 0]
+                regrets: Any = simulator.simulate(spec, params, runs, progress=counter)[:, :, 0]
                 first += int(trial.size)
             else:
-                each = player.play_each(job, params, trial.size, first, progress=told)
+                each = simulator.simulate_each(spec, params, trial.size, first, progress=counter)
                 regrets = [row[:, 0] for row in each]
                 first += sum(trial.size)
-            trials.append(TrialResult.of(trial.values, regrets))
-            began = began or time.monotonic()  # compiling does not count
-            if goal.within is not None:
-                told.expect(min(first, budget - first))  # nobody knows: as much again
-            late = time.monotonic() - began > most
-            trial = asking.throw(StopSearch(regrets)) if late else asking.send(regrets)
+            trials.append(TrialResult.from_regrets(trial.values, regrets))
+            began = began or time.monotonic()  # without the time to compile
+            if goal.precision is not None:
+                counter.expect(min(first, budget - first))  # a guess: as many runs again
+            late = time.monotonic() - began > max_seconds
+            trial = generator.throw(StopSearch(regrets)) if late else generator.send(regrets)
     except StopIteration as answer:
         found = answer.value if isinstance(answer.value, SearchAnswer) else SearchAnswer(answer.value, None)
-        (value,) = check_trial_values(tuner, [found.value], among, "answered with")
+        (value,) = check_trial_values(tuner, [found.value], search_range, "answered with")
         if not trials:
             raise SimulationError(f"a search must make a trial before it answers, but {tuner} made none.") from None
         return found._replace(value=value), tuple(trials)
 
 
-def start_search(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND_BUDGET, seed: int = 0) -> SearchGenerator:
-    """A search that has asked for nothing yet. It gets what its `run_search` takes: a goal, and random numbers of the seed."""
+def start_search(
+    tuner: Tuner, search_range: Range, budget: int, goal: Goal = SPEND_BUDGET, seed: int = 0
+) -> SearchGenerator:
+    """Start a search, without a trial. The tuner gets a goal and random numbers if its `search` takes them."""
     taken: dict[str, Any] = {}
     if "rng" in signature(tuner.search).parameters:
-        # Instances come from the same seed: the spawn key makes these numbers others than theirs.
+        # Instances come from the same seed: the spawn key makes these numbers independent of theirs.
         taken["rng"] = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=SEARCH_SPAWN_KEY))
-    goals = (goal,) if tuner.aims else ()
-    return tuner.search(among, budget, *goals, **taken)
+    goals = (goal,) if tuner.accepts_goal else ()
+    return tuner.search(search_range, budget, *goals, **taken)
 
 
-def check_search(tuner: Tuner, among: Range, budget: int, goal: Goal = SPEND_BUDGET) -> None:
-    """Let a tuner complain about its budget before there is work."""
-    next(start_search(tuner, among, budget, goal), None)
+def check_search(tuner: Tuner, search_range: Range, budget: int, goal: Goal = SPEND_BUDGET) -> None:
+    """Check that a tuner accepts its budget, before any work."""
+    next(start_search(tuner, search_range, budget, goal), None)
 
 
 def resolve_max_time(max_time: Any) -> float:
-    """How long a search may take."""
+    """Check how long a search may take, in seconds."""
     if max_time is None:
         return math.inf
     found = convert_to_number(max_time)
@@ -102,15 +105,15 @@ def resolve_max_time(max_time: Any) -> float:
     return found
 
 
-def check_trial(tuner: Tuner, trial: Trial, among: Range, left: int) -> Trial:
-    """A tuner's question, if it can be answered with the runs that are left."""
+def check_trial(tuner: Tuner, trial: Trial, search_range: Range, left: int) -> Trial:
+    """Check a tuner's trial: its values, its sizes, and the runs that are left."""
     same = isinstance(trial.size, int | np.integer)
     sizes: Any = [trial.size] * len(trial.values) if same else trial.size
     if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
         raise SimulationError(
             f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}."
         )
-    values = check_trial_values(tuner, trial.values, among, "asked for")
+    values = check_trial_values(tuner, trial.values, search_range, "asked for")
     if sum(sizes) > left:
         raise SimulationError(
             f"a search must keep to its budget, but {tuner} asked for {sum(sizes):,} runs where {left:,} are left."
@@ -118,51 +121,54 @@ def check_trial(tuner: Tuner, trial: Trial, among: Range, left: int) -> Trial:
     return trial._replace(values=values)
 
 
-def check_trial_values(tuner: Tuner, values: Sequence[Any], among: Range, did: str) -> tuple[float, ...]:
-    """A tuner's values, if they are in the range that it was given; an end that only rounding misses is taken."""
-    found = tuple(among.clip_rounding(convert_to_number(value), among.low, among.high) for value in values)
+def check_trial_values(tuner: Tuner, values: Sequence[Any], search_range: Range, did: str) -> tuple[float, ...]:
+    """Check that a tuner's values are in its range. Rounding errors at an end are removed."""
+    found = tuple(
+        search_range.clip_rounding_error(convert_to_number(value), search_range.low, search_range.high)
+        for value in values
+    )
     for value, number in zip(values, found, strict=True):
-        if not among.low <= number <= among.high:
+        if not search_range.low <= number <= search_range.high:
             raise SimulationError(
-                f"a search must keep to its range, `{among.low:g} <= {among.name} <= {among.high:g}`, but {tuner} {did} "
+                f"a search must keep to its range, `{search_range.low:g} <= {search_range.name} <= "
+                f"{search_range.high:g}`, but {tuner} {did} "
                 f"{value!r}."
             )
     return found
 
 
-def resolve_goal(tuner: Tuner, budget: Any, within: Any, confidence: Any, max_budget: Any, max_time: Any) -> Goal:
-    """How sure the search must be, and of what."""
-    for name, limit in (("max_time", max_time), ("within", within)):
-        if limit is not None and not tuner.aims:
-            raise InvalidRequest(
-                f"`{name}` needs a tuner that knows how sure it is, such as TwoPart(), but got {tuner}."
-            )
-    if within is not None and budget is not None:
+def resolve_goal(tuner: Tuner, budget: Any, precision: Any, search: Search) -> Goal:
+    """Check precision and confidence, and that the tuner supports them."""
+    for name, limit in (("max_time", search.max_time), ("precision", precision)):
+        if limit is not None and not tuner.accepts_goal:
+            raise InvalidRequest(f"`{name}` needs a tuner that accepts a goal, such as TwoPart(), but got {tuner}.")
+    if precision is not None and budget is not None:
         raise InvalidRequest(
-            "either `budget` or `within` can be wanted, but got both; use `max_budget` to bound the search."
+            "either `budget` or `precision` can be given, but got both; use `max_runs` to bound the search."
         )
-    if within is None and max_budget is not None:
-        raise InvalidRequest("`max_budget` bounds a search that is told `within`, but got none; use `budget`.")
-    if within is not None and not 0 < convert_to_number(within) <= 1:
-        raise InvalidRequest(f"`0 < within <= 1` must hold (2% is 0.02), but got within={within!r}.")
-    if not 0.5 <= convert_to_number(confidence) <= MAX_CONFIDENCE:
+    if precision is None and search.max_runs is not None:
+        raise InvalidRequest("`max_runs` bounds a search for a `precision`, but none was given; use `budget`.")
+    if precision is not None and not 0 < convert_to_number(precision) <= 1:
+        raise InvalidRequest(f"`0 < precision <= 1` must hold (2% is 0.02), but got precision={precision!r}.")
+    if not 0.5 <= convert_to_number(search.confidence) <= MAX_CONFIDENCE:
         raise InvalidRequest(
-            f"`0.5 <= confidence <= {MAX_CONFIDENCE:g}` must hold (95% is 0.95), but got confidence={confidence!r}."
+            f"`0.5 <= confidence <= {MAX_CONFIDENCE:g}` must hold (95% is 0.95), but got "
+            f"confidence={search.confidence!r}."
         )
-    return Goal(None if within is None else float(within), float(confidence))
+    return Goal(None if precision is None else float(precision), float(search.confidence))
 
 
-def resolve_budget(goal: Goal, budget: Any, max_budget: Any) -> int:
-    """Runs that a search may spend."""
-    if goal.within is not None:
-        return check_count("max_budget", 100_000 if max_budget is None else max_budget)
+def resolve_budget(goal: Goal, budget: Any, max_runs: Any) -> int:
+    """Check the runs that a search may spend."""
+    if goal.precision is not None:
+        return check_count("max_runs", 100_000 if max_runs is None else max_runs)
     runs = check_count("budget", 1000 if budget is None else budget)
     check_regret_memory(runs)
     return runs
 
 
 def resolve_tuner(tuner: Any) -> Tuner:
-    """The tuner that was given, or the usual one."""
+    """Return the given tuner, or the default."""
     if tuner is None:
         return TwoPart()
     if not isinstance(tuner, Tuner):

@@ -1,10 +1,9 @@
-"""The verbs `simulate` and `curve`."""
+"""The functions `simulate` and `curve`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from banditune.core.arrays import FloatArray
@@ -18,54 +17,84 @@ from banditune.study.assumption_notices import note_wrong_assumptions
 from banditune.study.hold_out import note_small_data_set, split_spec
 from banditune.study.parameter_effect import choose_probe_values, note_no_effect
 from banditune.study.parameter_values import make_parameter_rows, resolve_ranges
-from banditune.study.progress import ProgressCallback, ProgressCounter
+from banditune.study.progress import ProgressCounter
 from banditune.study.regret_curves import resolve_axis, simulate_curve
 from banditune.study.requests import build_spec, check_count, resolve_executor
+from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation
 
 
 def simulate(
     policy: Policy,
     problem: Problem,
-    values: Any = None,
+    params: Any = None,
     *,
     horizon: int,
     runs: int = 1000,
     seed: int = 0,
-    regret: str = "expected",
-    noise: str = "shared",
-    at: Sequence[int] | None = None,
-    first: int = 0,
-    jobs: int | None = None,
-    cluster: Any = "threads",
-    time_limit: float | None = None,
-    shortcut: bool = True,
-    device: str = "cpu",
-    ledger: str | Path | None = None,
-    progress: ProgressCallback | None = None,
+    checkpoints: Sequence[int] | None = None,
+    first_instance: int = 0,
+    simulation: Simulation = SIMULATION,
+    run: Run = RUN,
 ) -> FloatArray:
-    """Regrets of parameter values on problem instances: an array (values, runs), or (values, runs, len(at)).
+    """Simulate a policy with given parameter values, and return the regret of every run.
 
-    Run r plays instance r for every value, so columns are paired; `first` is the first run. Values may lie outside of the
-    range that a tuner would search. With no values, theory's are played. `at` asks for the regret after certain steps.
-    `noise="own"` gives each value reward noise of its own; `shortcut=False` plays step by step; `device` is "cpu", "gpu",
-    or "auto" for a GPU if there is one. A `ledger` is a file in which regrets are kept, rounded to float32: what it holds
-    is not played again.
+    Run r uses instance r for every value, so that columns are paired.
 
-    `cluster` is where to play: "threads" of this process, "processes", "dask://host:8786", "ray://host:10001", or a Dask
-    client; `jobs` is how many threads or processes. With `time_limit`, no piece of the work may take more seconds: child
-    processes play, and are ended.
+    Parameters
+    ----------
+    policy : Policy
+        The policy, such as `UCB1()`.
+    problem : Problem
+        The distribution of problem instances, such as `Bernoulli(arms=10)`.
+    params : number, sequence of numbers, sequence of rows, or mapping, optional
+        Parameter values; rows of numbers where the policy has several parameters. The textbook values by default. They may
+        lie outside of the range that a tuner would search.
+    horizon : int
+        Steps in a run.
+    runs : int
+        Runs for each value.
+    seed : int
+        The same seed gives the same answer.
+    checkpoints : sequence of int, optional
+        Steps after which the regret is wanted, in increasing order.
+    first_instance : int
+        The number of the first instance.
+    simulation : Simulation
+        What is simulated.
+    run : Run
+        Where and how it runs.
+
+    Returns
+    -------
+    ndarray
+        Regrets, of shape (values, runs), or (values, runs, checkpoints).
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used.
+    SimulationError
+        If the policy or the problem fails.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> regrets = bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.2, 1.0], horizon=100, runs=500)
+    >>> regrets.shape
+    (2, 500)
     """
-    job = build_spec(
-        policy, problem, horizon=horizon, seed=seed, regret=regret, noise=noise, at=at, shortcut=shortcut, device=device
+    spec = build_spec(
+        policy, problem, horizon=horizon, seed=seed, checkpoints=checkpoints, simulation=simulation, run=run
     )
-    place = resolve_executor(cluster, jobs, time_limit, job)
-    params = make_parameter_rows(job, values)
-    first, runs = check_count("first", first, 0, 2 * SEARCH_INSTANCE_LIMIT), check_count("runs", runs)
-    check_storable(ledger, job)
-    told = ProgressCounter(progress, len(params) * runs)
-    with StoredSimulator(place, ledger, exact=True) as player:
-        out = player.play(job, params, range(first, first + runs), progress=told)
-    return out[:, :, 0] if at is None else out
+    executor = resolve_executor(run, spec)
+    rows = make_parameter_rows(spec, params)
+    first = check_count("first_instance", first_instance, 0, 2 * SEARCH_INSTANCE_LIMIT)
+    runs = check_count("runs", runs)
+    check_storable(run.store, spec)
+    progress = ProgressCounter(run.progress, len(rows) * runs)
+    with StoredSimulator(executor, run.store, exact=True) as simulator:
+        regrets = simulator.simulate(spec, rows, range(first, first + runs), progress=progress)
+    return regrets[:, :, 0] if checkpoints is None else regrets
 
 
 def curve(
@@ -76,53 +105,69 @@ def curve(
     horizon: int,
     runs: int = 1000,
     seed: int = 0,
-    regret: str = "expected",
-    noise: str = "shared",
-    ranges: Mapping[str, Sequence[float]] | None = None,
-    jobs: int | None = None,
-    cluster: Any = "threads",
-    time_limit: float | None = None,
-    shortcut: bool = True,
-    device: str = "cpu",
-    ledger: str | Path | None = None,
-    progress: ProgressCallback | None = None,
+    search: Search = SEARCH,
+    simulation: Simulation = SIMULATION,
+    run: Run = RUN,
 ) -> Curve:
-    """Bayes regret over parameter values with standard errors, and a test whether it has a single dip.
+    """Compute the Bayes regret over parameter values, with standard errors and a test for a second dip.
 
-    With no values, it starts from an even grid and adds values where the curve bends most. `best` is the value with the
-    lowest mean; `best_regret` comes from fresh instances, because the lowest of many means is too low. `ranges`, such as
-    {"gamma": (0, 3)}, is where the grid goes instead of the policy's usual range. A `ledger` keeps the regrets, as in
-    `simulate`; it does not change the result.
+    Parameters
+    ----------
+    policy : Policy
+        A policy with one parameter that is not fixed.
+    problem : Problem
+        The distribution of problem instances.
+    values : sequence of float, optional
+        The parameter's values. By default the curve starts from an even grid and adds values where it bends most.
+    horizon : int
+        Steps in a run.
+    runs : int
+        Runs for each value.
+    seed : int
+        The same seed gives the same answer.
+    search : Search
+        Its `ranges` and `fixed` determine the grid; the other fields are not used.
+    simulation : Simulation
+        What is simulated.
+    run : Run
+        Where and how it runs.
+
+    Returns
+    -------
+    Curve
+        Values with mean regrets. `best_value` has the lowest mean; `best_regret` comes from fresh instances, because the
+        lowest of many means is too low.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> found = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.1, 0.3, 1.0], horizon=100, runs=500)
+    >>> found.best_value
+    0.3
     """
-    job = build_spec(
-        policy,
-        problem,
-        horizon=horizon,
-        seed=seed,
-        regret=regret,
-        noise=noise,
-        shortcut=shortcut,
-        device=device,
-        ranges=ranges,
-    )
+    spec = build_spec(policy, problem, horizon=horizon, seed=seed, search=search, simulation=simulation, run=run)
     runs = check_count("runs", runs, 2)
-    if values is not None and ranges is not None:
+    if values is not None and search.ranges is not None:
         raise InvalidRequest(
             "either `values` or `ranges` can be given for a curve, but got both; values need no range."
         )
-    among, given = resolve_axis(job, values)
-    check_storable(ledger, job)
-    place = resolve_executor(cluster, jobs, time_limit, job)
-    with StoredSimulator(place, ledger) as player:
-        parts = split_spec(job)
-        found = simulate_curve(job, parts, among, given, range(runs), player, progress)
-        inert = None
-        if resolve_ranges(job):
-            some = choose_probe_values(among, *found.values[[0, len(found.values) // 2, -1]].tolist())
-            inert = note_no_effect(parts.search, among.name, some, range(runs), player)
-    warnings = (
-        *filter(None, [inert]),
-        *note_wrong_assumptions(job.policy, job.problem),
-        *note_small_data_set(job.problem),
+    search_range, grid = resolve_axis(spec, values)
+    check_storable(run.store, spec)
+    with StoredSimulator(resolve_executor(run, spec), run.store) as simulator:
+        split = split_spec(spec)
+        found = simulate_curve(spec, split, search_range, grid, range(runs), simulator, run.progress)
+        no_effect = None
+        if resolve_ranges(spec):
+            some = choose_probe_values(search_range, *found.values[[0, len(found.values) // 2, -1]].tolist())
+            no_effect = note_no_effect(split.search_spec, search_range.name, some, range(runs), simulator)
+    notices = (
+        *filter(None, [no_effect]),
+        *note_wrong_assumptions(spec.policy, spec.problem),
+        *note_small_data_set(spec.problem),
     )
-    return replace(found, warnings=warnings)
+    return replace(found, notices=notices)

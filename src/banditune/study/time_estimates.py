@@ -1,4 +1,4 @@
-"""How long work will take: a few runs are timed before it starts."""
+"""Estimates how long work will take: a few runs are timed before it starts."""
 
 from __future__ import annotations
 
@@ -21,21 +21,26 @@ MIN_TIMED_SECONDS = 0.1
 
 
 MAX_TIMED_RUNS = 256
-"""Runs that are timed at most: as many instances as are drawn together."""
+"""Most runs that are timed: a block of instances."""
 
 
-def measure_seconds_per_run(job: SimulationSpec, values: Sequence[float], player: StoredSimulator) -> float:
-    """Seconds that a run takes where `player` plays, on average over parameter values.
+def measure_seconds_per_run(spec: SimulationSpec, values: Sequence[float], simulator: StoredSimulator) -> float:
+    """Measure the seconds per run on the simulator's executor, on average over parameter values.
 
-    Regrets are not kept: a store would give them back in no time. The first runs compile, and are not timed.
+    Regrets are not stored, because stored ones would take no time later. The first run compiles, and is not timed.
     """
-    params = np.array(values, float)[:, None]
-    simulate_rows(job, params, range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + 1), cluster=player.cluster)
-    runs = player.cluster.workers
+    params = spec.complete_rows(np.array(values, float)[:, None])
+    simulate_rows(
+        spec, params, range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + 1), executor=simulator.executor
+    )
+    runs = simulator.executor.workers
     while True:
         began = time.monotonic()
         simulate_rows(
-            job, params, range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + runs), cluster=player.cluster
+            spec,
+            params,
+            range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + runs),
+            executor=simulator.executor,
         )
         took = time.monotonic() - began
         if took > MIN_TIMED_SECONDS or runs >= MAX_TIMED_RUNS:
@@ -44,7 +49,7 @@ def measure_seconds_per_run(job: SimulationSpec, values: Sequence[float], player
 
 
 def format_duration(seconds: float) -> str:
-    """A duration with two digits: 0.4 s, 40 s, 9 min, 2.5 h."""
+    """Write a duration with two digits: 40 s, 9 min, 2.5 h."""
     for unit, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 1.5 * size:
             return f"{float(f'{seconds / size:.2g}'):g} {unit}"

@@ -1,4 +1,4 @@
-"""A test whether a curve has a single dip."""
+"""Tests whether a curve has a single dip."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MIN_TEST_RUNS = 30
 
 
 def check_unimodal(values: FloatArray, regrets: FloatArray, *, candidates: int = 0) -> UnimodalityTest:
-    """Reject "falls, then rises" where a value is significantly above one on each side.
+    """Reject "falls, then rises" if a value is significantly above one on each side.
 
     For values i < j < k, a unimodal curve has not both m_j > m_i and m_j > m_k. The statistic is the largest, over such
     triples, of the smaller of the two paired t statistics. Under a unimodal curve one of each triple's two differences is
-    not positive, so a false alarm needs one of the V (V - 1) differences of pairs to exceed its expectation by the
-    critical value: Bonferroni's inequality bounds its probability by `FALSE_ALARM_RATE` (as far as the central limit theorem holds).
-    Where the values were chosen by looking at the curve, `candidates` is the number of those they were chosen from.
+    not positive. So a false alarm needs one of the V (V - 1) differences of pairs to exceed its expectation by the critical
+    value. Bonferroni's inequality bounds its probability by `FALSE_ALARM_RATE`, as far as the central limit theorem holds.
+    If values were selected by the curve, `candidates` is the number of those that they were selected from.
     """
     count = len(values)
     pairs = max(count, candidates) * (max(count, candidates) - 1)
@@ -34,11 +34,17 @@ def check_unimodal(values: FloatArray, regrets: FloatArray, *, candidates: int =
     rejected = height > critical and regrets.shape[1] >= MIN_TEST_RUNS
     statistic = height if math.isfinite(height) else 0.0
     peak = tuple(float(values[i]) for i in triple) if rejected else ()
-    return UnimodalityTest(rejected, statistic, critical, FALSE_ALARM_RATE, peak)
+    return UnimodalityTest(
+        rejected=rejected,
+        statistic=statistic,
+        critical_value=critical,
+        false_alarm_rate=FALSE_ALARM_RATE,
+        second_dip=peak,
+    )
 
 
 def compute_paired_statistics(regrets: FloatArray) -> FloatArray:
-    """t[j, i] = (mean_j - mean_i) / its paired standard error; 0 where two rows are the same."""
+    """Compute t[j, i] = (mean_j - mean_i) / its paired standard error; 0 if two rows are the same."""
     runs = regrets.shape[1]
     mean = regrets.mean(axis=1)
     covariance = np.cov(regrets) if len(regrets) > 1 and runs > 1 else np.zeros((len(regrets), len(regrets)))

@@ -1,4 +1,4 @@
-"""Judges a tuned value, theory's, and one that the search could not judge, on fresh instances that no search saw."""
+"""Validates the tuned value, the textbook value and an unexplored end of the range on fresh instances."""
 
 from __future__ import annotations
 
@@ -17,54 +17,59 @@ from banditune.study.progress import ProgressCounter
 from banditune.study.search import FIRST_VALIDATION_INSTANCE
 
 PILOT_RUNS, MIN_VALIDATION_RUNS, MAX_VALIDATION_RUNS = 250, 1000, 4000
-"""So many instances tell how many validation needs, at least and at most; they are not part of it."""
+"""Instances that estimate how many validation needs, and limits of that number. The pilot is not part of the validation."""
 
 
 ValueAdvantage = tuple[float, Estimate]
-"""A value beside the answer, and how much less it loses."""
+"""Another value than the answer, and the regret of the answer minus that of this value."""
 
 
 TARGET_RELATIVE_ERRORS = {"gain": 0.03, "regret": 0.05}
-"""Standard errors that validation aims at, as shares of what they belong to."""
+"""Standard errors that validation aims at, as shares of their means."""
 
 
 def validate_answer(
-    parts: HoldOutSplit, params: FloatArray, size: int | None, player: StoredSimulator, told: ProgressCounter
+    split: HoldOutSplit, params: FloatArray, size: int | None, simulator: StoredSimulator, counter: ProgressCounter
 ) -> tuple[int, FloatArray]:
-    """Regrets of a value and of the baseline's on the same fresh instances, (2, instances), and the first one's number.
+    """Simulate the tuned and the textbook value: the number of the first instance, and regrets (2, instances).
 
-    With no size, a first few tell how many are needed for standard errors that are small shares of gain and regret. They
-    are not part of what is returned: few failures among them would make it both small and low.
+    Without a size, a pilot estimates how many instances the standard errors of gain and regret need. Its runs are not
+    returned: a pilot with few failures would give both a small size and a low regret.
     """
     first = FIRST_VALIDATION_INSTANCE
     if size is None:
-        told.expect(2 * (PILOT_RUNS + MIN_VALIDATION_RUNS))
-        few = simulate_both(parts.judge, params, range(first, first + PILOT_RUNS), player, told)
-        wanted = max(
-            count_runs_needed(few[1] - few[0], TARGET_RELATIVE_ERRORS["gain"]),
-            count_runs_needed(few[0], TARGET_RELATIVE_ERRORS["regret"]),
+        counter.expect(2 * (PILOT_RUNS + MIN_VALIDATION_RUNS))
+        pilot = simulate_both(split.validation_spec, params, range(first, first + PILOT_RUNS), simulator, counter)
+        needed = max(
+            count_runs_needed(pilot[1] - pilot[0], TARGET_RELATIVE_ERRORS["gain"]),
+            count_runs_needed(pilot[0], TARGET_RELATIVE_ERRORS["regret"]),
         )
-        size, first = min(max(wanted, MIN_VALIDATION_RUNS), MAX_VALIDATION_RUNS), first + PILOT_RUNS
-    told.expect(2 * size)
-    return first, simulate_both(parts.judge, params, range(first, first + size), player, told)
+        size, first = min(max(needed, MIN_VALIDATION_RUNS), MAX_VALIDATION_RUNS), first + PILOT_RUNS
+    counter.expect(2 * size)
+    return first, simulate_both(split.validation_spec, params, range(first, first + size), simulator, counter)
 
 
 def simulate_both(
-    job: SimulationSpec, params: FloatArray, runs: range, player: StoredSimulator, told: ProgressCounter, row: int = 0
+    spec: SimulationSpec,
+    params: FloatArray,
+    runs: range,
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
+    row: int = 0,
 ) -> FloatArray:
-    """Regrets of a policy and of its baseline, each with its row of parameters, on the same instances: (2, runs).
+    """Simulate a policy and its textbook policy, each with its row of parameters, on the same instances: (2, runs).
 
-    They play with the noise of that `row` and the next one.
+    With independent noise, they have the noise of this `row` and the next one.
     """
-    if job.textbook is None:
-        return player.play(job, params, runs, first_row=row, progress=told)[:, :, 0]
-    tuned = player.play(job, params[:1], runs, first_row=row, progress=told)
-    textbook = player.play(job.baseline, params[1:], runs, first_row=row + 1, progress=told)
+    if spec.textbook_policy is None:
+        return simulator.simulate(spec, params, runs, first_row=row, progress=counter)[:, :, 0]
+    tuned = simulator.simulate(spec, params[:1], runs, first_row=row, progress=counter)
+    textbook = simulator.simulate(spec.textbook_spec, params[1:], runs, first_row=row + 1, progress=counter)
     return np.concatenate([tuned, textbook])[:, :, 0]
 
 
 def count_runs_needed(sample: FloatArray, share: float) -> int:
-    """Runs after which the standard error of a mean is about this share of it; `MAX_VALIDATION_RUNS` if it would take more."""
+    """Count the runs until the standard error is about this share of the mean, at most `MAX_VALIDATION_RUNS`."""
     mean, spread = abs(float(sample.mean())), float(sample.std(ddof=1))
     if spread == 0:
         return 0
@@ -76,31 +81,31 @@ def count_runs_needed(sample: FloatArray, share: float) -> int:
 
 
 def validate_unexplored_end(
-    parts: HoldOutSplit,
-    belief: SearchPosterior | None,
+    split: HoldOutSplit,
+    posterior: SearchPosterior | None,
     tuned: FloatArray,
     fresh: range,
-    player: StoredSimulator,
-    told: ProgressCounter,
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
     row: int = 0,
 ) -> ValueAdvantage | None:
-    """The value that the search could not judge and how much less than the answer it loses, on the same fresh instances.
+    """Simulate the end that the search could not evaluate, and estimate its advantage over the answer.
 
-    `tuned` are the answer's independent numbers.
-
-    It plays with the noise of that `row`. None where there is no such value, or where the policy refuses it. It is not made
-    the answer: at the end of its range a policy may never explore, and where arms come in a known order, good ones first,
-    it gains by ties alone.
+    `tuned` are the answer's independent numbers on the same instances. None if there is no such end, or if the policy
+    refuses it. The end does not become the answer: a policy may never explore there. If arms come in a known order, good
+    ones first, it would gain by ties alone.
     """
-    if belief is None or not belief.untried:
+    if posterior is None or not posterior.unexplored:
         return None
-    end = belief.untried[0]
-    told.more(len(fresh))
+    end = posterior.unexplored[0]
+    counter.expect_more(len(fresh))
     try:
-        other = player.play(parts.judge, np.array([[end]]), fresh, first_row=row, progress=told)[:, :, 0]
+        end_regrets = simulator.simulate(
+            split.validation_spec, np.array([[end]]), fresh, first_row=row, progress=counter
+        )[:, :, 0]
     except WorkerLost:
         raise
     except SimulationError:
-        told.more(-len(fresh))
+        counter.expect_more(-len(fresh))
         return None
-    return end, parts.estimate(tuned - parts.judged(other, fresh)[0])
+    return end, split.estimate(tuned - split.reduce_validation(end_regrets, fresh)[0])

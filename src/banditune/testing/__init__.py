@@ -1,4 +1,4 @@
-"""Checks for policies and problems of your own."""
+"""Checks for custom problems."""
 
 from banditune.core.lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""What a check of a user's problem sees, in words."""
+"""Checks a user's own problem."""
 
 from __future__ import annotations
 
@@ -15,26 +15,61 @@ from banditune.study.requests import check_count, check_problem_and_horizon, che
 
 
 class NoPolicy(Policy):
-    """Stands in a job of which only the problem is looked at."""
+    """Fills the place of the policy in a spec of which only the problem is read."""
 
     name = "none"
 
 
 def check_problem(problem: Problem, *, horizon: Any, seed: Any = 0) -> str:
-    """Check a problem of your own as before its first run, and say how small a deviation of its means would be seen.
+    """Check a custom problem, as it is checked before its first run.
 
-    A problem that breaks its promises is refused, as it is by `simulate` and `tune`.
+    The same seed must give the same instances, and rewards must have the means that `sample` returns. A problem that
+    fails is refused, as it is by `simulate` and `tune`.
+
+    Parameters
+    ----------
+    problem : Problem
+        A custom problem, such as one from `define_problem`.
+    horizon : int
+        Steps in a run.
+    seed : int
+        The seed of the instances that are checked.
+
+    Returns
+    -------
+    str
+        What was compared, and the smallest deviation of the means that would have been detected.
+
+    Raises
+    ------
+    InvalidRequest
+        If the problem fails the check, is part of this package, or an argument cannot be used.
+    SimulationError
+        If its functions fail.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import banditune as bt
+    >>> def sample(size, rng, arms):
+    ...     return rng.beta(2, 8, (size, arms))
+    >>> @bt.kernel.scalar
+    ... def reward(instance, arm, pull, step, stream):
+    ...     return bt.kernel.bernoulli(stream, instance.means[arm])
+    >>> problem = bt.define_problem("mine", partial(sample, arms=3), reward, arms=3, rewards="binary")
+    >>> print(bt.testing.check_problem(problem, horizon=100)[:60])
+    rewards of 'mine' agree with the means that `sample` returns
     """
     problem, horizon = check_problem_and_horizon(problem, horizon)
     if find_own_code(problem) is None:
-        raise InvalidRequest(f"`problem` must be one of your own, but {problem.name!r} is part of this package.")
+        raise InvalidRequest(f"`problem` must be a custom problem, but {problem.name!r} is part of this package.")
     check_regret_defined(problem, "expected")
-    seen = check_custom_problem(SimulationSpec(NoPolicy(), problem, horizon, check_count("seed", seed, 0)))
-    if seen is None:
-        return f"no rewards of {problem.name!r} could be drawn; simulate() says why."
-    arm = "" if math.isnan(seen.visible_arm) else f", and one of {seen.visible_arm:.2g} in a single arm"
+    check = check_custom_problem(SimulationSpec(NoPolicy(), problem, horizon, check_count("seed", seed, 0)))
+    if check is None:
+        return f"no rewards of {problem.name!r} could be drawn; simulate() reports why."
+    arm = "" if math.isnan(check.detectable_per_arm) else f", and one of {check.detectable_per_arm:.2g} in a single arm"
     return (
-        f"rewards of {problem.name!r} agree with the means that `sample` returns: over {seen.rewards:,} rewards they are "
-        f"{seen.paid:.4g} on average, and their means {seen.told:.4g}; a deviation of {seen.visible:.2g} in all of them "
-        f"would have been seen{arm} (four standard errors)."
+        f"rewards of {problem.name!r} agree with the means that `sample` returns: over {check.reward_count:,} "
+        f"rewards they are {check.drawn_mean:.4g} on average, and their means {check.stated_mean:.4g}; a deviation of "
+        f"{check.detectable:.2g} in all of them would have been detected{arm} (four standard errors)."
     )

@@ -1,4 +1,4 @@
-"""Searches for the best parameter value, and the contract for a search of your own."""
+"""Searches for the best parameter value, and the contract for your own search."""
 
 from banditune.core.lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""What the two-part tuner states of its answer: intervals, the regret gap, near-optimal values, a second dip, a misfit."""
+"""Statements of the two-part tuner on its answer: intervals, regret gap, near-optimal values, second dip, misfit."""
 
 from __future__ import annotations
 
@@ -25,39 +25,45 @@ STATEMENT_DRAWS = 1000
 
 
 FEWEST_RUNS = 30
-"""Runs that a point must have to speak against a single dip, or against the fit."""
+"""The fewest runs of a point that is tested for a second dip or a misfit."""
 
 
 SECOND_DIP_ALARM, MISFIT_ALARM = 0.05, 0.01
-"""How often, at most, either is said where it is not so."""
+"""False alarm rates, at most."""
 
 
 STEP_SHARE = 0.25
-"""At the lower end of a linear range, where a policy may stop exploring, the regret may step: of arms that are equal so far
-UCB1 tries one after the other, with width 0 it stays with the first. No run is made there, and smooth curves cannot tell:
-where they may end within this share of their lowest point, the end is named as untried.
+"""At the lower end of a linear range, where a policy may stop exploring, the regret may have a step.
+
+For example, UCB1 tries arms with equal statistics in turn, but with width 0 it stays with the first. The search makes no
+run there, and smooth curves do not show a step. If a curve may end within this share of its minimum, the end is stated as
+unexplored.
 """
 
 
 CONSTANT_FAILURE_SHARE, CONCLUSIVE_RUNS = 0.75, 1000
-"""Failures that cost more than this share at the largest width of what they cost at the smallest are at every width. Where
-the largest width is the answer, they may be; fewer runs than this do not tell.
+"""Limits for failures that hardly depend on the width.
+
+Failures are constant if their cost at the largest width is more than this share of that at the smallest. If the largest
+width is the answer, a search needs this many runs to be conclusive.
 """
 
 
 LEAST_EFFECTIVE_RUNS = 100
-"""Where the largest width is the answer, so many runs must carry the mean regret, counted as (sum)^2 / (sum of squares).
-Where few instances have arms that differ, all others say nothing of what exploring costs there.
+"""The least effective number of runs, (sum)^2 / (sum of squares), if the largest width is the answer.
+
+If arms differ on few instances only, the other instances hold no information on the cost of exploring.
 """
 
 
 NEAR_OPTIMAL_SHARES = (0.02, 0.05, 0.1, 0.2)
-"""A flat region is within the smallest of these of the lowest regret that can be said."""
+"""Shares of the lowest regret within which a region may be near-optimal; the smallest possible is stated."""
 
 
 NEAR_OPTIMAL_DOUBT = 0.5
-"""A flat region is told only where there seems to be one; so it may be wrong on this share of the curves on which other
-statements may.
+"""Share of the error probability of other statements that a near-optimal region has.
+
+It is smaller because a region is stated only if there seems to be one.
 """
 
 
@@ -65,20 +71,20 @@ Booleans = NDArray[np.bool_]
 
 
 def select_search(found: CurveFit, search: int) -> CurveFit:
-    """What one search of many believes."""
+    """Select the fit of one search."""
     return CurveFit(*(array[search : search + 1] for array in found))
 
 
 class AnswerCurves(NamedTuple):
-    """What one search believes: the place of the answer, and curves to say how sure it is, at widths or values in order."""
+    """The position of the answer, the expected curve, and curves drawn from the posterior, in order of widths or values."""
 
-    answer: int
+    answer_index: int
     mean: FloatArray
     curves: FloatArray
 
 
 def draw_answer_curves(library: CurveLibrary, found: CurveFit, search: int = 0) -> AnswerCurves:
-    """The lowest point of the expected curve of one search, and curves drawn from what is believed."""
+    """Find the lowest point of the expected curve of one search, and draw curves from the posterior."""
     one = select_search(found, search)
     mean = compute_mean_curve(library, one)[0]
     unsure = one._replace(bad_weight=temper_bad_weights(library, one.bad_weight))
@@ -87,34 +93,34 @@ def draw_answer_curves(library: CurveLibrary, found: CurveFit, search: int = 0) 
 
 
 def make_statement_rng(one: CurveFit) -> np.random.Generator:
-    """Random numbers for statements. The same runs, the same words; other runs, other numbers: the seed is their hash."""
+    """Make random numbers for statements. The seed is a hash of the runs: the same runs give the same statements."""
     return np.random.default_rng([crc32(one.runs.tobytes()), crc32(one.mean.tobytes())])
 
 
 def bound_regret_gap(seen: AnswerCurves, level: float) -> float:
-    """By how much another width may be better, at most, with probability `level`."""
-    return float(np.quantile(seen.curves[:, seen.answer] - seen.curves.min(axis=1), level))
+    """Bound how much better another width may be, with probability `level`."""
+    return float(np.quantile(seen.curves[:, seen.answer_index] - seen.curves.min(axis=1), level))
 
 
 def find_near_optimal(seen: AnswerCurves, level: float) -> tuple[int, int, float] | None:
-    """The widest stretch around the answer where every width is within a share of the lowest regret, and the share.
+    """Find the widest region around the answer where every width is within a share of the lowest regret, and the share.
 
-    "Every" is meant together: all of it is within that share on more than `level` of the curves, see `NEAR_OPTIMAL_DOUBT`. None if
-    that can be said of the answer alone, or not even of that.
+    The statement is joint: the whole region is within that share on more than `level` of the curves, see
+    `NEAR_OPTIMAL_DOUBT`. None if there is no region, or if it holds the answer alone.
     """
     level = 1 - NEAR_OPTIMAL_DOUBT * (1 - level)
     lowest = seen.curves.min(axis=1, keepdims=True)
     for share in NEAR_OPTIMAL_SHARES:
         within = seen.curves <= lowest + share * np.abs(lowest)
-        if within[:, seen.answer].mean() >= level:
-            low, high = grow_region(within, seen.answer, level)
+        if within[:, seen.answer_index].mean() >= level:
+            low, high = grow_region(within, seen.answer_index, level)
             if low < high:
                 return low, high, share
     return None
 
 
 def grow_region(within: Booleans, start: int, level: float) -> tuple[int, int]:
-    """Let a stretch grow to both sides in turn while all of it is within on at least `level` of the curves."""
+    """Extend a region to both sides in turn while all of it is `within` on at least `level` of the curves."""
     low = high = start
     good = within[:, start]
     sides = deque((-1, 1))
@@ -129,10 +135,10 @@ def grow_region(within: Booleans, start: int, level: float) -> tuple[int, int]:
 
 
 def find_second_dip(found: CurveFit) -> tuple[int, ...]:
-    """Three points of which the one in the middle is surely above both others; none where one dip may be all there is.
+    """Find three points of which the middle one is significantly above both others; empty if there are none.
 
-    As in `study.unimodal`, Bonferroni's inequality over all pairs bounds false alarms, as far as points were not chosen by
-    their luck. Points with few runs are left out.
+    As in `check_unimodal`, Bonferroni's inequality over all pairs bounds false alarms, as far as the choice of points does
+    not depend on their noise. Points with few runs are left out.
     """
     points = np.flatnonzero(found.runs[0] >= FEWEST_RUNS)
     count = len(points)
@@ -146,87 +152,93 @@ def find_second_dip(found: CurveFit) -> tuple[int, ...]:
 
 
 def has_misfit(library: CurveLibrary, found: CurveFit, mean: FloatArray) -> bool:
-    """Whether the runs at some point are surely off the expected curve: then no curve of the libraries is right."""
+    """Return whether the mean of some point differs significantly from the expected curve: then no curve fits."""
     points = np.flatnonzero(found.runs[0] >= FEWEST_RUNS)
     if not len(points):
         return False
-    off = found.mean[0, points] - mean[library.places[points]]
+    off = found.mean[0, points] - mean[library.point_indices[points]]
     se = np.sqrt(found.variance[0, points] / found.runs[0, points])
     return bool((np.abs(off) > NormalDist().inv_cdf(1 - MISFIT_ALARM / (2 * len(points))) * se).any())
 
 
 def is_carried_by_few(found: CurveFit) -> bool:
-    """Whether too few runs carry the mean regret to tell failures that are everywhere from the price of exploring."""
+    """Return whether too few runs make the mean regret to distinguish constant failures from the cost of exploring."""
     second = found.mean[0] ** 2 + found.variance[0]
     lost, squares = (float((found.runs[0] * numbers).sum()) for numbers in (np.abs(found.mean[0]), second))
     return lost**2 < LEAST_EFFECTIVE_RUNS * squares
 
 
 def has_constant_failures(library: CurveLibrary, found: CurveFit) -> bool:
-    """Whether failures hardly depend on the width: in every curve they do, so that its end would surely be the best."""
+    """Return whether failures hardly depend on the width. All curves of the library assume that they do."""
     price = (compute_expected_heights(library, found.bad_weight) @ library.bad_fine)[0]
     return bool(price[-1] > CONSTANT_FAILURE_SHARE * price[0])
 
 
 def state_answer(
-    library: CurveLibrary, found: CurveFit, among: Range, level: float = 0.95, room: float = 1.0
+    library: CurveLibrary, found: CurveFit, search_range: Range, level: float = 0.95, gap_divisor: float = 1.0
 ) -> SearchAnswer:
-    """The answer of one search and what is known about it, in the parameter's own units; `room` divides the gap."""
-    values = np.array([compute_value(among, float(width)) for width in library.fine])
-    window = make_whole_window(among)._replace(library=library)
-    return state_window_answer(window, found, among, draw_answer_curves(library, found), values, level, room)
+    """State the answer of one search and its uncertainty, in the parameter's own units; `gap_divisor` divides the gap."""
+    values = np.array([compute_value(search_range, float(width)) for width in library.fine])
+    window = make_whole_window(search_range)._replace(library=library)
+    return state_window_answer(
+        window, found, search_range, draw_answer_curves(library, found), values, level, gap_divisor
+    )
 
 
 def state_window_answer(
     window: SearchWindow,
     found: CurveFit,
-    among: Range,
+    search_range: Range,
     seen: AnswerCurves,
     values: FloatArray,
     level: float,
-    room: float,
+    gap_divisor: float,
 ) -> SearchAnswer:
-    """The same where curves are known at these values: those of the window, or others too."""
+    """State the answer from curves at these values, inside and outside of the window."""
     library, fitted = window.library, compute_mean_curve(window.library, found)[0]
     tail = (1 - level) / 2
-    low, high = np.quantile(seen.curves[:, seen.answer], [tail, 1 - tail])
-    if (found.mean >= 0).all():  # below 0 are only regrets of tables whose order favours a policy
+    low, high = np.quantile(seen.curves[:, seen.answer_index], [tail, 1 - tail])
+    if (found.mean >= 0).all():  # regrets are below 0 only on tables whose order favours a policy
         low = max(low, 0.0)
     minima = seen.curves.argmin(axis=1)
     flat = find_near_optimal(seen, level)
     ends = (float(values[flat[0]]), float(values[flat[1]])) if flat else (0.0, 0.0)
     lowest = seen.curves.min(axis=1)
     near = np.quantile(seen.curves[:, 0] - lowest - STEP_SHARE * np.abs(lowest), tail) < 0
-    first, end = float(values[0]), among.at(0.0)
-    at_end = seen.answer == len(values) - 1
+    first, end = float(values[0]), search_range.scale_from_unit(0.0)
+    at_end = seen.answer_index == len(values) - 1
     off = (
         has_misfit(library, found, fitted)
         or has_constant_failures(library, found)
         or (at_end and is_carried_by_few(found))
     )
+    dip = window.compute_values(library.points[list(find_second_dip(found))])
     return SearchAnswer(
-        float(values[seen.answer]),
+        float(values[seen.answer_index]),
         SearchPosterior(
-            float(seen.mean[seen.answer]), float(low), float(high),
-            float(values[int(np.quantile(minima, tail, method="lower"))]),
-            float(values[int(np.quantile(minima, 1 - tail, method="higher"))]),
-            bound_regret_gap(seen, level) / room,
-            (*ends, flat[2]) if flat and ends[0] < ends[1] else (),
-            tuple(sorted(among.within(float(v)) for v in window.values(library.points[list(find_second_dip(found))]))),
-            off, level,
-            (end, first) if near and among.scale == "linear" and end < first else (),
+            mean=float(seen.mean[seen.answer_index]),
+            low=float(low),
+            high=float(high),
+            best_low=float(values[int(np.quantile(minima, tail, method="lower"))]),
+            best_high=float(values[int(np.quantile(minima, 1 - tail, method="higher"))]),
+            regret_gap=bound_regret_gap(seen, level) / gap_divisor,
+            near_optimal=(*ends, flat[2]) if flat and ends[0] < ends[1] else (),
+            second_dip=tuple(sorted(search_range.clip(float(v)) for v in dip)),
+            misfit=off,
+            confidence=level,
+            unexplored=(end, first) if near and search_range.scale == "linear" and end < first else (),
         ),
-    )  # fmt: skip
+    )
 
 
-def compute_value(among: Range, width: float) -> float:
-    """The parameter's value at a width that is relative to the range."""
-    if among.scale == "log":
-        return among.within(among.high * width)
-    return among.at(width)
+def compute_value(search_range: Range, width: float) -> float:
+    """Compute the parameter's value at a width, which is relative to the range."""
+    if search_range.scale == "log":
+        return search_range.clip(search_range.high * width)
+    return search_range.scale_from_unit(width)
 
 
-def is_precision_reached(found: SearchAnswer, among: Range, runs: int, within: float) -> bool:
-    """Whether a search that found this in so many runs may stop: nothing else is better by more than this share."""
-    told = runs >= CONCLUSIVE_RUNS or found.value < compute_value(among, 1.0)
-    return told and bool(found.belief.keeps(within))
+def is_precision_reached(found: SearchAnswer, search_range: Range, runs: int, within: float) -> bool:
+    """Return whether a search with this answer and number of runs may stop: no value is better by more than this share."""
+    is_conclusive = runs >= CONCLUSIVE_RUNS or found.value < compute_value(search_range, 1.0)
+    return is_conclusive and bool(found.posterior.meets_precision(within))

@@ -10,50 +10,50 @@ from banditune.tuners.curve_library import CurveLibrary
 
 
 def temper_bad_weights(library: CurveLibrary, bad_weight: FloatArray) -> FloatArray:
-    """Weights of the curves of failures by all of their dispersion: the likelihood to the power of `DISPERSION_SHARE`."""
+    """Reweigh the curves of failures with their full dispersion: the likelihood to the power of `DISPERSION_SHARE`."""
     return normalize_log_weights(DISPERSION_SHARE * (np.log(bad_weight) - library.bad_prior) + library.bad_prior)
 
 
 def compute_mean_curve(library: CurveLibrary, found: CurveFit) -> FloatArray:
-    """The expected regret at every fine point."""
-    centres = (found.lengths[:, :, None] * found.centre)[:, :, None]
+    """Compute the expected regret at every fine point."""
+    centres = (found.length_weights[:, :, None] * found.centre)[:, :, None]
     deviation = (centres @ compute_deviations(library, found, fine=True)).sum(axis=1)[:, 0]
-    good: FloatArray = (found.weight * found.height) @ library.good_fine
-    bad: FloatArray = found.unit * (compute_expected_heights(library, found.bad_weight) @ library.bad_fine)
+    good: FloatArray = (found.good_weight * found.height) @ library.good_fine
+    bad: FloatArray = found.failure_unit * (compute_expected_heights(library, found.bad_weight) @ library.bad_fine)
     return np.asarray(good * (1 + deviation) + bad, np.float64)
 
 
 def draw_curves(
     library: CurveLibrary, found: CurveFit, count: int, rng: np.random.Generator, fine: bool = True
 ) -> FloatArray:
-    """Curves drawn from what is believed, (searches, count, points)."""
+    """Draw curves from the posterior, (searches, count, points)."""
     good, bad = (library.good_fine, library.bad_fine) if fine else (library.good, library.bad)
-    which = draw_indices(found.weight, count, rng)
+    which = draw_indices(found.good_weight, count, rng)
     height = np.take_along_axis(found.height, which, 1)
-    height = height + np.take_along_axis(found.spread, which, 1) * rng.standard_normal(height.shape)
-    length = draw_indices(found.lengths, count, rng)[:, :, None]
+    height = height + np.take_along_axis(found.height_sd, which, 1) * rng.standard_normal(height.shape)
+    length = draw_indices(found.length_weights, count, rng)[:, :, None]
     normals = rng.standard_normal((*which.shape, library.roots.shape[2]))
-    made = compute_deviations(library, found, fine)
-    curves = np.ones((*which.shape, made.shape[-1]))
-    for place in range(made.shape[1]):
+    deviations = compute_deviations(library, found, fine)
+    curves = np.ones((*which.shape, deviations.shape[-1]))
+    for place in range(deviations.shape[1]):
         chosen = length == place
         if chosen.any():
-            curves += (chosen * (found.centre[:, [place]] + normals)) @ made[:, place]
+            curves += (chosen * (found.centre[:, [place]] + normals)) @ deviations[:, place]
     curves *= good[which]
     curves *= height[:, :, None]
     way, size = np.divmod(draw_indices(found.bad_weight, count, rng), len(library.heights))
-    curves += (found.unit * library.heights[size])[:, :, None] * bad[way]
+    curves += (found.failure_unit * library.heights[size])[:, :, None] * bad[way]
     return curves
 
 
 def compute_deviations(library: CurveLibrary, found: CurveFit, fine: bool) -> FloatArray:
-    """What makes deviations of normals, (searches, lengths, normals, points)."""
-    roots = library.roots if fine else library.roots[:, library.places]
-    return np.asarray(np.swapaxes(roots @ found.turn, 2, 3), np.float64)
+    """Compute the matrices that map standard normals to deviations, (searches, lengths, normals, points)."""
+    roots = library.roots if fine else library.roots[:, library.point_indices]
+    return np.asarray(np.swapaxes(roots @ found.rotation, 2, 3), np.float64)
 
 
 def draw_indices(weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """`count` indices for each search, drawn with its weights."""
+    """Draw `count` indices for each search, with its weights."""
     steps = np.cumsum(weights, axis=1)
     at = rng.random((len(weights), count)) * steps[:, -1:]
     found = np.stack([np.searchsorted(*pair, side="right") for pair in zip(steps, at, strict=True)])

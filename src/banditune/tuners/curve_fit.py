@@ -12,31 +12,34 @@ from banditune.core.arrays import FloatArray, IntArray
 from banditune.tuners.curve_library import LEAST_FAILURE_SHARE, VARIANCE_POWER, CurveLibrary
 
 PRIOR_SQUARES = 16.0
-"""Squared units of one failure that is taken for granted: the variance is sane before the first one is seen."""
+"""Squared cost of one prior failure, so that the variance is positive before the first failure."""
 
 
 DISPERSION_SHARE = 0.75
-"""A search, and its answer, take the dispersion of failures to be so much of its estimate; what is said of the answer takes
-all of it. So the runs are heard sooner against what was believed before the first, and what is said still holds.
+"""The search and its answer use this share of the estimated dispersion of failures; statements on the answer use all of it.
+
+So the runs outweigh the prior sooner, and statements still hold.
 """
 
 
 GOOD_DEVIATIONS, SMALL_COST_SHARE = 1.35, 0.06
-"""Which runs above `patience` times the level are good all the same: they are no further above it than `GOOD_DEVIATIONS` times
-`patience` standard deviations of good runs, and small: below this share of what failures cost.
+"""Limits for good runs above `patience` times the level.
+
+They are at most `GOOD_DEVIATIONS` times `patience` standard deviations of good runs above it, and below `SMALL_COST_SHARE`
+of the cost of failures.
 """
 
 
 LUCK_DEVIATIONS = 2.0
-"""A run is good whose regret is no further above the level than so many standard deviations of luck alone."""
+"""A run is good if its regret is at most this many standard deviations of the reward noise above the level."""
 
 
 CURVE_ERROR = 0.03
-"""How far the mean of good runs may be from every curve, as a share."""
+"""Relative distance of the mean of good runs from every curve."""
 
 
 LEAST_GOOD_LEVEL = 1e-3
-"""Good runs lose no less than this share of the largest."""
+"""The least level of good runs, as a share of that at the largest width."""
 
 
 UNKNOWN_VARIANCE = 1e6
@@ -44,25 +47,26 @@ UNKNOWN_VARIANCE = 1e6
 
 
 SPLIT_PASSES = 4
-"""The split into good and bad runs and the curves depend on each other; so often each is renewed."""
+"""Iterations of the split into good and bad runs and of the curves, which depend on each other."""
 
 
 PointMap = Callable[[Any], FloatArray]
-"""Takes numbers of runs to points, or of points to runs."""
+"""Maps numbers of runs to points, or numbers of points to runs."""
 
 
 class RunSplit(NamedTuple):
-    """Good runs and bad ones: curves through the good ones, their level at every point and how far they scatter.
+    """Good and bad runs: curves through the good ones, their level at every point and their dispersion.
 
-    By point, `good_runs`, sums of what is `ordinary` and of the `excess` in units of `unit`; `squares` of all excess.
+    `good_runs`, `ordinary` and `excess` are sums by point, the excess in units of `failure_unit`. `squares` is the sum of
+    squared excess.
     """
 
-    weight: FloatArray
+    good_weight: FloatArray
     height: FloatArray
-    spread: FloatArray
+    height_sd: FloatArray
     level: FloatArray
     dispersion: FloatArray
-    unit: FloatArray
+    failure_unit: FloatArray
     good_runs: FloatArray
     ordinary: FloatArray
     excess: FloatArray
@@ -70,58 +74,62 @@ class RunSplit(NamedTuple):
 
 
 class CurveFit(NamedTuple):
-    """What is believed after some runs: weights of all curves, heights and their standard deviations, the unit of failures.
+    """The posterior: weights of all curves, heights and their standard deviations, and the unit of failures.
 
-    `lengths` are weights of the lengths that the deviation may have, `centre` and `turn` what it is then: see
-    `estimate_deviation`.
+    `length_weights` are weights of the lengths that the deviation may have. `centre` and `rotation` give the deviation for
+    each length, see `estimate_deviation`.
     """
 
-    weight: FloatArray
+    good_weight: FloatArray
     height: FloatArray
-    spread: FloatArray
+    height_sd: FloatArray
     bad_weight: FloatArray
-    unit: FloatArray
-    lengths: FloatArray
+    failure_unit: FloatArray
+    length_weights: FloatArray
     centre: FloatArray
-    turn: FloatArray
+    rotation: FloatArray
     runs: FloatArray
     mean: FloatArray
     variance: FloatArray
 
 
 def fit_curves(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> CurveFit:
-    """Weigh all curves by the runs so far: run t of a search was made at point `at[t]` and lost `regrets[t]`."""
+    """Weigh all curves by the runs so far: run t of a search was made at point `at[t]` with `regrets[t]`."""
     by_point, at_runs = make_point_maps(at, len(library.points))
     runs = by_point(np.ones(at.shape))
     some = np.maximum(runs, 1)
     scale = estimate_scale(library, at, regrets)
     lost = regrets / scale
-    parts = split_runs(library, by_point, at_runs, lost, compute_patience(regrets.shape[1]))
-    bad_weight, bad_level, bad_dispersion = weigh_bad_curves(library, runs, parts.excess, parts.squares)
-    # Where failures are rare a point may have seen none; elsewhere the model may be wrong: the larger of two variances.
-    expected = parts.dispersion * parts.level + bad_dispersion * parts.unit**2 * bad_level**VARIANCE_POWER
-    # How far ordinary parts are from the curves, as a share, and its variance.
-    seen = parts.good_runs > 0
-    residual = np.where(seen, parts.ordinary / some / parts.level - 1, 0)
-    noise = np.where(seen, parts.dispersion * parts.good_runs / some**2 / parts.level, UNKNOWN_VARIANCE)
+    split = split_runs(library, by_point, at_runs, lost, compute_patience(regrets.shape[1]))
+    bad_weight, bad_level, bad_dispersion = weigh_bad_curves(library, runs, split.excess, split.squares)
+    # If failures are rare, a point may have none; else the model may be wrong. So the larger of two variances is used.
+    expected = split.dispersion * split.level + bad_dispersion * split.failure_unit**2 * bad_level**VARIANCE_POWER
+    # The relative residuals of ordinary regret from the curves, and their variances.
+    seen = split.good_runs > 0
+    residual = np.where(seen, split.ordinary / some / split.level - 1, 0)
+    noise = np.where(seen, split.dispersion * split.good_runs / some**2 / split.level, UNKNOWN_VARIANCE)
     return CurveFit(
-        parts.weight, parts.height * scale, parts.spread * scale, bad_weight, parts.unit * scale,
+        split.good_weight,
+        split.height * scale,
+        split.height_sd * scale,
+        bad_weight,
+        split.failure_unit * scale,
         *estimate_deviation(library, residual, noise),
         runs,
         by_point(regrets) / some,
         scale**2 * np.maximum(expected, compute_point_variance(by_point, runs, lost)),
-    )  # fmt: skip
+    )
 
 
 def compute_patience(runs: int) -> float:
-    """How many times the level of good runs a run may lose and still be good."""
+    """Compute how many times the level of good runs the regret of a good run may be."""
     return max(3.0, 1 + 0.5 * math.log(runs))
 
 
 def split_runs(
     library: CurveLibrary, by_point: PointMap, at_runs: PointMap, lost: FloatArray, patience: float
 ) -> RunSplit:
-    """Part good runs from bad ones. Which are good depends on the curves through them: both are renewed a few times."""
+    """Split runs into good and bad ones. The split depends on the curves through good runs: both are iterated."""
     level = np.sqrt(library.points) * np.ones((len(lost), 1))  # generous
     dispersion = np.zeros((len(lost), 1))
     luck, share = estimate_luck(lost), compute_losing_share(lost)
@@ -129,7 +137,7 @@ def split_runs(
         is_good = lost <= at_runs(compute_good_limit(lost, at_runs, level, dispersion, luck, share, patience))
         count = by_point(is_good)
         mean = by_point(lost * is_good) / np.maximum(count, 1)
-        # Their variance is taken proportional to their mean; a tenth of a run is taken for granted.
+        # Their variance is assumed to be proportional to their mean, with a prior of a tenth of a run.
         squares = (((lost - at_runs(level)) * is_good) ** 2).sum(axis=1, keepdims=True)
         dispersion = (squares + 0.1) / ((count * level).sum(axis=1, keepdims=True) + 1)
         weight, height, spread = weigh_good_curves(library, count, mean, level, dispersion)
@@ -137,7 +145,7 @@ def split_runs(
     unit = (weight * height) @ library.good[:, -1:]
     at_level = at_runs(level)
     is_good = lost <= at_runs(compute_good_limit(lost, at_runs, level, dispersion, luck, share, patience))
-    # A run is its ordinary part, for a failure the level, and its excess: split once, they add up to what was lost.
+    # The regret of a run is ordinary regret (for a failure the level) plus excess.
     ordinary = by_point(np.where(is_good, lost, at_level))
     excess = np.where(is_good, 0, (lost - at_level) / unit)
     squares = (excess**2).sum(axis=1, keepdims=True)
@@ -147,14 +155,14 @@ def split_runs(
 
 
 def estimate_luck(lost: FloatArray) -> FloatArray:
-    """How much luck alone makes of a run: realised regrets below 0 are nothing but luck, expected ones have none."""
+    """Estimate the reward noise in a run's regret, from realised regrets below 0. Expected regrets have none."""
     below = np.minimum(lost, 0)
     count = (below < 0).sum(axis=1, keepdims=True)
     return np.asarray(np.sqrt((below**2).sum(axis=1, keepdims=True) / np.maximum(count, 1)), np.float64)
 
 
 def compute_losing_share(lost: FloatArray) -> FloatArray:
-    """The share of runs that lose anything at all; where arms may be equal, many do not."""
+    """Compute the share of runs with regret other than 0. If arms may be equal, many have none."""
     return np.asarray(np.maximum((lost != 0).mean(axis=1, keepdims=True), 1 / lost.shape[1]), np.float64)
 
 
@@ -167,13 +175,13 @@ def compute_good_limit(
     share: FloatArray,
     patience: float,
 ) -> FloatArray:
-    """What a run may lose at every point and still be good: a few times the level of good runs.
+    """Compute the largest regret of a good run at every point: a few times the level of good runs.
 
-    Where good runs scatter more than that, as on two arms that are nearly alike, the tail of good runs is no failure: it
-    does not vanish as failures do, and a curve through both is right nowhere. So a run may also be a few standard
-    deviations above the level while that is little against the size of failure in which most is lost.
+    Good runs may vary more than that, as on two nearly equal arms. Their tail is no failure: it does not vanish with the
+    width, and a curve through both fits nowhere. So a good run may also be a few standard deviations above the level, if
+    that is small against the cost of typical failures.
     """
-    # Runs that lose nothing say nothing of what a good run may lose: the others' level counts.
+    # Runs without regret hold no information on the limit: the level of the others counts.
     usual = np.maximum(patience * level / share, level + LUCK_DEVIATIONS * luck)
     far = (lost - at_runs(level)) * (lost > at_runs(usual))
     cost = (far**2).sum(axis=1, keepdims=True) / np.maximum(far.sum(axis=1, keepdims=True), LEAST_FAILURE_SHARE)
@@ -182,13 +190,13 @@ def compute_good_limit(
 
 
 def compute_point_variance(by_point: PointMap, runs: FloatArray, lost: FloatArray) -> FloatArray:
-    """The variance of the runs at every point; 0 where there are fewer than two."""
+    """Compute the variance of the runs at every point; 0 if there are fewer than two."""
     mean = by_point(lost) / np.maximum(runs, 1)
     return np.asarray(np.maximum(by_point(lost**2) - runs * mean**2, 0) / np.maximum(runs - 1, 1), np.float64)
 
 
 def make_point_maps(at: IntArray, points: int) -> tuple[PointMap, PointMap]:
-    """Two functions: one adds up numbers of runs by point, the other gives every run the number of its point."""
+    """Make two functions: one sums numbers of runs by point, the other gives every run the number of its point."""
     searches = len(at)
     flat = at + points * np.arange(searches)[:, None]
     each = flat.ravel()
@@ -204,14 +212,14 @@ def make_point_maps(at: IntArray, points: int) -> tuple[PointMap, PointMap]:
 
 
 LARGE_LOSS_SHARE = 0.1
-"""A run loses much if it loses more than this share of the mean at the same width."""
+"""A run has a large regret if it is above this share of the mean at the same width."""
 
 
 def estimate_scale(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> FloatArray:
-    """About what good runs lose at the largest width: the median at the largest one tried, of runs that lose anything.
+    """Estimate the regret of good runs at the largest width: the median of nonzero regrets at the largest width tried.
 
-    Where that is not much, it is the median of runs that lose much: most instances have arms that are nearly equal there,
-    and what exploring costs on the others must not be taken for failures.
+    If that is small, most instances have nearly equal arms. Then it is the median of large regrets, so that the cost of
+    exploring on the other instances is not taken for failures.
     """
     largest = at.max(axis=1, keepdims=True)
     there = at == largest
@@ -225,10 +233,10 @@ def estimate_scale(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> 
 
 
 def compute_masked_median(there: Any, regrets: FloatArray) -> FloatArray:
-    """The median of some regrets of each search; 0 where there is none."""
+    """Compute the median of some regrets of each search; 0 if there are none."""
     count = there.sum(axis=1, keepdims=True)
     some = there.any(axis=0)
-    some[0] = True  # where there is none, one is looked up below all the same
+    some[0] = True  # the lookup below needs one, also if there is none
     ranked = np.sort(np.where(there[:, some], regrets[:, some], np.inf), axis=1)
     middle = np.take_along_axis(ranked, np.hstack([(count - 1) // 2, count // 2]), 1).mean(axis=1, keepdims=True)
     return np.asarray(np.where(count > 0, middle, 0.0), np.float64)
@@ -237,7 +245,7 @@ def compute_masked_median(there: Any, regrets: FloatArray) -> FloatArray:
 def weigh_good_curves(
     library: CurveLibrary, count: FloatArray, mean: FloatArray, level: FloatArray, dispersion: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights, heights and standard deviations of the heights of the curves of good runs.
+    """Compute weights, heights and standard deviations of the heights of the curves of good runs.
 
     Means are Gaussian around height x curve; the height has a flat prior and is integrated out in closed form.
     """
@@ -245,18 +253,20 @@ def weigh_good_curves(
     projection = (precision * mean) @ library.good.T
     square = precision @ library.good_squared.T
     height = np.maximum(projection / square, LEAST_GOOD_LEVEL)
-    weight = normalize_log_weights(height * projection - height**2 * square / 2 - 0.5 * np.log(square) + library.prior)
+    weight = normalize_log_weights(
+        height * projection - height**2 * square / 2 - 0.5 * np.log(square) + library.good_prior
+    )
     return weight, height, 1 / np.sqrt(square)
 
 
 def weigh_bad_curves(
     library: CurveLibrary, runs: FloatArray, excess: FloatArray, squares: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights of the curves of failures, their mean curve and their dispersion.
+    """Compute weights of the curves of failures, their mean curve and their dispersion.
 
-    A quasi-likelihood whose variance is dispersion x mean^POWER: it uses sums of what failures cost and nothing else, so
-    it estimates means, however heavy the tail is. For height x curve these sums are powers of the height times sums for
-    the curve: products of matrices are as many as there are ways to end.
+    The quasi-likelihood has the variance dispersion x mean^`VARIANCE_POWER`. It uses sums of costs only, so it estimates
+    means, however heavy the tail is. For height x curve these sums are powers of the height times sums for the curve. So
+    there is one matrix product for each curve, not for each pair.
     """
     heights = library.heights
     seen, unseen = excess @ library.bad_seen.T, runs @ library.bad_unseen.T
@@ -273,22 +283,22 @@ def weigh_bad_curves(
 
 
 def compute_expected_heights(library: CurveLibrary, bad_weight: FloatArray) -> FloatArray:
-    """Of each way in which failures end, its weight times its mean height."""
+    """Compute for each (reach, decay) of failures its weight times its mean height."""
     return np.asarray(bad_weight.reshape(len(bad_weight), -1, len(library.heights)) @ library.heights, np.float64)
 
 
 def estimate_deviation(
     library: CurveLibrary, residual: FloatArray, noise: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What residuals with these variances say about the deviation: for each length its weight, a centre and a turn.
+    """Compute the posterior of the deviation from residuals with these variances: for each length weight, centre, rotation.
 
-    The deviation is then R turn (centre + standard normals), R the root of that length. Proof: before the runs it is R e
-    with standard normals e. Residuals r are R e plus noise of variances N. Given them, e is normal with the precision
-    M = 1 + R' N^-1 R = L L' and the mean M^-1 R' N^-1 r; so e = L'^-1 (z + normals) with z = L^-1 R' N^-1 r. Up to what
-    all lengths share, the density of r is exp(z' z / 2) / det L. (A length that is too short follows luck; one that is too
-    long misses bends that are sharper than all of the library's.)
+    The deviation is then R rotation (centre + standard normals), with R the root of that length. Proof: before the runs it
+    is R e with standard normals e. Residuals r are R e plus noise of variances N. Given them, e is normal with precision
+    M = 1 + R' N^-1 R = L L' and the mean M^-1 R' N^-1 r. So e = L'^-1 (z + normals) with z = L^-1 R' N^-1 r. Up to a factor
+    that all lengths share, the density of r is exp(z' z / 2) / det L. (A length that is too short fits noise. One that is
+    too long misses bends that are sharper than all of the library's.)
     """
-    root = library.roots[:, library.places]
+    root = library.roots[:, library.point_indices]
     weighed = np.swapaxes(root / noise[:, None, :, None], 2, 3)
     lower = np.linalg.cholesky(np.eye(root.shape[2]) + weighed @ root)
     inverse = np.linalg.inv(lower)
@@ -299,7 +309,7 @@ def estimate_deviation(
 
 
 def normalize_log_weights(log_weights: FloatArray) -> FloatArray:
-    """Weights that add up to 1."""
+    """Normalise weights to the sum 1."""
     # Below e^-460 a weight changes no sum, but denormal numbers make products slow.
     weights = np.exp(np.maximum(log_weights - log_weights.max(axis=1, keepdims=True), -460.0))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)

@@ -1,4 +1,4 @@
-"""Libraries of curves: what exploring and failing may cost at every width."""
+"""Libraries of curves: possible costs of exploring and of failures at every width."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from banditune.core.space import Range
 from banditune.tuners.failure_library import FailureShape, compute_failure_density
 
 FINE_POINTS = 162
-"""Answers are read off so many points. NoTeS stops at such points too: 162 = 2 * 3^4."""
+"""Number of points where answers may be. NoTeS stops at such points too: 162 = 2 * 3^4."""
 
 
 GOOD_POWERS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.3)
-"""How the price of exploring grows with the width."""
+"""Powers of the width with which the cost of exploring grows."""
 
 
 GOOD_FLOORS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.7)
-"""Its share that is paid at every width."""
+"""Shares of the cost of exploring that do not depend on the width."""
 
 
 DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (0.05, 0.1, 0.2, 0.4)
-"""For problems on which all runs lose more where too little is explored: an exponential on top."""
+"""Curves with an added exponential, for problems on which all runs have more regret with too little exploration."""
 
 
 FAILURE_DECAYS, FAILURE_REACHES, FAILURE_HEIGHTS = (
@@ -35,8 +35,9 @@ FAILURE_DECAYS, FAILURE_REACHES, FAILURE_HEIGHTS = (
     np.geomspace(0.01, 2.4, 36),
     np.geomspace(0.004, 100, 40),
 )
-"""Failures cost height * exp(-(g / reach)^decay) on average at the width g, in units of what good runs lose at the largest
-width. Where the reach is above 1, failures are common at every width.
+"""Failures cost height * exp(-(g / reach)^decay) on average at the width g.
+
+The unit is the regret of good runs at the largest width. If the reach is above 1, failures are common at every width.
 """
 
 
@@ -45,41 +46,43 @@ LOG_FAILURE_DECAYS, LOG_FAILURE_REACHES, LOG_FAILURE_HEIGHTS = (
     29,
     np.geomspace(0.02, 100, 26),
 )
-"""On a log scale, whose reaches begin below its lowest width; decays with how much each weighs before the first run. Where
-instances differ in how much they need, as explore-then-commit's do, failures end one by one, over decades: the first decay.
+"""The same on a log scale: decays with their prior weights, number of reaches (from below the lowest width on), heights.
+
+If instances differ in the exploration that they need, as for explore-then-commit, failures decay slowly, over decades: the
+first decay.
 """
 
 
 FAR_REACH, FAR_PRIOR = 0.6, 0.1
-"""Where nothing else is known, failures that reach further than this weigh so much before the first run, others 1."""
+"""In an uninformed prior, failures with a larger reach than this have this weight, others 1."""
 
 
 UNSEEN_SHARE = 0.25
-"""On a linear scale, so much of what failures weigh before the first run is spread like that, the rest where some were."""
+"""On a linear scale, the share of the uninformed prior; the rest is the density of observed failures."""
 
 
 LEAST_FAILURE_SHARE = 1e-12
-"""The least share of their height that failures cost, so that its powers are numbers."""
+"""The least cost of failures as a share of their height, so that its powers are finite."""
 
 
 VARIANCE_POWER = 1.2
-"""The variance of what failures cost is taken proportional to this power of its mean."""
+"""The variance of the cost of failures is assumed to be proportional to this power of its mean."""
 
 
 RUN_POINTS, LOG_OFFSET = 48, 0.1
-"""Runs are made at so many points, evenly spread in log(width + bend): optima at small widths are narrower."""
+"""Number of points of runs, evenly spaced in log(width + `LOG_OFFSET`), because optima at small widths are narrower."""
 
 
 DEVIATION_SIZE = 0.2
-"""The smooth deviation from the curves of good runs: its share of them."""
+"""Standard deviation of the smooth deviation from the curves of good runs, as a share of them."""
 
 
 DEVIATION_LENGTHS, LOG_DEVIATION_LENGTHS = {0.15: 0.03, 0.3: 0.2, 0.6: 0.77}, {0.3: 0.2, 0.6: 0.8}
-"""The lengths that it may have in log(width + bend), on a log scale in log(width), and how likely each is before runs."""
+"""Lengths of the deviation with their prior weights, in log(width + `LOG_OFFSET`), or on a log scale in log(width)."""
 
 
 LEAST_WAVE_VARIANCE = 1e-6
-"""Waves of the deviation with so small a share of the largest one's variance are left out."""
+"""Eigenvectors of the deviation with a smaller share of the largest variance are left out."""
 
 
 START_POINTS = (4, 11, 27, 66, 108, 162)
@@ -87,20 +90,20 @@ START_POINTS = (4, 11, 27, 66, 108, 162)
 
 
 class CurveLibrary(NamedTuple):
-    """Curves at the points where runs are made (`points`, a part of `fine`) and at those where answers are read.
+    """Curves at the points of runs (`points`, a subset of `fine`) and at those of answers (`fine`).
 
     A curve of failures is one of `heights` times a row of `bad`; `bad_prior` has all pairs, heights of the first row first.
-    `roots` make deviations of standard normals, (lengths, fine points, normals); `length_prior` is how likely each is.
+    `roots` map standard normals to deviations, (lengths, fine points, normals). `length_prior` are weights of the lengths.
     """
 
     fine: FloatArray
-    places: IntArray
+    point_indices: IntArray
     points: FloatArray
-    start: IntArray
+    start_points: IntArray
     good: FloatArray
     good_squared: FloatArray
     good_fine: FloatArray
-    prior: FloatArray
+    good_prior: FloatArray
     heights: FloatArray
     bad: FloatArray
     bad_prior: FloatArray
@@ -111,19 +114,19 @@ class CurveLibrary(NamedTuple):
     length_prior: FloatArray
 
 
-def select_library(among: Range) -> CurveLibrary:
-    """The library for a range. Widths are relative to the range; a log scale has them down to its lowest value."""
-    return _build_library(among.low / among.high if among.scale == "log" else 0.0)
+def select_library(search_range: Range) -> CurveLibrary:
+    """Select the library for a range. Widths are relative to the range; on a log scale they begin at its lowest value."""
+    return _build_library(search_range.low / search_range.high if search_range.scale == "log" else 0.0)
 
 
 def get_linear_library() -> CurveLibrary:
-    """The library of linear scales."""
+    """Return the library of linear scales."""
     return _build_library(0.0)
 
 
 @lru_cache(maxsize=16)
 def _build_library(lowest: float) -> CurveLibrary:
-    # The last bits of a product of matrices depend on the number of threads that share it; they must not.
+    # With several threads, the last bits of a matrix product would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
         return _build_log_library(lowest) if lowest else _build_linear_library()
 
@@ -166,23 +169,41 @@ def _build_log_library(lowest: float) -> CurveLibrary:
 
 
 def _assemble_library(
-    fine: FloatArray, places: IntArray, start: IntArray, heights: FloatArray, ways: Sequence[tuple[float, float]],
-    bad_prior: FloatArray, waves: tuple[FloatArray, FloatArray],
-) -> CurveLibrary:  # fmt: skip
+    fine: FloatArray,
+    places: IntArray,
+    start: IntArray,
+    heights: FloatArray,
+    ways: Sequence[tuple[float, float]],
+    bad_prior: FloatArray,
+    waves: tuple[FloatArray, FloatArray],
+) -> CurveLibrary:
     good, prior = build_good_curves(fine)
     bad = build_bad_curves(fine, ways)
     few = bad[:, places]
     return CurveLibrary(
-        fine, places, fine[places], start, good[:, places], good[:, places] ** 2, good, prior, heights,
-        few, bad_prior, few ** (1 - VARIANCE_POWER) / (1 - VARIANCE_POWER), few ** (2 - VARIANCE_POWER) / (2 - VARIANCE_POWER), bad, *waves,
-    )  # fmt: skip
+        fine,
+        places,
+        fine[places],
+        start,
+        good[:, places],
+        good[:, places] ** 2,
+        good,
+        prior,
+        heights,
+        few,
+        bad_prior,
+        few ** (1 - VARIANCE_POWER) / (1 - VARIANCE_POWER),
+        few ** (2 - VARIANCE_POWER) / (2 - VARIANCE_POWER),
+        bad,
+        *waves,
+    )
 
 
 def compute_deviation_roots(x: FloatArray, lengths: Mapping[float, float]) -> tuple[FloatArray, FloatArray]:
-    """Roots of the covariance of deviations at these places, one for each length, and how likely the lengths are.
+    """Compute roots of the covariance of deviations at these positions, one for each length, and the prior of the lengths.
 
-    So smooth a deviation is a sum of few waves; those with less than `LEAST_WAVE_VARIANCE` of the largest one's variance, whatever the
-    length, are left out.
+    A smooth deviation has few eigenvectors with a large variance. Those with less than `LEAST_WAVE_VARIANCE` of the largest
+    variance, for all lengths, are left out.
     """
     apart = np.subtract.outer(x, x) / np.array(list(lengths))[:, None, None]
     variance, waves = np.linalg.eigh(np.exp(-0.5 * apart**2))
@@ -192,7 +213,7 @@ def compute_deviation_roots(x: FloatArray, lengths: Mapping[float, float]) -> tu
 
 
 def build_good_curves(g: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Curves of runs that go well, a row each, and the logarithms of their prior weights: half for those with a dip."""
+    """Build the curves of good runs, a row each, and the logarithms of their prior weights: half for those with a dip."""
     plain = [floor + (1 - floor) * g**power for power, floor in product(GOOD_POWERS, GOOD_FLOORS)]
     dips = [
         floor + (1 - floor) * g**power + height * np.exp(-g / width)
@@ -203,22 +224,22 @@ def build_good_curves(g: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def build_bad_curves(g: FloatArray, ways: Sequence[tuple[float, float]]) -> FloatArray:
-    """How failures end, a row for each (reach, decay): what they cost on average in units of their height."""
+    """Build the curves of failures, a row for each (reach, decay): their mean cost in units of their height."""
     reach, decay = np.array(ways).T[:, :, None]
     return np.asarray(np.maximum(np.exp(-((g / reach) ** decay)), LEAST_FAILURE_SHARE), np.float64)
 
 
 def list_failures(heights: FloatArray, ways: Sequence[tuple[float, float]]) -> list[FailureShape]:
-    """All heights of the first way, then of the next."""
+    """List failures: all heights of the first (reach, decay), then of the next."""
     return [(float(height), *way) for way, height in product(ways, heights)]
 
 
 def compute_even_prior(failures: Sequence[FailureShape]) -> FloatArray:
-    """The logarithms of prior weights that know nothing but that failures seldom reach over all widths."""
+    """Compute the logarithms of uninformed prior weights, which only assume that a large reach is rare."""
     return np.log([FAR_PRIOR if reach > FAR_REACH else 1.0 for _, reach, _ in failures])
 
 
 def compute_observed_prior(failures: Sequence[FailureShape]) -> FloatArray:
-    """The logarithms of prior weights: most of them where failures of other problems were."""
+    """Compute the logarithms of prior weights: most weight is near the observed failures of other problems."""
     even, seen = np.exp(compute_even_prior(failures)), compute_failure_density(failures)
     return np.asarray(np.log(UNSEEN_SHARE * even / even.mean() + (1 - UNSEEN_SHARE) * seen / seen.mean()), np.float64)

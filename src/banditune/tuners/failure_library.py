@@ -1,4 +1,4 @@
-"""Failures that were seen: what they cost, how far they reach and how fast they end, by kinds of policies."""
+"""Observed failures by kinds of policies: their cost, how far they reach and how fast they decay."""
 
 from __future__ import annotations
 
@@ -43,23 +43,24 @@ OBSERVED_FAILURES: dict[str, tuple[FailureShape, ...]] = {
         (5.8, 0.0609, 0.91), (2.74, 0.0307, 0.877),
     ),
 }  # fmt: skip
-"""Of each kind of policy, on problems drawn at random and on those of the benchmarks: `python benchmarks/many.py shapes`.
-Those that hardly ever fail, or whose failures have no such shape, are not here.
+"""Failures of each kind of policy, on random problems and on those of the benchmarks (`python benchmarks/many.py shapes`).
+
+Policies that hardly ever fail, or whose failures have another shape, are left out.
 """
 
 
 KERNEL_WIDTHS = (1.5, 0.45, 0.3)
-"""How far the failures of another problem may be from those that were seen: standard deviations of the logarithms."""
+"""Standard deviations of the logarithms of failures on other problems around the observed ones."""
 
 
 def compute_failure_density(failures: Sequence[FailureShape]) -> FloatArray:
-    """How likely failures are by those that were seen, up to a constant: a Gaussian around each, kinds weigh the same."""
+    """Estimate the density of failures up to a constant: a Gaussian around each observed one; kinds have equal weight."""
     x = np.log(np.array(failures))
     near = []
     for kind in OBSERVED_FAILURES.values():
         apart = (
-            np.subtract.outer(x[:, part], np.log(kind)[:, part]) / KERNEL_WIDTHS[part]
-            for part in range(len(KERNEL_WIDTHS))
+            np.subtract.outer(x[:, axis], np.log(kind)[:, axis]) / KERNEL_WIDTHS[axis]
+            for axis in range(len(KERNEL_WIDTHS))
         )
         near.append(np.exp(-0.5 * sum(one**2 for one in apart)).mean(axis=1))
     return np.asarray(np.mean(near, axis=0), np.float64)

@@ -1,4 +1,4 @@
-"""The paper's two baselines, which search a grid and do not use that the regret is unimodal."""
+"""The paper's two baselines. They search a grid, and do not use that the regret is unimodal."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from banditune.core.tuner import SearchGenerator, Trial, Tuner
 
 
 def check_precision(precision: Any) -> float:
-    """A share of the range."""
+    """Check a precision, which is a share of the range."""
     if not 0.001 <= convert_to_number(precision) <= 0.5:
         raise InvalidRequest(f"`0.001 <= precision <= 0.5` must hold, but got precision={precision!r}.")
     return float(precision)
 
 
 def check_budget(budget: int, least: int, who: str, advice: str = "raise the budget or the precision") -> None:
-    """A budget that is enough for a tuner."""
+    """Check that a budget is enough for a tuner."""
     if budget < least:
         raise InvalidRequest(f"`budget >= {least}` must hold for {who}, but got budget={budget}; {advice}.")
 
 
-def make_grid(among: Range, precision: float) -> tuple[float, ...]:
-    """Values `precision` apart, both ends of the range included: 0, .1, ..., 1 for a precision of .1."""
+def make_grid(search_range: Range, precision: float) -> tuple[float, ...]:
+    """Make a grid with this distance, both ends of the range included: 0, .1, ..., 1 for a precision of .1."""
     points = math.floor(1 / precision + 1e-9)
-    values = [among.at(min(1.0, step * precision)) for step in range(points + 1)]
-    return tuple(dict.fromkeys([*values, among.at(1.0)]))
+    values = [search_range.scale_from_unit(min(1.0, step * precision)) for step in range(points + 1)]
+    return tuple(dict.fromkeys([*values, search_range.scale_from_unit(1.0)]))
 
 
 def list_halving_points(points: int) -> list[int]:
-    """How many values each iteration of halving plays: half of those before, rounded up, while there are two or more."""
+    """List the number of values in each iteration of halving: half of those before, rounded up, down to two."""
     counts = []
     while points > 1:
         counts.append(points)
@@ -44,14 +44,14 @@ def list_halving_points(points: int) -> list[int]:
 
 
 def list_halving_runs(budget: int, points: int) -> list[int]:
-    """Runs for each value in each iteration of halving: the iterations' shares of the budget double."""
+    """List the runs for each value in each iteration of halving: the iterations' shares of the budget double."""
     counts = list_halving_points(points)
     weights = [2 ** (step + 1) for step in range(len(counts))]
     return [int(budget * weight / sum(weights) / count) for weight, count in zip(weights, counts, strict=True)]
 
 
 def compute_least_halving_budget(points: int) -> int:
-    """The smallest budget that gives every value one run in every iteration."""
+    """Compute the smallest budget that gives every value one run in every iteration."""
     counts = list_halving_points(points)
     total = 2 ** (len(counts) + 1) - 2
     least: int = max(math.ceil(count * total / 2 ** (step + 1)) for step, count in enumerate(counts))
@@ -62,7 +62,13 @@ def compute_least_halving_budget(points: int) -> int:
 
 @dataclass(frozen=True)
 class Uniform(Tuner):
-    """The budget spread evenly over a grid of values `precision` apart; the lowest mean wins."""
+    """A grid of values over which the budget is spread evenly; the lowest mean regret wins.
+
+    Parameters
+    ----------
+    precision : float
+        Distance between values as a share of the range, from 0.001 to 0.5.
+    """
 
     precision: float = 0.1
 
@@ -71,16 +77,22 @@ class Uniform(Tuner):
     def __post_init__(self) -> None:
         check_precision(self.precision)
 
-    def search(self, among: Range, budget: int) -> SearchGenerator:
-        values = make_grid(among, self.precision)
-        check_budget(budget, len(values), f"{self}, which plays {len(values)} values")
+    def search(self, search_range: Range, budget: int) -> SearchGenerator:
+        values = make_grid(search_range, self.precision)
+        check_budget(budget, len(values), f"{self}, which tries {len(values)} values")
         regrets = yield Trial(values, budget // len(values))
         return values[int(np.argmin(regrets.mean(axis=1)))]
 
 
 @dataclass(frozen=True)
 class SequentialHalving(Tuner):
-    """A grid of values `precision` apart, of which the worse half is dropped in each iteration."""
+    """A grid of values, of which the worse half is dropped in each iteration.
+
+    Parameters
+    ----------
+    precision : float
+        Distance between values as a share of the range, from 0.001 to 0.5.
+    """
 
     precision: float = 0.1
 
@@ -89,8 +101,8 @@ class SequentialHalving(Tuner):
     def __post_init__(self) -> None:
         check_precision(self.precision)
 
-    def search(self, among: Range, budget: int) -> SearchGenerator:
-        values = make_grid(among, self.precision)
+    def search(self, search_range: Range, budget: int) -> SearchGenerator:
+        values = make_grid(search_range, self.precision)
         runs = list_halving_runs(budget, len(values))
         check_budget(
             budget,

@@ -1,4 +1,4 @@
-"""NoTeS, the paper's noisy ternary search, and what theory says about it."""
+"""NoTeS, the paper's noisy ternary search, and its theoretical guarantees."""
 
 from __future__ import annotations
 
@@ -14,15 +14,37 @@ from banditune.tuners.grid_search import check_budget, check_precision
 
 
 def count_iterations(precision: float) -> int:
-    """Iterations after which the interval is at most twice the precision long, as a share of the range (Lemma 1)."""
+    """Count the iterations of NoTeS until the interval is at most twice the precision long (Lemma 1 of the paper).
+
+    Parameters
+    ----------
+    precision : float
+        Accuracy as a share of the range, from 0.001 to 0.5.
+
+    Returns
+    -------
+    int
+        The number of iterations.
+
+    Raises
+    ------
+    InvalidRequest
+        If the precision is out of its range.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.tuners.count_iterations(0.1)
+    4
+    """
     return max(1, math.ceil(math.log(1 / (2 * check_precision(precision))) / math.log(3 / 2) - 1e-9))
 
 
 def allocate_pairs(budget: int, iterations: int) -> list[int]:
-    """How many instances each iteration plays, twice each: proportional to (9/4)^iteration, 2 sum(pairs) <= budget.
+    """Allocate pairs of runs to iterations, proportional to (9/4)^iteration, with 2 sum(pairs) <= budget.
 
-    The paper leaves the rounding open. Here every iteration gets at least one pair; what is over the budget is taken off
-    the last iterations, what is left goes to the last.
+    The paper leaves the rounding open. Here every iteration gets at least one pair. Pairs over the budget are taken from
+    the last iterations, and remaining pairs go to the last.
     """
     weights = [(9 / 4) ** (step + 1) for step in range(iterations)]
     pairs = [max(1, int(budget * weight / sum(weights) / 2)) for weight in weights]
@@ -33,7 +55,7 @@ def allocate_pairs(budget: int, iterations: int) -> list[int]:
 
 
 def compute_steepness(slope: float, noise: float) -> float:
-    """What the theorem assumes of a curve: the square of its slope in units of the noise."""
+    """Compute the square of a curve's slope in units of the noise, which the theorem depends on."""
     ratio = check_number("slope", slope, above=0) / check_number("noise", noise, above=0)
     if not 1e-6 <= ratio <= 1e6:
         raise InvalidRequest(f"`1e-6 <= slope / noise <= 1e6` must hold, but got slope={slope!r} and noise={noise!r}.")
@@ -41,10 +63,32 @@ def compute_steepness(slope: float, noise: float) -> float:
 
 
 def bound_failure(sizes: Sequence[float], slope: float, noise: float) -> float:
-    """Bound on the probability to miss the best value by more than the precision (Theorem 1 of the paper).
+    """Bound the probability that NoTeS misses the best value by more than the precision (Theorem 1 of the paper).
 
-    `sizes` are runs per iteration, `slope` how fast the regret grows away from its minimum (in the unit interval, the
-    paper's lambda), `noise` the sub-Gaussian parameter of a run's regret. A bound above 1 says nothing.
+    Parameters
+    ----------
+    sizes : sequence of float
+        Runs of each iteration.
+    slope : float
+        How fast the regret grows away from its minimum, on the unit interval (lambda in the paper), above 0.
+    noise : float
+        Sub-Gaussian parameter of a run's regret, above 0.
+
+    Returns
+    -------
+    float
+        The bound. One above 1 says nothing.
+
+    Raises
+    ------
+    InvalidRequest
+        If slope / noise is not between 1e-6 and 1e6.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> round(bt.tuners.bound_failure([500, 1125, 2530], slope=1, noise=1), 4)
+    0.0116
     """
     steep = compute_steepness(slope, noise)
     exponents = (-((2 / 3) ** (2 * step)) * steep * size / 32 for step, size in enumerate(sizes, 1))
@@ -52,7 +96,37 @@ def bound_failure(sizes: Sequence[float], slope: float, noise: float) -> float:
 
 
 def compute_budget(bound: float, precision: float, slope: float, noise: float) -> int:
-    """The smallest budget whose `bound_failure`, with `allocate_pairs`, is at most the wanted one."""
+    """Compute the smallest budget with which NoTeS misses the best value with at most a given probability.
+
+    The probability is that of `bound_failure`, with the paper's split of the budget over iterations.
+
+    Parameters
+    ----------
+    bound : float
+        The probability, between 0 and 1.
+    precision : float
+        Accuracy as a share of the range, from 0.001 to 0.5.
+    slope : float
+        How fast the regret grows away from its minimum, on the unit interval (lambda in the paper), above 0.
+    noise : float
+        Sub-Gaussian parameter of a run's regret, above 0.
+
+    Returns
+    -------
+    int
+        The budget, in runs.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> bt.tuners.compute_budget(0.05, precision=0.1, slope=1, noise=1)
+    8197
+    """
     if not 0 < convert_to_number(bound) < 1:
         raise InvalidRequest(f"`0 < bound < 1` must hold, but got bound={bound!r}.")
     iterations = count_iterations(precision)
@@ -73,9 +147,20 @@ def compute_budget(bound: float, precision: float, slope: float, noise: float) -
 
 @dataclass(frozen=True)
 class NoTeS(Tuner):
-    """The paper's noisy ternary search: compares two values an iteration and drops a third of the interval.
+    """The paper's noisy ternary search: it compares two values in an iteration and drops a third of the interval.
 
-    `precision` is the wanted accuracy as a share of the range.
+    Parameters
+    ----------
+    precision : float
+        Accuracy as a share of the range, from 0.001 to 0.5.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> search = bt.Search(tuner=bt.NoTeS(precision=0.1))
+    >>> result = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=100, budget=200, search=search)
+    >>> 0 < result.params["gamma"] < 1
+    True
     """
 
     precision: float = 0.1
@@ -85,7 +170,7 @@ class NoTeS(Tuner):
     def __post_init__(self) -> None:
         check_precision(self.precision)
 
-    def search(self, among: Range, budget: int) -> SearchGenerator:
+    def search(self, search_range: Range, budget: int) -> SearchGenerator:
         """Algorithm 1 of the paper, on the unit interval."""
         iterations = count_iterations(self.precision)
         check_budget(budget, 2 * iterations, f"{self}, which compares two values {iterations} times")
@@ -93,10 +178,10 @@ class NoTeS(Tuner):
         for pairs in allocate_pairs(budget, iterations):
             a = 2 / 3 * low + 1 / 3 * high
             b = 1 / 3 * low + 2 / 3 * high
-            regrets = yield Trial((among.at(a), among.at(b)), pairs)
+            regrets = yield Trial((search_range.scale_from_unit(a), search_range.scale_from_unit(b)), pairs)
             mean_a, mean_b = regrets.mean(axis=1)
             if mean_a >= mean_b:
                 low = a
             else:
                 high = b
-        return among.at((low + high) / 2)
+        return search_range.scale_from_unit((low + high) / 2)

@@ -1,4 +1,4 @@
-"""Optimisers from elsewhere, for comparison; they see averages of runs and know nothing of bandits."""
+"""Optuna's samplers as tuners, for comparison; they see averages of runs and know nothing about bandits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.errors import InvalidRequest
+from banditune.core.errors import InvalidRequest, MissingDependency
 from banditune.core.space import Range
 from banditune.core.tuner import SearchGenerator, Trial, Tuner
 
@@ -17,9 +17,16 @@ SAMPLER_CLASSES = {"tpe": "TPESampler", "gp": "GPSampler"}
 
 @dataclass(frozen=True)
 class Optuna(Tuner):
-    """Optuna's samplers, tpe or gp: the budget is spread over `trials` values, the lowest average wins.
+    """One of Optuna's samplers: the budget is spread evenly over its trials; the lowest average regret wins.
 
-    The sampler's seed follows the study's seed; where `seed` is given, it is that.
+    Parameters
+    ----------
+    sampler : {"tpe", "gp"}
+        The sampler: a tree-structured Parzen estimator, or a Gaussian process, which also needs SciPy and PyTorch.
+    trials : int
+        Number of values that are tried.
+    seed : int, optional
+        The sampler's seed. By default it follows the study's seed.
     """
 
     sampler: str = "tpe"
@@ -38,33 +45,37 @@ class Optuna(Tuner):
             if not isinstance(number, int) or isinstance(number, bool) or number < least:
                 raise InvalidRequest(f"`{name}` must be a whole number of at least {least}, but got {name}={number!r}.")
 
-    def search(self, among: Range, budget: int, rng: np.random.Generator | None = None) -> SearchGenerator:
+    def search(self, search_range: Range, budget: int, rng: np.random.Generator | None = None) -> SearchGenerator:
         rng = np.random.default_rng(0) if rng is None else rng
         study = create_optuna_study(self.sampler, int(rng.integers(1 << 32)) if self.seed is None else self.seed)
         for size in split_budget(budget, self.trials):
             trial = study.ask()
-            value = among.within(suggest_value(trial, among))
+            value = search_range.clip(suggest_value(trial, search_range))
             regrets = yield Trial((value,), size)
             study.tell(trial, float(np.mean(regrets)))
-        return among.within(float(study.best_params[among.name]))
+        return search_range.clip(float(study.best_params[search_range.name]))
 
 
 def split_budget(budget: int, trials: int) -> list[int]:
-    """Runs of each trial, as even as can be."""
+    """Split a budget into trials as evenly as possible."""
     trials = min(trials, budget)
     return [budget // trials + (trial < budget % trials) for trial in range(trials)]
 
 
-def suggest_value(trial: Any, among: Range) -> float:
-    """The value that Optuna wants to see next, on the parameter's own scale."""
-    log = among.scale == "log"
-    if among.integer:
-        return float(trial.suggest_int(among.name, int(np.ceil(among.low)), int(np.floor(among.high)), log=log))
-    return float(trial.suggest_float(among.name, among.low, among.high, log=log))
+def suggest_value(trial: Any, search_range: Range) -> float:
+    """Ask Optuna for the next value, on the parameter's own scale."""
+    log = search_range.scale == "log"
+    if search_range.integer:
+        return float(
+            trial.suggest_int(
+                search_range.name, int(np.ceil(search_range.low)), int(np.floor(search_range.high)), log=log
+            )
+        )
+    return float(trial.suggest_float(search_range.name, search_range.low, search_range.high, log=log))
 
 
 def create_optuna_study(sampler: str, seed: int) -> Any:
-    """A study that minimises, begun without a word on the screen."""
+    """Create a study that minimises, without log output."""
     optuna = import_optional(
         "optuna", 'the tuner "optuna" needs Optuna; install it with: pip install "banditune[optuna]"'
     )
@@ -79,8 +90,8 @@ def create_optuna_study(sampler: str, seed: int) -> Any:
 
 
 def import_optional(name: str, otherwise: str) -> Any:
-    """A module that may be missing."""
+    """Import a module that may be missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InvalidRequest(otherwise) from error
+        raise MissingDependency(otherwise) from error

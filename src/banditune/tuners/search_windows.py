@@ -1,8 +1,8 @@
-"""Where in a range the optimum can be: an outline of all runs on a log axis, and the window that a library is laid over.
+"""Locates the optimum in a range: an outline of all runs on a log axis, and the window that a library covers.
 
-A library of curves sees two decades of widths. Where the optimum is below its first steps, or the range spans more decades,
-it is laid over a part of the range, a window. What lies outside is not forgotten: an outline, a Gaussian process on
-logarithms of mean regrets, says what may be lost there.
+A library of curves covers two decades of widths. If the optimum is below its first steps, or if the range spans more
+decades, the library covers a part of the range, a window. Outside of it, an outline estimates the regret: a Gaussian
+process on logarithms of mean regrets.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NODE_SPACING = 0.25
 
 
 SLOPE_SCALES, DIP_SCALES = (1.5, 1.5), (0.5, 0.6)
-"""An outline is a sum of two: how far the logarithm of its regrets may be from their mean, over how many decades."""
+"""Two components of an outline: length in decades, and standard deviation of the logarithm of the regret."""
 
 
 SPREAD_LENGTH = 0.6
-"""Nodes share what they know of the spread of runs over so many decades."""
+"""Decades over which nodes pool the relative variance of runs."""
 
 
 NODE_ERROR = 0.05
@@ -34,12 +34,14 @@ NODE_ERROR = 0.05
 
 
 PRIOR_RUNS = 2.0
-"""So many runs whose spread is their mean are taken for granted at every node."""
+"""Prior runs at every node, with a standard deviation equal to their mean."""
 
 
 WIDE_DECADES, WIDE_INTEGER_DECADES = 1.5, 4.0
-"""Log scales of more decades than this are searched by an outline first. Whole numbers, such as pulls, begin at 1, so that
-three decades of them are usual; the library of log scales knows failures that end over decades, as theirs do.
+"""Log scales of more decades than this are searched by an outline first.
+
+Whole numbers such as pulls begin at 1, so that three decades are usual. The library of log scales has failures that decay
+over decades, as theirs do.
 """
 
 
@@ -48,11 +50,11 @@ LEAST_WINDOW_WIDTH = 0.5 / FINE_POINTS
 
 
 OPTIMUM_WIDTHS = (0.04, 0.5)
-"""Where in a new window the optimum should be."""
+"""Widths between which the optimum should be in a new window."""
 
 
 SCATTER_RATIO = 2.0
-"""Failures scatter more than exploring: the side where runs scatter so many times as much explores less."""
+"""A side where the relative variance of runs is this many times larger explores less, because failures vary more."""
 
 
 class SearchWindow(NamedTuple):
@@ -61,52 +63,56 @@ class SearchWindow(NamedTuple):
     library: CurveLibrary
     base: float
     span: float
-    inverse: bool
-    first: int
+    is_inverse: bool
+    first_fine: int
     """The first of the library's fine points that is in the range."""
 
-    def values(self, widths: FloatArray) -> FloatArray:
+    def compute_values(self, widths: FloatArray) -> FloatArray:
         """The parameter's values at these widths."""
-        return np.asarray(self.span / widths if self.inverse else self.base + self.span * widths, np.float64)
+        return np.asarray(self.span / widths if self.is_inverse else self.base + self.span * widths, np.float64)
 
-    def widths(self, values: FloatArray) -> FloatArray:
-        """The inverse of `values`."""
-        return np.asarray(self.span / values if self.inverse else (values - self.base) / self.span, np.float64)
+    def compute_widths(self, values: FloatArray) -> FloatArray:
+        """The inverse of `compute_values`."""
+        return np.asarray(self.span / values if self.is_inverse else (values - self.base) / self.span, np.float64)
 
     @property
-    def from_point(self) -> int:
+    def first_point(self) -> int:
         """The first of the points where runs are made that is in the range."""
-        return int(np.searchsorted(self.library.places, self.first))
+        return int(np.searchsorted(self.library.point_indices, self.first_fine))
 
-    def places(self, values: FloatArray) -> IntArray:
-        """The nearest point of each value; -1 for a value outside."""
-        widths = self.widths(values)
+    def locate_points(self, values: FloatArray) -> IntArray:
+        """Locate the nearest point of each value; -1 for a value outside."""
+        widths = self.compute_widths(values)
         near = np.abs(np.subtract.outer(widths, self.library.points)).argmin(axis=1)
         seen = (widths >= LEAST_WINDOW_WIDTH) & (widths <= 1 + LEAST_WINDOW_WIDTH)
-        return np.where(seen, np.maximum(near, self.from_point), -1)
+        return np.where(seen, np.maximum(near, self.first_point), -1)
 
 
-def make_whole_window(among: Range) -> SearchWindow:
-    """The library over the whole range."""
-    if among.scale == "log":
-        library = get_linear_library() if LogAxis(among).is_wide else select_library(among)
-        return SearchWindow(library, 0.0, among.high, False, 0)
-    return SearchWindow(get_linear_library(), among.low, among.high - among.low, False, 0)
+def make_whole_window(search_range: Range) -> SearchWindow:
+    """Make the window of the whole range."""
+    if search_range.scale == "log":
+        library = get_linear_library() if LogAxis(search_range).is_wide else select_library(search_range)
+        return SearchWindow(library, 0.0, search_range.high, False, 0)
+    return SearchWindow(get_linear_library(), search_range.low, search_range.high - search_range.low, False, 0)
 
 
-def make_window(among: Range, span: float, inverse: bool = False) -> SearchWindow:
-    """The library of linear scales over a part of a range: up to `span`, or from there on."""
+def make_window(search_range: Range, span: float, inverse: bool = False) -> SearchWindow:
+    """Lay the library of linear scales over a part of a range: up to `span`, or from there on if `inverse`."""
     library = get_linear_library()
-    if among.scale == "linear":
-        return SearchWindow(library, among.low, span, False, 0)
-    span = min(max(span, among.low), among.high)
-    least = span / among.high if inverse else among.low / span
+    if search_range.scale == "linear":
+        return SearchWindow(library, search_range.low, span, False, 0)
+    span = min(max(span, search_range.low), search_range.high)
+    least = span / search_range.high if inverse else search_range.low / span
     if FINE_POINTS * least < 1:
         return SearchWindow(library, 0.0, span, inverse, 0)
     # An end of the range that is in the window is one of its points.
     step = round(FINE_POINTS * least)
     return SearchWindow(
-        library, 0.0, among.high * step / FINE_POINTS if inverse else among.low * FINE_POINTS / step, inverse, step - 1
+        library,
+        0.0,
+        search_range.high * step / FINE_POINTS if inverse else search_range.low * FINE_POINTS / step,
+        inverse,
+        step - 1,
     )
 
 
@@ -114,59 +120,69 @@ def make_window(among: Range, span: float, inverse: bool = False) -> SearchWindo
 class LogAxis:
     """Logarithms to the base of 10 of values, or of widths, shares of the range, where the scale is linear."""
 
-    among: Range
+    search_range: Range
 
     @property
     def is_log(self) -> bool:
-        """Whether the scale is one."""
-        return self.among.scale == "log"
+        """Whether the scale is logarithmic."""
+        return self.search_range.scale == "log"
 
     @property
     def decades(self) -> float:
         """How many powers of ten a log scale spans; 0 for a linear one."""
-        return math.log10(self.among.high / self.among.low) if self.is_log else 0.0
+        return math.log10(self.search_range.high / self.search_range.low) if self.is_log else 0.0
 
     @property
     def is_wide(self) -> bool:
-        """Whether no library can be laid over all of it."""
-        return self.decades > (WIDE_INTEGER_DECADES if self.among.integer else WIDE_DECADES)
+        """Whether the range is too wide for a library."""
+        return self.decades > (WIDE_INTEGER_DECADES if self.search_range.integer else WIDE_DECADES)
 
-    def logs(self, values: FloatArray) -> FloatArray:
-        """Where values are."""
-        widths = values if self.is_log else (values - self.among.low) / (self.among.high - self.among.low)
+    def compute_logs(self, values: FloatArray) -> FloatArray:
+        """Compute the positions of values on the axis."""
+        widths = (
+            values
+            if self.is_log
+            else (values - self.search_range.low) / (self.search_range.high - self.search_range.low)
+        )
         return np.asarray(np.log10(widths), np.float64)
 
-    def values(self, logs: FloatArray) -> FloatArray:
-        """The inverse of `logs`."""
+    def compute_values(self, logs: FloatArray) -> FloatArray:
+        """The inverse of `compute_logs`."""
         widths = 10.0**logs
-        return widths if self.is_log else self.among.low + widths * (self.among.high - self.among.low)
+        return (
+            widths if self.is_log else self.search_range.low + widths * (self.search_range.high - self.search_range.low)
+        )
 
-    def nodes(self, lowest: float) -> FloatArray:
-        """Evenly spaced over a log scale; on a linear one, which has no lowest width, from there on."""
-        low, high = (math.log10(self.among.low), math.log10(self.among.high)) if self.is_log else (lowest, 0.0)
+    def make_nodes(self, lowest: float) -> FloatArray:
+        """Make evenly spaced nodes over a log scale; on a linear one, from `lowest` on."""
+        low, high = (
+            (math.log10(self.search_range.low), math.log10(self.search_range.high)) if self.is_log else (lowest, 0.0)
+        )
         return np.linspace(low, high, max(2, math.ceil((high - low) / NODE_SPACING - 1e-9) + 1))
 
 
 class RegretOutline(NamedTuple):
-    """What all runs say of the regret, roughly: the logarithm of its mean is Gaussian at `x`, logarithms of values.
+    """An estimate of the regret from all runs: the logarithm of its mean is Gaussian at `x`, logarithms of values.
 
-    `spread` is the variance of a run there as a share of its squared mean.
+    `relative_variance` is the variance of a run as a share of its squared mean.
     """
 
     x: FloatArray
     mean: FloatArray
-    root: FloatArray
-    spread: FloatArray
+    covariance_root: FloatArray
+    relative_variance: FloatArray
 
-    def draws(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """Regrets that may be, (count, nodes)."""
-        return np.asarray(np.exp(self.mean + rng.standard_normal((count, len(self.x))) @ self.root.T), np.float64)
+    def draw_regrets(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Draw regrets, (count, nodes)."""
+        return np.asarray(
+            np.exp(self.mean + rng.standard_normal((count, len(self.x))) @ self.covariance_root.T), np.float64
+        )
 
 
 def fit_outline(x: FloatArray, logs: FloatArray, regrets: FloatArray) -> RegretOutline:
-    """Weigh all runs, made at these logarithms of values, at the nodes `x`.
+    """Fit the outline at the nodes `x` to runs at these logarithms of values.
 
-    The spread of a run, as a share of its mean, is pooled with neighbours: a node with few runs may have met no failure.
+    The relative variance of a run is pooled with neighbours, because the runs of a node may hold no failure.
     """
     at = np.abs(np.subtract.outer(logs, x)).argmin(axis=1)
     runs = np.bincount(at, minlength=len(x)).astype(float)
@@ -178,7 +194,7 @@ def fit_outline(x: FloatArray, logs: FloatArray, regrets: FloatArray) -> RegretO
     near = np.exp(-0.5 * (np.subtract.outer(x, x) / SPREAD_LENGTH) ** 2)
     spread = (near @ squares + PRIOR_RUNS) / (near @ np.maximum(runs - 1, 0) + PRIOR_RUNS)
     noise = np.where(runs > 0, np.log1p(spread / some) + NODE_ERROR**2, 1e6)
-    # The logarithm of a mean of few runs is low: they may have met no failure.
+    # The logarithm of a mean of few runs is too low on average.
     logged = np.log(mean) + 0.5 * noise
     weight = np.where(runs > 0, 1 / (noise + SLOPE_SCALES[1] ** 2), 0)
     centre = float((weight * logged).sum() / weight.sum())
@@ -193,8 +209,8 @@ def fit_outline(x: FloatArray, logs: FloatArray, regrets: FloatArray) -> RegretO
 
 
 def choose_span(seen: RegretOutline, minima: IntArray) -> tuple[float, bool]:
-    """The span of the window that holds most of these minima, and whether widths are inverse there."""
-    inverse = bool(seen.spread[-1] > SCATTER_RATIO * seen.spread[0])
+    """Choose the span of the window that holds most of these minima, and whether its widths are inverse."""
+    inverse = bool(seen.relative_variance[-1] > SCATTER_RATIO * seen.relative_variance[0])
     low, high = (math.log10(usual) for usual in OPTIMUM_WIDTHS)
     above = np.subtract.outer(seen.x[minima], seen.x) * (-1.0 if inverse else 1.0)
     inside = ((above >= low) & (above <= high)).mean(axis=0)

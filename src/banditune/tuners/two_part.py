@@ -1,4 +1,4 @@
-"""The two-part tuner: keeps every run, fits curves to all of them, and looks next where the optimum may be."""
+"""The two-part tuner: fits curves to all runs so far, and runs next where the optimum may be."""
 
 from __future__ import annotations
 
@@ -14,48 +14,50 @@ from banditune.tuners.grid_search import check_budget
 from banditune.tuners.two_part_search import MAX_CURVES, WindowedSearch
 
 GROWTH_DIVISOR = 8
-"""Without a budget, a batch is an eighth of the runs so far."""
+"""With a precision instead of a budget, a batch is an eighth of the runs so far."""
 
 
 GAP_SAFETY = 0.4
-"""Where a search stops as soon as its gap is small enough, the gap is told divided by this: it was looked at many times,
-and no smooth curve shows all there is, as UCB1's steps.
+"""With a precision, the stated regret gap is divided by this.
+
+The search checks its gap many times and stops as soon as it is small enough. Also, smooth curves miss details such as the
+steps of UCB1's regret.
 """
 
 
 @dataclass(frozen=True)
 class TwoPart(Tuner):
-    """Fits the price of exploring and the price of failing to all runs; answers with the lowest point of their sum."""
+    """Fits the costs of exploring and of failures to all runs; the answer minimises their sum."""
 
     name = "two-part"
-    aims = True
+    accepts_goal = True
 
     def search(
-        self, among: Range, budget: int, goal: Goal = SPEND_BUDGET, rng: np.random.Generator | None = None
+        self, search_range: Range, budget: int, goal: Goal = SPEND_BUDGET, rng: np.random.Generator | None = None
     ) -> SearchGenerator:
-        """Spend the budget; where a precision is wanted, stop as soon as it is reached. Without `rng`, that of seed 0."""
+        """Spend the budget, or stop as soon as a given precision is reached. Without `rng`, that of seed 0 is used."""
         rng = np.random.default_rng(0) if rng is None else rng
-        wanted = goal.within is not None
-        search = WindowedSearch(among, budget, rng, wanted)
-        check_budget(budget, search.least, f"{self}, which starts with {search.least} runs", "raise it")
+        has_precision = goal.precision is not None
+        search = WindowedSearch(search_range, budget, rng, has_precision)
+        check_budget(budget, search.start_runs, f"{self}, which starts with {search.start_runs} runs", "raise it")
 
         def answer() -> SearchAnswer:
-            return search.found(goal.confidence, GAP_SAFETY if wanted else 1.0)
+            return search.conclude(goal.confidence, GAP_SAFETY if has_precision else 1.0)
 
         try:
-            while search.left > 0:
+            while search.runs_left > 0:
                 runs = len(search.values)
-                asked = search.ask(max(20, runs // GROWTH_DIVISOR) if wanted else None)
-                each, counts = np.unique(asked, return_counts=True)
-                values = tuple(among.within(float(value)) for value in each)
+                points = search.ask(max(20, runs // GROWTH_DIVISOR) if has_precision else None)
+                each, counts = np.unique(points, return_counts=True)
+                values = tuple(search_range.clip(float(value)) for value in each)
                 at = np.repeat(values, counts)
                 regrets = yield Trial(values, tuple(counts.tolist()))
                 search.tell(at, np.concatenate(regrets))
                 runs = len(search.values)
                 if (
-                    goal.within is not None
+                    goal.precision is not None
                     and runs >= MAX_CURVES
-                    and is_precision_reached(answer(), among, runs, goal.within)
+                    and is_precision_reached(answer(), search_range, runs, goal.precision)
                 ):
                     break
         except StopSearch as last:

@@ -1,4 +1,4 @@
-"""Where a curve has more than one dip: a value in the middle that is above one on each side."""
+"""Detects more than one dip in a curve: a value in the middle that is above one on each side."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from banditune.core.arrays import FloatArray
 
 
 def find_highest_between(t: FloatArray) -> tuple[float, tuple[int, int, int]]:
-    """The triple i < j < k whose middle is most surely above both others, and how surely that is.
+    """Find the triple i < j < k whose middle is most significantly above both others, and its statistic.
 
-    t[j, i] says how surely j is above i. Of the two statements about a triple the weaker counts; -infinity with fewer than
-    three values.
+    t[j, i] is the statistic of j being above i. The statistic of a triple is the smaller of its two; -infinity with fewer
+    than three values.
     """
     count = len(t)
     before = np.tri(count, k=-1, dtype=bool)

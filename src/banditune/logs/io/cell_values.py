@@ -24,11 +24,11 @@ THOUSANDS_PATTERN = re.compile(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 
 def suggest_comma_fix(value: Any) -> str:
     """A hint where a comma stands for the decimal point, or between thousands."""
-    told = str(value)
-    if THOUSANDS_PATTERN.fullmatch(told.strip()):
+    text = str(value)
+    if THOUSANDS_PATTERN.fullmatch(text.strip()):
         return ", with a comma for a point or between thousands"
     return (
-        ", with a comma for a point" if "," in told and read_cell_number(told.replace(",", ".", 1)) is not None else ""
+        ", with a comma for a point" if "," in text and read_cell_number(text.replace(",", ".", 1)) is not None else ""
     )
 
 

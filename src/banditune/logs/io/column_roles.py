@@ -1,4 +1,4 @@
-"""Which column of a table plays which part."""
+"""Assigns roles to the columns of a table."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ USUAL_NAMES = {
     "successes": "successes clicks conversions wins events quitters positives responders",
     "propensity": "propensity pscore propensity_score action_prob probability prob",
 }
-"""Names by which the parts are often known, the likeliest first."""
+"""Usual names of columns for each role, the most likely first."""
 
 
 FEATURE_NAME_PATTERN = re.compile(r"(x|f|feature|context|dim)[_ .]?\d+$")
-"""Names of features, if nobody says otherwise: x1, feature_2 ..."""
+"""Usual names of feature columns: x1, feature_2 ..."""
 
 
 MAX_NAMES_SHOWN, MAX_COLUMN_NAME_LENGTH = 20, 40
-"""What a sentence holds of a header."""
+"""Limits of a header in a message."""
 
 
 @dataclass(frozen=True)
@@ -43,34 +43,36 @@ class ColumnRoles:
     features: tuple[str, ...] = ()
 
     @property
-    def numbers(self) -> tuple[tuple[str, str], ...]:
-        """Part and column of everything that holds numbers."""
+    def number_columns(self) -> tuple[tuple[str, str], ...]:
+        """Roles and names of the columns that hold numbers."""
         parts = ("reward", "pulls", "successes", "propensity")
         found = [(part, getattr(self, part)) for part in parts if getattr(self, part) is not None]
         return (*found, *((f"feature {name}", name) for name in self.features))
 
     @property
-    def wanted(self) -> tuple[str, ...]:
-        """All columns that are read."""
-        return (self.campaign, self.arm, *(column for _, column in self.numbers))
+    def all_columns(self) -> tuple[str, ...]:
+        """The names of all columns that are read."""
+        return (self.campaign, self.arm, *(column for _, column in self.number_columns))
 
     def __str__(self) -> str:
         parts = [
             ("campaign", self.campaign),
             ("arm", self.arm),
-            *self.numbers[: len(self.numbers) - len(self.features)],
+            *self.number_columns[: len(self.number_columns) - len(self.features)],
         ]
-        told = ", ".join(f"{part} = {column!r}" for part, column in parts)
-        return f"{told}, features = {', '.join(self.features)}" if self.features else told
+        columns = ", ".join(f"{part} = {column!r}" for part, column in parts)
+        return f"{columns}, features = {', '.join(self.features)}" if self.features else columns
 
 
-def assign_columns(names: Sequence[str], told: Mapping[str, str | Sequence[str] | None]) -> ColumnRoles:
-    """Columns by what the user told, else by their usual names."""
+def assign_columns(names: Sequence[str], requested: Mapping[str, str | Sequence[str] | None]) -> ColumnRoles:
+    """Assign columns as the user requested, else by their usual names."""
     for name in names:
         if names.count(name) > 1:
             raise InvalidRequest(f"columns must have different names, but two are called {name!r}; rename one.")
-    found = {part: _match_column(part, told[part], names) for part in USUAL_NAMES if told.get(part) is not None}
-    features = told.get("features")
+    found = {
+        part: _match_column(part, requested[part], names) for part in USUAL_NAMES if requested.get(part) is not None
+    }
+    features = requested.get("features")
     listed = () if features is None else tuple(features.split(",") if isinstance(features, str) else features)
     chosen = tuple(_match_column("features", name, names) for name in listed if str(name).strip())
     _check_distinct([*found.items(), *(("features", name) for name in chosen)])
@@ -90,7 +92,7 @@ def assign_columns(names: Sequence[str], told: Mapping[str, str | Sequence[str] 
 
 
 def _assign_reward_columns(names: Sequence[str], found: Mapping[str, str], taken: set[str]) -> dict[str, str]:
-    """A reward for each decision, or pulls and successes of each arm."""
+    """Find the columns of a reward for each decision, or of pulls and successes of each arm."""
     if "reward" in found:
         if "pulls" in found or "successes" in found:
             raise InvalidRequest("a row is a decision with a reward, or an arm with pulls and successes, but got both.")
@@ -122,7 +124,7 @@ def _assign_reward_columns(names: Sequence[str], found: Mapping[str, str], taken
 
 
 def _match_column(part: str, name: object, names: Sequence[str]) -> str:
-    """A column that the user named."""
+    """Find a column that the user named."""
     word = str(name).strip()
     if word not in names:
         near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
@@ -133,10 +135,10 @@ def _match_column(part: str, name: object, names: Sequence[str]) -> str:
     return word
 
 
-def _check_distinct(told: Sequence[tuple[str, str]]) -> None:
-    """Every column that the user named plays one part."""
+def _check_distinct(columns: Sequence[tuple[str, str]]) -> None:
+    """Check that the user gave every column one role only."""
     parts: dict[str, str] = {}
-    for part, column in told:
+    for part, column in columns:
         if column in parts:
             raise InvalidRequest(
                 f"a column must be named once, but {column!r} was named by `{parts[column]}` and by `{part}`; name another "
@@ -146,7 +148,7 @@ def _check_distinct(told: Sequence[tuple[str, str]]) -> None:
 
 
 def _format_column_names(names: Sequence[str]) -> str:
-    """Columns' names in a sentence: a header may hold any number of them, of any length."""
+    """Write names of columns in a message. Long names and long lists are cut."""
     short = [
         name if len(name) <= MAX_COLUMN_NAME_LENGTH else f"{name[:MAX_COLUMN_NAME_LENGTH]}..."
         for name in names[:MAX_NAMES_SHOWN]
@@ -155,7 +157,7 @@ def _format_column_names(names: Sequence[str]) -> str:
 
 
 def _find_usual_column(part: str, names: Sequence[str], taken: set[str]) -> str | None:
-    """The column with the likeliest of a part's usual names."""
+    """Find the column with the most likely usual name of a role."""
     plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
     return next((plain[usual] for usual in USUAL_NAMES[part].split() if plain.get(usual) not in (None, *taken)), None)
 
@@ -164,9 +166,9 @@ def _guess_column(part: str, names: Sequence[str], taken: set[str]) -> str:
     found = _find_usual_column(part, names, taken)
     if found is None:
         alone = "; if all rows are of one campaign, add a column with its name" if part == "campaign" else ""
+        free = _format_column_names([name for name in names if name not in taken])
         raise InvalidRequest(
-            f"a column must hold the {part}, but none of {_format_column_names([name for name in names if name not in taken])} has a name "
-            "that says so; "
+            f"a column must hold the {part}, but none of {free} has a name that says so; "
             f"name it with {part}='COLUMN'{alone}."
         )
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
-from banditune.core.errors import InvalidRequest
+from banditune.core.errors import InvalidRequest, MissingDependency
 from banditune.logs.io.cell_values import encode_names, read_cell_name, read_cell_number, strip_names
 from banditune.logs.io.column_roles import ColumnRoles
 from banditune.logs.io.row_checks import RowChecker, SuspectBlock
@@ -34,8 +34,8 @@ class FrameTable:
         self.source = source
         self.names = [str(name) for name in source.columns]
 
-    def blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
-        taken = {str(name): self.source[name] for name in self.source.columns if str(name) in columns.wanted}
+    def read_blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
+        taken = {str(name): self.source[name] for name in self.source.columns if str(name) in columns.all_columns}
         for first in range(0, len(self.source), BATCH_ROWS):
             part = {name: column[first : first + BATCH_ROWS] for name, column in taken.items()}
             yield from _check_block(
@@ -71,7 +71,7 @@ class ParquetTable:
             import pyarrow as pa
             from pyarrow import parquet
         except ImportError as error:
-            raise InvalidRequest(
+            raise MissingDependency(
                 'a .parquet file needs pyarrow; install it with: pip install "banditune[parquet]"'
             ) from error
         try:
@@ -81,12 +81,12 @@ class ParquetTable:
         self.path = path
         self.names = list(self.file.schema_arrow.names)
 
-    def blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
+    def read_blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
         import pyarrow as pa
 
         first = 0
         try:
-            for batch in self.file.iter_batches(BATCH_ROWS, columns=list(columns.wanted)):
+            for batch in self.file.iter_batches(BATCH_ROWS, columns=list(columns.all_columns)):
                 found = {name: _convert_arrow_column(batch.column(name)) for name in batch.schema.names}
                 yield from _check_block(found, columns, checker, first)
                 first += batch.num_rows
@@ -114,11 +114,11 @@ def _check_block(cells: dict[str, Any], columns: ColumnRoles, checker: RowChecke
     lines: IntArray = np.arange(first, first + size)
     try:
         words = {column: _encode_column_names(cells[column]) for column in (columns.campaign, columns.arm)}
-        numbers = {column: _convert_to_numbers(cells[column]) for _, column in columns.numbers}
-        yield checker.quick(words, numbers, lines)
+        numbers = {column: _convert_to_numbers(cells[column]) for _, column in columns.number_columns}
+        yield checker.check_columns(words, numbers, lines)
     except SuspectBlock:
         rows = zip(*(cells[name] for name in cells), strict=True)
-        yield checker.slow(
+        yield checker.check_each(
             (int(line), dict(zip(cells, row, strict=True))) for line, row in zip(lines, rows, strict=True)
         )
 

@@ -39,10 +39,10 @@ class LogAccumulator:
         keys, first, place = np.unique(campaign << 32 | arm, return_index=True, return_inverse=True)
         known = len(self.cells)
         cell = np.array([self.cells.setdefault(int(key), len(self.cells)) for key in keys])
-        self._grow(len(self.cells))
+        self._enlarge(len(self.cells))
         new = cell >= known
         self.features[cell[new]] = rows.features[first[new]]
-        self._compare(rows, cell[place])
+        self._compare_features(rows, cell[place])
         if rows.pulls is None:
             self.sample.add(cell[place], rows.total)
             self._add_rewards(rows.total, cell, place)
@@ -70,7 +70,7 @@ class LogAccumulator:
         self.squares[cell] = whole * share * (1 - share)
         self.low, self.high = 0.0, 1.0
 
-    def _grow(self, size: int) -> None:
+    def _enlarge(self, size: int) -> None:
         if size > MAX_CELLS:
             raise InvalidRequest(
                 f"logs must have {MAX_CELLS:,} arms of campaigns at most, but the columns {self.columns.campaign!r} and "
@@ -83,13 +83,13 @@ class LogAccumulator:
             self.mean, self.squares = (np.concatenate([old, np.zeros(room)]) for old in (self.mean, self.squares))
             self.features = np.concatenate([self.features, np.zeros((room, self.features.shape[1]))])
 
-    def _compare(self, rows: CheckedRows, cell: IntArray) -> None:
+    def _compare_features(self, rows: CheckedRows, cell: IntArray) -> None:
         """An arm has the same features throughout a campaign."""
         changed = np.argwhere(rows.features != self.features[cell])
         if len(changed):
             row, feature = map(int, changed[0])
             arm = rows.arm.names[int(rows.arm.codes[row])]
-            place = f"{self.numbering.word} {int(rows.lines[row])}{self.numbering.since}"
+            place = f"{self.numbering.noun} {int(rows.lines[row])}{self.numbering.origin}"
             raise InvalidRequest(
                 f"an arm's features must stay the same within a campaign, but {self.columns.features[feature]!r} of arm "
                 f"{arm!r} changes from {self.features[cell[row], feature]:g} to {rows.features[row, feature]:g} in {place}"
@@ -97,7 +97,7 @@ class LogAccumulator:
                 "features='', or make every context a campaign of its own."
             )
 
-    def logs(self) -> Logs:
+    def make_logs(self) -> Logs:
         """What was added up, without arms that were never pulled."""
         keys = np.array(list(self.cells), np.int64)
         order = np.argsort(keys, kind="stable")
@@ -125,7 +125,7 @@ class LogAccumulator:
             self.features[order] if self.columns.features else None,
             self.columns.features,
             columns=str(self.columns),
-            residuals=None if self.columns.reward is None else self.sample.residuals(place, pulls, mean),
+            residuals=None if self.columns.reward is None else self.sample.compute_residuals(place, pulls, mean),
         )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -20,6 +20,32 @@ from banditune.logs.io.row_records import CheckedRows, RowNumbering
 from banditune.logs.io.text_tables import TextTable
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadSettings:
+    """How the rows of logs are read.
+
+    Parameters
+    ----------
+    rewards : {"binary", "unit", "real"}, optional
+        What rewards are; rows that are not are bad. By default what the rows show.
+    blank : float, optional
+        What an empty reward stands for, such as 0.
+    skip_bad : bool
+        Whether rows that cannot be read are left out; otherwise they are refused.
+    progress : callable, optional
+        Called with the number of rows read so far.
+    """
+
+    rewards: Literal["binary", "unit", "real"] | None = None
+    blank: float | None = None
+    skip_bad: bool = False
+    progress: Callable[[int], None] | None = None
+
+
+READ_SETTINGS = ReadSettings()
+"""Default settings for reading rows."""
+
+
 def read_logs(
     source: Any,
     *,
@@ -30,29 +56,66 @@ def read_logs(
     successes: str | None = None,
     propensity: str | None = None,
     features: str | Sequence[str] | None = None,
-    rewards: str | None = None,
-    blank: float | None = None,
-    skip_bad: bool = False,
-    progress: Callable[[int], None] | None = None,
+    settings: ReadSettings = READ_SETTINGS,
 ) -> Logs:
-    """Past logs from a .csv or .parquet file or a data frame, with a row per decision or per arm of a campaign.
+    """Read past logs from a file or a data frame.
 
-    The first arguments name columns; what is not told is guessed from usual names, and `told` of the logs says what was
-    taken. `rewards` is what rewards are claimed to be: "binary", "unit" or "real"; rows that are not so are bad. `blank`
-    is what an empty reward stands for, such as 0 where only successes were written. Bad rows are refused with line numbers,
-    those of data frames and Parquet files with row numbers, or left out with `skip_bad`. `progress` is told how many rows
-    were read.
+    A row is either one decision with its reward, or one arm of a campaign with its pulls and successes. Columns that
+    are not named are recognised by usual names; `messages` of the logs says which were taken.
+
+    Parameters
+    ----------
+    source : str, Path, data frame or mapping
+        A .csv or .parquet file, a data frame of pandas or polars, or a mapping of column names to columns.
+    campaign : str, optional
+        The column with the campaign.
+    arm : str, optional
+        The column with the arm.
+    reward : str, optional
+        The column with the reward of each decision.
+    pulls : str, optional
+        The column with the pulls of each arm. It goes with `successes`, instead of `reward`.
+    successes : str, optional
+        The column with the successes of each arm.
+    propensity : str, optional
+        The column with the probability of the arm. It must lie in (0, 1] and is not used otherwise.
+    features : str or sequence of str, optional
+        The columns with features of the arms; "" for none. By default columns such as x1 or feature_2 are taken.
+    settings : ReadSettings
+        What rewards are, what empty and bad rows stand for, and progress.
+
+    Returns
+    -------
+    Logs
+        The logs, for `fit` and `backtest`.
+
+    Raises
+    ------
+    InvalidRequest
+        If the source cannot be read, a column is missing, or rows are bad. The message has their line or row numbers.
+    MissingDependency
+        If a .parquet file is read and pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> table = {"campaign": ["may"] * 4, "arm": ["red", "blue"] * 2, "click": [0, 1, 1, 1]}
+    >>> logs = bt.read_logs(table)
+    >>> logs
+    4 decisions in 1 campaign with 2 arms, binary rewards
+    >>> logs.messages[0]
+    "columns: campaign = 'campaign', arm = 'arm', reward = 'click'"
     """
     table = open_table(source)
-    told = {"campaign": campaign, "arm": arm, "reward": reward, "pulls": pulls, "successes": successes}
-    columns = assign_columns(table.names, {**told, "propensity": propensity, "features": features})
-    checker = RowChecker(columns, table.numbering, rewards, blank)
+    requested = {"campaign": campaign, "arm": arm, "reward": reward, "pulls": pulls, "successes": successes}
+    columns = assign_columns(table.names, {**requested, "propensity": propensity, "features": features})
+    checker = RowChecker(columns, table.numbering, settings.rewards, settings.blank)
     tally = LogAccumulator(columns, table.numbering)
-    for rows in table.blocks(columns, checker):
+    for rows in table.read_blocks(columns, checker):
         tally.add(rows)
-        if progress:
-            progress(checker.rows)
-    if checker.bad and (not skip_bad or checker.bad == checker.rows):
+        if settings.progress:
+            settings.progress(checker.rows)
+    if checker.bad and (not settings.skip_bad or checker.bad == checker.rows):
         way_out = "mend them, or leave them out with skip_bad=True"
         if checker.bad == checker.rows:
             way_out = "mend them, or name other columns"
@@ -62,14 +125,14 @@ def read_logs(
             way_out = f"{way_out}; or {suggest_utf8_conversion()}"
         if 2 * checker.unpaid > checker.bad:
             way_out = f"if an empty reward stands for 0, say blank=0; else {way_out}"
-        raise InvalidRequest(f"{checker.told()}; {way_out}.")
+        raise InvalidRequest(f"{checker.describe_bad_rows()}; {way_out}.")
     if not checker.rows:
         raise InvalidRequest("logs must hold a row, but the table has none.")
-    logs = replace(tally.logs(), left_out=tuple(_note_skipped_rows(checker)))
-    return logs.saying(
+    logs = replace(tally.make_logs(), omissions=tuple(_note_skipped_rows(checker)))
+    return logs.replace_messages(
         [
             f"columns: {logs.columns}",
-            *logs.left_out,
+            *logs.omissions,
             *_note_stray_rewards(logs, tally.others),
             *_note_misleading_logs(logs),
         ]
@@ -91,11 +154,11 @@ def _note_stray_rewards(logs: Logs, others: int) -> Iterator[str]:
 
 def _note_skipped_rows(checker: RowChecker) -> Iterator[str]:
     if checker.bad:
-        yield f"left out: {checker.told()}"
+        yield f"left out: {checker.describe_bad_rows()}"
 
 
 def _note_misleading_logs(logs: Logs) -> Iterator[str]:
-    """What may mislead in logs, and what to do about it."""
+    """Yield notes on what may mislead in logs, and what to do about it."""
     if len(logs.campaigns) == 1:
         yield (
             "there is a single campaign: what differs between campaigns cannot be seen, only between its arms. Take more "
@@ -109,7 +172,7 @@ def _note_misleading_logs(logs: Logs) -> Iterator[str]:
             f"{len(once)} of {len(logs.arms)} arms were pulled only once ({few}): a common prior makes use of that, a "
             "prior per arm cannot. If the arm's column numbers decisions, name another with `arm`."
         )
-    alone = np.flatnonzero(logs.widths == 1)
+    alone = np.flatnonzero(logs.arm_counts == 1)
     if len(alone):
         few = ", ".join(logs.campaigns[number] for number in alone[:5]) + (" ..." if len(alone) > 5 else "")
         count = "all" if len(alone) == len(logs.campaigns) else f"{len(alone):,}"
@@ -118,17 +181,17 @@ def _note_misleading_logs(logs: Logs) -> Iterator[str]:
 
 
 class LogTable(Protocol):
-    """Something with named columns that can be read in blocks."""
+    """A table with named columns that is read in blocks."""
 
     names: list[str]
     numbering: RowNumbering
 
-    def blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
-        """Checked rows, block by block."""
+    def read_blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
+        """Yield checked rows, block by block."""
 
 
 def open_table(source: Any) -> LogTable:
-    """A table out of a path or a data frame."""
+    """Open a path or a data frame as a table."""
     if not isinstance(source, str | Path):
         return FrameTable(source)
     path = Path(source)

@@ -1,4 +1,4 @@
-"""Turns cells of a table into checked rows: whole columns at once where nothing is wrong, row by row where something is."""
+"""Converts cells of a table to checked rows: whole columns at once, or row by row if one of them may be bad."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ MAX_LOGGED_NUMBER = 1e100
 
 
 class SuspectBlock(Exception):
-    """Something that the fast way does not understand."""
+    """A block that may hold a bad row, so that it must be read row by row."""
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be read, and why."""
+    """A row that cannot be read, and the reason."""
 
     line: int
-    why: str
+    reason: str
 
 
 class RowChecker:
-    """Turns cells into rows. Bad ones are left out and counted, and the first are remembered."""
+    """Converts cells to rows. Bad rows are left out and counted, and the first are kept for messages."""
 
     def __init__(
         self, columns: ColumnRoles, numbering: RowNumbering, rewards: str | None, blank: float | None = None
@@ -51,7 +51,7 @@ class RowChecker:
             raise InvalidRequest(f"`rewards` must be one of {', '.join(REWARD_RANGES)}, but got {rewards!r}.")
         if columns.reward is None and rewards not in (None, "binary"):
             raise InvalidRequest(
-                f"pulls and successes are sums of 0 and 1, but rewards={rewards!r} was told; leave it out."
+                f"pulls and successes are sums of 0 and 1, but rewards={rewards!r} was given; leave it out."
             )
         if columns.reward is None and blank is not None:
             raise InvalidRequest(
@@ -66,12 +66,12 @@ class RowChecker:
         self.shown: list[BadRow] = []
         self.garbled = 0
         self.unpaid = 0
-        """Rows without a reward that are bad for it."""
+        """Number of rows that are bad because they have no reward."""
 
-    def quick(
+    def check_columns(
         self, words: Mapping[str, EncodedNames], columns: Mapping[str, FloatArray], lines: IntArray
     ) -> CheckedRows:
-        """Rows out of whole columns; `SuspectBlock` if one of them might be bad."""
+        """Convert whole columns to rows; raise `SuspectBlock` if one of them may be bad."""
         found = {column: words[column] for column in (self.columns.campaign, self.columns.arm)}
         for column in found.values():
             if not all(column.names):
@@ -80,44 +80,44 @@ class RowChecker:
             np.isfinite(column).all() and (np.abs(column) < MAX_LOGGED_NUMBER).all() for column in columns.values()
         ):
             raise SuspectBlock
-        if not self._allowed(columns):
+        if not self._is_allowed(columns):
             raise SuspectBlock
         self.rows += len(lines)
-        return self._rows(list(found.values()), columns, lines)
+        return self._make_rows(list(found.values()), columns, lines)
 
-    def _allowed(self, columns: Mapping[str, Any]) -> bool:
-        """Whether numbers are in their ranges; for whole columns, or for one row."""
-        told = self.columns
+    def _is_allowed(self, columns: Mapping[str, Any]) -> bool:
+        """Return whether numbers are in their ranges, for whole columns or for one row."""
+        roles = self.columns
         good: Any = True
-        if told.reward is None:
-            pulls, successes = columns[str(told.pulls)], columns[str(told.successes)]
+        if roles.reward is None:
+            pulls, successes = columns[str(roles.pulls)], columns[str(roles.successes)]
             good = (pulls >= 0) & (pulls % 1 == 0) & (pulls < 2**53)
             good &= (successes >= 0) & (successes <= pulls) & (successes % 1 == 0)
         elif self.rewards in ("binary", "unit"):
-            reward = columns[told.reward]
+            reward = columns[roles.reward]
             good = (reward >= 0) & (reward <= 1) & ((self.rewards == "unit") | (reward % 1 == 0))
-        if told.propensity is not None:
-            good &= (columns[told.propensity] > 0) & (columns[told.propensity] <= 1)
+        if roles.propensity is not None:
+            good &= (columns[roles.propensity] > 0) & (columns[roles.propensity] <= 1)
         return bool(np.all(good))
 
-    def _rows(self, words: Sequence[EncodedNames], columns: Mapping[str, Any], lines: IntArray) -> CheckedRows:
-        told = self.columns
-        features = np.empty((len(lines), len(told.features)))
-        for place, name in enumerate(told.features):
+    def _make_rows(self, words: Sequence[EncodedNames], columns: Mapping[str, Any], lines: IntArray) -> CheckedRows:
+        roles = self.columns
+        features = np.empty((len(lines), len(roles.features)))
+        for place, name in enumerate(roles.features):
             features[:, place] = columns[name]
-        if told.reward is not None:
-            return CheckedRows(words[0], words[1], None, columns[told.reward], features, lines)
-        pulls = columns[str(told.pulls)].astype(np.int64)
-        return CheckedRows(words[0], words[1], pulls, columns[str(told.successes)], features, lines)
+        if roles.reward is not None:
+            return CheckedRows(words[0], words[1], None, columns[roles.reward], features, lines)
+        pulls = columns[str(roles.pulls)].astype(np.int64)
+        return CheckedRows(words[0], words[1], pulls, columns[str(roles.successes)], features, lines)
 
-    def slow(self, rows: Iterator[tuple[int, Mapping[str, Any] | str]]) -> CheckedRows:
-        """Rows out of (line, cells by column, or what is wrong with the line), one by one."""
+    def check_each(self, rows: Iterator[tuple[int, Mapping[str, Any] | str]]) -> CheckedRows:
+        """Convert rows one by one from (line, cells by column, or the error of the line)."""
         names: tuple[list[str], list[str]] = ([], [])
-        columns: dict[str, list[float]] = {column: [] for _, column in self.columns.numbers}
+        columns: dict[str, list[float]] = {column: [] for _, column in self.columns.number_columns}
         lines: list[int] = []
         for line, cells in rows:
             self.rows += 1
-            row = self._one(cells) if not isinstance(cells, str) else cells
+            row = self._check_row(cells) if not isinstance(cells, str) else cells
             if isinstance(row, str):
                 self.bad += 1
                 if len(self.shown) < MAX_BAD_ROWS_SHOWN:
@@ -129,14 +129,14 @@ class RowChecker:
             lines.append(line)
             for column, value in found.items():
                 columns[column].append(value)
-        return self._rows(
+        return self._make_rows(
             [encode_names(column) for column in names],
             {column: np.array(values, np.float64) for column, values in columns.items()},
             np.array(lines, np.int64),
         )
 
-    def _one(self, cells: Mapping[str, Any]) -> tuple[tuple[str, str], dict[str, float]] | str:
-        """A row's names and numbers, or what is wrong with it."""
+    def _check_row(self, cells: Mapping[str, Any]) -> tuple[tuple[str, str], dict[str, float]] | str:
+        """Return a row's names and numbers, or its error."""
         names = read_cell_name(cells[self.columns.campaign]), read_cell_name(cells[self.columns.arm])
         for part, name in zip(("campaign", "arm"), names, strict=True):
             if not name:
@@ -145,31 +145,32 @@ class RowChecker:
                 self.garbled += 1
                 return f"the {part} is not UTF-8 text, {name[:40].encode(errors='replace').decode()!r}"
         found = {}
-        for part, column in self.columns.numbers:
+        for part, column in self.columns.number_columns:
             value = read_cell_number(cells[column])
             if part == "reward" and not read_cell_name(cells[column]):
                 value = self.blank
                 self.unpaid += value is None
             if value is None or not math.isfinite(value) or not abs(value) < MAX_LOGGED_NUMBER:
-                return f"the {part} must be a finite number, but is {str(cells[column])[:40]!r}{suggest_comma_fix(cells[column])}"
+                fix = suggest_comma_fix(cells[column])
+                return f"the {part} must be a finite number, but is {str(cells[column])[:40]!r}{fix}"
             found[column] = value
-        return (names, found) if self._allowed(found) else self._why(found)
+        return (names, found) if self._is_allowed(found) else self._describe_violation(found)
 
-    def _why(self, found: Mapping[str, float]) -> str:
-        """Which range a row's numbers miss."""
-        told = self.columns
-        if told.propensity is not None and not 0 < found[told.propensity] <= 1:
-            return f"the propensity must be in (0, 1], but is {found[told.propensity]:g}"
-        if told.reward is not None:
-            return f"the reward must be {REWARD_RANGES[str(self.rewards)]}, but is {found[told.reward]:g}"
-        pulls, successes = found[str(told.pulls)], found[str(told.successes)]
+    def _describe_violation(self, found: Mapping[str, float]) -> str:
+        """Describe which of a row's numbers is outside of its range."""
+        roles = self.columns
+        if roles.propensity is not None and not 0 < found[roles.propensity] <= 1:
+            return f"the propensity must be in (0, 1], but is {found[roles.propensity]:g}"
+        if roles.reward is not None:
+            return f"the reward must be {REWARD_RANGES[str(self.rewards)]}, but is {found[roles.reward]:g}"
+        pulls, successes = found[str(roles.pulls)], found[str(roles.successes)]
         return (
             f"successes and pulls must be whole numbers, 0 <= successes <= pulls, but are {successes:g} and {pulls:g}"
         )
 
-    def told(self) -> str:
-        """The first bad rows, and how many there are."""
+    def describe_bad_rows(self) -> str:
+        """Describe the first bad rows and their number."""
         word, since = self.numbering
-        first = "; ".join(f"{word} {bad.line}{since * (bad is self.shown[0])}: {bad.why}" for bad in self.shown)
+        first = "; ".join(f"{word} {bad.line}{since * (bad is self.shown[0])}: {bad.reason}" for bad in self.shown)
         rest = f"; and {self.bad - MAX_BAD_ROWS_SHOWN:,} more" if self.bad > MAX_BAD_ROWS_SHOWN else ""
         return f"{self.bad:,} of {self.rows:,} rows cannot be read ({first}{rest})"

@@ -18,8 +18,8 @@ class EncodedNames(NamedTuple):
 class RowNumbering(NamedTuple):
     """What a row is called with its number, and from where rows are counted if that must be said."""
 
-    word: str
-    since: str = ""
+    noun: str
+    origin: str = ""
 
 
 LINE_NUMBERING, ROW_NUMBERING = RowNumbering("line"), RowNumbering("row", ", counted from 0")

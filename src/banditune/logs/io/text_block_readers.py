@@ -35,7 +35,7 @@ BlockReader = Callable[[bytes], tuple[dict[str, EncodedNames], dict[str, FloatAr
 
 def make_plain_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles) -> BlockReader:
     """A reader of blocks by Python's own means."""
-    places = {name: place for place, name in enumerate(names) if name in columns.wanted}
+    places = {name: place for place, name in enumerate(names) if name in columns.all_columns}
 
     def read(data: bytes) -> tuple[dict[str, EncodedNames], dict[str, FloatArray]]:
         known: dict[str, dict[str, int]] = {column: {} for column in places}
@@ -55,7 +55,7 @@ def make_plain_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles
             raise SuspectBlock from error
         words = {column: EncodedNames(list(known[column]), np.concatenate(codes[column])) for column in places}
         named = {column: strip_names(words[column]) for column in (columns.campaign, columns.arm)}
-        return named, {column: _convert_names_to_numbers(words[column]) for _, column in columns.numbers}
+        return named, {column: _convert_names_to_numbers(words[column]) for _, column in columns.number_columns}
 
     return read
 
@@ -74,7 +74,7 @@ def make_arrow_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles
 
     words = pa.dictionary(pa.int32(), pa.string())
     kinds = dict.fromkeys((columns.campaign, columns.arm), words)
-    numbers = [column for _, column in columns.numbers]
+    numbers = [column for _, column in columns.number_columns]
 
     def parsed(data: bytes, **others: Any) -> Any:
         try:
@@ -85,7 +85,7 @@ def make_arrow_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles
                 ),
                 parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
-                    column_types=kinds | others, include_columns=list(columns.wanted), strings_can_be_null=False
+                    column_types=kinds | others, include_columns=list(columns.all_columns), strings_can_be_null=False
                 ),
             ).combine_chunks()
         except pa.ArrowException as error:

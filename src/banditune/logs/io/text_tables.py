@@ -38,7 +38,7 @@ class LineCounter:
         self.taken = 0
 
     @property
-    def over(self) -> bool:
+    def is_done(self) -> bool:
         return self.taken >= self.block
 
     def __iter__(self) -> LineCounter:
@@ -71,7 +71,7 @@ class TextTable:
         if not any(self.names):
             raise InvalidRequest(f"the first line of {str(path)!r} must name the columns, but it is empty.")
 
-    def blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
+    def read_blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
         fast = (make_arrow_reader if has_arrow() else make_plain_reader)(self.names, self.delimiter, columns)
         with _open_bytes(self.path) as file:
             next(_read_lines(file, self.path))
@@ -79,19 +79,19 @@ class TextTable:
             while data := _read_block(file, self.path):
                 try:
                     words, numbers = fast(data)
-                    # Where lines are empty or fields hold several, a little off; it is only told of features that change.
+                    # Approximate if lines are empty or fields hold several; used only in messages on features that change.
                     rows = len(next(iter(numbers.values())))
-                    yield checker.quick(words, numbers, np.arange(line, line + rows))
+                    yield checker.check_columns(words, numbers, np.arange(line, line + rows))
                     line += _count_lines(data)
                 except SuspectBlock:
                     reader = LineCounter(chain(io.BytesIO(data), _read_lines(file, self.path)), _count_lines(data))
-                    yield checker.slow(self._cells(reader, line))
+                    yield checker.check_each(self._read_cells(reader, line))
                     line += reader.taken
 
-    def _cells(self, lines: LineCounter, first: int) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    def _read_cells(self, lines: LineCounter, first: int) -> Iterator[tuple[int, dict[str, Any] | str]]:
         """Rows with their line numbers, until the block's lines are used up."""
         reader = csv.reader((_decode_line(line) for line in lines), delimiter=self.delimiter)
-        while not lines.over:
+        while not lines.is_done:
             line = first + lines.taken
             try:
                 row = next(reader, None)

@@ -51,12 +51,12 @@ def is_adaptively_chosen(logs: Logs) -> bool:
     count = len(logs.campaigns)
 
     def inside(values: FloatArray) -> FloatArray:
-        return np.asarray(values - (np.bincount(logs.campaign, values, count) / logs.widths)[logs.campaign])
+        return np.asarray(values - (np.bincount(logs.campaign, values, count) / logs.arm_counts)[logs.campaign])
 
     often, paid = inside(np.log(logs.pulls)), inside(logs.mean)
     product, first, second = (np.bincount(logs.campaign, v, count) for v in (often * paid, often**2, paid**2))
     # What pulls that were dealt to the arms at random would have.
-    variance = float((first * second / np.maximum(logs.widths - 1, 1)).sum())
+    variance = float((first * second / np.maximum(logs.arm_counts - 1, 1)).sum())
     return variance > 1e-24 and abs(float(product.sum())) > ADAPTIVE_CHOICE_THRESHOLD * math.sqrt(variance)
 
 
@@ -65,8 +65,8 @@ def is_stopped_early(logs: Logs) -> bool:
 
     Lengths that have nothing to do with rewards make it the other way round: the longer, the more significant.
     """
-    several = logs.widths > 1
-    significance, lengths = compute_lead_significances(logs)[several], np.log(logs.lengths[several])
+    several = logs.arm_counts > 1
+    significance, lengths = compute_lead_significances(logs)[several], np.log(logs.decision_counts[several])
     if len(lengths) < 3:
         return False
     lead, long = significance - significance.mean(), lengths - lengths.mean()
@@ -78,25 +78,25 @@ def is_stopped_early(logs: Logs) -> bool:
 def compute_lead_significances(logs: Logs) -> FloatArray:
     """The lead of each campaign's best arm over the second, in standard errors; 0 where there is no second."""
     count, pulls = len(logs.campaigns), logs.pulls
-    centre = (np.bincount(logs.campaign, logs.total, count) / logs.lengths)[logs.campaign]
+    centre = (np.bincount(logs.campaign, logs.total, count) / logs.decision_counts)[logs.campaign]
     around = logs.squares + pulls * (logs.mean - centre) ** 2
-    variance = np.bincount(logs.campaign, around, count) / logs.lengths
+    variance = np.bincount(logs.campaign, around, count) / logs.decision_counts
     order = np.lexsort((-logs.mean, logs.campaign))
     first = np.searchsorted(logs.campaign, np.arange(count))
     best, second = order[first], order[np.minimum(first + 1, len(order) - 1)]
     error = np.sqrt(variance * (1 / pulls[best] + 1 / pulls[second]))
-    lead = np.where(logs.widths > 1, logs.mean[best] - logs.mean[second], 0.0)
+    lead = np.where(logs.arm_counts > 1, logs.mean[best] - logs.mean[second], 0.0)
     return np.asarray(lead / np.maximum(error, 1e-300))
 
 
 def is_early_stopping_possible(logs: Logs, checks: Sequence[PredictiveCheck]) -> bool:
     """Whether arms seem to differ too much, as they do where campaigns ended when one clearly led, which may not show."""
     high = any(
-        found.fails and found.above < 0.5
+        found.has_failed and found.p_value < 0.5
         for found in checks
         if found.statistic in (ARM_SPREAD, BEST_ARM_LEAD, WEIGHTED_SPREAD)
     )
-    return high and int(logs.lengths.min()) < int(logs.lengths.max())
+    return high and int(logs.decision_counts.min()) < int(logs.decision_counts.max())
 
 
 def describe_drawn_checks(reasons: Sequence[str], left_out: set[str]) -> str:

@@ -49,7 +49,7 @@ class BetaBinomialCounts:
     def __init__(self, successes: FloatArray, failures: FloatArray) -> None:
         self.tables = [np.unique(v, return_counts=True) for v in (successes, failures, successes + failures)]
 
-    def likelihood(self, a: float, b: float) -> float:
+    def compute_shape_likelihood(self, a: float, b: float) -> float:
         """The log likelihood of Beta(a, b), less what does not depend on it."""
         parts = [
             counts @ compute_log_pochhammer(x, values)
@@ -57,9 +57,9 @@ class BetaBinomialCounts:
         ]
         return float(parts[0] + parts[1] - parts[2])
 
-    def at(self, logit: float, size: float) -> float:
+    def compute_logit_likelihood(self, logit: float, size: float) -> float:
         """The same, at a mean's logit and log(a + b)."""
-        return self.likelihood(*compute_beta_shapes(logit, size))
+        return self.compute_shape_likelihood(*compute_beta_shapes(logit, size))
 
 
 def compute_beta_shapes(logit: float, size: float) -> tuple[float, float]:
@@ -119,14 +119,20 @@ def maximize_beta_binomial(counts: BetaBinomialCounts, start: float) -> tuple[fl
     known = [start]
 
     def logit_at(size: float) -> float:
-        known[0] = find_peak(lambda logit: counts.at(logit, size), known[0], 0.1, -MAX_LOGIT, MAX_LOGIT)
+        known[0] = find_peak(
+            lambda logit: counts.compute_logit_likelihood(logit, size), known[0], 0.1, -MAX_LOGIT, MAX_LOGIT
+        )
         return known[0]
 
     size = find_peak(
-        lambda size: counts.at(logit_at(size), size), math.log(10.0), 1.0, MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION
+        lambda size: counts.compute_logit_likelihood(logit_at(size), size),
+        math.log(10.0),
+        1.0,
+        MIN_LOG_CONCENTRATION,
+        MAX_LOG_CONCENTRATION,
     )
     logit = logit_at(size)
-    return logit, size, counts.at(logit, size)
+    return logit, size, counts.compute_logit_likelihood(logit, size)
 
 
 def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: float, of: str = "") -> FittedBetaPrior:
@@ -152,7 +158,7 @@ def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: floa
     mean = 1 / (1 + math.exp(-logit))
     spread = math.sqrt(mean * (1 - mean) / (1 + math.exp(size)))
     notes: tuple[str, ...] = ()
-    no_spread = 2 * (top - counts.at(start, MAX_LOG_CONCENTRATION)) <= NO_SPREAD_THRESHOLD
+    no_spread = 2 * (top - counts.compute_logit_likelihood(start, MAX_LOG_CONCENTRATION)) <= NO_SPREAD_THRESHOLD
     no_middle = size <= MIN_LOG_CONCENTRATION + 1e-3
     if no_spread:
         narrow, _ = interval("size")
@@ -171,7 +177,9 @@ def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: floa
         ("sd", 0.0 if no_spread else spread, _exponentiate_limits(limits["sd"], 0.0, 0.5)),
     )
     named = f"[{of}]" if of else ""
-    estimates = tuple(FittedParameter(name + named, value, low, high) for name, value, (low, high) in known)
+    estimates = tuple(
+        FittedParameter(name=name + named, value=value, low=low, high=high) for name, value, (low, high) in known
+    )
     return FittedBetaPrior(a, b, estimates, notes)
 
 
@@ -192,16 +200,25 @@ def _make_profiles(counts: BetaBinomialCounts, logit: float, size: float) -> dic
         return likelihood(known[name])
 
     def of_a(log: float) -> float:
-        return best_over("b", lambda other: counts.likelihood(math.exp(log), math.exp(other)), *other_shape)
+        return best_over(
+            "b", lambda other: counts.compute_shape_likelihood(math.exp(log), math.exp(other)), *other_shape
+        )
 
     def of_b(log: float) -> float:
-        return best_over("a", lambda other: counts.likelihood(math.exp(other), math.exp(log)), *other_shape)
+        return best_over(
+            "a", lambda other: counts.compute_shape_likelihood(math.exp(other), math.exp(log)), *other_shape
+        )
 
     def of_mean(place: float) -> float:
-        return best_over("mean", lambda other: counts.at(place, other), MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION)
+        return best_over(
+            "mean",
+            lambda other: counts.compute_logit_likelihood(place, other),
+            MIN_LOG_CONCENTRATION,
+            MAX_LOG_CONCENTRATION,
+        )
 
     def of_size(place: float) -> float:
-        return best_over("size", lambda other: counts.at(other, place), -MAX_LOGIT, MAX_LOGIT)
+        return best_over("size", lambda other: counts.compute_logit_likelihood(other, place), -MAX_LOGIT, MAX_LOGIT)
 
     def of_sd(log: float) -> float:
         variance = math.exp(2 * log)
@@ -212,7 +229,7 @@ def _make_profiles(counts: BetaBinomialCounts, logit: float, size: float) -> dic
         def likelihood(other: float) -> float:
             mean = 1 / (1 + math.exp(-other))
             total = max(mean * (1 - mean) / variance - 1, math.exp(MIN_LOG_CONCENTRATION))
-            return counts.at(other, math.log(total))
+            return counts.compute_logit_likelihood(other, math.log(total))
 
         return best_over("sd", likelihood, -min(edge, MAX_LOGIT), min(edge, MAX_LOGIT))
 

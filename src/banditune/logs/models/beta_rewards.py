@@ -36,13 +36,15 @@ def fit_reward_concentration(
     # Leaving out a group changes a ratio of sums; of its logarithm, 1 / (v + 1), the jackknife is taken.
     rest, room = tops.sum() - tops, bottoms.sum() - bottoms
     if (rest <= 1e-12 * tops.sum()).any() or (room <= 1e-12 * bottoms.sum()).any():
-        return value, FittedParameter("v", value, 0.0, math.inf)  # one group tells all: nobody knows how sure it is
+        return value, FittedParameter(
+            name="v", value=value, low=0.0, high=math.inf
+        )  # one group tells all: nobody knows how sure it is
     left = np.log(rest / room)
     count = len(left)
     error = math.sqrt((count - 1) / count * float(((left - left.mean()) ** 2).sum()))
     reach = compute_student_quantile(0.5 + confidence / 2, count - 1) * error
     low, high = ((value + 1) * math.exp(sign * reach) - 1 for sign in (-1, 1))
-    return value, FittedParameter("v", value, max(low, 0.0), high)
+    return value, FittedParameter(name="v", value=value, low=max(low, 0.0), high=high)
 
 
 def convert_to_counts(pulls: FloatArray, mean: FloatArray, v: float) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""What models need of the cells of logs, an arm in a campaign each: the pooled variance of a reward, and counts of successes."""
+"""Summaries of the cells of logs (an arm in a campaign each): the pooled variance of a reward, and success counts."""
 
 from __future__ import annotations
 

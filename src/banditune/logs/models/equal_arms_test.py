@@ -30,9 +30,9 @@ def compute_equal_arms_p(logs: Logs) -> float:
     chosen by what they paid. Of other rewards the sum is compared with that of normal means, and the variance of a
     reward is estimated.
     """
-    widths = logs.widths
+    widths = logs.arm_counts
     if widths.sum() > MAX_TESTED_CELLS:
-        logs = logs.of(sample_campaigns(widths, MAX_TESTED_CELLS, np.random.default_rng(20_216)))
+        logs = logs.select_campaigns(sample_campaigns(widths, MAX_TESTED_CELLS, np.random.default_rng(20_216)))
     rng = np.random.default_rng(20_217)
     seen, drawn = _redistribute_successes(logs, rng) if logs.rewards == "binary" else _simulate_normal_means(logs, rng)
     # Equal sums may differ by rounding.
@@ -61,7 +61,7 @@ def _redistribute_successes(logs: Logs, rng: np.random.Generator) -> tuple[float
 def _simulate_normal_means(logs: Logs, rng: np.random.Generator) -> tuple[float, FloatArray]:
     """The sum of the logs, and those of normal means."""
     count = len(logs.campaigns)
-    centre = np.bincount(logs.campaign, logs.total, count) / logs.lengths
+    centre = np.bincount(logs.campaign, logs.total, count) / logs.decision_counts
     if logs.rewards == "real":
         inside = pool_cell_variances(logs)
         variance, degrees = np.full(count, inside.noise**2), inside.degrees

@@ -1,4 +1,4 @@
-"""The options of a fit and the record that every model of past logs returns, with the choice of arms and names that models share."""
+"""The options of a fit, the record that every model of past logs returns, and the choice of arms and names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from banditune.results.log_results import FittedParameter
 
 
 class FitOptions(NamedTuple):
-    """What was asked for."""
+    """The options of a fit."""
 
     per_arm: bool
     arms: int
@@ -30,16 +30,16 @@ class FittedModel(NamedTuple):
     problem: Problem
     estimates: tuple[FittedParameter, ...]
     notes: tuple[str, ...]
-    means: MeanSampler
-    known: MeanSampler
+    prior_sampler: MeanSampler
+    posterior_sampler: MeanSampler
     rewards: str
-    scale: float = 1.0
-    around: MeanSampler | None = None
-    kurtosis: float = 0.0
+    reward_scale: float = 1.0
+    within_campaign_sampler: MeanSampler | None = None
+    excess_kurtosis: float = 0.0
 
 
 def resolve_problem_arms(logs: Logs, wish: FitOptions) -> int:
-    """How many arms the problem has: with a prior per arm, all that have a name."""
+    """Return the number of arms of the problem: with a prior per arm, all named arms."""
     if not wish.per_arm:
         return wish.arms
     check_arms_option(wish, len(logs.arms), "one for each name")
@@ -47,11 +47,11 @@ def resolve_problem_arms(logs: Logs, wish: FitOptions) -> int:
 
 
 def check_arms_option(wish: FitOptions, arms: int, why: str) -> None:
-    """Arms that are told must be those of the logs."""
+    """Check that given arms are those of the logs."""
     if wish.arms != arms:
         raise InvalidRequest(f"`arms` must be {arms}, {why}, but got {wish.arms}; leave it out.")
 
 
 def select_arm_names(logs: Logs, wish: FitOptions) -> tuple[str, ...]:
-    """Names of arms, where each has a prior of its own or all campaigns had the same."""
+    """Return the names of arms if each has its own prior, or if all campaigns had the same arms."""
     return logs.arms if wish.per_arm or (logs.same_arms and wish.arms == len(logs.arms)) else ()

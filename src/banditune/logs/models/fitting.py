@@ -48,11 +48,43 @@ def fit(
     horizon: Any = None,
     confidence: float = 0.95,
 ) -> FittedProblem:
-    """Fit a problem to past logs; `fit(...).problem` is ready to be tuned on.
+    """Fit a problem to past logs. `fit(logs).problem` is ready for `tune`.
 
-    `per_arm` gives each arm's name a prior of its own where there are no features. Where there are some, `intercept` adds
-    one that is 1 for every arm, unless they hold a constant. `arms` and `horizon` are those of a typical campaign (median)
-    unless given.
+    Parameters
+    ----------
+    logs : Logs
+        Past logs, from `read_logs` or `make_logs`.
+    model : str
+        "beta-binomial", "beta", "gaussian", "linear", "logistic", "correlated" or "campaigns". "auto" chooses one by
+        the features and the rewards.
+    per_arm : bool
+        Whether each arm's name has a prior of its own; for "beta-binomial", "beta" and "gaussian" only.
+    intercept : bool
+        Whether a constant feature is added where arms have features that hold no constant.
+    arms : int, optional
+        The number of arms of the problem; by default that of the median campaign, or of all names.
+    horizon : int, optional
+        Decisions in a campaign to come; by default the median campaign's.
+    confidence : float
+        The confidence of the intervals of the estimates, from 0.5 to below 1.
+
+    Returns
+    -------
+    FittedProblem
+        The problem, its estimates with intervals, and checks of the fit against the logs.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument cannot be used, or the logs do not suit the model.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> logs = bt.make_logs(["may", "may", "june", "june"], ["red", "blue"] * 2, [10, 20, 30, 40], [1, 5, 6, 20])
+    >>> fitted = bt.fit(logs)
+    >>> fitted.model, fitted.problem.arms, fitted.horizon
+    ('beta-binomial', 2, 50)
     """
     if not isinstance(logs, Logs):
         raise InvalidRequest(
@@ -73,7 +105,7 @@ def fit(
             f"`per_arm` must be left out for the model {name!r}, which tells arms apart in its own way."
         )
     wanted, more = _resolve_arm_count(logs, arms, per_arm or name == "correlated")
-    lengths = logs.lengths
+    lengths = logs.decision_counts
     steps = check_integer("horizon", max(int(np.median(lengths)), 1) if horizon is None else horizon, 1)
     draft = MODELS[name](logs, FitOptions(per_arm, wanted, confidence))
     found = run_predictive_checks(logs, draft, name)
@@ -83,23 +115,23 @@ def fit(
             f"campaigns are {lengths.min():,} to {lengths.max():,} decisions long; the horizon is the median",
         )
     return FittedProblem(
-        name,
-        describe(draft.problem),
-        draft.estimates,
-        len(logs.campaigns),
-        int(logs.pulls.sum()),
-        draft.problem.arms,
-        steps,
-        confidence,
-        found.checks,
-        found.levels,
-        found.observed,
-        found.replayed,
-        found.low,
-        found.high,
-        (*logs.left_out, *notes, *more, *_note_outlier_cell(logs), *draft.notes, *found.notes),
-        found.drawn,
-        logs.columns,
+        model=name,
+        problem_config=describe(draft.problem),
+        estimates=draft.estimates,
+        campaigns=len(logs.campaigns),
+        decisions=int(logs.pulls.sum()),
+        arms=draft.problem.arms,
+        horizon=steps,
+        confidence=confidence,
+        checks=found.checks,
+        levels=found.levels,
+        observed=found.observed,
+        replayed=found.replayed,
+        low=found.low,
+        high=found.high,
+        notes=(*logs.omissions, *notes, *more, *_note_outlier_cell(logs), *draft.notes, *found.notes),
+        uses_posterior_draws=found.drawn,
+        columns=logs.columns,
     )
 
 
@@ -108,7 +140,7 @@ FEATURE_MODELS = ("linear", "logistic")
 
 
 def prepare_features(logs: Logs, intercept: bool) -> tuple[Logs, tuple[str, ...]]:
-    """The logs as models of features take them, with an intercept where it is wanted, and a sentence about it."""
+    """Prepare logs for models with features: add an intercept if requested, with a note on it."""
     if not intercept or logs.features is None:
         return logs, ()
     found = add_intercept(logs)
@@ -119,14 +151,14 @@ def prepare_features(logs: Logs, intercept: bool) -> tuple[Logs, tuple[str, ...]
 
 
 OUTLIER_SHARE = 0.5
-"""A cell with a larger share of all scatter is named; among `MIN_OUTLIER_CELLS` or more, none should have that much."""
+"""A cell with a larger share of the sum of squares is an outlier, if there are `MIN_OUTLIER_CELLS` or more."""
 
 
 MIN_OUTLIER_CELLS = 20
 
 
 def _note_outlier_cell(logs: Logs) -> Iterator[str]:
-    """A sentence where one arm of one campaign makes most of the noise, as a mistyped reward does."""
+    """Return a note if a single cell makes most of the noise, as a mistyped reward does."""
     place = int(logs.squares.argmax())
     share = logs.squares[place] / max(float(logs.squares.sum()), 1e-300)
     if logs.rewards == "real" and len(logs.squares) >= MIN_OUTLIER_CELLS and share > OUTLIER_SHARE:
@@ -137,7 +169,7 @@ def _note_outlier_cell(logs: Logs) -> Iterator[str]:
 
 
 def choose_model(logs: Logs, model: str) -> tuple[str, tuple[str, ...]]:
-    """The model's name; "auto" goes by features and rewards."""
+    """Resolve the model's name; "auto" depends on features and rewards."""
     if model in MODELS:
         return model, ()
     if model != "auto":
@@ -152,10 +184,10 @@ def choose_model(logs: Logs, model: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _resolve_arm_count(logs: Logs, arms: Any, named: bool) -> tuple[int, tuple[str, ...]]:
-    """The number of arms that is told, or of the names, or of a typical campaign; and a sentence where they differ."""
+    """Return the number of arms: given, or of the names, or of a typical campaign; and a note if they differ."""
     if arms is not None:
         return check_arms(arms), ()
-    widths = logs.widths
+    widths = logs.arm_counts
     usual = len(logs.arms) if named else int(np.median(widths))
     if usual < 2:
         if widths.max() == 1:

@@ -70,19 +70,19 @@ class BetaCells(NamedTuple):
     campaign: IntArray
     successes: FloatArray
     failures: FloatArray
-    overall: float
-    worth: float
+    centre_mean: float
+    centre_concentration: float
 
     @property
-    def campaigns(self) -> int:
+    def campaign_count(self) -> int:
         """How many campaigns there are."""
         return int(self.campaign[-1]) + 1
 
-    def some(self, campaigns: IntArray) -> BetaCells:
+    def select_campaigns(self, campaigns: IntArray) -> BetaCells:
         """The cells of some campaigns."""
         kept = np.isin(self.campaign, campaigns)
         number = np.unique(self.campaign[kept], return_inverse=True)[1]
-        return BetaCells(number, self.successes[kept], self.failures[kept], self.overall, self.worth)
+        return BetaCells(number, self.successes[kept], self.failures[kept], self.centre_mean, self.centre_concentration)
 
 
 def make_beta_cells(campaign: IntArray, successes: FloatArray, failures: FloatArray) -> BetaCells:
@@ -95,42 +95,44 @@ class ConcentrationEstimate(NamedTuple):
     """The logarithm of a + b with the ends of its interval (None: there is none), infinite where arms do not differ.
 
     And what it was found with: the mean of centres, what not knowing it and their prior adds to the error of the spread's
-    logarithm, the worth of their prior, and how many campaigns told it.
+    logarithm, the worth of their prior, and how many campaigns it was estimated from.
     """
 
-    value: float
-    low: float | None
-    high: float | None
-    overall: float
-    blur: float
-    worth: float
-    campaigns: int
+    log_value: float
+    log_low: float | None
+    log_high: float | None
+    centre_mean: float
+    centre_uncertainty: float
+    centre_concentration: float
+    campaign_count: int
 
 
 def estimate_concentration(cells: BetaCells, confidence: float) -> ConcentrationEstimate:
     """The size of the highest likelihood, and its likelihood interval; the centres' prior is fitted, too."""
     some = sample_informative_campaigns(cells)
-    told, best = fit_concentration_and_centres(cells if len(some) == cells.campaigns else cells.some(some))
-    top = compute_evidence(told, best)[0]
-    degrees = len(told.campaign) - told.campaigns
+    fitted, best = fit_concentration_and_centres(
+        cells if len(some) == cells.campaign_count else cells.select_campaigns(some)
+    )
+    top = compute_evidence(fitted, best)[0]
+    degrees = len(fitted.campaign) - fitted.campaign_count
     reach = compute_spread_reach(confidence, degrees, degrees)
     low, high = find_interval_limits(
-        lambda size: compute_evidence(told, size)[0],
+        lambda size: compute_evidence(fitted, size)[0],
         best,
         top,
         (0.3, 0.3),
         (MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION),
         reach,
     )
-    alike = 2 * (top - compute_evidence(told, MAX_LOG_CONCENTRATION)[0]) <= NO_SPREAD_THRESHOLD
+    alike = 2 * (top - compute_evidence(fitted, MAX_LOG_CONCENTRATION)[0]) <= NO_SPREAD_THRESHOLD
     return ConcentrationEstimate(
         math.inf if alike else best,
         low,
         None if alike else high,
-        told.overall,
-        0.0 if alike else _compute_centre_uncertainty(told, best),
-        told.worth,
-        told.campaigns,
+        fitted.centre_mean,
+        0.0 if alike else _compute_centre_uncertainty(fitted, best),
+        fitted.centre_concentration,
+        fitted.campaign_count,
     )
 
 
@@ -141,24 +143,24 @@ def fit_concentration_and_centres(cells: BetaCells) -> tuple[BetaCells, float]:
     would be most of it. What is said is about a campaign, not about a pull.
     """
     best = _maximize_log_concentration(cells, math.log(30.0))
-    if cells.campaigns < MIN_CENTRE_CAMPAIGNS:
+    if cells.campaign_count < MIN_CENTRE_CAMPAIGNS:
         for _ in range(2):
             cells = _replace_centre_mean(cells, float(compute_evidence(cells, best)[1].mean()))
             best = _maximize_log_concentration(cells, best)
         return cells, best
     for _ in range(MAX_CENTRE_ROUNDS):
         before = cells
-        cells = cells._replace(worth=_maximize_centre_concentration(cells, best))
-        cells = cells._replace(overall=_maximize_centre_mean(cells, best))
+        cells = cells._replace(centre_concentration=_maximize_centre_concentration(cells, best))
+        cells = cells._replace(centre_mean=_maximize_centre_mean(cells, best))
         best = _maximize_log_concentration(cells, best)
-        if abs(compute_logit(cells.overall) - compute_logit(before.overall)) < CENTRE_TOLERANCE:
+        if abs(compute_logit(cells.centre_mean) - compute_logit(before.centre_mean)) < CENTRE_TOLERANCE:
             break
     return cells, best
 
 
 def _replace_centre_mean(cells: BetaCells, overall: float) -> BetaCells:
     """Cells with a weak prior for their centres, around this mean."""
-    return cells._replace(overall=overall, worth=WEAK_PRIOR_SUCCESSES / min(overall, 1 - overall))
+    return cells._replace(centre_mean=overall, centre_concentration=WEAK_PRIOR_SUCCESSES / min(overall, 1 - overall))
 
 
 def _maximize_centre_mean(cells: BetaCells, size: float) -> float:
@@ -167,12 +169,14 @@ def _maximize_centre_mean(cells: BetaCells, size: float) -> float:
     def likelihood(logit: float) -> float:
         return compute_evidence(replace_centre_logit(cells, logit), size)[0]
 
-    return 1 / (1 + math.exp(-find_peak(likelihood, compute_logit(cells.overall), 0.1, -MAX_LOGIT, MAX_LOGIT, 1e-4)))
+    return 1 / (
+        1 + math.exp(-find_peak(likelihood, compute_logit(cells.centre_mean), 0.1, -MAX_LOGIT, MAX_LOGIT, 1e-4))
+    )
 
 
 def replace_centre_logit(cells: BetaCells, logit: float) -> BetaCells:
     """Cells whose centres have a mean with this logit."""
-    return cells._replace(overall=1 / (1 + math.exp(-logit)))
+    return cells._replace(centre_mean=1 / (1 + math.exp(-logit)))
 
 
 def compute_logit(share: float) -> float:
@@ -185,19 +189,21 @@ def _compute_centre_uncertainty(cells: BetaCells, size: float) -> float:
 
     It moves by |1/2 - mean| of the mean's logit. The mean of few campaigns is as sure as their centres are alike.
     """
-    slope = abs(0.5 - cells.overall)
-    if cells.campaigns < MIN_CENTRE_CAMPAIGNS:
+    slope = abs(0.5 - cells.centre_mean)
+    if cells.campaign_count < MIN_CENTRE_CAMPAIGNS:
         centres = compute_evidence(cells, size)[1]
         error = float(centres.std(ddof=1)) / math.sqrt(len(centres)) if len(centres) > 1 else 0.0
-        return slope * error / (cells.overall * (1 - cells.overall))
+        return slope * error / (cells.centre_mean * (1 - cells.centre_mean))
 
     def height(numbers: FloatArray) -> float:
         size, worth, logit = numbers.tolist()
-        return compute_evidence(replace_centre_logit(cells, logit)._replace(worth=math.exp(worth)), size)[0]
+        return compute_evidence(
+            replace_centre_logit(cells, logit)._replace(centre_concentration=math.exp(worth)), size
+        )[0]
 
-    best = np.array([size, math.log(cells.worth), compute_logit(cells.overall)])
+    best = np.array([size, math.log(cells.centre_concentration), compute_logit(cells.centre_mean)])
     steps = np.array([0.1, 0.1, 0.05])
-    ways = np.array([-0.5 / (1 + math.exp(-size)), 0.0, 0.5 - cells.overall])
+    ways = np.array([-0.5 / (1 + math.exp(-size)), 0.0, 0.5 - cells.centre_mean])
     alone = compute_error_matrix(lambda number: height(np.array([*number, *best[1:]])), best[:1], steps[:1])
     whole = ways @ compute_error_matrix(height, best, steps) @ ways
     return math.sqrt(max(float(whole - ways[0] ** 2 * alone[0, 0]), 0.0))
@@ -214,19 +220,26 @@ def _maximize_centre_concentration(cells: BetaCells, size: float) -> float:
     """The likeliest a + b of centres around the mean of all."""
 
     def likelihood(log: float) -> float:
-        return compute_evidence(cells._replace(worth=math.exp(log)), size)[0]
+        return compute_evidence(cells._replace(centre_concentration=math.exp(log)), size)[0]
 
     # A twentieth of a success is nothing.
-    least = 0.1 * WEAK_PRIOR_SUCCESSES / min(cells.overall, 1 - cells.overall)
+    least = 0.1 * WEAK_PRIOR_SUCCESSES / min(cells.centre_mean, 1 - cells.centre_mean)
     return math.exp(
-        find_peak(likelihood, math.log(cells.worth), 0.5, math.log(least), math.log(MAX_CENTRE_CONCENTRATION), 1e-2)
+        find_peak(
+            likelihood,
+            math.log(cells.centre_concentration),
+            0.5,
+            math.log(least),
+            math.log(MAX_CENTRE_CONCENTRATION),
+            1e-2,
+        )
     )
 
 
 def sample_informative_campaigns(cells: BetaCells) -> IntArray:
     """Numbers of all campaigns, or of some chosen at random, always the same, among those that can tell how arms differ."""
     if len(cells.campaign) <= MAX_INFORMATIVE_CELLS:
-        return np.arange(cells.campaigns)
+        return np.arange(cells.campaign_count)
     widths = np.bincount(cells.campaign)
     several = np.flatnonzero(widths > 1)
     return np.sort(several[sample_campaigns(widths[several], MAX_INFORMATIVE_CELLS, np.random.default_rng(20_211))])
@@ -246,13 +259,17 @@ def compute_campaign_evidence(cells: BetaCells, size: float) -> tuple[FloatArray
 
 def compute_centre_moments(cells: BetaCells, size: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The same, and the mean square of each centre."""
-    bounds = np.searchsorted(cells.campaign, np.arange(cells.campaigns + 1))
-    pieces = np.unique([0, *np.flatnonzero(np.diff(bounds * CENTRE_NODES // MAX_CHUNK_NODES)), cells.campaigns])
+    bounds = np.searchsorted(cells.campaign, np.arange(cells.campaign_count + 1))
+    pieces = np.unique([0, *np.flatnonzero(np.diff(bounds * CENTRE_NODES // MAX_CHUNK_NODES)), cells.campaign_count])
     found = []
     for first, last in pairwise(pieces):
         mine = slice(bounds[first], bounds[last])
         part = BetaCells(
-            cells.campaign[mine] - first, cells.successes[mine], cells.failures[mine], cells.overall, cells.worth
+            cells.campaign[mine] - first,
+            cells.successes[mine],
+            cells.failures[mine],
+            cells.centre_mean,
+            cells.centre_concentration,
         )
         found.append(_compute_chunk_moments(part, size))
     each, mean, square = map(np.concatenate, zip(*found, strict=True))
@@ -261,7 +278,7 @@ def compute_centre_moments(cells: BetaCells, size: float) -> tuple[FloatArray, F
 
 def _compute_chunk_moments(cells: BetaCells, size: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     amount = math.exp(size)
-    a, b = cells.worth * cells.overall, cells.worth * (1 - cells.overall)
+    a, b = cells.centre_concentration * cells.centre_mean, cells.centre_concentration * (1 - cells.centre_mean)
     logits, step = _place_nodes(cells, amount, a, b)
     good, bad = 1 / (1 + np.exp(-logits)), 1 / (1 + np.exp(logits))
     heights = a * np.log(good) + b * np.log(bad)

@@ -34,7 +34,7 @@ class RegressionSums(NamedTuple):
 class FittedLinearModel(NamedTuple):
     """The Gaussian of theta, the noise, and what they are known to."""
 
-    gauss: FittedGaussian
+    gaussian: FittedGaussian
     noise: float
     estimates: tuple[FittedParameter, ...]
 
@@ -46,25 +46,25 @@ def sum_regressions(logs: Logs, features: FloatArray) -> RegressionSums:
     np.add.at(outer, logs.campaign, logs.pulls[:, None, None] * features[:, :, None] * features[:, None, :])
     np.add.at(product, logs.campaign, logs.total[:, None] * features)
     np.add.at(square, logs.campaign, logs.squares + logs.total**2 / logs.pulls)
-    return RegressionSums(outer, product, square, logs.lengths.astype(float))
+    return RegressionSums(outer, product, square, logs.decision_counts.astype(float))
 
 
 def compute_linear_posteriors(
     sums: RegressionSums, noise: float, mean: FloatArray, covariance: FloatArray
 ) -> CampaignPosteriors:
     """Of every campaign's theta, in closed form; it holds where the sum of x x' is singular."""
-    told = sums.outer / noise**2
+    information = sums.outer / noise**2
     dims = len(mean)
-    inflated = np.eye(dims) + told @ covariance
+    inflated = np.eye(dims) + information @ covariance
     spread = covariance @ np.linalg.inv(inflated)
     spread = (spread + spread.transpose(0, 2, 1)) / 2
-    pull = sums.product / noise**2 - told @ mean
+    pull = sums.product / noise**2 - information @ mean
     means = mean + np.einsum("iab,ib->ia", spread, pull)
     left = sums.square - 2 * sums.product @ mean + np.einsum("iab,a,b->i", sums.outer, mean, mean)
     misfit = left / noise**2 - np.einsum("ia,iab,ib->i", pull, spread, pull)
     sizes = np.linalg.slogdet(inflated)[1]
     evidence = -0.5 * float((sums.pulls * math.log(2 * math.pi * noise**2) + sizes + misfit).sum())
-    return CampaignPosteriors(means, spread, compute_mean_information(told, covariance), evidence)
+    return CampaignPosteriors(means, spread, compute_mean_information(information, covariance), evidence)
 
 
 def _update_noise(
@@ -74,7 +74,7 @@ def _update_noise(
     inverse = np.linalg.inv(covariance)
     known = compute_scoring_terms(posterior, mean, covariance)
     shrunk = posterior.covariances @ inverse
-    spread = posterior.covariances + shrunk @ known.spread @ shrunk.transpose(0, 2, 1)
+    spread = posterior.covariances + shrunk @ known.mean_error_covariance @ shrunk.transpose(0, 2, 1)
     theta = posterior.means
     left = (
         sums.square - 2 * (sums.product * theta).sum(axis=1) + np.einsum("iab,ia,ib->i", sums.outer, theta, theta)
@@ -106,7 +106,7 @@ def fit_linear_mixed_model(
         mean, covariance = gauss.mean, gauss.covariance
         noise = _update_noise(sums, mean, covariance, gauss.posterior)
         # With the first noise, which is too large, a direction may seem lost that is not.
-        kept = gauss.kept and abs(noise / before - 1) < 0.01
+        kept = gauss.is_regularized and abs(noise / before - 1) < 0.01
         if abs(noise / before - 1) < 1e-6:
             break
     return FittedLinearModel(
@@ -121,4 +121,4 @@ def _estimate_noise(sums: RegressionSums, gauss: FittedGaussian, noise: float, c
     degrees = max(float(sums.pulls.sum() - count * dims + np.einsum("iab,iba->", shrunk, shrunk)), 1.0)
     tail = 0.5 + confidence / 2
     low, high = (noise * math.sqrt(degrees / compute_chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
-    return FittedParameter("noise", noise, low, high)
+    return FittedParameter(name="noise", value=noise, low=low, high=high)

@@ -39,7 +39,7 @@ class BinaryRewardTable(NamedTuple):
 
 def make_reward_table(logs: Logs, features: FloatArray) -> BinaryRewardTable:
     """The logs as a table as wide as the campaign with most arms."""
-    widths = logs.widths
+    widths = logs.arm_counts
     first = np.concatenate([[0], np.cumsum(widths)[:-1]])
     place = np.arange(len(logs.pulls)) - first[logs.campaign]
     shape = (len(widths), int(widths.max()))
@@ -103,8 +103,8 @@ class ProposalDraws(NamedTuple):
     """
 
     points: FloatArray
-    densities: FloatArray
-    total: FloatArray
+    log_densities: FloatArray
+    log_total: FloatArray
     covariance: FloatArray
 
 
@@ -148,12 +148,12 @@ class ImportanceSampler:
         apart = points - mean
         prior = -0.5 * np.einsum("ira,ab,irb->ir", apart, inverse, apart, optimize=True)
         sizes = np.log(np.einsum("iaa->ia", root)).sum(axis=1)
-        logs = _compute_log_likelihoods(self.table, scores) + prior - self.draws.densities + sizes[:, None]
+        logs = _compute_log_likelihoods(self.table, scores) + prior - self.draws.log_densities + sizes[:, None]
         top = logs.max(axis=1)
         weights = np.exp(logs - top[:, None])
         total = weights.sum(axis=1)
         _, size = np.linalg.slogdet(2 * math.pi * covariance)
-        evidence = float((top + np.log(total / IMPORTANCE_DRAWS) - self.draws.total - 0.5 * size).sum())
+        evidence = float((top + np.log(total / IMPORTANCE_DRAWS) - self.draws.log_total - 0.5 * size).sum())
         weights /= total[:, None]
         self.share = float(np.median(1 / (weights**2).sum(axis=1)) / IMPORTANCE_DRAWS)
         means = np.einsum("ir,ira->ia", weights, points)

@@ -36,14 +36,16 @@ def fit_linear_features_model(logs: Logs, wish: FitOptions) -> FittedModel:
     kind, notes = _choose_covariance_kind(len(logs.campaigns), features.shape[1], "diagonal")
     names = _list_feature_names(logs)
     found = fit_linear_mixed_model(sum_regressions(logs, features), kind, names, wish.confidence)
-    gauss = rescale_gaussian(found.gauss, scale)
+    gauss = rescale_gaussian(found.gaussian, scale)
     arms, more = _make_featured_arms(logs, wish)
     shape = pool_residuals(logs)
     problem = Linear(prior=_format_gaussian_prior(gauss), noise=found.noise, residuals=shape, **arms)
-    told = (*summarize_gaussian(gauss, names, wish.confidence), found.estimates[-1])
+    estimates = (*summarize_gaussian(gauss, names, wish.confidence), found.estimates[-1])
     said = (*notes, *_note_regularized_covariance(gauss), *more, describe_reward_shape(logs, bool(shape)))
     drawn = make_score_samplers(logs, gauss)
-    return FittedModel(problem, told, said, *drawn, "real", found.noise, kurtosis=compute_excess_kurtosis(logs))
+    return FittedModel(
+        problem, estimates, said, *drawn, "real", found.noise, excess_kurtosis=compute_excess_kurtosis(logs)
+    )
 
 
 def fit_logistic_features_model(logs: Logs, wish: FitOptions) -> FittedModel:
@@ -55,10 +57,10 @@ def fit_logistic_features_model(logs: Logs, wish: FitOptions) -> FittedModel:
     gauss = rescale_gaussian(gauss, scale)
     arms, more = _make_featured_arms(logs, wish)
     problem = Logistic(prior=_format_gaussian_prior(gauss), **arms)
-    told = summarize_gaussian(gauss, _list_feature_names(logs), wish.confidence)
+    estimates = summarize_gaussian(gauss, _list_feature_names(logs), wish.confidence)
     return FittedModel(
         problem,
-        told,
+        estimates,
         (*notes, *_note_regularized_covariance(gauss), *_note_few_effective_draws(share), *more),
         *make_logistic_samplers(logs, gauss),
         "binary",
@@ -95,14 +97,17 @@ def fit_correlated_arms_model(logs: Logs, wish: FitOptions) -> FittedModel:
     seen = replace(logs, features=unit[logs.arm], feature_names=(), intercept=False)
     gauss, share = fit_logistic_mixed_model(make_reward_table(seen, unit[logs.arm]), kind)
     problem = Logistic(prior=_format_gaussian_prior(gauss), features=unit, names=logs.arms)
-    told = (*summarize_gaussian(gauss, logs.arms, wish.confidence), estimate_mean_correlation(gauss, wish.confidence))
+    estimates = (
+        *summarize_gaussian(gauss, logs.arms, wish.confidence),
+        estimate_mean_correlation(gauss, wish.confidence),
+    )
     notes = (
         *notes,
         *_note_regularized_covariance(gauss),
         *_note_few_effective_draws(share),
         "means and sds are of the logit of an arm's mean reward",
     )
-    return FittedModel(problem, told, notes, *make_logistic_samplers(seen, gauss), "binary")
+    return FittedModel(problem, estimates, notes, *make_logistic_samplers(seen, gauss), "binary")
 
 
 COMMON_CORRELATION_NOTE = "all arms get one sd and one correlation"
@@ -189,7 +194,7 @@ def _make_featured_arms(logs: Logs, wish: FitOptions) -> tuple[dict[str, Any], t
     return {"arms": wish.arms, "feature_prior": (mean.tolist(), spread.tolist()), **constant}, (note,)
 
 
-def _format_gaussian_prior(gauss: FittedGaussian) -> object:
+def _format_gaussian_prior(gauss: FittedGaussian) -> Any:
     """Mean and covariance as problems take them."""
     return gauss.mean.tolist(), ((gauss.covariance + gauss.covariance.T) / 2).tolist()
 
@@ -199,7 +204,7 @@ def _note_regularized_covariance(gauss: FittedGaussian) -> tuple[str, ...]:
     words = (
         "in some direction theta does not differ between campaigns beyond chance; the covariance keeps a little spread"
     )
-    return (f"{words} there, about as much as the logs allow",) if gauss.kept else ()
+    return (f"{words} there, about as much as the logs allow",) if gauss.is_regularized else ()
 
 
 def _note_few_effective_draws(share: float) -> tuple[str, ...]:
@@ -207,5 +212,5 @@ def _note_few_effective_draws(share: float) -> tuple[str, ...]:
     if share >= 0.1:
         return ()
     return (
-        f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less sure than told",
+        f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less certain than stated",
     )

@@ -27,13 +27,13 @@ class NormalCells(NamedTuple):
     mean: FloatArray
     pulls: FloatArray
 
-    def restricted(self, sd: float, noise: float) -> float:
+    def compute_restricted_likelihood(self, sd: float, noise: float) -> float:
         """The restricted log likelihood of the cell means, whose common mean is unknown."""
-        _, weight, error = self.common(sd, noise)
+        _, weight, error = self.compute_common_mean(sd, noise)
         scale = sd**2 + noise**2 / self.pulls
         return -0.5 * float(np.log(scale).sum() + math.log(weight) + error)
 
-    def common(self, sd: float, noise: float) -> tuple[float, float, float]:
+    def compute_common_mean(self, sd: float, noise: float) -> tuple[float, float, float]:
         """The weighted mean of the cell means, the sum of weights, and the weighted squares around the mean."""
         weights = 1 / (sd**2 + noise**2 / self.pulls)
         weight = float(weights.sum())
@@ -47,7 +47,7 @@ class WithinCellVariance(NamedTuple):
     squares: float
     degrees: float
 
-    def likelihood(self, noise: float) -> float:
+    def compute_likelihood(self, noise: float) -> float:
         """The log likelihood of the squares."""
         return -self.degrees * math.log(noise) - self.squares / (2 * noise**2)
 
@@ -80,7 +80,9 @@ def fit_normal_priors(
 
     def with_noise(log: float) -> float:
         noise = math.exp(log)
-        return inside.likelihood(noise) + sum(cells.restricted(_maximize_sd(cells, noise), noise) for cells in groups)
+        return inside.compute_likelihood(noise) + sum(
+            cells.compute_restricted_likelihood(_maximize_sd(cells, noise), noise) for cells in groups
+        )
 
     best = find_peak(with_noise, size, 0.1, size - 20, size + 20)
     top, noise = with_noise(best), math.exp(best)
@@ -91,17 +93,20 @@ def fit_normal_priors(
         named = f"[{name}]" if name else ""
         degrees = len(cells.mean) - 1
         sd = _maximize_sd(cells, noise)
-        if 2 * (cells.restricted(sd, noise) - cells.restricted(0.0, noise)) <= NO_SPREAD_THRESHOLD:
+        if (
+            2 * (cells.compute_restricted_likelihood(sd, noise) - cells.compute_restricted_likelihood(0.0, noise))
+            <= NO_SPREAD_THRESHOLD
+        ):
             sd = 0.0
-        mean, weight, _ = cells.common(sd, noise)
+        mean, weight, _ = cells.compute_common_mean(sd, noise)
         most = compute_student_quantile(0.5 + confidence / 2, degrees) / math.sqrt(weight)
         bounds = _compute_sd_interval(cells, inside, sd, noise, compute_spread_reach(confidence, degrees, degrees))
-        estimates.append(FittedParameter(f"mean{named}", mean, mean - most, mean + most))
-        estimates.append(FittedParameter(f"sd{named}", sd, *bounds))
+        estimates.append(FittedParameter(name=f"mean{named}", value=mean, low=mean - most, high=mean + most))
+        estimates.append(FittedParameter(name=f"sd{named}", value=sd, low=bounds[0], high=bounds[1]))
         if sd == 0:
             same.append(name)
         priors.append((mean, sd or bounds[1]))
-    estimates.append(FittedParameter("noise", noise, math.exp(low or best), math.exp(high or best)))
+    estimates.append(FittedParameter(name="noise", value=noise, low=math.exp(low or best), high=math.exp(high or best)))
     who = format_arm_list(same) if any(same) else "arms"
     note = (
         f"{who}: no spread of mean rewards beyond chance, so their sd may be 0; the problem has as much spread as the logs "
@@ -115,8 +120,15 @@ def _maximize_sd(cells: NormalCells, noise: float) -> float:
     typical = noise / math.sqrt(float(np.median(cells.pulls)))
     start = math.sqrt(max(float(np.var(cells.mean, ddof=1)) - typical**2, 0.01 * typical**2))
     low, high = math.log(1e-4 * typical), math.log(10 * (start + typical))
-    log = find_peak(lambda log: cells.restricted(math.exp(log), noise), math.log(start), 0.3, low, high)
-    return 0.0 if cells.restricted(0.0, noise) >= cells.restricted(math.exp(log), noise) - 1e-9 else math.exp(log)
+    log = find_peak(
+        lambda log: cells.compute_restricted_likelihood(math.exp(log), noise), math.log(start), 0.3, low, high
+    )
+    return (
+        0.0
+        if cells.compute_restricted_likelihood(0.0, noise)
+        >= cells.compute_restricted_likelihood(math.exp(log), noise) - 1e-9
+        else math.exp(log)
+    )
 
 
 def _compute_sd_interval(
@@ -127,7 +139,7 @@ def _compute_sd_interval(
 
     def profile(sd: float) -> float:
         def likelihood(log: float) -> float:
-            return inside.likelihood(math.exp(log)) + cells.restricted(sd, math.exp(log))
+            return inside.compute_likelihood(math.exp(log)) + cells.compute_restricted_likelihood(sd, math.exp(log))
 
         known[0] = find_peak(likelihood, known[0], 0.02, known[0] - 20, known[0] + 20, 1e-5)
         return likelihood(known[0])

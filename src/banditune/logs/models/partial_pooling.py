@@ -1,8 +1,8 @@
 """A beta prior for each arm's name, drawn towards that of all arms as far as the arm's own data leave it open.
 
-Arms have centres, and what an arm pays in a campaign is beta around its centre with an a + b of its own. Centres are
-beta around the mean of all arms (see `centres`, where campaigns stand in place of arms), the logarithms of a + b are
-normal. Both laws are fitted to all arms together (empirical Bayes), so few data of an arm leave it near the others, and
+Each arm has a centre. Its mean reward in a campaign is beta around this centre, with its own a + b. Centres are beta around
+the mean of all arms (see `hierarchical_beta`, with campaigns in place of arms); the logarithms of a + b are normal. Both
+laws are fitted to all arms together (empirical Bayes), so few data of an arm leave it near the others, and
 many leave it where they are. An arm that pays 1 in 250 and was seen a hundred times says next to nothing by itself: the
 likeliest prior of a single one may be Beta(0.0005, 0.147), which pays as often as nobody ever saw.
 
@@ -53,10 +53,10 @@ class PooledArms(NamedTuple):
     """Of each arm: mean and variance of its centre given the data, its variance between campaigns, and the ends of that."""
 
     mean: FloatArray
-    error: FloatArray
-    within: FloatArray
-    low: FloatArray
-    high: FloatArray
+    mean_variance: FloatArray
+    campaign_variance: FloatArray
+    variance_low: FloatArray
+    variance_high: FloatArray
 
 
 def fit_pooled_priors(
@@ -66,9 +66,9 @@ def fit_pooled_priors(
     order = np.argsort(arm, kind="stable")
     cells = make_beta_cells(arm[order], successes[order], failures[order])
     size = estimate_concentration(cells, confidence)
-    cells = cells._replace(overall=size.overall, worth=size.worth)
+    cells = cells._replace(centre_mean=size.centre_mean, centre_concentration=size.centre_concentration)
     arms = _pool_arms(cells, size, confidence)
-    variance = arms.within + arms.error
+    variance = arms.campaign_variance + arms.mean_variance
     # A variance must leave room for a mean between 0 and 1.
     whole = np.maximum(arms.mean * (1 - arms.mean) / variance - 1, 1e-3)
     table = whole[:, None] * np.stack([arms.mean, 1 - arms.mean], axis=1)
@@ -80,10 +80,10 @@ def fit_pooled_priors(
 def _pool_arms(cells: BetaCells, size: ConcentrationEstimate, confidence: float) -> PooledArms:
     """What is known of every arm, over all a + b that it may have."""
     middle = min(
-        max(size.value if math.isfinite(size.value) else (size.low or 0.0), MIN_LOG_CONCENTRATION),
+        max(size.log_value if math.isfinite(size.log_value) else (size.log_low or 0.0), MIN_LOG_CONCENTRATION),
         MAX_LOG_CONCENTRATION,
     )
-    same = not math.isfinite(size.value)
+    same = not math.isfinite(size.log_value)
     sizes = (
         np.array([middle])
         if same
@@ -149,9 +149,9 @@ def _compute_variance_limits(
     """The ends of each arm's variance between campaigns: by what its a + b may be, and by how unsure that of all is."""
     mean = weights @ sizes
     own = np.sqrt(np.maximum(weights @ sizes**2 - mean**2, 0.0))
-    common = size.value if math.isfinite(size.value) else sizes[0]
-    below = math.inf if size.low is None else common - size.low
-    above = math.inf if size.high is None else size.high - common
+    common = size.log_value if math.isfinite(size.log_value) else sizes[0]
+    below = math.inf if size.log_low is None else common - size.log_low
+    above = math.inf if size.log_high is None else size.log_high - common
     value = (weights * within).sum(axis=1)
     # A larger a + b is a smaller variance.
     low = value * np.exp(-np.hypot(2 * own, above))
@@ -160,14 +160,19 @@ def _compute_variance_limits(
 
 def _estimate_arm_parameters(arms: PooledArms, names: tuple[str, ...], confidence: float) -> list[FittedParameter]:
     """The mean of every arm, its interval on the scale of logits, and its sd between campaigns."""
-    reach = compute_normal_quantile(0.5 + confidence / 2) * np.sqrt(arms.error) / (arms.mean * (1 - arms.mean))
+    reach = compute_normal_quantile(0.5 + confidence / 2) * np.sqrt(arms.mean_variance) / (arms.mean * (1 - arms.mean))
     logit = np.log(arms.mean / (1 - arms.mean))
     low, high = (1 / (1 + np.exp(-np.clip(logit + side * reach, -700, 700))) for side in (-1, 1))
     found = []
     for place, name in enumerate(names):
-        found.append(FittedParameter(f"mean[{name}]", float(arms.mean[place]), float(low[place]), float(high[place])))
-        ends = (math.sqrt(arms.low[place]), min(math.sqrt(arms.high[place]), 0.5))
-        found.append(FittedParameter(f"sd[{name}]", math.sqrt(arms.within[place]), *ends))
+        found.append(
+            FittedParameter(
+                name=f"mean[{name}]", value=float(arms.mean[place]), low=float(low[place]), high=float(high[place])
+            )
+        )
+        ends = (math.sqrt(arms.variance_low[place]), min(math.sqrt(arms.variance_high[place]), 0.5))
+        sd = math.sqrt(arms.campaign_variance[place])
+        found.append(FittedParameter(name=f"sd[{name}]", value=sd, low=ends[0], high=ends[1]))
     return found
 
 
@@ -175,17 +180,17 @@ def _note_pooling(
     cells: BetaCells, size: ConcentrationEstimate, arms: PooledArms, confidence: float
 ) -> tuple[str, ...]:
     """How far arms were drawn together, and where that is all the way."""
-    before = cells.overall * (1 - cells.overall) / (cells.worth + 1)
-    own = 1 - np.minimum(arms.error / before, 1.0)
+    before = cells.centre_mean * (1 - cells.centre_mean) / (cells.centre_concentration + 1)
+    own = 1 - np.minimum(arms.mean_variance / before, 1.0)
     found = [
         "each arm's prior is drawn towards that of all arms, as far as its own data leave it open: these count for "
         f"{own.min():.0%} to {own.max():.0%} of what is known of its mean"
     ]
-    if cells.worth > MAX_CENTRE_CONCENTRATION / 2:
+    if cells.centre_concentration > MAX_CENTRE_CONCENTRATION / 2:
         found = [
             "arms with the same name do not pay alike beyond chance: all priors are nearly the same, without per_arm too"
         ]
-    if not math.isfinite(size.value):
+    if not math.isfinite(size.log_value):
         found.append(
             "arms do not differ between campaigns beyond chance; the problem lets them differ as much as the logs allow "
             f"({100 * confidence:g}% limit)"

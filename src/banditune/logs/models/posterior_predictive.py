@@ -143,9 +143,9 @@ def run_predictive_checks(logs: Logs, draft: FittedModel, model: str, seed: int 
     else:
         checks, bands = _compare_statistics(statistics, seen, _draw_replays(replayed, len(cells)))
     notes += [
-        STATISTIC_MEANINGS[found.statistic][found.above > 0.5] + _suggest_remedy(found.statistic, model, logs)
+        STATISTIC_MEANINGS[found.statistic][found.p_value > 0.5] + _suggest_remedy(found.statistic, model, logs)
         for found in checks
-        if found.fails
+        if found.has_failed
     ]
     if not reasons and is_early_stopping_possible(logs, checks):
         notes.append(POSSIBLE_STOPPING_NOTE)
@@ -203,7 +203,9 @@ def make_predictive_check(name: str, observed: FloatArray, replayed: FloatArray)
     beyond = len(order) - np.searchsorted(order, observed + slack, "right")
     least = len(order) - np.searchsorted(order, observed - slack, "left")
     above = float((0.5 * (beyond + least) + 0.5).mean() / (len(order) + 1))
-    return PredictiveCheck(name, float(np.median(observed)), float(low), float(high), above)
+    return PredictiveCheck(
+        statistic=name, observed=float(np.median(observed)), low=float(low), high=float(high), p_value=above
+    )
 
 
 def _prepare_mean_comparison(
@@ -217,15 +219,19 @@ def _prepare_mean_comparison(
     """
 
     def known(size: int) -> tuple[FloatArray, FloatArray]:
-        means = draft.known(rng, size, cells)
+        means = draft.posterior_sampler(rng, size, cells)
         return means, means
 
     def fresh(size: int) -> tuple[FloatArray, FloatArray]:
-        means = (draft.around or draft.means)(rng, size, cells)
+        means = (draft.within_campaign_sampler or draft.prior_sampler)(rng, size, cells)
         return means, means
 
     # Campaigns that are only drawn again have no distribution; the lead is a matter inside them.
-    whole = {BEST_ARM_LEAD} if draft.around else {ARM_SPREAD, BEST_ARM_LEAD, ARM_CORRELATION, RANK_STABILITY}
+    whole = (
+        {BEST_ARM_LEAD}
+        if draft.within_campaign_sampler
+        else {ARM_SPREAD, BEST_ARM_LEAD, ARM_CORRELATION, RANK_STABILITY}
+    )
     return whole, (known, fresh)
 
 
@@ -233,7 +239,7 @@ def _select_checked_cells(logs: Logs, rng: np.random.Generator) -> tuple[IntArra
     """The cells to check: all, or those of some campaigns; of a campaign that has too many by itself, some arms."""
     if len(logs.pulls) <= MAX_CHECKED_CELLS:
         return np.arange(len(logs.pulls)), []
-    some = sample_campaigns(logs.widths, MAX_CHECKED_CELLS, rng)
+    some = sample_campaigns(logs.arm_counts, MAX_CHECKED_CELLS, rng)
     note = f"checks look at {len(some):,} of {len(logs.campaigns):,} campaigns, chosen at random"
     cells = np.flatnonzero(np.isin(logs.campaign, some))
     if len(cells) <= MAX_CHECKED_CELLS:
@@ -246,17 +252,17 @@ def _replay_cells(
     rng: np.random.Generator, size: int, logs: Logs, draft: FittedModel, cells: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Cell means and squares of logs that the fit makes."""
-    means, pulls = draft.means(rng, size, cells), logs.pulls[cells]
+    means, pulls = draft.prior_sampler(rng, size, cells), logs.pulls[cells]
     if draft.rewards == "binary":
         found = rng.binomial(pulls, means) / pulls
         return found, pulls * found * (1 - found)
     if draft.rewards == "real":
-        found = rng.normal(means, draft.scale / np.sqrt(pulls))
+        found = rng.normal(means, draft.reward_scale / np.sqrt(pulls))
         # The variance of a sum of squares holds the kurtosis; a scaled chi-square with as much stands for its law.
         degrees = np.maximum(pulls - 1, 1e-9)
-        free = degrees / (1 + 0.5 * draft.kurtosis * degrees / pulls)
-        return found, draft.scale**2 * degrees * rng.chisquare(free, found.shape) / free
+        free = degrees / (1 + 0.5 * draft.excess_kurtosis * degrees / pulls)
+        return found, draft.reward_scale**2 * degrees * rng.chisquare(free, found.shape) / free
     # A mean of beta rewards is nearly beta with the same mean and variance; of one reward, exactly.
-    size_of = np.maximum(pulls * (draft.scale + 1) - 1, 1e-9)
+    size_of = np.maximum(pulls * (draft.reward_scale + 1) - 1, 1e-9)
     safe = np.clip(means, 1e-12, 1 - 1e-12)
     return rng.beta(size_of * safe, size_of * (1 - safe)), np.zeros_like(means)

@@ -36,19 +36,19 @@ class CampaignPosteriors(NamedTuple):
 
     means: FloatArray
     covariances: FloatArray
-    told: FloatArray
+    mean_information: FloatArray
     evidence: float
 
 
 class ScoringTerms(NamedTuple):
     """The posterior in the terms of the module's first lines: u, W, C, the slope in S and the restricted likelihood."""
 
-    pull: FloatArray
-    told: FloatArray
-    spread: FloatArray
-    slope: FloatArray
+    mean_slopes: FloatArray
+    mean_information: FloatArray
+    mean_error_covariance: FloatArray
+    covariance_slope: FloatArray
     curvature: FloatArray
-    likelihood: float
+    restricted_likelihood: float
 
 
 def compute_mean_information(precision: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -66,13 +66,13 @@ class FittedGaussian(NamedTuple):
 
     mean: FloatArray
     covariance: FloatArray
-    error: FloatArray
+    mean_error_covariance: FloatArray
     degrees: FloatArray
     mean_degrees: FloatArray
     posterior: CampaignPosteriors
-    kept: bool
-    basis: FloatArray
-    uncertainty: FloatArray
+    is_regularized: bool
+    covariance_basis: FloatArray
+    weight_covariance: FloatArray
 
 
 def make_covariance_basis(dims: int, kind: str) -> FloatArray:
@@ -104,7 +104,11 @@ def fit_random_effects(
     if kept:
         return _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 1.0)
     found = _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 0.0)
-    return _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 1.0) if found.kept else found
+    return (
+        _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 1.0)
+        if found.is_regularized
+        else found
+    )
 
 
 def _run_fisher_scoring(
@@ -126,8 +130,8 @@ def _run_fisher_scoring(
     lost = False
     for _ in range(MAX_SCORING_ROUNDS):
         step, _, promised = _compute_scoring_step(known, basis)
-        shift = known.spread @ known.pull.sum(axis=0)
-        if promised + 0.5 * float(shift @ known.pull.sum(axis=0)) < precision or lost:
+        shift = known.mean_error_covariance @ known.mean_slopes.sum(axis=0)
+        if promised + 0.5 * float(shift @ known.mean_slopes.sum(axis=0)) < precision or lost:
             break
         for part in (1.0, 0.5, 0.25, 0.1, 0.0):
             # The last resort never lowers the likelihood: a step of EM, part 0.
@@ -135,23 +139,25 @@ def _run_fisher_scoring(
             trial, centre = _limit_covariance_change(covariance, change), mean + (part or 1.0) * shift
             posterior = posterior_at(centre, trial)
             found = compute_scoring_terms(posterior, centre, trial, kept)
-            if found.likelihood >= known.likelihood - slack:
+            if found.restricted_likelihood >= known.restricted_likelihood - slack:
                 break
-        stuck = not part and found.likelihood < known.likelihood + precision
+        stuck = not part and found.restricted_likelihood < known.restricted_likelihood + precision
         mean, covariance, known = centre, trial, found
         lost = not kept and _has_lost_direction(covariance, known)
         if stuck:
             break
     information = _compute_scoring_step(known, basis)[1]
     # The mean is estimated too: that costs one campaign.
-    error: FloatArray = np.asarray(np.linalg.pinv(information * (1 - 1 / len(known.pull)), hermitian=True), np.float64)
+    error: FloatArray = np.asarray(
+        np.linalg.pinv(information * (1 - 1 / len(known.mean_slopes)), hermitian=True), np.float64
+    )
     variance = np.einsum("akk,ab,bkk->k", basis, error, basis)
     degrees = 2 * np.diag(covariance) ** 2 / np.maximum(variance, 1e-300)
-    degrees = np.minimum(degrees, len(known.pull) * len(mean))
+    degrees = np.minimum(degrees, len(known.mean_slopes) * len(mean))
     return FittedGaussian(
         mean,
         covariance,
-        known.spread,
+        known.mean_error_covariance,
         degrees,
         _compute_mean_degrees(known, basis, error),
         posterior,
@@ -164,16 +170,16 @@ def _run_fisher_scoring(
 def _has_lost_direction(covariance: FloatArray, known: ScoringTerms) -> bool:
     """Whether a direction has lost its spread beside the others, or all have beside what campaigns leave open."""
     values = np.linalg.eigvalsh(covariance)
-    open_still = len(known.pull) * float(np.diag(known.spread).mean())
+    open_still = len(known.mean_slopes) * float(np.diag(known.mean_error_covariance).mean())
     return bool(values[0] < MIN_VARIANCE_SHARE * values.mean() or values.mean() < MIN_VARIANCE_SHARE * open_still)
 
 
 def _compute_mean_degrees(known: ScoringTerms, basis: FloatArray, uncertainty: FloatArray) -> FloatArray:
     """Degrees of freedom of the mean's errors (Satterthwaite): how sure C is, which depends on the covariance."""
-    follow = known.told @ known.spread
+    follow = known.mean_information @ known.mean_error_covariance
     slopes = np.einsum("abc,ibk,ick->ak", basis, follow, follow, optimize=True)
     variance = np.einsum("ak,ab,bk->k", slopes, uncertainty, slopes)
-    return np.asarray(2 * np.diag(known.spread) ** 2 / np.maximum(variance, 1e-300))
+    return np.asarray(2 * np.diag(known.mean_error_covariance) ** 2 / np.maximum(variance, 1e-300))
 
 
 def _limit_covariance_change(covariance: FloatArray, change: FloatArray) -> FloatArray:
@@ -194,8 +200,8 @@ def compute_scoring_terms(
     """What scoring needs, from posteriors."""
     inverse = np.linalg.inv(covariance)
     pull = (posterior.means - mean) @ inverse
-    told = posterior.told
-    total = told.sum(axis=0)
+    mean_information = posterior.mean_information
+    total = mean_information.sum(axis=0)
     sign, size = np.linalg.slogdet(total)
     if sign <= 0 or not math.isfinite(size):
         raise InvalidRequest(
@@ -203,7 +209,7 @@ def compute_scoring_terms(
             "tell nothing; drop features that are constant or that follow from others."
         )
     spread = np.linalg.inv(total)
-    around = np.einsum("iab,bc,icd->ad", told, spread, told, optimize=True)
+    around = np.einsum("iab,bc,icd->ad", mean_information, spread, mean_information, optimize=True)
     lost = inverse @ (len(pull) * covariance - posterior.covariances.sum(axis=0)) @ inverse
     slope = 0.5 * (pull.T @ pull - lost + around)
     likelihood = posterior.evidence - 0.5 * float(size)
@@ -211,25 +217,25 @@ def compute_scoring_terms(
         # Its slope and curvature are those of a campaign that tells everything and pulls nowhere.
         slope = slope + 0.5 * kept * inverse
         likelihood += 0.5 * kept * float(np.linalg.slogdet(covariance)[1])
-    return ScoringTerms(pull, told, spread, slope, np.asarray(kept * inverse, np.float64), likelihood)
+    return ScoringTerms(pull, mean_information, spread, slope, np.asarray(kept * inverse, np.float64), likelihood)
 
 
 def _compute_scoring_step(known: ScoringTerms, basis: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """A step of Fisher scoring in the covariance, the information about its parts, and the gain that it promises."""
-    count, dims = known.pull.shape
-    flat = np.concatenate([known.told, known.curvature[None]]).reshape(count + 1, dims * dims)
+    count, dims = known.mean_slopes.shape
+    flat = np.concatenate([known.mean_information, known.curvature[None]]).reshape(count + 1, dims * dims)
     # Sums of W[j, k] W[l, n], in the order k, l, n, j: half its product with two parts is their information.
     products = (flat.T @ flat).reshape(dims, dims, dims, dims).transpose(1, 2, 3, 0).reshape(dims**2, dims**2)
     parts = basis.reshape(len(basis), dims**2)
     information = 0.5 * parts @ products @ parts.T
-    along = parts @ known.slope.ravel()
+    along = parts @ known.covariance_slope.ravel()
     weights = np.linalg.lstsq(information, along, rcond=1e-12)[0]
     return np.einsum("a,akl->kl", weights, basis), information, 0.5 * float(weights @ along)
 
 
 def _compute_em_step(known: ScoringTerms, covariance: FloatArray, basis: FloatArray) -> FloatArray:
     """A step of the EM algorithm, brought back to covariances of the wanted kind."""
-    step = (2 / len(known.pull)) * covariance @ known.slope @ covariance
+    step = (2 / len(known.mean_slopes)) * covariance @ known.covariance_slope @ covariance
     sizes = np.einsum("akl,akl->a", basis, basis)
     return np.asarray(np.einsum("akl,kl,a,amn->mn", basis, step, 1 / sizes, basis))
 
@@ -240,8 +246,10 @@ def summarize_gaussian(gauss: FittedGaussian, names: Sequence[str], confidence: 
     tail = 0.5 + confidence / 2
     for place, name in enumerate(names):
         mean, degrees = float(gauss.mean[place]), float(gauss.mean_degrees[place])
-        reach = compute_student_quantile(tail, round(min(max(degrees, 1), 1e6))) * math.sqrt(gauss.error[place, place])
-        found.append(FittedParameter(f"mean[{name}]", mean, mean - reach, mean + reach))
+        reach = compute_student_quantile(tail, round(min(max(degrees, 1), 1e6))) * math.sqrt(
+            gauss.mean_error_covariance[place, place]
+        )
+        found.append(FittedParameter(name=f"mean[{name}]", value=mean, low=mean - reach, high=mean + reach))
     for place, name in enumerate(names):
         sd, degrees = math.sqrt(gauss.covariance[place, place]), float(gauss.degrees[place])
         low, high = 0.0, math.inf
@@ -249,7 +257,7 @@ def summarize_gaussian(gauss: FittedGaussian, names: Sequence[str], confidence: 
             low, high = (
                 sd * math.sqrt(degrees / compute_chi_square_quantile(level, degrees)) for level in (tail, 1 - tail)
             )
-        found.append(FittedParameter(f"sd[{name}]", sd, low, high))
+        found.append(FittedParameter(name=f"sd[{name}]", value=sd, low=low, high=high))
     return tuple(found)
 
 
@@ -257,18 +265,22 @@ def rescale_gaussian(gauss: FittedGaussian, scale: FloatArray) -> FittedGaussian
     """The same Gaussian for features that are so many times as large."""
     both = np.outer(scale, scale)
     known = gauss.posterior
-    posterior = CampaignPosteriors(known.means / scale, known.covariances / both, known.told * both, known.evidence)
-    covariance, error = gauss.covariance / both, gauss.error / both
-    return gauss._replace(mean=gauss.mean / scale, covariance=covariance, error=error, posterior=posterior)
+    posterior = CampaignPosteriors(
+        known.means / scale, known.covariances / both, known.mean_information * both, known.evidence
+    )
+    covariance, error = gauss.covariance / both, gauss.mean_error_covariance / both
+    return gauss._replace(
+        mean=gauss.mean / scale, covariance=covariance, mean_error_covariance=error, posterior=posterior
+    )
 
 
 def estimate_mean_correlation(gauss: FittedGaussian, confidence: float) -> FittedParameter:
     """The mean correlation of two coordinates; the interval is by the delta method on Fisher's scale."""
-    sizes = np.einsum("akl,akl->a", gauss.basis, gauss.basis)
-    weights = np.einsum("akl,kl->a", gauss.basis, gauss.covariance) / sizes
+    sizes = np.einsum("akl,akl->a", gauss.covariance_basis, gauss.covariance_basis)
+    weights = np.einsum("akl,kl->a", gauss.covariance_basis, gauss.covariance) / sizes
 
     def value(weights: FloatArray) -> float:
-        matrix = np.einsum("a,akl->kl", weights, gauss.basis)
+        matrix = np.einsum("a,akl->kl", weights, gauss.covariance_basis)
         sd = np.sqrt(np.diag(matrix))
         dims = len(sd)
         return float((matrix / np.outer(sd, sd)).sum() - dims) / (dims * (dims - 1))
@@ -278,8 +290,11 @@ def estimate_mean_correlation(gauss: FittedGaussian, confidence: float) -> Fitte
     slopes = np.array(
         [(value(weights + step * unit) - value(weights - step * unit)) / (2 * step) for unit in np.eye(len(weights))]
     )
-    error = math.sqrt(max(float(slopes @ gauss.uncertainty @ slopes), 0.0)) / (1 - middle**2)
+    error = math.sqrt(max(float(slopes @ gauss.weight_covariance @ slopes), 0.0)) / (1 - middle**2)
     reach = compute_student_quantile(0.5 + confidence / 2, max(len(gauss.posterior.means) - 1, 1)) * error
     return FittedParameter(
-        "correlation", middle, math.tanh(math.atanh(middle) - reach), math.tanh(math.atanh(middle) + reach)
+        name="correlation",
+        value=middle,
+        low=math.tanh(math.atanh(middle) - reach),
+        high=math.tanh(math.atanh(middle) + reach),
     )

@@ -65,18 +65,19 @@ class SpreadEstimate(NamedTuple):
     """An estimate of the spread, which may be negative, with what its distribution needs (see above)."""
 
     value: float
-    base: float
+    chance_spread: float
     degrees: float
-    most: float
+    upper_limit: float
 
-    def draws(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """What the spread may be.
+    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """Draw the spread from its posterior.
 
-        An estimate that is hardly ever so low without spread is no evidence for less than none: it counts as `LOW_ESTIMATE_QUANTILE`.
+        A very low estimate is no evidence for a negative spread: it counts as the quantile `LOW_ESTIMATE_QUANTILE` without
+        spread.
         """
-        least = self.base * compute_chi_square_quantile(LOW_ESTIMATE_QUANTILE, self.degrees) / self.degrees
+        least = self.chance_spread * compute_chi_square_quantile(LOW_ESTIMATE_QUANTILE, self.degrees) / self.degrees
         ratio = self.degrees / rng.chisquare(self.degrees, size)
-        return np.minimum(max(self.value + self.base, least) * ratio - self.base, self.most)
+        return np.minimum(max(self.value + self.chance_spread, least) * ratio - self.chance_spread, self.upper_limit)
 
 
 class CellPrecision(NamedTuple):
@@ -87,32 +88,32 @@ class CellPrecision(NamedTuple):
 
     campaign: IntArray
     precision: FloatArray
-    excess: FloatArray
+    excess_kurtosis: FloatArray
     degrees: float = math.inf
 
-    def traces(self, spread: float) -> tuple[float, float]:
+    def compute_traces(self, spread: float) -> tuple[float, float]:
         """The traces of P and PP."""
-        first, second, third = self._sums(spread)
+        first, second, third = self._sum_weights(spread)
         return float((first - second / first).sum()), float((second - 2 * third / first + (second / first) ** 2).sum())
 
-    def at(self, value: float, slopes: FloatArray, most: float) -> SpreadEstimate:
+    def estimate_spread(self, value: float, slopes: FloatArray, most: float) -> SpreadEstimate:
         """The estimate with its error, given the slope of each campaign's log likelihood there.
 
         The variance is the larger of two: what the model says, and what the slopes' spread over campaigns says.
         """
         spread = max(value, 0.0)
-        trace, square = self.traces(spread)
-        first, second, _ = self._sums(spread)
+        trace, square = self.compute_traces(spread)
+        first, second, _ = self._sum_weights(spread)
         weight = 1 / (spread + 1 / self.precision)
         own = weight**2 * (1 - 2 * weight / first[self.campaign] + (second / first**2)[self.campaign])
         base = trace / square - spread
         # The variance of the quadratic form, with that of rewards' kurtosis and of the estimated variance of a reward.
-        variance = (2 * square + float((self.excess * (own / self.precision) ** 2).sum())) / square**2
+        variance = (2 * square + float((self.excess_kurtosis * (own / self.precision) ** 2).sum())) / square**2
         variance += 2 * base**2 / self.degrees
         variance = max(variance, 4 * len(slopes) * float(slopes.var(ddof=1)) / square**2)
         return SpreadEstimate(max(value, -base), base, 2 * (spread + base) ** 2 / variance, most)
 
-    def _sums(self, spread: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _sum_weights(self, spread: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         weight = 1 / (spread + 1 / self.precision)
         return tuple(np.bincount(self.campaign, weight**power) for power in (1, 2, 3))  # type: ignore[return-value]
 
@@ -125,15 +126,15 @@ class ArmSpreadModel(Protocol):
 
     spread: SpreadEstimate
     slopes: FloatArray
-    unit: float
+    reward_variance: float
 
-    def pairs(self, spread: float) -> FloatArray:
+    def compute_cell_parameters(self, spread: float) -> FloatArray:
         """The two numbers of each cell's distribution at a spread above 0."""
 
-    def means(self, spread: float) -> FloatArray:
+    def compute_cell_means(self, spread: float) -> FloatArray:
         """The mean of each cell's distribution at a spread, which may be 0."""
 
-    def options(self) -> dict[str, Any]:
+    def make_problem_options(self) -> dict[str, Any]:
         """What a problem with such arms has to know besides."""
 
 
@@ -143,43 +144,43 @@ def fit_arm_spread(logs: Logs) -> ArmSpreadModel:
 
 
 class BetaArmSpread:
-    """Arms are beta around their campaign's centre, and the centres are integrated out (see `centres`)."""
+    """Arms are beta around their campaign's centre, and the centres are integrated out (see `hierarchical_beta`)."""
 
     def __init__(self, logs: Logs) -> None:
         self.v, _, self.given = count_successes(logs, 0.95)
         self.rewards = logs.rewards
         self.cells = make_beta_cells(logs.campaign, *self.given)
         tell = sample_informative_campaigns(self.cells)
-        told = self.cells if len(tell) == self.cells.campaigns else self.cells.some(tell)
-        trials = told.successes + told.failures
-        pays = np.bincount(told.campaign, told.successes) / np.bincount(told.campaign, trials)
-        variance = np.maximum(pays * (1 - pays), 1e-300)[told.campaign]
+        sampled = self.cells if len(tell) == self.cells.campaign_count else self.cells.select_campaigns(tell)
+        trials = sampled.successes + sampled.failures
+        pays = np.bincount(sampled.campaign, sampled.successes) / np.bincount(sampled.campaign, trials)
+        variance = np.maximum(pays * (1 - pays), 1e-300)[sampled.campaign]
         excess = np.maximum((1 / variance - 6) / trials, 0.0) * (variance > 1e-300)
-        noise = CellPrecision(told.campaign, trials, excess)
-        value, best = self._likeliest(told, noise)
-        self.cells = self.cells._replace(overall=best.overall, worth=best.worth)
-        self.unit = float((pays * (1 - pays)).mean())
-        trace, square = noise.traces(max(value, 0.0))
+        noise = CellPrecision(sampled.campaign, trials, excess)
+        value, best = self._fit_spread(sampled, noise)
+        self.cells = self.cells._replace(centre_mean=best.centre_mean, centre_concentration=best.centre_concentration)
+        self.reward_variance = float((pays * (1 - pays)).mean())
+        trace, square = noise.compute_traces(max(value, 0.0))
         slopes = _compute_spread_slopes(best, max(value, 0.0), SLOPE_STEP_SHARE * trace / square)
-        self.spread = noise.at(value, slopes, MAX_UNIT_SPREAD)
-        self.slopes = np.zeros(self.cells.campaigns)
+        self.spread = noise.estimate_spread(value, slopes, MAX_UNIT_SPREAD)
+        self.slopes = np.zeros(self.cells.campaign_count)
         self.slopes[tell] = slopes
 
-    def pairs(self, spread: float) -> FloatArray:
+    def compute_cell_parameters(self, spread: float) -> FloatArray:
         size = _convert_spread_to_log_concentration(spread)
         centre = compute_campaign_evidence(self.cells, size)[1][self.cells.campaign]
         return math.exp(size) * np.stack([centre, 1 - centre], axis=1) + np.stack(self.given, axis=1)
 
-    def means(self, spread: float) -> FloatArray:
-        pairs = self.pairs(max(spread, SMALLEST_SPREAD))
+    def compute_cell_means(self, spread: float) -> FloatArray:
+        pairs = self.compute_cell_parameters(max(spread, SMALLEST_SPREAD))
         return np.asarray(pairs[:, 0] / pairs.sum(axis=1))
 
-    def options(self) -> dict[str, Any]:
+    def make_problem_options(self) -> dict[str, Any]:
         return {"v": self.v} if self.rewards == "unit" else {}
 
-    def _likeliest(self, cells: BetaCells, noise: CellPrecision) -> tuple[float, BetaCells]:
+    def _fit_spread(self, cells: BetaCells, noise: CellPrecision) -> tuple[float, BetaCells]:
         """The spread, and cells with the likeliest prior of their centres."""
-        trace, square = noise.traces(0.0)
+        trace, square = noise.compute_traces(0.0)
         chance = max(trace / square, SMALLEST_SPREAD)
         none = _refit_centres(cells, MIN_SPREAD_SHARE * chance)
         best, some = MIN_SPREAD_SHARE * chance, none
@@ -201,45 +202,45 @@ class NormalArmSpread:
 
     def __init__(self, logs: Logs) -> None:
         inside = pool_cell_variances(logs)
-        self.noise, self.residuals, self.unit = inside.noise, pool_residuals(logs), inside.noise**2
+        self.noise, self.residuals, self.reward_variance = inside.noise, pool_residuals(logs), inside.noise**2
         self.campaign, self.mean = logs.campaign, logs.mean / self.noise
         self.pulls, self.count = logs.pulls.astype(float), len(logs.campaigns)
         # Of rewards with heavy tails, means and variances vary more.
         kurtosis = max(compute_excess_kurtosis(logs), 0.0)
         noise = CellPrecision(logs.campaign, self.pulls, kurtosis / self.pulls, inside.degrees / (1 + kurtosis / 2))
-        trace, square = noise.traces(0.0)
+        trace, square = noise.compute_traces(0.0)
         chance = max(trace / square, SMALLEST_SPREAD)
-        best = _maximize_spread(self.height, chance, chance)
-        if best <= 2 * MIN_SPREAD_SHARE * chance or self.height(best) <= self.height(0.0):
+        best = _maximize_spread(self.compute_likelihood, chance, chance)
+        if best <= 2 * MIN_SPREAD_SHARE * chance or self.compute_likelihood(best) <= self.compute_likelihood(0.0):
             # Fisher's step from no spread: the slope is (y' P P y - tr P) / 2, the information tr PP / 2.
-            weight, centre = self._centres(0.0)
+            weight, centre = self._compute_centres(0.0)
             best = float((weight**2 * (self.mean - centre) ** 2).sum() - trace) / square
-        weight, centre = self._centres(max(best, 0.0))
+        weight, centre = self._compute_centres(max(best, 0.0))
         first, second = (np.bincount(self.campaign, weight**power, self.count) for power in (1, 2))
         squares = np.bincount(self.campaign, weight**2 * (self.mean - centre) ** 2, self.count)
         self.slopes = (squares - first + second / first) / 2
-        self.spread = noise.at(best, self.slopes, math.inf)
+        self.spread = noise.estimate_spread(best, self.slopes, math.inf)
 
-    def height(self, spread: float) -> float:
+    def compute_likelihood(self, spread: float) -> float:
         """The restricted log likelihood."""
-        weight, centre = self._centres(spread)
+        weight, centre = self._compute_centres(spread)
         whole = np.bincount(self.campaign, weight, self.count)
         apart = float((weight * (self.mean - centre) ** 2).sum())
         return -0.5 * float(np.log(whole).sum() - np.log(weight).sum() + apart)
 
-    def pairs(self, spread: float) -> FloatArray:
-        _, centre = self._centres(spread)
+    def compute_cell_parameters(self, spread: float) -> FloatArray:
+        _, centre = self._compute_centres(spread)
         weight = 1 / spread + self.pulls
         mean = (centre / spread + self.mean * self.pulls) / weight
         return self.noise * np.stack([mean, 1 / np.sqrt(weight)], axis=1)
 
-    def means(self, spread: float) -> FloatArray:
-        return np.asarray(self.pairs(max(spread, SMALLEST_SPREAD))[:, 0])
+    def compute_cell_means(self, spread: float) -> FloatArray:
+        return np.asarray(self.compute_cell_parameters(max(spread, SMALLEST_SPREAD))[:, 0])
 
-    def options(self) -> dict[str, Any]:
+    def make_problem_options(self) -> dict[str, Any]:
         return {"noise": self.noise, "residuals": self.residuals}
 
-    def _centres(self, spread: float) -> tuple[FloatArray, FloatArray]:
+    def _compute_centres(self, spread: float) -> tuple[FloatArray, FloatArray]:
         """The weight of each cell, and the centre of its campaign."""
         weight = 1 / (spread + 1 / self.pulls)
         whole = np.bincount(self.campaign, weight, self.count)
@@ -278,16 +279,18 @@ def _refit_centres(cells: BetaCells, spread: float) -> BetaCells:
     """Cells with the likeliest mean of centres, and how much these differ."""
 
     def by_worth(log: float) -> float:
-        return _compute_spread_likelihood(cells._replace(worth=math.exp(log)), spread)
+        return _compute_spread_likelihood(cells._replace(centre_concentration=math.exp(log)), spread)
 
     def by_mean(logit: float) -> float:
         return _compute_spread_likelihood(replace_centre_logit(cells, logit), spread)
 
-    least = 0.05 / min(cells.overall, 1 - cells.overall)
+    least = 0.05 / min(cells.centre_mean, 1 - cells.centre_mean)
     for _ in range(2):
-        worth = math.exp(find_peak(by_worth, math.log(cells.worth), 0.3, math.log(least), math.log(1e7), 0.01))
-        cells = cells._replace(worth=worth)
+        worth = math.exp(
+            find_peak(by_worth, math.log(cells.centre_concentration), 0.3, math.log(least), math.log(1e7), 0.01)
+        )
+        cells = cells._replace(centre_concentration=worth)
         cells = replace_centre_logit(
-            cells, find_peak(by_mean, compute_logit(cells.overall), 0.1, -MAX_LOGIT, MAX_LOGIT, 1e-3)
+            cells, find_peak(by_mean, compute_logit(cells.centre_mean), 0.1, -MAX_LOGIT, MAX_LOGIT, 1e-3)
         )
     return cells

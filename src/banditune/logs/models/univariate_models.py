@@ -1,4 +1,4 @@
-"""Models of logs in which every arm has one mean reward: beta-binomial, beta rewards, Gaussian, and past campaigns drawn again."""
+"""Models of logs in which every arm has one mean reward: beta-binomial, beta rewards, Gaussian, and past campaigns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from banditune.problems.gaussian_arms import Gaussian
 from banditune.results.log_results import FittedParameter
 
 FEW_CAMPAIGNS_PER_ARM = 5
-"""Of arms in fewer campaigns than that a note says how little is known."""
+"""A note is made on arms in fewer campaigns than this."""
 
 
 def fit_beta_binomial_model(logs: Logs, wish: FitOptions) -> FittedModel:
@@ -90,24 +90,24 @@ def fit_gaussian_model(logs: Logs, wish: FitOptions) -> FittedModel:
     drawn = make_normal_sampler(before), make_normal_sampler(np.stack([mean, 1 / np.sqrt(weight)], axis=1))
     notes = (*found.notes, describe_reward_shape(logs, bool(shape)))
     return FittedModel(
-        problem, found.estimates, notes, *drawn, "real", found.noise, kurtosis=compute_excess_kurtosis(logs)
+        problem, found.estimates, notes, *drawn, "real", found.noise, excess_kurtosis=compute_excess_kurtosis(logs)
     )
 
 
 def fit_campaigns_model(logs: Logs, wish: FitOptions) -> FittedModel:
-    """Past campaigns drawn again, each arm's mean from its posterior, so that chance does not pass for differences."""
-    if logs.widths.max() < 2:
+    """Resample past campaigns, with each arm's mean from its posterior, so that noise is not taken for differences."""
+    if logs.arm_counts.max() < 2:
         raise InvalidRequest("the model 'campaigns' must have a campaign with two arms or more, but all have one.")
-    whole = np.flatnonzero(logs.widths >= wish.arms)
+    whole = np.flatnonzero(logs.arm_counts >= wish.arms)
     if not len(whole):
         raise InvalidRequest(
-            f"`arms` must be at most {logs.widths.max()}, the most that a campaign had, but got {wish.arms}."
+            f"`arms` must be at most {logs.arm_counts.max()}, the most that a campaign had, but got {wish.arms}."
         )
     estimates, notes, found, scale = _compute_cell_posteriors(logs, wish)
     if len(whole) < len(logs.campaigns):
         notes = (*notes, f"{len(logs.campaigns) - len(whole)} campaigns with fewer than {wish.arms} arms are left out")
     bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
-    rows = tuple(tuple(map(tuple, found.after[bounds[c] : bounds[c + 1]].tolist())) for c in whole)
+    rows = tuple(tuple(map(tuple, found.posterior[bounds[c] : bounds[c + 1]].tolist())) for c in whole)
     shape = pool_residuals(logs)
     how: dict[str, dict[str, Any]] = {
         "real": {"noise": scale, "residuals": shape},
@@ -117,10 +117,10 @@ def fit_campaigns_model(logs: Logs, wish: FitOptions) -> FittedModel:
     notes = (*notes, *([describe_reward_shape(logs, bool(shape))] if logs.rewards == "real" else []))
     problem = Campaigns(rows, logs.rewards, wish.arms, names=select_arm_names(logs, wish), **how[logs.rewards])
     drawn = make_normal_sampler if logs.rewards == "real" else make_beta_sampler
-    after = drawn(found.after)
-    told = (*estimates, found.spread)
+    after = drawn(found.posterior)
+    all_estimates = (*estimates, found.spread)
     said, kurtosis = (*notes, *found.notes), compute_excess_kurtosis(logs)
-    return FittedModel(problem, told, said, after, after, logs.rewards, scale, drawn(found.before), kurtosis)
+    return FittedModel(problem, all_estimates, said, after, after, logs.rewards, scale, drawn(found.prior), kurtosis)
 
 
 def _compute_cell_posteriors(
@@ -188,24 +188,24 @@ def _fit_gaussian_priors(logs: Logs, wish: FitOptions) -> tuple[FittedNormalPrio
 
 
 def _note_arms_without_prior(names: list[str], what: str) -> list[str]:
-    """A sentence about arms that cannot have a prior of their own."""
+    """Return a note on arms that cannot have their own prior."""
     return [
         f"{format_arm_list(names)}: in too few campaigns for a prior of their own, so it is {what} of all arms"
     ] * bool(names)
 
 
 def _note_sparse_arms(logs: Logs) -> list[str]:
-    """A sentence about arms whose own prior hardly anything is known of."""
+    """Return a note on arms with too little data for a prior per arm."""
     often = np.bincount(logs.arm)
     few = int(((often > 1) & (often < FEW_CAMPAIGNS_PER_ARM)).sum())
     if not few:
         return []
     return [
-        f"{few:,} arms are in fewer than {FEW_CAMPAIGNS_PER_ARM} campaigns: intervals are as wide as they must be, and two campaigns tell "
-        "next to nothing about an arm's own prior; without `per_arm` all arms tell one prior together"
+        f"{few:,} arms are in fewer than {FEW_CAMPAIGNS_PER_ARM} campaigns: their intervals are wide, because two "
+        "campaigns hold little information on an arm's own prior; without `per_arm` one prior is estimated from all arms"
     ]
 
 
-def _format_prior_option(table: FloatArray, wish: FitOptions) -> object:
-    """A pair, or a pair per arm."""
+def _format_prior_option(table: FloatArray, wish: FitOptions) -> Any:
+    """Format a prior as a pair, or as a pair per arm."""
     return table.tolist() if wish.per_arm else table[0].tolist()

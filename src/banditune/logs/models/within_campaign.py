@@ -30,8 +30,8 @@ class CellPosteriors(NamedTuple):
     And the spread within campaigns, with sentences about it.
     """
 
-    before: FloatArray
-    after: FloatArray
+    prior: FloatArray
+    posterior: FloatArray
     spread: FittedParameter
     notes: tuple[str, ...]
 
@@ -39,36 +39,39 @@ class CellPosteriors(NamedTuple):
 def compute_beta_posteriors(
     campaign: IntArray, successes: FloatArray, failures: FloatArray, confidence: float
 ) -> CellPosteriors:
-    """Beta posteriors around each campaign's centre (see `centres`).
+    """Beta posteriors around each campaign's centre (see `hierarchical_beta`).
 
     The spread is that of arms in a campaign that pays as campaigns do on average.
     """
     cells = make_beta_cells(campaign, successes, failures)
     size = estimate_concentration(cells, confidence)
-    overall = size.overall
+    overall = size.centre_mean
     # Without spread beyond chance there is as much as the logs allow; without an upper end of that, any.
-    used = size.value if math.isfinite(size.value) else (0.0 if size.low is None else size.low)
-    centre = compute_evidence(cells._replace(overall=overall, worth=size.worth), used)[1][campaign]
+    used = size.log_value if math.isfinite(size.log_value) else (0.0 if size.log_low is None else size.log_low)
+    centre = compute_evidence(
+        cells._replace(centre_mean=overall, centre_concentration=size.centre_concentration), used
+    )[1][campaign]
     total = math.exp(used)
 
     def sd(log: float) -> float:
         return math.sqrt(overall * (1 - overall) / (1 + math.exp(log)))
 
-    value = 0.0 if size.value == math.inf else sd(size.value)
-    low = 0.0 if size.high is None else sd(size.high)
-    high = sd(-math.inf if size.low is None else size.low)
-    # The mean at which it is told is not known exactly either.
-    extra = compute_student_quantile(0.5 + confidence / 2, max(size.campaigns - 1, 1)) * size.blur
+    value = 0.0 if size.log_value == math.inf else sd(size.log_value)
+    low = 0.0 if size.log_high is None else sd(size.log_high)
+    high = sd(-math.inf if size.log_low is None else size.log_low)
+    # The mean at which it is stated is uncertain, too.
+    extra = compute_student_quantile(0.5 + confidence / 2, max(size.campaign_count - 1, 1)) * size.centre_uncertainty
     if low > 0:
         low = value * math.exp(-math.hypot(math.log(value / low), extra))
         high = min(value * math.exp(math.hypot(math.log(high / value), extra)), 0.5)
-    spread = FittedParameter(WITHIN_CAMPAIGN_SD, value, low, high)
-    notes = _note_equal_arms(confidence) if size.value == math.inf else ()
-    if size.campaigns < cells.campaigns:
-        told = (
-            f"the spread within campaigns is told by {size.campaigns:,} of them, chosen at random among those with two "
+    spread = FittedParameter(name=WITHIN_CAMPAIGN_SD, value=value, low=low, high=high)
+    notes = _note_equal_arms(confidence) if size.log_value == math.inf else ()
+    if size.campaign_count < cells.campaign_count:
+        note = (
+            f"the spread within campaigns is estimated from {size.campaign_count:,} of them, chosen at random among those "
+            "with two arms or more"
         )
-        notes = (*notes, told + "arms or more")
+        notes = (*notes, note)
     before = total * np.stack([centre, 1 - centre], axis=1)
     return CellPosteriors(before, before + np.stack([successes, failures], axis=1), spread, notes)
 
@@ -88,7 +91,7 @@ def compute_normal_posteriors(logs: Logs, noise: float, confidence: float) -> Ce
     groups = [NormalCells(logs.mean[a:b], pulls[a:b]) for a, b in pairwise(bounds) if b - a > 1]
 
     def likelihood(sd: float) -> float:
-        return sum(cells.restricted(sd, noise) for cells in groups)
+        return sum(cells.compute_restricted_likelihood(sd, noise) for cells in groups)
 
     # The best-known arm's error is the smallest spread that could ever be seen.
     least = 1e-3 * noise / math.sqrt(float(pulls.max()))
@@ -101,7 +104,7 @@ def compute_normal_posteriors(logs: Logs, noise: float, confidence: float) -> Ce
     step = 0.1 * (sd + noise / math.sqrt(float(np.median(pulls)) * degrees))
     reach = compute_spread_reach(confidence, degrees, degrees)
     low, high = find_interval_limits(likelihood, sd, likelihood(sd), (step, step), (0.0, 1e3 * most), reach)
-    spread = FittedParameter(WITHIN_CAMPAIGN_SD, sd, low or 0.0, math.inf if high is None else high)
+    spread = FittedParameter(name=WITHIN_CAMPAIGN_SD, value=sd, low=low or 0.0, high=math.inf if high is None else high)
     used = sd or (most if high is None else high)
     weights = 1 / (used**2 + noise**2 / pulls)
     count = len(logs.campaigns)

@@ -1,1 +1,1 @@
-"""TODO simulation.estimators"""
+"""Sufficient statistics of policies in scalar code: arm totals, ridge regression, logistic regression."""

@@ -1,4 +1,4 @@
-"""Pulls and total reward of every arm, for policies that need no more, and the moves they share."""
+"""Pulls and total reward of every arm, and the scalar functions that policies on them share."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class ArmTotals(NamedTuple):
 
 @scalar
 def view_totals(memory, setting):
-    """The first two strips of the memory as pulls and totals."""
+    """Split the memory into two strips: pulls and totals."""
     return ArmTotals(memory[: setting.arms], memory[setting.arms : 2 * setting.arms])
 
 
 @scalar
 def start_totals(state, setting):
-    """Forget everything."""
+    """Reset the memory."""
     for arm in range(setting.arms):
         state.pulls[arm] = 0.0
         state.total[arm] = 0.0
@@ -39,7 +39,7 @@ def update_totals(state, setting, arm, reward, stream):
 
 @scalar
 def recall_totals(state, setting, pulls, totals):
-    """Write down every arm's pulls and total reward."""
+    """Write out every arm's pulls and total reward."""
     for arm in range(setting.arms):
         pulls[arm] = state.pulls[arm]
         totals[arm] = state.total[arm]
@@ -47,7 +47,7 @@ def recall_totals(state, setting, pulls, totals):
 
 @scalar
 def resume_totals(state, setting, params, pulls, totals):
-    """Know every arm's pulls and total reward."""
+    """Restore every arm's pulls and total reward."""
     for arm in range(setting.arms):
         state.pulls[arm] = pulls[arm]
         state.total[arm] = totals[arm]
@@ -55,7 +55,13 @@ def resume_totals(state, setting, params, pulls, totals):
 
 @scalar
 def argmax_mean(state):
-    """The arm with the highest mean reward; an arm never pulled comes first, ties go to the lowest number."""
+    """Find the arm with the highest mean reward. An arm never pulled comes first, ties go to the lowest number.
+
+    Parameters
+    ----------
+    state : record
+        The policy's memory, with `pulls` and `total` of every arm.
+    """
     best = 0
     highest = -1e308
     for arm in range(len(state.pulls)):
@@ -70,11 +76,19 @@ def argmax_mean(state):
 
 @scalar
 def read_successes(state, arm):
-    """How often an arm that pays 0 or 1 paid 1: from 0 to its pulls, even where a problem breaks its promise."""
+    """Count the ones among an arm's 0/1 rewards. The count is clipped to [0, pulls], in case rewards are not 0 or 1."""
     return min(max(int(state.total[arm] + 0.5), 0), int(state.pulls[arm]))
 
 
 @scalar
 def draw_arm(state, stream):
-    """Any arm, all alike."""
+    """Draw an arm, all equally likely.
+
+    Parameters
+    ----------
+    state : record
+        The policy's memory, with `pulls` of every arm.
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    """
     return int(uniform(stream) * len(state.pulls))

@@ -1,4 +1,4 @@
-"""LinUCB's factor before widths, by the bound of Abbasi-Yadkori, Pal and Szepesvari (2011)."""
+"""The confidence factor of LinUCB, by the bound of Abbasi-Yadkori, Pal and Szepesvari (2011)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from banditune.simulation.estimators.whitened_features import read_policy_option
 
 @scalar
 def measure_feature_norm(setting):
-    """The largest norm of an arm's features."""
+    """Return the largest norm of an arm's features."""
     largest = 0.0
     for arm in range(setting.arms):
         square = 0.0
@@ -22,14 +22,17 @@ def measure_feature_norm(setting):
 
 @scalar
 def compute_confidence_factor(setting):
-    """Theory's factor c before gamma: given, or outer (sqrt(d) + noise sqrt(d log((1 + n L^2) n))) with the largest norm L.
+    """Compute the factor c before gamma: given, or outer (sqrt(d) + noise sqrt(d log((1 + n L^2) n))).
 
-    This is the bound of Abbasi-Yadkori, Pal and Szepesvari (2011) with ||theta|| <= sqrt(d) and a chance of 1 / n to fail.
+    This is the bound of Abbasi-Yadkori, Pal and Szepesvari (2011) with ||theta|| <= sqrt(d), which fails with
+    probability 1 / n. L is the largest norm of features.
     """
     given = read_policy_option(setting, 0)
     if given > 0.0:
         return given
     dims = setting.dims
     longest = measure_feature_norm(setting)
-    grown = math.log(1.0 + setting.horizon * longest * longest) + math.log(setting.horizon)
-    return read_policy_option(setting, 1) * (math.sqrt(dims) + read_policy_option(setting, 2) * math.sqrt(dims * grown))
+    log_term = math.log(1.0 + setting.horizon * longest * longest) + math.log(setting.horizon)
+    return read_policy_option(setting, 1) * (
+        math.sqrt(dims) + read_policy_option(setting, 2) * math.sqrt(dims * log_term)
+    )

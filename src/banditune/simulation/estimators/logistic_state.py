@@ -1,4 +1,4 @@
-"""What logistic regression knows: pulls and successes of the arms played so far, the gradient and the Hessian."""
+"""The memory of logistic regression: pulls and successes of the arms pulled so far, the gradient and the Hessian."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from banditune.simulation.estimators.vector_layout import (
 from banditune.simulation.estimators.whitened_features import whiten_features
 
 MODE_TOLERANCE = 1e-8
-"""The mode is found to within this many posterior standard deviations (and rounding: 1e-14 more for every pull)."""
+"""Tolerance of the mode in posterior standard deviations. Rounding adds 1e-14 for every pull."""
 
 
 class LogisticState(NamedTuple):
-    """What logistic regression knows: first an entry per arm, then an entry per arm played, in the order of first pulls.
+    """The memory of logistic regression: entries per arm, then entries per played arm, in the order of first pulls.
 
-    `score` is x'theta. `columns` and `seen_columns` are features in blocks of arms: for each block, a vector of its arms'
-    features in each dimension. `seen_rows` are the played arms' features one arm after the other, and `seen_squares` the
-    lower triangles of x x'. `factor` is the lower triangular Cholesky factor of a Hessian, packed, with the reciprocals of
-    its diagonal; `inverse` the inverse of a Hessian. `pulled` is H^-1 x of the arm just pulled;
-    `normals` are the draws of a policy that samples.
+    `score` is x'theta. `columns` and `played_columns` are features in blocks of arms: for each block, a vector of its
+    arms' features in each dimension. `played_rows` holds the played arms' features one arm after the other, and
+    `played_squares` the lower triangles of x x'. `factor` is the lower triangular Cholesky factor of a Hessian, packed,
+    with the reciprocals of its diagonal. `inverse` is the inverse of a Hessian. `pulled` is H^-1 x of the arm pulled
+    last. `normals` are draws of a policy that samples.
     """
 
     pulls: FloatArray
     score: FloatArray
     prior_score: FloatArray
-    place: FloatArray
+    played_index: FloatArray
     columns: FloatArray
-    seen_pulls: FloatArray
-    seen_total: FloatArray
-    seen_prior: FloatArray
+    played_pulls: FloatArray
+    played_total: FloatArray
+    played_prior: FloatArray
     chance: FloatArray
-    left: FloatArray
-    seen_columns: FloatArray
-    seen_rows: FloatArray
-    seen_squares: FloatArray
+    residual: FloatArray
+    played_columns: FloatArray
+    played_rows: FloatArray
+    played_squares: FloatArray
     factor: FloatArray
     inverse: FloatArray
     estimate: FloatArray
@@ -63,76 +63,84 @@ class LogisticState(NamedTuple):
 
 
 PLAYED, PULLS, LOST, ERROR, LONGEST = 0, 1, 2, 3, 4
-"""Places of `counts`: arms played, pulls in all, whether the mode was lost, how far `estimate` (or the point to which
-`factor` belongs) is from the mode in posterior deviations, and the largest norm of features."""
+"""Positions in `counts`.
+
+They are the number of played arms, pulls in all, whether the mode was lost, an error, and the largest norm of features.
+The error is the distance of `estimate` (or the point to which `factor` belongs) from the mode, in posterior deviations.
+"""
 
 
 @scalar
 def count_logistic_floats(arms, dims):
-    """Floats in a `LogisticState`."""
-    room = pad_to_lanes(arms)
-    wide = pad_to_lanes(dims)
-    return room * (9 + 2 * dims + wide + count_packed(dims)) + count_packed(dims) + (dims + 5) * wide + VECTOR_LANES
+    """Return the number of floats in a `LogisticState`."""
+    padded_arms = pad_to_lanes(arms)
+    padded_dims = pad_to_lanes(dims)
+    return (
+        padded_arms * (9 + 2 * dims + padded_dims + count_packed(dims))
+        + count_packed(dims)
+        + (dims + 5) * padded_dims
+        + VECTOR_LANES
+    )
 
 
 @scalar
 def view_logistic(memory, setting):
-    """The parts of the strip, in the order of the record."""
+    """Split the memory, in the order of the record."""
     arms = setting.arms
     dims = setting.dims
-    room = pad_to_lanes(arms)
-    wide = pad_to_lanes(dims)
+    padded_arms = pad_to_lanes(arms)
+    padded_dims = pad_to_lanes(dims)
     size = count_packed(dims)
-    a = room
-    b = a + 3 * room
-    c = b + room * dims
-    e = c + 5 * room
-    f = e + room * dims
-    g = f + room * wide
-    h = g + room * size
+    a = padded_arms
+    b = a + 3 * padded_arms
+    c = b + padded_arms * dims
+    e = c + 5 * padded_arms
+    f = e + padded_arms * dims
+    g = f + padded_arms * padded_dims
+    h = g + padded_arms * size
     i = h + size
-    k = i + dims * wide
+    k = i + dims * padded_dims
     return LogisticState(
         memory[:arms],
-        memory[a : a + room],
-        memory[a + room : a + 2 * room],
-        memory[a + 2 * room : b],
+        memory[a : a + padded_arms],
+        memory[a + padded_arms : a + 2 * padded_arms],
+        memory[a + 2 * padded_arms : b],
         memory[b:c],
-        memory[c : c + room],
-        memory[c + room : c + 2 * room],
-        memory[c + 2 * room : c + 3 * room],
-        memory[c + 3 * room : c + 4 * room],
-        memory[c + 4 * room : e],
+        memory[c : c + padded_arms],
+        memory[c + padded_arms : c + 2 * padded_arms],
+        memory[c + 2 * padded_arms : c + 3 * padded_arms],
+        memory[c + 3 * padded_arms : c + 4 * padded_arms],
+        memory[c + 4 * padded_arms : e],
         memory[e:f],
         memory[f:g],
         memory[g:h],
         memory[h:i],
         memory[i:k],
-        memory[k : k + wide],
-        memory[k + wide : k + 2 * wide],
-        memory[k + 2 * wide : k + 3 * wide],
-        memory[k + 3 * wide : k + 4 * wide],
-        memory[k + 4 * wide : k + 5 * wide],
-        memory[k + 5 * wide : k + 5 * wide + VECTOR_LANES],
+        memory[k : k + padded_dims],
+        memory[k + padded_dims : k + 2 * padded_dims],
+        memory[k + 2 * padded_dims : k + 3 * padded_dims],
+        memory[k + 3 * padded_dims : k + 4 * padded_dims],
+        memory[k + 4 * padded_dims : k + 5 * padded_dims],
+        memory[k + 5 * padded_dims : k + 5 * padded_dims + VECTOR_LANES],
     )
 
 
 @noinline
 def start_logistic(state, setting):
-    """Forget everything but the prior."""
+    """Reset the memory to the prior."""
     arms = setting.arms
-    for part in state:
-        for place in range(len(part)):
-            part[place] = 0.0
-    whiten_features(state.seen_rows, state.prior_score, setting)
+    for array in state:
+        for place in range(len(array)):
+            array[place] = 0.0
+    whiten_features(state.played_rows, state.prior_score, setting)
     longest = 0.0
     for arm in range(arms):
-        state.place[arm] = -1.0
+        state.played_index[arm] = -1.0
         square = 0.0
         for j in range(dims()):
-            feature = state.seen_rows[j * arms + arm]
+            feature = state.played_rows[j * arms + arm]
             state.columns[locate_column(arm, j)] = feature
-            state.seen_rows[j * arms + arm] = 0.0
+            state.played_rows[j * arms + arm] = 0.0
             square += feature * feature
         longest = max(longest, square)
     state.counts[LONGEST] = math.sqrt(longest)
@@ -143,10 +151,9 @@ def start_logistic(state, setting):
 
 @scalar
 def compute_sigmoid(score):
-    """1 / (1 + exp(-score)) to about 1e-15, in plain arithmetic so that a loop over it becomes vector code.
+    """Compute 1 / (1 + exp(-score)) to about 1e-15, in plain arithmetic so that loops become vector code.
 
-    exp(t) - 1 from a Taylor series at t / 512, then nine times (1 + q)^2 - 1 = q (2 + q). Scores beyond 40 are as good
-    as 40.
+    exp(t) - 1 comes from a Taylor series at t / 512, then nine times (1 + q)^2 - 1 = q (2 + q). Scores are cut at 40.
     """
     t = min(max(-score, -40.0), 40.0) * (1.0 / 512.0)
     q = t * (
@@ -166,40 +173,40 @@ def compute_sigmoid(score):
 
 @scalar
 def count_logistic_pull(state, arm, reward):
-    """Count a pull; an arm pulled for the first time joins the played ones. Returns its place among them."""
-    if state.place[arm] < 0.0:
+    """Count a pull, and return the arm's position among the played arms. A first pull adds it to them."""
+    if state.played_index[arm] < 0.0:
         add_played_arm(state, arm)
-    place = int(state.place[arm])
+    place = int(state.played_index[arm])
     state.pulls[arm] += 1.0
-    state.seen_pulls[place] += 1.0
-    state.seen_total[place] += reward
+    state.played_pulls[place] += 1.0
+    state.played_total[place] += reward
     state.counts[PULLS] += 1.0
     return place
 
 
 @noinline
 def add_played_arm(state, arm):
-    """Add an arm to the played ones."""
+    """Add an arm to the played arms."""
     place = int(state.counts[PLAYED])
-    state.place[arm] = place
+    state.played_index[arm] = place
     state.counts[PLAYED] = place + 1.0
-    state.seen_prior[place] = state.prior_score[arm]
+    state.played_prior[place] = state.prior_score[arm]
     score = state.prior_score[arm]
     at = place * count_packed_dims()
     for i in range(dims()):
         feature = state.columns[locate_column(arm, i)]
         score += state.estimate[i] * feature
-        state.seen_columns[locate_column(place, i)] = feature
-        state.seen_rows[place * pad_dims() + i] = feature
+        state.played_columns[locate_column(place, i)] = feature
+        state.played_rows[place * pad_dims() + i] = feature
         for j in range(i + 1):
-            state.seen_squares[at] = feature * state.seen_rows[place * pad_dims() + j]
+            state.played_squares[at] = feature * state.played_rows[place * pad_dims() + j]
             at += 1
     state.chance[place] = compute_sigmoid(score)
 
 
 @optimize_separately
 def add_weighted_features(sums, weights, rows):
-    """Add the features of a block's arms, each times its weight, to some sums."""
+    """Add the features of a block's arms to sums, each times its weight."""
     for place in range(pad_dims()):
         total = sums[place]
         for lane in range(VECTOR_LANES):
@@ -209,7 +216,7 @@ def add_weighted_features(sums, weights, rows):
 
 @optimize_separately
 def add_weighted_squares(sums, weights, squares):
-    """Add the squares of a block's arms, each times its weight, to some sums."""
+    """Add the squares of a block's arms to sums, each times its weight."""
     for place in range(count_packed_dims()):
         total = sums[place]
         for lane in range(VECTOR_LANES):
@@ -219,61 +226,61 @@ def add_weighted_squares(sums, weights, squares):
 
 @scalar
 def compute_gradient(state):
-    """Chances and the gradient of the objective at `estimate`, over the played arms."""
+    """Compute chances and the gradient of the objective at `estimate`, over the played arms."""
     filled = count_blocks(state.counts[PLAYED])
     for place in range(filled * VECTOR_LANES):
-        state.chance[place] = state.seen_prior[place]
+        state.chance[place] = state.played_prior[place]
     for b in range(filled):
         at = b * VECTOR_LANES
-        add_products(state.chance[at:], state.seen_columns[at * dims() :], state.estimate)
+        add_products(state.chance[at:], state.played_columns[at * dims() :], state.estimate)
     for place in range(filled * VECTOR_LANES):
         state.chance[place] = compute_sigmoid(state.chance[place])
     for place in range(filled * VECTOR_LANES):
-        state.left[place] = state.seen_total[place] - state.seen_pulls[place] * state.chance[place]
+        state.residual[place] = state.played_total[place] - state.played_pulls[place] * state.chance[place]
     for j in range(pad_dims()):
         state.gradient[j] = -state.estimate[j]
     for b in range(filled):
         at = b * VECTOR_LANES
-        add_weighted_features(state.gradient, state.left[at:], state.seen_rows[at * pad_dims() :])
+        add_weighted_features(state.gradient, state.residual[at:], state.played_rows[at * pad_dims() :])
 
 
 @scalar
 def factorise_weighted_squares(state, weights):
-    """The factor of I + sum of weight x x' over the played arms."""
+    """Compute the factor of I + sum of weight x x' over the played arms."""
     for place in range(count_packed_dims()):
         state.factor[place] = 0.0
     for i in range(dims()):
         state.factor[count_triangle(i) + i] = 1.0
     for b in range(count_blocks(state.counts[PLAYED])):
         at = b * VECTOR_LANES
-        add_weighted_squares(state.factor, weights[at:], state.seen_squares[at * count_packed_dims() :])
+        add_weighted_squares(state.factor, weights[at:], state.played_squares[at * count_packed_dims() :])
     factorise_packed(state.factor)
 
 
 @scalar
 def factorise_hessian(state):
-    """The factor of the Hessian I + sum of pulls chance (1 - chance) x x' at the chances last looked at."""
+    """Compute the factor of the Hessian I + sum of pulls chance (1 - chance) x x' at the chances computed last."""
     for place in range(count_blocks(state.counts[PLAYED]) * VECTOR_LANES):
-        state.left[place] = state.seen_pulls[place] * state.chance[place] * (1.0 - state.chance[place])
-    factorise_weighted_squares(state, state.left)
+        state.residual[place] = state.played_pulls[place] * state.chance[place] * (1.0 - state.chance[place])
+    factorise_weighted_squares(state, state.residual)
 
 
 @noinline
 def invert_hessian(state):
-    """The inverse of the Hessian at the chances last looked at."""
+    """Compute the inverse of the Hessian at the chances computed last."""
     factorise_hessian(state)
     invert_from_factor(state.factor, state.inverse, state.step)
 
 
 @scalar
 def compute_tolerance(state):
-    """How exactly the mode can be known after so many pulls."""
+    """Return the precision with which the mode can be known after the pulls so far."""
     return MODE_TOLERANCE + 1e-14 * state.counts[PULLS]
 
 
 @scalar
 def score_logistic_arms(state, setting, theta):
-    """Every arm's score under a theta."""
+    """Compute every arm's score under a theta."""
     for arm in range(len(state.score)):
         state.score[arm] = state.prior_score[arm]
     for b in range(count_blocks(setting.arms)):
@@ -283,7 +290,7 @@ def score_logistic_arms(state, setting, theta):
 
 @scalar
 def recall_logistic(state, setting, pulls, totals):
-    """Write down every arm's pulls and total reward."""
+    """Write out every arm's pulls and total reward."""
     for arm in range(setting.arms):
         pulls[arm] = state.pulls[arm]
-        totals[arm] = state.seen_total[int(state.place[arm])] if state.place[arm] >= 0.0 else 0.0
+        totals[arm] = state.played_total[int(state.played_index[arm])] if state.played_index[arm] >= 0.0 else 0.0

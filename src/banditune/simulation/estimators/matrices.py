@@ -1,4 +1,4 @@
-"""Small matrices in scalar code: Cholesky factors, packed or not, their inverses, and solutions with them."""
+"""Small matrices in scalar code: Cholesky factors, packed or not, inverses and triangular solves."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from banditune.simulation.estimators.vector_layout import (
 
 @scalar
 def count_triangle(count):
-    """Entries in so many rows of a packed matrix."""
+    """Return the number of entries in the first `count` rows of a packed matrix."""
     return (count * (count + 1)) >> 1
 
 
 @scalar
 def count_packed(dims):
-    """Room for the lower triangle of a matrix, row by row."""
+    """Return the size of the lower triangle of a matrix, row by row, with padding."""
     return max((count_triangle(dims) + 7) // 8 * 8, VECTOR_LANES)
 
 
 @scalar
 def count_packed_dims():
-    """Room for a packed matrix."""
+    """Return the size of a packed matrix."""
     return count_packed(dims())
 
 
 @scalar
 def factorise_packed(matrix):
-    """The lower triangular factor of a positive definite matrix, in its place, with the reciprocals of its diagonal."""
+    """Replace a packed positive definite matrix by its lower triangular factor, with the diagonal's reciprocals."""
     for i in range(dims()):
         row = matrix[count_triangle(i) :]
         for j in range(i):
@@ -52,7 +52,7 @@ def factorise_packed(matrix):
 
 @scalar
 def solve_lower(factor, vector):
-    """Put L^-1 vector in the place of a vector."""
+    """Replace a vector by L^-1 vector."""
     row = 0
     for i in range(dims()):
         total = vector[i]
@@ -64,7 +64,7 @@ def solve_lower(factor, vector):
 
 @scalar
 def solve_upper(factor, vector):
-    """Put L'^-1 vector in the place of a vector."""
+    """Replace a vector by L'^-1 vector."""
     row = dims() * (dims() + 1) // 2
     for back in range(dims()):
         i = dims() - 1 - back
@@ -77,27 +77,27 @@ def solve_upper(factor, vector):
 
 @scalar
 def multiply_symmetric(matrix, vector, product):
-    """The product of a symmetric matrix, in columns, and a vector."""
+    """Multiply a symmetric matrix, in columns, and a vector."""
     for j in range(pad_dims()):
         product[j] = 0.0
     add_weighted_rows(product, matrix, vector)
 
 
 @scalar
-def invert_from_factor(factor, inverse, room):
-    """The inverse of a matrix out of its factor, in columns; `room` is for a vector."""
+def invert_from_factor(factor, inverse, scratch):
+    """Compute the inverse of a matrix from its factor, in columns. `scratch` holds one vector."""
     for i in range(dims()):
         for j in range(dims()):
-            room[j] = 1.0 if i == j else 0.0
-        solve_lower(factor, room)
-        solve_upper(factor, room)
+            scratch[j] = 1.0 if i == j else 0.0
+        solve_lower(factor, scratch)
+        solve_upper(factor, scratch)
         for j in range(dims()):
-            inverse[locate_column(j, i)] = room[j]
+            inverse[locate_column(j, i)] = scratch[j]
 
 
 @scalar
 def factorise_cholesky(matrix, dims):
-    """The lower triangular factor of a positive definite matrix, in place of its lower triangle."""
+    """Replace the lower triangle of a positive definite matrix by its lower triangular factor."""
     for j in range(dims):
         for k in range(j):
             entry = matrix[j * dims + k]
@@ -110,7 +110,7 @@ def factorise_cholesky(matrix, dims):
 
 @scalar
 def invert_triangle(matrix, dims):
-    """The inverse of a lower triangular matrix, in its place."""
+    """Replace a lower triangular matrix by its inverse."""
     for j in range(dims):
         matrix[j * dims + j] = 1.0 / matrix[j * dims + j]
         for i in range(j + 1, dims):
@@ -122,9 +122,9 @@ def invert_triangle(matrix, dims):
 
 @scalar
 def shrink_triangular_factor(factor, turned, keep, take):
-    """Learn one more x: from `turned` = factor x renew the factor; `keep` and `take` are room.
+    """Update the factor for one more x, with `turned` = factor x. `keep` and `take` are scratch vectors.
 
-    This is Carlson's update (1973) of a triangular root of a covariance: it costs O(dims^2) and stays triangular.
+    This is Carlson's update (1973) of a triangular root of a covariance. It costs O(dims^2) and keeps the triangle.
     """
     grown = 1.0
     for j in range(dims()):
@@ -139,7 +139,7 @@ def shrink_triangular_factor(factor, turned, keep, take):
 
 @optimize_separately
 def shrink_factor_columns(columns, turned, keep, take):
-    """Carlson's update of a block of columns."""
+    """Apply Carlson's update to a block of columns."""
     for lane in range(VECTOR_LANES):
         gain = 0.0
         for j in range(dims()):

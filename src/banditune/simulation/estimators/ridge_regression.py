@@ -1,4 +1,4 @@
-"""Ridge regression for policies that know arms by their features; a reward costs O(arms dims + dims^2)."""
+"""Ridge regression for policies that use features of arms. An update costs O(arms dims + dims^2)."""
 
 from __future__ import annotations
 
@@ -25,31 +25,32 @@ EXTRA_VALUES = 4
 
 
 REFRESH_INTERVAL = 1000
-"""Updates after which everything is computed afresh from pulls and totals, so that rounding cannot pile up."""
+"""Updates after which all is recomputed from pulls and totals, so that rounding errors do not accumulate."""
 
 
 PADDING_SCORE = -1e100
-"""The score of the places behind the last arm: they are never the best."""
+"""The score of the padding behind the last arm, which is never the best."""
 
 
 class RidgeState(NamedTuple):
-    """What ridge regression knows, laid out as `lanes` says.
+    """The memory of ridge regression, in the layout of `vector_layout`.
 
-    `pulls` and `total` are what was paid, `score` is x'theta, `variance` x' G^-1 x and `width` its root. `scores` and
-    `shifts` are `score` and `shift` with the places behind the last arm; `variance` and `compute_prior_score` have them too.
-    `estimate` is theta in the coordinates in which the prior is N(0, I), and so are the features: in `columns` by blocks of
-    arms, in `rows` one arm after the other. `factor` stands in columns too, where `locate_column` says; `square` is room for a
-    matrix. `age` counts updates since everything was computed afresh and keeps the largest variance then. `own` is for the
-    policy: `EXTRA_VALUES` numbers to remember.
+    `pulls` and `total` are the rewards so far. `score` is x'theta, `variance` x' G^-1 x and `width` its root.
+    `padded_score` and `padded_arm_values` are `score` and `arm_values` with the padding behind the last arm; `variance`
+    and `prior_score` have it too. `arm_values` holds a number per arm: indices, sampled scores, or products with an
+    arm. `estimate` is theta in the coordinates in which the prior is N(0, I), and so are the features: in `columns` by
+    blocks of arms, in `rows` one arm after the other. `factor` is stored in columns too, where `locate_column` says.
+    `square` is a scratch matrix. `age` holds the updates since the last recomputation, and the largest variance then.
+    `extra` holds `EXTRA_VALUES` numbers of the policy.
     """
 
     pulls: FloatArray
     total: FloatArray
     width: FloatArray
     score: FloatArray
-    scores: FloatArray
-    shift: FloatArray
-    shifts: FloatArray
+    padded_score: FloatArray
+    arm_values: FloatArray
+    padded_arm_values: FloatArray
     variance: FloatArray
     prior_score: FloatArray
     columns: FloatArray
@@ -57,50 +58,50 @@ class RidgeState(NamedTuple):
     factor: FloatArray
     square: FloatArray
     estimate: FloatArray
-    turned: FloatArray
+    whitened: FloatArray
     gain: FloatArray
-    spare: FloatArray
+    scratch: FloatArray
     age: FloatArray
-    own: FloatArray
+    extra: FloatArray
 
 
 @scalar
 def count_ridge_floats(arms, dims):
-    """Floats in a `RidgeState`."""
+    """Return the number of floats in a `RidgeState`."""
     return pad_to_lanes(arms) * (7 + dims) + (arms + 2 * dims + 4) * pad_to_lanes(dims) + VECTOR_LANES
 
 
 @scalar
 def view_ridge(memory, setting):
-    """The parts of the strip, in the order of the record."""
+    """Split the memory, in the order of the record."""
     arms = setting.arms
     dims = setting.dims
-    room = pad_to_lanes(arms)
-    wide = pad_to_lanes(dims)
-    a = 3 * room
-    b = 7 * room
-    c = b + room * dims
-    e = c + arms * wide
-    f = e + 2 * dims * wide
-    g = f + 4 * wide
+    padded_arms = pad_to_lanes(arms)
+    padded_dims = pad_to_lanes(dims)
+    a = 3 * padded_arms
+    b = 7 * padded_arms
+    c = b + padded_arms * dims
+    e = c + arms * padded_dims
+    f = e + 2 * dims * padded_dims
+    g = f + 4 * padded_dims
     return RidgeState(
         memory[:arms],
-        memory[room : room + arms],
-        memory[2 * room : 2 * room + arms],
+        memory[padded_arms : padded_arms + arms],
+        memory[2 * padded_arms : 2 * padded_arms + arms],
         memory[a : a + arms],
-        memory[a : a + room],
-        memory[a + room : a + room + arms],
-        memory[a + room : a + 2 * room],
-        memory[a + 2 * room : a + 3 * room],
-        memory[a + 3 * room : b],
+        memory[a : a + padded_arms],
+        memory[a + padded_arms : a + padded_arms + arms],
+        memory[a + padded_arms : a + 2 * padded_arms],
+        memory[a + 2 * padded_arms : a + 3 * padded_arms],
+        memory[a + 3 * padded_arms : b],
         memory[b:c],
         memory[c:e],
-        memory[e : e + dims * wide],
-        memory[e + dims * wide : e + dims * wide + dims * dims],
-        memory[f : f + wide],
-        memory[f + wide : f + 2 * wide],
-        memory[f + 2 * wide : f + 3 * wide],
-        memory[f + 3 * wide : g],
+        memory[e : e + dims * padded_dims],
+        memory[e + dims * padded_dims : e + dims * padded_dims + dims * dims],
+        memory[f : f + padded_dims],
+        memory[f + padded_dims : f + 2 * padded_dims],
+        memory[f + 2 * padded_dims : f + 3 * padded_dims],
+        memory[f + 3 * padded_dims : g],
         memory[g : g + 2],
         memory[g + 2 : g + 2 + EXTRA_VALUES],
     )
@@ -108,11 +109,11 @@ def view_ridge(memory, setting):
 
 @noinline
 def start_ridge(state, setting):
-    """Forget everything but the prior."""
+    """Reset the memory to the prior."""
     arms = setting.arms
-    for part in state:
-        for place in range(len(part)):
-            part[place] = 0.0
+    for array in state:
+        for place in range(len(array)):
+            array[place] = 0.0
     whiten_features(state.rows, state.prior_score, setting)
     for arm in range(arms):
         for j in range(dims()):
@@ -128,8 +129,8 @@ def start_ridge(state, setting):
 
 @noinline
 def refresh_ridge(state, setting):
-    """Compute everything afresh from pulls and totals."""
-    moment = state.turned
+    """Recompute everything from pulls and totals."""
+    moment = state.whitened
     square = state.square
     for place in range(len(square)):
         square[place] = 0.0
@@ -155,15 +156,15 @@ def refresh_ridge(state, setting):
             state.estimate[j] += along * square[i * dims() + j]
         for j in range(dims()):
             state.factor[locate_column(j, i)] = square[i * dims() + j] if j <= i else 0.0
-    score_ridge_arms(state, state.estimate, state.scores)
+    score_ridge_arms(state, state.estimate, state.padded_score)
     for place in range(len(state.variance)):
         state.variance[place] = 0.0
     for i in range(dims()):
         for j in range(dims()):
             state.gain[j] = state.factor[locate_column(j, i)]
-        multiply_arms(state, state.gain, state.shifts)
+        multiply_arms(state, state.gain, state.padded_arm_values)
         for place in range(len(state.variance)):
-            state.variance[place] += state.shifts[place] * state.shifts[place]
+            state.variance[place] += state.padded_arm_values[place] * state.padded_arm_values[place]
     state.age[0] = 0.0
     state.age[1] = 0.0
     for arm in range(setting.arms):
@@ -172,7 +173,7 @@ def refresh_ridge(state, setting):
 
 @scalar
 def multiply_arms(state, vector, products):
-    """Every arm's x'vector."""
+    """Compute every arm's x'vector."""
     for place in range(len(products)):
         products[place] = 0.0
     for b in range(count_blocks(len(products))):
@@ -182,7 +183,7 @@ def multiply_arms(state, vector, products):
 
 @scalar
 def score_ridge_arms(state, theta, scores):
-    """Every arm's score under a theta."""
+    """Compute every arm's score under a theta."""
     for place in range(len(scores)):
         scores[place] = state.prior_score[place]
     for b in range(count_blocks(len(scores))):
@@ -206,14 +207,14 @@ def whiten_arm(state, arm, turned, gain):
 
 @scalar
 def prepare_update(state, arm):
-    """Prepare to learn from an arm: factor x in `turned`, G^-1 x in `gain`, every arm's x' G^-1 x_arm in `shift`."""
-    whiten_arm(state, arm, state.turned, state.gain)
-    multiply_arms(state, state.gain, state.shifts)
+    """Put factor x into `whitened`, G^-1 x into `gain` and every arm's x' G^-1 x_arm into `arm_values`."""
+    whiten_arm(state, arm, state.whitened, state.gain)
+    multiply_arms(state, state.gain, state.padded_arm_values)
 
 
 @scalar
 def count_pulls(state, arm, pulls, paid):
-    """Remember what some pulls of an arm paid."""
+    """Count pulls of an arm and their rewards."""
     state.pulls[arm] += pulls
     state.total[arm] += paid
     state.age[0] += 1.0
@@ -221,34 +222,36 @@ def count_pulls(state, arm, pulls, paid):
 
 @scalar
 def move_arms(state, gain, shifts, step, shrink):
-    """Learn pulls of an arm with this G^-1 x and these shifts: the estimate and every arm's score move by `step` of them,
-    variances by `shrink` of their squares (Sherman and Morrison's formula).
+    """Update the estimate, every score and every variance for pulls of an arm.
+
+    The estimate and the scores move by `step` times `gain` and `shifts`. Variances decrease by `shrink` times the
+    squared shifts (the formula of Sherman and Morrison).
     """
     for j in range(pad_dims()):
         state.estimate[j] += step * gain[j]
     for place in range(len(state.variance)):
         along = shifts[place]
-        state.scores[place] += step * along
+        state.padded_score[place] += step * along
         state.variance[place] = max(state.variance[place] - shrink * along * along, 0.0)
 
 
 @scalar
 def update_ridge(state, setting, arm, reward, stream):
-    """Learn a reward."""
+    """Learn from a reward."""
     count_pulls(state, arm, 1.0, reward)
     if state.age[0] >= REFRESH_INTERVAL:
         refresh_ridge(state, setting)
     else:
         prepare_update(state, arm)
-        shrink = 1.0 / (1.0 + state.shift[arm])
-        move_arms(state, state.gain, state.shifts, shrink * (reward - state.score[arm]), shrink)
-        shrink_triangular_factor(state.factor, state.turned, state.gain, state.spare)
+        shrink = 1.0 / (1.0 + state.arm_values[arm])
+        move_arms(state, state.gain, state.padded_arm_values, shrink * (reward - state.score[arm]), shrink)
+        shrink_triangular_factor(state.factor, state.whitened, state.gain, state.scratch)
     update_widths(state)
 
 
 @noinline
 def resume_ridge(state, setting, params, pulls, totals):
-    """Know every arm's pulls and total reward."""
+    """Restore every arm's pulls and total reward."""
     for arm in range(setting.arms):
         state.pulls[arm] = pulls[arm]
         state.total[arm] = totals[arm]
@@ -258,26 +261,38 @@ def resume_ridge(state, setting, params, pulls, totals):
 
 @scalar
 def update_widths(state):
-    """The roots of the variances."""
+    """Compute the roots of the variances."""
     for arm in range(len(state.width)):
         state.width[arm] = math.sqrt(state.variance[arm])
 
 
 @scalar
 def sample_scores(state, setting, scale, stream):
-    """Draw theta from N(estimate, scale^2 G^-1) and put every arm's score under it into `shift`."""
+    """Draw theta from N(estimate, scale^2 G^-1), and put every arm's score under it into `state.arm_values`.
+
+    Parameters
+    ----------
+    state : record
+        The memory of a policy on ridge regression; see `define_ridge_policy`.
+    setting : Setting
+        What the policy knows of the problem.
+    scale : float
+        Factor of the standard deviation. With the noise of rewards it is posterior sampling.
+    stream : Stream
+        Source of random numbers: the last argument of `choose`, `update` or `reward`.
+    """
     draw_theta(state, scale, state.gain, stream)
-    score_ridge_arms(state, state.gain, state.shifts)
+    score_ridge_arms(state, state.gain, state.padded_arm_values)
 
 
 @scalar
 def draw_theta(state, scale, theta, stream):
-    """Draw theta from N(estimate, scale^2 G^-1); `turned` is lost."""
+    """Draw theta from N(estimate, scale^2 G^-1). This overwrites `whitened`."""
     for first in range(0, dims(), 2):
-        # An odd one out falls into the padding.
+        # With an odd number of dimensions, the last draw falls into the padding.
         normal, second = normal_pair(stream)
-        state.turned[first] = scale * normal
-        state.turned[first + 1] = scale * second
+        state.whitened[first] = scale * normal
+        state.whitened[first + 1] = scale * second
     for i in range(pad_dims()):
         theta[i] = state.estimate[i]
-    add_weighted_rows(theta, state.factor, state.turned)
+    add_weighted_rows(theta, state.factor, state.whitened)

@@ -1,4 +1,4 @@
-"""Layout for vector code: arms stand in blocks of lanes, and rows of numbers are filled up with zeros."""
+"""Memory layout for vector code: arms in blocks of lanes, and rows padded with zeros."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ dims = Slot("dims")
 
 
 VECTOR_LANES = 16
-"""Arms in a block: the shortest loop that the compiler turns into vector code."""
+"""Arms in a block: the length of the shortest loop that the compiler turns into vector code."""
 
 
 @scalar
 def pad_to_lanes(count):
-    """The next multiple of `VECTOR_LANES`."""
+    """Round up to a multiple of `VECTOR_LANES`."""
     return (count + VECTOR_LANES - 1) // VECTOR_LANES * VECTOR_LANES
 
 
 @scalar
 def pad_dims():
-    """Room for a vector."""
+    """Return the padded length of a vector."""
     return pad_to_lanes(dims())
 
 
 @scalar
 def count_blocks(count):
-    """Blocks that hold so many arms."""
+    """Return the number of blocks that hold `count` arms."""
     return (int(count) + VECTOR_LANES - 1) // VECTOR_LANES
 
 
 @scalar
 def locate_column(place, dim):
-    """Where a feature stands among blocks of columns."""
+    """Return the position of a feature in blocks of columns."""
     return (place // VECTOR_LANES * dims() + dim) * VECTOR_LANES + place % VECTOR_LANES
 
 
@@ -47,7 +47,7 @@ def add_products(sums, columns, vector):
 
 @scalar
 def add_weighted_rows(sums, matrix, weights):
-    """Add the rows of a matrix, in columns, to some sums, each times its weight."""
+    """Add the rows of a matrix, in columns, to sums, each times its weight."""
     for b in range(count_blocks(dims())):
         at = b * VECTOR_LANES
         add_products(sums[at:], matrix[at * dims() :], weights)
@@ -62,17 +62,17 @@ def subtract_outer(matrix, first, second, weight):
 
 
 @optimize_separately
-def subtract_outer_block(columns, vector, part, weight):
+def subtract_outer_block(columns, vector, other, weight):
     """Subtract weight vector part' from a block of columns."""
     for lane in range(VECTOR_LANES):
-        entry = weight * part[lane]
+        entry = weight * other[lane]
         for j in range(dims()):
             columns[j * VECTOR_LANES + lane] -= entry * vector[j]
 
 
 @scalar
 def compute_dot(first, second):
-    """The inner product of two vectors."""
+    """Compute the inner product of two vectors."""
     total = 0.0
     for j in range(dims()):
         total += first[j] * second[j]
@@ -81,9 +81,14 @@ def compute_dot(first, second):
 
 @scalar
 def argmax_score(score):
-    """The arm with the highest score; ties go to the lowest number.
+    """Find the arm with the highest score. Ties go to the lowest number.
 
-    Eight scores at a time, because one comparison after the other is slow.
+    It compares eight scores at a time, because a chain of comparisons is slow.
+
+    Parameters
+    ----------
+    score : ndarray
+        A score per arm.
     """
     arms = len(score)
     highest = score[0]
@@ -108,5 +113,5 @@ def argmax_score(score):
 
 @scalar
 def take_larger(a, b):
-    """The larger of two numbers, as one instruction."""
+    """Return the larger of two numbers, as one instruction."""
     return a if a > b else b

@@ -1,4 +1,4 @@
-"""Features in the coordinates in which the prior of theta is N(0, I), and a policy's options behind that prior."""
+"""Features in the coordinates in which the prior of theta is N(0, I), and where a policy's options are stored."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from banditune.core.scalar import scalar
 
 @scalar
 def read_policy_option(setting, place):
-    """A policy's own option: they stand behind the penalty and the prior."""
+    """Read one of the policy's options, which follow the penalty and the prior."""
     return setting.options[1 + setting.dims + setting.dims * setting.dims + place]
 
 
 @scalar
 def whiten_features(features, prior_score, setting):
-    """Features in the coordinates in which the prior is N(0, I), and the scores of the prior's mean."""
+    """Compute features in the coordinates in which the prior is N(0, I), and scores under the prior's mean."""
     arms = setting.arms
     dims = setting.dims
     for arm in range(arms):

@@ -1,1 +1,1 @@
-"""TODO simulation.executors"""
+"""Executors: threads, processes, Dask and Ray."""

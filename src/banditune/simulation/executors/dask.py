@@ -1,4 +1,4 @@
-"""A Dask cluster: pieces are futures; the scheduler plays again what a dead worker had."""
+"""Runs chunks on a Dask cluster. Chunks are futures; the scheduler runs those of a dead worker again."""
 
 from __future__ import annotations
 
@@ -36,42 +36,44 @@ from banditune.simulation.executors.transport import (
 from banditune.simulation.spec import SimulationSpec
 
 WORKER_COUNT_SECONDS = 1.0
-"""Seconds for which a count of workers is good."""
+"""Seconds for which a count of workers is cached."""
 
 
 class DaskSession(ExecutorSession):
-    """Pieces of a job as futures of a client."""
+    """Chunks of a spec as futures of a client."""
 
-    def __init__(self, cluster: DaskExecutor, job: SimulationSpec) -> None:
+    def __init__(self, executor: DaskExecutor, spec: SimulationSpec) -> None:
         import cloudpickle
 
-        self.cluster, self.client = cluster, cluster.client
-        recipe = pack_spec(job)
-        kit = cloudpickle.dumps(partial(make_worker_entry(), identify_worker().versions, tuple(recipe)))
+        self.executor, self.client = executor, executor.client
+        packed_spec = pack_spec(spec)
+        kit = cloudpickle.dumps(partial(make_worker_entry(), identify_worker().versions, tuple(packed_spec)))
         # A task, not scattered data: the scheduler can make it again when the worker that holds it dies.
         with translate_cluster_errors("Dask"):
-            self.kit = self.client.submit(pickle.loads, kit, key=f"banditune-job-{recipe.digest[:20]}-{uuid4().hex}")
+            self.kit = self.client.submit(
+                pickle.loads, kit, key=f"banditune-spec-{packed_spec.digest[:20]}-{uuid4().hex}"
+            )
         self.name = f"banditune-{uuid4().hex}"
         self.sent = 0
         self.tickets: dict[Any, int] = {}
         self.ended: SimpleQueue[Any] = SimpleQueue()
         self.ready: deque[tuple[int, ChunkResult | LostChunk]] = deque()
 
-    def submit(self, ticket: int, piece: Chunk) -> None:
+    def submit(self, ticket: int, chunk: Chunk) -> None:
         self.sent += 1
-        told = pack_chunk(piece)
+        packed = pack_chunk(chunk)
         with translate_cluster_errors("Dask"):
-            future = self.client.submit(operator.call, self.kit, told, key=f"{self.name}-{self.sent}", pure=False)
+            future = self.client.submit(operator.call, self.kit, packed, key=f"{self.name}-{self.sent}", pure=False)
         self.tickets[future] = ticket
         future.add_done_callback(self.ended.put)
 
-    def result(self) -> tuple[int, ChunkResult | LostChunk]:
+    def wait_for_result(self) -> tuple[int, ChunkResult | LostChunk]:
         while not self.ready:
-            self._take([self._next(), *self._others()])
+            self._gather_results([self._wait_for_future(), *self._collect_ended()])
         return self.ready.popleft()
 
-    def _next(self) -> Any:
-        """The next future that ends; a cluster without workers is waited for, but not for ever."""
+    def _wait_for_future(self) -> Any:
+        """Wait for the next future that ends. A cluster without workers gets `WORKER_WAIT_SECONDS`."""
         alone = None
         while True:
             try:
@@ -79,20 +81,20 @@ class DaskSession(ExecutorSession):
             except Empty:
                 if self.client.status != "running":
                     raise make_cluster_lost_error("Dask", f"the client is {self.client.status}") from None
-                alone = None if self.cluster.workers else alone or time.monotonic()
+                alone = None if self.executor.workers else alone or time.monotonic()
                 if alone and time.monotonic() - alone > WORKER_WAIT_SECONDS:
                     raise make_cluster_lost_error("Dask", "all workers are gone") from None
 
-    def _others(self) -> list[Any]:
-        """All other futures that have ended: one question to the scheduler fetches them all."""
+    def _collect_ended(self) -> list[Any]:
+        """Collect all other futures that have ended, to fetch them with one request."""
         found = []
         while not self.ended.empty():
             found.append(self.ended.get())
         return found
 
-    def _take(self, futures: list[Any]) -> None:
+    def _gather_results(self, futures: list[Any]) -> None:
         fine = {place: future for place, future in enumerate(futures) if future.status == "finished"}
-        # Of one whose holder died since, and that cannot be played again, there is none: it is lost, the others are not.
+        # A future whose worker died in the meantime may have no result: it is lost, the others are not.
         with translate_cluster_errors("Dask"):
             found = self.client.gather(fine, errors="skip")
         for place, future in fine.items():
@@ -104,10 +106,10 @@ class DaskSession(ExecutorSession):
             self.ready.append((self.tickets.pop(future), outcome))
         for future in futures:
             if future in self.tickets:
-                self.ready.append((self.tickets.pop(future), self._lost(future)))
+                self.ready.append((self.tickets.pop(future), self._explain_loss(future)))
 
-    def _lost(self, future: Any) -> LostChunk:
-        """What became of a future that has no result."""
+    def _explain_loss(self, future: Any) -> LostChunk:
+        """Explain why a future has no result."""
         from distributed.scheduler import KilledWorker
 
         if future.status in ("cancelled", "lost"):
@@ -126,12 +128,25 @@ class DaskSession(ExecutorSession):
 
 
 class DaskExecutor(Executor):
-    """A Dask cluster, by the address of its scheduler (`dask://host:8786`) or a `distributed.Client`."""
+    """A Dask cluster. If a worker dies, its chunks are simulated again.
+
+    Parameters
+    ----------
+    where : str or distributed.Client
+        The address of the scheduler, such as "dask://host:8786", or a client. A client stays open in the end.
+
+    Raises
+    ------
+    InvalidRequest
+        If no scheduler answers, or if no worker comes within 60 seconds.
+    MissingDependency
+        If Dask is not installed.
+    """
 
     def __init__(self, where: Any) -> None:
         require_package("dask", "distributed")
-        self.own = isinstance(where, str)
-        self.client = _connect(where) if self.own else where
+        self.owns_client = isinstance(where, str)
+        self.client = _connect(where) if self.owns_client else where
         self.counted, self.count = 0.0, 0
         try:
             _check_python_versions(self.client)
@@ -158,11 +173,11 @@ class DaskExecutor(Executor):
             self.counted = time.monotonic() if self.count else 0.0
         return self.count
 
-    def work(self, job: SimulationSpec) -> DaskSession:
-        return DaskSession(self, job)
+    def open_session(self, spec: SimulationSpec) -> DaskSession:
+        return DaskSession(self, spec)
 
     def close(self) -> None:
-        if self.own:
+        if self.owns_client:
             self.client.close()
 
 
@@ -179,9 +194,9 @@ def _connect(address: str) -> Any:
 
 
 def _check_python_versions(client: Any) -> None:
-    """Code for another Python cannot even be sent."""
+    """Check the Python versions of workers first: code for another Python cannot be sent."""
     ours = platform.python_version_tuple()[:2]
-    for name, told in client.get_versions()["workers"].items():
-        theirs = told["host"]["python"].split(".")[:2]
+    for name, info in client.get_versions()["workers"].items():
+        theirs = info["host"]["python"].split(".")[:2]
         if tuple(theirs) != ours:
             check_worker_versions((name, identify_worker().versions | {"python": ".".join(theirs)}))

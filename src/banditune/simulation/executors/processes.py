@@ -1,4 +1,4 @@
-"""Plays chunks in child processes of this one, which are replaced when they die."""
+"""Runs chunks in child processes, which are replaced when they die."""
 
 from __future__ import annotations
 
@@ -28,48 +28,62 @@ from banditune.simulation.simulator import compile_spec
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 PREPARATION_TIME_LIMIT = 60.0
-"""Seconds that a job may take to be made ready where there is a time limit: kernels may have to be compiled."""
+"""Seconds to prepare a spec if there is a time limit: kernels may have to be compiled."""
 
 
 class ProcessExecutor(LocalExecutor):
-    """Child processes of this one; all cores unless told. A child that dies is replaced.
+    """Child processes of this one; a child that dies is replaced.
 
-    Children do not import the user's script again, so it needs no `if __name__ == "__main__"`. With `time_limit`, a piece
-    that takes more seconds ends its child and the study.
+    Children do not import the user's script again, so it needs no `if __name__ == "__main__"`. They need Linux or
+    macOS.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of processes; all cores by default, 256 at most.
+    time_limit : float, optional
+        Seconds that one chunk of the work may take. A chunk that takes more ends its child and the study.
+
+    Raises
+    ------
+    InvalidRequest
+        If the system has no such child processes, or if an argument cannot be used.
     """
 
     def __init__(self, workers: int | None = None, *, time_limit: float | None = None) -> None:
         if os.name != "posix":
             raise InvalidRequest(
-                "child processes need Linux or macOS; use cluster='threads', or a Dask or Ray cluster."
+                "child processes need Linux or macOS; use executor='threads', or a Dask or Ray cluster."
             )
         super().__init__(workers)
         self.time_limit = time_limit
-        self.own = threading.local()
+        self.thread_state = threading.local()
         self.children: set[ChildProcess] = set()
         self.closed = False
 
-    def work(self, job: SimulationSpec) -> LocalSession:
-        # Compiled once, here: children find the kernel on disk. They draw, too: what ends a process ends a child.
-        compile_spec(job)
-        return ProcessSession(self.pool, partial(self._play, job, pack_spec(job)), self.children)
+    def open_session(self, spec: SimulationSpec) -> LocalSession:
+        # Compiled once, here: children find the kernel on disk. Instances are drawn in children: a crash ends a child only.
+        compile_spec(spec)
+        return ProcessSession(self.pool, partial(self._simulate_chunk, spec, pack_spec(spec)), self.children)
 
-    def _play(self, job: SimulationSpec, recipe: PackedSpec, piece: Chunk, sign: IntArray) -> ChunkResult | LostChunk:
-        if sign[0]:
-            return LostChunk("the work was given up")
-        child = getattr(self.own, "child", None)
+    def _simulate_chunk(
+        self, spec: SimulationSpec, packed_spec: PackedSpec, chunk: Chunk, stop_flag: IntArray
+    ) -> ChunkResult | LostChunk:
+        if stop_flag[0]:
+            return LostChunk("the session was stopped")
+        child = getattr(self.thread_state, "child", None)
         if child is None or not child.alive:
-            child = self.own.child = start_child()
+            child = self.thread_state.child = start_child()
             self.children.add(child)
-            if self.closed or sign[0]:  # who ends children now did not see this one
+            if self.closed or stop_flag[0]:  # `close` or `stop` did not see this child
                 child.end()
         try:
-            return child.play(recipe, piece, self.time_limit)
+            return child.simulate_chunk(packed_spec, chunk, self.time_limit)
         except TimeoutError as late:
             child.end()
-            raise make_timeout_error(job, piece, *late.args) from None
+            raise make_timeout_error(spec, chunk, *late.args) from None
         except (EOFError, OSError):
-            return LostChunk(child.ending())
+            return LostChunk(child.describe_end())
         finally:
             if not child.alive:
                 child.end()
@@ -82,27 +96,28 @@ class ProcessExecutor(LocalExecutor):
             child.end()
 
 
-def make_timeout_error(job: SimulationSpec, piece: Chunk, what: str, limit: float) -> WorkerLost:
-    """A sentence for a piece that took too long, or a job that took too long to be made ready."""
-    if what == "job":
-        must, doer = "a job must be ready to play after", describe_spec(job)
+def make_timeout_error(spec: SimulationSpec, chunk: Chunk, what: str, limit: float) -> WorkerLost:
+    """Make the error for a chunk that took too long, or a spec that took too long to prepare."""
+    if what == "spec":
+        rule, subject = "a simulation must be compiled within", describe_spec(spec)
     else:
-        must = "a piece of the work must take at most"
-        doer = f"runs {piece.runs.start} to {piece.runs.stop - 1} of {describe_spec(job)} with parameters {piece.params.tolist()[:3]}"
+        rule = "a chunk of the work must take at most"
+        runs = f"runs {chunk.runs.start} to {chunk.runs.stop - 1}"
+        subject = f"{runs} of {describe_spec(spec)} with parameters {chunk.params.tolist()[:3]}"
     return WorkerLost(
-        f"{must} {limit:g} s where there is a time limit, but {doer} took longer; raise the limit above that, or see "
+        f"{rule} {limit:g} s with this time limit, but {subject} took longer; raise the limit, or check "
         "whether a loop of the policy or the problem never ends."
     )
 
 
 class ChildProcess:
-    """A process that plays pieces, and a pipe to it."""
+    """A process that simulates chunks, and a pipe to it."""
 
     def __init__(self) -> None:
         self.using = threading.Lock()
-        """Held while a thread talks to the process: nobody else may close the pipe then."""
+        """Held while a thread talks to the process: no other thread may close the pipe then."""
         self.pipe, theirs = Pipe()
-        # -P: what lies in the current folder is no module unless this process sees it as one.
+        # -P: files in the current folder are modules only if they are for this process.
         command = [sys.executable, "-P", "-m", "banditune.simulation.executors.worker", str(theirs.fileno())]
         path = os.pathsep.join(place for place in sys.path if place)
         try:
@@ -123,28 +138,28 @@ class ChildProcess:
         try:
             check_worker_versions(pickle.loads(self.pipe.recv_bytes()))
         except (EOFError, OSError):
-            raise WorkerLost(f"a child process must start, but it did not: {self.ending()}.") from None
+            raise WorkerLost(f"a child process must start, but it did not: {self.describe_end()}.") from None
         except BaseException:
             self.end()
             raise
 
-    def play(self, recipe: PackedSpec, piece: Chunk, limit: float | None) -> ChunkResult:
-        """Have a piece played; the job travels once."""
+    def simulate_chunk(self, packed_spec: PackedSpec, chunk: Chunk, limit: float | None) -> ChunkResult:
+        """Simulate a chunk in the process. The spec is sent once."""
         with self.using:
-            if recipe.digest != self.digest:
-                self._ask(("job", recipe), limit and max(limit, PREPARATION_TIME_LIMIT))
-                self.digest = recipe.digest
-            played: ChunkResult = self._ask(("piece", pack_chunk(piece)), limit)
-            return played
+            if packed_spec.digest != self.digest:
+                self._request(("spec", packed_spec), limit and max(limit, PREPARATION_TIME_LIMIT))
+                self.digest = packed_spec.digest
+            result: ChunkResult = self._request(("chunk", pack_chunk(chunk)), limit)
+            return result
 
-    def _ask(self, message: Any, limit: float | None) -> Any:
+    def _request(self, message: Any, limit: float | None) -> Any:
         self.pipe.send_bytes(pickle.dumps(message, protocol=5))
         if not self.pipe.poll(limit):
             raise TimeoutError(message[0], limit)
         return unpack_reply(pickle.loads(self.pipe.recv_bytes()))
 
-    def ending(self) -> str:
-        """How the process ended, once its pipe is closed."""
+    def describe_end(self) -> str:
+        """Describe how the process ended, once its pipe is closed."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         self.end()
@@ -152,7 +167,7 @@ class ChildProcess:
         return f"process {self.process.pid} was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
 
     def end(self) -> None:
-        """End the process, whatever it is doing; a thread that talks by the pipe closes it, else it is closed here."""
+        """Kill the process. A thread that uses the pipe closes it, else it is closed here."""
         self.alive = False
         self.process.kill()
         self.process.wait()
@@ -162,10 +177,10 @@ class ChildProcess:
 
 
 class ProcessSession(LocalSession):
-    """As for threads, but nobody can leave a kernel in another process: the child is ended."""
+    """A session on child processes. A kernel in another process cannot be stopped, so the child is killed."""
 
-    def __init__(self, pool: ThreadPoolExecutor, play: Any, children: set[ChildProcess]) -> None:
-        super().__init__(pool, play)
+    def __init__(self, pool: ThreadPoolExecutor, simulate: Any, children: set[ChildProcess]) -> None:
+        super().__init__(pool, simulate)
         self.children = children
 
     def stop(self) -> None:
@@ -177,11 +192,11 @@ class ProcessSession(LocalSession):
 
 
 def start_child() -> ChildProcess:
-    """A new child, or a sentence."""
+    """Start a child process."""
     try:
         return ChildProcess()
     except OSError as error:
         raise WorkerLost(
-            f"a child process must start, but the system refused it ({error.strerror or error}); use fewer `jobs`, or see "
-            "whether memory, processes and open files suffice."
+            f"a child process must start, but the system refused it ({error.strerror or error}); use fewer "
+            "`workers`, or check the limits of memory, processes and open files."
         ) from error

@@ -1,4 +1,4 @@
-"""A Ray cluster: pieces are tasks; what a dead worker had is handed out again."""
+"""Runs chunks on a Ray cluster. Chunks are tasks; those of a dead worker are submitted again."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from banditune.simulation.executors.transport import (
 from banditune.simulation.spec import SimulationSpec
 
 CORE_COUNT_SECONDS = 1.0
-"""Seconds for which a count of cores is good."""
+"""Seconds for which a count of cores is cached."""
 
 
 class RaySession(ExecutorSession):
-    """Pieces of a job as tasks."""
+    """Chunks of a spec as Ray tasks."""
 
-    def __init__(self, cluster: RayExecutor, job: SimulationSpec) -> None:
-        self.cluster, self.ray = cluster, cluster.ray
-        kit = partial(make_worker_entry(), identify_worker().versions, tuple(pack_spec(job)))
+    def __init__(self, executor: RayExecutor, spec: SimulationSpec) -> None:
+        self.executor, self.ray = executor, executor.ray
+        kit = partial(make_worker_entry(), identify_worker().versions, tuple(pack_spec(spec)))
         with translate_cluster_errors("Ray"):
             self.kit = self.ray.put(kit)
         # Ray's own retries would not be counted.
@@ -40,36 +40,41 @@ class RaySession(ExecutorSession):
         self.tickets: dict[Any, int] = {}
         self.ready: deque[Any] = deque()
 
-    def submit(self, ticket: int, piece: Chunk) -> None:
-        told = pack_chunk(piece)
+    def submit(self, ticket: int, chunk: Chunk) -> None:
+        packed = pack_chunk(chunk)
         with translate_cluster_errors("Ray"):
-            self.tickets[self.task.remote(self.kit, told)] = ticket
+            self.tickets[self.task.remote(self.kit, packed)] = ticket
 
-    def result(self) -> tuple[int, ChunkResult | LostChunk]:
+    def wait_for_result(self) -> tuple[int, ChunkResult | LostChunk]:
         if not self.ready:
-            self.ready.extend(self._finished())
+            self.ready.extend(self._wait_for_finished())
         reference = self.ready.popleft()
-        return self.tickets.pop(reference), self._outcome(reference)
+        return self.tickets.pop(reference), self._fetch_result(reference)
 
-    def _finished(self) -> list[Any]:
-        """Wait until something ends, then take all that has; a cluster without cores is not waited for for ever."""
-        flying = list(self.tickets)
+    def _wait_for_finished(self) -> list[Any]:
+        """Wait for a task that ends, then return all that have. A cluster without cores gets `WORKER_WAIT_SECONDS`."""
+        references = list(self.tickets)
         alone = None
         while True:
             with translate_cluster_errors("Ray"):
-                ended: list[Any] = self.ray.wait(flying, num_returns=1, timeout=1.0)[0]
+                ended: list[Any] = self.ray.wait(references, num_returns=1, timeout=1.0)[0]
                 if ended:
-                    found: list[Any] = self.ray.wait(flying, num_returns=len(flying), timeout=0)[0]
+                    found: list[Any] = self.ray.wait(references, num_returns=len(references), timeout=0)[0]
                     return found or ended
-            self.cluster.workers  # noqa: B018 - counts
-            alone = None if self.cluster.count else alone or time.monotonic()
+            self.executor.workers  # noqa: B018 - counts
+            alone = None if self.executor.count else alone or time.monotonic()
             if alone and time.monotonic() - alone > WORKER_WAIT_SECONDS:
                 raise make_cluster_lost_error("Ray", f"it has had no cores for {WORKER_WAIT_SECONDS:.0f} s")
 
-    def _outcome(self, reference: Any) -> ChunkResult | LostChunk:
+    def _fetch_result(self, reference: Any) -> ChunkResult | LostChunk:
         errors = self.ray.exceptions
-        died = (errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError, errors.OutOfMemoryError,
-                errors.LocalRayletDiedError)  # fmt: skip
+        died = (
+            errors.WorkerCrashedError,
+            errors.NodeDiedError,
+            errors.ObjectLostError,
+            errors.OutOfMemoryError,
+            errors.LocalRayletDiedError,
+        )
         try:
             found = self.ray.get(reference)
         except died as error:
@@ -90,23 +95,35 @@ class RaySession(ExecutorSession):
 
 
 class RayExecutor(Executor):
-    """A Ray cluster, by its address (`ray://host:10001`); `ray` is the one this process is connected to, or is on, or a
-    new one on this machine.
+    """A Ray cluster. If a worker dies, its chunks are simulated again.
+
+    Parameters
+    ----------
+    address : str
+        The cluster's address, such as "ray://host:10001". With "ray" it is the cluster that this process is connected
+        to, else one on this machine, else a new one.
+
+    Raises
+    ------
+    InvalidRequest
+        If no cluster answers, or if this process is connected to another one.
+    MissingDependency
+        If Ray is not installed.
     """
 
-    rate = 100.0
+    chunks_per_second = 100.0
 
     def __init__(self, address: str = "ray") -> None:
         require_package("ray", "ray")
         import ray
 
         self.ray: Any = ray
-        self.own = not ray.is_initialized()
-        if self.own:
+        self.owns_connection = not ray.is_initialized()
+        if self.owns_connection:
             _connect(ray, address)
         elif address != "ray":
             raise InvalidRequest(
-                f"this process can be in one Ray cluster, and is connected already, but got {address}; say `ray` to use "
+                f"this process can be in one Ray cluster, and is connected already, but got {address}; give `ray` to use "
                 "that one, or call ray.shutdown() first."
             )
         self.counted, self.count = 0.0, 0
@@ -119,21 +136,21 @@ class RayExecutor(Executor):
             self.counted = time.monotonic()
         return max(1, self.count)
 
-    def work(self, job: SimulationSpec) -> RaySession:
-        return RaySession(self, job)
+    def open_session(self, spec: SimulationSpec) -> RaySession:
+        return RaySession(self, spec)
 
     def close(self) -> None:
-        if self.own:
+        if self.owns_connection:
             self.ray.shutdown()
 
 
 def _make_remote_call() -> Any:
-    """A function that travels as code, as `make_worker_entry` does."""
+    """Make a function that is pickled as code, as `make_worker_entry` does."""
 
-    def play(kit: Any, piece: Any) -> Any:
-        return kit(piece)
+    def simulate(kit: Any, chunk: Any) -> Any:
+        return kit(chunk)
 
-    return play
+    return simulate
 
 
 def _connect(ray: Any, address: str) -> None:
@@ -149,8 +166,9 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(include_dashboard=False, **quiet)
     except ConnectionAbortedError as error:
         raise InvalidRequest(
-            f"Ray's client server must start a server for this process, but at {address} it failed ({summarize_error(error)}); try "
-            "again, or start the head with GRPC_ENABLE_FORK_SUPPORT=0, without which that happens now and then."
+            f"Ray's client server must start a server for this process, but at {address} it failed "
+            f"({summarize_error(error)}); try again, or start the head with GRPC_ENABLE_FORK_SUPPORT=0, which prevents "
+            "most of these failures."
         ) from error
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""Plays chunks on threads of this process."""
+"""Runs chunks on threads of this process."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ MAX_THREADS = 256
 
 
 class LocalSession(ExecutorSession):
-    """Pieces that threads of a pool take care of; `play` is told a piece and a sign that says stop."""
+    """Chunks on threads of a pool. `simulate(chunk, stop_flag)` returns a result; a set flag stops it early."""
 
-    def __init__(self, pool: ThreadPoolExecutor, play: Any) -> None:
-        self.pool, self.play = pool, play
+    def __init__(self, pool: ThreadPoolExecutor, simulate: Any) -> None:
+        self.pool, self.simulate = pool, simulate
         self.ended: SimpleQueue[tuple[int, ChunkResult | LostChunk | BaseException]] = SimpleQueue()
         self.waiting: dict[int, Future[None]] = {}
-        self.sign: IntArray = np.zeros(1, np.int64)
+        self.stop_flag: IntArray = np.zeros(1, np.int64)
 
-    def submit(self, ticket: int, piece: Chunk) -> None:
-        self.waiting[ticket] = self.pool.submit(self._task, ticket, piece)
+    def submit(self, ticket: int, chunk: Chunk) -> None:
+        self.waiting[ticket] = self.pool.submit(self._run_chunk, ticket, chunk)
 
-    def _task(self, ticket: int, piece: Chunk) -> None:
+    def _run_chunk(self, ticket: int, chunk: Chunk) -> None:
         try:
-            self.ended.put((ticket, self.play(piece, self.sign)))
+            self.ended.put((ticket, self.simulate(chunk, self.stop_flag)))
         except BaseException as error:
-            # An error ends the work: this thread must not begin its next piece before the caller has read it.
+            # An error ends the session: this thread must not start its next chunk before the caller has read the error.
             self.ended.put((ticket, error))
-            self.sign[0] = 1
+            self.stop_flag[0] = 1
 
-    def result(self) -> tuple[int, ChunkResult | LostChunk]:
+    def wait_for_result(self) -> tuple[int, ChunkResult | LostChunk]:
         ticket, outcome = self.ended.get()
         del self.waiting[ticket]
         if isinstance(outcome, BaseException):
@@ -49,14 +49,14 @@ class LocalSession(ExecutorSession):
         return ticket, outcome
 
     def stop(self) -> None:
-        # Threads leave their kernels at the next run.
-        self.sign[0] = 1
+        # Kernels return at the next run.
+        self.stop_flag[0] = 1
         for future in self.waiting.values():
             future.cancel()
 
 
 class LocalExecutor(Executor):
-    """Threads that take care of pieces."""
+    """An executor whose chunks are handled by a thread pool."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.size = min(count_cores() if workers is None else check_integer("workers", workers, 1), MAX_THREADS)
@@ -67,31 +67,50 @@ class LocalExecutor(Executor):
         return self.size
 
     @abstractmethod
-    def work(self, job: SimulationSpec) -> LocalSession: ...
+    def open_session(self, spec: SimulationSpec) -> LocalSession: ...
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
 class ThreadExecutor(LocalExecutor):
-    """Threads of this process; all cores unless told. Kernels run without Python's lock."""
+    """Threads of this process, whose kernels run without Python's global lock.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of threads; all cores by default, 256 at most.
+
+    Raises
+    ------
+    InvalidRequest
+        If the number of threads cannot be used.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> with bt.executors.ThreadExecutor(2) as executor:
+    ...     run = bt.Run(executor=executor)
+    ...     bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=100, runs=50, run=run).shape
+    (1, 50)
+    """
 
     @property
-    def seconds(self) -> float:
+    def chunk_seconds(self) -> float:
         return 0.0
 
     def __init__(self, workers: int | None = None) -> None:
         super().__init__(workers)
         self.ready: OrderedDict[int, Any] = OrderedDict()
 
-    def work(self, job: SimulationSpec) -> LocalSession:
-        return LocalSession(self.pool, self._prepared(job).play)
+    def open_session(self, spec: SimulationSpec) -> LocalSession:
+        return LocalSession(self.pool, self._load_simulator(spec).simulate_chunk)
 
-    def _prepared(self, job: SimulationSpec) -> Any:
-        """A job's kernel and instances; the last few are kept, with their jobs, so that no other gets their address."""
-        if id(job) not in self.ready:
-            self.ready[id(job)] = make_checked_simulator(job)
-        self.ready.move_to_end(id(job))
+    def _load_simulator(self, spec: SimulationSpec) -> Any:
+        """Load the simulator of a spec. The last few are kept with their specs, so that addresses stay unique."""
+        if id(spec) not in self.ready:
+            self.ready[id(spec)] = make_checked_simulator(spec)
+        self.ready.move_to_end(id(spec))
         while len(self.ready) > 4:
             self.ready.popitem(last=False)
-        return self.ready[id(job)]
+        return self.ready[id(spec)]

@@ -1,6 +1,7 @@
-"""What travels to workers and back: a job as bytes, once; pieces and regrets; errors as sentences.
+"""Sends specs and chunks to workers, and results and errors back.
 
-Bytes only travel between processes that trust each other: they are pickles, which run code. None are read from files.
+A spec is sent once, as bytes. These are pickles, which run code: only processes that trust each other exchange them, and
+none is read from a file.
 """
 
 from __future__ import annotations
@@ -17,121 +18,122 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from banditune.core.errors import InvalidRequest, SimulationError, WorkerLost
+from banditune.core.errors import InvalidRequest, MissingDependency, SimulationError, WorkerLost
 from banditune.simulation.executor import Chunk, ChunkResult
 
 KEPT_SIMULATORS = 4
-"""Jobs that a worker keeps ready."""
+"""Compiled specs that a worker keeps."""
 
 
 ERROR_LENGTH = 200
-"""Letters that are told of an error of a cluster's library."""
+"""Characters that are shown of an error of a cluster library."""
 
 
 class PackedSpec(NamedTuple):
-    """A job as bytes, by their digest; `code` is the digest of all scalar code that the sender bound for it."""
+    """A spec as bytes, with their digest. `code_digest` covers all scalar code that the sender bound for it."""
 
     digest: str
-    job: bytes
-    code: str
-    who: str
+    payload: bytes
+    code_digest: str
+    description: str
 
 
 class RemoteError(NamedTuple):
-    """An error that travels: the sentence, and whether it is a complaint about the request."""
+    """An error of a worker: its message, and whether the request caused it."""
 
-    told: str
-    request: bool
+    message: str
+    is_request_error: bool
 
 
 class WorkerIdentity(NamedTuple):
-    """Who a worker is, and the versions that decide bits."""
+    """The name of a worker, and the versions that decide bits of results."""
 
     name: str
     versions: dict[str, str]
 
 
 def make_worker_entry() -> Callable[..., Any]:
-    """A function for workers of others: `enter(wanted, recipe, piece)`.
+    """Make a function for workers of Dask and Ray: `enter(expected_versions, packed_spec, chunk)`.
 
-    It stands inside another one, so that it travels as code and not by its name: a worker that has another banditune, or
-    none, can run it too, and say so.
+    It is a nested function, so that it is pickled as code and not by its name: a worker with another banditune, or none,
+    can run it, too, and report that.
     """
 
-    def enter(wanted: Any, recipe: Any, piece: Any) -> Any:
+    def enter(expected_versions: Any, packed_spec: Any, chunk: Any) -> Any:
         import os
         import platform
         from importlib import import_module
 
-        def found(package: str) -> str:
+        def read_version(package: str) -> str:
             try:
                 return str(import_module(package).__version__)
             except ImportError:
                 return "none"
 
-        versions = {package: found(package) for package in ("banditune", "numpy", "numba")}
+        versions = {package: read_version(package) for package in ("banditune", "numpy", "numba")}
         versions["python"] = ".".join(platform.python_version_tuple()[:2])
         name = f"{platform.node()}, process {os.getpid()}"
-        if wanted is None or versions != wanted:
+        if expected_versions is None or versions != expected_versions:
             return name, versions
-        # dropped import
-
-        return simulate_packed_chunk(PackedSpec(*recipe), piece)
+        # By its name, and only now: another banditune may not have this module.
+        here = import_module("banditune.simulation.executors.transport")
+        return here.simulate_packed_chunk(here.PackedSpec(*packed_spec), chunk)
 
     return enter
 
 
 def identify_worker() -> WorkerIdentity:
-    """This process's card."""
+    """Identify this process."""
     return WorkerIdentity(*make_worker_entry()(None, None, None))
 
 
-def check_worker_versions(found: Any) -> None:
-    """Refuse a worker that could play other bits."""
-    name, theirs = found
+def check_worker_versions(identity: Any) -> None:
+    """Refuse a worker whose results could differ in their last bits."""
+    name, theirs = identity
     ours = identify_worker().versions
-    other = [part for part in ours if ours[part] != theirs.get(part)]
-    if other:
-        told = " and ".join(f"{part} {theirs.get(part, 'none')} (here {ours[part]})" for part in other)
+    different = [package for package in ours if ours[package] != theirs.get(package)]
+    if different:
+        differences = " and ".join(
+            f"{package} {theirs.get(package, 'none')} (here {ours[package]})" for package in different
+        )
         raise InvalidRequest(
             f"every worker must have the same versions as this process, so that results are the same, but {name} has "
-            f"{told}; install the same versions there."
+            f"{differences}; install the same versions there."
         )
 
 
-def pack_spec(job: Any) -> PackedSpec:
-    """A job as it travels; users' own code goes along, because workers do not have their files."""
+def pack_spec(spec: Any) -> PackedSpec:
+    """Pack a spec for workers. Custom code is included, because workers do not have the files of users."""
     import cloudpickle
 
     from banditune.simulation.spec import describe_spec
 
-    code = digest_spec_code(
-        job
-    )  # first: it leaves with users' functions what is made of their source, which stays here
+    # First: this attaches checked code to custom functions, which is made of source files that workers do not have.
+    code = digest_spec_code(spec)
     try:
-        # What is packed as code is the whole process's business: two studies at once must not undo each other's.
+        # What is packed as code is a setting of the process: two studies at once must not undo each other's.
         with _packing_lock, _pickle_user_modules_by_value(cloudpickle):
-            payload: bytes = cloudpickle.dumps(job, protocol=5)
+            payload: bytes = cloudpickle.dumps(spec, protocol=5)
     except Exception as error:
         raise InvalidRequest(
-            f"{describe_spec(job)} must be able to travel to other processes, but it cannot be packed: {type(error).__name__}: "
-            f"{error}; use cluster='threads', or make it of functions and numbers."
+            f"{describe_spec(spec)} must be sent to other processes, but it cannot be pickled: {type(error).__name__}: "
+            f"{error}; use executor='threads', or build it from functions and numbers."
         ) from error
-    return PackedSpec(hashlib.sha256(payload).hexdigest(), payload, code, describe_spec(job))
+    return PackedSpec(hashlib.sha256(payload).hexdigest(), payload, code, describe_spec(spec))
 
 
-def digest_spec_code(job: Any) -> str:
-    """The digest of all scalar code that plays a job, the engine's own included."""
+def digest_spec_code(spec: Any) -> str:
+    """Digest all scalar code that simulates a spec, including the loop."""
     from banditune.simulation import loop
     from banditune.simulation.bind import bind_function
     from banditune.simulation.kernel_selection import fill_slots
 
-    return bind_function(loop.play_block, fill_slots(job)[0])[1]
+    return bind_function(loop.play_block, fill_slots(spec)[0])[1]
 
 
 @contextmanager
 def _pickle_user_modules_by_value(cloudpickle: Any) -> Iterator[None]:
-    """While inside, what belongs to users' own modules is packed as code."""
+    """Pickle by value what belongs to modules of users."""
     registered = []
     for module in list(sys.modules.values()):
         if _is_user_module(module) and module.__name__ not in cloudpickle.list_registry_pickle_by_value():
@@ -145,14 +147,14 @@ def _pickle_user_modules_by_value(cloudpickle: Any) -> Iterator[None]:
 
 
 def _is_user_module(module: Any) -> bool:
-    """Whether a module is a file of the user's: not of the standard library, an installed package or this one."""
+    """Whether a module is a file of a user: not of the standard library, an installed package or this one."""
     file = getattr(module, "__file__", None)
     if not isinstance(module, ModuleType) or not isinstance(file, str) or not file.endswith(".py"):
         return False
     top = module.__name__.partition(".")[0]
     if top in ("banditune", "__main__") or sys.modules.get(module.__name__) is not module:
         return False
-    # Installed packages may stand anywhere on the path, not only where this Python puts them.
+    # Installed packages may be anywhere on the path, not only where this Python puts them.
     return not file.startswith(_list_library_folders()) and top not in _list_installed_modules()
 
 
@@ -180,94 +182,94 @@ _simulators_lock = threading.Lock()
 _packing_lock = threading.Lock()
 
 
-def pack_chunk(piece: Chunk) -> Any:
-    """A piece in words that every Python knows."""
-    return piece.params.tolist(), piece.first_row, piece.runs
+def pack_chunk(chunk: Chunk) -> Any:
+    """Pack a chunk as built-in types."""
+    return chunk.params.tolist(), chunk.first_row, chunk.runs
 
 
-def simulate_packed_chunk(recipe: PackedSpec, piece: Any) -> ChunkResult | RemoteError:
-    """Play a packed piece of a job that travelled, here."""
+def simulate_packed_chunk(packed_spec: PackedSpec, chunk: Any) -> ChunkResult | RemoteError:
+    """Simulate a packed chunk of a packed spec in this process."""
     from banditune.core.arrays import copy_read_only
     from banditune.simulation.blas_threads import limit_blas_threads
     from banditune.simulation.simulator import NO_STOP_SIGNAL
 
-    params, first_row, runs = piece
+    params, first_row, runs = chunk
     try:
         with limit_blas_threads():
-            played: ChunkResult = load_simulator(recipe).play(
+            result: ChunkResult = load_simulator(packed_spec).simulate_chunk(
                 Chunk(copy_read_only(params), first_row, runs), NO_STOP_SIGNAL
             )
-            return played
+            return result
     except Exception as error:
         return pack_error(error)
 
 
-def load_simulator(recipe: PackedSpec) -> Any:
-    """A job that travelled, made ready; the last few are kept."""
+def load_simulator(packed_spec: PackedSpec) -> Any:
+    """Unpack and compile a spec; the last few are kept."""
     import pickle
 
     from banditune.simulation.simulator import make_checked_simulator
 
     with _simulators_lock:
-        if recipe.digest not in _simulators:
+        if packed_spec.digest not in _simulators:
             try:
-                job = pickle.loads(recipe.job)
+                spec = pickle.loads(packed_spec.payload)
             except Exception as error:
-                raise InvalidRequest(_explain_missing_package(recipe, error)) from error
-            if digest_spec_code(job) != recipe.code:
+                raise InvalidRequest(_explain_missing_package(packed_spec, error)) from error
+            if digest_spec_code(spec) != packed_spec.code_digest:
                 raise InvalidRequest(
-                    f"every worker must have the same code as this process, but {identify_worker().name} has another for "
-                    f"{recipe.who}; install the same banditune there."
+                    f"every worker must have the same code as this process, but {identify_worker().name} has other code "
+                    f"for {packed_spec.description}; install the same banditune there."
                 )
-            _simulators[recipe.digest] = make_checked_simulator(job)
-        _simulators.move_to_end(recipe.digest)
+            _simulators[packed_spec.digest] = make_checked_simulator(spec)
+        _simulators.move_to_end(packed_spec.digest)
         while len(_simulators) > KEPT_SIMULATORS:
             _simulators.popitem(last=False)
-        return _simulators[recipe.digest]
+        return _simulators[packed_spec.digest]
 
 
-def _explain_missing_package(recipe: PackedSpec, error: Exception) -> str:
-    """Why a job cannot be unpacked here."""
-    lacks = f"module {error.name!r}" if isinstance(error, ModuleNotFoundError) else f"all of it ({error})"
+def _explain_missing_package(packed_spec: PackedSpec, error: Exception) -> str:
+    """Explain why a spec cannot be unpacked here."""
+    missing = f"module {error.name!r}" if isinstance(error, ModuleNotFoundError) else f"all of it ({error})"
     return (
-        f"every worker must have the packages that {recipe.who} uses, but {identify_worker().name} does not have {lacks}; install the "
-        "same packages there, or keep the code in files of your own, which travel."
+        f"every worker must have the packages that {packed_spec.description} uses, but {identify_worker().name} does not "
+        f"have {missing}; install the same packages there, or keep the code in your own files, which are sent along."
     )
 
 
 def pack_error(error: Exception) -> RemoteError:
-    """An error as it travels."""
-    if isinstance(error, InvalidRequest | SimulationError):
-        return RemoteError(str(error), isinstance(error, InvalidRequest))
+    """Pack an error for the way back."""
+    if isinstance(error, InvalidRequest | MissingDependency | SimulationError):
+        return RemoteError(str(error), not isinstance(error, SimulationError))
     return RemoteError(f"a worker ({identify_worker().name}) failed: {type(error).__name__}: {error}.", False)
 
 
 def unpack_reply(outcome: Any) -> Any:
-    """What a worker sent; an error is raised here."""
+    """Return the result that a worker sent; raise its error."""
     if isinstance(outcome, RemoteError):
-        raise (InvalidRequest if outcome.request else SimulationError)(outcome.told)
+        raise (InvalidRequest if outcome.is_request_error else SimulationError)(outcome.message)
     return outcome
 
 
 def summarize_error(error: Exception) -> str:
-    """What an error says, in a line; some of Ray's are tracebacks, whose last line says what happened."""
-    told = str(error).strip()
-    if '  File "' in told:
-        told = told.splitlines()[-1]
-    return " ".join(told.split())[:ERROR_LENGTH]
+    """Shorten an error to a line. Some of Ray's are tracebacks, whose last line has the cause."""
+    text = str(error).strip()
+    if '  File "' in text:
+        text = text.splitlines()[-1]
+    return " ".join(text.split())[:ERROR_LENGTH]
 
 
 def make_cluster_lost_error(kind: str, why: object) -> WorkerLost:
-    """A cluster went away."""
+    """Make the error for a cluster that went away."""
     return WorkerLost(
-        f"the {kind} cluster must stay until the work is done, but {why}; start it and the study again: with a ledger it "
-        "goes on where it was."
+        f"the {kind} cluster must run until the work is done, but {why}; start it and the study again: with a store it "
+        "continues where it stopped."
     )
 
 
 @contextmanager
 def translate_cluster_errors(kind: str) -> Iterator[None]:
-    """For questions to a cluster: whatever its library raises when nobody answers becomes a sentence."""
+    """Translate whatever a cluster library raises when the cluster does not answer."""
     try:
         yield
     except Exception as error:
@@ -277,6 +279,6 @@ def translate_cluster_errors(kind: str) -> Iterator[None]:
 def require_package(extra: str, module: str) -> None:
     """Refuse a cluster whose library is not installed."""
     if importlib.util.find_spec(module) is None:
-        raise InvalidRequest(
+        raise MissingDependency(
             f"a {extra} cluster needs `pip install 'banditune[{extra}]'`, but {module} is not installed."
         )

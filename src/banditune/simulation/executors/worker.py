@@ -1,6 +1,7 @@
-"""A child process that plays pieces: `python -m banditune.simulation.executors.worker FD`, started by `ProcessExecutor`.
+"""A child process that simulates chunks: `python -m banditune.simulation.executors.worker FD`.
 
-It reads messages from the pipe, answers each, and ends when the pipe does, even in the middle of a piece.
+`ProcessExecutor` starts it. It reads messages from the pipe, answers each, and ends when the pipe does, even in
+the middle of a chunk.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ def serve_driver() -> None:
     messages: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, messages), daemon=True).start()
     pipe.send_bytes(pickle.dumps(identify_worker()))
-    recipe: PackedSpec | None = None
+    packed_spec: PackedSpec | None = None
     while True:
         kind, content = messages.get()
         reply: Any = None
-        if kind == "job":
-            recipe = content
+        if kind == "spec":
+            packed_spec = content
             try:
                 load_simulator(content)
             except Exception as error:
                 reply = pack_error(error)
         else:
-            assert recipe is not None
-            reply = simulate_packed_chunk(recipe, content)
+            assert packed_spec is not None
+            reply = simulate_packed_chunk(packed_spec, content)
         pipe.send_bytes(pickle.dumps(reply, protocol=5))
 
 
 def _listen(pipe: Connection, messages: SimpleQueue[Any]) -> None:
-    """Take messages; a driver that is gone wants nothing any more."""
+    """Read messages; exit when the driver is gone."""
     try:
         while True:
             messages.put(pickle.loads(pipe.recv_bytes()))

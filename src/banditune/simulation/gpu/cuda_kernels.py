@@ -42,18 +42,18 @@ draw_reward = Slot("drawn")
 
 
 class PredrawnInstance(NamedTuple):
-    """What nature knows on a GPU: an `Instance` with the rewards that were drawn ahead, a row per arm."""
+    """An `Instance` with predrawn rewards, a row per arm."""
 
     means: Any
     options: Any
-    paid: Any
+    predrawn: Any
 
 
 @scalar
 def read_predrawn_reward(instance, arm, pull, step, stream):
-    """A reward that was drawn ahead, if they were; unseen rewards are drawn when they are asked for."""
-    if stream.cursor[3] == REWARD_STREAM and instance.paid.shape[1] > max(1, pull):
-        return instance.paid[arm, pull]
+    """A predrawn reward, if there are any; unseen rewards are drawn when they are needed."""
+    if stream.cursor[3] == REWARD_STREAM and instance.predrawn.shape[1] > max(1, pull):
+        return instance.predrawn[arm, pull]
     return draw_reward(instance, arm, pull, step, stream)
 
 
@@ -84,13 +84,13 @@ def make_run_streams(cursors, seed, run, noise):
 
 def play_by_threads(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
                  paid, out):  # fmt: skip
-    """The kernel with a thread per job. `out` is (instances, params, checkpoints), NaN where a job could not go on."""
-    job = cuda.grid(1)
+    """The kernel with a thread per run. `out` is (instances, params, checkpoints), NaN where a run failed."""
+    number = cuda.grid(1)
     rows = params.shape[0]
-    if job >= rows * means.shape[0]:
+    if number >= rows * means.shape[0]:
         return
-    run = job // rows
-    row = job - run * rows
+    run = number // rows
+    row = number - run * rows
     arms = means.shape[1]
     floats = cuda.local.array(floats_capacity, dtype)
     # Half the size of the CPU's: what all threads of a GPU keep at a time decides how far away they must keep it.
@@ -120,7 +120,7 @@ def play_by_threads(means, features, seed, first_run, options, params, policy_op
 
 def play_by_warps(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
                paid, out):  # fmt: skip
-    """The kernel with a team per job."""
+    """The kernel with a warp per run."""
     number = cuda.grid(1) // WARP_SIZE
     rows = params.shape[0]
     if number >= rows * means.shape[0]:

@@ -8,7 +8,7 @@ from numpy import float32, float64, int32
 from banditune.core.scalar import scalar
 
 WARP_SIZE = 32
-"""Threads in a team on a GPU."""
+"""Threads in a warp."""
 
 
 FULL_WARP_MASK = 0xFFFFFFFF
@@ -16,10 +16,10 @@ FULL_WARP_MASK = 0xFFFFFFFF
 
 
 ARM_NUMBER_LIMIT = int32(1 << 30)
-"""More than there are arms."""
+"""Larger than any arm number."""
 
 
-# What a team's slots are filled with where it is a warp; `policies.team` says what each of them does.
+# The slots of `warp_primitives` for a real warp.
 
 
 @scalar
@@ -66,8 +66,8 @@ def find_best_in_warp(value, arm):
 
 
 @scalar
-def is_true_in_any_lane(said):
-    return cuda.any_sync(FULL_WARP_MASK, said)
+def is_true_in_any_lane(condition):
+    return cuda.any_sync(FULL_WARP_MASK, condition)
 
 
 @scalar

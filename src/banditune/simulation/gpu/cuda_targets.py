@@ -16,7 +16,7 @@ from banditune.simulation.devices import is_cuda_simulated
 from banditune.simulation.gpu import cuda_primitives
 
 MAX_REGISTERS = 80
-"""Registers of a thread that plays alone. More of them and fewer threads at a time was slower, even where fewer spill."""
+"""Registers of a thread that simulates a run alone. More registers and fewer threads were slower."""
 
 
 GPU_COMPILATION_VERSION = 1
@@ -28,7 +28,7 @@ NOINLINE_PREFIX = "banditune_called_"
 
 
 INLINED_LOOPS = (loop.play_steps, loop.play_shortcut)
-"""Pasted into the kernel although they are `rare`: what their memory is must be seen where it is used."""
+"""Inlined although they are `noinline`: the compiler must see which memory they use."""
 
 
 GPU_COMPILE_LOCK = threading.Lock()
@@ -42,10 +42,23 @@ _OUTPUT_TYPE = types.Array(types.float64, 3, "C")
 
 
 def make_signature(options: str = "float64") -> Any:
-    """Types of the arguments of a kernel that plays: what a policy is told is read-only, its options of any type."""
+    """Make the argument types of a kernel. Inputs of a policy are read-only; its options may have any type."""
     table = _make_input_type(1, from_dtype(np.dtype(options)))
-    return (_make_input_type(2), _make_input_type(3), types.int64, types.int64, _make_input_type(1), _make_input_type(2), table, types.int64, types.int64,
-            _make_input_type(1, types.int64), types.boolean, _make_input_type(3), _OUTPUT_TYPE)  # fmt: skip
+    return (
+        _make_input_type(2),
+        _make_input_type(3),
+        types.int64,
+        types.int64,
+        _make_input_type(1),
+        _make_input_type(2),
+        table,
+        types.int64,
+        types.int64,
+        _make_input_type(1, types.int64),
+        types.boolean,
+        _make_input_type(3),
+        _OUTPUT_TYPE,
+    )
 
 
 PREDRAW_SIGNATURE = (_make_input_type(2), types.int64, types.int64, _make_input_type(1), _OUTPUT_TYPE)
@@ -53,11 +66,16 @@ PREDRAW_SIGNATURE = (_make_input_type(2), types.int64, types.int64, _make_input_
 
 
 WARP_SLOTS: dict[str, Any] = {
-    "lane": cuda_primitives.get_lane, "members": cuda_primitives.get_warp_size, "sync": cuda_primitives.sync_warp, "total": cuda_primitives.sum_over_warp,
-    "best": cuda_primitives.find_best_in_warp, "any_of": cuda_primitives.is_true_in_any_lane, "from_lane": cuda_primitives.read_from_lane,
+    "lane": cuda_primitives.get_lane,
+    "members": cuda_primitives.get_warp_size,
+    "sync": cuda_primitives.sync_warp,
+    "total": cuda_primitives.sum_over_warp,
+    "best": cuda_primitives.find_best_in_warp,
+    "any_of": cuda_primitives.is_true_in_any_lane,
+    "from_lane": cuda_primitives.read_from_lane,
     "exchange": cuda_primitives.exchange_between_lanes,
-}  # fmt: skip
-"""What the slots of a team are filled with."""
+}
+"""The slots of a warp."""
 
 
 DTYPE_SLOTS: dict[str, dict[str, Any]] = {
@@ -72,7 +90,7 @@ DTYPE_SLOTS: dict[str, dict[str, Any]] = {
         "inverse_root": cuda_primitives.invert_root_float32,
     },
 }
-"""And the slots for its numbers."""
+"""The slots for the arithmetic of a warp, by float type."""
 
 
 FLOAT32_SLOTS: dict[Any, Any] = {
@@ -94,41 +112,42 @@ def _compile_gpu_helper(copy: Any, original: Any, outside: bool) -> Any:
 def _make_target(
     name: str, signature: Any, *, exact: bool, small: bool, registers: int | None
 ) -> compilation.CompileTarget:
-    def whole(copy: Any, cache: bool) -> Any:
+    def compile_kernel(copy: Any, cache: bool) -> Any:
         if is_cuda_simulated():
             return cuda.jit(copy)
         with set_nvvm_options(exact, small):
             return cuda.jit(signature, cache=cache, lto=False, max_registers=registers)(copy)
 
-    mark = f"_{'exact' if exact else 'fused'}{'' if exact == small else '_small'}_{registers or 'any'}_rules{GPU_COMPILATION_VERSION}"
-    return compilation.CompileTarget(name, _compile_gpu_helper, whole, mark)
+    rounding, size = "exact" if exact else "fused", "" if exact == small else "_small"
+    suffix = f"_{rounding}{size}_{registers or 'any'}_rules{GPU_COMPILATION_VERSION}"
+    return compilation.CompileTarget(name, _compile_gpu_helper, compile_kernel, suffix)
 
 
 @contextmanager
 def set_nvvm_options(exact: bool, small: bool) -> Iterator[None]:
-    """Compile with what numba-cuda has no option for.
+    """Set compiler options that numba-cuda does not offer.
 
-    `exact` code rounds every product and sum as on the CPU. In `small` code functions marked `rare` or `bulky` stay calls,
-    and loops stay as they are: unrolled, with everything pasted in everywhere, code swells beyond the caches of
-    instructions, and threads that part then wait for code. Threads of a team do not part. Small code that is not exact is
-    in single precision, and takes subnormal numbers for 0.
+    `exact` code rounds every product and sum as on the CPU. In `small` code, functions marked `noinline` or
+    `noinline_on_gpu` stay calls, and loops are not unrolled: else code exceeds the instruction caches, and diverging
+    threads wait for code. Threads of a warp version do not diverge. Small code that is not exact is in single precision,
+    and flushes subnormal numbers to 0.
     """
     from numba.cuda.cudadrv import nvvm
 
     compile_ir = nvvm.compile_ir
 
-    def told(code: Any, **options: Any) -> Any:
+    def compile_with_options(code: Any, **options: Any) -> Any:
         modules = [code] if isinstance(code, str) else code
         if not any("banditune" in module for module in modules):
-            return compile_ir(code, **options)  # somebody else's kernel, in another thread
+            return compile_ir(code, **options)  # a kernel of other code, in another thread
         options |= {"fma": not exact, "ftz": small and not exact}
-        return compile_ir([marked(module) if small else module for module in modules], **options)
+        return compile_ir([mark_functions(module) if small else module for module in modules], **options)
 
-    def marked(module: str) -> str:
+    def mark_functions(module: str) -> str:
         module = re.sub(rf"^(define [^\n]*{NOINLINE_PREFIX}[^\n]*\))", r"\1 noinline", module, flags=re.M)
         return re.sub(r"^(define [^\n]*\)(?: noinline| alwaysinline)?)", r"\1 optsize", module, flags=re.M)
 
-    nvvm.compile_ir = told
+    nvvm.compile_ir = compile_with_options
     try:
         yield
     finally:

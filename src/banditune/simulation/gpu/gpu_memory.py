@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 from numba import config, cuda
 
 from banditune.core.errors import InvalidRequest
-from banditune.simulation import compilation, spec
+from banditune.simulation import compilation
 from banditune.simulation.devices import is_cuda_simulated
 from banditune.simulation.gpu import cuda_kernels
 from banditune.simulation.gpu.cuda_targets import GPU_COMPILE_LOCK, PREDRAW_TARGET
 from banditune.simulation.gpu.launch_plan import LaunchPlan
-from banditune.simulation.spec import SimulationSpec
+from banditune.simulation.spec import SimulationSpec, describe_spec
 
 THREADS_PER_CHUNK = 1 << 20
-"""Threads in a piece of the work: a few times what fills a GPU, few enough for a progress bar."""
+"""Threads in a chunk: a few times what fills a GPU, few enough for a progress bar."""
 
 
 CHUNKS_IN_FLIGHT = 16
-"""Pieces under way at a time: so many that the last runs of one, which may be long, keep nothing waiting."""
+"""Chunks in flight: enough that nothing waits for the last runs of one, which may be long."""
 
 
 PREDRAW_THREADS_PER_BLOCK = 256
@@ -27,20 +27,20 @@ PREDRAW_THREADS_PER_BLOCK = 256
 
 
 MAX_RUNS_PER_CHUNK = 1 << 15
-"""Runs in a piece: a grid of blocks is not higher than twice that."""
+"""Runs in a chunk: a grid of blocks is not higher than twice that."""
 
 
 class ChunkBuffers(NamedTuple):
-    """Where a piece of the work runs: a stream of the GPU and memory for a piece, used again and again.
+    """A stream of the GPU and memory for a chunk, which are reused.
 
-    Allocating or freeing memory would wait for all that is under way.
+    Allocating or freeing memory would wait for all chunks in flight.
     """
 
     stream: Any
     means: Any
     features: Any
-    paid: Any
-    out: Any
+    predrawn: Any
+    regrets: Any
 
 
 def configure_launch(kernel: Any, threads: int, block: int, stream: Any, runs: int = 1) -> Any:
@@ -55,24 +55,25 @@ def configure_launch(kernel: Any, threads: int, block: int, stream: Any, runs: i
 
 
 class GpuMemoryPlan:
-    """Plans the GPU's memory: how many runs a piece has at most, and whether rewards are drawn ahead.
+    """Plans the GPU's memory: how many runs a chunk has at most, and whether rewards are drawn ahead.
 
-    With shared noise all rows read the same rewards of an instance. Drawn ahead, each is drawn once, by threads that stay
-    together; it pays unless there are far fewer rows than arms. For teams they are always drawn ahead: compiled into a
-    team's kernel, rewards could differ in the last bit, and regrets must not depend on what else is played.
+    With common random numbers all rows read the same rewards of an instance. Drawn ahead, each is drawn once,
+    without divergence. That is faster unless there are far fewer rows than arms. For warp versions rewards are always
+    drawn ahead: compiled into their kernels, rewards could differ in the last bit, and regrets must not depend on what
+    else is simulated.
     """
 
-    def __init__(self, job: SimulationSpec, planned: LaunchPlan, rows: int, checkpoints: int) -> None:
-        arms, dims = job.problem.arms, job.problem.dims
-        self.job, self.rows, self.checkpoints = job, rows, checkpoints
+    def __init__(self, spec: SimulationSpec, planned: LaunchPlan, rows: int, checkpoints: int) -> None:
+        arms, dims = spec.problem.arms, spec.problem.dims
+        self.spec, self.rows, self.checkpoints = spec, rows, checkpoints
         free = measure_free_gpu_memory() // 2 // CHUNKS_IN_FLIGHT
         size = 8 * (arms * (1 + dims) + rows * checkpoints)
-        table = 8 * arms * job.horizon
-        enough = -(-THREADS_PER_CHUNK // (rows * planned.members))
+        table = 8 * arms * spec.horizon
+        enough = -(-THREADS_PER_CHUNK // (rows * planned.threads_per_run))
         with_table = free // (size + table)
         pays = 4 * rows >= arms and 4 * with_table >= enough
-        together = planned.members > 1
-        self.ahead = planned.reads and job.noise == "shared" and with_table >= 1 and (together or pays)
+        together = planned.threads_per_run > 1
+        self.ahead = planned.reads_rewards and spec.common_random_numbers and with_table >= 1 and (together or pays)
         self.most = min(free // (size + table * self.ahead), enough, MAX_RUNS_PER_CHUNK)
         self.kernel: Any = None
         if self.most < 1:
@@ -81,15 +82,15 @@ class GpuMemoryPlan:
                 f"{size / 2**20:,.1f} of {free / 2**20:,.1f} MiB; ask for fewer values or checkpoints, or use fewer arms."
             )
         if self.ahead:
-            with compilation.translate_compile_errors(spec.describe_spec(job)), GPU_COMPILE_LOCK:
+            with compilation.translate_compile_errors(describe_spec(spec)), GPU_COMPILE_LOCK:
                 self.kernel = compilation.compile_kernel(
-                    cuda_kernels.predraw_rewards, {"drawn": job.problem.reward}, PREDRAW_TARGET
+                    cuda_kernels.predraw_rewards, {"drawn": spec.problem.reward}, PREDRAW_TARGET
                 )
 
-    def track(self, runs: int) -> ChunkBuffers:
-        """Room for a piece."""
+    def allocate_buffers(self, runs: int) -> ChunkBuffers:
+        """Allocate the buffers of a chunk."""
         size = min(self.most, runs)
-        arms, dims, horizon = self.job.problem.arms, self.job.problem.dims, self.job.horizon
+        arms, dims, horizon = self.spec.problem.arms, self.spec.problem.dims, self.spec.horizon
         return ChunkBuffers(
             cuda.stream(),
             cuda.device_array((size, arms)),
@@ -98,12 +99,12 @@ class GpuMemoryPlan:
             cuda.device_array((size, self.rows, self.checkpoints)),
         )
 
-    def draw_ahead(self, track: ChunkBuffers, part: range, options: Any) -> None:
+    def predraw_rewards(self, track: ChunkBuffers, part: range, options: Any) -> None:
         """Draw the rewards of some runs, if they are drawn ahead."""
         if self.ahead:
-            pulls = self.job.problem.arms * self.job.horizon
+            pulls = self.spec.problem.arms * self.spec.horizon
             kernel = configure_launch(self.kernel, pulls, PREDRAW_THREADS_PER_BLOCK, track.stream, len(part))
-            kernel(track.means, self.job.seed, part.start, options, track.paid)
+            kernel(track.means, self.spec.seed, part.start, options, track.predrawn)
 
 
 def measure_free_gpu_memory() -> int:

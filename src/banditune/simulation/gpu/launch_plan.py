@@ -1,4 +1,4 @@
-"""Decides how a simulation is launched on a GPU: a warp or a thread for each run, the float type, the slots and the block size."""
+"""Plans the launch of a simulation on a GPU: a warp or a thread per run, float type, slots and block size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from banditune.core.arrays import FloatArray, freeze_options
 from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Shortcut, WarpVersion
 from banditune.core.problem import Problem
-from banditune.simulation import compilation, instances, kernel_selection, spec
+from banditune.simulation import compilation, instances, kernel_selection
 from banditune.simulation.devices import is_cuda_simulated
 from banditune.simulation.gpu import cuda_kernels, cuda_primitives, cuda_targets, warp_loop
 from banditune.simulation.gpu.cuda_targets import (
@@ -28,14 +28,14 @@ from banditune.simulation.kernel_selection import (
     make_constant_function,
     select_shortcut,
 )
-from banditune.simulation.spec import SimulationSpec
+from banditune.simulation.spec import SimulationSpec, describe_spec
 
 THREADS_PER_BLOCK = 64
 """Threads in a block: few, so that one that ends late keeps little waiting."""
 
 
 SHARED_MEMORY_LIMIT = 48 << 10
-"""Bytes of memory that the teams of a block can share."""
+"""Bytes of shared memory of the warps of a block."""
 
 
 LOCAL_MEMORY_LIMIT = 128 << 10
@@ -43,69 +43,69 @@ LOCAL_MEMORY_LIMIT = 128 << 10
 
 
 class LaunchPlan(NamedTuple):
-    """How a job is played: the kernel's source, slots and target, threads for a job and in a block, and whether rewards are
-    read one by one, so that they may be drawn ahead.
+    """The plan of a launch: source, slots and target of the kernel, threads per run and per block, and whether rewards
+    are read one by one, so that they may be drawn ahead.
     """
 
-    source: Callable[..., Any]
+    kernel: Callable[..., Any]
     slots: dict[Any, Any]
     target: compilation.CompileTarget
-    members: int
-    block: int
-    reads: bool
+    threads_per_run: int
+    threads_per_block: int
+    reads_rewards: bool
 
 
-def plan_launch(job: SimulationSpec, precision: str | None = None) -> LaunchPlan:
-    """A team for each job where the policy has one and it fits, else a thread."""
-    team = kernel_selection.select_warp_version(job)
+def plan_launch(spec: SimulationSpec, precision: str | None = None) -> LaunchPlan:
+    """Plan a warp for each run if the policy has a warp version and it fits, else a thread."""
+    team = kernel_selection.select_warp_version(spec)
     if team is not None:
-        precision = precision or select_warp_dtype(job, team)
+        precision = precision or select_warp_dtype(spec, team)
         for teams in (4, 2, 1):
-            found = plan_warp_launch(job, team, precision, teams)
+            found = plan_warp_launch(spec, team, precision, teams)
             if found:
                 return found
-    slots, floats, integers = fill_slots(job)
-    shortcut = select_shortcut(job.policy, job.problem) if job.shortcut else None
-    precision = select_thread_dtype(job, shortcut, precision)
+    slots, floats, integers = fill_slots(spec)
+    shortcut = select_shortcut(spec.policy, spec.problem) if spec.use_shortcut else None
+    precision = select_thread_dtype(spec, shortcut, precision)
     if shortcut and precision == "float32":
-        slots = {**slots, **FLOAT32_SLOTS, **shortcut.single}
-    arms = job.problem.arms
+        slots = {**slots, **FLOAT32_SLOTS, **shortcut.float32_functions}
+    arms = spec.problem.arms
     size = 8 * round_up_size(floats) + 4 * round_up_size(integers) + 12 * round_up_size(arms)
     if size > LOCAL_MEMORY_LIMIT:
         raise InvalidRequest(
-            f"a run must fit into {LOCAL_MEMORY_LIMIT >> 10} KiB on a GPU, but {spec.describe_spec(job)} needs {size >> 10:,} KiB; use fewer arms "
-            'or features, or device="cpu".'
+            f"a run must fit into {LOCAL_MEMORY_LIMIT >> 10} KiB on a GPU, but {describe_spec(spec)} needs "
+            f'{size >> 10:,} KiB; use fewer arms or features, or device="cpu".'
         )
-    reads = job.problem.per_pull and (shortcut is None or shortcut.reads(job.problem))
+    reads = spec.problem.has_step_free_rewards and (shortcut is None or shortcut.reads_rewards(spec.problem))
     slots |= {
         "floats_room": round_up_size(floats),
         "integers_room": round_up_size(integers),
         "arms_room": round_up_size(arms),
     }
-    slots |= {"precision": getattr(np, precision), **fill_reward_slots(job.problem, reads)}
+    slots |= {"precision": getattr(np, precision), **fill_reward_slots(spec.problem, reads)}
     return LaunchPlan(
-        cuda_kernels.play_by_threads, slots, select_thread_target(job, precision), 1, THREADS_PER_BLOCK, reads
+        cuda_kernels.play_by_threads, slots, select_thread_target(spec, precision), 1, THREADS_PER_BLOCK, reads
     )
 
 
-def select_thread_target(job: SimulationSpec, precision: str) -> compilation.CompileTarget:
-    """What a kernel with a thread for a job is compiled for: it must know the type of the policy's options."""
-    options = freeze_options(job.policy.options(job.problem.arms, job.problem.dims, job.horizon)).dtype.name
+def select_thread_target(spec: SimulationSpec, precision: str) -> compilation.CompileTarget:
+    """Select the target of a kernel with a thread per run, by the type of the options of the policy."""
+    options = freeze_options(spec.policy.options(spec.problem.arms, spec.problem.dims, spec.horizon)).dtype.name
     if options == "float64":
         return THREAD_TARGETS[precision]
     if options not in TABLE_TARGETS:
         raise InvalidRequest(
-            f"a policy's table must be of one of the types {', '.join(TABLE_TARGETS)} on a GPU, but that of {job.policy.name!r} "
-            f'is {options}; change it, or use device="cpu".'
+            f"a policy's table must be of one of the types {', '.join(TABLE_TARGETS)} on a GPU, but that of "
+            f'{spec.policy.name!r} is {options}; change it, or use device="cpu".'
         )
     return TABLE_TARGETS[options]
 
 
-def select_thread_dtype(job: SimulationSpec, shortcut: Shortcut | None, asked: str | None) -> str:
-    """The kind of numbers that a thread plays a job with; float64 where there is no choice."""
-    if shortcut is None or not shortcut.single or is_cuda_simulated():
+def select_thread_dtype(spec: SimulationSpec, shortcut: Shortcut | None, requested: str | None) -> str:
+    """Select the float type of a thread; float64 if there is no choice."""
+    if shortcut is None or not shortcut.float32_functions or is_cuda_simulated():
         return "float64"
-    return asked or shortcut.precision(job.policy, job.problem, job.horizon)
+    return requested or shortcut.select_dtype(spec.policy, spec.problem, spec.horizon)
 
 
 def fill_reward_slots(problem: Problem, reads: bool) -> dict[str, Any]:
@@ -115,20 +115,20 @@ def fill_reward_slots(problem: Problem, reads: bool) -> dict[str, Any]:
     )
 
 
-def select_warp_dtype(job: SimulationSpec, team: WarpVersion) -> str:
-    """The kind of numbers that a team plays a job with: a function of the job alone, however its runs are cut."""
-    features = instances.draw_instances(job.problem, job.seed, 0).features
+def select_warp_dtype(spec: SimulationSpec, team: WarpVersion) -> str:
+    """Select the float type of a warp. It depends on the spec alone, not on its chunks."""
+    features = instances.draw_instances(spec.problem, spec.seed, 0).features
     assert features is not None
-    return team.precision(job.policy, features, job.horizon)
+    return team.select_dtype(spec.policy, features, spec.horizon)
 
 
-def plan_warp_launch(job: SimulationSpec, team: WarpVersion, precision: str, teams: int) -> LaunchPlan | None:
-    """So many teams in a block; None where they have not enough memory to share."""
-    policy, problem = job.policy, job.problem
+def plan_warp_launch(spec: SimulationSpec, team: WarpVersion, precision: str, teams: int) -> LaunchPlan | None:
+    """Plan a launch with this many warps per block; None if the shared memory does not suffice."""
+    policy, problem = spec.policy, spec.problem
     arms, dims = problem.arms, problem.dims
     share = -(-arms // cuda_primitives.WARP_SIZE)
     dtype = np.dtype(precision)
-    held, common = max(1, team.held(share, dims)), max(1, team.common(arms, dims))
+    held, common = max(1, team.count_registers(share, dims)), max(1, team.count_shared(arms, dims))
     if (
         teams * (16 * round_up_size(arms) + dtype.itemsize * common) > SHARED_MEMORY_LIMIT
         or held * dtype.itemsize > LOCAL_MEMORY_LIMIT // 2
@@ -160,15 +160,15 @@ def round_up_size(size: int) -> int:
     return max(1, -(-size // step)) * step
 
 
-def compile_launch_plan(job: SimulationSpec, planned: LaunchPlan) -> Any:
-    """The compiled kernel of a plan, from this process or the disk cache where it is there."""
-    with compilation.translate_compile_errors(spec.describe_spec(job)), GPU_COMPILE_LOCK:
-        return compilation.compile_kernel(planned.source, planned.slots, planned.target)
+def compile_launch_plan(spec: SimulationSpec, planned: LaunchPlan) -> Any:
+    """Compile the kernel of a plan, from this process or the disk cache where it is there."""
+    with compilation.translate_compile_errors(describe_spec(spec)), GPU_COMPILE_LOCK:
+        return compilation.compile_kernel(planned.kernel, planned.slots, planned.target)
 
 
-def select_row_dtype(job: SimulationSpec, row: FloatArray) -> str | None:
-    """ "float64" where a row of parameters needs it; else None, for what the job is played in."""
-    fast = kernel_selection.select_warp_version(job) or (
-        select_shortcut(job.policy, job.problem) if job.shortcut else None
+def select_row_dtype(spec: SimulationSpec, row: FloatArray) -> str | None:
+    """Return "float64" if a row of parameters needs it; else None, for the float type of the spec."""
+    fast = kernel_selection.select_warp_version(spec) or (
+        select_shortcut(spec.policy, spec.problem) if spec.use_shortcut else None
     )
-    return "float64" if fast is not None and fast.needs_double(row) else None
+    return "float64" if fast is not None and fast.needs_float64(row) else None

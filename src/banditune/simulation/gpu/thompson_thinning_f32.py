@@ -101,8 +101,8 @@ def convert_unit_f32(word):
 def draw_late_block(stream):
     """The block that `streams.ready_block` would return, computed now: only its number was kept."""
     cursor = stream.cursor
-    first = int(stream.ready[0])
-    stream.ready[0] = cursor[0]
+    first = int(stream.next_block[0])
+    stream.next_block[0] = cursor[0]
     cursor[0] += 1
     return philox(first, int(cursor[1]), int(cursor[2]), int(cursor[3]), stream.key0, stream.key1)
 
@@ -236,11 +236,11 @@ def set_thresholds_f32(state, leader):
                 * (mean - a * _compute_reciprocal(a + b))
                 * _compute_reciprocal(sd + compute_beta_sd_f32(a, b))
             )
-            state.limit[arm] = distance
+            state.threshold[arm] = distance
             closest = min(closest, distance)
     for arm in range(len(state.a)):
-        state.limit[arm] = mean - min(max(closest, state.limit[arm]), closest + THRESHOLD_REACH) * sd
-    state.limit[leader] = mean - closest * sd
+        state.threshold[arm] = mean - min(max(closest, state.threshold[arm]), closest + THRESHOLD_REACH) * sd
+    state.threshold[leader] = mean - closest * sd
 
 
 @scalar
@@ -248,7 +248,7 @@ def compute_rival_rate_f32(state, arm):
     """See `lazy.rival_rate`."""
     a = state.a[arm]
     b = state.b[arm]
-    x = state.limit[arm]
+    x = state.threshold[arm]
     u = compute_excess_f32(a, b, x)
     if x <= SMALLEST_THRESHOLD_F32 or u < ZERO or u * u * (a + b + ONE) < HALF * a * b:
         return FULL_RATE_F32

@@ -82,8 +82,8 @@ def update_glm_tsl_warp(state, setting, arm, reward, stream):
     x_k' H^-1 x = (R'x_k)'p.
     """
     arm = int32(arm & LARGEST_ARM)  # no less than 0, so that no index can count from the end
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     shown = locate_vector(SHOWN)
     slope = common[locate_arm_column(SLOPE, arm)]
     for i in range(count_arms_per_lane()):
@@ -131,8 +131,8 @@ def update_glm_tsl_warp(state, setting, arm, reward, stream):
 @scalar
 def draw_glm_tsl_scores(state, scale, step, stream):
     """A new draw: every arm's x'R normals. Normals for some steps are drawn at once, a pair per thread."""
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     if held[locate_lane_scalar(AT)] >= cast_real(count_logistic_normals(dims())):
         sync_lanes()
         for pair in range(get_lane(), (count_logistic_normals(dims()) + 1) // 2, count_lanes()):
@@ -152,8 +152,8 @@ def draw_glm_tsl_scores(state, scale, step, stream):
 def restart_series(state):
     """The draw as R gives it, before any term of the series."""
     for i in range(count_arms_per_lane()):
-        state.held[locate_field(TERM, i)] = state.held[locate_field(FIRST, i)]
-        state.held[locate_field(DRAWN, i)] = state.held[locate_field(FIRST, i)]
+        state.registers[locate_field(TERM, i)] = state.registers[locate_field(FIRST, i)]
+        state.registers[locate_field(DRAWN, i)] = state.registers[locate_field(FIRST, i)]
 
 
 @scalar
@@ -165,14 +165,14 @@ def bound_draw_error(state, scale, ratio):
     """
     square = cast_real(0.0)
     for i in range(count_arms_per_lane()):
-        moved = abs(state.common[locate_lane_column(DRIFT, i)])
-        stale = abs(state.common[locate_lane_column(STALE, i)])
+        moved = abs(state.shared[locate_lane_column(DRIFT, i)])
+        stale = abs(state.shared[locate_lane_column(STALE, i)])
         changed = cast_real(0.5) * (cast_real(1.0) + stale) * moved * (cast_real(1.0) + moved)
-        drawn = ratio * stale * abs(state.held[locate_field(TERM, i)]) + changed * abs(
-            state.held[locate_field(FIRST, i)]
+        drawn = ratio * stale * abs(state.registers[locate_field(TERM, i)]) + changed * abs(
+            state.registers[locate_field(FIRST, i)]
         )
         error = bound_chance_error(moved, stale) + scale * drawn
-        square += state.common[locate_lane_column(HEAVY, i)] * error * error
+        square += state.shared[locate_lane_column(HEAVY, i)] * error * error
     return compute_root_of_sum(square)
 
 
@@ -181,16 +181,16 @@ def bound_series_error(state, scale, ratio):
     """The part of that which one more term of the series takes away; a look is for the rest."""
     square = cast_real(0.0)
     for i in range(count_arms_per_lane()):
-        error = scale * ratio * state.common[locate_lane_column(STALE, i)] * state.held[locate_field(TERM, i)]
-        square += state.common[locate_lane_column(HEAVY, i)] * error * error
+        error = scale * ratio * state.shared[locate_lane_column(STALE, i)] * state.registers[locate_field(TERM, i)]
+        square += state.shared[locate_lane_column(HEAVY, i)] * error * error
     return compute_root_of_sum(square)
 
 
 @scalar
 def choose_glm_tsl_warp(state, setting, step, params, stream):
     """The highest score under a draw of theta; at gamma = 0 under the mode."""
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     scale = cast_real(params[0] * read_policy_option(setting, 0))
     slack = cast_real(2.0) * compute_warp_tolerance(state) * common[LONGEST]
     draw_glm_tsl_scores(state, scale, step, stream)
@@ -210,8 +210,8 @@ def choose_glm_tsl_warp(state, setting, step, params, stream):
         doubt = False
         for i in range(count_arms_per_lane()):
             gap = highest - slack - held[locate_field(WEIGHT, i)]
-            told = (gap > cast_real(0.0)) & (gap * gap > allowed * (held[locate_field(SPREAD, i)] + spread))
-            doubt = doubt | ((not told) & (int32(get_lane() + i * count_lanes()) != arm))
+            distinct = (gap > cast_real(0.0)) & (gap * gap > allowed * (held[locate_field(SPREAD, i)] + spread))
+            doubt = doubt | ((not distinct) & (int32(get_lane() + i * count_lanes()) != arm))
         if not vote_any(doubt):
             break
         tries += 1

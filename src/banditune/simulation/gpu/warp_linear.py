@@ -73,9 +73,9 @@ def start_linear_warp(state, setting):
     """Nothing was pulled. All else waits for the first step, which knows the parameters: no normals and an old age."""
     for arm in range(get_lane(), setting.arms, count_lanes()):
         state.pulled[arm] = cast_real(0.0)
-        state.paid[arm] = cast_real(0.0)
+        state.totals[arm] = cast_real(0.0)
     state.numbers[PULLS] = cast_real(0.0)
-    state.facts[AGE] = cast_real(REFRESH_STAYS)
+    state.warp_scalars[AGE] = cast_real(REFRESH_STAYS)
     state.numbers[AT] = cast_real(NORMALS_PER_DRAW + setting.dims)
 
 
@@ -94,7 +94,7 @@ def recompute_scores(state, setting):
         for j in range(setting.dims):
             score += state.theta[j] * read_feature(setting, me, place, j)
         state.score[place] = score if locate_arm(me, place) < setting.arms else cast_real(EXCLUDED_SCORE)
-    state.facts[AGE] = cast_real(0.0)
+    state.warp_scalars[AGE] = cast_real(0.0)
 
 
 @scalar
@@ -115,7 +115,7 @@ def replay_stay(theta, setting, gain, q, arm, count, paid, me):
 def begin_linear_stay(state, arm, score, q):
     """Everybody knows who leads from now on. Between this and the last look at the last stay all have met."""
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     facts[LEADER] = cast_real(arm)
     numbers[PULLS] = cast_real(0.0)
     numbers[TOTAL] = cast_real(0.0)
@@ -133,7 +133,7 @@ def compute_ahead(state, q):
     numbers = state.numbers
     pulls = numbers[PULLS] + cast_real(get_lane())
     numbers[FIRST] = numbers[PULLS]
-    state.roots[get_lane()], state.taken[get_lane()] = compute_root_and_correction(pulls, q)
+    state.roots[get_lane()], state.corrections[get_lane()] = compute_root_and_correction(pulls, q)
     sync_lanes()
 
 
@@ -156,7 +156,7 @@ def read_ahead(numbers, ready):
 def update_linear_warp(state, setting, arm, reward, stream):
     """Learn a reward of the leader."""
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     numbers[PULLS] += cast_real(1.0)
     numbers[TOTAL] += cast_real(reward) - facts[SCORE]
     if numbers[PULLS] - numbers[FIRST] >= cast_real(count_lanes()):
@@ -167,11 +167,11 @@ def update_linear_warp(state, setting, arm, reward, stream):
 def record_stay(state):
     """Remember what the stay's pulls paid."""
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     sync_lanes()
     if get_lane() == 0:
         facts[AGE] += cast_real(1.0)
         if numbers[PULLS] > cast_real(0.0):
             arm = int32(facts[LEADER])
             state.pulled[arm] += numbers[PULLS]
-            state.paid[arm] += numbers[TOTAL] + numbers[PULLS] * facts[SCORE]
+            state.totals[arm] += numbers[TOTAL] + numbers[PULLS] * facts[SCORE]

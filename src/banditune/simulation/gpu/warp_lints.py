@@ -56,18 +56,18 @@ class LinTSWarpState(NamedTuple):
     """
 
     score: FloatArray
-    along: FloatArray
-    turned: FloatArray
+    leader_covariance: FloatArray
+    whitened: FloatArray
     numbers: FloatArray
-    facts: FloatArray
+    warp_scalars: FloatArray
     roots: FloatArray
-    taken: FloatArray
-    lead: FloatArray
+    corrections: FloatArray
+    leader_whitened: FloatArray
     theta: FloatArray
     root: FloatArray
     normals: FloatArray
     pulled: FloatArray
-    paid: FloatArray
+    totals: FloatArray
 
 
 @scalar
@@ -175,14 +175,14 @@ def whiten_lints_arms(state, setting):
     dims = setting.dims
     for j in range(dims):
         for place in range(count_arms_per_lane()):
-            state.turned[place * dims + j] = cast_real(0.0)
+            state.whitened[place * dims + j] = cast_real(0.0)
     for i in range(dims):
         for place in range(count_arms_per_lane()):
-            state.along[place] = read_feature(setting, me, place, i)
+            state.leader_covariance[place] = read_feature(setting, me, place, i)
         for j in range(dims):
             entry = state.root[i * dims + j]
             for place in range(count_arms_per_lane()):
-                state.turned[place * dims + j] += entry * state.along[place]
+                state.whitened[place * dims + j] += entry * state.leader_covariance[place]
 
 
 @scalar
@@ -190,22 +190,22 @@ def begin_lints_stay(state, setting, arm):
     """A stay of an arm begins: t, u, q; the leader is out of the others' sight."""
     me = get_opaque_lane()
     dims = setting.dims
-    lead = state.lead
+    lead = state.leader_whitened
     sync_lanes()
     for place in range(count_arms_per_lane()):
         if locate_arm(me, place) == arm:
             for j in range(dims):
-                lead[j] = state.turned[place * dims + j]
+                lead[j] = state.whitened[place * dims + j]
             lead[dims] = state.score[place]
             state.score[place] = cast_real(EXCLUDED_SCORE)
-        state.along[place] = cast_real(0.0)
+        state.leader_covariance[place] = cast_real(0.0)
     sync_lanes()
     q = cast_real(0.0)
     for j in range(dims):
         entry = lead[j]
         q += entry * entry
         for place in range(count_arms_per_lane()):
-            state.along[place] += entry * state.turned[place * dims + j]
+            state.leader_covariance[place] += entry * state.whitened[place * dims + j]
     begin_linear_stay(state, arm, lead[dims], q)
 
 
@@ -214,32 +214,32 @@ def apply_lints_stay(state, setting, r, taken):
     """Write the stay into scores and a = S'x."""
     me = get_opaque_lane()
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     dims = setting.dims
     error = numbers[TOTAL] * r * r
     leader = int32(facts[LEADER])
     for place in range(count_arms_per_lane()):
         score = facts[SCORE] if locate_arm(me, place) == leader else state.score[place]
-        state.score[place] = score + error * state.along[place]
-        state.along[place] *= taken
+        state.score[place] = score + error * state.leader_covariance[place]
+        state.leader_covariance[place] *= taken
     for j in range(dims):
-        entry = state.lead[j]
+        entry = state.leader_whitened[j]
         for place in range(count_arms_per_lane()):
-            state.turned[place * dims + j] -= state.along[place] * entry
+            state.whitened[place * dims + j] -= state.leader_covariance[place] * entry
 
 
 @scalar
 def rebuild_lints(state, setting):
     """Learn all afresh, with normals as room; then nobody leads, so that every arm draws more than the leader."""
     record_stay(state)
-    rebuild_root(state.root, state.theta, state.lead, state.normals, state.pulled, state.paid, setting)
+    rebuild_root(state.root, state.theta, state.leader_whitened, state.normals, state.pulled, state.totals, setting)
     recompute_scores(state, setting)
     whiten_lints_arms(state, setting)
     sync_lanes()
     for j in range(get_opaque_lane(), setting.dims, count_lanes()):
-        state.lead[j] = cast_real(0.0)
+        state.leader_whitened[j] = cast_real(0.0)
     for place in range(count_arms_per_lane()):
-        state.along[place] = cast_real(0.0)
+        state.leader_covariance[place] = cast_real(0.0)
     begin_linear_stay(state, setting.arms, cast_real(2.0 * EXCLUDED_SCORE), cast_real(0.0))
 
 
@@ -263,9 +263,9 @@ def find_highest_lints_draw(state, setting, at, moved):
     value = cast_real(0.0)
     arm = int32(locate_arm(get_lane(), 0))
     for place in range(count_arms_per_lane()):
-        drawn = state.score[place] + moved * state.along[place]
+        drawn = state.score[place] + moved * state.leader_covariance[place]
         for j in range(dims):
-            drawn += state.turned[place * dims + j] * state.normals[at + j]
+            drawn += state.whitened[place * dims + j] * state.normals[at + j]
         if place == 0 or drawn > value:
             value = drawn
             arm = int32(locate_arm(get_lane(), place))
@@ -276,25 +276,25 @@ def find_highest_lints_draw(state, setting, at, moved):
 def choose_lints_warp(state, setting, step, params, stream):
     """The highest score under a draw of theta."""
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     dims = setting.dims
     if numbers[AT] >= cast_real(count_lints_normals(dims)):
-        if state.facts[AGE] >= cast_real(REFRESH_STAYS):
+        if state.warp_scalars[AGE] >= cast_real(REFRESH_STAYS):
             rebuild_lints(state, setting)
         draw_lints_normals(state, setting, step, params[0] * read_policy_option(setting, 0), stream)
     at = int32(numbers[AT])
     numbers[AT] += cast_real(dims)
     r = read_ahead(numbers, state.roots)
-    taken = read_ahead(numbers, state.taken)
+    taken = read_ahead(numbers, state.corrections)
     error = numbers[TOTAL] * r * r
     along = cast_real(0.0)
     for j in range(dims):
-        along += state.lead[j] * state.normals[at + j]
+        along += state.leader_whitened[j] * state.normals[at + j]
     # The leader as its rivals, operation by operation: arms with the same features must tie.
     moved = error - taken * along
     drawn = facts[SCORE] + moved * facts[Q]
     for j in range(dims):
-        drawn += state.lead[j] * state.normals[at + j]
+        drawn += state.leader_whitened[j] * state.normals[at + j]
     value, arm = find_highest_lints_draw(state, setting, at, moved)
     if vote_any(value >= drawn):
         value, arm = argmax_over_lanes(value, arm)

@@ -63,17 +63,17 @@ class LinUCBWarpState(NamedTuple):
     """
 
     score: FloatArray
-    along: FloatArray
+    leader_covariance: FloatArray
     square: FloatArray
     numbers: FloatArray
-    facts: FloatArray
+    warp_scalars: FloatArray
     roots: FloatArray
-    taken: FloatArray
+    corrections: FloatArray
     gain: FloatArray
     theta: FloatArray
     inverse: FloatArray
     pulled: FloatArray
-    paid: FloatArray
+    totals: FloatArray
 
 
 def count_linucb_registers(share: int, dims: int) -> int:
@@ -171,7 +171,7 @@ def recompute_squared_widths(state, setting):
     """Every arm's (factor width)^2 from G^-1."""
     me = get_opaque_lane()
     dims = setting.dims
-    scale = state.facts[SCALE]
+    scale = state.warp_scalars[SCALE]
     for place in range(count_arms_per_lane()):
         square = cast_real(0.0)
         for i in range(dims):
@@ -194,15 +194,15 @@ def begin_linucb_stay(state, setting, arm):
         if locate_arm(me, place) == arm:
             gain[dims] = state.score[place]
             state.score[place] = cast_real(EXCLUDED_SCORE)
-        state.along[place] = cast_real(0.0)
+        state.leader_covariance[place] = cast_real(0.0)
     sync_lanes()
     for j in range(dims):
         entry = gain[j]
         for place in range(count_arms_per_lane()):
-            state.along[place] += entry * read_feature(setting, me, place, j)
+            state.leader_covariance[place] += entry * read_feature(setting, me, place, j)
     q = compute_leader_variance(gain, setting, arm)
     begin_linear_stay(state, arm, gain[dims], q)
-    state.facts[REACH] = state.facts[SCALE] * math.sqrt(q)
+    state.warp_scalars[REACH] = state.warp_scalars[SCALE] * math.sqrt(q)
 
 
 @scalar
@@ -210,13 +210,13 @@ def apply_linucb_stay(state, setting, r):
     """Write the stay into scores, squares and G^-1."""
     me = get_opaque_lane()
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     shrink = numbers[PULLS] * r * r
     error = numbers[TOTAL] * r * r
     scale = facts[SCALE]
     leader = int32(facts[LEADER])
     for place in range(count_arms_per_lane()):
-        along = state.along[place]
+        along = state.leader_covariance[place]
         # The leader by the same formulas, so that arms with the same features stay the same.
         score = facts[SCORE] if locate_arm(me, place) == leader else state.score[place]
         state.score[place] = score + error * along
@@ -229,13 +229,13 @@ def apply_linucb_stay(state, setting, r):
 def has_reaching_rival(state, r):
     """Whether the index of one of this thread's arms reaches the leader's."""
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     moved = -numbers[TOTAL] * r * r
     index = facts[SCORE] - moved * facts[Q] + facts[REACH] * r
     shrink = facts[SCALE] * facts[SCALE] * numbers[PULLS] * r * r
     said = False
     for place in range(count_arms_per_lane()):
-        along = state.along[place]
+        along = state.leader_covariance[place]
         gap = (index - state.score[place]) + moved * along
         beyond = gap * gap + (shrink * (along * along) - state.square[place])
         said = said | (gap < cast_real(0.0)) | (beyond <= cast_real(0.0))
@@ -272,7 +272,7 @@ def find_linucb_interval(state, r):
     e to be on one side of a number.
     """
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     q = facts[Q]
     pulls = numbers[PULLS]
     until = pulls + cast_real(1.0) + cast_real(INTERVAL_GROWTH) * (pulls + min(cast_real(1.0) / q, cast_real(1e6)))
@@ -281,7 +281,7 @@ def find_linucb_interval(state, r):
     low = cast_real(EXCLUDED_SCORE)
     high = cast_real(-EXCLUDED_SCORE)
     for place in range(count_arms_per_lane()):
-        along = state.along[place]
+        along = state.leader_covariance[place]
         reach = math.sqrt(max(state.square[place] - shrink * along * along, cast_real(0.0)))
         needed = (reach - width) + (state.score[place] - facts[SCORE])
         apart = q - along
@@ -315,7 +315,7 @@ def find_highest_linucb_index(state):
 def choose_linucb_warp(state, setting, step, params, stream):
     """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
     numbers = state.numbers
-    facts = state.facts
+    facts = state.warp_scalars
     r = cast_real(1.0)
     leads = False
     if step == 0:
@@ -331,7 +331,7 @@ def choose_linucb_warp(state, setting, step, params, stream):
         old = facts[AGE] >= cast_real(REFRESH_STAYS)
         record_stay(state)
         if old:
-            rebuild_inverse(state.inverse, state.theta, state.gain, state.pulled, state.paid, setting)
+            rebuild_inverse(state.inverse, state.theta, state.gain, state.pulled, state.totals, setting)
             recompute_scores(state, setting)
             recompute_squared_widths(state, setting)
         else:

@@ -84,9 +84,9 @@ def compute_chance_and_slope(score):
 @scalar
 def start_logistic_warp(state, setting):
     """Forget everything but the prior."""
-    held = state.held
+    held = state.registers
     me = get_opaque_lane()
-    common = state.common
+    common = state.shared
     common[PLAIN] = cast_real(1.0) if is_prior_plain(setting) else cast_real(0.0)
     load_features(state, setting)
     longest = cast_real(0.0)
@@ -130,9 +130,9 @@ def start_logistic_warp(state, setting):
 @scalar
 def load_features(state, setting):
     """Put the features into the numbers held for arms."""
-    held = state.held
+    held = state.registers
     me = get_opaque_lane()
-    if state.common[PLAIN] > cast_real(0.0):
+    if state.shared[PLAIN] > cast_real(0.0):
         for i in range(count_arms_per_lane()):
             arm = me + i * count_lanes()
             exists = cast_real(1.0) if arm < setting.arms else cast_real(0.0)
@@ -184,8 +184,8 @@ def compute_prior_score(setting, arm):
 def compute_warp_tolerance(state):
     """How exactly the mode is known after so many pulls: as `logistic` says in float64, and as float32 allows."""
     if cast_real(1.0) + cast_real(1e-10) > cast_real(1.0):
-        return cast_real(MODE_TOLERANCE) + cast_real(1e-14) * state.common[COUNT]
-    return cast_real(1e-6) + cast_real(1e-9) * state.common[COUNT]
+        return cast_real(MODE_TOLERANCE) + cast_real(1e-14) * state.shared[COUNT]
+    return cast_real(1e-6) + cast_real(1e-9) * state.shared[COUNT]
 
 
 @scalar
@@ -195,8 +195,8 @@ def compute_chances(state, anew, sampling):
     The slopes of arms never pulled are free to change, and with `anew` all are. With `sampling` but not `anew`, weights are
     for the gradient less that of the old model, which is 0 at its mode.
     """
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     for i in range(count_arms_per_lane()):
         chance, slope = compute_chance_and_slope(held[locate_field(SCORE, i)])
         pulls = common[locate_lane_column(PULLS, i)]
@@ -223,7 +223,7 @@ def subtract_estimate(state):
     for part in range(count_lane_dims()):
         j = get_lane() + part * count_lanes()
         if j < dims():
-            state.common[locate_vector(SUMS) + j] -= state.common[locate_vector(ESTIMATE) + j]
+            state.shared[locate_vector(SUMS) + j] -= state.shared[locate_vector(ESTIMATE) + j]
 
 
 @scalar
@@ -232,7 +232,7 @@ def move_warp_estimate(state, at, step):
     for part in range(count_lane_dims()):
         j = get_lane() + part * count_lanes()
         if j < dims():
-            state.common[locate_vector(ESTIMATE) + j] += step * state.common[at + j]
+            state.shared[locate_vector(ESTIMATE) + j] += step * state.shared[at + j]
 
 
 @scalar
@@ -240,8 +240,8 @@ def is_model_stale(state, limit):
     """Whether a score has moved or a slope has aged too much for the model."""
     far = False
     for i in range(count_arms_per_lane()):
-        moved = abs(state.common[locate_lane_column(DRIFT, i)]) + abs(state.common[locate_lane_column(STALE, i)])
-        far = far | ((state.common[locate_lane_column(HEAVY, i)] > cast_real(0.0)) & (not moved <= cast_real(limit)))
+        moved = abs(state.shared[locate_lane_column(DRIFT, i)]) + abs(state.shared[locate_lane_column(STALE, i)])
+        far = far | ((state.shared[locate_lane_column(HEAVY, i)] > cast_real(0.0)) & (not moved <= cast_real(limit)))
     return vote_any(far)
 
 
@@ -257,21 +257,21 @@ def bound_mode_error(state):
     square = cast_real(0.0)
     for i in range(count_arms_per_lane()):
         error = bound_chance_error(
-            abs(state.common[locate_lane_column(DRIFT, i)]), abs(state.common[locate_lane_column(STALE, i)])
+            abs(state.shared[locate_lane_column(DRIFT, i)]), abs(state.shared[locate_lane_column(STALE, i)])
         )
-        square += state.common[locate_lane_column(HEAVY, i)] * error * error
+        square += state.shared[locate_lane_column(HEAVY, i)] * error * error
     return compute_root_of_sum(square)
 
 
 @scalar
 def find_first_tied(state, highest):
-    """The first arm whose index, in WEIGHT, cannot be told from the highest: see `logistic.settled`."""
-    enough = highest - cast_real(2.0) * compute_warp_tolerance(state) * state.common[LONGEST]
+    """The first arm whose index, in WEIGHT, cannot be distinguished from the highest."""
+    enough = highest - cast_real(2.0) * compute_warp_tolerance(state) * state.shared[LONGEST]
     found = cast_real(0.0)
     arm = int32(0)
     for back in range(count_arms_per_lane()):
         i = count_arms_per_lane() - 1 - back
-        if state.held[locate_field(WEIGHT, i)] >= enough:
+        if state.registers[locate_field(WEIGHT, i)] >= enough:
             found = cast_real(1.0)
             arm = int32(get_lane() + i * count_lanes())
     _, arm = argmax_over_lanes(found, arm)
@@ -281,10 +281,10 @@ def find_first_tied(state, highest):
 @scalar
 def find_highest_weight(state):
     """The highest of the indices in WEIGHT, and its arm."""
-    highest = state.held[locate_field(WEIGHT, 0)]
+    highest = state.registers[locate_field(WEIGHT, 0)]
     arm = int32(get_lane())
     for i in range(1, count_arms_per_lane()):
-        index = state.held[locate_field(WEIGHT, i)]
+        index = state.registers[locate_field(WEIGHT, i)]
         if index > highest:
             highest = index
             arm = int32(get_lane() + i * count_lanes())
@@ -296,7 +296,7 @@ def read_arm_field(state, number, arm):
     """What is held for an arm, for the whole team."""
     mine = cast_real(0.0)
     for i in range(count_arms_per_lane()):
-        mine = state.held[locate_field(number, i)] if int32(get_lane() + i * count_lanes()) == arm else mine
+        mine = state.registers[locate_field(number, i)] if int32(get_lane() + i * count_lanes()) == arm else mine
     return shuffle_from_lane(mine, int32(arm & (count_lanes() - 1)))
 
 
@@ -304,8 +304,8 @@ def read_arm_field(state, number, arm):
 def move_scores_to_mode(state, at):
     """Move every score to the new model's mode, by a step that the team sees."""
     for i in range(count_arms_per_lane()):
-        state.held[locate_field(TERM, i)] = multiply_arm_vector(state, i, at)
+        state.registers[locate_field(TERM, i)] = multiply_arm_vector(state, i, at)
     for i in range(count_arms_per_lane()):
-        moved = state.held[locate_field(TERM, i)]
-        state.held[locate_field(SCORE, i)] += moved
-        state.common[locate_lane_column(DRIFT, i)] = moved
+        moved = state.registers[locate_field(TERM, i)]
+        state.registers[locate_field(SCORE, i)] += moved
+        state.shared[locate_lane_column(DRIFT, i)] = moved

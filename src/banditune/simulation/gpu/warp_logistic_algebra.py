@@ -37,10 +37,10 @@ def multiply_arm_vector(state, i, at):
     even = cast_real(0.0)
     odd = cast_real(0.0)
     for j in range(0, dims() - 1, 2):
-        even += state.held[i * dims() + j] * state.common[at + j]
-        odd += state.held[i * dims() + j + 1] * state.common[at + j + 1]
+        even += state.registers[i * dims() + j] * state.shared[at + j]
+        odd += state.registers[i * dims() + j + 1] * state.shared[at + j + 1]
     if dims() % 2 == 1:
-        even += state.held[i * dims() + dims() - 1] * state.common[at + dims() - 1]
+        even += state.registers[i * dims() + dims() - 1] * state.shared[at + dims() - 1]
     return even + odd
 
 
@@ -50,10 +50,10 @@ def multiply_row(state, matrix, row, at):
     even = cast_real(0.0)
     odd = cast_real(0.0)
     for j in range(0, dims() - 1, 2):
-        even += state.common[matrix + j * dims() + row] * state.common[at + j]
-        odd += state.common[matrix + (j + 1) * dims() + row] * state.common[at + j + 1]
+        even += state.shared[matrix + j * dims() + row] * state.shared[at + j]
+        odd += state.shared[matrix + (j + 1) * dims() + row] * state.shared[at + j + 1]
     if dims() % 2 == 1:
-        even += state.common[matrix + (dims() - 1) * dims() + row] * state.common[at + dims() - 1]
+        even += state.shared[matrix + (dims() - 1) * dims() + row] * state.shared[at + dims() - 1]
     return even + odd
 
 
@@ -63,10 +63,10 @@ def compute_shared_dot(state, first, second):
     even = cast_real(0.0)
     odd = cast_real(0.0)
     for j in range(0, dims() - 1, 2):
-        even += state.common[first + j] * state.common[second + j]
-        odd += state.common[first + j + 1] * state.common[second + j + 1]
+        even += state.shared[first + j] * state.shared[second + j]
+        odd += state.shared[first + j + 1] * state.shared[second + j + 1]
     if dims() % 2 == 1:
-        even += state.common[first + dims() - 1] * state.common[second + dims() - 1]
+        even += state.shared[first + dims() - 1] * state.shared[second + dims() - 1]
     return even + odd
 
 
@@ -76,13 +76,13 @@ def solve_by_inverse(state):
     for part in range(count_lane_dims()):
         row = get_lane() + part * count_lanes()
         if row < dims():
-            state.common[locate_vector(MOVED) + row] = multiply_row(state, locate_matrix(0), row, locate_vector(SUMS))
+            state.shared[locate_vector(MOVED) + row] = multiply_row(state, locate_matrix(0), row, locate_vector(SUMS))
 
 
 @scalar
 def solve_by_root(state):
     """The same by the inverse of H's factor, which is not symmetric; a team that holds R'x needs this only here."""
-    common = state.common
+    common = state.shared
     at = locate_matrix(0)
     for part in range(count_lane_dims()):
         row = get_lane() + part * count_lanes()
@@ -127,7 +127,7 @@ def locate_kept_sum(lane, dims, place, to):
 @scalar
 def sum_weighted_arms(state, to):
     """Put the sum of weight x over all arms into a vector of the team, to be seen after the next `sync_lanes`."""
-    held = state.held
+    held = state.registers
     at = locate_scratch()
     for j in range(dims()):
         held[at + j] = cast_real(0.0)
@@ -135,7 +135,7 @@ def sum_weighted_arms(state, to):
             held[at + j] += held[locate_field(WEIGHT, i)] * held[i * dims() + j]
     if count_lanes() == 1:
         for j in range(dims()):
-            state.common[to + j] = held[at + j]
+            state.shared[to + j] = held[at + j]
     else:
         one = (dims() + 1) // 2
         two = (one + 1) // 2
@@ -149,7 +149,7 @@ def sum_weighted_arms(state, to):
         for place in range((four + 1) // 2):
             j = locate_kept_sum(get_lane(), dims(), place, dims())
             if j < dims():
-                state.common[to + j] = held[at + place]
+                state.shared[to + j] = held[at + place]
 
 
 @scalar
@@ -163,7 +163,7 @@ def read_held_feature(state, i, j):
     """A feature of a thread's arm where j is no constant: the compiler must not see that this is an index."""
     found = cast_real(0.0)
     for place in range(dims()):
-        found += state.held[i * dims() + place] * (cast_real(1.0) if place == j else cast_real(0.0))
+        found += state.registers[i * dims() + place] * (cast_real(1.0) if place == j else cast_real(0.0))
     return found
 
 

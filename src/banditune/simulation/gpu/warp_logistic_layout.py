@@ -55,8 +55,8 @@ NORMALS_PER_DRAW = 64
 class LogisticWarpState(NamedTuple):
     """A team's memory."""
 
-    held: Any
-    common: Any
+    registers: Any
+    shared: Any
 
 
 def count_logistic_registers(share: int, dims: int) -> int:

@@ -68,16 +68,16 @@ def rebuild_matrix(state, first, sampling):
     at = locate_matrix(first)
     for j in range(dims()):
         for i in range(count_arms_per_lane()):
-            weight = state.common[locate_lane_column(PULLS if first > 0 else HEAVY, i)]
-            state.held[locate_field(WEIGHT, i)] = weight * read_held_feature(state, i, j)
+            weight = state.shared[locate_lane_column(PULLS if first > 0 else HEAVY, i)]
+            state.registers[locate_field(WEIGHT, i)] = weight * read_held_feature(state, i, j)
         sum_weighted_arms(state, at + j * dims())
     sync_lanes()
     for part in range(count_lane_dims()):
         j = get_lane() + part * count_lanes()
         if j < dims():
-            state.common[at + j * dims() + j] += cast_real(1.0)
+            state.shared[at + j * dims() + j] += cast_real(1.0)
     sync_lanes()
-    eliminate_matrix(state.common, at, sampling)
+    eliminate_matrix(state.shared, at, sampling)
     if not sampling:
         recompute_arm_variances(state, first)
 
@@ -85,7 +85,7 @@ def rebuild_matrix(state, first, sampling):
 @scalar
 def recompute_arm_variances(state, first):
     """Every arm's x' H^-1 x afresh, or with `first` = dims its x' G^-1 x."""
-    held = state.held
+    held = state.registers
     for i in range(count_arms_per_lane()):
         held[locate_field(TERM, i)] = cast_real(0.0)
     for j in range(dims()):
@@ -101,9 +101,9 @@ def recompute_arm_variances(state, first):
 @scalar
 def restore_features(state, setting):
     """From R'x to x, with theta and scores afresh: at the model's mode, theta is the sum of pulls (reward - chance) x."""
-    held = state.held
+    held = state.registers
     me = get_opaque_lane()
-    common = state.common
+    common = state.shared
     load_features(state, setting)
     for i in range(count_arms_per_lane()):
         modelled = (
@@ -123,7 +123,7 @@ def restore_features(state, setting):
 @scalar
 def whiten_arms(state):
     """From x to R'x, with R' the inverse of H's factor, and its square."""
-    held = state.held
+    held = state.registers
     for i in range(count_arms_per_lane()):
         held[locate_field(SPREAD, i)] = cast_real(0.0)
     for back in range(dims()):
@@ -144,7 +144,7 @@ def find_warp_mode(state, setting, refresh, far, sampling):
     Where steps do not at least halve, start again from 0, with steps that are halved until the objective rises by a quarter
     of what the slope promises: see `logistic.climb`. With `sampling`, arms hold R'x before and after.
     """
-    held = state.held
+    held = state.registers
     last = cast_real(math.inf)
     looks = 0
     climbing = False
@@ -158,7 +158,7 @@ def find_warp_mode(state, setting, refresh, far, sampling):
             subtract_estimate(state)
         rebuild_matrix(state, dims() if refresh else 0, sampling)
         if refresh:
-            state.common[AGE] = cast_real(0.0)
+            state.shared[AGE] = cast_real(0.0)
             refresh = False
         else:
             sync_lanes()
@@ -170,7 +170,7 @@ def find_warp_mode(state, setting, refresh, far, sampling):
             square = compute_shared_dot(state, locate_vector(SUMS), locate_vector(MOVED))
             looks += 1
             if not square < cast_real(math.inf) or looks > MAX_NEWTON_STEPS:
-                state.common[LOST] = cast_real(1.0)
+                state.shared[LOST] = cast_real(1.0)
                 far = False
             elif not climbing and not square <= cast_real(0.25) * last:
                 climbing = True
@@ -185,7 +185,7 @@ def find_warp_mode(state, setting, refresh, far, sampling):
                 for i in range(count_arms_per_lane()):
                     moved = length * multiply_arm_vector(state, i, locate_vector(MOVED))
                     held[locate_field(SCORE, i)] += moved
-                    state.common[locate_lane_column(DRIFT, i)] = moved
+                    state.shared[locate_lane_column(DRIFT, i)] = moved
                 far = length < cast_real(1.0) or is_model_stale(state, MOVE_LIMIT_SAMPLING if sampling else MOVE_LIMIT)
             sync_lanes()
     if sampling:
@@ -195,12 +195,12 @@ def find_warp_mode(state, setting, refresh, far, sampling):
 @scalar
 def reset_estimate(state, setting):
     """Put the estimate to 0."""
-    held = state.held
+    held = state.registers
     me = get_opaque_lane()
     for part in range(count_lane_dims()):
         j = get_lane() + part * count_lanes()
         if j < dims():
-            state.common[locate_vector(ESTIMATE) + j] = cast_real(0.0)
+            state.shared[locate_vector(ESTIMATE) + j] = cast_real(0.0)
     for i in range(count_arms_per_lane()):
         held[locate_field(SCORE, i)] = cast_real(compute_prior_score(setting, me + i * count_lanes()))
 
@@ -221,19 +221,19 @@ def find_step_length(state, setting, square):
 @scalar
 def compute_warp_log_posterior(state, setting, length):
     """The logarithm of the posterior at estimate + length step, up to a constant."""
-    held = state.held
+    held = state.registers
     at = locate_vector(MOVED)
     value = cast_real(0.0)
     for part in range(count_lane_dims()):
         j = get_lane() + part * count_lanes()
         if j < dims():
-            coordinate = state.common[locate_vector(ESTIMATE) + j] + length * state.common[at + j]
+            coordinate = state.shared[locate_vector(ESTIMATE) + j] + length * state.shared[at + j]
             value -= cast_real(0.5) * coordinate * coordinate
     for i in range(count_arms_per_lane()):
         arm = get_lane() + i * count_lanes()
         if arm < setting.arms:
             score = held[locate_field(SCORE, i)] + length * multiply_arm_vector(state, i, at)
             grown = max(score, cast_real(0.0)) + math.log(cast_real(1.0) + math.exp(-abs(score)))
-            value += state.common[locate_lane_column(TOTAL, i)] * score
-            value -= state.common[locate_lane_column(PULLS, i)] * grown
+            value += state.shared[locate_lane_column(TOTAL, i)] * score
+            value -= state.shared[locate_lane_column(PULLS, i)] * grown
     return sum_over_lanes(value)

@@ -9,11 +9,11 @@ from typing import Any
 from banditune.core.scalar import Slot, scalar
 
 get_lane = Slot("lane")
-"""The number of this thread in its team."""
+"""The number of this thread in its warp."""
 
 
 count_lanes = Slot("members")
-"""How many threads a team has, a constant."""
+"""The number of threads in a warp, a constant."""
 
 
 count_arms_per_lane = Slot("share")
@@ -21,7 +21,7 @@ count_arms_per_lane = Slot("share")
 
 
 sync_lanes = Slot("sync")
-"""Wait for the team: what was written to `common` before can be read after."""
+"""Synchronise the warp: shared memory that was written before can be read after."""
 
 
 sum_over_lanes = Slot("total")
@@ -33,7 +33,7 @@ argmax_over_lanes = Slot("best")
 
 
 vote_any = Slot("any_of")
-"""Whether any thread says so."""
+"""Whether the condition holds in any thread."""
 
 
 shuffle_from_lane = Slot("from_lane")
@@ -41,11 +41,11 @@ shuffle_from_lane = Slot("from_lane")
 
 
 shuffle_xor = Slot("exchange")
-"""The number that the thread has whose number differs in the bits of a mask; a team of one never asks."""
+"""The number that the thread has whose number differs in the bits of a mask; a warp of one never asks."""
 
 
 cast_real = Slot("real")
-"""A number in the team's precision."""
+"""A number in the precision of the warp."""
 
 
 compute_reciprocal = Slot("inverse")
@@ -97,10 +97,19 @@ def _divide_one_by_root(value):
 
 
 SINGLE_THREAD_SLOTS: dict[str, Callable[..., Any]] = {
-    "lane": _get_only_lane, "members": _count_only_lane, "sync": _do_nothing, "total": _return_value, "best": _return_pair, "any_of": _return_value,
-    "from_lane": _return_own_value, "exchange": _return_own_value, "real": _return_value, "inverse": _divide_one_by, "inverse_root": _divide_one_by_root,
-}  # fmt: skip
-"""What the slots are filled with for a team of one."""
+    "lane": _get_only_lane,
+    "members": _count_only_lane,
+    "sync": _do_nothing,
+    "total": _return_value,
+    "best": _return_pair,
+    "any_of": _return_value,
+    "from_lane": _return_own_value,
+    "exchange": _return_own_value,
+    "real": _return_value,
+    "inverse": _divide_one_by,
+    "inverse_root": _divide_one_by_root,
+}
+"""The slots of a warp of one thread."""
 
 
 @scalar

@@ -110,15 +110,15 @@ INTERVAL_RECOVERY = 0.25
 @scalar
 def update_ucb_glm_warp(state, setting, arm, reward, stream):
     """Learn a reward of the stay's arm."""
-    state.held[locate_lane_scalar(STAYED)] += cast_real(1.0)
-    state.held[locate_lane_scalar(PAID)] += cast_real(reward)
+    state.registers[locate_lane_scalar(STAYED)] += cast_real(1.0)
+    state.registers[locate_lane_scalar(PAID)] += cast_real(reward)
 
 
 @scalar
 def begin_ucb_glm_stay(state, arm):
     """From now on an arm is pulled: H^-1 x, G^-1 x, and what they are along every arm."""
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     at = locate_vector(PRODUCT)
     shown = locate_vector(SHOWN)
     sync_lanes()
@@ -155,8 +155,8 @@ def begin_ucb_glm_stay(state, arm):
 @scalar
 def apply_ucb_glm_stay(state, over):
     """Write the stay into arms, theta and both matrices. `over` is 1 / (1 + m w s)."""
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     at = locate_vector(PRODUCT)
     stayed = held[locate_lane_scalar(STAYED)]
     slope = common[LEAD_SLOPE]
@@ -197,8 +197,8 @@ def find_ucb_glm_interval(state, factor, over, moved, away, until):
     only shrink, and the leader is given its last width: then every rival asks e to be on one side of a number. Where the
     model may reach too far, nothing is between.
     """
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     stayed = held[locate_lane_scalar(STAYED)]
     leader = int32(held[locate_lane_scalar(LEADER)])
     square = cast_real(0.0)
@@ -243,15 +243,15 @@ def find_ucb_glm_interval(state, factor, over, moved, away, until):
 @scalar
 def is_in_ucb_glm_interval(state, moved):
     """Whether e is where no arm of any thread can reach the leader."""
-    held = state.held
+    held = state.registers
     return not vote_any(not ((moved > held[locate_lane_scalar(LOW)]) & (moved < held[locate_lane_scalar(HIGH)])))
 
 
 @scalar
 def is_still_leading(state, factor, over, moved):
     """Whether the stay's arm surely has the highest index; finds a long interval where it can, and not too often."""
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     stayed = held[locate_lane_scalar(STAYED)]
     leads = False
     searching = True
@@ -277,8 +277,8 @@ def is_still_leading(state, factor, over, moved):
 @scalar
 def choose_ucb_glm_warp(state, setting, step, params, stream):
     """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     arm = int32(held[locate_lane_scalar(LEADER)])
     leads = False
     if step > 0:
@@ -308,8 +308,8 @@ def find_highest_ucb_glm_index(state, factor):
 
     A score is off by no more than the error times sqrt(x' H^-1 x).
     """
-    held = state.held
-    common = state.common
+    held = state.registers
+    common = state.shared
     slack = cast_real(2.0) * compute_warp_tolerance(state) * common[LONGEST]
     arm = int32(NO_MODE)
     tries = 0

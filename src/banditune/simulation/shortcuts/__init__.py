@@ -1,1 +1,1 @@
-"""TODO simulation.shortcuts"""
+"""Exact shortcuts: faster ways to simulate policies, with the same law of regrets."""

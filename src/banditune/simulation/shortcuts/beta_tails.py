@@ -1,4 +1,4 @@
-"""Density and tails of beta distributions: bounds on tail probabilities, and draws beyond a threshold."""
+"""Densities and tails of beta distributions: bounds on tail probabilities, and draws beyond a threshold."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from banditune.core.scalar import noinline_on_gpu, scalar
 from banditune.core.streams import buffered_uniform_pair
 
 SMALLEST_THRESHOLD = 1e-12
-"""Thresholds closer to 0 are not used: a power of them could underflow."""
+"""Thresholds closer to 0 are not used, because a power of them could underflow."""
 
 
 @noinline_on_gpu
 def compute_beta_density(a, b, x):
-    """The density of Beta(a, b) at x, by Stirling's formula with its error.
+    """Compute the density of Beta(a, b) at x, by Stirling's formula with its error.
 
-    Shapes climb to 10, where the error's series is good to 1e-16, by f(x; a, b) = f(x; a + 1, b) a / ((a + b) x) and
-    its mirror image.
+    Shapes climb to 10, where the error's series is accurate to 1e-16, by f(x; a, b) = f(x; a + 1, b) a / ((a + b) x)
+    and its mirror image.
     """
     above = 1.0
     below = x * (1.0 - x)
@@ -40,13 +40,13 @@ def compute_beta_density(a, b, x):
 
 @scalar
 def compute_log_density_slope(a, b, x):
-    """The slope of the log-density at x."""
+    """Compute the slope of the log-density at x."""
     return (a - 1.0) / x - (b - 1.0) / (1.0 - x)
 
 
 @scalar
 def draw_beta_above(a, b, x, agent):
-    """A posterior draw if it is above x, else -1."""
+    """Return a posterior draw if it is above x, else -1."""
     slope = compute_log_density_slope(a, b, x)
     if slope < 0.0:
         height = compute_beta_density(a, b, x)
@@ -60,10 +60,10 @@ def draw_beta_above(a, b, x, agent):
 
 @noinline_on_gpu
 def draw_beta_tail(a, b, slope, x, agent):
-    """Accept or reject a proposal beyond x, on the side where the tangent falls; -1 if it is rejected.
+    """Accept or reject a proposal beyond x, on the side where the tangent falls; return -1 if it is rejected.
 
-    With g(v) = log(1 + v) - v, the log-density less its tangent is (a - 1) g(v) + (b - 1) g(w). For |v| < 1 the series
-    g(v) = -v^2 / 2 + v^3 / 3 - ... lies below its first two terms, by at most v^4 / (4 (1 - |v|)): mostly that decides.
+    With g(v) = log(1 + v) - v, the log-density minus its tangent is (a - 1) g(v) + (b - 1) g(w). For |v| < 1 the series
+    g(v) = -v^2 / 2 + v^3 / 3 - ... lies below its first two terms, by v^4 / (4 (1 - |v|)) at most. That mostly decides.
     """
     first, second = buffered_uniform_pair(agent)
     value = x + math.log(first) / slope
@@ -84,36 +84,37 @@ def draw_beta_tail(a, b, slope, x, agent):
 
 @scalar
 def compute_beta_sd(a, b):
-    """The standard deviation of Beta(a, b)."""
+    """Compute the standard deviation of Beta(a, b)."""
     n = a + b
     return math.sqrt(a * b / (n + 1.0)) / n
 
 
 @scalar
 def compute_poisson_rate(chance):
-    """The rate of a Poisson process that has a point in a unit of time with this chance."""
+    """Return the rate of a Poisson process that has a point in a unit of time with this probability."""
     return -math.log1p(-chance)
 
 
 @scalar
 def compute_leader_chance(a, b, h):
-    """The probability with which the leader proposes below h."""
+    """Return the probability with which the leader proposes below h."""
     return compute_beta_density(a, b, h) / compute_log_density_slope(a, b, h)
 
 
 @scalar
 def is_bound_valid(a, b, h):
-    """Whether `compute_leader_chance` at h is highest, among posteriors with shapes >= a and <= b, at Beta(a, b) itself.
+    """Return whether `compute_leader_chance` at h is largest at Beta(a, b), among posteriors with shapes >= a and <= b.
 
-    The derivative of log f(h) is log h - E log(draw) in a, and log(1 - h) - E log(1 - draw) in b. By Jensen the latter is
-    positive where h is below the mean a / n. E log(draw) = psi(a) - psi(n) > log(a / n) - 1/a, so the former is negative
-    where h <= (a - 1) / n < (a / n) exp(-1 / a). The slope of the tangent grows in a and falls in b. If the condition
-    holds at (a, b), it holds at every posterior between. The margin keeps rounding from turning the slope's sign.
+    The derivative of log f(h)
+    is log h - E log(draw) in a, and log(1 - h) - E log(1 - draw) in b. By Jensen's inequality the latter is positive
+    where h is below the mean a / n. E log(draw) = psi(a) - psi(n) > log(a / n) - 1/a, so the former is negative where h
+    <= (a - 1) / n < (a / n) exp(-1 / a). The slope of the tangent grows in a and falls in b. If the condition holds at
+    (a, b), it holds at every posterior between. The margin keeps rounding from changing the slope's sign.
     """
     return h > SMALLEST_THRESHOLD and h * (a + b) * (1.0 + 1e-9) <= a - 1.0
 
 
 @scalar
 def invert_exponential(chance):
-    """The exponential that is exceeded with this chance."""
+    """Return the value that an exponential exceeds with this probability."""
     return -math.log(chance)

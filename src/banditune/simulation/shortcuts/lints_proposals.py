@@ -1,4 +1,4 @@
-"""The leader of linear Thompson sampling's shortcut, and the rivals' proposals to replace it."""
+"""The shortcut of linear Thompson sampling: the leader, and rivals that propose to replace it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,38 @@ from banditune.simulation.estimators.ridge_regression import count_ridge_floats
 from banditune.simulation.estimators.vector_layout import VECTOR_LANES, pad_dims, pad_to_lanes
 
 ROUNDING_SHARE = 1e-9
-"""Share of the largest variance below which a distance between arms is rounding: a difference of variances that were large
-when they were last computed afresh. There too the draw is made in full."""
+"""Share of the largest variance below which a distance between arms is rounding.
+
+Such a distance is a difference of variances that were large when they were last recomputed. There the draw is made in
+full.
+"""
 
 
 class LeaderState(NamedTuple):
-    """What is known about the leader, laid out as `lanes` says.
+    """What the shortcut keeps about the leader, in the layout of `vector_layout`.
 
-    `turned` is factor x of the leader, `gain` G^-1 x, `shifts` every arm's product with it. `bound` is every rival's
-    chance to propose, with zeros behind up to a multiple of four blocks, and `lanes` their sums over the blocks. `theta`
-    and `drawn` are for a draw.
+    `whitened` is factor x of the leader, `gain` G^-1 x, `padded_arm_values` every arm's product with it.
+    `proposal_bound` holds every rival's probability to propose, with zeros up to a multiple of four blocks, and
+    `lane_sums` their sums over the blocks. `theta` and `sampled_score` are for a draw.
     """
 
-    shifts: FloatArray
-    drawn: FloatArray
-    bound: FloatArray
-    lanes: FloatArray
-    turned: FloatArray
+    padded_arm_values: FloatArray
+    sampled_score: FloatArray
+    proposal_bound: FloatArray
+    lane_sums: FloatArray
+    whitened: FloatArray
     gain: FloatArray
     theta: FloatArray
 
 
 @scalar
 def pad_to_four_blocks(count):
-    """The next multiple of four blocks."""
+    """Round up to a multiple of four blocks."""
     return (count + 4 * VECTOR_LANES - 1) // (4 * VECTOR_LANES) * 4 * VECTOR_LANES
 
 
 def count_lints_numbers(arms: int, dims: int) -> tuple[int, int]:
-    """Floats and integers: ridge regression and the leader's part."""
+    """Return the number of floats and integers of ridge regression and the leader."""
     return int(
         count_ridge_floats(arms, dims)
         + 2 * pad_to_lanes(arms)
@@ -53,15 +56,15 @@ def count_lints_numbers(arms: int, dims: int) -> tuple[int, int]:
 
 @scalar
 def view_leader(floats, setting):
-    """The parts behind ridge regression's, in the order of the record."""
-    room = pad_to_lanes(setting.arms)
+    """Split the memory behind ridge regression's, in the order of the record."""
+    padded_arms = pad_to_lanes(setting.arms)
     a = count_ridge_floats(setting.arms, setting.dims)
-    b = a + 2 * room + pad_to_four_blocks(setting.arms)
+    b = a + 2 * padded_arms + pad_to_four_blocks(setting.arms)
     c = b + VECTOR_LANES
     return LeaderState(
-        floats[a : a + room],
-        floats[a + room : a + 2 * room],
-        floats[a + 2 * room : b],
+        floats[a : a + padded_arms],
+        floats[a + padded_arms : a + 2 * padded_arms],
+        floats[a + 2 * padded_arms : b],
         floats[b:c],
         floats[c : c + pad_dims()],
         floats[c + pad_dims() : c + 2 * pad_dims()],
@@ -71,30 +74,31 @@ def view_leader(floats, setting):
 
 @scalar
 def bound_gap(gap, apart, low, high):
-    """The least that the gap can become while e is between low and high."""
+    """Return the smallest gap while e is between low and high."""
     return gap + min(apart * low, apart * high)
 
 
 @scalar
 def compute_squared_distance(variance, along, apart, q, shrink):
-    """(x - x_leader)' G^-1 (x - x_leader) after k pulls of the leader; `shrink` is k / (1 + k q)."""
+    """Compute (x - x_leader)' G^-1 (x - x_leader) after k pulls of the leader; `shrink` is k / (1 + k q)."""
     return max(variance + q - 2.0 * along - apart * apart * shrink, 1e-130)
 
 
 @optimize_separately
 def bound_rivals(state, lead, leader, pulls, low, high, q, scale):
-    """Every rival's chance to propose, and their sum.
+    """Compute every rival's probability to propose, and their sum.
 
-    The second ratio is .066 + .594 / (1 + .8 y), and both share one division; cutting y makes sure that it can be done.
+    The second ratio is .066 + .594 / (1 + .8 y), and both share one division. y is cut so that the division is
+    possible.
     """
     score = state.score[leader]
     shrink = pulls / (1.0 + pulls * q)
     unit = 1.0 / (512.0 * scale * scale)
     blurred = ROUNDING_SHARE * state.age[1]
-    for rival in range(len(state.scores)):
-        along = lead.shifts[rival]
+    for rival in range(len(state.padded_score)):
+        along = lead.padded_arm_values[rival]
         apart = q - along
-        gap = bound_gap(score - state.scores[rival], apart, low, high)
+        gap = bound_gap(score - state.padded_score[rival], apart, low, high)
         spread = compute_squared_distance(state.variance[rival], along, apart, q, shrink)
         square = min(gap * gap * unit, 1e130)
         first = spread + square
@@ -110,14 +114,14 @@ def bound_rivals(state, lead, leader, pulls, low, high, q, scale):
         ratio *= ratio
         ratio *= ratio
         ratio *= 0.066 + 0.594 * (share * first)
-        lead.bound[rival] = ratio if gap > 0.0 and spread > blurred else 1.0
-    lead.bound[leader] = 0.0
-    return sum_by_lane(lead.lanes, lead.bound)
+        lead.proposal_bound[rival] = ratio if gap > 0.0 and spread > blurred else 1.0
+    lead.proposal_bound[leader] = 0.0
+    return sum_by_lane(lead.lane_sums, lead.proposal_bound)
 
 
 @scalar
 def sum_by_lane(sums, numbers):
-    """Sum numbers over blocks, lane by lane; returns the sum of all."""
+    """Sum numbers over blocks, lane by lane. Return the total."""
     for lane in range(VECTOR_LANES):
         sums[lane] = 0.0
     for four in range(len(numbers) // (4 * VECTOR_LANES)):
@@ -134,7 +138,7 @@ def sum_by_lane(sums, numbers):
 
 @optimize_separately
 def add_four_blocks(sums, numbers):
-    """Add the numbers of four blocks to some sums."""
+    """Add the numbers of four blocks to sums."""
     for lane in range(VECTOR_LANES):
         near = numbers[lane] + numbers[lane + VECTOR_LANES]
         far = numbers[lane + 2 * VECTOR_LANES] + numbers[lane + 3 * VECTOR_LANES]
@@ -143,38 +147,41 @@ def add_four_blocks(sums, numbers):
 
 @scalar
 def find_proposer(lead, chance):
-    """The rival whose share of the bounds holds a number: first its lane, then its block."""
+    """Return the rival whose share of the bounds contains a number: first its lane, then its block."""
     lane = 0
-    while chance >= lead.lanes[lane] and lane < VECTOR_LANES - 1:
-        chance -= lead.lanes[lane]
+    while chance >= lead.lane_sums[lane] and lane < VECTOR_LANES - 1:
+        chance -= lead.lane_sums[lane]
         lane += 1
     rival = lane
-    while chance >= lead.bound[rival] and rival + VECTOR_LANES < len(lead.bound):
-        chance -= lead.bound[rival]
+    while chance >= lead.proposal_bound[rival] and rival + VECTOR_LANES < len(lead.proposal_bound):
+        chance -= lead.proposal_bound[rival]
         rival += VECTOR_LANES
     return rival
 
 
 @scalar
 def draw_quiet_rounds(chance, most, stream):
-    """Rounds before the next proposal: geometric, cut at `most`. Who was cut may draw again: the law has no memory."""
+    """Draw the rounds before the next proposal: geometric, cut at `most`.
+
+    After a cut a new draw is valid (no memory).
+    """
     return int(min(math.log(uniform(stream)) / math.log1p(-max(chance, 1e-300)), most))
 
 
 @noinline
 def thin_proposal(state, lead, rival, leader, pulls, error, low, high, q, scale, stream):
-    """Thin a rival's proposal to the truth: its t if it exceeds the true tau, else -1."""
-    if lead.bound[rival] <= 0.0:
-        return -1.0  # rounding led beyond the last bound
-    along = lead.shifts[rival]
+    """Thin a rival's proposal: return its t if it exceeds the true tau, else -1."""
+    if lead.proposal_bound[rival] <= 0.0:
+        return -1.0  # rounding went beyond the last bound
+    along = lead.padded_arm_values[rival]
     apart = q - along
-    gap = state.score[leader] - state.scores[rival]
+    gap = state.score[leader] - state.padded_score[rival]
     square = compute_squared_distance(state.variance[rival], along, apart, q, pulls / (1.0 + pulls * q))
     spread = scale * math.sqrt(square)
     tau = bound_gap(gap, apart, low, high) / spread
     alpha = 0.5 * (tau + math.sqrt(tau * tau + 4.0))
     t = tau + exponential(stream) / alpha
     kept = math.exp(1.0 - 0.5 * (alpha * alpha + (t - alpha) * (t - alpha))) / (alpha * math.sqrt(2.0 * math.pi))
-    if uniform(stream) * lead.bound[rival] < kept and t > (gap + apart * error) / spread:
+    if uniform(stream) * lead.proposal_bound[rival] < kept and t > (gap + apart * error) / spread:
         return t
     return -1.0

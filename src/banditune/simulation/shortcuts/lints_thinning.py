@@ -1,4 +1,8 @@
-"""Linear Thompson sampling by staying with a leader until a rival may win: an exact shortcut."""
+"""Linear Thompson sampling that stays with a leader until a rival may win: an exact shortcut.
+
+While the leader is pulled, each rival proposes to replace it with a probability that bounds the true one. Proposals are
+thinned to the true probability, so the law of the pulls is that of the plain loop (docs/decisions.md).
+"""
 
 from __future__ import annotations
 
@@ -34,29 +38,29 @@ reward = Slot("reward")
 
 
 FULL_DRAW_BOUND = 0.6
-"""Sum of bounds from which on the draw is made in full: a visit costs more than a round of the plain loop."""
+"""Sum of bounds from which the draw is made in full, because a stay then costs more than a round of the plain loop."""
 
 
 INTERVAL_HALF_WIDTH = 2.5
-"""Half the length of an interval for e, in standard deviations of what rewards add to it meanwhile."""
+"""Half the length of an interval for e, in standard deviations of what rewards add to it in its rounds."""
 
 
 LONGEST_PAUSE = 15
-"""Rounds drawn in full, at most, before the rivals are bounded again."""
+"""The largest number of full rounds before the rivals are bounded again."""
 
 
 @noinline
 def set_leader(state, lead, leader):
-    """Take a leader."""
-    whiten_arm(state, leader, lead.turned, lead.gain)
-    multiply_arms(state, lead.gain, lead.shifts)
+    """Set the leader."""
+    whiten_arm(state, leader, lead.whitened, lead.gain)
+    multiply_arms(state, lead.gain, lead.padded_arm_values)
 
 
 @scalar
 def shrink_covariance_root(factor, turned, gain, pulls, q):
-    """Learn some pulls of x: from `turned` = factor x and `gain` = factor' turned renew the factor.
+    """Update the factor for some pulls of x, from `turned` = factor x and `gain` = factor' turned.
 
-    This is Potter's update (1963) of any root of a covariance: the factor need not be triangular here.
+    This is Potter's update (1963) of any root of a covariance. The factor need not be triangular.
     """
     root = math.sqrt(1.0 + pulls * q)
     subtract_outer(factor, turned, gain, pulls / (root * (1.0 + root)))
@@ -64,23 +68,23 @@ def shrink_covariance_root(factor, turned, gain, pulls, q):
 
 @noinline
 def end_lints_stay(state, lead, leader, pulls, total, score, q):
-    """Learn the pulls of a stay. G^-1 x_leader becomes smaller by 1 + k q, and factor x_leader by its root."""
+    """Learn from the pulls of a stay. G^-1 x_leader shrinks by 1 + k q, and factor x_leader by its root."""
     count_pulls(state, leader, pulls, total + pulls * score)
     grown = 1.0 + pulls * q
-    move_arms(state, lead.gain, lead.shifts, total / grown, pulls / grown)
-    shrink_covariance_root(state.factor, lead.turned, lead.gain, pulls, q)
+    move_arms(state, lead.gain, lead.padded_arm_values, total / grown, pulls / grown)
+    shrink_covariance_root(state.factor, lead.whitened, lead.gain, pulls, q)
     less = 1.0 / grown
     root = math.sqrt(less)
     for j in range(dims()):
-        lead.turned[j] *= root
+        lead.whitened[j] *= root
         lead.gain[j] *= less
-    for place in range(len(lead.shifts)):
-        lead.shifts[place] *= less
+    for place in range(len(lead.padded_arm_values)):
+        lead.padded_arm_values[place] *= less
 
 
 @scalar
 def count_higher(scores, arm):
-    """How many scores are above an arm's."""
+    """Count the scores above an arm's."""
     score = scores[arm]
     higher = 0
     for place in range(len(scores)):
@@ -90,13 +94,14 @@ def count_higher(scores, arm):
 
 @noinline
 def resolve_proposal(state, lead, rival, leader, t, scale, stream):
-    """The arm to pull after a rival's proposal.
+    """Return the arm to pull after a rival's proposal.
 
-    Draws theta given that (x - x_leader)'(theta - estimate) is t of its standard deviations; the best arm under it is
-    taken with probability 1 / (arms that beat the leader), else the leader. Leaves the rival's `turned` and `gain`.
+    It draws theta given that (x - x_leader)'(theta - estimate) is t of its standard deviations. The best arm under it
+    is chosen with probability 1 / (arms that beat the leader), else the leader. It leaves the rival's `whitened` and
+    `gain`.
     """
     draw_theta(state, scale, lead.theta, stream)
-    whiten_arm(state, rival, state.turned, state.gain)
+    whiten_arm(state, rival, state.whitened, state.gain)
     square = 0.0
     moved = 0.0
     for j in range(dims()):
@@ -107,33 +112,33 @@ def resolve_proposal(state, lead, rival, leader, t, scale, stream):
     lacking = (t * scale * math.sqrt(square) - moved) / square
     for j in range(pad_dims()):
         lead.theta[j] += lacking * (state.gain[j] - lead.gain[j])
-    score_ridge_arms(state, lead.theta, lead.drawn)
-    beating = count_higher(lead.drawn, leader)
+    score_ridge_arms(state, lead.theta, lead.sampled_score)
+    beating = count_higher(lead.sampled_score, leader)
     if beating <= 1:
         return rival
     if uniform(stream) * beating < 1.0:
-        return argmax_score(lead.drawn)
+        return argmax_score(lead.sampled_score)
     return leader
 
 
 @scalar
 def update_leader(state, lead, leader, arm):
-    """After a pull of an arm: G^-1 x_leader is less by a multiple of what G^-1 x of that arm was, and so is all else."""
-    variance = state.shift[arm]
-    along = state.shift[leader]
+    """Update the leader's vectors after a pull of an arm, by multiples of that arm's vectors."""
+    variance = state.arm_values[arm]
+    along = state.arm_values[leader]
     root = math.sqrt(1.0 + variance)
     turned = along / (root * (1.0 + root))
     share = along / (1.0 + variance)
     for j in range(pad_dims()):
-        lead.turned[j] -= turned * state.turned[j]
+        lead.whitened[j] -= turned * state.whitened[j]
         lead.gain[j] -= share * state.gain[j]
-    for place in range(len(lead.shifts)):
-        lead.shifts[place] -= share * state.shifts[place]
+    for place in range(len(lead.padded_arm_values)):
+        lead.padded_arm_values[place] -= share * state.padded_arm_values[place]
 
 
 @scalar
 def advance_lints_thinning(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """Linear Thompson sampling from proposal to proposal; the module's docstring says why this is its law."""
+    """Advance linear Thompson sampling from proposal to proposal, with the law of the plain loop."""
     state = view_ridge(floats, setting)
     lead = view_leader(floats, setting)
     scale = params[0] * read_policy_option(setting, 0)
@@ -153,16 +158,16 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
             wait -= 1
             leader = -1
             sample_scores(state, setting, scale, agent)
-            best = argmax_score(state.shift)
-            whiten_arm(state, best, state.turned, state.gain)
+            best = argmax_score(state.arm_values)
+            whiten_arm(state, best, state.whitened, state.gain)
             if not pull_and_learn(instance, state, best, rewards, pulls):
                 return False
             step += 1
             continue
-        if leader < 0 or count_higher(state.scores, leader) > 0:
+        if leader < 0 or count_higher(state.padded_score, leader) > 0:
             leader = argmax_score(state.score)
             set_leader(state, lead, leader)
-        q = max(lead.shifts[leader], 1e-300)
+        q = max(lead.padded_arm_values[leader], 1e-300)
         score = state.score[leader]
         before = pulls[leader]
         left = last - step
@@ -183,7 +188,7 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
             if chance > FULL_DRAW_BOUND:
                 break
             inside = True
-            # The round of a proposal that came to nothing is the leader's.
+            # The round of a rejected proposal is the leader's.
             refused = 0
             while inside and stayed < until and t < 0.0:
                 quiet = min(stayed + refused + draw_quiet_rounds(chance, until - stayed, agent), until)
@@ -207,12 +212,12 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
         if t >= 0.0:
             arm = resolve_proposal(state, lead, rival, leader, t, positive, agent)
             if arm != rival:
-                whiten_arm(state, arm, state.turned, state.gain)
+                whiten_arm(state, arm, state.whitened, state.gain)
             if not pull_and_learn(instance, state, arm, rewards, pulls):
                 return False
             update_leader(state, lead, leader, arm)
             step += 1
-        # Where bounds are in vain, the next rounds are drawn in full: twice as many each time.
+        # If bounds are useless, the next rounds are drawn in full: twice as many each time.
         pause = min(2 * pause + 1, LONGEST_PAUSE) if stayed == 0 and chance > FULL_DRAW_BOUND else 0
         wait = 1 if chance > FULL_DRAW_BOUND and pause == 0 else pause
     return True
@@ -220,13 +225,13 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
 
 @noinline
 def pull_and_learn(instance, state, arm, rewards, pulls):
-    """Pull the arm that `turned` and `gain` belong to and learn what it pays; False where that is not finite."""
+    """Pull the arm of `whitened` and `gain`, and learn from its reward; return False if that is not finite."""
     seek(rewards, arm, pulls[arm])
     paid = reward(instance, arm, pulls[arm], 0, rewards)
     pulls[arm] += 1
-    multiply_arms(state, state.gain, state.shifts)
+    multiply_arms(state, state.gain, state.padded_arm_values)
     count_pulls(state, arm, 1.0, paid)
-    shrink = 1.0 / (1.0 + state.shift[arm])
-    move_arms(state, state.gain, state.shifts, shrink * (paid - state.score[arm]), shrink)
-    shrink_covariance_root(state.factor, state.turned, state.gain, 1.0, state.shift[arm])
+    shrink = 1.0 / (1.0 + state.arm_values[arm])
+    move_arms(state, state.gain, state.padded_arm_values, shrink * (paid - state.score[arm]), shrink)
+    shrink_covariance_root(state.factor, state.whitened, state.gain, 1.0, state.arm_values[arm])
     return math.isfinite(paid)

@@ -1,4 +1,10 @@
-"""LinUCB by staying among a few active arms: an exact shortcut."""
+"""LinUCB by stays with one arm among a few active arms: an exact shortcut.
+
+Between two factorisations of G an arm's index is at most index0 + ||theta - theta0|| width0 (Cauchy and Schwarz), so
+arms with enough slack are inactive. During a stay with the leader, the formula of Sherman and Morrison makes all
+indices a function of the pulls and one error. An interval for the error says how long the leader stays the leader. The
+arms are those of the plain loop, except for rounding between equal indices.
+"""
 
 from __future__ import annotations
 
@@ -24,61 +30,61 @@ reward = Slot("reward")
 
 
 INTERVAL_GROWTH = 0.125
-"""An interval is for the pulls in which the leader's precision, 1 / q and a pull each, grows by this share."""
+"""An interval is for the pulls in which the leader's precision (1 / q, and 1 per pull) grows by this share."""
 
 
 NEAR_REACH = 0.8
-"""Share of the reach beyond which the next stay would soon be at its end, and a new epoch starts."""
+"""Share of the reach beyond which a new epoch starts, because the next stay would soon end."""
 
 
 @scalar
 def begin_active_stay(field, setting, leader):
-    """u = x' G^-1 x_leader for all live arms, G^-1 x_leader in `gain`; returns q."""
+    """Compute x' G^-1 x_leader of all active arms, and G^-1 x_leader into `gain`; return q = x_leader' G^-1 x_leader."""
     dims = setting.dims
-    living = field.counts[ACTIVE_COUNT]
+    active_count = field.counts[ACTIVE_COUNT]
     for j in range(dims):
         field.gain[j] = 0.0
     for i in range(dims):
-        entry = field.live_features[i * living + leader]
+        entry = field.active_features[i * active_count + leader]
         for j in range(dims):
             field.gain[j] += entry * field.inverse[i * dims + j]
-    for place in range(living):
-        field.along[place] = 0.0
+    for place in range(active_count):
+        field.leader_covariance[place] = 0.0
     for j in range(dims):
         entry = field.gain[j]
-        for place in range(living):
-            field.along[place] += entry * field.live_features[j * living + place]
-    return max(field.along[leader], 1e-300)
+        for place in range(active_count):
+            field.leader_covariance[place] += entry * field.active_features[j * active_count + place]
+    return max(field.leader_covariance[leader], 1e-300)
 
 
 @scalar
 def find_best_active(field, pulls, error, q):
-    """The live arm with the highest index after so many pulls of a stay, and that index."""
-    living = field.counts[ACTIVE_COUNT]
+    """Find the active arm with the highest index after some pulls of a stay; return it and its index."""
+    active_count = field.counts[ACTIVE_COUNT]
     factor = field.numbers[FACTOR]
     shrink = pulls / (1.0 + pulls * q)
-    for place in range(living):
-        along = field.along[place]
-        variance = max(field.live_variance[place] - along * along * shrink, 0.0)
-        field.bounds[place] = field.live_score[place] + error * along + factor * math.sqrt(variance)
-    best = argmax_score(field.bounds[:living])
-    return best, field.bounds[best]
+    for place in range(active_count):
+        along = field.leader_covariance[place]
+        variance = max(field.active_variance[place] - along * along * shrink, 0.0)
+        field.upper_bound[place] = field.active_score[place] + error * along + factor * math.sqrt(variance)
+    best = argmax_score(field.upper_bound[:active_count])
+    return best, field.upper_bound[best]
 
 
 @scalar
 def compute_error_interval(field, leader, pulls, error, last, q, reach):
-    """What `error` must stay between, so that the leader stays the leader until it has `last` pulls in this stay."""
-    living = field.counts[ACTIVE_COUNT]
+    """Compute the interval of `error` in which the leader stays the leader up to `last` pulls of this stay."""
+    active_count = field.counts[ACTIVE_COUNT]
     factor = field.numbers[FACTOR]
     now = pulls / (1.0 + pulls * q)
-    width = math.sqrt(max(field.live_variance[leader] - q * q * (last / (1.0 + last * q)), 0.0))
-    score = field.live_score[leader]
+    width = math.sqrt(max(field.active_variance[leader] - q * q * (last / (1.0 + last * q)), 0.0))
+    score = field.active_score[leader]
     high = reach / math.sqrt(q)
     low = max(-high, (field.numbers[FLOOR] - score - factor * width) / q)
-    for place in range(living):
-        along = field.along[place]
-        variance = max(field.live_variance[place] - along * along * now, 0.0)
-        needed = factor * (math.sqrt(variance) - width) - (score - field.live_score[place])
+    for place in range(active_count):
+        along = field.leader_covariance[place]
+        variance = max(field.active_variance[place] - along * along * now, 0.0)
+        needed = factor * (math.sqrt(variance) - width) - (score - field.active_score[place])
         apart = q - along
         if place != leader:
             if apart > 0.0:
@@ -92,44 +98,44 @@ def compute_error_interval(field, leader, pulls, error, last, q, reach):
 
 @scalar
 def compute_interval_pulls(pulls, q):
-    """How many pulls of a stay an interval is for."""
+    """Return the number of pulls of a stay that an interval is for."""
     return 1.0 + INTERVAL_GROWTH * (pulls + 1.0 / q)
 
 
 @scalar
 def end_active_stay(field, setting, leader, pulls, error, q):
-    """Learn the pulls of a stay."""
+    """Learn from the pulls of a stay."""
     dims = setting.dims
-    living = field.counts[ACTIVE_COUNT]
+    active_count = field.counts[ACTIVE_COUNT]
     shrink = pulls / (1.0 + pulls * q)
-    for place in range(living):
-        along = field.along[place]
-        field.live_score[place] += error * along
-        field.live_variance[place] = max(field.live_variance[place] - along * along * shrink, 0.0)
-    arm = field.live[leader]
-    # Rewards less the prior's score: E + pulls (score - prior score), with the score before the stay.
-    paid = error * (1.0 + pulls * q) + pulls * (field.live_score[leader] - error * q - field.prior_score[arm])
+    for place in range(active_count):
+        along = field.leader_covariance[place]
+        field.active_score[place] += error * along
+        field.active_variance[place] = max(field.active_variance[place] - along * along * shrink, 0.0)
+    arm = field.active[leader]
+    # Rewards minus the prior's score: E + pulls (score - prior score), with the score before the stay.
+    rewards_sum = error * (1.0 + pulls * q) + pulls * (field.active_score[leader] - error * q - field.prior_score[arm])
     for i in range(dims):
         taken = shrink * field.gain[i]
-        added = pulls * field.live_features[i * living + leader]
+        added = pulls * field.active_features[i * active_count + leader]
         for j in range(dims):
             field.inverse[i * dims + j] -= taken * field.gain[j]
-            field.gram[i * dims + j] += added * field.live_features[j * living + leader]
+            field.gram[i * dims + j] += added * field.active_features[j * active_count + leader]
     for j in range(dims):
-        field.moved[j] += error * field.gain[j]
-        field.moment[j] += paid * field.live_features[j * living + leader]
+        field.drift[j] += error * field.gain[j]
+        field.moment[j] += rewards_sum * field.active_features[j * active_count + leader]
     square = 0.0
     for i in range(dims):
         row = 0.0
         for j in range(dims):
-            row += field.gram_then[i * dims + j] * field.moved[j]
-        square += row * field.moved[i]
+            row += field.epoch_gram[i * dims + j] * field.drift[j]
+        square += row * field.drift[i]
     field.numbers[RHO] = math.sqrt(max(square, 0.0))
 
 
 @scalar
 def advance_active_set(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """LinUCB from stay to stay and epoch to epoch; the module's docstring says why this is LinUCB."""
+    """Advance LinUCB from stay to stay and epoch to epoch; the module's docstring says why this is LinUCB."""
     field = view_active_set(floats, integers, setting)
     numbers = field.numbers
     if first == 0:
@@ -139,8 +145,8 @@ def advance_active_set(instance, setting, params, agent, rewards, floats, intege
     step = first
     while step < last:
         q = begin_active_stay(field, setting, leader)
-        arm = field.live[leader]
-        score = field.live_score[leader]
+        arm = field.active[leader]
+        score = field.active_score[leader]
         before = pulls[arm]
         left = last - step
         stayed = 0
@@ -167,7 +173,7 @@ def advance_active_set(instance, setting, params, agent, rewards, floats, intege
             reach = numbers[REACH] - numbers[RHO]
             if stayed >= left or best != leader or highest <= numbers[FLOOR] or abs(error) * math.sqrt(q) > reach:
                 break
-            # Where the last interval was worth only a few pulls, wait longer before the next.
+            # If the last interval lasted only a few pulls, wait longer before the next.
             if until > checked + 1:
                 wait = 0 if stayed > checked + 4 else 2 * wait + 4
                 patience = stayed + wait
@@ -180,8 +186,8 @@ def advance_active_set(instance, setting, params, agent, rewards, floats, intege
         step += stayed
         end_active_stay(field, setting, leader, stayed, error, q)
         leader = best
-        far = highest <= numbers[FLOOR] or numbers[RHO] > NEAR_REACH * numbers[REACH]
-        if far or step >= field.counts[EPOCH_END]:
+        ends_epoch = highest <= numbers[FLOOR] or numbers[RHO] > NEAR_REACH * numbers[REACH]
+        if ends_epoch or step >= field.counts[EPOCH_END]:
             start_epoch(field, setting, step)
             leader, highest = find_best_active(field, 0.0, 0.0, 0.0)
     return True

@@ -1,4 +1,4 @@
-"""Epochs of LinUCB's shortcut: what it keeps, and which arms are active until G is factorised again."""
+"""Epochs of LinUCB's shortcut: its memory, and which arms are active until G is factorised again."""
 
 from __future__ import annotations
 
@@ -12,54 +12,57 @@ from banditune.simulation.estimators.vector_layout import argmax_score
 from banditune.simulation.estimators.whitened_features import whiten_features
 
 INITIAL_ACTIVE = 16
-"""Live arms of the first epoch; twice as many after a short one, half after a long one."""
+"""Active arms of the first epoch: twice as many after a short epoch, half after a long one."""
 
 
 SHORT_EPOCH, LONG_EPOCH = 4, 32
-"""Steps for each live arm: an epoch with fewer is short, and none goes on after more, or after half of all steps before it
-(a stay is not cut). Every epoch factorises G afresh, so rounding cannot pile up."""
+"""Steps per active arm: an epoch with fewer is short, and none continues after more, or after half of all earlier steps.
+
+A stay is not cut. Every epoch factorises G again, so rounding errors do not accumulate.
+"""
 
 
 class ActiveSetState(NamedTuple):
-    """What the shortcut keeps: an entry per arm, an entry per live arm, matrices, vectors, numbers.
+    """The memory of the shortcut: entries per arm, entries per active arm, matrices, vectors, numbers.
 
-    `bounds` holds upper confidence bounds, of all arms while live ones are chosen and of these later; `room` is for sums
-    and sorting; `along` is u of the module's docstring. `gram` is G, `gram_then` G0; `factor` is the inverse of G0's
-    Cholesky factor and `inverse` G^-1. `moved` is theta - theta0, `gain` G^-1 x_leader.
+    `upper_bound` holds upper confidence bounds: of all arms while active ones are chosen, later of these. `scratch` is
+    for sums and sorting. `leader_covariance` is x' G^-1 x_leader. `gram` is G, `epoch_gram` G at the start of the
+    epoch. `factor` is the inverse of its Cholesky factor, and `inverse` is G^-1. `drift` is theta - theta0, `gain` G^-1
+    x_leader.
     """
 
     prior_score: FloatArray
     score: FloatArray
     width: FloatArray
     slack: FloatArray
-    bounds: FloatArray
-    room: FloatArray
-    live_score: FloatArray
-    live_variance: FloatArray
-    along: FloatArray
+    upper_bound: FloatArray
+    scratch: FloatArray
+    active_score: FloatArray
+    active_variance: FloatArray
+    leader_covariance: FloatArray
     features: FloatArray
-    live_features: FloatArray
+    active_features: FloatArray
     gram: FloatArray
-    gram_then: FloatArray
+    epoch_gram: FloatArray
     factor: FloatArray
     inverse: FloatArray
     moment: FloatArray
     estimate: FloatArray
-    moved: FloatArray
+    drift: FloatArray
     gain: FloatArray
     numbers: FloatArray
-    live: IntArray
+    active: IntArray
     counts: IntArray
 
 
 def count_active_set_numbers(arms: int, dims: int) -> tuple[int, int]:
-    """Floats and integers in a `ActiveSetState`."""
+    """Return the number of floats and integers in an `ActiveSetState`."""
     return 9 * arms + 2 * arms * dims + 4 * dims * dims + 4 * dims + 4, arms + 4
 
 
 @scalar
 def view_active_set(floats, integers, setting):
-    """The parts of the strips, in the order of the record."""
+    """Split the strips, in the order of the record."""
     arms = setting.arms
     dims = setting.dims
     a = 9 * arms
@@ -93,16 +96,19 @@ def view_active_set(floats, integers, setting):
 
 
 REACH, FLOOR, FACTOR, RHO = 0, 1, 2, 3
-"""Places of `numbers`; FACTOR is gamma times theory's factor, RHO is how far theta has moved in this epoch."""
+"""Positions in `numbers`.
+
+FACTOR is gamma times the textbook factor, RHO the distance of theta from the epoch's start.
+"""
 
 
 ACTIVE_COUNT, WANTED_COUNT, EPOCH_START, EPOCH_END = 0, 1, 2, 3
-"""Places of `counts`: live arms, how many were asked for, the epoch's first step and the one at which it ends."""
+"""Positions in `counts`: active arms, their target number, the epoch's first step, and the step at which it ends."""
 
 
 @scalar
 def start_active_set(field, setting, factor):
-    """Forget everything but the prior."""
+    """Reset the memory to the prior."""
     whiten_features(field.features, field.prior_score, setting)
     for place in range(setting.dims * setting.dims):
         field.gram[place] = 0.0
@@ -116,7 +122,7 @@ def start_active_set(field, setting, factor):
 
 @noinline
 def start_epoch(field, setting, step):
-    """Factorise G, compute every arm's score and width, choose the live arms."""
+    """Factorise G, compute every arm's score and width, and choose the active arms."""
     arms = setting.arms
     dims = setting.dims
     lasted = step - field.counts[EPOCH_START]
@@ -133,23 +139,23 @@ def start_epoch(field, setting, step):
     choose_active_arms(field, setting)
     field.numbers[RHO] = 0.0
     for j in range(dims):
-        field.moved[j] = 0.0
-    living = field.counts[ACTIVE_COUNT]
-    for place in range(living):
-        arm = field.live[place]
-        field.live_score[place] = field.score[arm]
-        field.live_variance[place] = field.width[arm] * field.width[arm]
+        field.drift[j] = 0.0
+    active_count = field.counts[ACTIVE_COUNT]
+    for place in range(active_count):
+        arm = field.active[place]
+        field.active_score[place] = field.score[arm]
+        field.active_variance[place] = field.width[arm] * field.width[arm]
         for j in range(dims):
-            field.live_features[j * living + place] = field.features[j * arms + arm]
+            field.active_features[j * active_count + place] = field.features[j * arms + arm]
 
 
 @scalar
 def factorise_gram(field, setting):
-    """G^-1 and theta from the sums; remembers G."""
+    """Compute G^-1 and theta from the sums, and store G."""
     dims = setting.dims
     factor = field.factor
     for place in range(dims * dims):
-        field.gram_then[place] = field.gram[place]
+        field.epoch_gram[place] = field.gram[place]
         factor[place] = field.gram[place]
         field.inverse[place] = 0.0
     factorise_cholesky(factor, dims)
@@ -169,7 +175,7 @@ def factorise_gram(field, setting):
 
 @scalar
 def score_all_arms(field, setting):
-    """Every arm's score and width: x' G^-1 x is the square of factor x."""
+    """Compute every arm's score and width: x' G^-1 x is the squared norm of factor x."""
     arms = setting.arms
     dims = setting.dims
     for arm in range(arms):
@@ -181,55 +187,55 @@ def score_all_arms(field, setting):
             field.score[arm] += entry * field.features[j * arms + arm]
     for i in range(dims):
         for arm in range(arms):
-            field.room[arm] = 0.0
+            field.scratch[arm] = 0.0
         for j in range(i + 1):
             entry = field.factor[i * dims + j]
             for arm in range(arms):
-                field.room[arm] += entry * field.features[j * arms + arm]
+                field.scratch[arm] += entry * field.features[j * arms + arm]
         for arm in range(arms):
-            field.width[arm] += field.room[arm] * field.room[arm]
+            field.width[arm] += field.scratch[arm] * field.scratch[arm]
     for arm in range(arms):
         field.width[arm] = math.sqrt(field.width[arm])
 
 
 @scalar
 def choose_active_arms(field, setting):
-    """The arms of least slack, in the order of their numbers; the least slack of the others is the reach."""
+    """Choose the arms of least slack, in the order of their numbers. The least slack of the others is the reach."""
     arms = setting.arms
-    wanted = field.counts[WANTED_COUNT]
+    target_count = field.counts[WANTED_COUNT]
     factor = field.numbers[FACTOR]
-    everyone = wanted >= arms
+    all_active = target_count >= arms
     for arm in range(arms):
-        field.bounds[arm] = field.score[arm] + factor * field.width[arm]
-    lead = argmax_score(field.bounds)
-    highest = field.bounds[lead]
+        field.upper_bound[arm] = field.score[arm] + factor * field.width[arm]
+    lead = argmax_score(field.upper_bound)
+    highest = field.upper_bound[lead]
     for arm in range(arms):
-        field.slack[arm] = (highest - field.bounds[arm]) / max(field.width[arm] + field.width[lead], 1e-300)
-    least = math.inf if everyone else find_order_statistic(field.slack, field.room, wanted)
-    # A hair less than what the proof allows, for rounding.
+        field.slack[arm] = (highest - field.upper_bound[arm]) / max(field.width[arm] + field.width[lead], 1e-300)
+    least = math.inf if all_active else find_order_statistic(field.slack, field.scratch, target_count)
+    # Slightly less than the proof allows, for rounding.
     reach = 0.999999 * least
     field.numbers[REACH] = reach
-    field.numbers[FLOOR] = -math.inf if everyone else highest - reach * field.width[lead]
-    living = 0
+    field.numbers[FLOOR] = -math.inf if all_active else highest - reach * field.width[lead]
+    active_count = 0
     for arm in range(arms):
-        field.along[arm] = 0.0
-        if everyone or field.slack[arm] < least or arm == lead:
-            field.live[living] = arm
-            living += 1
-    field.counts[ACTIVE_COUNT] = living
+        field.leader_covariance[arm] = 0.0
+        if all_active or field.slack[arm] < least or arm == lead:
+            field.active[active_count] = arm
+            active_count += 1
+    field.counts[ACTIVE_COUNT] = active_count
 
 
 @scalar
 def find_order_statistic(values, sorted_, count):
-    """The (count + 1)-th smallest of some values; `sorted_` is room for them."""
-    held = 0
+    """Return the (count + 1)-th smallest of some values. `sorted_` is scratch memory."""
+    filled = 0
     for place in range(len(values)):
         value = values[place]
-        if held <= count or value < sorted_[held - 1]:
-            at = min(held, count)
+        if filled <= count or value < sorted_[filled - 1]:
+            at = min(filled, count)
             while at > 0 and sorted_[at - 1] > value:
                 sorted_[at] = sorted_[at - 1]
                 at -= 1
             sorted_[at] = value
-            held = min(held + 1, count + 1)
+            filled = min(filled + 1, count + 1)
     return sorted_[count]

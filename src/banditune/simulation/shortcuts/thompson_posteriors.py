@@ -1,4 +1,4 @@
-"""Beta posteriors of Thompson sampling's shortcut, and how they learn from words of outcomes."""
+"""Beta posteriors of Thompson sampling's shortcut, and their updates from words of outcomes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ draw_outcomes = Slot("outcomes")
 
 
 class BetaPosteriors(NamedTuple):
-    """Beta shapes, proposal rates, limits and successes of every arm; words of outcomes; lists of arms that draw."""
+    """Beta shapes, proposal rates, thresholds and successes of every arm; words of outcomes; lists of arms that draw."""
 
     a: FloatArray
     b: FloatArray
     rate: FloatArray
-    limit: FloatArray
+    threshold: FloatArray
     successes: FloatArray
     word: IntArray
-    number: IntArray
-    crowd: IntArray
-    marked: IntArray
-    broken: IntArray
+    word_index: IntArray
+    full_draws: IntArray
+    proposers: IntArray
+    invalid: IntArray
 
 
 @scalar
 def view_posteriors(floats, integers, arms):
-    """Strips of one number per arm."""
+    """Split the memory into strips of one number per arm."""
     return BetaPosteriors(
         floats[:arms],
         floats[arms : 2 * arms],
@@ -50,9 +50,9 @@ def view_posteriors(floats, integers, arms):
 
 @scalar
 def draw_outcome_word(instance, arm, number, stream):
-    """32 pseudo-rewards, a bit each, of rewards in [0, 1]; each has the address of its pull.
+    """Draw 32 pseudo-rewards, a bit each, of rewards in [0, 1]. Each has the address of its pull.
 
-    A reward that is not finite makes it -1, even one that would not have been reached.
+    Returns -1 if a reward is not finite, even if its pull would not have been reached.
     """
     word = 0
     for lane in range(WORD_BITS):
@@ -69,27 +69,27 @@ def draw_outcome_word(instance, arm, number, stream):
 
 @scalar
 def read_outcomes(state, instance, arm, pull, rewards):
-    """The outcomes of an arm's pulls from `pull` to the end of its word, the next one in the lowest bit."""
-    if state.number[arm] != pull // WORD_BITS:
+    """Return the outcomes of an arm's pulls from `pull` to the end of its word, the next one in the lowest bit."""
+    if state.word_index[arm] != pull // WORD_BITS:
         seek(rewards, arm, 0)
-        state.number[arm] = pull // WORD_BITS
+        state.word_index[arm] = pull // WORD_BITS
         word = draw_outcomes(instance, arm, pull // WORD_BITS, rewards)
         if word < 0:
-            state.broken[0] = 1
+            state.invalid[0] = 1
         state.word[arm] = max(word, 0)
     return int(state.word[arm]) >> (pull % WORD_BITS)
 
 
 @scalar
 def update_posterior(state, setting, pulls, arm, sharpness):
-    """Renew an arm's posterior from its pulls and successes."""
+    """Update an arm's posterior from its pulls and successes."""
     state.a[arm] = (state.successes[arm] + setting.options[0]) * sharpness
     state.b[arm] = (pulls[arm] - state.successes[arm] + setting.options[1]) * sharpness
 
 
 @scalar
 def pull_and_update(state, instance, setting, pulls, arm, rewards, sharpness):
-    """Pull an arm once and learn."""
+    """Pull an arm once, and update its posterior."""
     pull = int(pulls[arm])
     state.successes[arm] += read_outcomes(state, instance, arm, pull, rewards) & 1
     pulls[arm] = pull + 1
@@ -98,13 +98,13 @@ def pull_and_update(state, instance, setting, pulls, arm, rewards, sharpness):
 
 @scalar
 def compute_posterior_mean(state, arm):
-    """The posterior mean of an arm."""
+    """Compute the posterior mean of an arm."""
     return state.a[arm] / (state.a[arm] + state.b[arm])
 
 
 @scalar
 def find_highest_mean(state):
-    """The arm with the highest posterior mean; ties go to the lowest number."""
+    """Find the arm with the highest posterior mean. Ties go to the lowest number."""
     leader = 0
     for arm in range(1, len(state.a)):
         if compute_posterior_mean(state, arm) > compute_posterior_mean(state, leader):
@@ -114,7 +114,7 @@ def find_highest_mean(state):
 
 @scalar
 def find_closest_mean(state, leader):
-    """The rival with the highest posterior mean, and that mean; the leader itself and -1 where it has no rivals."""
+    """Find the rival with the highest posterior mean; return it and that mean, or the leader and -1 without rivals."""
     closest = leader
     highest = -1.0
     for arm in range(len(state.a)):
@@ -126,22 +126,22 @@ def find_closest_mean(state, leader):
 
 @scalar
 def play_greedy_stay(state, instance, setting, pulls, leader, rewards, left):
-    """Pull the arm with the highest mean for as long as it has it, not beyond its word; returns how often.
+    """Pull the arm with the highest mean while it has it, within its word at most; return the number of pulls.
 
-    Its mean is lowest after all failures of the word and no success. Where it is the highest even then, the word is counted
-    in one go.
+    Its mean is lowest after all failures of the word and no success. If it is the highest even then, the whole word is
+    counted at once.
     """
     rival, highest = find_closest_mean(state, leader)
     pull = int(pulls[leader])
-    room = int(min(WORD_BITS - pull % WORD_BITS, left))
-    word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << room) - 1)
-    lowest = state.a[leader] / (state.a[leader] + state.b[leader] + (room - count_ones(word)))
+    limit = int(min(WORD_BITS - pull % WORD_BITS, left))
+    word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << limit) - 1)
+    lowest = state.a[leader] / (state.a[leader] + state.b[leader] + (limit - count_ones(word)))
     taken = 0
     if lowest > highest * (1.0 + 1e-9):
-        taken = room
+        taken = limit
         state.successes[leader] += count_ones(word)
     ahead = True
-    while taken < room and ahead:
+    while taken < limit and ahead:
         state.successes[leader] += (word >> taken) & 1
         taken += 1
         pulls[leader] = pull + taken

@@ -1,4 +1,4 @@
-"""Thompson sampling without sampling: an exact shortcut that skips the rounds in which nothing happens."""
+"""Thompson sampling that skips the rounds in which nothing happens: an exact shortcut."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from banditune.simulation.shortcuts.thompson_posteriors import (
 )
 
 FULL_RATE = -1.0
-"""The rate of an arm that draws in full every round, because the tangent says too little about it."""
+"""The rate of an arm that draws in full every round, because its tangent gives no useful bound."""
 
 
 @scalar
 def set_thresholds(state, leader):
-    """Choose h, between the leader and its closest rival in proportion to their standard deviations, and all limits.
+    """Choose h between the leader and its closest rival, in proportion to their deviations, and all thresholds.
 
-    A rival that is far away gets a lower limit than h: then it need not be asked when the leader draws below h.
+    A rival that is far away gets a lower threshold than h. It is then not needed when the leader draws below h.
     """
     a = state.a[leader]
     b = state.b[leader]
@@ -45,20 +45,20 @@ def set_thresholds(state, leader):
     for arm in range(len(state.a)):
         if arm != leader:
             centre = state.a[arm] / (state.a[arm] + state.b[arm])
-            # Further down than midway (1.0): the leader's draws below h cost more than a rival's above it.
-            state.limit[arm] = 1.6 * (mean - centre) / (sd + compute_beta_sd(state.a[arm], state.b[arm]))
-            closest = min(closest, state.limit[arm])
+            # Further down than midway (1.0), because the leader's draws below h cost more than a rival's above it.
+            state.threshold[arm] = 1.6 * (mean - centre) / (sd + compute_beta_sd(state.a[arm], state.b[arm]))
+            closest = min(closest, state.threshold[arm])
     for arm in range(len(state.a)):
-        state.limit[arm] = mean - min(max(closest, state.limit[arm]), closest + 4.0) * sd
-    state.limit[leader] = mean - closest * sd
+        state.threshold[arm] = mean - min(max(closest, state.threshold[arm]), closest + 4.0) * sd
+    state.threshold[leader] = mean - closest * sd
 
 
 @scalar
 def compute_rival_rate(state, arm):
-    """The rate at which a rival proposes above its limit; FULL where the tangent says too little."""
+    """Return the rate of a rival's proposals above its threshold, or FULL_RATE if the tangent gives no useful bound."""
     a = state.a[arm]
     b = state.b[arm]
-    x = state.limit[arm]
+    x = state.threshold[arm]
     n = a + b
     if x <= SMALLEST_THRESHOLD or (x * n - a) * (x * n - a) * (n + 1.0) < 0.5 * a * b or x * n < a:
         # Within .7 standard deviations of the mean, or below it: not worth a closer look.
@@ -72,32 +72,32 @@ def compute_rival_rate(state, arm):
 
 @scalar
 def advance_thompson_thinning(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """Play Thompson sampling from step `first` to step `last`."""
+    """Advance Thompson sampling from step `first` to step `last`."""
     greedy = params[0] < 1e-9
     sharpness = 1.0 if greedy else 1.0 / (params[0] * params[0])
     state = view_posteriors(floats, integers, setting.arms)
     agent = make_buffered_stream(agent, integers[4 * setting.arms + 1 : 4 * setting.arms + 5])
     if first == 0:
-        state.broken[0] = 0
+        state.invalid[0] = 0
         for arm in range(setting.arms):
             state.successes[arm] = 0.0
-            state.number[arm] = NO_WORD
+            state.word_index[arm] = NO_WORD
             update_posterior(state, setting, pulls, arm, sharpness)
     step = first
-    while step < last and state.broken[0] == 0:
+    while step < last and state.invalid[0] == 0:
         leader = find_highest_mean(state)
         if greedy:
             step += play_greedy_stay(state, instance, setting, pulls, leader, rewards, last - step)
         else:
             step += play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, last - step)
-    return state.broken[0] == 0
+    return state.invalid[0] == 0
 
 
 @scalar
 def play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, left):
-    """Play rounds with one leader and one set of thresholds for as long as they serve; returns how many were played."""
+    """Advance with one leader and one set of thresholds for as long as they are useful; return the number of rounds."""
     set_thresholds(state, leader)
-    h = state.limit[leader]
+    h = state.threshold[leader]
     for arm in range(setting.arms):
         if arm != leader:
             state.rate[arm] = compute_rival_rate(state, arm)
@@ -119,15 +119,15 @@ def play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpnes
             state.rate[leader] = compute_poisson_rate(chance) if chance < 0.4 else FULL_RATE
             rates = sum_rates(state)
         if full == 0 and state.rate[leader] != FULL_RATE:
-            room = min(until - pull, left - step)
-            quiet = count_quiet_rounds(wait, rates, room)
+            limit = min(until - pull, left - step)
+            quiet = count_quiet_rounds(wait, rates, limit)
             word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << quiet) - 1)
             state.successes[leader] += count_ones(word)
             pulls[leader] = pull + quiet
             update_posterior(state, setting, pulls, leader, sharpness)
             step += quiet
             wait -= quiet * rates
-            if quiet == room:
+            if quiet == limit:
                 continue
         marks = 0
         while wait < rates:
@@ -151,25 +151,25 @@ def play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpnes
 
 
 @scalar
-def count_quiet_rounds(wait, rates, room):
-    """Whole rounds before the next proposal, at most `room`."""
-    return int(min(wait / rates, room * 1.0))
+def count_quiet_rounds(wait, rates, limit):
+    """Count the whole rounds before the next proposal, at most `limit`."""
+    return int(min(wait / rates, limit * 1.0))
 
 
 @scalar
 def list_full_draws(state, leader):
-    """List the rivals that draw in full; returns how many they are."""
+    """List the rivals that draw in full; return their number."""
     full = 0
     for arm in range(len(state.rate)):
         if arm != leader and state.rate[arm] == FULL_RATE:
-            state.crowd[full] = arm
+            state.full_draws[full] = arm
             full += 1
     return full
 
 
 @scalar
 def sum_rates(state):
-    """The rate of the proposals of all arms together; not quite 0, to divide by."""
+    """Sum the rates of all arms' proposals. The sum is above 0, to divide by."""
     total = 1e-300
     for arm in range(len(state.rate)):
         total += max(state.rate[arm], 0.0)
@@ -178,7 +178,7 @@ def sum_rates(state):
 
 @scalar
 def bound_window_chance(state, instance, leader, pull, until, h, rewards, sharpness):
-    """A bound on the leader's chance to propose below h over its next pulls; 1 where there is none."""
+    """Bound the leader's probability to propose below h over its next pulls; 1 if there is no bound."""
     word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << (until - pull)) - 1)
     a = state.a[leader]
     b = state.b[leader] + (until - pull - count_ones(word)) * sharpness
@@ -187,57 +187,57 @@ def bound_window_chance(state, instance, leader, pull, until, h, rewards, sharpn
 
 @scalar
 def mark_proposer(state, point, marks):
-    """List the arm on whose share of the rates a point falls: it proposes in this round; returns the list's length."""
-    found = 0
+    """List the arm on whose share of the rates a point falls, as it proposes in this round; return the list's length."""
+    proposer = 0
     for arm in range(len(state.rate)):
         if state.rate[arm] != FULL_RATE:
-            found = arm
+            proposer = arm
             if point < state.rate[arm]:
                 break
             point -= state.rate[arm]
     for place in range(marks):
-        if state.marked[place] == found:
+        if state.proposers[place] == proposer:
             return marks
-    state.marked[marks] = found
+    state.proposers[marks] = proposer
     return marks + 1
 
 
 @scalar
 def resolve_round(state, leader, h, chance, full, marks, agent):
-    """The arm to pull in a round with draws.
+    """Return the arm to pull in a round with draws.
 
-    A rival without an accepted draw is known to be below its limit, and the leader without one to be above h.
+    A rival without an accepted draw is below its threshold, and a leader without one is above h.
     """
-    own = draw_leader(state, leader, h, chance, marks, agent)
+    leader_draw = draw_leader(state, leader, h, chance, marks, agent)
     best = leader
-    highest = own
+    highest = leader_draw
     for place in range(full):
-        arm = int(state.crowd[place])
+        arm = int(state.full_draws[place])
         value = buffered_beta(agent, state.a[arm], state.b[arm])
         if value > highest:
             best = arm
             highest = value
     for place in range(marks):
-        arm = int(state.marked[place])
+        arm = int(state.proposers[place])
         if arm != leader:
-            slope = compute_log_density_slope(state.a[arm], state.b[arm], state.limit[arm])
-            value = draw_beta_tail(state.a[arm], state.b[arm], slope, state.limit[arm], agent)
+            slope = compute_log_density_slope(state.a[arm], state.b[arm], state.threshold[arm])
+            value = draw_beta_tail(state.a[arm], state.b[arm], slope, state.threshold[arm], agent)
             if value > highest:
                 best = arm
                 highest = value
-    if own < 0.0:
+    if leader_draw < 0.0:
         if highest <= h:
             return leader
-        while own <= h:
-            own = buffered_beta(agent, state.a[leader], state.b[leader])
-        return leader if own > highest else best
+        while leader_draw <= h:
+            leader_draw = buffered_beta(agent, state.a[leader], state.b[leader])
+        return leader if leader_draw > highest else best
     if highest >= h:
         return best
-    # No limit is above h. An accepted draw is above its arm's limit, so an arm whose limit is higher has none.
-    for arm in range(len(state.limit)):
-        if arm != leader and state.rate[arm] != FULL_RATE and state.limit[arm] > highest:
+    # No threshold is above h. An accepted draw is above its arm's threshold, so an arm with a higher one has none.
+    for arm in range(len(state.threshold)):
+        if arm != leader and state.rate[arm] != FULL_RATE and state.threshold[arm] > highest:
             value = draw_beta_above(state.a[arm], state.b[arm], highest, agent)
-            while value > state.limit[arm]:
+            while value > state.threshold[arm]:
                 value = draw_beta_above(state.a[arm], state.b[arm], highest, agent)
             if value > highest:
                 best = arm
@@ -247,12 +247,14 @@ def resolve_round(state, leader, h, chance, full, marks, agent):
 
 @scalar
 def draw_leader(state, leader, h, chance, marks, agent):
-    """The leader's draw, if it draws in full or below h; else -1."""
+    """Return the leader's draw if it draws in full or below h; else -1."""
     a = state.a[leader]
     b = state.b[leader]
     if state.rate[leader] == FULL_RATE:
         return buffered_beta(agent, a, b)
     for place in range(marks):
-        if state.marked[place] == leader and buffered_uniform_pair(agent)[0] * chance < compute_leader_chance(a, b, h):
+        if state.proposers[place] == leader and buffered_uniform_pair(agent)[0] * chance < compute_leader_chance(
+            a, b, h
+        ):
             return draw_beta_tail(a, b, compute_log_density_slope(a, b, h), h, agent)
     return -1.0

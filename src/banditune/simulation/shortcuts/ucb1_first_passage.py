@@ -1,4 +1,4 @@
-"""UCB1's two exact shortcuts: stay with the leader, and let every arm's index fall to a common level."""
+"""UCB1's two exact shortcuts: stays with the leader, and first passages of all indices below a common level."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ draw_word = Slot("words")
 
 
 FEWEST_STEPS = 400
-"""Steps that are quicker played by staying than by one more level."""
+"""Number of steps below which stays are faster than another level."""
 
 
 @scalar
 def find_leader_and_rival(value):
-    """The arm with the highest index and the next one; ties go to the lowest number."""
+    """Find the arms with the highest and the second highest index. Ties go to the lowest number."""
     leader = 0
     for arm in range(1, len(value)):
         if value[arm] > value[leader]:
@@ -37,16 +37,16 @@ def find_leader_and_rival(value):
 
 @scalar
 def is_leader_ahead(value, leader, rival):
-    """Whether the leader, whose index may have changed, is still the arm to pull."""
+    """Return whether the leader, whose index may have changed, is still the arm to pull."""
     return leader == rival or value[leader] > value[rival] or (value[leader] == value[rival] and leader < rival)
 
 
 @scalar
 def advance_ucb1_stays(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """UCB1 by staying: pull the leader until its index falls behind the second best.
+    """Advance UCB1 by stays: pull the leader until its index falls behind the second best.
 
-    With the log of the horizon, a pull changes only its own arm's index, so the second best needs no second look. The
-    arms are pulled in UCB1's very order. This holds for any gamma.
+    With the log of the horizon, a pull changes only the index of its arm, so the second best stays the same. The order
+    of pulls is that of UCB1, for any gamma.
     """
     arms = setting.arms
     total = floats[:arms]
@@ -58,7 +58,7 @@ def advance_ucb1_stays(instance, setting, params, agent, rewards, floats, intege
             return False
         step += 1
     leader, rival = find_leader_and_rival(value)
-    # One pull in each turn of the loop, whether the leader stays or not: threads of a GPU stay together so.
+    # One pull per iteration, whether the leader stays or not, keeps the threads of a GPU together.
     while step < last:
         if not pull_and_index(instance, setting, params, rewards, total, value, pulls, leader):
             return False
@@ -70,7 +70,7 @@ def advance_ucb1_stays(instance, setting, params, agent, rewards, floats, intege
 
 @scalar
 def pull_and_index(instance, setting, params, rewards, total, value, pulls, arm):
-    """Pull an arm and renew its index; False where the reward is not finite."""
+    """Pull an arm and update its index; return False if the reward is not finite."""
     pull = int(pulls[arm])
     seek(rewards, arm, pull)
     paid = reward(instance, arm, pull, 0, rewards)
@@ -81,28 +81,30 @@ def pull_and_index(instance, setting, params, rewards, total, value, pulls, arm)
 
 
 class PassageState(NamedTuple):
-    """What the level shortcut keeps: total rewards and indices, a copy to go back to, each arm's current word."""
+    """The memory of the first-passage shortcut: total rewards and indices, a copy to restore, each arm's current word."""
 
     total: FloatArray
-    value: FloatArray
+    indices: FloatArray
     saved_total: FloatArray
     saved_pulls: FloatArray
     word: FloatArray
-    number: FloatArray
+    word_index: FloatArray
 
 
 @scalar
 def advance_ucb1_levels(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """UCB1 on 0/1 rewards as a merge: lower one common level until it has used up the steps.
+    """Advance UCB1 on 0/1 rewards as a merge: lower a common level until it has used up the steps.
 
-    Why this is UCB1. An arm's index depends on its own pulls alone. UCB1 pulls the highest index, so before it pulls
-    anything whose index is below a level v it has pulled every arm until its index first fell below v; if those first
-    passages need no more steps than are left, UCB1's counts at that moment are exactly they, whatever the order was.
-    So: guess a level, walk each arm to its first passage, go back if that was too far, and play the last few steps by
-    staying. Rewards have addresses, so going back costs nothing, and the counts are those of the plain loop, bit by
+    This is UCB1 for the following reason. An arm's index depends on its pulls alone, and UCB1 pulls the highest index.
+    So before it pulls any arm whose index is below a level v, it has pulled every arm until its index first fell below
+    v. If those first passages need no more steps than are left, UCB1's counts at that moment are these, in whatever
+    order.
+
+    The shortcut guesses a level, walks each arm to its first passage, goes back if that was too far, and does the last
+    steps by stays. Rewards have addresses, so going back costs nothing. The counts are those of the plain loop, bit by
     bit, ties included.
 
-    `descend_to_level` looks for the first passage below a convex boundary, which needs a gamma that is not negative.
+    `descend_to_level` finds the first passage below a convex boundary, which needs gamma >= 0.
     """
     arms = setting.arms
     walk = PassageState(
@@ -118,8 +120,8 @@ def advance_ucb1_levels(instance, setting, params, agent, rewards, floats, integ
     step = first
     while step < min(arms, last):
         walk.total[step] = 0.0
-        walk.number[step] = NO_WORD
-        pull_and_index(instance, setting, params, rewards, walk.total, walk.value, pulls, step)
+        walk.word_index[step] = NO_WORD
+        pull_and_index(instance, setting, params, rewards, walk.total, walk.indices, pulls, step)
         step += 1
     share = 0.6
     while last - step > FEWEST_STEPS and gamma * scale > 0.0 and share > 0.1:
@@ -136,8 +138,8 @@ def advance_ucb1_levels(instance, setting, params, agent, rewards, floats, integ
         else:
             step = last - left
     while step < last:
-        leader, rival = find_leader_and_rival(walk.value)
-        level = walk.value[rival] if arms > 1 else -1e308
+        leader, rival = find_leader_and_rival(walk.indices)
+        level = walk.indices[rival] if arms > 1 else -1e308
         left = last - step
         descended = descend_to_level(instance, rewards, walk, pulls, leader, level, leader <= rival, left, gamma, scale)
         step = last - max(descended, 0)
@@ -146,22 +148,20 @@ def advance_ucb1_levels(instance, setting, params, agent, rewards, floats, integ
 
 @scalar
 def descend_to_level(instance, rewards, walk, pulls, arm, level, at_level, left, gamma, scale):
-    """Pull an arm while its index is above the level (or at it, if `at_level`) and steps are left; returns those left.
+    """Pull an arm while its index is above the level (or at it, if `at_level`); return the steps that are left.
 
-    Where the arm is still above the level when the steps run out, it returns -1.
-
-    An arm is above the level after n pulls while its total exceeds b(n) = level n - gamma scale sqrt(n). b is convex, so
-    over one word of rewards it lies below its chord. If the total would exceed the chord even with all of the word's
-    zeros before its ones, the whole word is counted in one go; otherwise its bits are walked, with an exact look at the
-    index where the chord is met.
+    It returns -1 if the arm is still above the level when the steps run out. An arm is above the level after n pulls
+    while its total exceeds b(n) = level n - gamma scale sqrt(n). b is convex, so over one word of rewards it lies below
+    its chord. If the total exceeds the chord even with all zeros of the word before its ones, the whole word is counted
+    at once. Otherwise its bits are walked, and the index is computed exactly where the chord is met.
     """
     total = walk.total[arm]
     count = int(pulls[arm])
-    value = walk.value[arm]
+    value = walk.indices[arm]
     seek(rewards, arm, 0)
     while left > 0 and (value > level or (at_level and value == level)):
-        if walk.number[arm] != count >> 5:
-            walk.number[arm] = count >> 5
+        if walk.word_index[arm] != count >> 5:
+            walk.word_index[arm] = count >> 5
             walk.word[arm] = draw_word(instance, arm, count >> 5, rewards)
         lane = count & (WORD_BITS - 1)
         rest = min(WORD_BITS - lane, left)
@@ -187,20 +187,20 @@ def descend_to_level(instance, rewards, walk, pulls, arm, level, at_level, left,
         left -= done
     walk.total[arm] = total
     pulls[arm] = count
-    walk.value[arm] = compute_ucb_index(total, count * 1.0, gamma, scale)
-    if left == 0 and (walk.value[arm] > level or (at_level and walk.value[arm] == level)):
+    walk.indices[arm] = compute_ucb_index(total, count * 1.0, gamma, scale)
+    if left == 0 and (walk.indices[arm] > level or (at_level and walk.indices[arm] == level)):
         return -1
     return left
 
 
 @scalar
 def guess_level(walk, pulls, scale, target):
-    """The level at which the first passages would use `target` steps, if every arm kept its present mean."""
+    """Guess the level at which first passages would use `target` steps, if every arm kept its present mean."""
     low = -1e308
     high = -1e308
     for arm in range(len(pulls)):
         low = max(low, walk.total[arm] / pulls[arm])
-        high = max(high, walk.value[arm])
+        high = max(high, walk.indices[arm])
     for _ in range(16):
         level = 0.5 * (low + high)
         used = 0.0
@@ -215,7 +215,7 @@ def guess_level(walk, pulls, scale, target):
 
 @scalar
 def estimate_passage(mean, pulls, scale, level):
-    """Pulls after which an arm with this mean would fall below the level; never fewer than it has."""
+    """Estimate the pulls after which an arm with this mean falls below the level; never fewer than it has."""
     if level <= mean:
         return 1e18
     root = scale / (level - mean)
@@ -224,7 +224,7 @@ def estimate_passage(mean, pulls, scale, level):
 
 @scalar
 def save_passages(walk, pulls):
-    """Remember counts and totals."""
+    """Save counts and totals."""
     for arm in range(len(pulls)):
         walk.saved_total[arm] = walk.total[arm]
         walk.saved_pulls[arm] = pulls[arm]
@@ -232,8 +232,8 @@ def save_passages(walk, pulls):
 
 @scalar
 def restore_passages(walk, pulls, gamma, scale):
-    """Go back to what was remembered."""
+    """Restore the saved counts and totals."""
     for arm in range(len(pulls)):
         walk.total[arm] = walk.saved_total[arm]
         pulls[arm] = int(walk.saved_pulls[arm])
-        walk.value[arm] = compute_ucb_index(walk.total[arm], walk.saved_pulls[arm], gamma, scale)
+        walk.indices[arm] = compute_ucb_index(walk.total[arm], walk.saved_pulls[arm], gamma, scale)

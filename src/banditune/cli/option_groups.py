@@ -1,0 +1,192 @@
+"""Groups of command-line options. Each option is declared once, and a command takes a group as one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Signature, signature
+from typing import Any
+
+from banditune.cli.options import (
+    ArmsOption,
+    CommonRandomNumbersOption,
+    ConfidenceOption,
+    CurveOption,
+    DeviceOption,
+    DimsOption,
+    ExecutorOption,
+    FeaturesOption,
+    FixedOption,
+    HorizonOption,
+    JsonOption,
+    LowerBoundOption,
+    MaxRunsOption,
+    MaxTimeOption,
+    MeansOption,
+    NamesOption,
+    OutputOption,
+    PlotOption,
+    PrecisionOption,
+    PriorOption,
+    ProblemOption,
+    QuietOption,
+    RangesOption,
+    RegretOption,
+    RobustnessOption,
+    ShortcutsOption,
+    StoreOption,
+    StrictOption,
+    TimeLimitOption,
+    TunerOption,
+    ValidateOption,
+    WorkersOption,
+)
+from banditune.cli.specs import parse_fixed, parse_problem_and_horizon, parse_ranges, parse_tuner
+
+
+class OptionGroup:
+    """Base of the groups: a record whose fields are options."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions(OptionGroup):
+    """Which problem, and for how many steps."""
+
+    problem: ProblemOption
+    horizon: HorizonOption = None
+    arms: ArmsOption = None
+    dims: DimsOption = None
+    features: FeaturesOption = None
+    prior: PriorOption = None
+    means: MeansOption = None
+    names: NamesOption = None
+
+    def parse(self) -> tuple[Any, int]:
+        """Return the problem and the horizon."""
+        options = {name: value for name, value in vars(self).items() if name not in ("problem", "horizon")}
+        return parse_problem_and_horizon(self.problem, self.horizon, **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(OptionGroup):
+    """How to search."""
+
+    tuner: TunerOption = "two-part"
+    validate: ValidateOption = None
+    ranges: RangesOption = None
+    fixed: FixedOption = None
+
+    def parse(self, limits: LimitOptions | None = None) -> Any:
+        """Return the settings of a search."""
+        from banditune.study.settings import Search
+
+        bounds = {} if limits is None else {name: value for name, value in vars(limits).items() if name != "precision"}
+        return Search(
+            tuner=parse_tuner(self.tuner),
+            validate=self.validate,
+            ranges=parse_ranges(self.ranges),
+            fixed=parse_fixed(self.fixed),
+            **bounds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions(OptionGroup):
+    """When a search ends, besides its budget."""
+
+    precision: PrecisionOption = None
+    confidence: ConfidenceOption = 0.95
+    max_runs: MaxRunsOption = None
+    max_time: MaxTimeOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationOptions(OptionGroup):
+    """What is simulated."""
+
+    regret: RegretOption = "expected"
+    common_random_numbers: CommonRandomNumbersOption = True
+    shortcuts: ShortcutsOption = True
+
+    def parse(self) -> Any:
+        """Return the settings of a simulation."""
+        from banditune.study.settings import Simulation
+
+        return Simulation(**vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(OptionGroup):
+    """Where and how simulations run."""
+
+    workers: WorkersOption = None
+    executor: ExecutorOption = "threads"
+    time_limit: TimeLimitOption = None
+    device: DeviceOption = "cpu"
+    store: StoreOption = None
+
+    def parse(self, progress: Any) -> Any:
+        """Return the settings of a run that reports to a progress bar."""
+        from banditune.study.settings import Run
+
+        return Run(**vars(self), progress=progress, announce=progress.announce)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncludeOptions(OptionGroup):
+    """What a tuning computes besides its answer."""
+
+    curve: CurveOption = False
+    lower_bound: LowerBoundOption = None
+    robustness: RobustnessOption = False
+
+    def parse(self, *, draws: bool = False) -> tuple[Any, ...]:
+        """Return the words for `include`; a figure needs the curve."""
+        words = ["curve"] if self.curve or draws else []
+        words += ["robustness"] if self.robustness else []
+        return (*words, *parse_lower_bound(self.lower_bound))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(OptionGroup):
+    """How the result is printed and saved."""
+
+    json: JsonOption = False
+    output: OutputOption = None
+    plot: PlotOption = None
+    quiet: QuietOption = False
+    strict: StrictOption = False
+
+    def select_printing(self) -> dict[str, Any]:
+        """Return what `run_and_print` takes."""
+        return {name: value for name, value in vars(self).items() if name != "strict"}
+
+
+def parse_lower_bound(requested: bool | None) -> tuple[Any, ...]:
+    """Return the words for `include` that --lower-bound or --no-lower-bound means."""
+    return () if requested is None else ("lower_bound",) if requested else ("no_lower_bound",)
+
+
+def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command in which groups of options become single options."""
+    own = signature(command, eval_str=True).parameters
+    groups = {
+        name: found.annotation
+        for name, found in own.items()
+        if isinstance(found.annotation, type) and issubclass(found.annotation, OptionGroup)
+    }
+    options = {name: signature(group, eval_str=True).parameters for name, group in groups.items()}
+
+    @wraps(command)
+    def call_with_groups(**given: Any) -> None:
+        built = {name: group(**{key: given.pop(key) for key in options[name]}) for name, group in groups.items()}
+        command(**built, **given)
+
+    flat = [one for name, found in own.items() for one in (options[name].values() if name in groups else [found])]
+    # Typer reads both.
+    call_with_groups.__signature__ = Signature(  # type: ignore[attr-defined]
+        [one.replace(kind=one.KEYWORD_ONLY) for one in flat]
+    )
+    call_with_groups.__annotations__ = {one.name: one.annotation for one in flat}
+    return call_with_groups

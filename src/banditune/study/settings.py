@@ -1,0 +1,147 @@
+"""Settings that requests have in common: how to search, what is simulated, and where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from banditune.core.checks import check_integer
+from banditune.core.errors import InvalidRequest
+from banditune.core.tuner import Tuner
+from banditune.simulation.instances import SEARCH_INSTANCE_LIMIT
+
+Include = Literal["curve", "lower_bound", "no_lower_bound", "robustness"]
+"""What a tuning computes besides its answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """How to search for the best parameter value.
+
+    Parameters
+    ----------
+    tuner : Tuner, optional
+        The search method; `TwoPart()` by default.
+    ranges : mapping of str to (float, float), optional
+        Ranges that are searched instead of the policy's usual ones, such as `{"gamma": (0, 3)}`.
+    fixed : mapping of str to float, optional
+        Values of parameters that are not searched. A policy with several parameters can be tuned if all but one are fixed.
+    confidence : float
+        How sure the search must be that the precision is reached, from 0.5 to 0.99.
+    max_runs : int, optional
+        With a precision: the search ends after this many runs in any case; 100,000 by default.
+    max_time : float, optional
+        The search ends after this many seconds.
+    validate : int, optional
+        Fresh instances on which the answer is validated. By default `tune` takes as many as the gain needs to be known to a
+        few percent; `compare`, `robustness` and `backtest` take 1,000.
+    """
+
+    tuner: Tuner | None = None
+    ranges: Mapping[str, Sequence[float]] | None = None
+    fixed: Mapping[str, float] | None = None
+    confidence: float = 0.95
+    max_runs: int | None = None
+    max_time: float | None = None
+    validate: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.validate is not None:
+            object.__setattr__(self, "validate", check_integer("validate", self.validate, 2, SEARCH_INSTANCE_LIMIT - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """What is simulated. These settings change numbers.
+
+    Parameters
+    ----------
+    regret : {"expected", "realised"}
+        Whether regret compares mean rewards or the rewards that were drawn.
+    common_random_numbers : bool
+        Whether all parameter values meet the same reward noise on an instance. Differences between values are then known
+        more precisely.
+    shortcuts : bool
+        Whether exact faster algorithms replace the step-by-step loop where they apply.
+    """
+
+    regret: Literal["expected", "realised"] = "expected"
+    common_random_numbers: bool = True
+    shortcuts: bool = True
+
+    def __post_init__(self) -> None:
+        if self.regret not in ("expected", "realised"):
+            raise InvalidRequest(f"`regret` must be one of 'expected', 'realised', but got {self.regret!r}.")
+        for name in ("common_random_numbers", "shortcuts"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidRequest(f"`{name}` must be True or False, but got {getattr(self, name)!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Where and how simulations run. These settings do not change numbers.
+
+    Parameters
+    ----------
+    workers : int, optional
+        How many threads or processes; all cores by default.
+    device : {"cpu", "gpu", "auto"}
+        "auto" takes a GPU if there is one. Numbers of a GPU agree with those of the CPU, but not in every bit.
+    executor : str or object
+        "threads", "processes", "dask://host:8786", "ray://host:10001", a Dask client, or your own executor.
+    time_limit : float, optional
+        Seconds that one chunk of the work may take. Child processes then do the work, and are ended.
+    store : str or Path, optional
+        A file that keeps every regret as it comes, rounded to float32. What it holds is not simulated again, so that an
+        interrupted request goes on from there.
+    progress : callable, optional
+        Called with (runs done, runs in all) as work goes on.
+    announce : callable, optional
+        Called with a line on how long a long task will take, before it starts.
+    """
+
+    workers: int | None = None
+    device: Literal["cpu", "gpu", "auto"] = "cpu"
+    executor: Any = "threads"
+    time_limit: float | None = None
+    store: str | Path | None = None
+    progress: Callable[[int, int], None] | None = None
+    announce: Callable[[str], None] | None = None
+
+
+SEARCH, SIMULATION, RUN = Search(), Simulation(), Run()
+"""Default settings."""
+
+
+def check_settings(**settings: Any) -> None:
+    """Check the types of settings."""
+    kinds = {"search": Search, "simulation": Simulation, "run": Run}
+    for name, value in settings.items():
+        if not isinstance(value, kinds[name]):
+            kind = kinds[name].__name__
+            raise InvalidRequest(f"`{name}` must be a record such as {kind}(), but got {value!r}.")
+
+
+def check_no_store(run: Run, verb: str) -> None:
+    """Refuse a store where a verb keeps no regrets."""
+    if run.store is not None:
+        raise InvalidRequest(
+            f"`store` must be left out: {verb} keeps no regrets, but got {run.store!r}.", argument="store"
+        )
+
+
+def check_include(include: Any, allowed: Sequence[str]) -> frozenset[str]:
+    """Check what a result holds besides its answer, and return it as a set of words."""
+    words = {include} if isinstance(include, str) else set(include)
+    unknown = sorted(map(str, words - set(allowed)))
+    if unknown:
+        allowed_words = ", ".join(map(repr, allowed))
+        raise InvalidRequest(f"`include` must be out of {allowed_words}, but got {unknown[0]!r}.")
+    return frozenset(words)
+
+
+def resolve_lower_bound_choice(include: frozenset[str]) -> bool | None:
+    """Return True for a lower bound in any case, False for none, None for one that takes seconds only."""
+    return True if "lower_bound" in include else False if "no_lower_bound" in include else None

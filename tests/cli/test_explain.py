@@ -1,0 +1,47 @@
+"""Pages that are shipped with the package."""
+
+from __future__ import annotations
+
+import pytest
+
+import banditune as bt
+from banditune.core.pages import TOPICS
+from conftest import ROOT
+from helpers.settings import group_settings
+
+
+def test_the_documentation_holds_the_same_pages():
+    assert TOPICS
+    for topic in TOPICS:
+        assert bt.explain(topic) == (ROOT / "docs" / f"{topic}.md").read_text()
+
+
+def test_the_command_line_prints_a_page(banditune):
+    done = banditune("explain", "assumptions")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == bt.explain("assumptions")
+    assert banditune("explain").stdout == done.stdout
+
+
+def test_an_unknown_topic_is_refused_with_those_that_there_are():
+    with pytest.raises(bt.InvalidRequest, match="the topic must be one of assumptions, but got 'magic'"):
+        bt.explain("magic")
+
+
+def test_each_assumption_says_when_it_fails_what_then_happens_and_what_to_do():
+    sections = bt.explain().split("\n## ")[1:]
+    assert len(sections) == 8
+    for section in sections:
+        for part in ("**Assumed:**", "**Fails**", "**Then**", "**What to do:**"):
+            assert section.count(part) == 1, (section[:30], part)
+
+
+def test_texts_and_reports_of_results_name_the_page(tmp_path):
+    asked = {"horizon": 50, "budget": 60}
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3, prior=(1, 1)), **group_settings(validate=50, **asked))
+    both = bt.compare(
+        [bt.UCB1(noise=0.5), bt.Greedy()], bt.Bernoulli(arms=3, prior=(1, 1)), **group_settings(validate=50, **asked)
+    )
+    for result in (tuning, both):
+        assert bt.reports.format_text(result).count("`banditune explain assumptions`") == 1
+        assert "banditune explain assumptions" in result.report(tmp_path / "report.html").read_text()

@@ -1,0 +1,295 @@
+"""States of deployed policies: whole files, and no file that does harm."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import banditune as bt
+from banditune.core.atomic_files import write_atomically
+from banditune.deployment.deployment_state import OLD_FIELD_NAMES, DeploymentState, parse_state
+
+MANY = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def a_state(policy=None, **told):
+    """A state with some history, as JSON."""
+    live = bt.deploy(policy or bt.Thompson(prior=(1, 1)), 0.3, **({"horizon": 100, "names": ["a", "b", 3]} | told))
+    for turn in range(12):
+        live.update(live.select_arm(), float(turn % 3 == 0))
+    live.select_arms(2)
+    live.retire_arm("b")
+    return json.loads(live.to_json())
+
+
+VALID = a_state()
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=8),
+    st.just("__import__('os')"),
+    st.sampled_from(
+        [0, -1, 1, 2**31, 2**32, 2**53 + 1, 1e308, -1e308, 0.5, "ucb1", "ts", "gittins", "optimal", "mean"]
+    ),
+)
+anything = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+)
+
+
+def works_or_is_refused(text):
+    """Whether a text is refused with a sentence, or gives a policy that works."""
+    try:
+        live = bt.DeployedPolicy.from_json(text)
+    except bt.InvalidRequest as error:
+        assert len(str(error)) < 2000
+        return False
+    try:
+        arm = live.select_arm()
+    except bt.SimulationError:
+        return True  # said in a sentence: a mode that is not found, for one
+    assert arm in live.arms
+    live.update(arm, 1.0)
+    assert math.isfinite(sum(arm.total for arm in live.state.arms))
+    assert bt.DeployedPolicy.from_json(live.to_json()).state == live.state
+    return True
+
+
+def places(found, path=()):
+    """Every place in a JSON value."""
+    yield path
+    for key, value in found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ():
+        yield from places(value, (*path, key))
+
+
+def changed(found, path, value):
+    """A JSON value with another value in one place; without that place where it is `...`."""
+    if not path:
+        return value
+    copy = dict(found) if isinstance(found, dict) else list(found)
+    if len(path) == 1 and value is ...:
+        del copy[path[0]]
+    elif len(path) == 1:
+        copy[path[0]] = value
+    else:
+        copy[path[0]] = changed(found[path[0]], path[1:], value)
+    return copy
+
+
+@MANY
+@given(st.lists(st.tuples(st.sampled_from(list(places(VALID))[1:]), anything | st.just(...)), min_size=1, max_size=3))
+def test_a_state_with_changed_places_is_refused_or_works(changes):
+    state = VALID
+    for path, value in changes:
+        try:
+            state = changed(state, path, value)
+        except (KeyError, IndexError, TypeError):
+            continue  # an earlier change took the place away
+    works_or_is_refused(json.dumps(state))
+
+
+@MANY
+@given(st.text(max_size=200) | anything.map(json.dumps))
+def test_texts_that_are_no_state_are_refused(text):
+    with pytest.raises(bt.InvalidRequest):
+        parse_state(text)
+
+
+@MANY
+@given(st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 4))
+def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
+    content = json.dumps(VALID).encode()
+    at %= len(content)
+    path = tmp_path_factory.getbasetemp() / "damaged.json"
+    path.write_bytes(content[:at] + put + content[at + cut :])
+    try:
+        loaded = bt.DeployedPolicy.load(path)
+    except bt.InvalidRequest as error:
+        assert 0 < len(str(error)) < 2000
+    else:
+        assert works_or_is_refused(loaded.to_json())
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("version",), 4, "version of a state must be 1, 2 or 3"),
+        (("rewards",), "eval", "rewards"),
+        (("rewards",), ["real"], "rewards"),
+        (("version",), True, "version"),
+        (("format",), "pickle", "format"),
+        (("kind",), "Tuning", "this is a Tuning; make a state from a tuning with `banditune deploy`"),
+        (("policy",), {"name": "os.system", "prior": "rm"}, "passed again"),
+        (("policy", "name"), "gittins", "computes a table"),
+        (("policy", "prior"), [1, -1], "prior of ts"),
+        (("policy", "extra"), 1, "options of 'ts'"),
+        (("params", "gamma"), 4, "0 <= gamma <= 3.16228"),
+        (("params",), {}, "parameters of ts"),
+        (("horizon",), 10**30, "horizon"),
+        (("horizon",), 0, "horizon"),
+        (("seed",), -1, "seed"),
+        (("stream_position",), [0], "stream_position"),
+        (("stream_position",), [2**32, 0], "stream_position"),
+        (("pending",), "eval", "pending"),
+        (("pending",), ["ignore"], "pending"),
+        (("arms",), [], "not retired"),
+        (("arms", 0, "name"), "b" * 201, "name of an arm"),
+        (("arms", 0, "name"), "3", "different names"),
+        (("arms", 0, "pulls"), 1.5, "pulls"),
+        (("arms", 0, "pulls"), -1, "pulls"),
+        (("arms", 0, "pulls"), 2**60, "pulls"),
+        (("arms", 0, "total"), 1e9, "total of an arm"),
+        (("arms", 0, "pending_pulls"), -1, "pending_pulls"),
+        (("arms", 0, "retired"), 1, "retired"),
+        (("arms", 0, "features"), [1.0], "same number of features"),
+        (("surprise",), 1, "must hold the fields"),
+    ],
+)
+def test_hostile_states_are_refused_with_a_sentence(path, value, said):
+    with pytest.raises(bt.InvalidRequest, match=said):
+        bt.DeployedPolicy.from_json(json.dumps(changed(VALID, path, value)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, "9" * 5000, "NaN", '{"format": NaN}', "1e999", '"\\ud800"', "\x00", "{}" * 9],
+)
+def test_texts_that_break_parsers_are_refused(text):
+    with pytest.raises(bt.InvalidRequest):
+        bt.DeployedPolicy.from_json(text)
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    for word in ("NaN", "Infinity", "-Infinity", "1e999"):
+        with pytest.raises(bt.InvalidRequest, match="finite"):
+            bt.DeployedPolicy.from_json(json.dumps(changed(VALID, ("arms", 0, "total"), "?")).replace('"?"', word))
+
+
+def test_a_file_that_is_too_long_or_missing_is_refused(tmp_path):
+    path = tmp_path / "long.json"
+    with path.open("wb") as file:
+        file.truncate(2**26 + 1)
+    with pytest.raises(bt.InvalidRequest, match="shorter"):
+        bt.DeployedPolicy.load(path)
+    with pytest.raises(bt.InvalidRequest, match="cannot be read"):
+        bt.DeployedPolicy.load(tmp_path / "missing.json")
+    with pytest.raises(bt.InvalidRequest, match="cannot be read"):
+        bt.DeployedPolicy.load(tmp_path)
+
+
+def test_memory_that_a_state_asks_for_is_bounded():
+    arms = [dict(VALID["arms"][0], name=number, features=[0.1] * 600) for number in range(400)]
+    hostile = changed(
+        changed(VALID, ("arms",), arms), ("policy",), {"name": "glm-tsl", "prior": [0, 1], "factor": None}
+    )
+    with pytest.raises(bt.InvalidRequest, match="must fit into"):
+        bt.DeployedPolicy.from_json(json.dumps(hostile))
+
+
+def test_a_state_goes_to_json_and_back_without_loss():
+    text = json.dumps(VALID)
+    state = parse_state(text)
+    assert isinstance(state, DeploymentState)
+    assert json.loads(state.to_json()) == VALID
+    assert parse_state(state.to_json()) == state
+
+
+def test_states_that_do_not_say_for_which_rewards_they_were_tuned_are_read():
+    told = json.loads(bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=10, arms=2).to_json())
+    del told["rewards"]
+    with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
+        bt.DeployedPolicy.from_json(json.dumps(told))
+    live = bt.DeployedPolicy.from_json(json.dumps(renamed(told) | {"version": 1}))
+    live.update(0, 5.0)
+    assert json.loads(live.to_json())["version"] == 3
+
+
+def renamed(found):
+    """A state with the names of fields that versions 1 and 2 had."""
+    if isinstance(found, list):
+        return [renamed(item) for item in found]
+    if not isinstance(found, dict):
+        return found
+    return {OLD_FIELD_NAMES.get(key, key): renamed(value) for key, value in found.items()}
+
+
+def test_states_with_the_old_names_of_fields_are_read():
+    told = renamed(VALID) | {"version": 2}
+    assert {"drawn", "searched"} < set(told)
+    assert "waiting" in told["arms"][0]
+    assert json.loads(parse_state(json.dumps(told)).to_json()) == VALID
+    del told["searched"]
+    assert parse_state(json.dumps(told)).searched_range == {}
+    for mixed in (told | {"version": 3}, VALID | {"version": 2}, told | {"stream_position": [0, 0]}):
+        with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
+            parse_state(json.dumps(mixed))
+
+
+def test_a_save_that_fails_leaves_the_old_state(tmp_path, monkeypatch):
+    path = tmp_path / "state.json"
+    live = bt.DeployedPolicy.from_json(json.dumps(VALID))
+    live.save(path)
+    before = path.read_bytes()
+    live.select_arm()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(bt.InvalidRequest, match="No space"):
+        live.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    monkeypatch.undo()
+    write_atomically(path, before)
+    assert bt.DeployedPolicy.load(path).state == parse_state(before.decode())
+
+
+def test_no_code_named_in_a_state_is_run_and_nothing_is_unpickled():
+    import ast
+
+    from conftest import ROOT
+
+    for path in (ROOT / "src" / "banditune" / "deployment").glob("*.py"):
+        used = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+        assert not used & {"pickle", "eval", "exec", "compile", "__import__", "marshal", "shelve", "importlib"}, path
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("policy", {}),
+        ("policy", {"name": ["ucb1"]}),
+        ("policy", {"name": "ucb1", "width": 3}),
+        ("policy", {"name": "ucb1", "noise": "x"}),
+        ("problem", {"name": "bernoulli", "arms": "x"}),
+        ("problem", {"name": "bernoulli", "arms": 3, "names": 5}),
+        ("problem", {"name": "mixture", "means": [3]}),
+        ("problem", {"name": "mixture", "means": "abc"}),
+    ],
+)
+def test_a_saved_tuning_with_nonsense_in_it_is_not_deployed(where, what):
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=20, budget=20, search=bt.Search(validate=5))
+    told = json.loads(tuning.to_json())
+    told["setup"][where] = what
+    with pytest.raises(bt.InvalidRequest):
+        bt.results.from_json(json.dumps(told)).deploy()
+
+
+def test_what_could_not_be_loaded_is_not_deployed():
+    with pytest.raises(bt.InvalidRequest, match="at most"):
+        bt.deploy(bt.LinUCB(prior=(0, 1), noise=0.5), 0.5, horizon=100, features=np.ones((2, 1500)))
+    live = bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, arms=2)
+    with pytest.raises(bt.InvalidRequest, match="the arm must be one of"):
+        live.update(True, 1)
+    assert bt.tune(
+        bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=20, search=bt.Search(validate=5)
+    ).deploy(names=np.array(["a", "b"])).arms == ("a", "b")

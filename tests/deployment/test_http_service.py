@@ -1,0 +1,198 @@
+"""The HTTP example: many clients, a kill, and on from the saved state."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import banditune as bt
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "examples"))
+import http_service
+
+
+@pytest.fixture
+def serve():
+    """Start the service on a free port: `serve(state)` gives the process and its port."""
+    started = []
+
+    def start(state):
+        command = [
+            sys.executable,
+            str(ROOT / "examples" / "http_service.py"),
+            str(state),
+            "--port",
+            "0",
+            "--every",
+            "0.1",
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process, int(process.stdout.readline().split()[-1])
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def asked(connection, method, path, told=None):
+    """The status and the JSON answer of a request."""
+    connection.request(method, path, None if told is None else json.dumps(told))
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def play(port, number, rounds):
+    """Play rounds as one client."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for turn in range(rounds):
+        _, found = asked(connection, "POST", "/select")
+        reward = int((turn * 7 + number) % 10 < {"a": 2, "b": 5, "c": 8}[found["arm"]])
+        status, _ = asked(connection, "POST", "/update", {"arm": found["arm"], "reward": reward})
+        assert status == 200
+    connection.close()
+
+
+def test_a_killed_service_goes_on_from_its_saved_state(serve, tmp_path):
+    path = tmp_path / "state.json"
+    bt.deploy(bt.Thompson(prior=(1, 1)), 0.5, horizon=10_000, names=["a", "b", "c"]).save(path)
+    process, port = serve(path)
+    clients = [threading.Thread(target=play, args=(port, number, 75)) for number in range(4)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    deadline = time.monotonic() + 20
+    while bt.DeployedPolicy.load(path).step < 300 or any(
+        arm.pending_pulls for arm in bt.DeployedPolicy.load(path).state.arms
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    shutil.copy(path, tmp_path / "copy.json")
+
+    process, port = serve(path)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    _, state = asked(connection, "GET", "/state")
+    assert sum(arm["pulls"] for arm in state["arms"]) == 300
+    twin = bt.DeployedPolicy.load(tmp_path / "copy.json")
+    for _ in range(20):
+        assert asked(connection, "POST", "/select") == (200, {"arm": twin.select_arm()})
+    for told, said in (
+        ({"arm": "z", "reward": 1}, "must be one of"),
+        ({"arm": "a", "reward": 2}, "[0, 1]"),
+        ([], "object"),
+    ):
+        status, found = asked(connection, "POST", "/update", told)
+        assert status == 400
+        assert said in found["error"]
+    assert asked(connection, "POST", "/elsewhere")[0] == 404
+    connection.close()
+    process.terminate()
+    assert process.wait(timeout=20) == 0
+    assert bt.DeployedPolicy.load(path).step == 320
+
+
+def sent(port, content):
+    """The status and the JSON answer to these very bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(content)
+        client.shutdown(socket.SHUT_WR)
+        answer = http.client.HTTPResponse(client)
+        answer.begin()
+        return answer.status, json.loads(answer.read())
+
+
+def post(body, *headers, path="/update"):
+    """A request as bytes."""
+    return "\r\n".join((f"POST {path} HTTP/1.1", "Host: x", *headers, "", body)).encode()
+
+
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    """A service in this process."""
+    path = tmp_path_factory.mktemp("service") / "state.json"
+    bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, names=["a", "b"]).save(path)
+    service = http_service.Service(("127.0.0.1", 0), str(path))
+    threading.Thread(target=service.serve_forever, daemon=True).start()
+    yield service.server_address[1]
+    service.shutdown()
+    service.server_close()
+
+
+def test_bodies_may_come_in_chunks(port):
+    told = '{"arm": "a", "reward": 1}'
+    body = f"5;name=value\r\n{told[:5]}\r\n{len(told) - 5:X}\r\n{told[5:]}\r\n0\r\nAfter: all\r\n\r\n"
+    assert sent(port, post(body, CHUNKED)) == (200, {})
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for _ in range(2):  # the connection is still in step
+        connection.request(
+            "POST",
+            "/update",
+            iter([told[:9].encode(), told[9:].encode()]),
+            encode_chunked=True,
+            headers={"Transfer-Encoding": "chunked"},
+        )
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())) == (200, {})
+    assert asked(connection, "GET", "/state")[1]["arms"][0]["pulls"] == 3
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (post("{", "Content-Length: 1"), 400, "must be a JSON object, but: "),
+        (post("[" * 50_000, "Content-Length: 50000"), 400, "must be a JSON object"),
+        (post("\xff", "Content-Length: 1"), 400, "must be a JSON object"),
+        (post("", "Content-Length: -1"), 400, "must be a whole number"),
+        (post("", "Content-Length: 99999999"), 413, "at most 65536 bytes"),
+        (post("{}", "Content-Length: 9"), 400, "ends after 2"),
+        (post("{}", "Transfer-Encoding: gzip"), 501, "chunked and nothing else"),
+        (post("{}", CHUNKED, "Content-Length: 2"), 501, "chunked and nothing else"),
+        (post("zz\r\n{}", CHUNKED), 400, "must be a whole number"),
+        (post("2\r\n{}x\r\n0\r\n\r\n", CHUNKED), 400, "end where it says"),
+        (post("2\r\n{}\r\n", CHUNKED), 400, "it ends"),
+        (post("8000\r\n" + "x" * 0x8000 + "\r\n8001\r\n", CHUNKED), 413, "at most 65536 bytes"),
+        (post("1" * 2000, CHUNKED), 400, "too long"),
+        (post('{"reward": 1}', "Content-Length: 13"), 400, "must be one of 'a', 'b', but got None"),
+        (post("", path="/"), 404, "there is GET /state"),
+    ],
+)
+def test_requests_that_are_wrong_get_a_code_and_a_sentence(port, content, code, said):
+    status, found = sent(port, content)
+    assert status == code
+    assert said in found["error"]
+    assert sent(port, post("", path="/select"))[0] == 200
+
+
+def test_a_missing_state_and_a_taken_port_are_sentences(port, tmp_path):
+    state = tmp_path / "state.json"
+
+    def failed(*arguments):
+        command = [sys.executable, str(ROOT / "examples" / "http_service.py"), str(state), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1
+        return done.stderr
+
+    assert "Make one with: banditune deploy TUNING.json -o " in failed()
+    bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, names=["a", "b"]).save(state)
+    assert f"port {port} cannot be listened on: " in failed("--port", str(port))
+    assert "choose another with --port" in failed("--port", "99999")

@@ -1,0 +1,266 @@
+"""Rewards that change with the step or with the pulls of their arm: what is refused, and what is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.core.dataflow import depends_on_argument
+from banditune.problems.bernoulli_arms import draw_bernoulli_reward
+from banditune.problems.beta_arms import draw_beta_reward
+from banditune.problems.residual_noise import draw_gaussian_reward, draw_residual_reward
+from banditune.problems.reward_table import read_table_reward
+from banditune.study.requests import build_spec
+from helpers.settings import group_settings
+
+
+@bt.kernel.scalar
+def swapped(instance, arm, pull, step, stream):
+    """The arms change places at half time."""
+    return bt.kernel.bernoulli(stream, instance.means[arm if step < 500 else 1 - arm])
+
+
+@bt.kernel.scalar
+def pays_half(instance, arm, pull, step, stream):
+    return 0.5 * bt.kernel.bernoulli(stream, instance.means[arm]) + 0.0 * step
+
+
+@bt.kernel.scalar
+def wears_out(instance, arm, pull, step, stream):
+    """Arm 0 pays 1 for 100 pulls, then nothing; arm 1 always pays 1/2."""
+    return (1.0 if pull < 100 else 0.0) if arm == 0 else 0.5
+
+
+@bt.kernel.scalar
+def reads_cursor(instance, arm, pull, step, stream):
+    return 1.0 if stream.cursor[1] < 100 else 0.0
+
+
+@bt.kernel.scalar
+def hands_on(instance, arm, pull, step, stream):
+    return wears_out(instance, arm, pull, step, stream)
+
+
+def two_arms(size, rng):
+    return np.tile([0.7, 0.3], (size, 1))
+
+
+def problem(reward, **more):
+    return bt.define_problem("mine", two_arms, reward, arms=2, **more)
+
+
+ASKED = {"horizon": 1000, "runs": 5}
+
+
+@pytest.mark.parametrize("reward", [swapped, pays_half])
+def test_expected_regret_is_refused_where_a_reward_reads_the_step(reward):
+    told = "`reward` of the problem 'mine' reads `step`; ask for regret='realised', which compares with one fixed arm"
+    own = problem(reward, rewards="unit")
+    for verb in (bt.simulate, bt.curve, bt.tune):
+        with pytest.raises(bt.InvalidRequest, match=told):
+            verb(bt.UCB1(noise=0.5), own, horizon=1000)
+    with pytest.raises(bt.InvalidRequest, match=told):
+        bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], own, horizon=1000)
+    assert np.isfinite(bt.simulate(bt.UCB1(noise=0.5), own, **group_settings(regret="realised", **ASKED))).all()
+
+
+@pytest.mark.parametrize("regret", ["expected", "realised"])
+@pytest.mark.parametrize("reward", [wears_out, reads_cursor, hands_on])
+def test_both_regrets_are_refused_where_a_reward_reads_the_pull(reward, regret):
+    with pytest.raises(
+        bt.InvalidRequest, match=r"must not depend on how often it was pulled.*Let the reward change with `step`"
+    ):
+        bt.simulate(bt.UCB1(noise=0.5), problem(reward, rewards="unit"), **group_settings(regret=regret, **ASKED))
+
+
+def test_a_result_says_beside_the_number_that_it_compares_with_one_fixed_arm():
+    own, asked = problem(swapped, rewards="binary"), {"horizon": 1000, "regret": "realised"}
+    tuner = bt.tuners.Uniform()
+    for result in (
+        bt.tune(bt.UCB1(noise=0.5), own, **group_settings(tuner=tuner, budget=60, validate=50, **asked)),
+        bt.curve(bt.UCB1(noise=0.5), own, [0.1, 1], **group_settings(runs=20, **asked)),
+        bt.compare(
+            [bt.UCB1(noise=0.5), bt.Greedy()], own, **group_settings(tuner=tuner, budget=60, validate=50, **asked)
+        ),
+    ):
+        assert "horizon 1,000, regret against one fixed arm\n" in str(result)
+        assert bt.results.from_json(result.to_json()).setup.compared_with == "one fixed arm"
+    usual = bt.curve(
+        bt.UCB1(noise=0.5),
+        bt.problems.two_point_mixture(),
+        [0.1, 1],
+        horizon=10,
+        runs=5,
+        simulation=bt.Simulation(regret="realised"),
+    )
+    assert "fixed arm" not in str(usual)
+    assert usual.setup.compared_with is None
+
+
+def test_below_zero_another_tuner_is_advised_not_a_larger_budget():
+    own = problem(swapped, rewards="binary")
+    result = bt.tune(
+        bt.UCB1(noise=0.5),
+        own,
+        horizon=1000,
+        budget=300,
+        search=bt.Search(validate=250),
+        simulation=bt.Simulation(regret="realised"),
+    )
+    words = " ".join(result.notices)
+    assert "a regret below 0, here -1" in words
+    assert "more was earned than by one fixed arm" in words
+    assert "use another tuner, such as uniform" in words
+    assert "raise the budget" not in words
+    other = bt.tune(
+        bt.UCB1(noise=0.5),
+        own,
+        horizon=1000,
+        budget=300,
+        search=bt.Search(tuner=bt.tuners.Uniform(), validate=250),
+        simulation=bt.Simulation(regret="realised"),
+    )
+    assert other.regret.high < result.regret.low - 50
+    assert "another tuner" not in " ".join(other.notices)
+
+
+def test_tables_in_their_order_are_compared_with_one_fixed_arm_and_shuffled_ones_have_constant_means():
+    rows = np.random.default_rng(0).random((30, 2))
+    in_order, shuffled = bt.RewardTable([rows, rows]), bt.RewardTable(rows)
+    assert (in_order.has_step_dependent_means, shuffled.has_step_dependent_means) == (True, False)
+    assert build_spec(bt.Greedy(), in_order, horizon=30).regret == "realised"
+    assert build_spec(bt.Greedy(), shuffled, horizon=30).regret == "expected"
+
+
+OURS = [draw_bernoulli_reward, draw_beta_reward, draw_gaussian_reward, draw_residual_reward]
+
+
+@pytest.mark.parametrize("reward", OURS, ids=lambda reward: reward.__name__)
+def test_the_pull_is_an_address_for_problems_of_the_package(reward):
+    def wrapped(instance, arm, pull, step, stream):
+        return reward(instance, arm, pull, step, stream)
+
+    for own in (reward, wrapped):
+        found = problem(own)
+        assert (found.has_step_dependent_means, found.has_pull_dependent_means, found.has_step_free_rewards) == (
+            False,
+            False,
+            True,
+        )
+    assert depends_on_argument(read_table_reward, "step")
+
+
+def ignored(first, second):
+    return first
+
+
+def read(first, second=1):
+    return first + second
+
+
+def passed(x):
+    return ignored(1, x)
+
+
+def passed_by_name(x):
+    return ignored(second=x, first=1)
+
+
+def passed_on(x):
+    return read(1, x)
+
+
+def renamed(x):
+    y = x
+    return ignored(1, y)
+
+
+def renamed_and_read(x):
+    y = x
+    return y + 1
+
+
+def calculated_first(x):
+    return ignored(1, x + 1)
+
+
+def either(x):
+    helper = ignored if len("ab") == 2 else read
+    return helper(1, x)
+
+
+def decides(x):
+    if x:
+        return 1
+    return 2
+
+
+def stored(x):
+    table = np.zeros(2)
+    table[0] = x
+    return table[0]
+
+
+def indexed(x):
+    return np.zeros(9)[x]
+
+
+def looped(x):
+    total = 0
+    for _ in range(x):
+        total += 1
+    return total
+
+
+def built_in(x):
+    return int(x)
+
+
+def unpacked(x):
+    return ignored(*(1, x))
+
+
+def within(x):
+    def inner():
+        return x
+
+    return inner()
+
+
+def recursive(x):
+    return recursive(x)
+
+
+@pytest.mark.parametrize("function", [ignored, passed, passed_by_name, renamed], ids=lambda function: function.__name__)
+def test_an_argument_that_matters_nowhere_is_not_read(function):
+    assert not depends_on_argument(function, function.__code__.co_argcount - 1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        read,
+        passed_on,
+        renamed_and_read,
+        calculated_first,
+        either,
+        decides,
+        stored,
+        indexed,
+        looped,
+        built_in,
+        unpacked,
+        within,
+        recursive,
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_an_argument_that_may_matter_is_read(function):
+    assert depends_on_argument(function, function.__code__.co_argcount - 1)
+
+
+def test_what_cannot_be_seen_may_be_read():
+    assert depends_on_argument(int, 0)
+    assert depends_on_argument(lambda *given: 1, 0)
+    assert depends_on_argument(ignored, 5)

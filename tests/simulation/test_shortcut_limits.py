@@ -1,0 +1,234 @@
+"""Every shortcut and every team against the plain loop, at usual widths and beyond them.
+
+What is tested is read from the package: a new shortcut is tested without a word here.
+"""
+
+from __future__ import annotations
+
+import math
+import pkgutil
+from dataclasses import fields, replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.core.policy import Shortcut, WarpVersion
+from banditune.registry import collect_policies
+from banditune.simulation import dispatch
+from banditune.simulation.kernel_selection import select_shortcut, select_shortcut_rows
+from banditune.simulation.spec import SimulationSpec
+from banditune.study.requests import check_compatible
+from helpers.settings import group_settings
+from helpers.teams import alone
+
+PROBLEMS = [
+    bt.Bernoulli(arms=5),
+    bt.Gaussian(arms=4),
+    bt.Linear(arms=12, dims=3),
+    bt.Logistic(arms=8, dims=3),
+]
+WIDTHS = [0.3, 1.0, 2.5]
+"""The last one is beyond the usual range of every policy."""
+
+
+def attached(kind):
+    """Every shortcut or team of the policies on the shelf, with a class of policies that has it."""
+    for name, policy in collect_policies().items():
+        for fast in policy.shortcuts if kind is Shortcut else filter(None, [policy.warp_version]):
+            yield pytest.param(policy, fast, id=f"{name}-{getattr(fast, 'name', 'team')}")
+
+
+def declared(kind):
+    """Every shortcut or team that stands in a module of policies."""
+    found = {}
+    for package in ("policies", "simulation.shortcuts", "simulation.gpu"):
+        folder = import_module(f"banditune.{package}")
+        for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+            found |= {
+                id(value): value for value in vars(import_module(module.name)).values() if isinstance(value, kind)
+            }
+    return found.values()
+
+
+SHORTCUTS, TEAMS = list(attached(Shortcut)), list(attached(WarpVersion))
+
+
+@pytest.mark.parametrize(("kind", "tested"), [(Shortcut, SHORTCUTS), (WarpVersion, TEAMS)])
+def test_every_shortcut_and_team_of_the_package_is_tested(kind, tested):
+    seen = {id(param.values[1]) for param in tested}
+    assert seen == {id(found) for found in declared(kind)}
+    assert len(seen) >= 4
+
+
+GIVEN = {"noise": 0.5, "prior": {"beta": (1, 1), "normal": (0, 1), "theta": (0, 1)}}
+"""Noise and, by their kinds, priors of policies."""
+
+
+def made(policy):
+    """A policy of that class, with noise and prior given where it has some."""
+    names = {field.name for field in fields(policy)}
+    options = {"noise": GIVEN["noise"], "prior": GIVEN["prior"].get(policy.prior_kind)}
+    return policy(**{name: value for name, value in options.items() if name in names})
+
+
+def only(policy, play):
+    """A policy of that class whose one shortcut is this."""
+    return made(type(policy.__name__, (policy,), {"plays": (play,)}))
+
+
+def suited(policy, fits):
+    """The first problem that a policy can play, and that fits."""
+    for problem in PROBLEMS:
+        try:
+            check_compatible(policy, problem, 300)
+        except bt.InvalidRequest:
+            continue
+        if fits(problem):
+            return problem
+    raise AssertionError(f"no problem for {policy}")
+
+
+def assert_same_law(fast, plain):
+    """Means of paired regrets (rows, runs, steps) agree to 4 standard errors."""
+    apart = fast - plain
+    se = apart.std(axis=1, ddof=1) / math.sqrt(apart.shape[1])
+    assert (np.abs(apart.mean(axis=1)) <= 4 * se + 1e-9).all(), (apart.mean(axis=1), se)
+
+
+@pytest.mark.parametrize(("kind", "play"), SHORTCUTS)
+def test_a_shortcut_is_the_plain_loop_at_every_width(kind, play):
+    policy = only(kind, play)
+    job = SimulationSpec(
+        policy, suited(policy, lambda problem: select_shortcut(policy, problem)), 300, seed=4, checkpoints=(20, 300)
+    )
+    values = np.array(WIDTHS)[:, None]
+    runs = range(300 if play.is_bitwise_exact else 2000)
+    fast, plain = (
+        dispatch.simulate_rows(replace(job, use_shortcut=shortcut), values, runs, workers=1)
+        for shortcut in (True, False)
+    )
+    if play.is_bitwise_exact:
+        assert (fast == plain).all()
+    else:
+        assert_same_law(fast, plain)
+    # Rows for which the proof does not hold are the plain loop's.
+    for row, held in enumerate(select_shortcut_rows(job, values)):
+        assert held or (fast[row] == plain[row]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "team"), TEAMS)
+def test_a_team_is_the_plain_loop_at_every_width(kind, team):
+    policy = made(kind)
+    problem = suited(policy, lambda problem: problem.dims)
+    job = SimulationSpec(policy, problem, 300, seed=4, checkpoints=(20, 300), use_shortcut=False)
+    values = [[width] for width in WIDTHS]
+    assert all(team.is_valid(policy.options(problem.arms, problem.dims, 300), np.array(row)) for row in values)
+    assert_same_law(
+        alone(job, team, values, range(256)), dispatch.simulate_rows(job, np.array(values), range(256), workers=1)
+    )
+
+
+class Wider(bt.Thompson):
+    """As a user would write it."""
+
+    parameters = (bt.Parameter("gamma", 0, 3, textbook=1),)
+
+
+@pytest.mark.parametrize("prior", [(1, 1), (0.5, 0.5), (0.3, 20), (3.36, 771)])
+def test_thompson_sampling_is_the_plain_loop_with_any_prior(prior):
+    """Posteriors must have shapes of 1 or more: prior / gamma^2 decides, not the prior alone."""
+    policy, problem = bt.Thompson(prior=prior), bt.Bernoulli(arms=4, prior=(1, 9))
+    border = math.sqrt(min(prior))
+    widths = [0.2, 0.999 * border, min(1.001 * border, 1.7), 1.7]
+    arguments = {"horizon": 300, "runs": 3000, "at": [20, 300]}
+    fast, plain = (
+        bt.simulate(policy, problem, widths, **group_settings(shortcut=shortcut, **arguments))
+        for shortcut in (True, False)
+    )
+    assert_same_law(fast, plain)
+    for row, width in enumerate(widths):
+        assert ((fast[row] == plain[row]).all()) == (width > border)
+
+
+def test_a_widened_thompson_sampling_has_its_exact_regret():
+    problem = bt.Bernoulli(arms=2)
+    exact = bt.exact.compute_exact_regret(bt.Thompson(prior=(1, 1)), problem, [2.0, 3.0], horizon=12).regret
+    played = bt.simulate(Wider(prior=(1, 1)), problem, [2.0, 3.0], horizon=12, runs=20_000)
+    for regret, sample in zip(exact, played, strict=True):
+        assert abs(sample.mean() - regret) < 4 * sample.std() / math.sqrt(len(sample))
+
+
+@pytest.mark.parametrize("common", [True, False])
+def test_rows_do_not_depend_on_what_else_is_played(common, tmp_path):
+    """Rows by the shortcut and rows by the plain loop, together, one by one, in pieces, and out of a store."""
+    job = SimulationSpec(Wider(prior=(1, 1)), bt.Bernoulli(arms=4), 60, seed=6, common_random_numbers=common)
+    values = np.array([[0.5], [2.0], [1.0], [3.0], [2.5]])
+    assert select_shortcut_rows(job, values) == [True, False, True, False, False]
+    whole = dispatch.simulate_rows(job, values, range(40), workers=2)
+    for row in range(len(values)):
+        alone = dispatch.simulate_rows(job, values[row : row + 1], range(40), first_row=row, workers=1)
+        assert (alone[0] == whole[row]).all()
+    parts = [dispatch.simulate_rows(job, values, range(first, first + 8), workers=1) for first in range(0, 40, 8)]
+    assert (np.concatenate(parts, axis=1) == whole).all()
+    sizes = [10, 5, 7, 8, 10]
+    each = dispatch.simulate_rows_separately(job, values, sizes, 0, workers=1)
+    for row, first in enumerate(np.cumsum([0, *sizes[:-1]])):
+        assert (each[row] == whole[row, first : first + sizes[row]]).all()
+    arguments = {"horizon": 60, "seed": 6, "common_random_numbers": common, "store": tmp_path / "study.ledger"}
+    bt.simulate(job.policy, job.problem, values[:2, 0], **group_settings(runs=20, **arguments))
+    for _ in range(2):
+        kept = bt.simulate(job.policy, job.problem, values[:, 0], **group_settings(runs=40, **arguments))
+        assert (kept == whole[:, :, 0].astype(np.float32)).all()
+
+
+class Backwards(bt.UCB1):
+    """Prefers arms that it knows well."""
+
+    parameters = (bt.Parameter("gamma", -1, 1, textbook=1),)
+
+
+class BackwardsLinUCB(bt.LinUCB):
+    parameters = (bt.Parameter("gamma", -1, 1, textbook=1),)
+
+
+class BackwardsLinTS(bt.LinTS):
+    parameters = (bt.Parameter("gamma", -1, 1, textbook=1),)
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (Backwards(noise=0.5), bt.Bernoulli(arms=5)),
+        (Wider(prior=(1, 1)), bt.Bernoulli(arms=5)),
+        (BackwardsLinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=12, dims=3)),
+        (BackwardsLinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=12, dims=3)),
+    ],
+)
+def test_negative_widths_are_the_plain_loops(policy, problem):
+    job = SimulationSpec(policy, problem, 300, seed=4)
+    fast, plain = (
+        dispatch.simulate_rows(replace(job, use_shortcut=s), [[-0.5], [-1e-3]], range(60), workers=1)
+        for s in (True, False)
+    )
+    assert (fast == plain).all()
+
+
+@pytest.mark.parametrize("noise", [1e-12, 1e-3, 0.5, 1e9])
+def test_ucb1_is_the_plain_loop_at_every_scale(noise):
+    widths = [1e-300, 1e-17, 1e-6, 0.1, 3.0, 1e3, 1e6]
+    for problem in (bt.Bernoulli(arms=5), bt.Mixture([(0.5, 0.495), (0.5, 0.505), (1.0, 0.0)])):
+        fast, plain = (
+            bt.simulate(
+                bt.UCB1(noise=noise),
+                problem,
+                widths,
+                horizon=700,
+                runs=40,
+                simulation=bt.Simulation(shortcuts=shortcut),
+            )
+            for shortcut in (True, False)
+        )
+        assert (fast == plain).all()

@@ -1,0 +1,234 @@
+"""Teams that play UCB-GLM and GLM-TSL, as a team of one on the CPU and as 32 Python threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import banditune as bt
+from banditune.core.policy import Setting
+from banditune.core.streams import Stream
+from banditune.simulation import bind
+from banditune.simulation.dispatch import simulate_rows
+from banditune.simulation.gpu import warp_glm_tsl, warp_logistic, warp_logistic_algebra, warp_logistic_layout
+from banditune.simulation.gpu.warp_primitives import SINGLE_THREAD_SLOTS
+from banditune.simulation.instances import draw_instances
+from banditune.simulation.kernel_selection import make_constant_function
+from banditune.simulation.spec import SimulationSpec
+from helpers.teams import Threads, alone, together
+
+GAMMAS = np.array([[0.0], [0.1], [0.35], [1.0]])
+
+
+def checkpoints(horizon, count=40):
+    return tuple(sorted({*np.linspace(1, horizon, count).astype(int).tolist(), 2, 3, 5, 8, 13, 21}))
+
+
+def job(policy, problem, horizon, **options):
+    return SimulationSpec(policy, problem, horizon, checkpoints=checkpoints(horizon), **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("regret", ["realised", "expected"])
+def test_ucb_glm_pulls_the_plain_loops_arms(regret):
+    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(40, 3), 600, seed=11, regret=regret)
+    np.testing.assert_allclose(
+        alone(told, bt.UCBGLM.warp_version, GAMMAS, range(24)), simulate_rows(told, GAMMAS, range(24))
+    )
+
+
+@pytest.mark.slow
+def test_ucb_glm_with_few_arms_and_another_prior():
+    covariance = [[1.5, 0.4, 0.0], [0.4, 0.8, -0.2], [0.0, -0.2, 2.0]]
+    policy = bt.UCBGLM(prior=([0.3, -0.5, 0.1], covariance), noise=0.5)
+    told = job(policy, bt.Logistic(5, 3), 600, seed=12)
+    np.testing.assert_allclose(
+        alone(told, bt.UCBGLM.warp_version, GAMMAS, range(24)), simulate_rows(told, GAMMAS, range(24))
+    )
+
+
+@pytest.mark.slow
+def test_ucb_glm_over_a_long_horizon():
+    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(40, 3), 3000, seed=13)
+    np.testing.assert_allclose(
+        alone(told, bt.UCBGLM.warp_version, GAMMAS, range(6)), simulate_rows(told, GAMMAS, range(6))
+    )
+
+
+@pytest.mark.slow
+def test_ucb_glm_with_extreme_features():
+    features = np.random.default_rng(1).uniform(-30, 30, (40, 3)).round(3).tolist()
+    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(features=features), 400, seed=14)
+    found = alone(told, bt.UCBGLM.warp_version, GAMMAS, range(12))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, simulate_rows(told, GAMMAS, range(12)))
+
+
+@pytest.mark.slow
+def test_ties_go_to_the_lowest_arm():
+    """Arms 1 to 4 are alike, and better than arm 0, so one of them is pulled: the first."""
+    features = [[-1.0, 0.0, 0.0], *[[1.0, 0.0, 0.0]] * 4]
+    told = SimulationSpec(
+        bt.UCBGLM(prior=([2, 0, 0], 1), noise=0.5), bt.Logistic(features=features), 50, seed=15, regret="expected"
+    )
+    shifted = draw_instances(told.problem, 15, 0).means[:20]
+    found = alone(told, bt.UCBGLM.warp_version, np.zeros((1, 1)), range(20))
+    np.testing.assert_allclose(found, simulate_rows(told, np.zeros((1, 1)), range(20)))
+    assert (shifted[:, 1] == shifted[:, 4]).all()
+
+
+@pytest.fixture(scope="module")
+def samples():
+    told = SimulationSpec(
+        bt.GLMTSL(prior=(0, 1)), bt.Logistic(8, 3), 300, seed=16, regret="expected", checkpoints=(20, 100, 300)
+    )
+    gammas = np.array([[0.0], [0.1], [0.4], [1.0]])
+    return alone(told, bt.GLMTSL.warp_version, gammas, range(256)), simulate_rows(told, gammas, range(256))
+
+
+@pytest.mark.slow
+def test_glm_tsl_at_0_pulls_the_plain_loops_arms(samples):
+    team, plain = samples
+    np.testing.assert_allclose(team[0], plain[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [1, 2, 3])
+def test_glm_tsl_has_the_plain_loops_law(samples, row):
+    team, plain = samples
+    for checkpoint in range(3):
+        apart = team[row, :, checkpoint] - plain[row, :, checkpoint]
+        assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(len(apart))
+        assert stats.ks_2samp(team[row, :, checkpoint], plain[row, :, checkpoint]).pvalue > 1e-4
+
+
+@pytest.mark.slow
+def test_glm_tsl_with_extreme_features():
+    features = np.random.default_rng(2).uniform(-30, 30, (8, 3)).round(3).tolist()
+    told = SimulationSpec(
+        bt.GLMTSL(prior=(0, 1)), bt.Logistic(features=features), 300, seed=17, regret="expected", checkpoints=(10, 300)
+    )
+    gammas = np.array([[0.0], [0.3], [1.0]])
+    team, plain = alone(told, bt.GLMTSL.warp_version, gammas, range(200)), simulate_rows(told, gammas, range(200))
+    apart = team - plain
+    np.testing.assert_allclose(apart[0], 0, atol=1e-9)
+    assert (abs(apart.mean(axis=1)) <= 4 * apart.std(axis=1) / np.sqrt(200) + 1e-9).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("policy", "arms"), [(bt.UCBGLM(prior=(0, 1), noise=0.5), 40), (bt.GLMTSL(prior=(0, 1)), 8)])
+def test_32_threads_pull_the_arms_of_one(policy, arms):
+    told = SimulationSpec(policy, bt.Logistic(arms, 3), 40, seed=18, regret="expected", checkpoints=tuple(range(1, 41)))
+    one = alone(told, policy.warp_version, [[0.3]], range(1))
+    np.testing.assert_allclose(together(told, policy.warp_version, [0.3], 0).regrets, one[0, 0])
+
+
+@pytest.mark.parametrize(("arms", "dims"), [(2, 1), (65, 2)])
+@pytest.mark.parametrize("policy", [bt.UCBGLM(prior=(0, 1), noise=0.5), bt.GLMTSL(prior=(0, 1))])
+def test_any_number_of_arms_and_dimensions(policy, arms, dims):
+    told = SimulationSpec(
+        policy,
+        bt.Logistic(arms, dims),
+        20,
+        seed=21,
+        regret="realised",
+        common_random_numbers=False,
+        checkpoints=tuple(range(1, 21)),
+    )
+    found, one = (together(told, policy.warp_version, [0.3], 3, members).regrets for members in (32, 1))
+    np.testing.assert_allclose(found, one)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 10, 17, 33, 70])
+def test_sums_over_32_threads(dims):
+    """Halving leaves every sum with exactly one thread or more, and padding with none."""
+    numbers = np.random.default_rng(3).integers(0, 100, (32, dims)).astype(float)
+    threads = Threads()
+    slots = {**threads.slots(arms=32), "dims": make_constant_function(dims)}
+    sum_arms, field = (
+        bind.bind_function(function, slots)[0]
+        for function in (warp_logistic_algebra.sum_weighted_arms, warp_logistic_layout.locate_field)
+    )
+
+    def thread(lane):
+        held = np.zeros(warp_logistic_layout.count_logistic_registers(1, dims))
+        held[:dims] = numbers[lane]
+        held[field(warp_logistic_layout.WEIGHT, 0)] = 1.0
+        common = np.full(dims, np.nan)
+        sum_arms(warp_logistic_layout.LogisticWarpState(held, common), 0)
+        return common
+
+    heard = np.array(threads.run(thread))
+    assert ((heard == numbers.sum(axis=0)) | np.isnan(heard)).all()
+    assert (~np.isnan(heard)).any(axis=0).all()
+
+
+def test_mode_and_draws_agree_with_numpy(monkeypatch):
+    """Where every doubt is settled, the mode is the mode and draws have the covariance of its Hessian."""
+    monkeypatch.setattr(warp_logistic, "ERROR_MARGIN", 1e9)
+    monkeypatch.setattr(warp_glm_tsl, "ERROR_MARGIN", 1e9)
+    unit = np.zeros(1, np.int64)
+    monkeypatch.setattr(warp_glm_tsl, "normal_pair", _given(unit))
+    arms, dims = 8, 3
+    rng = np.random.default_rng(4)
+    features = rng.uniform(-2, 2, (dims, arms))
+    policy = bt.GLMTSL(prior=(0, 1), factor=1)
+    setting = Setting(arms, dims, 100, features, np.array(policy.options(arms, dims, 100)))
+    slots = {**SINGLE_THREAD_SLOTS, "share": make_constant_function(arms), "dims": make_constant_function(dims)}
+    start, choose, learn, number_at, column_at = (
+        bind.bind_function(function, slots)[0]
+        for function in (
+            warp_logistic.start_logistic_warp,
+            warp_glm_tsl.choose_glm_tsl_warp,
+            warp_glm_tsl.update_glm_tsl_warp,
+            warp_logistic_layout.locate_lane_scalar,
+            warp_logistic_layout.locate_lane_column,
+        )
+    )
+    team = bt.GLMTSL.warp_version
+    state = warp_logistic_layout.LogisticWarpState(
+        np.zeros(team.count_registers(arms, dims)), np.zeros(team.count_shared(arms, dims))
+    )
+    start(state, setting)
+    pulls, totals = np.zeros(arms), np.zeros(arms)
+    aged = 0.0
+    stream = Stream(1, 2, np.zeros(4, np.int64))
+    for step in range(90):
+        arm, paid = int(rng.integers(arms)), float(rng.integers(2))
+        learn(state, setting, arm, paid, stream)
+        pulls[arm] += 1
+        totals[arm] += paid
+        if step % 10 < 5:
+            continue
+        mode, precision = _mode(features, pulls, totals)
+        drawn = np.zeros((arms, dims))
+        for j in range(dims):
+            unit[0] = j
+            state.registers[number_at(warp_logistic_layout.AT)] = np.inf  # new normals are due
+            choose(state, setting, step, np.ones(1), stream)
+            drawn[:, j] = state.registers[arms * (dims + warp_logistic_layout.DRAWN) :][:arms]
+        aged = max(aged, abs(state.shared[column_at(warp_logistic_layout.STALE, 0) :][:arms]).max())
+        score = state.registers[arms * (dims + warp_logistic_layout.SCORE) :][:arms]
+        np.testing.assert_allclose(score, features.T @ mode, atol=1e-7)
+        np.testing.assert_allclose(drawn @ drawn.T, features.T @ np.linalg.inv(precision) @ features, atol=1e-6)
+    assert aged > 0.01
+
+
+def _given(unit):
+    @bt.kernel.scalar
+    def normal_pair(stream):
+        first = 2 * stream.cursor[2]
+        return 1.0 if first == unit[0] else 0.0, 1.0 if first + 1 == unit[0] else 0.0
+
+    return normal_pair
+
+
+def _mode(features, pulls, totals):
+    """The mode and the Hessian there."""
+    theta = np.zeros(len(features))
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-features.T @ theta))
+        precision = np.eye(len(features)) + (features * (pulls * chance * (1 - chance))) @ features.T
+        theta = theta + np.linalg.solve(precision, features @ (totals - pulls * chance) - theta)
+    return theta, precision

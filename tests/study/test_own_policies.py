@@ -1,0 +1,118 @@
+"""A user's own policy and problem, as the README has them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from conftest import ROOT
+
+
+@bt.kernel.scalar
+def choose_first(state, setting, step, params, stream):
+    return 0
+
+
+def python_blocks(text: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_every_python_example_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    blocks = python_blocks((ROOT / "README.md").read_text())
+    assert len(blocks) >= 3
+    scope: dict = {}
+    for block in blocks:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(block, "README.md", "exec"), scope)
+
+
+def test_the_designs_example_is_the_shelfs_epsilon_greedy():
+    @bt.kernel.scalar
+    def choose(state, setting, step, params, stream):
+        if bt.kernel.uniform(stream) < params[0]:
+            return bt.kernel.draw_arm(state, stream)
+        return bt.kernel.argmax_mean(state)
+
+    mine = bt.define_policy("epsilon-greedy", choose, parameters=[bt.Parameter("epsilon", 0, 1, textbook=0.1)])
+    result = bt.tune(mine, bt.Bernoulli(arms=10), horizon=1000, budget=1000)
+    assert 0 <= result.params["epsilon"] <= 1
+    ours = bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)
+    assert (ours == bt.simulate(mine, bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)).all()
+
+
+def test_a_problem_of_ones_own():
+    @bt.kernel.scalar
+    def reward(instance, arm, pull, step, stream):
+        return instance.means[arm] * bt.kernel.exponential(stream) * instance.options[0]
+
+    def sample(size, rng):
+        return rng.gamma(2, 1, (size, 4))
+
+    problem = bt.define_problem("exponential", sample, reward, arms=4, options=[1.0])
+    regrets = bt.simulate(
+        bt.UCB1(noise=2), problem, [0.1, 1.0], horizon=200, runs=400, simulation=bt.Simulation(regret="realised")
+    )
+    expected = bt.simulate(bt.UCB1(noise=2), problem, [0.1, 1.0], horizon=200, runs=400)
+    difference = (regrets - expected)[0]
+    assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(len(difference))
+    assert expected[0].mean() < expected[1].mean()
+    assert np.isfinite(regrets).all()
+
+
+@pytest.mark.slow
+def test_a_problem_of_ones_own_with_features():
+    """Clicks decay with the position: one feature matrix for all instances, means that no linear model has."""
+    table = np.random.default_rng(0).normal(size=(6, 3))
+
+    def sample(size, rng):
+        return 1 / (1 + np.exp(-(table @ rng.normal(size=(3, size))).T)) ** 2, table
+
+    problem = bt.define_problem("squared", sample, bt.Bernoulli().reward, arms=6, dims=3, rewards="unit")
+    linear, greedy = (
+        bt.simulate(policy, problem, horizon=300, runs=200).mean()
+        for policy in (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Greedy())
+    )
+    assert 0 < linear < greedy * 2
+    wrong = bt.define_problem(
+        "wrong", lambda size, rng: (rng.random((size, 6)), table), bt.Bernoulli().reward, arms=6, dims=2
+    )
+    with pytest.raises(bt.SimulationError, match=r"'wrong' must return finite features of shape \(size, 6, 2\)"):
+        bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), wrong, horizon=20, runs=2)
+
+
+@dataclass(frozen=True)
+class Bound(bt.kernel.Problem):
+    """Forgets that scalar functions have no self."""
+
+    arms: int = 2
+    name = "bound"
+    reward = choose_first
+
+    def sample(self, size, rng):
+        return bt.kernel.Instances(rng.random((size, self.arms)))
+
+
+def test_a_scalar_function_that_is_a_method_is_refused_with_what_to_write():
+    with pytest.raises(
+        bt.InvalidRequest, match=r"`reward` of 'bound' must be a function without self.*@staticmethod above it"
+    ):
+        bt.simulate(bt.Greedy(), Bound(), horizon=5, runs=2)
+
+
+def test_parameters_must_have_names_of_their_own_and_bounds_that_are_numbers():
+    twice = [bt.Parameter("a", 0, 1, textbook=0.5), bt.Parameter("a", 0, 2, textbook=1)]
+    with pytest.raises(bt.InvalidRequest, match=r"must have distinct names, but they are \['a', 'a'\]"):
+        bt.simulate(bt.define_policy("mine", choose_first, parameters=twice), bt.Bernoulli(arms=2), horizon=5, runs=2)
+    with pytest.raises(
+        bt.InvalidRequest, match=r"`high` of the parameter 'a' must be a number or a function of \(arms, horizon\)"
+    ):
+        bt.Parameter("a", 0, "1", textbook=0.5)

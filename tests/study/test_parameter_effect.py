@@ -1,0 +1,90 @@
+"""A parameter without an effect is named, instead of a best value of it."""
+
+from __future__ import annotations
+
+import pytest
+
+import banditune as bt
+from helpers.settings import group_settings
+
+PROBLEM = bt.Bernoulli(arms=3)
+SENTENCE = "`x` does not change what the policy does: all "
+
+
+@bt.kernel.scalar
+def ignore(state, setting, step, params, stream):
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < 0.2 else bt.kernel.argmax_mean(state)
+
+
+@bt.kernel.scalar
+def explore(state, setting, step, params, stream):
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < params[0] else bt.kernel.argmax_mean(state)
+
+
+@bt.kernel.scalar
+def explore_seldom(state, setting, step, params, stream):
+    chance = 0.9 if params[0] > 0.5 and step == 30 and bt.kernel.uniform(stream) < 0.05 else 0.2
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < chance else bt.kernel.argmax_mean(state)
+
+
+def own(choose):
+    return bt.define_policy("own", choose, parameters=[bt.Parameter("x", 0, 1, textbook=1)])
+
+
+def named(result):
+    return any(SENTENCE in warning for warning in result.notices)
+
+
+@pytest.mark.parametrize("noise", ["shared", "own"])
+def test_a_parameter_that_is_never_read_is_named(noise):
+    arguments = {"horizon": 60, "noise": noise}
+    tuning = bt.tune(own(ignore), PROBLEM, **group_settings(budget=100, validate=50, **arguments))
+    (sentence,) = [warning for warning in tuning.notices if SENTENCE in warning]
+    assert "values tried had the same regret on the same 1,000 instances" in sentence
+    assert "fewer than 3 of 1,000 runs" in sentence
+    assert tuning.posterior is None
+    assert "95% sure: nothing" not in repr(tuning)
+    assert ("exactly as much as the textbook default x = 1." in repr(tuning)) == (noise == "shared")
+    assert tuning.notices == (sentence,)
+    assert named(bt.curve(own(ignore), PROBLEM, [0.1, 0.2], **group_settings(runs=50, **arguments)))
+    comparison = bt.compare(
+        [own(ignore), bt.EpsilonGreedy()], PROBLEM, **group_settings(budget=100, validate=50, **arguments)
+    )
+    (sentence,) = [warning for warning in comparison.notices if SENTENCE in warning]
+    assert sentence.startswith("own: ")
+
+
+@pytest.mark.parametrize("choose", [explore, explore_seldom])
+def test_a_parameter_with_an_effect_is_not_named(choose):
+    """Also one that matters in a few runs of a hundred."""
+    tuning = bt.tune(own(choose), PROBLEM, horizon=60, budget=100, search=bt.Search(validate=400))
+    assert not named(tuning)
+    assert tuning.posterior is not None
+    assert not named(bt.curve(own(choose), PROBLEM, runs=400, horizon=60))
+
+
+@pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.ExploreThenCommit()])
+def test_parameters_of_the_shelf_are_not_named(policy):
+    assert not named(bt.curve(policy, PROBLEM, [1, 2], runs=100, horizon=60))
+
+
+def test_where_no_arm_is_better_nothing_is_said_of_the_parameter():
+    """All choices have regret 0 there: that says nothing about what the policy does."""
+    equal = bt.Mixture([(0.5, 0.5, 0.5)])
+    tuning = bt.tune(own(explore), equal, horizon=60, budget=100, search=bt.Search(validate=50))
+    assert not named(tuning)
+    assert any(
+        "regret 0 on the same 1,000 instances: there is nothing to tune" in warning for warning in tuning.notices
+    )
+
+
+def test_a_policy_without_parameters_has_none_to_name():
+    assert bt.curve(bt.Greedy(), PROBLEM, runs=10, horizon=60).notices == ()
+
+
+def test_few_instances_raise_no_false_alarm():
+    """Two instances would often show no effect of a parameter that matters in a few runs of a hundred."""
+    for seed in range(10):
+        assert not named(
+            bt.tune(own(explore_seldom), PROBLEM, horizon=60, budget=100, seed=seed, search=bt.Search(validate=2))
+        )

@@ -1,0 +1,529 @@
+"""What a tuned value loses where something else comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.core.problem import Instances
+from banditune.core.space import Range
+from banditune.core.tuner import SearchAnswer, Trial, Tuner
+from banditune.problems.problem_variants import list_variants
+from banditune.reports.robustness_statements import format_excess_share, state_robustness
+from banditune.results.estimates import Estimate
+from banditune.results.robustness_results import Scenario
+from banditune.results.search_results import SearchPosterior
+from banditune.simulation.instances import draw_instances
+from banditune.study.scenario_tuning import note_gap_doubts
+from banditune.study.time_estimates import format_duration
+from helpers.settings import group_settings
+
+
+def moments(problem):
+    """Mean and spread of the means that a problem draws."""
+    means = np.concatenate([draw_instances(problem, 0, block).means.ravel() for block in range(30)])
+    return means.mean(), means.std()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [bt.Bernoulli(arms=4, prior=(20, 60)), bt.BetaRewards(arms=4, prior=(20, 60)), bt.Gaussian(arms=4, prior=(3, 2))],
+)
+def test_variants_shift_and_spread_the_means_as_they_say(problem):
+    found = dict(list_variants(problem))
+    mean, sd = moments(problem)
+    wanted = {"lower by a": (mean - sd, sd), "higher by a": (mean + sd, sd)}
+    wanted |= {"half as far": (mean, sd / 2), "twice as far": (mean, 2 * sd)}
+    for words, (centre, spread) in wanted.items():
+        (other,) = [made for name, made in found.items() if words in name]
+        assert moments(other) == pytest.approx((centre, spread), rel=0.05, abs=0.02 * sd)
+    assert {made.arms for name, made in found.items() if "as many arms" in name} == {2, 8}
+
+
+def test_per_arm_priors_and_features_keep_their_shape():
+    own = dict(list_variants(bt.Bernoulli(arms=3, prior=[(1, 2), (3, 4), (5, 6)])))
+    assert own["twice as many arms (6)"].prior[3] == (1.0, 2.0)
+    features = np.array([[1.0, 0.5], [1.0, -0.5]])
+    structured = dict(list_variants(bt.Logistic(features=features, prior=([-1, 0], np.diag([0.5, 0.1])))))
+    assert not any("arms" in words for words in structured)
+    twice = structured["weights of theta twice as far apart"]
+    np.testing.assert_allclose(twice.prior[1], np.diag([2.0, 0.4]))
+    noise = dict(list_variants(bt.Linear(arms=4, dims=2)))
+    assert noise["twice the noise"].noise == 1.0
+    assert list(list_variants(bt.RewardTable(np.eye(3)))) == []
+    assert np.all(np.array(dict(list_variants(bt.Mixture([[0.9, 0.1]])))["means twice as far apart"].means) <= 1)
+
+
+def test_priors_near_the_edge_stay_priors():
+    for prior in ((0.01, 0.01), (0.2, 400), (5000, 2), (1e-3, 5)):
+        for _, other in list_variants(bt.Bernoulli(arms=2, prior=prior)):
+            assert np.isfinite(draw_instances(other, 0, 0).means).all()
+
+
+def test_worse_than_theory_is_said_only_where_that_is_sure():
+    best, loss, own = (
+        Estimate.from_standard_error(10.0, 0.2, 1000),
+        Estimate.from_standard_error(5.0, 0.3, 1000),
+        Estimate.from_standard_error(15.0, 0.3, 1000),
+    )
+    theory = Estimate.from_standard_error(14.7, 0.3, 1000)
+    for behind, verdict in ((0.3, "fragile"), (0.7, "worse than theory"), (None, "fragile")):
+        told = None if behind is None else Estimate.from_standard_error(behind, 0.3, 1000)
+        assert (
+            Scenario(
+                description="so",
+                problem={},
+                horizon=100,
+                regret=own,
+                best_value=0.2,
+                best_regret=best,
+                excess_regret=loss,
+                textbook_regret=theory,
+                difference_to_textbook=told,
+            ).verdict
+            == verdict
+        )
+
+
+def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
+    # Tuned for arms far apart, played on arms close together: greedy was good enough, and is not any more.
+    problem, close = bt.Mixture([[0.9, 0.1], [0.1, 0.9]]), bt.Mixture([[0.55, 0.45], [0.45, 0.55]])
+    found = bt.robustness(
+        bt.UCB1(noise=0.5),
+        problem,
+        0.0,
+        horizon=500,
+        others=[("close arms", close)],
+        budget=200,
+        search=bt.Search(validate=500),
+    )
+    words = [strain.description for strain in found.scenarios]
+    assert words == ["as expected", "close arms", "a third of the horizon (167)", "three times the horizon (1,500)"]
+    assert found.worst_scenario.verdict in ("fragile", "worse than theory")
+    assert "fragile" in repr(found)
+    assert (
+        bt.results.from_json(found.to_json()).scenarios[1].excess_regret.mean == found.scenarios[1].excess_regret.mean
+    )
+
+
+@dataclass(frozen=True)
+class Own(bt.Bernoulli):
+    """A user's problem, whose means do not come from its prior."""
+
+    def sample(self, size, rng):
+        return Instances(rng.random((size, self.arms)) / 10)
+
+
+def test_a_problem_that_draws_means_in_its_own_way_is_not_changed_by_its_prior():
+    found = bt.robustness(bt.UCB1(noise=0.5), Own(arms=3), 0.2, horizon=30, budget=20, search=bt.Search(validate=20))
+    words = [strain.description for strain in found.scenarios]
+    assert words == ["as expected", "a third of the horizon (10)", "three times the horizon (90)"]
+
+
+def test_where_nothing_is_lost_a_value_is_fine():
+    none = Estimate.from_standard_error(0.0, 0.0, 100)
+    assert (
+        Scenario(
+            description="no choice",
+            problem={},
+            horizon=100,
+            regret=none,
+            best_value=0.2,
+            best_regret=none,
+            excess_regret=none,
+            textbook_regret=none,
+            regret_gap=0.0,
+        ).verdict
+        == "fine"
+    )
+
+
+def test_the_sentence_counts_what_holds_what_is_not_decided_and_what_is_fragile():
+    def strain(words, loss, se):
+        best, lost = Estimate.from_standard_error(16.0, 0.5, 1000), Estimate.from_standard_error(loss, se, 1000)
+        return Scenario(
+            description=words,
+            problem={},
+            horizon=100,
+            regret=Estimate.from_standard_error(16.0 + loss, 0.5, 1000),
+            best_value=0.2,
+            best_regret=best,
+            excess_regret=lost,
+            textbook_regret=best,
+            regret_gap=0.2,
+        )
+
+    setup = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.5, 1], horizon=10, runs=2).setup
+    expected, fine, open_ = strain("as expected", 0.0, 0.1), strain("more arms", 0.1, 0.1), strain("less", 1.5, 0.95)
+    found = bt.results.RobustnessReport(
+        params={"gamma": 0.2}, scenarios=(expected, fine, open_), budget=10, validation_runs=1000, setup=setup
+    )
+    assert state_robustness(found) == (
+        "gamma = 0.2 is fine in 1 of 2 other scenarios; "
+        "not decided in 1, with less, where its regret may be 24% above that of the best"
+    )
+    broken = replace(found, scenarios=(*found.scenarios, strain("worse", 8.0, 0.1), strain("worst", 32.0, 0.1)))
+    assert "is fine in 1 of 4 other scenarios" in state_robustness(broken)
+    assert "; fragile in 2, most with worst, where its regret is 3.0 times that of the best; not decided in 1" in repr(
+        broken
+    )
+
+
+def test_losses_are_paired_and_agree_with_a_simulation():
+    found = bt.robustness(
+        bt.UCB1(noise=0.5),
+        bt.Bernoulli(arms=3),
+        0.5,
+        horizon=100,
+        others=[],
+        budget=100,
+        search=bt.Search(validate=300),
+    )
+    strain = found.scenarios[0]
+    rows = bt.simulate(
+        bt.UCB1(noise=0.5),
+        bt.Bernoulli(arms=3),
+        [0.5, strain.best_value, 1.0],
+        horizon=100,
+        runs=300,
+        first_instance=2**40,
+    ).astype(np.float32)
+    assert strain.regret.mean == pytest.approx(rows[0].mean(), rel=1e-6)
+    assert strain.excess_regret.mean == pytest.approx((rows[0] - rows[1]).mean(), rel=1e-4, abs=1e-6)
+    assert strain.textbook_regret.mean == pytest.approx(rows[2].mean(), rel=1e-6)
+
+
+def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
+    tuning = bt.tune(
+        bt.UCB1(noise=0.5),
+        bt.Mixture([[0.6, 0.4], [0.4, 0.6]]),
+        horizon=60,
+        budget=60,
+        include=("robustness",),
+        search=bt.Search(validate=50),
+    )
+    assert tuning.robustness.params == tuning.params
+    assert "what if" in repr(tuning)
+    path = tmp_path / "report.html"
+    bt.report(tuning, path)
+    assert "Other scenarios" in path.read_text()
+    assert "--robustness" in path.read_text()
+    for value in (float("nan"), "x", -99):
+        with pytest.raises(bt.InvalidRequest):
+            bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(), value, horizon=100)
+    for wrong in (5, [("x", 1)], ["x"]):
+        with pytest.raises(bt.InvalidRequest):
+            bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(), 0.5, horizon=100, others=wrong)
+
+
+def test_a_loss_below_zero_is_within_error_or_none_at_all():
+    told = {0.5: "+10%", -0.1: "within error", -3.0: "none"}
+    for mean, words in told.items():
+        loss = Estimate.from_standard_error(mean, 0.2, 1000)
+        five = Estimate.from_standard_error(5.0, 0.1, 1000)
+        assert (
+            format_excess_share(
+                Scenario(
+                    description="so",
+                    problem={"name": "bernoulli"},
+                    horizon=10,
+                    regret=five,
+                    best_value=0.2,
+                    best_regret=five,
+                    excess_regret=loss,
+                    textbook_regret=five,
+                )
+            )
+            == words
+        )
+
+
+def regrets(*rows):
+    """A strain of these regrets of the value, of the best one and of theory's."""
+    own, best, theory = (np.asarray(row, float) for row in rows)
+    return Scenario(
+        description="else",
+        problem={"name": "x"},
+        horizon=10,
+        regret=Estimate.from_sample(own),
+        best_value=0.3,
+        best_regret=Estimate.from_sample(best),
+        excess_regret=Estimate.from_sample(own - best),
+        textbook_regret=Estimate.from_sample(theory),
+        regret_gap=0.0,
+    )
+
+
+def test_a_value_that_loses_nothing_is_fine_however_uncertain_the_best_regret_is():
+    rare = [0.0, 0.0, 0.0, 9.0]
+    strain = regrets(rare, rare, rare)
+    assert strain.best_regret.low < 0
+    assert strain.verdict == "fine"
+
+
+def test_verdicts_know_that_the_best_regret_is_uncertain_too():
+    rng = np.random.default_rng(5)
+    own, best = rng.lognormal(size=(2, 400))
+    strain = regrets(own, best, best)
+    for share in (0.0, 0.25, 1.0):
+        found, paired = strain.compute_excess_over(share), Estimate.from_sample(own - (1 + share) * best)
+        for name in ("mean", "se", "low", "high"):
+            assert getattr(found, name) == pytest.approx(getattr(paired, name), rel=1e-9, abs=1e-12)
+    # A loss of a tenth exactly: it is decided in 5% of cases, on both sides together.
+    decided = []
+    for _ in range(1000):
+        best = rng.lognormal(sigma=0.5, size=500)
+        strain = regrets(1.1 * rng.permutation(best), rng.lognormal(sigma=0.5, size=500), best)
+        decided.append(strain.verdict != "not decided")
+    assert abs(np.mean(decided) - 0.05) <= 4 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
+    small = {"horizon": 100, "budget": 40, "validate": 20}
+    found = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=60), **group_settings(stress=True, **small))
+    assert "twice as many arms (120)" not in [strain.description for strain in found.robustness.scenarios]
+    assert any("'twice as many arms (120)' is left out" in warning for warning in found.robustness.notices)
+    assert "is left out" in str(found)
+    # A third of the horizon leaves explore-then-commit no choice; a tuner that needs more than usual gets its budget.
+    short = bt.tune(
+        bt.ExploreThenCommit(),
+        bt.Bernoulli(arms=10),
+        horizon=50,
+        budget=40,
+        include=("robustness",),
+        search=bt.Search(validate=20),
+    )
+    assert not any("a third" in strain.description for strain in short.robustness.scenarios)
+    assert any("'a third of the horizon (17)' is left out" in warning for warning in short.robustness.notices)
+    # Thompson sampling needs no step for every arm.
+    few = bt.robustness(
+        bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 0.5, horizon=20, budget=40, search=bt.Search(validate=20)
+    )
+    assert any("a third of the horizon (7)" in strain.description for strain in few.scenarios)
+    fine = bt.tuners.Uniform(precision=0.001)
+    asked = bt.tune(
+        bt.UCB1(noise=0.5),
+        bt.Bernoulli(arms=2),
+        horizon=20,
+        budget=2002,
+        include=("robustness",),
+        search=bt.Search(tuner=fine, validate=20),
+    )
+    assert asked.robustness.budget == 2002
+    with pytest.raises(bt.InvalidRequest, match="give `others`"):
+        bt.robustness(bt.UCB1(noise=0.5), bt.RewardTable([np.eye(2), np.eye(2)]), 0.3, horizon=2)
+    with pytest.raises(bt.InvalidRequest, match="budget"):
+        bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=50, budget=5, run=bt.Run(store=tmp_path / "x.ledger"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stress_warns_of_noise_too():
+    found = bt.robustness(
+        bt.UCB1(noise=0.5), bt.Gaussian(arms=2, noise=5.0), 0.3, horizon=20, budget=40, search=bt.Search(validate=20)
+    )
+    assert any("standard deviation of 0.5" in warning for warning in found.notices)
+
+
+@pytest.mark.parametrize("rewards", ["binary", "unit", "real"])
+def test_past_campaigns_are_moved_around_their_centre(rewards):
+    pairs = (
+        [(3.0, 0.05), (2.0, 0.05), (2.5, 0.05), (2.2, 0.05)]
+        if rewards == "real"
+        else [(600, 1400), (400, 1600), (900, 1100), (500, 1500)]
+    )
+    problem = bt.Campaigns([pairs, pairs[::-1], pairs[:3] + pairs[:2]], rewards=rewards, arms=4)
+    found = dict(list_variants(problem))
+    mean, sd = moments(problem)
+    for words, centre, spread in (
+        ("means lower by a standard deviation", mean - sd, sd),
+        ("means higher by a standard deviation", mean + sd, sd),
+        ("means half as far apart", mean, sd / 2),
+        ("means twice as far apart", mean, 2 * sd),
+    ):
+        assert moments(found[words]) == pytest.approx((centre, spread), rel=0.05), words
+    assert found["half as many arms (2)"].arms == 2
+    assert ("twice the noise" in found) == (rewards == "real")
+    stress = bt.robustness(bt.UCB1(noise=0.5), problem, 0.3, horizon=30, budget=40, search=bt.Search(validate=20))
+    assert len(stress.other_scenarios) >= 6
+
+
+@pytest.mark.parametrize("value", [[0.1, 0.2], [[0.1], [0.2]]])
+def test_several_values_are_not_stressed_at_once(value):
+    with pytest.raises(bt.InvalidRequest, match="`params` must be one value, but got"):
+        bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), value, horizon=10)
+
+
+def test_a_policy_with_nothing_to_tune_is_not_stressed():
+    with pytest.raises(bt.InvalidRequest, match="exactly one parameter to be tuned, but greedy has 0"):
+        bt.robustness(bt.Greedy(), bt.Bernoulli(arms=2), 1.0, horizon=10)
+
+
+@dataclass(frozen=True)
+class Fixed(Tuner):
+    """A search that answers a fixed value and states a gap, whatever it sees."""
+
+    name = "fixed"
+    accepts_goal = True
+    value: float = 0.0
+    gap: float = 0.0
+
+    def search(self, among, budget, goal=None):
+        regrets = yield Trial((self.value,), budget)
+        mean = float(regrets.mean())
+        return SearchAnswer(self.value, believe(self.gap, mean, 0.1 * mean))
+
+
+def believe(gap, mean=50.0, half=5.0, **more):
+    """What a search states: nothing beats its answer by more than a gap."""
+    told = {"near_optimal": (), "second_dip": (), "misfit": False, "confidence": 0.95} | more
+    return SearchPosterior(
+        mean=mean, low=mean - half, high=mean + half, best_low=0.1, best_high=0.3, regret_gap=gap, **told
+    )
+
+
+CLICKS = bt.Bernoulli(arms=46, prior=(3.35722, 771.387))
+SMALL = {"horizon": 30_000, "others": [], "budget": 50, "validate": 150}
+
+
+def test_two_answers_at_the_same_end_of_the_range_are_no_evidence():
+    # Searches that answer the first step of their grid and state no gap: three times the horizon, 0.0123 loses far less.
+    found = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, **group_settings(tuner=Fixed(1 / 162), **SMALL))
+    verdicts = {strain.description.split(" (")[0]: strain for strain in found.scenarios}
+    for strain in found.scenarios:
+        assert strain.verdict != "fine"
+        if strain.verdict == "not decided":
+            assert strain.reason == "both values are at the lower end of the range"
+            assert strain.reason in str(found)
+    longer = verdicts["three times the horizon"]
+    assert longer.excess_regret.low > 0
+    assert longer.best_value == pytest.approx(2 / 162)
+    assert longer.retuned_value == pytest.approx(1 / 162)
+
+
+def test_a_search_that_answers_worse_than_the_value_that_it_would_replace_has_failed():
+    found = bt.robustness(
+        bt.UCB1(noise=0.5),
+        bt.Bernoulli(arms=5),
+        0.25,
+        horizon=300,
+        others=[],
+        budget=50,
+        search=bt.Search(tuner=Fixed(0.9), validate=300),
+    )
+    for strain in found.scenarios:
+        assert strain.best_value != 0.9
+        assert strain.excess_regret.mean >= 0
+        assert strain.verdict == "not decided"
+        assert strain.reason.startswith("tuning again failed: its answer, 0.9, has ")
+    assert {"best_value", "excess_share_low", "excess_share_high", "reason"} <= set(found.to_pandas())
+
+
+def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_better():
+    best, none = Estimate.from_standard_error(50.0, 0.5, 1000), Estimate.from_standard_error(0.0, 0.0, 1000)
+    verdicts = {
+        gap: Scenario(
+            description="so",
+            problem={},
+            horizon=100,
+            regret=best,
+            best_value=0.2,
+            best_regret=best,
+            excess_regret=none,
+            textbook_regret=best,
+            regret_gap=gap,
+        )
+        for gap in (0.0, 2.0, 20.0, None)
+    }
+    assert [strain.verdict for strain in verdicts.values()] == ["fine", "fine", "not decided", "not decided"]
+    assert verdicts[2.0].excess_share_high == pytest.approx(2 / 48, abs=1e-3)
+    # 20 of 50 - 20, and what the errors of both regrets add
+    assert 20 / 30 < verdicts[20.0].excess_share_high < 0.72
+    assert verdicts[20.0].reason == "its regret may be 69% higher"
+    assert verdicts[None].reason == "the search states no gap"
+    doubted = replace(verdicts[0.0], gap_doubt="for a reason")
+    assert (doubted.verdict, doubted.reason) == ("not decided", "for a reason")
+    below = Estimate.from_standard_error(-5.0, 0.1, 1000)
+    assert Scenario(
+        description="so",
+        problem={},
+        horizon=100,
+        regret=below,
+        best_value=0.2,
+        best_regret=below,
+        excess_regret=none,
+        textbook_regret=below,
+        regret_gap=0.0,
+    ).reason.startswith("the best regret is below 0")
+    fragile = replace(
+        doubted,
+        excess_regret=Estimate.from_standard_error(20.0, 0.5, 1000),
+        regret=Estimate.from_standard_error(70.0, 0.5, 1000),
+    )
+    assert (fragile.verdict, fragile.reason) == ("fragile", "")
+
+
+def test_a_gap_is_doubted_for_each_reason():
+    among, same = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), Estimate.from_standard_error(0.0, 0.1, 1000)
+    fresh = Estimate.from_standard_error(50.0, 1.0, 1000)
+
+    trusted = believe(1.0)
+
+    def doubt(value=0.2, answer=0.3, belief=trusted, ahead=same, behind=same, fresh=fresh):
+        return next(note_gap_doubts(among, value, SearchAnswer(answer, belief), ahead, behind, fresh), "")
+
+    assert doubt() == ""
+    assert doubt(belief=None) == ""
+    assert doubt(behind=Estimate.from_standard_error(0.4, 0.1, 1000)) == ""
+    assert doubt(behind=Estimate.from_standard_error(2.5, 0.1, 1000)).startswith("tuning again failed")
+    assert doubt(value=1.0, answer=1.0) == "both values are at the upper end of the range"
+    assert doubt(answer=0.005) == "the value that was tuned for it, 0.005, is at the lower end of the range"
+    assert doubt(belief=believe(1.0, misfit=True)) == "the search for it says that it cannot be trusted"
+    assert doubt(belief=believe(1.0, second_dip=(0.1, 0.2, 0.3))) == "the regret there may have more than one dip"
+    assert (
+        doubt(ahead=Estimate.from_standard_error(2.0, 0.1, 250))
+        == "the search for it missed a better value by more than it states"
+    )
+    assert doubt(ahead=Estimate.from_standard_error(1.1, 0.1, 250)) == ""
+    assert doubt(fresh=Estimate.from_standard_error(70.0, 1.0, 1000)) == "fresh instances contradict the search for it"
+
+
+def test_a_tuned_value_that_is_surely_not_the_best_where_all_is_as_expected_is_warned_of():
+    found = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, **group_settings(tuner=Fixed(1 / 162), **SMALL))
+    assert found.scenarios[0].excess_share_low > 0
+    noise, warning = found.notices
+    assert "of bernoulli have 0.0" in noise
+    assert "the search for gamma = 0.006173 missed a better value, 0.01235" in warning
+
+
+def test_the_expected_time_is_announced_before_the_work_and_the_progress_counts_it():
+    lines, seen = [], []
+    told = bt.tune(
+        bt.UCB1(noise=0.5),
+        bt.Bernoulli(arms=3),
+        horizon=100,
+        budget=50,
+        include=(
+            "curve",
+            "robustness",
+            "no_lower_bound",
+        ),
+        search=bt.Search(validate=40),
+        run=bt.Run(announce=lambda line: lines.append((line, len(seen))), progress=lambda *step: seen.append(step)),
+    )
+    assert [line.split(": about ")[0] for line, _ in lines] == ["curve", "robustness"]
+    assert lines[0][0].endswith("(34 values x 40 runs)")
+    runs = told.robustness.budget + 7 * 40 + 4 * 40
+    assert lines[1][0].endswith(f"({len(told.robustness.scenarios)} scenarios x {runs:,} runs)")
+    assert 0 < lines[0][1] < lines[1][1] < len(seen)
+    # The first totals know of the curve and of the scenarios.
+    assert seen[0][1] >= 34 * 40 + len(told.robustness.scenarios) * runs
+    done, total = seen[-1]
+    assert done == total
+
+
+def test_durations_have_two_digits():
+    words = {0.2: "a second", 1.27: "1.3 s", 41.3: "41 s", 89: "89 s", 95: "1.6 min", 581: "9.7 min", 9000: "2.5 h"}
+    assert {seconds: format_duration(seconds) for seconds in words} == words

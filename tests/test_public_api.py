@@ -1,0 +1,305 @@
+"""The public names, their arguments, their documentation, and what results and errors promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import pickle
+import re
+
+import pytest
+
+import banditune as bt
+from banditune.core.notice import ADVICE
+from banditune.results.result_record import RECORD_MODULES, RECORD_TYPES, SCHEMA_VERSION
+from conftest import ROOT
+
+VERBS = [
+    "backtest",
+    "compare",
+    "curve",
+    "deploy",
+    "explain",
+    "fit",
+    "make_logs",
+    "plot",
+    "read_logs",
+    "report",
+    "robustness",
+    "simulate",
+    "tune",
+]
+FILES = ["load_problem", "load_result", "save_problem"]
+SETTINGS = ["FitSettings", "ReadSettings", "Run", "Search", "Simulation"]
+POLICIES = [
+    "EpsilonGreedy",
+    "ExploreThenCommit",
+    "GLMTSL",
+    "GaussianThompson",
+    "Greedy",
+    "LinTS",
+    "LinUCB",
+    "Thompson",
+    "UCB1",
+    "UCBGLM",
+]
+PROBLEMS = ["Bernoulli", "BetaRewards", "Campaigns", "Gaussian", "Linear", "Logistic", "Mixture", "RewardTable"]
+OWN = ["DeployedPolicy", "NoTeS", "Parameter", "TwoPart", "define_policy", "define_problem", "wrap_policy"]
+ERRORS = ["BanditTuneError", "InvalidRequest", "SimulationError"]
+NAMESPACES = [
+    "adapters",
+    "deployment",
+    "errors",
+    "exact",
+    "executors",
+    "kernel",
+    "logs",
+    "paper",
+    "policies",
+    "problems",
+    "reports",
+    "results",
+    "testing",
+    "tuners",
+]
+
+
+def test_the_names_at_the_top_level_are_these():
+    wanted = {*VERBS, *FILES, *SETTINGS, *POLICIES, *PROBLEMS, *OWN, *ERRORS, *NAMESPACES}
+    assert set(dir(bt)) == wanted
+    assert len(wanted - set(NAMESPACES)) <= 52
+
+
+@pytest.mark.parametrize("package", ["", *NAMESPACES])
+def test_every_public_name_can_be_loaded_and_is_explained(package):
+    module = importlib.import_module(f"banditune.{package}".rstrip("."))
+    assert dir(module)
+    for name in dir(module):
+        assert inspect.getdoc(getattr(module, name)), name
+
+
+def public_callables():
+    found = {}
+    for package in ("", *NAMESPACES):
+        module = importlib.import_module(f"banditune.{package}".rstrip("."))
+        for name in dir(module):
+            thing = getattr(module, name)
+            if callable(thing) and not inspect.ismodule(thing):
+                found[id(thing)] = pytest.param(thing, id=f"{package}.{name}".lstrip("."))
+    return list(found.values())
+
+
+CALLABLES = public_callables()
+
+
+@pytest.mark.parametrize("thing", CALLABLES)
+def test_every_argument_is_documented(thing):
+    if inspect.isclass(thing) and issubclass(thing, bt.errors.WorkerLost | bt.errors.StoreError):
+        pytest.skip("takes the arguments of its base")
+    try:
+        arguments = [name for name in inspect.signature(thing).parameters if not name.startswith("_")]
+    except ValueError:
+        pytest.skip("has no signature")
+    text = inspect.getdoc(thing) or ""
+    documented = set()
+    for line in re.findall(r"^([\w*, ]+) : ", text, re.MULTILINE):
+        documented |= {word.strip(" *") for word in line.split(",")}
+    if isinstance(thing, type) and issubclass(thing, BaseException):
+        return
+    assert not [name for name in arguments if name not in documented]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tune",
+        "simulate",
+        "curve",
+        "compare",
+        "robustness",
+        "backtest",
+        "deploy",
+        "fit",
+        "read_logs",
+        "make_logs",
+        "report",
+    ],
+)
+def test_a_verb_has_at_most_ten_arguments(name):
+    assert len(inspect.signature(getattr(bt, name)).parameters) <= 10
+
+
+def test_records_are_built_by_keyword():
+    assert len(RECORD_TYPES) > 20
+    for kind in RECORD_TYPES.values():
+        assert all(field.kw_only for field in dataclasses.fields(kind)), kind
+
+
+def test_settings_are_built_by_keyword_and_checked():
+    for kind in (bt.Search, bt.Simulation, bt.Run, bt.FitSettings, bt.ReadSettings):
+        assert all(field.kw_only for field in dataclasses.fields(kind))
+    with pytest.raises(bt.InvalidRequest, match="`regret` must be one of 'expected', 'realised', but got 'real'"):
+        bt.Simulation(regret="real")
+    with pytest.raises(bt.InvalidRequest, match="`common_random_numbers` must be True or False"):
+        bt.Simulation(common_random_numbers="shared")
+    with pytest.raises(bt.InvalidRequest, match="`run` must be a record such as Run"):
+        bt.simulate(bt.UCB1(), bt.Bernoulli(arms=2), horizon=5, run=bt.Search())
+    with pytest.raises(bt.InvalidRequest, match="`include` must be out of"):
+        bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=5, include=("picture",))
+
+
+@pytest.fixture(scope="module")
+def tuning():
+    search = bt.Search(validate=50)
+    return bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=50, budget=100, search=search)
+
+
+def test_json_has_a_schema_version_and_another_one_is_refused_with_the_way_out(tuning):
+    saved = json.loads(tuning.to_json())
+    assert saved["schema_version"] == SCHEMA_VERSION
+    assert bt.results.from_json(json.dumps(saved)) == tuning
+    for other in ({**saved, "schema_version": 99}, {key: saved[key] for key in saved if key != "schema_version"}):
+        with pytest.raises(bt.InvalidRequest, match="Make the request again, or read the result with that version"):
+            bt.results.from_json(json.dumps(other))
+
+
+def test_a_notebook_shows_a_result_as_html(tuning):
+    shown = tuning._repr_html_()
+    assert "<table>" in shown
+    assert "<script" not in shown
+    assert tuning.regret._repr_html_().startswith("<pre>")
+
+
+def test_errors_have_one_base_and_carry_what_programs_need():
+    kinds = {"InvalidRequest": ValueError, "SimulationError": RuntimeError, "MissingDependency": ImportError}
+    for name, base in {**kinds, "StoreError": OSError, "WorkerLost": RuntimeError}.items():
+        kind = getattr(bt.errors, name)
+        assert issubclass(kind, bt.BanditTuneError)
+        assert issubclass(kind, base)
+        error = kind("what must hold", argument="horizon", code="range")
+        again = pickle.loads(pickle.dumps(error))
+        assert (str(error), error.argument, error.code) == ("what must hold", "horizon", "range")
+        assert (str(again), again.argument, again.code) == ("what must hold", "horizon", "range")
+
+
+@bt.kernel.scalar
+def choose_with_two(state, setting, step, params, stream):
+    """Explore with one probability in the first rounds and with another one later."""
+    chance = params[0] if step < setting.horizon // 2 else params[1]
+    return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < chance else bt.kernel.argmax_mean(state)
+
+
+TWO = bt.define_policy(
+    "two-chances",
+    choose_with_two,
+    parameters=[bt.Parameter("early", 0, 1, textbook=0.1), bt.Parameter("late", 0, 1, textbook=0.1)],
+)
+PROBLEM = bt.Bernoulli(arms=3)
+
+
+def test_a_policy_with_two_parameters_is_tuned_with_one_of_them_fixed():
+    search = bt.Search(fixed={"late": 0.0}, validate=400)
+    found = bt.tune(TWO, PROBLEM, horizon=100, budget=1000, seed=1, search=search)
+    assert found.params["late"] == 0.0
+    assert found.textbook_params == {"early": 0.1, "late": 0.1}
+    # What is reported is what these rows lose on the same instances.
+    rows = [list(found.params.values()), list(found.textbook_params.values())]
+    first = found.distribution.worst_runs is not None and 2**40
+    regrets = bt.simulate(TWO, PROBLEM, rows, horizon=100, runs=400, seed=1, first_instance=first)
+    assert found.regret.mean == pytest.approx(regrets[0].mean(), rel=1e-6)
+    assert found.textbook_regret.mean == pytest.approx(regrets[1].mean(), rel=1e-6)
+
+
+def test_a_curve_and_a_comparison_take_fixed_values_too():
+    search = bt.Search(fixed={"early": 0.2}, validate=50)
+    found = bt.curve(TWO, PROBLEM, [0.0, 0.5], horizon=50, runs=100, search=search)
+    alone = bt.simulate(TWO, PROBLEM, [[0.2, 0.0], [0.2, 0.5]], horizon=50, runs=100)
+    assert found.parameter == "late"
+    assert found.mean == pytest.approx(alone.mean(axis=1), rel=1e-6)
+    both = bt.compare([TWO, bt.UCB1(noise=0.5)], PROBLEM, horizon=50, budget=100, search=search)
+    entry = next(entry for entry in both.entries if entry.policy.startswith("two-chances"))
+    assert entry.is_tuned
+    assert entry.params["early"] == 0.2
+
+
+def test_fixed_values_are_checked():
+    for fixed, words in (
+        ({"other": 0.1}, "a fixed value must be of one of"),
+        (3, "`fixed` must be"),
+        ({"late": "x"}, "`fixed` must be"),
+    ):
+        with pytest.raises(bt.InvalidRequest, match=re.escape(words)):
+            bt.tune(TWO, PROBLEM, horizon=50, search=bt.Search(fixed=fixed))
+    with pytest.raises(bt.InvalidRequest, match="fix all but one"):
+        bt.tune(TWO, PROBLEM, horizon=50)
+
+
+def test_a_result_finds_the_users_policy_again():
+    found = bt.tune(TWO, PROBLEM, horizon=50, budget=100, search=bt.Search(fixed={"late": 0.0}, validate=50))
+    assert found.setup.policy_source.endswith("test_public_api.py:TWO")
+    live = bt.results.from_json(found.to_json()).deploy()
+    live.update(live.select_arm(), 1.0)
+
+
+def test_notices_have_a_code_a_message_and_advice():
+    found = bt.tune(bt.UCB1(noise=5), PROBLEM, horizon=50, budget=100, search=bt.Search(validate=50))
+    codes = {notice.code for notice in found.notices}
+    assert "wrong-noise" in codes
+    saved = json.loads(found.to_json())["notices"]
+    assert {one["code"] for one in saved} == codes
+    assert all(one["message"] and one["advice"] for one in saved)
+    again = bt.results.from_json(found.to_json())
+    assert [(notice, notice.code) for notice in again.notices] == [(notice, notice.code) for notice in found.notices]
+    assert pickle.loads(pickle.dumps(found.notices[0])).code == found.notices[0].code
+    with pytest.raises(ValueError, match="must have one of the codes"):
+        bt.results.Notice("odd", "no-such-code")
+
+
+def test_the_documentation_has_every_notice_with_its_advice():
+    text = (ROOT / "docs" / "notices.md").read_text()
+    assert ADVICE
+    for code, advice in ADVICE.items():
+        assert f"| `{code}` |" in text
+        assert advice in text
+
+
+def unmarked(x):
+    return x
+
+
+def test_scalar_code_without_the_mark_is_refused():
+    @bt.kernel.scalar
+    def choose(state, setting, step, params, stream):
+        return unmarked(0)
+
+    with pytest.raises(bt.InvalidRequest, match=r"'unmarked', which a kernel reaches, is not; put @bt\.kernel\.scalar"):
+        bt.simulate(bt.define_policy("reaches", choose), PROBLEM, horizon=5, runs=1)
+    with pytest.raises(bt.InvalidRequest, match="must be marked, but 'unmarked"):
+        bt.simulate(bt.define_policy("bare", unmarked_choose), PROBLEM, horizon=5, runs=1)
+
+
+def unmarked_choose(state, setting, step, params, stream):
+    return 0
+
+
+def test_a_result_is_read_in_a_new_interpreter(tuning, tmp_path, run_python):
+    tuning.save(tmp_path / "result.json")
+    done = run_python(
+        "import sys, banditune as bt\nprint(bt.load_result(sys.argv[1]).params)", str(tmp_path / "result.json")
+    )
+    assert done.stdout.strip() == str(dict(tuning.params)), done.stderr
+
+
+def test_every_module_with_records_is_imported_before_one_is_read():
+    homes = {kind.__module__.rpartition(".")[2] for kind in RECORD_TYPES.values()}
+    assert homes == set(RECORD_MODULES)
+
+
+def test_a_tuning_with_a_fixed_parameter_is_reported(tmp_path):
+    search = bt.Search(fixed={"late": 0.0}, validate=50)
+    found = bt.tune(TWO, PROBLEM, horizon=50, budget=100, include=("curve",), search=search)
+    assert "early" in found.report(tmp_path / "page.html").read_text()
+    found.plot(tmp_path / "figure.png")
+    assert "late" in repr(found)

@@ -1,0 +1,47 @@
+"""A user's type checker sees real types through `import banditune as bt`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("typed_user.py")
+WRONG = {
+    'bt.UCB1(noise="loud")': "noise",
+    "bt.tune(bt.UCB1(), bt.Bernoulli(arms=3))": "horizon",
+    'bt.Simulation(regret="real")': "regret",
+    'bt.Run(device="tpu")': "device",
+    'bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=5, include=("curves",))': "include",
+    "bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=5).regrets": "regrets",
+    "bt.nothing": "nothing",
+}
+
+
+def lines_with_errors(checker: str, script: Path) -> set[int]:
+    if checker == "mypy":
+        command = ["-m", "mypy", "--strict", "--no-error-summary", "--config-file=", str(script)]
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=script.parent)
+        found = [line for line in done.stdout.splitlines() if line.startswith(str(script.name)) and ": error:" in line]
+        return {int(line.split(":")[1]) for line in found}
+    config = script.parent / "pyrightconfig.json"
+    config.write_text(json.dumps({"typeCheckingMode": "strict", "include": [script.name]}))
+    command = ["-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, "--project", str(config)]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=script.parent)
+    return {one["range"]["start"]["line"] + 1 for one in json.loads(done.stdout)["generalDiagnostics"]}
+
+
+@pytest.mark.parametrize("checker", ["mypy", "basedpyright"])
+def test_a_users_script_is_checked_strictly(tmp_path, checker):
+    assert importlib.util.find_spec(checker)
+    script = tmp_path / "user.py"
+    good = SCRIPT.read_text()
+    script.write_text(good + "".join(f"{line}\n" for line in WRONG))
+    first = good.count("\n") + 1
+    found = lines_with_errors(checker, script)
+    assert not [line for line in found if line < first]
+    assert found >= set(range(first, first + len(WRONG)))
