@@ -191,7 +191,7 @@ class RayNode:
             return [
                 each
                 for each in psutil.process_iter(["cmdline"])
-                if (each.info["cmdline"] or [""])[0].startswith("ray::play")
+                if (each.info["cmdline"] or [""])[0].startswith("ray::simulate")
             ]
 
         until(lambda: len(busy()) >= count)
