@@ -250,7 +250,7 @@ def simulate(
 
 
 def tune(one: Any, on: Any, by: Any = None, *, horizon: int, **more: Any) -> Any:
-    """A tuning; `more` are budget, within, validate, ranges, curve, floor, stress, ledger and those of `simulate`."""
+    """A tuning; `more` are flat settings, as `group_settings` takes them, and those of `simulate`."""
     return bt.tune(one, on, **group_settings(tuner=by, horizon=horizon, **more))
 
 

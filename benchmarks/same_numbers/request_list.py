@@ -470,8 +470,8 @@ def tune_with_ledger(folder: Path) -> api.Answer:
     kept = api.simulate(
         api.policy("ucb1"), api.problem("bernoulli"), VALUES, horizon=120, runs=40, at=[60, 120], ledger=ledger
     )
-    code, _ = api.call(folder, "ledger", "verify", "study.ledger")
-    summed, _ = api.call(folder, "ledger", "export", "study.ledger", "--summary", "-o", "summary.csv")
+    code, _ = api.call(folder, "store", "verify", "study.ledger")
+    summed, _ = api.call(folder, "store", "export", "study.ledger", "--summary", "-o", "summary.csv")
     summary = api.numbers_in_csv(folder / "summary.csv")
     more = {"regrets": kept, "verified": code, "summed up": summed, "in the summary": len(summary)}
     return headline | more, [*results, summary]
@@ -518,13 +518,13 @@ COMMANDS = {
     "deploy": [
         TUNE,
         "deploy tuned.json -o state.json --names a,b,c,d --seed 2 --pending ignore",
-        "live select state.json",
-        "live update state.json b 1",
-        "live select state.json",
-        "live add state.json e",
-        "live retire state.json a",
-        "live drop state.json b",
-        "live show state.json",
+        "deployed select state.json",
+        "deployed update state.json b 1",
+        "deployed select state.json",
+        "deployed add state.json e",
+        "deployed retire state.json a",
+        "deployed drop state.json b",
+        "deployed show state.json",
     ],
     "report": [
         TUNE,
@@ -533,8 +533,8 @@ COMMANDS = {
     ],
     "ledger": [
         f"{TUNE} --store study.ledger",
-        "ledger show study.ledger --json",
-        "ledger verify study.ledger",
+        "store show study.ledger --json",
+        "store verify study.ledger",
         "report study.ledger -o page.html",
     ],
     "paper": ["paper --only warm-up --runs 30 --tunings 20 -q -o paper"],
@@ -550,7 +550,7 @@ COMMANDS = {
         "doctor --device tpu",
     ],
 }
-WORDS_KEPT = ("live select", "exact gittins")
+WORDS_KEPT = ("deployed select", "exact gittins")
 """Commands that print an answer of a word: it is kept."""
 
 
