@@ -106,10 +106,10 @@ def numpy_linucb(gamma: float, steps: int) -> Timed:
         np.sqrt(variance, out=index)
         index += score
         pick = first + index.argmax(axis=1)
-        mean = flat_means.collect_blocks(pick)
-        root = np.sqrt(1 + flat_variance.collect_blocks(pick) / factor**2)
-        error = (mean + NOISE * rng.standard_normal(size) - flat_score.collect_blocks(pick)) / (root * factor)
-        gain = np.einsum("ijn,jn->in", inverse, by_arm.collect_blocks(pick, axis=0).T.copy())
+        mean = flat_means.take(pick)
+        root = np.sqrt(1 + flat_variance.take(pick) / factor**2)
+        error = (mean + NOISE * rng.standard_normal(size) - flat_score.take(pick)) / (root * factor)
+        gain = np.einsum("ijn,jn->in", inverse, by_arm.take(pick, axis=0).T.copy())
         gain /= root
         np.matmul(gain.T.copy()[:, None], by_dimension, out=shift[:, None])
         score += np.multiply(shift, error[:, None], out=index)
@@ -139,8 +139,8 @@ def numpy_lints(gamma: float, steps: int) -> Timed:
         draw += theta
         np.matmul(draw.T.copy()[:, None], by_dimension, out=score[:, None])
         pick = first + score.argmax(axis=1)
-        mean = flat_means.collect_blocks(pick)
-        x = by_arm.collect_blocks(pick, axis=0).T.copy()
+        mean = flat_means.take(pick)
+        x = by_arm.take(pick, axis=0).T.copy()
         turned = np.einsum("jin,jn->in", root, x)
         gain = np.einsum("ijn,jn->in", root, turned)
         grown = 1 + np.einsum("in,in->n", turned, turned)
