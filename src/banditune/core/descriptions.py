@@ -59,10 +59,23 @@ def find_source(record: Any) -> str | None:
         path = Path(getattr(module, "__file__", None) or "")
         if not path.is_file() or module.__name__.partition(".")[0] == "banditune":
             continue
-        for name, value in vars(module).items():
-            if value is type(record) or (type(value) is type(record) and find_own_code(value) == own):
+        for alike in (_is_same_record, _is_same_class, _has_same_code):
+            name = next((name for name, value in vars(module).items() if alike(value, record)), None)
+            if name is not None:
                 return f"{path.resolve()}:{name}"
     return None
+
+
+def _is_same_record(value: Any, record: Any) -> bool:
+    return type(value) is type(record) and describe(value) == describe(record)
+
+
+def _is_same_class(value: Any, record: Any) -> bool:
+    return value is type(record)
+
+
+def _has_same_code(value: Any, record: Any) -> bool:
+    return type(value) is type(record) and find_own_code(value) == find_own_code(record)
 
 
 def find_file_name(code: Any) -> str | None:

@@ -22,7 +22,7 @@ from banditune.study.backtest_estimates import PairRuns
 from banditune.study.backtest_evaluators import make_evaluator
 from banditune.study.requests import build_spec
 from banditune.study.search import FIRST_VALIDATION_INSTANCE
-from banditune.study.settings import RUN, SEARCH, Include, Run, Search, check_no_store, check_settings
+from banditune.study.settings import RUN, SEARCH, Include, Run, Search, check_settings, check_unused
 from banditune.study.simulating import simulate
 from banditune.study.tuning import tune
 
@@ -117,7 +117,7 @@ def backtest(
     4
     """
     check_settings(search=search, run=run)
-    check_no_store(run, "backtest")
+    check_unused("backtest", run, "store")
     model, per_arm, intercept = fit_settings.model, fit_settings.per_arm, fit_settings.intercept
     if not isinstance(policy, Policy) or not isinstance(logs, Logs):
         raise InvalidRequest(

@@ -51,6 +51,7 @@ from banditune.study.settings import (
     Simulation,
     check_include,
     check_settings,
+    check_unused,
     resolve_lower_bound_choice,
 )
 from banditune.study.validation import simulate_both, validate_unexplored_end
@@ -118,6 +119,7 @@ def compare(
     2
     """
     check_settings(search=search, simulation=simulation, run=run)
+    check_unused("compare", search, "confidence", "max_runs", "max_time")
     included = check_include(include, get_args(IncludeBound))
     tuner, budget, validate = resolve_tuner(search.tuner), check_count("budget", budget), search.validate or 1000
     check_regret_memory(budget)

@@ -18,6 +18,7 @@ from banditune.results.search_results import SearchPosterior
 from banditune.simulation.spec import SimulationSpec
 from banditune.study.assumption_notices import note_wrong_assumptions, suggest_noise_check
 from banditune.study.hold_out import has_hold_out
+from banditune.study.parameter_values import can_return_textbook, make_textbook_row, name_params
 from banditune.study.validation import ValueAdvantage
 
 MIN_NOTICE_RUNS = 250
@@ -105,11 +106,12 @@ def note_worse_than_textbook(
     worse = Estimate.from_sample(difference)
     if not worse.low > 0:
         return
-    if spec.textbook_policy is not None:
+    if not can_return_textbook(spec):
+        textbook = name_params(spec, make_textbook_row(spec)).items()
         yield (
-            f"on fresh instances the textbook's {make_label(spec.textbook_policy)} at {search_range.name} = "
-            f"{search_range.textbook:.4g} has {worse.mean:.4g} less regret than {search_range.name} = {value:.4g}: look "
-            "at the whole curve (`curve`) of both."
+            f"on fresh instances the textbook's {make_label(spec.textbook_spec.policy)} at "
+            f"{', '.join(f'{name} = {number:.4g}' for name, number in textbook)} has {worse.mean:.4g} less regret "
+            f"than {search_range.name} = {value:.4g}: look at the whole curve (`curve`) of both."
         )
         return
     statement = (

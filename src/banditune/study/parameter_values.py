@@ -166,6 +166,13 @@ def make_textbook_row(spec: SimulationSpec) -> FloatArray:
     return np.array([r.textbook for r in resolve_ranges(spec)] or [0.0])
 
 
+def can_return_textbook(spec: SimulationSpec) -> bool:
+    """Return whether the search could return the textbook policy: its options, and fixed values that are the textbook's."""
+    return spec.textbook_policy is None and np.array_equal(
+        complete_row(spec, resolve_only_range(spec).textbook), make_textbook_row(spec)
+    )
+
+
 def make_parameter_rows(spec: SimulationSpec, values: Any) -> FloatArray:
     """Make rows from a number or a list of numbers for one parameter, or from rows of numbers for several.
 

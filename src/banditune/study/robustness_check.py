@@ -27,7 +27,7 @@ from banditune.study.requests import build_spec, check_count, make_study_setup, 
 from banditune.study.scenario_tuning import estimate_scenario_runs, estimate_scenario_seconds, evaluate_scenario
 from banditune.study.scenarios import list_scenario_specs
 from banditune.study.search import check_search, resolve_tuner
-from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation, check_no_store
+from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation, check_unused
 from banditune.study.time_estimates import AnnounceCallback, format_duration
 
 
@@ -94,7 +94,8 @@ def robustness(
     'as expected'
     """
     spec = build_spec(policy, problem, horizon=horizon, seed=seed, search=search, simulation=simulation, run=run)
-    check_no_store(run, "robustness")
+    check_unused("robustness", run, "store")
+    check_unused("robustness", search, "confidence", "max_runs", "max_time")
     tuner, budget, validate = resolve_tuner(search.tuner), check_count("budget", budget), search.validate or 1000
     resolve_only_range(spec)
     rows = make_parameter_rows(spec, params)

@@ -15,7 +15,12 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.hold_out import HoldOutSplit, split_spec
 from banditune.study.notices import find_nearest_end, note_contradiction
-from banditune.study.parameter_values import resolve_defined_value, resolve_only_range
+from banditune.study.parameter_values import (
+    can_return_textbook,
+    make_textbook_row,
+    resolve_defined_value,
+    resolve_only_range,
+)
 from banditune.study.progress import ProgressCounter
 from banditune.study.search import FIRST_VALIDATION_INSTANCE, run_search
 from banditune.study.time_estimates import measure_seconds_per_run
@@ -78,12 +83,10 @@ def evaluate_scenario(
     raw = simulator.simulate(split.validation_spec, np.array(values)[:, None], fresh, progress=counter)[:, :, 0]
     regrets = dict(zip(values, split.reduce_validation(raw, fresh), strict=True))
     own, best, retuned, textbook = (regrets[one] for one in (value, best_value, answer.value, search_range.textbook))
-    if spec.textbook_policy is not None:
+    if not can_return_textbook(spec):
         counter.expect_more(validate)
-        baseline = split.validation_spec.textbook_spec
-        raw = simulator.simulate(baseline, [[search_range.textbook]], fresh, first_row=len(values), progress=counter)[
-            :, :, 0
-        ]
+        baseline, row = split.validation_spec.textbook_spec, make_textbook_row(spec)
+        raw = simulator.simulate(baseline, row[None, :], fresh, first_row=len(values), progress=counter)[:, :, 0]
         textbook = split.reduce_validation(raw, fresh)[0]
     behind, mean = split.estimate(retuned - own), split.estimate(retuned)
     doubt = next(note_gap_doubts(search_range, value, answer, ahead, behind, mean), "")

@@ -124,12 +124,16 @@ def check_settings(**settings: Any) -> None:
             raise InvalidRequest(f"`{name}` must be a record such as {kind}(), but got {value!r}.")
 
 
-def check_no_store(run: Run, verb: str) -> None:
-    """Refuse a store where a verb keeps no regrets."""
-    if run.store is not None:
-        raise InvalidRequest(
-            f"`store` must be left out: {verb} keeps no regrets, but got {run.store!r}.", argument="store"
-        )
+def check_unused(verb: str, settings: Search | Run, *names: str) -> None:
+    """Refuse settings that a verb would not use."""
+    for name in names:
+        given = getattr(settings, name)
+        if given != getattr(type(settings)(), name):
+            kind = type(settings).__name__
+            raise InvalidRequest(
+                f"`{name}` of {kind} must be left out, because {verb}() does not use it, but got {given!r}.",
+                argument=name,
+            )
 
 
 def check_include(include: Any, allowed: Sequence[str]) -> frozenset[str]:

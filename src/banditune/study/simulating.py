@@ -20,7 +20,7 @@ from banditune.study.parameter_values import make_parameter_rows, resolve_ranges
 from banditune.study.progress import ProgressCounter
 from banditune.study.regret_curves import resolve_axis, simulate_curve
 from banditune.study.requests import build_spec, check_count, resolve_executor
-from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation
+from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation, check_unused
 
 
 def simulate(
@@ -126,7 +126,7 @@ def curve(
     seed : int
         The same seed gives the same answer.
     search : Search
-        Its `ranges` and `fixed` determine the grid; the other fields are not used.
+        Its `ranges` and `fixed` determine the grid; the other fields must be left out.
     simulation : Simulation
         What is simulated.
     run : Run
@@ -151,6 +151,7 @@ def curve(
     0.3
     """
     spec = build_spec(policy, problem, horizon=horizon, seed=seed, search=search, simulation=simulation, run=run)
+    check_unused("curve", search, "tuner", "confidence", "max_runs", "max_time", "validate")
     runs = check_count("runs", runs, 2)
     if values is not None and search.ranges is not None:
         raise InvalidRequest(

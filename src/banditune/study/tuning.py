@@ -20,6 +20,7 @@ from banditune.study.hold_out import HoldOutSplit, note_small_data_set, split_sp
 from banditune.study.notices import collect_notices, note_missed_precision
 from banditune.study.parameter_effect import choose_probe_values, note_no_effect
 from banditune.study.parameter_values import (
+    can_return_textbook,
     complete_row,
     describe_searched_range,
     make_textbook_row,
@@ -190,7 +191,7 @@ def tune(
             )
     # The search cannot find the textbook policy if that has other options.
     textbook_advantage = (
-        (search_range.textbook, split.estimate(tuned - textbook)) if spec.textbook_policy is None else None
+        (search_range.textbook, split.estimate(tuned - textbook)) if can_return_textbook(spec) else None
     )
     missed = tuple(note_missed_precision(goal, posterior, textbook_advantage, end_advantage))
     return Tuning(
