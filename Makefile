@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
+.PHONY: demo test docs slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -14,6 +14,10 @@ test: .venv/tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+docs: .venv/documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is site/index.html."
 
 slow: .venv/tested
 	$(BIN)/python -m pytest -m "slow and not cluster" --durations=0
@@ -76,9 +80,13 @@ tuners: pools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
 	@touch .venv/installed $@
 
+.venv/documented: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch .venv/installed $@
+
 .venv/clustered: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[cluster-test]"
 	@touch .venv/installed .venv/tested $@
 
 clean:
-	rm -rf .venv .lowest demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .lowest demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""What a tuned value loses where an assumption of the simulation fails: the table of docs/assumptions.md.
+"""What a tuned value loses where an assumption of the simulation fails: the table of docs/explanation/assumptions.md.
 
 python benchmarks/assumptions.py               # about 8 minutes on one core
 python benchmarks/assumptions.py --runs 200 --workers 2    # a quick look

@@ -342,7 +342,7 @@ def test_numbers_of_workers_that_cannot_be_are_refused(workers):
 
 
 def test_the_export_that_the_page_shows_is_what_comes_out(capsys):
-    shown = (ROOT / "docs" / "adapters.md").read_text().split("## Export a tuned value")[1]
+    shown = (ROOT / "docs" / "how-to" / "adapters.md").read_text().split("## Export a tuned value")[1]
     code, *printed = shown.split("```python\n")[1].split("```")[0].splitlines()
     exec(compile(code, "adapters.md", "exec"), {"bt": bt})
     assert capsys.readouterr().out.splitlines() == [line.removeprefix("# ") for line in printed]

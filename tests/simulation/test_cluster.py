@@ -539,7 +539,7 @@ def test_nobody_answers():
 
 @pytest.mark.slow
 def test_workers_are_busy_most_of_the_time(dask_processes):
-    """With pieces of about half a second; docs/performance.md tells how near two workers come to two threads."""
+    """With pieces of about half a second; docs/research/performance.md tells how near two workers come to two threads."""
     dask_processes.full().kill(2)
     playing = 0.0
     learn = chunks.ChunkSizer.update_size

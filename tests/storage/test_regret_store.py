@@ -1027,7 +1027,7 @@ def test_parquet_is_written_or_a_sentence_says_what_it_needs(book, tmp_path):
 
 def test_the_file_is_as_the_documentation_has_it(book, tmp_path, run_python):
     regrets = simulated(book, [0.3, 1], 600)
-    text = (ROOT / "docs" / "store.md").read_text()
+    text = (ROOT / "docs" / "how-to" / "store.md").read_text()
     code = text.split("```python\n")[1].split("```")[0].replace('"study.db"', repr(str(book)))
     done = run_python(code + "\nprint([np.array(regrets[1, value], float).tolist() for value in (0.3, 1.0)])")
     assert done.returncode == 0, done.stderr

@@ -22,7 +22,25 @@ ADVICE = {
     "wrong-noise": "Give the policy the noise of the problem.",
     "wrong-prior": "Give the policy the prior of the problem.",
 }
-"""Every code, and what to do. The documentation holds the same table."""
+"""Every code, and what to do."""
+
+CAUSES = {
+    "answer-misses-known-value": "A value that was tried in the robustness check has surely less regret than the answer.",
+    "few-data": "A data set has so few tables or campaigns that its halves may differ.",
+    "no-effect": "No value of the parameter changed a decision.",
+    "precision-not-reached": "The search ended before it was sure of the wanted precision.",
+    "range-end": "The answer is at an end of the searched range.",
+    "range-end-better": "The end of the range may be better than the answer.",
+    "regret-below-zero": "The mean realised regret is surely negative.",
+    "scenario-left-out": "A scenario could not be simulated with this policy.",
+    "search-contradicted": "Fresh instances contradict what the search knew of the regret.",
+    "search-doubtful": "The regret curve may have a second dip, or the model of the search fits badly.",
+    "skewed-regret": "A few runs carry most of the mean regret.",
+    "worse-than-textbook": "The answer is surely worse than the textbook value.",
+    "wrong-noise": "The policy assumes another noise than the problem has.",
+    "wrong-prior": "The policy assumes another prior than the problem has.",
+}
+"""Every code, and what was seen. The documentation has a table of both."""
 
 Arguments = ParamSpec("Arguments")
 

@@ -157,7 +157,7 @@ class Policy:
     """How a deployed policy counts pulls whose reward is still missing, by default: "mean" or "ignore".
 
     With "mean" they count as if they had paid their arm's mean. The policies of this package have what was measured to
-    be better (docs/deployment.md). For others "mean" is safe, because a deterministic rule would pull the same arm
+    be better (docs/how-to/deployment.md). For others "mean" is safe, because a deterministic rule would pull the same arm
     again and again.
     """
     prior_moments: Any = None

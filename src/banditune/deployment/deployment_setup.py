@@ -71,7 +71,7 @@ def deploy(
         The seed of the policy's random numbers. Replicas of a service should have different seeds.
     pending : {"ignore", "mean"}, optional
         How a pull counts while its reward is pending: not at all, or as if it had paid the present mean of its arm. By
-        default each policy has the setting that measured better (docs/deployment.md).
+        default each policy has the setting that measured better (docs/how-to/deployment.md).
     rewards : {"real", "unit", "binary"}
         The rewards that the parameters are for: any, in [0, 1], or 0 and 1. Except for "real", the first reward outside
         [0, 1] raises a Python warning.

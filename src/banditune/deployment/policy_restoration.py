@@ -38,7 +38,7 @@ def check_deployable(policy: Policy, state: DeploymentState) -> None:
     if policy.recall is None or policy.resume is None:
         raise InvalidRequest(
             f"a policy must define `recall` and `resume` to be deployed, so that rewards can arrive late and arms can "
-            f"change, but {policy.name} does not; use another, or define them (docs/deployment.md)."
+            f"change, but {policy.name} does not; use another, or define them (docs/how-to/deployment.md)."
         )
     if policy.needs_features and not state.arms[0].features:
         raise InvalidRequest(f"{policy.name} needs the features of arms, but they have none; pass `features`.")

@@ -12,8 +12,8 @@ from banditune.policies.base_policies import LogisticPolicy
 LONGEST_FLOAT32_HORIZON, LARGEST_FLOAT32_FEATURE, LEAST_FLOAT32_DISTANCE = 20_000, 10.0, 0.03
 """Limits for float32 in warps: horizon, norm of features, and distance between arms as a share of that norm.
 
-The effect was measured at half the horizon and a third of the norm (docs/performance.md). In float32, arms whose scores
-agree to a millionth count as equal, so a draw could not separate closer arms.
+The effect was measured at half the horizon and a third of the norm (docs/research/performance.md). In float32, arms whose
+scores agree to a millionth count as equal, so a draw could not separate closer arms.
 """
 
 

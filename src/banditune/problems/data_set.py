@@ -19,7 +19,7 @@ FEWEST_UNITS = 4
 SEARCH_DIVISOR = 3
 """The search uses one unit in this many, the others validate.
 
-With a half of the units in the search, intervals hold less often (docs/data-sets.md).
+With a half of the units in the search, intervals hold less often (docs/how-to/data-sets.md).
 """
 
 

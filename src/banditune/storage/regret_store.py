@@ -1,6 +1,6 @@
 """A store: one SQLite file that keeps every regret of a study under the key of its simulation.
 
-docs/store.md describes the file.
+docs/how-to/store.md describes the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Linear Thompson sampling that stays with a leader until a rival may win: an exact shortcut.
 
 While the leader is pulled, each rival proposes to replace it with a probability that bounds the true one. Proposals are
-thinned to the true probability, so the law of the pulls is that of the plain loop (docs/decisions.md).
+thinned to the true probability, so the law of the pulls is that of the plain loop (docs/research/decisions.md).
 """
 
 from __future__ import annotations
