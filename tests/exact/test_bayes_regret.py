@@ -181,7 +181,7 @@ def choose_recent(memory, setting, step, params, stream):
 
 
 @bt.kernel.scalar
-def update_recent(memory, setting, arm, reward, stream):
+def update_recent(memory, setting, step, params, arm, reward, stream):
     memory[arm] += 0.3 * (reward - memory[arm])
 
 
@@ -195,7 +195,7 @@ class Recent(bt.kernel.Policy):
     choose = staticmethod(choose_recent)
     update = staticmethod(update_recent)
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return arms
 
 
@@ -305,7 +305,7 @@ def choose_none(state, setting, step, params, stream):
 
 
 @bt.kernel.scalar
-def update_drawing(state, setting, arm, reward, stream):
+def update_drawing(state, setting, step, params, arm, reward, stream):
     state.pulls[arm] += bt.kernel.uniform(stream)
 
 

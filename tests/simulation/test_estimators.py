@@ -47,7 +47,7 @@ def learned_ridge(floats, setting, pulled, paid):
     state = view_ridge(floats, setting)
     start_ridge(state, setting)
     for step in range(len(pulled)):
-        update_ridge(state, setting, pulled[step], paid[step], 0)
+        update_ridge(state, setting, step, 0, pulled[step], paid[step], 0)
     return state
 
 
@@ -57,7 +57,7 @@ def learned_for_sampling(floats, setting, pulled, paid):
     state = view_logistic(floats, setting)
     start_logistic(state, setting)
     for step in range(len(pulled)):
-        update_glm_tsl(state, setting, pulled[step], paid[step], 0)
+        update_glm_tsl(state, setting, step, 0, pulled[step], paid[step], 0)
     return state
 
 
@@ -80,7 +80,7 @@ def play_logistic(floats, features, options, pulled, paid, theta, lost):
     state = view_ucb_glm(floats, setting)
     start_ucb_glm(state, setting)
     for step in range(len(pulled)):
-        update_ucb_glm(state, setting, pulled[step], paid[step], 0)
+        update_ucb_glm(state, setting, step, 0, pulled[step], paid[step], 0)
     refine_mode(state.logistic)
     for j in range(setting.dims):
         theta[j] = state.logistic.estimate[j]
@@ -121,7 +121,7 @@ def learned(function, policy, features, pulled, paid, *out):
     """Run compiled code on a history."""
     arms, dimensions = features.shape
     options = np.array(policy.options(arms, dimensions, 1000))
-    floats = np.zeros(policy.memory(arms, dimensions))
+    floats = np.zeros(policy.memory(arms, dimensions, 1000))
     compile_kernel(function, {"dims": make_constant_function(dimensions)})(
         floats, np.ascontiguousarray(features.T), options, pulled, paid, *out
     )
@@ -368,7 +368,7 @@ def test_rounding_does_not_pile_up_among_live_arms(dimensions, near):
     features, _, rng = data(40, dimensions, 1, 7, near=near)
     arms = len(features)
     options = np.array(bt.LinUCB(prior=(0, 1), noise=0.5).options(arms, dimensions, ROUNDS))
-    floats, integers = count_active_set_numbers(arms, dimensions)
+    floats, integers = count_active_set_numbers(arms, dimensions, 1000)
     pulls, products, live = np.zeros(arms, np.int64), np.full(arms, np.nan), np.full(arms, -1)
     compiled = compile_kernel(play_live, {"dims": make_constant_function(dimensions), "reward": draw_gaussian_reward})
     compiled(

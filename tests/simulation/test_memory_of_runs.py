@@ -55,8 +55,8 @@ def start_with_nan(state, setting):
 
 
 @bt.kernel.scalar
-def update_marked(state, setting, arm, reward, stream):
-    update_totals(state, setting, arm, reward, stream)
+def update_marked(state, setting, step, params, arm, reward, stream):
+    update_totals(state, setting, step, params, arm, reward, stream)
     state.bonus[arm] += reward
 
 
@@ -76,7 +76,7 @@ class Leaky(CustomPolicy):
     start = staticmethod(start_forgetful)
     update = staticmethod(update_marked)
 
-    def memory(self, arms, dims):
+    def memory(self, arms, dims, horizon):
         return 3 * arms
 
 

@@ -128,16 +128,16 @@ def test_run_and_step_are_the_first_in_order_for_any_threads():
 
 
 @bt.kernel.scalar
-def update_spoilt(state, setting, arm, reward, stream):
-    update_totals(state, setting, arm, reward, stream)
+def update_spoilt(state, setting, step, params, arm, reward, stream):
+    update_totals(state, setting, step, params, arm, reward, stream)
     if math.sqrt(20.5 - state.pulls.sum()) < 0.0:
         state.total[arm] = 0.0
 
 
 @bt.kernel.scalar
-def update_to_nan(state, setting, arm, reward, stream):
+def update_to_nan(state, setting, step, params, arm, reward, stream):
     """The first arm's total is 0 / 0 after its tenth pull."""
-    update_totals(state, setting, arm, reward, stream)
+    update_totals(state, setting, step, params, arm, reward, stream)
     if state.pulls[arm] == 10.0:
         state.total[arm] = (state.pulls[arm] - 10.0) / (state.pulls[arm] - 10.0)
 

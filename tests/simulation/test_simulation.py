@@ -105,7 +105,7 @@ def plain_python(job: SimulationSpec, params: np.ndarray, runs: int) -> np.ndarr
         int(not job.common_random_numbers),
         at,
         job.regret == "realised",
-        np.zeros(policy.memory(arms, problem.dims)),
+        np.zeros(policy.memory(arms, problem.dims, job.horizon)),
         np.zeros(0, np.int64),
         np.zeros(arms, np.int64),
         np.zeros(arms),
@@ -373,7 +373,7 @@ def test_what_a_policy_lacks_is_named():
     with pytest.raises(bt.InvalidRequest, match="'hollow' must define view, start, choose, update"):
         bt.simulate(Hollow(), bt.Bernoulli(arms=3), horizon=12, runs=3)
     with pytest.raises(bt.InvalidRequest, match="Hollow must define `memory"):
-        Hollow().memory(3, 0)
+        Hollow().memory(3, 0, 100)
 
 
 @bt.kernel.scalar
@@ -465,7 +465,7 @@ def test_what_a_policy_is_told_it_cannot_change():
 
 @dataclasses.dataclass(frozen=True)
 class Cramped(bt.Greedy):
-    def memory(self, arms, dims):
+    def memory(self, arms, dims, horizon):
         return arms
 
 

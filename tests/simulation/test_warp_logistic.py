@@ -196,7 +196,7 @@ def test_mode_and_draws_agree_with_numpy(monkeypatch):
     stream = Stream(1, 2, np.zeros(4, np.int64))
     for step in range(90):
         arm, paid = int(rng.integers(arms)), float(rng.integers(2))
-        learn(state, setting, arm, paid, stream)
+        learn(state, setting, step, np.zeros(1), arm, paid, stream)
         pulls[arm] += 1
         totals[arm] += paid
         if step % 10 < 5:

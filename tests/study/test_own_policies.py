@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.policies.base_policies import TotalsPolicy
 from conftest import ROOT
 
 
@@ -116,3 +117,111 @@ def test_parameters_must_have_names_of_their_own_and_bounds_that_are_numbers():
         bt.InvalidRequest, match=r"`high` of the parameter 'a' must be a number or a function of \(arms, horizon\)"
     ):
         bt.Parameter("a", 0, "1", textbook=0.5)
+
+
+@bt.kernel.scalar
+def update_without_step(state, setting, arm, reward, stream):
+    state.pulls[arm] += 1.0
+
+
+@dataclass(frozen=True)
+class LearnsWithoutStep(TotalsPolicy):
+    name = "without-step"
+    choose = staticmethod(choose_first)
+    update = staticmethod(update_without_step)
+
+
+@dataclass(frozen=True)
+class RemembersWithoutHorizon(TotalsPolicy):
+    name = "without-horizon"
+    choose = staticmethod(choose_first)
+
+    def memory(self, arms, dims):
+        return 2 * arms
+
+
+def test_an_update_with_other_arguments_is_refused_with_those_that_it_must_take():
+    takes = (
+        r"`update` must take \(state, setting, step, params, arm, reward, stream\), but 'update_without_step' takes "
+        r"\(state, setting, arm, reward, stream\)"
+    )
+    with pytest.raises(bt.InvalidRequest, match=takes):
+        bt.simulate(LearnsWithoutStep(), bt.Bernoulli(arms=2), horizon=5, runs=2)
+    with pytest.raises(bt.InvalidRequest, match=takes):
+        bt.deploy(LearnsWithoutStep(), {}, horizon=5, arms=2)
+
+
+def test_a_memory_without_the_horizon_is_refused():
+    with pytest.raises(
+        bt.InvalidRequest, match=r"`memory` must take \(arms, dims, horizon\), but .* takes \(arms, dims\)"
+    ):
+        bt.simulate(RemembersWithoutHorizon(), bt.Bernoulli(arms=2), horizon=5, runs=2)
+    with pytest.raises(bt.InvalidRequest, match=r"`memory` must take \(arms, dims, horizon\)"):
+        bt.deploy(RemembersWithoutHorizon(), {}, horizon=5, arms=2)
+
+
+@bt.kernel.scalar
+def update_next_arm(state, setting, step, params, arm, reward, stream):
+    state.pulls[arm] += 1.0
+    state.total[0] = step + params[0]
+
+
+@bt.kernel.scalar
+def choose_next_arm(state, setting, step, params, stream):
+    return int(state.total[0]) % setting.arms
+
+
+@bt.kernel.scalar
+def choose_by_step(state, setting, step, params, stream):
+    return int(step - 1 + params[0]) % setting.arms if step > 0 else 0
+
+
+@dataclass(frozen=True)
+class LearnsSteps(TotalsPolicy):
+    """The next arm is the sum of the last step and the parameter, as `update` writes it down."""
+
+    name = "learns-steps"
+    parameters = (bt.Parameter("shift", 0, 10, textbook=1, integer=True),)
+    choose = staticmethod(choose_next_arm)
+    update = staticmethod(update_next_arm)
+
+
+class KnowsSteps(LearnsSteps):
+    choose = staticmethod(choose_by_step)
+
+
+def test_an_update_sees_the_step_and_the_parameters():
+    learned, known = (
+        bt.simulate(policy, bt.Bernoulli(arms=3), [0, 1, 2], horizon=20, runs=5)
+        for policy in (LearnsSteps(), KnowsSteps())
+    )
+    assert (learned == known).all()
+    assert len(np.unique(learned[:, 0])) == 3
+
+
+@bt.kernel.scalar
+def update_sum_of_steps(state, setting, step, params, arm, reward, stream):
+    state.pulls[arm] += 1.0
+    state.total[arm] += step + params[0]
+
+
+class SumsSteps(LearnsSteps):
+    choose = staticmethod(choose_by_step)
+    update = staticmethod(update_sum_of_steps)
+
+
+def test_a_deployed_policy_learns_a_reward_at_the_step_of_the_latest_decision():
+    live = bt.deploy(SumsSteps(), {"shift": 1}, horizon=50, arms=3)
+
+    def learned(arm):
+        before = live.state.arms[arm].total
+        live.update(arm, 0.5)
+        return live.state.arms[arm].total - before - 1
+
+    for step in range(3):
+        assert live.select_arm() == step
+        assert learned(step) == step  # at once: the step of its own decision
+    waiting = [live.select_arm() for _ in range(3)]
+    assert [learned(arm) for arm in waiting] == [5, 5, 5]  # late: the latest step
+    assert learned(2) == 6  # from elsewhere: a step that comes now
+    assert live.step == 7

@@ -50,7 +50,7 @@ class ExternalPolicy(Policy):
     is_external: ClassVar[bool] = True
     view = start = choose = update = staticmethod(_refuse_scalar_call)
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return 0
 
     def make_simulator(self, spec: Any) -> Any:

@@ -208,13 +208,7 @@ def check_scalar_function(name: str, function: Any, takes: str, gives: str) -> N
     code = getattr(function, "__code__", None)
     if code is None:
         return  # anything but a plain function is refused where it is bound
-    try:
-        inspect.signature(function).bind(*takes.split(", "))
-    except TypeError as error:
-        signature = inspect.signature(function)
-        raise InvalidRequest(
-            f"`{name}` must take ({takes}), but {function.__qualname__!r} takes {signature}."
-        ) from error
+    check_arguments(name, function, takes)
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
     # The instruction of an implicit `return None` depends on the version of Python.
     if ("RETURN_CONST", None) in steps or (("LOAD_CONST", None), ("RETURN_VALUE", None)) in pairwise(steps):
@@ -222,6 +216,20 @@ def check_scalar_function(name: str, function: Any, takes: str, gives: str) -> N
             f"`{name}` must return {gives} on every path, but {function.__qualname__!r} may end without one; check "
             "whether a `return` is missing."
         )
+
+
+def check_arguments(name: str, function: Any, takes: str) -> None:
+    """Check that a user's function can be called with the given arguments, in this order."""
+    function = getattr(function, "py_func", function)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # no plain function
+    try:
+        signature.bind(*takes.split(", "))
+    except TypeError as error:
+        called = getattr(function, "__qualname__", repr(function))
+        raise InvalidRequest(f"`{name}` must take ({takes}), but {called!r} takes {signature}.") from error
 
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:

@@ -64,7 +64,8 @@ class Shortcut(NamedTuple):
     replaces : tuple of callable
         The policy's functions that it replaces. A policy with other functions is simulated step by step.
     memory : callable
-        Function of (arms, dims) that returns how many floats and integers it keeps. Integers are from 0 to 2^32 - 1.
+        Function of (arms, dims, horizon) that returns how many floats and integers it keeps. Integers are from 0 to
+        2^32 - 1.
     is_valid : callable
         Function of (options, row): whether its proof holds for the policy's options and a row of parameters. Other rows
         are simulated step by step.
@@ -88,7 +89,7 @@ class Shortcut(NamedTuple):
     name: str
     advance: Callable[..., Any]
     replaces: tuple[Callable[..., Any], ...]
-    memory: Callable[[int, int], tuple[int, int]]
+    memory: Callable[[int, int, int], tuple[int, int]]
     is_valid: Callable[[Any, FloatArray], bool]
     is_bitwise_exact: bool
     is_applicable: Callable[[Any, Any], bool] = lambda policy, problem: True
@@ -121,12 +122,29 @@ class WarpVersion(NamedTuple):
     needs_float64: Callable[[FloatArray], bool] = lambda row: False
 
 
+FUNCTION_ARGUMENTS = MappingProxyType(
+    {
+        "view": "memory, setting",
+        "start": "state, setting",
+        "choose": "state, setting, step, params, stream",
+        "update": "state, setting, step, params, arm, reward, stream",
+        "recall": "state, setting, pulls, totals",
+        "resume": "state, setting, params, pulls, totals",
+    }
+)
+"""The arguments of a policy's scalar functions."""
+
+
+SIZE_ARGUMENTS = "arms, dims, horizon"
+"""The arguments of functions that return how much memory is needed."""
+
+
 class Policy:
     """A bandit algorithm as scalar functions on a strip of memory.
 
     `view(memory, setting) -> state` names the sections of the strip and `start(state, setting)` clears them.
     `choose(state, setting, step, params, stream) -> arm` selects an arm; ties go to the lowest number. `update(state,
-    setting, arm, reward, stream)` learns from a reward. Steps and arms are counted from 0.
+    setting, step, params, arm, reward, stream)` learns from the reward of that step. Steps and arms are counted from 0.
     """
 
     name: Any
@@ -178,9 +196,9 @@ class Policy:
     A policy that has both can be deployed. They are used to save it, and to add and remove arms.
     """
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         """Return how many floats the strip must hold."""
-        raise InvalidRequest(f"the policy {type(self).__name__} must define `memory(arms, dims)`.")
+        raise InvalidRequest(f"the policy {type(self).__name__} must define `memory(arms, dims, horizon)`.")
 
     def limits(self, name: str) -> tuple[float, float]:
         """Return the smallest and the largest value of a parameter that the policy's options allow.

@@ -13,8 +13,12 @@ from banditune.core.dataflow import depends_on_argument
 from banditune.core.errors import InvalidRequest
 from banditune.core.scalar import is_package_code
 
+REWARD_ARGUMENTS = "instance, arm, pull, step, stream"
+"""The arguments of `reward`."""
+
+
 PULL_POSITION, STEP_POSITION, STREAM_POSITION = 2, 3, 4
-"""Positions of arguments of `reward(instance, arm, pull, step, stream)`."""
+"""Positions of its arguments."""
 
 
 class Instance(NamedTuple):

@@ -64,7 +64,7 @@ class PolicyAgent:
     ) -> None:
         dims, arms = features.shape
         policy.check(features[None], horizon)
-        size = policy.memory(arms, dims)
+        size = policy.memory(arms, dims, horizon)
         if size > MAX_MEMORY_NUMBERS:
             raise InvalidRequest(
                 f"the memory of a deployed policy must fit into {MAX_MEMORY_NUMBERS / 2**27:g} GiB, but "
@@ -77,12 +77,12 @@ class PolicyAgent:
         self._shared = (imagined, copy_read_only(features), options, copy_read_only(params), draws, self.facts, horizon)
         self._act = act
         compile_signature(
-            self._act, (step_kernel.CHOOSE, self.memory, *self._shared, 0, 0.0), f"the policy {policy.name!r}"
+            self._act, (step_kernel.CHOOSE, self.memory, *self._shared, 0, 0, 0.0), f"the policy {policy.name!r}"
         )
 
-    def _run_step(self, what: int, place: int, reward: float) -> float:
+    def _run_step(self, what: int, step: int = 0, arm: int = 0, reward: float = 0.0) -> float:
         try:
-            return self._act(what, self.memory, *self._shared, place, reward)  # type: ignore[no-any-return]
+            return self._act(what, self.memory, *self._shared, step, arm, reward)  # type: ignore[no-any-return]
         except Exception as error:
             raise SimulationError(
                 f"the policy {self.policy.name!r} failed: {type(error).__name__}: {error}."
@@ -94,11 +94,11 @@ class PolicyAgent:
         An arm without rewards counts with the mean of all arms; without any rewards, with the middle of the range.
         """
         if waiting is None:
-            chosen = self._run_step(step_kernel.CHOOSE, step, 0.0)
+            chosen = self._run_step(step_kernel.CHOOSE, step)
         else:
             self.facts[step_kernel.PENDING_ROW] = waiting
             chosen = self._run_step(
-                step_kernel.CHOOSE_WITH_PENDING, step, 0.0 if self.policy.rewards == "real" else 0.5
+                step_kernel.CHOOSE_WITH_PENDING, step, reward=0.0 if self.policy.rewards == "real" else 0.5
             )
         if 0 <= chosen < self.facts.shape[1] and chosen == int(chosen):
             return int(chosen)
@@ -111,17 +111,17 @@ class PolicyAgent:
             f"{chosen:g} at step {step}."
         )
 
-    def learn(self, arm: int, reward: float) -> None:
+    def learn(self, step: int, arm: int, reward: float) -> None:
         """Learn the reward of a pull."""
-        self._run_step(step_kernel.LEARN, arm, reward)
+        self._run_step(step_kernel.LEARN, step, arm, reward)
 
     def recall(self) -> FloatArray:
         """Return pulls and totals of every arm, as two rows."""
-        self._run_step(step_kernel.RECALL, 0, 0.0)
+        self._run_step(step_kernel.RECALL)
         return self.facts[: step_kernel.PENDING_ROW].copy()
 
     def resume(self, facts: FloatArray) -> None:
         """Rebuild the memory from these pulls and totals."""
         self.memory[:] = 0.0
         self.facts[: step_kernel.PENDING_ROW] = facts
-        self._run_step(step_kernel.RESUME, 0, 0.0)
+        self._run_step(step_kernel.RESUME)

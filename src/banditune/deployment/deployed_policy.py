@@ -5,7 +5,9 @@
   measured better (`Policy.pending_rewards`).
 - A policy without a prior cannot rate an arm without rewards. While an arm waits for its first rewards, they count as
   the average of all rewards, under either rule. While no arm has a reward, arms take turns.
-- The step passed to the policy is the number of pulls with a reward plus the number of pending pulls.
+- The step passed to `choose` is the number of pulls with a reward plus the number of pending pulls.
+- The step passed to `update` is that of the latest decision. If rewards come at once, this is the decision that the reward
+  belongs to. A late reward has a later step than its decision, because rewards name arms, not decisions.
 - A policy that pulls every arm once also pulls added arms first, and arms whose first pulls were dropped.
 - After the horizon it continues in the same way. A policy whose table ends there pulls the highest posterior mean.
 """
@@ -308,13 +310,15 @@ class DeployedPolicy:
         if place is None:
             self._learn_late(self._retired[arm], paid)
             return
-        self._agent.learn(place, paid)
+        # A reward of an arm without pending pulls is a step that comes now.
+        is_new_step = self._pending[place] == 0
+        self._agent.learn(self._steps if is_new_step else self._steps - 1, place, paid)
         self._unseen -= self._pulls[place] == 0
         self._pulls[place] += 1
-        if self._pending[place]:
-            self._pending[place] -= 1
-        else:
+        if is_new_step:
             self._steps += 1
+        else:
+            self._pending[place] -= 1
 
     def _learn_late(self, arm: ArmState, paid: float) -> None:
         """Learn a reward of a retired arm. A policy with features also learns from it about other arms."""

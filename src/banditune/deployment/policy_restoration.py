@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from banditune.core.checks import list_options_from_problem
+from banditune.core.checks import check_arguments, list_options_from_problem
 from banditune.core.descriptions import OWN_CODE_KEY, describe
 from banditune.core.errors import InvalidRequest
-from banditune.core.policy import Policy
+from banditune.core.policy import FUNCTION_ARGUMENTS, SIZE_ARGUMENTS, Policy
 from banditune.deployment.deployment_state import MAX_ABS_REWARD, ArmState, DeploymentState
 from banditune.registry import load_from_file
 from banditune.simulation.spec import check_options_resolved
@@ -40,6 +40,9 @@ def check_deployable(policy: Policy, state: DeploymentState) -> None:
             f"a policy must define `recall` and `resume` to be deployed, so that rewards can arrive late and arms can "
             f"change, but {policy.name} does not; use another, or define them (docs/how-to/deployment.md)."
         )
+    for name, arguments in FUNCTION_ARGUMENTS.items():
+        check_arguments(name, getattr(policy, name, None), arguments)
+    check_arguments("memory", policy.memory, SIZE_ARGUMENTS)
     if policy.needs_features and not state.arms[0].features:
         raise InvalidRequest(f"{policy.name} needs the features of arms, but they have none; pass `features`.")
     if not policy.needs_features and state.arms[0].features:

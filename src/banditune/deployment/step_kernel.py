@@ -36,12 +36,12 @@ PULLS_ROW, TOTALS_ROW, PENDING_ROW = 0, 1, 2
 """Rows of `facts`, with one number per arm."""
 
 
-def run_agent_step(what, memory, imagined, features, options, params, draws, facts, horizon, place, reward):
+def run_agent_step(what, memory, imagined, features, options, params, draws, facts, horizon, step, arm, reward):
     """Run one action: choose an arm, learn a reward, write pulls and totals into `facts`, or rebuild the memory.
 
-    `place` is the step for a choice, and the arm for a reward. CHOOSE_WITH_PENDING fills `imagined` with the memory as if
-    pending pulls had paid; `reward` is then the assumed mean while no reward is known. All actions are one function, which
-    compiles in a fraction of the time. `draws` holds the key and the cursor of the agent's stream.
+    `step` is that of a choice or a reward, `arm` that of a reward. CHOOSE_WITH_PENDING fills `imagined` with the memory
+    as if pending pulls had paid; `reward` is then the assumed mean while no reward is known. All actions are one function,
+    which compiles in a fraction of the time. `draws` holds the key and the cursor of the agent's stream.
     """
     setting = resolve_setting(Setting(features.shape[1], features.shape[0], horizon, features, options))
     state = view(memory, setting)
@@ -56,9 +56,9 @@ def run_agent_step(what, memory, imagined, features, options, params, draws, fac
         start(state, setting)
         resume(state, setting, params, facts[PULLS_ROW], facts[TOTALS_ROW])
     if what == LEARN:
-        update(state, setting, place, reward, stream)
+        update(state, setting, step, params, arm, reward, stream)
     if what in (CHOOSE, CHOOSE_WITH_PENDING):
-        return float(choose(state, setting, place, params, stream))
+        return float(choose(state, setting, step, params, stream))
     return 0.0
 
 

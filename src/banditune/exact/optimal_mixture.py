@@ -251,7 +251,7 @@ def choose_move(state, setting, step, params, stream):
 
 
 @scalar
-def update_node(state, setting, arm, reward, stream):
+def update_node(state, setting, step, params, arm, reward, stream):
     """On to the node after failure or success."""
     success = 1 if reward >= 0.5 else 0
     state.number[0] = setting.options[3 * int(state.number[0]) + 1 + success]
@@ -303,7 +303,7 @@ class OptimalMixture(Policy):
         object.__setattr__(self, "means", checked.means)
         object.__setattr__(self, "weights", None if weights is None else checked.weights)
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return 1
 
     def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.int32]:

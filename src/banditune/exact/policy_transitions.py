@@ -71,7 +71,7 @@ def make_transition_model(spec: SimulationSpec, params: FloatArray) -> Transitio
     options = freeze_options(policy.options(arms, spec.problem.dims, spec.horizon))
     drawing = KNOWN_ARM_PROBABILITIES.get((policy.view, policy.start, policy.choose, policy.update))
     if drawing is None or not drawing.draws_randomly(params):
-        width = arms + policy.memory(arms, spec.problem.dims)
+        width = arms + policy.memory(arms, spec.problem.dims, spec.horizon)
         return TransitionModel(spec, width, ScriptedTransitions(spec, params, options).make_transitions)
     what = f"the table of all counts of {arms} arms, for {policy.name},"
     table_cache.check_table_fits(what, lambda horizon: estimate_counts_bytes(arms, horizon), spec.horizon)
@@ -134,7 +134,7 @@ def play_states_once(after, features, options, horizon, step, params, key, curso
         for number in range(after.shape[2]):
             after[1, place, number] = after[0, place, number]
         for reward in range(2):
-            update(view(after[reward, place], setting), setting, arm, 1.0 * reward, stream)
+            update(view(after[reward, place], setting), setting, step, params, arm, 1.0 * reward, stream)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class ScriptedTransitions:
         policy = self.spec.policy
         slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
         compiled = compile_kernel(play_states_once, slots | fill_dims_slots(policy, self.spec.problem))
-        size = policy.memory(self.spec.problem.arms, self.spec.problem.dims)
+        size = policy.memory(self.spec.problem.arms, self.spec.problem.dims, self.spec.horizon)
         compile_signature(compiled, self._make_arguments(np.zeros((2, 1, size)), 0), describe_spec(self.spec))
         return compiled
 

@@ -70,7 +70,7 @@ class TotalsPolicy(Policy):
     recall = staticmethod(recall_totals)
     resume = staticmethod(resume_totals)
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return 2 * arms
 
 
@@ -135,7 +135,7 @@ class LogisticPolicy(FeaturePolicy):
     recall = staticmethod(recall_logistic)
     resume = staticmethod(resume_logistic)
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return int(count_logistic_floats(arms, dims))
 
     def compute_posterior(
@@ -191,7 +191,7 @@ class RidgePolicy(FeaturePolicy):
     def compute_penalty(self) -> float:
         return float(self.noise) ** 2
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return int(count_ridge_floats(arms, dims))
 
     def compute_posterior(

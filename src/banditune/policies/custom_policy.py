@@ -10,7 +10,7 @@ from banditune.core.checks import check_scalar_function
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
 from banditune.core.option_types import Noise, Option, WeightPolicyPrior
-from banditune.core.policy import FROM_PROBLEM
+from banditune.core.policy import FROM_PROBLEM, FUNCTION_ARGUMENTS
 from banditune.core.space import Parameter
 from banditune.policies.base_policies import RidgePolicy, TotalsPolicy
 
@@ -72,7 +72,7 @@ def check_policy_parameters(choose: Any, parameters: Any) -> tuple[Parameter, ..
         raise InvalidRequest(
             f"`choose` must be a function and `parameters` Parameter records, but got {choose!r}, {records!r}."
         )
-    check_scalar_function("choose", choose, "state, setting, step, params, stream", "an arm")
+    check_scalar_function("choose", choose, FUNCTION_ARGUMENTS["choose"], "an arm")
     return records
 
 

@@ -101,5 +101,5 @@ class ExploreThenCommit(Policy):
     recall = staticmethod(recall_totals)
     resume = staticmethod(resume_exploration)
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return 2 * arms + 1

@@ -41,7 +41,7 @@ FACTOR_TOLERANCE = 1e-4
 
 
 @scalar
-def update_glm_tsl(state, setting, arm, reward, stream):
+def update_glm_tsl(state, setting, step, params, arm, reward, stream):
     """Learn from a reward: move the mode, and factor the posterior's precision there."""
     place = count_logistic_pull(state, arm, reward)
     features = state.played_rows[place * pad_dims() : (place + 1) * pad_dims()]

@@ -41,7 +41,7 @@ def choose_thompson(state, setting, step, params, stream):
 
 
 @scalar
-def update_thompson(state, setting, arm, reward, stream):
+def update_thompson(state, setting, step, params, arm, reward, stream):
     """Learn from a reward; one between 0 and 1 is a success with that probability (the paper's pseudo-reward).
 
     So an arm's total is its number of successes.
@@ -85,7 +85,7 @@ THINNING = Shortcut(
     "lazy",
     advance_thompson_thinning,
     (choose_thompson, update_thompson),
-    lambda arms, dims: (5 * arms, 4 * arms + 5),
+    lambda arms, dims, horizon: (5 * arms, 4 * arms + 5),
     is_valid=is_log_concave,
     is_bitwise_exact=False,
     fill_slots=lambda problem: {"outcomes": problem.bit_packed_pseudo_reward or draw_outcome_word},

@@ -54,7 +54,7 @@ def choose_ucb1(state, setting, step, params, stream):
 
 
 @scalar
-def update_ucb1(state, setting, arm, reward, stream):
+def update_ucb1(state, setting, step, params, arm, reward, stream):
     """Learn from a reward. It changes mean and width of its arm only, because the log is of the horizon."""
     state.pulls[arm] += 1.0
     state.total[arm] += reward
@@ -76,7 +76,7 @@ STAYS = Shortcut(
     "stay",
     advance_ucb1_stays,
     (choose_ucb1, update_ucb1),
-    lambda arms, dims: (2 * arms, 0),
+    lambda arms, dims, horizon: (2 * arms, 0),
     is_valid=lambda options, row: True,
     is_bitwise_exact=True,
 )
@@ -86,7 +86,7 @@ FIRST_PASSAGE = Shortcut(
     "level",
     advance_ucb1_levels,
     (choose_ucb1, update_ucb1),
-    lambda arms, dims: (4 * arms, 2 * arms),
+    lambda arms, dims, horizon: (4 * arms, 2 * arms),
     is_valid=lambda options, row: 0 <= row[0] * options[0] <= LARGEST_SCALE,
     is_bitwise_exact=True,
     is_applicable=lambda policy, problem: problem.bit_packed_reward is not None,
@@ -139,7 +139,7 @@ class UCB1(Policy):
             raise InvalidRequest(f"`0 < noise < 1e100` must hold for ucb1, but got noise={self.noise!r}.")
         object.__setattr__(self, "noise", noise)
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return 4 * arms
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:

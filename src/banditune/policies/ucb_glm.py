@@ -108,9 +108,9 @@ def recompute_glm_widths(state, setting):
 
 
 @scalar
-def update_ucb_glm(state, setting, arm, reward, stream):
+def update_ucb_glm(state, setting, step, params, arm, reward, stream):
     """Learn from a reward."""
-    update_logistic(state.logistic, setting, arm, reward, stream)
+    update_logistic(state.logistic, setting, step, params, arm, reward, stream)
     state.age[0] += 1.0
     if state.age[0] >= REFRESH_INTERVAL:
         recompute_glm_widths(state, setting)
@@ -238,7 +238,7 @@ class UCBGLM(LogisticPolicy):
             object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
         object.__setattr__(self, "kappa", check_number("kappa", self.kappa, above=0))
 
-    def memory(self, arms: int, dims: int) -> int:
+    def memory(self, arms: int, dims: int, horizon: int) -> int:
         return count_ucb_glm_floats(arms, dims)
 
     def list_policy_options(self, arms: int, dims: int, horizon: int) -> Sequence[float]:

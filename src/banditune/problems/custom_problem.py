@@ -12,7 +12,7 @@ from banditune.core.checks import check_arms, check_dims, check_names, check_sca
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
 from banditune.core.option_types import Names, Option, default_option
-from banditune.core.problem import Instances, Problem
+from banditune.core.problem import REWARD_ARGUMENTS, Instances, Problem
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def define_problem(
     """
     if rewards not in ("binary", "unit", "real"):
         raise InvalidRequest(f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {rewards!r}.')
-    check_scalar_function("reward", reward, "instance, arm, pull, step, stream", "a number")
+    check_scalar_function("reward", reward, REWARD_ARGUMENTS, "a number")
     arms = check_arms(arms)
     dims = check_dims(dims, least=0)
     return CustomProblem(

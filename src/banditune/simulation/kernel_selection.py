@@ -64,11 +64,11 @@ def fill_slots(spec: SimulationSpec) -> tuple[dict[Any, Any], int, int]:
     shortcut = select_shortcut(policy, problem) if spec.use_shortcut else None
     slots: dict[Any, Any] = {"reward": problem.reward, **fill_dims_slots(policy, problem)}
     if shortcut is None:
-        floats, integers = policy.memory(problem.arms, problem.dims), 0
+        floats, integers = policy.memory(problem.arms, problem.dims, spec.horizon), 0
         slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
         slots |= {"play": loop.play_steps}
     else:
-        floats, integers = shortcut.memory(problem.arms, problem.dims)
+        floats, integers = shortcut.memory(problem.arms, problem.dims, spec.horizon)
         integers += problem.arms
         reward_sum = loop.sum_bit_packed_rewards if problem.bit_packed_reward else loop.sum_rewards
         slots |= {

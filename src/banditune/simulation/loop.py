@@ -128,7 +128,7 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
                 return False
             unseen_total += missed
             unseen_count += 1
-        update(state, setting, arm, paid, agent)
+        update(state, setting, step, params, arm, paid, agent)
         if step + 1 == at[checkpoint]:
             out[checkpoint] = compute_regret(instance, best, pulls, totals, unseen_total, realised)
             checkpoint += 1

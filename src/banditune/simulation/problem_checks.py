@@ -119,7 +119,7 @@ def _find_unwritten_memory(spec: SimulationSpec) -> str | None:
     slots = {"view": policy.view, "start": policy.start, **fill_dims_slots(policy, problem)}
     unwritten: dict[str, Any] = {}
     for fill in NAN_FILLS:
-        memory = allocate_aligned(policy.memory(arms, dims))
+        memory = allocate_aligned(policy.memory(arms, dims, spec.horizon))
         memory.view(np.int64)[:] = fill
         with np.errstate(all="ignore"):
             before = {

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import check_integer
+from banditune.core.checks import check_arguments, check_integer
 from banditune.core.descriptions import describe, find_source
 from banditune.core.errors import InvalidRequest
-from banditune.core.policy import Policy
-from banditune.core.problem import Problem
+from banditune.core.policy import FUNCTION_ARGUMENTS, SIZE_ARGUMENTS, Policy
+from banditune.core.problem import REWARD_ARGUMENTS, Problem
 from banditune.core.tuner import Tuner
 from banditune.results.study_setup import StudySetup
 from banditune.simulation.dispatch import select_device
@@ -88,8 +89,8 @@ def build_spec(
     check_fixed(spec)
     resolve_ranges(spec)
     policy.options(problem.arms, problem.dims, horizon)
-    check_scalar_functions(policy, "view", "start", "choose", "update")
-    check_scalar_functions(problem, "reward")
+    check_policy_functions(policy)
+    check_scalar_functions(problem, {"reward": REWARD_ARGUMENTS})
     check_regret_defined(problem, spec.regret)
     return spec if policy.is_external else replace(spec, device=select_device(spec, run.device))
 
@@ -139,18 +140,29 @@ def check_compatible(policy: Policy, problem: Problem, horizon: int) -> None:
         )
 
 
-def check_scalar_functions(record: Policy | Problem, *names: str) -> None:
-    """Check that a record can be described, and that its scalar functions exist and are not methods."""
+def check_policy_functions(policy: Policy) -> None:
+    """Check that the functions of a policy exist and take the arguments with which they are called."""
+    required = {name: FUNCTION_ARGUMENTS[name] for name in ("view", "start", "choose", "update")}
+    check_scalar_functions(policy, required)
+    check_arguments("memory", policy.memory, SIZE_ARGUMENTS)
+    for shortcut in policy.shortcuts:
+        check_arguments("memory", shortcut.memory, SIZE_ARGUMENTS)
+
+
+def check_scalar_functions(record: Policy | Problem, functions: Mapping[str, str]) -> None:
+    """Check that a record can be described, and that its scalar functions exist, are not methods and can be called."""
     describe(record)
-    missing = [name for name in names if not callable(getattr(record, name, None))]
+    missing = [name for name in functions if not callable(getattr(record, name, None))]
     if missing:
         raise InvalidRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
-    bound = [name for name in names if isinstance(getattr(record, name), MethodType)]
+    bound = [name for name in functions if isinstance(getattr(record, name), MethodType)]
     if bound:
         raise InvalidRequest(
             f"`{bound[0]}` of {record.name!r} must be a function without self, but it is a method; write @staticmethod "
             f"above it, or {bound[0]} = staticmethod(...) for a function from elsewhere."
         )
+    for name, takes in functions.items():
+        check_arguments(name, getattr(record, name), takes)
 
 
 def check_problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:

@@ -31,7 +31,7 @@ def start_totals(state, setting):
 
 
 @scalar
-def update_totals(state, setting, arm, reward, stream):
+def update_totals(state, setting, step, params, arm, reward, stream):
     """Count one pull and its reward."""
     state.pulls[arm] += 1.0
     state.total[arm] += reward

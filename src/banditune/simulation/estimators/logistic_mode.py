@@ -160,7 +160,7 @@ def compute_log1pexp(score):
 
 
 @scalar
-def update_logistic(state, setting, arm, reward, stream):
+def update_logistic(state, setting, step, params, arm, reward, stream):
     """Learn from a reward: the Hessian grows by one term, and the mode moves. It is found with the rough tolerance."""
     place = count_logistic_pull(state, arm, reward)
     features = state.played_rows[place * pad_dims() : (place + 1) * pad_dims()]

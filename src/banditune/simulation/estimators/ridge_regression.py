@@ -236,7 +236,7 @@ def move_arms(state, gain, shifts, step, shrink):
 
 
 @scalar
-def update_ridge(state, setting, arm, reward, stream):
+def update_ridge(state, setting, step, params, arm, reward, stream):
     """Learn from a reward."""
     count_pulls(state, arm, 1.0, reward)
     if state.age[0] >= REFRESH_INTERVAL:

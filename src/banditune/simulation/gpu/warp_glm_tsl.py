@@ -75,7 +75,7 @@ LARGEST_ARM = 0x7FFFFFFF
 
 
 @scalar
-def update_glm_tsl_warp(state, setting, arm, reward, stream):
+def update_glm_tsl_warp(state, setting, step, params, arm, reward, stream):
     """Learn a reward: every arm's R'x and the mode of the model.
 
     With p = R'x, R becomes R (I - keep p p'), whose square is H^-1 - w / (1 + w p'p) R p p' R'. Scores move along

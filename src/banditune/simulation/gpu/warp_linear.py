@@ -153,7 +153,7 @@ def read_ahead(numbers, ready):
 
 
 @scalar
-def update_linear_warp(state, setting, arm, reward, stream):
+def update_linear_warp(state, setting, step, params, arm, reward, stream):
     """Learn a reward of the leader."""
     numbers = state.numbers
     facts = state.warp_scalars

@@ -77,7 +77,7 @@ def play_warp(instance, setting, params, agent, rewards, unseen, held, common, p
             pulls[arm] = pull + 1
             totals[arm] += paid
         sync()
-        update(state, setting, arm, paid, agent)
+        update(state, setting, step, params, arm, paid, agent)
         if step + 1 == at[checkpoint]:
             if realised:
                 elsewhere = step + 1 - pulls[best]

@@ -108,7 +108,7 @@ INTERVAL_RECOVERY = 0.25
 
 
 @scalar
-def update_ucb_glm_warp(state, setting, arm, reward, stream):
+def update_ucb_glm_warp(state, setting, step, params, arm, reward, stream):
     """Learn a reward of the stay's arm."""
     state.registers[locate_lane_scalar(STAYED)] += cast_real(1.0)
     state.registers[locate_lane_scalar(PAID)] += cast_real(reward)

@@ -43,7 +43,7 @@ def pad_to_four_blocks(count):
     return (count + 4 * VECTOR_LANES - 1) // (4 * VECTOR_LANES) * 4 * VECTOR_LANES
 
 
-def count_lints_numbers(arms: int, dims: int) -> tuple[int, int]:
+def count_lints_numbers(arms: int, dims: int, horizon: int) -> tuple[int, int]:
     """Return the number of floats and integers of ridge regression and the leader."""
     return int(
         count_ridge_floats(arms, dims)

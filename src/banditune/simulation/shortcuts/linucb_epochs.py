@@ -55,7 +55,7 @@ class ActiveSetState(NamedTuple):
     counts: IntArray
 
 
-def count_active_set_numbers(arms: int, dims: int) -> tuple[int, int]:
+def count_active_set_numbers(arms: int, dims: int, horizon: int) -> tuple[int, int]:
     """Return the number of floats and integers in an `ActiveSetState`."""
     return 9 * arms + 2 * arms * dims + 4 * dims * dims + 4 * dims + 4, arms + 4
 
