@@ -20,7 +20,7 @@ from conftest import ROOT
 )
 def test_examples_end_in_a_report(tmp_path, name, report, answers):
     command = [sys.executable, str(ROOT / "examples" / name), "--quick", "-o", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
     page = (tmp_path / "out" / report).read_text()
     assert [answer for answer in answers if answer not in page] == []

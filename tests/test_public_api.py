@@ -172,8 +172,13 @@ def test_a_notebook_shows_a_result_as_html(tuning):
 
 
 def test_errors_have_one_base_and_carry_what_programs_need():
-    kinds = {"InvalidRequest": ValueError, "SimulationError": RuntimeError, "MissingDependency": ImportError}
-    for name, base in {**kinds, "StoreError": OSError, "WorkerLost": RuntimeError}.items():
+    for name, base in (
+        ("InvalidRequest", ValueError),
+        ("SimulationError", RuntimeError),
+        ("WorkerLost", RuntimeError),
+        ("MissingDependency", ImportError),
+        ("StoreError", OSError),
+    ):
         kind = getattr(bt.errors, name)
         assert issubclass(kind, bt.BanditTuneError)
         assert issubclass(kind, base)
@@ -200,25 +205,25 @@ PROBLEM = bt.Bernoulli(arms=3)
 
 def test_a_policy_with_two_parameters_is_tuned_with_one_of_them_fixed():
     search = bt.Search(fixed={"late": 0.0}, validate=400)
-    found = bt.tune(TWO, PROBLEM, horizon=100, budget=1000, seed=1, search=search)
-    assert found.params["late"] == 0.0
-    assert found.textbook_params == {"early": 0.1, "late": 0.1}
+    tuning = bt.tune(TWO, PROBLEM, horizon=100, budget=1000, seed=1, search=search)
+    assert tuning.params["late"] == 0.0
+    assert tuning.textbook_params == {"early": 0.1, "late": 0.1}
     # What is reported is what these rows lose on the same instances.
-    rows = [list(found.params.values()), list(found.textbook_params.values())]
-    first = found.distribution.worst_runs is not None and 2**40
+    rows = [list(tuning.params.values()), list(tuning.textbook_params.values())]
+    first = tuning.distribution.worst_runs is not None and 2**40
     regrets = bt.simulate(TWO, PROBLEM, rows, horizon=100, runs=400, seed=1, first_instance=first)
-    assert found.regret.mean == pytest.approx(regrets[0].mean(), rel=1e-6)
-    assert found.textbook_regret.mean == pytest.approx(regrets[1].mean(), rel=1e-6)
+    assert tuning.regret.mean == pytest.approx(regrets[0].mean(), rel=1e-6)
+    assert tuning.textbook_regret.mean == pytest.approx(regrets[1].mean(), rel=1e-6)
 
 
 def test_a_curve_and_a_comparison_take_fixed_values_too():
-    found = bt.curve(TWO, PROBLEM, [0.0, 0.5], horizon=50, runs=100, search=bt.Search(fixed={"early": 0.2}))
-    alone = bt.simulate(TWO, PROBLEM, [[0.2, 0.0], [0.2, 0.5]], horizon=50, runs=100)
-    assert found.parameter == "late"
-    assert found.mean == pytest.approx(alone.mean(axis=1), rel=1e-6)
+    curve = bt.curve(TWO, PROBLEM, [0.0, 0.5], horizon=50, runs=100, search=bt.Search(fixed={"early": 0.2}))
+    regrets = bt.simulate(TWO, PROBLEM, [[0.2, 0.0], [0.2, 0.5]], horizon=50, runs=100)
+    assert curve.parameter == "late"
+    assert curve.mean == pytest.approx(regrets.mean(axis=1), rel=1e-6)
     search = bt.Search(fixed={"early": 0.2}, validate=50)
-    both = bt.compare([TWO, bt.UCB1(noise=0.5)], PROBLEM, horizon=50, budget=100, search=search)
-    entry = next(entry for entry in both.entries if entry.policy.startswith("two-chances"))
+    comparison = bt.compare([TWO, bt.UCB1(noise=0.5)], PROBLEM, horizon=50, budget=100, search=search)
+    entry = next(entry for entry in comparison.entries if entry.policy.startswith("two-chances"))
     assert entry.is_tuned
     assert entry.params["early"] == 0.2
 
@@ -236,22 +241,22 @@ def test_fixed_values_are_checked():
 
 
 def test_a_result_finds_the_users_policy_again():
-    found = bt.tune(TWO, PROBLEM, horizon=50, budget=100, search=bt.Search(fixed={"late": 0.0}, validate=50))
-    assert found.setup.policy_source.endswith("test_public_api.py:TWO")
-    live = bt.results.from_json(found.to_json()).deploy()
+    tuning = bt.tune(TWO, PROBLEM, horizon=50, budget=100, search=bt.Search(fixed={"late": 0.0}, validate=50))
+    assert tuning.setup.policy_source.endswith("test_public_api.py:TWO")
+    live = bt.results.from_json(tuning.to_json()).deploy()
     live.update(live.select_arm(), 1.0)
 
 
 def test_notices_have_a_code_a_message_and_advice():
-    found = bt.tune(bt.UCB1(noise=5), PROBLEM, horizon=50, budget=100, search=bt.Search(validate=50))
-    codes = {notice.code for notice in found.notices}
+    tuning = bt.tune(bt.UCB1(noise=5), PROBLEM, horizon=50, budget=100, search=bt.Search(validate=50))
+    codes = {notice.code for notice in tuning.notices}
     assert "wrong-noise" in codes
-    saved = json.loads(found.to_json())["notices"]
+    saved = json.loads(tuning.to_json())["notices"]
     assert {one["code"] for one in saved} == codes
     assert all(one["message"] and one["advice"] for one in saved)
-    again = bt.results.from_json(found.to_json())
-    assert [(notice, notice.code) for notice in again.notices] == [(notice, notice.code) for notice in found.notices]
-    assert pickle.loads(pickle.dumps(found.notices[0])).code == found.notices[0].code
+    loaded = bt.results.from_json(tuning.to_json())
+    assert [(notice, notice.code) for notice in loaded.notices] == [(notice, notice.code) for notice in tuning.notices]
+    assert pickle.loads(pickle.dumps(tuning.notices[0])).code == tuning.notices[0].code
     with pytest.raises(ValueError, match="must have one of the codes"):
         bt.results.Notice("odd", "no-such-code")
 
@@ -283,10 +288,10 @@ def unmarked_choose(state, setting, step, params, stream):
 
 def test_a_result_is_read_in_a_new_interpreter(tuning, tmp_path, run_python):
     tuning.save(tmp_path / "result.json")
-    done = run_python(
+    process = run_python(
         "import sys, banditune as bt\nprint(bt.load_result(sys.argv[1]).params)", str(tmp_path / "result.json")
     )
-    assert done.stdout.strip() == str(dict(tuning.params)), done.stderr
+    assert process.stdout.strip() == str(dict(tuning.params)), process.stderr
 
 
 def test_every_module_with_records_is_imported_before_one_is_read():
@@ -296,7 +301,7 @@ def test_every_module_with_records_is_imported_before_one_is_read():
 
 def test_a_tuning_with_a_fixed_parameter_is_reported(tmp_path):
     search = bt.Search(fixed={"late": 0.0}, validate=50)
-    found = bt.tune(TWO, PROBLEM, horizon=50, budget=100, include=("curve",), search=search)
-    assert "early" in found.report(tmp_path / "page.html").read_text()
-    found.plot(tmp_path / "figure.png")
-    assert "late" in repr(found)
+    tuning = bt.tune(TWO, PROBLEM, horizon=50, budget=100, include=("curve",), search=search)
+    assert "early" in tuning.report(tmp_path / "page.html").read_text()
+    tuning.plot(tmp_path / "figure.png")
+    assert "late" in repr(tuning)

@@ -25,14 +25,16 @@ WRONG = {
 def lines_with_errors(checker: str, script: Path) -> set[int]:
     if checker == "mypy":
         command = ["-m", "mypy", "--strict", "--no-error-summary", "--config-file=", str(script)]
-        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=script.parent)
-        found = [line for line in done.stdout.splitlines() if line.startswith(str(script.name)) and ": error:" in line]
+        process = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=script.parent)
+        found = [
+            line for line in process.stdout.splitlines() if line.startswith(str(script.name)) and ": error:" in line
+        ]
         return {int(line.split(":")[1]) for line in found}
     config = script.parent / "pyrightconfig.json"
     config.write_text(json.dumps({"typeCheckingMode": "strict", "include": [script.name]}))
     command = ["-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, "--project", str(config)]
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=script.parent)
-    return {one["range"]["start"]["line"] + 1 for one in json.loads(done.stdout)["generalDiagnostics"]}
+    process = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=script.parent)
+    return {one["range"]["start"]["line"] + 1 for one in json.loads(process.stdout)["generalDiagnostics"]}
 
 
 @pytest.mark.parametrize("checker", ["mypy", "basedpyright"])

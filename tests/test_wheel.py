@@ -39,10 +39,10 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path):
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     code = "import banditune; print(banditune.__file__)"
-    found = subprocess.run(
+    process = subprocess.run(
         [python, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env=environment
     ).stdout
-    assert found.startswith(str(site))
+    assert process.startswith(str(site))
     command = [
         tmp_path / "env" / "bin" / "banditune",
         "tune",

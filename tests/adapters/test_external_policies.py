@@ -60,14 +60,14 @@ def river_ucb(delta, seed):
 def test_mabwiser_and_river_play_as_ours_with_the_same_index_to_the_last_bit(regret):
     pytest.importorskip("mabwiser")
     pytest.importorskip("river")
-    usual = {"horizon": 60, "runs": 10, "regret": regret, "at": [20, 60], "jobs": 1}
-    ours = bt.simulate(bt.policies.UCB1Step(noise=0.5), PROBLEM, [0.3, 1.0], **group_settings(**usual))
+    options = {"horizon": 60, "runs": 10, "regret": regret, "at": [20, 60], "jobs": 1}
+    regrets = bt.simulate(bt.policies.UCB1Step(noise=0.5), PROBLEM, [0.3, 1.0], **group_settings(**options))
     for guest in (bt.wrap_policy(mabwiser_ucb1, ALPHA), bt.wrap_policy(river_ucb, DELTA)):
-        theirs = bt.simulate(guest, PROBLEM, [0.3, 1.0], **group_settings(**usual))
+        theirs = bt.simulate(guest, PROBLEM, [0.3, 1.0], **group_settings(**options))
         # Ties go to another arm in River; without one, all is the same.
-        assert (theirs == ours).mean() > 0.8
+        assert (theirs == regrets).mean() > 0.8
         if guest.name == "mabwiser_ucb1":
-            assert (theirs == ours).all()
+            assert (theirs == regrets).all()
 
 
 def test_ucb1_with_the_log_of_the_step_is_played_as_by_hand():
@@ -90,9 +90,9 @@ def test_ucb1_with_the_log_of_the_step_is_played_as_by_hand():
 
 
 def test_any_object_is_played_in_law_as_ours():
-    theirs = bt.simulate(EPSILON, PROBLEM, [0.2], horizon=100, runs=400, run=bt.Run(workers=1))[0]
+    regrets = bt.simulate(EPSILON, PROBLEM, [0.2], horizon=100, runs=400, run=bt.Run(workers=1))[0]
     ours = bt.simulate(bt.EpsilonGreedy(), PROBLEM, [0.2], horizon=100, runs=4000)[0]
-    assert close(theirs, float(ours.mean()), ours.std() / math.sqrt(len(ours)))
+    assert close(regrets, float(ours.mean()), ours.std() / math.sqrt(len(ours)))
 
 
 def test_processes_give_the_same_numbers_and_tables_work():
@@ -233,12 +233,12 @@ def test_a_reward_that_is_not_a_number_is_named_with_run_and_step(regret):
     """That of the arm that was pulled, and that of the best arm, which only realised regret looks at."""
     for reward, arm, step in ((pays_at_first, 1, 3), (pays_before_step_five, 0, 5)):
         problem = bt.define_problem("odd", lambda size, rng: np.tile([0.9, 0.1], (size, 1)), reward, arms=2)
-        job = SimulationSpec(bt.wrap_policy(Second, ()), problem, 10, regret=regret)
+        spec = SimulationSpec(bt.wrap_policy(Second, ()), problem, 10, regret=regret)
         if arm == 0 and regret == "expected":
-            assert np.isfinite(simulate_rows(job, [[0.0]], range(7, 8), workers=1)).all()
+            assert np.isfinite(simulate_rows(spec, [[0.0]], range(7, 8), workers=1)).all()
             continue
         with pytest.raises(bt.SimulationError, match=f"'odd' paid another for arm {arm} at step {step} of run 7"):
-            simulate_rows(job, [[0.0]], range(7, 8), workers=1)
+            simulate_rows(spec, [[0.0]], range(7, 8), workers=1)
 
 
 @bt.kernel.scalar
@@ -309,9 +309,9 @@ def test_exports_make_objects_with_the_equal_parameter(library):
     assert found.is_same_rule
     assert found.value == pytest.approx(0.4 * step.params["gamma"])
     guest = bt.wrap_policy(lambda width: made(found), bt.Parameter("width", 0, 1, textbook=1), name="exported")
-    theirs = bt.simulate(guest, PROBLEM, [1.0], horizon=60, runs=8, run=bt.Run(workers=1))
+    regrets = bt.simulate(guest, PROBLEM, [1.0], horizon=60, runs=8, run=bt.Run(workers=1))
     ours = bt.simulate(bt.policies.UCB1Step(noise=0.2), PROBLEM, [step.params["gamma"]], horizon=60, runs=8)
-    assert (theirs == ours).mean() >= (1.0 if library == "mabwiser" else 0.5)
+    assert (regrets == ours).mean() >= (1.0 if library == "mabwiser" else 0.5)
     horizon = tuned(bt.UCB1(noise=0.5)).export_params(library)
     assert not horizon.is_same_rule
     assert "logarithm of the step" in horizon.notes
@@ -329,8 +329,8 @@ def test_exports_make_objects_with_the_equal_parameter(library):
 
 def test_a_saved_tuning_is_exported_on_the_command_line(banditune, tmp_path):
     tuned(bt.policies.UCB1Step(noise=0.5)).save(tmp_path / "tuned.json")
-    done = banditune("export", "tuned.json", "--to", "river")
-    assert done.stdout.startswith("river: bandit.UCB(delta="), done.stderr
+    process = banditune("export", "tuned.json", "--to", "river")
+    assert process.stdout.startswith("river: bandit.UCB(delta="), process.stderr
     assert banditune("export", "tuned.json", "--to", "vowpal").returncode == 2
 
 

@@ -18,10 +18,10 @@ def test_the_documentation_shows_the_same_pages():
 
 
 def test_the_command_line_prints_a_page(banditune):
-    done = banditune("explain", "assumptions")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == bt.explain("assumptions")
-    assert banditune("explain").stdout == done.stdout
+    process = banditune("explain", "assumptions")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == bt.explain("assumptions")
+    assert banditune("explain").stdout == process.stdout
 
 
 def test_an_unknown_topic_is_refused_with_those_that_there_are():
@@ -38,11 +38,11 @@ def test_each_assumption_says_when_it_fails_what_then_happens_and_what_to_do():
 
 
 def test_texts_and_reports_of_results_name_the_page(tmp_path):
-    asked = {"horizon": 50, "budget": 60}
-    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3, prior=(1, 1)), **group_settings(validate=50, **asked))
-    both = bt.compare(
-        [bt.UCB1(noise=0.5), bt.Greedy()], bt.Bernoulli(arms=3, prior=(1, 1)), **group_settings(validate=50, **asked)
+    options = {"horizon": 50, "budget": 60}
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3, prior=(1, 1)), **group_settings(validate=50, **options))
+    comparison = bt.compare(
+        [bt.UCB1(noise=0.5), bt.Greedy()], bt.Bernoulli(arms=3, prior=(1, 1)), **group_settings(validate=50, **options)
     )
-    for result in (tuning, both):
+    for result in (tuning, comparison):
         assert bt.reports.format_text(result).count("`banditune explain assumptions`") == 1
         assert "banditune explain assumptions" in result.report(tmp_path / "report.html").read_text()

@@ -114,8 +114,8 @@ for name in set(DEPLOYABLE) - set(TABLES):  # tables take minutes in plain Pytho
     assert goes_on_alike(name, 3), name
     assert arms_come_and_go(name), name
 """
-    done = run_python(code, NUMBA_DISABLE_JIT="1")
-    assert done.returncode == 0, done.stderr
+    process = run_python(code, NUMBA_DISABLE_JIT="1")
+    assert process.returncode == 0, process.stderr
 
 
 def test_compiled_and_plain_decisions_are_the_same(run_python):
@@ -477,11 +477,11 @@ class Euros(bt.Bernoulli):
 def test_a_problem_of_your_own_is_never_taken_for_its_namesake_on_the_shelf():
     tuning = bt.tune(bt.UCB1(noise=5), bt.Bernoulli(arms=2), horizon=20, budget=12, search=bt.Search(validate=10))
     assert tuning.deploy().state.rewards == "binary"
-    told = describe(Euros(arms=2))
-    tuned = replace(tuning, setup=replace(tuning.setup, problem=told))
+    description = describe(Euros(arms=2))
+    tuned = replace(tuning, setup=replace(tuning.setup, problem=description))
     assert tuned.deploy().state.rewards == "real"
     with pytest.raises(bt.InvalidRequest, match=r"'bernoulli' is your own \(test_deployed_policy.py:Euros\)"):
-        bt.problems.build_problem(told)
+        bt.problems.build_problem(description)
 
 
 class Fixed:
@@ -530,8 +530,8 @@ def test_a_policy_of_your_own_is_passed_again(tmp_path):
     live.save(tmp_path / "mine.json")
     with pytest.raises(bt.InvalidRequest, match="passed again"):
         bt.DeployedPolicy.load(tmp_path / "mine.json")
-    again = bt.DeployedPolicy.load(tmp_path / "mine.json", mine)
-    assert again.select_arms(20) == live.select_arms(20)
+    loaded = bt.DeployedPolicy.load(tmp_path / "mine.json", mine)
+    assert loaded.select_arms(20) == live.select_arms(20)
     with pytest.raises(bt.InvalidRequest, match="the one of the state"):
         bt.DeployedPolicy.load(tmp_path / "mine.json", bt.UCB1(noise=0.5))
 
@@ -560,12 +560,12 @@ def test_a_policy_of_your_own_is_never_taken_for_its_namesake_on_the_shelf(mine)
     for library in ("mabwiser", "river"):
         with pytest.raises(bt.InvalidRequest, match=r"'ucb1' is your own \(test_deployed_policy.py:"):
             tuned.export_params(library)
-    told = dict(describe(mine))
+    description = dict(describe(mine))
     assert (
-        restore_policy(told | {OWN_CODE_KEY: "elsewhere.py:choose"}, mine, {}, of="", call="") is mine
+        restore_policy(description | {OWN_CODE_KEY: "elsewhere.py:choose"}, mine, {}, of="", call="") is mine
     )  # its file was renamed
-    del told[OWN_CODE_KEY]
-    assert restore_policy(told, mine, {}, of="", call="") is mine  # saved before that was told
+    del description[OWN_CODE_KEY]
+    assert restore_policy(description, mine, {}, of="", call="") is mine  # saved before that was told
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,9 @@ def serve():
         process.stdout.close()
 
 
-def asked(connection, method, path, told=None):
+def asked(connection, method, path, message=None):
     """The status and the JSON answer of a request."""
-    connection.request(method, path, None if told is None else json.dumps(told))
+    connection.request(method, path, None if message is None else json.dumps(message))
     answer = connection.getresponse()
     return answer.status, json.loads(answer.read())
 
@@ -137,15 +137,15 @@ def port(tmp_path_factory):
 
 
 def test_bodies_may_come_in_chunks(port):
-    told = '{"arm": "a", "reward": 1}'
-    body = f"5;name=value\r\n{told[:5]}\r\n{len(told) - 5:X}\r\n{told[5:]}\r\n0\r\nAfter: all\r\n\r\n"
+    text = '{"arm": "a", "reward": 1}'
+    body = f"5;name=value\r\n{text[:5]}\r\n{len(text) - 5:X}\r\n{text[5:]}\r\n0\r\nAfter: all\r\n\r\n"
     assert sent(port, post(body, CHUNKED)) == (200, {})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     for _ in range(2):  # the connection is still in step
         connection.request(
             "POST",
             "/update",
-            iter([told[:9].encode(), told[9:].encode()]),
+            iter([text[:9].encode(), text[9:].encode()]),
             encode_chunked=True,
             headers={"Transfer-Encoding": "chunked"},
         )
@@ -187,10 +187,10 @@ def test_a_missing_state_and_a_taken_port_are_sentences(port, tmp_path):
 
     def failed(*arguments):
         command = [sys.executable, str(ROOT / "examples" / "http_service.py"), str(state), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1
-        assert done.stderr.count("\n") == 1
-        return done.stderr
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert process.returncode == 1
+        assert process.stderr.count("\n") == 1
+        return process.stderr
 
     assert "Make one with: banditune deploy TUNING.json -o " in failed()
     bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, names=["a", "b"]).save(state)

@@ -53,9 +53,9 @@ CASES = [*TWO_ARMS, BETA_THREE, MIXTURE_THREE]
 
 
 def check(policy, params, case, choose, horizon=HORIZON):
-    found = compute_bayes_regret(policy, case.problem, [params], horizon)
-    assert found.shape == (1,)
-    assert found[0] == pytest.approx(case.regret(choose, horizon), abs=1e-10)
+    regret = compute_bayes_regret(policy, case.problem, [params], horizon)
+    assert regret.shape == (1,)
+    assert regret[0] == pytest.approx(case.regret(choose, horizon), abs=1e-10)
 
 
 def only(arm, arms):
@@ -251,8 +251,8 @@ def test_one_step():
 
 def test_uniform_choice_over_many_steps():
     """The sum of 100 layers of up to 176,851 states; the answer is known."""
-    found = compute_bayes_regret(bt.EpsilonGreedy(), bt.Bernoulli(arms=2), [[1.0]], 100)[0]
-    assert found == pytest.approx(100 / 6, abs=1e-10)
+    regret = compute_bayes_regret(bt.EpsilonGreedy(), bt.Bernoulli(arms=2), [[1.0]], 100)[0]
+    assert regret == pytest.approx(100 / 6, abs=1e-10)
 
 
 def test_thompson_is_the_same_for_any_order_of_equal_arms():
@@ -286,9 +286,9 @@ import banditune as bt
 from banditune.exact.bayes_regret import compute_bayes_regret
 print(*compute_bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9).tolist())
 """
-    done = run_python(code, NUMBA_DISABLE_JIT="1")
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) == compute_bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9)[0]
+    process = run_python(code, NUMBA_DISABLE_JIT="1")
+    assert process.returncode == 0, process.stderr
+    assert float(process.stdout) == compute_bayes_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [[0.3]], 9)[0]
 
 
 @bt.kernel.scalar
@@ -366,9 +366,9 @@ def test_what_does_not_fit_is_refused_with_what_does(policy, monkeypatch):
     monkeypatch.setattr(memory, "measure_free_memory", lambda: 2.0**20)
     with pytest.raises(bt.InvalidRequest, match="at horizon=90") as refused:
         compute_bayes_regret(policy, bt.Bernoulli(arms=2), [[0.5]], 90)
-    told = str(refused.value)
-    assert "1.0 MiB" in told
-    largest = int(told.rstrip(".").split()[-1])
+    message = str(refused.value)
+    assert "1.0 MiB" in message
+    largest = int(message.rstrip(".").split()[-1])
     assert 10 < largest < 90
     assert compute_bayes_regret(policy, bt.Bernoulli(arms=2), [[0.5]], largest - 1)[0] > 0
 

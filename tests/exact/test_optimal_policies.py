@@ -179,7 +179,9 @@ def test_thresholds_are_the_full_choice(shapes):
         return chance1 * (1 + won1) + (1 - chance1) * lost1, chance2 * (1 + won2) + (1 - chance2) * lost2
 
     table = compute_optimal_thresholds(shapes, horizon)
-    for pulls1, successes1, pulls2, place in places(horizon):
+    histories = list(places(horizon))
+    assert len(histories) == len(table)
+    for pulls1, successes1, pulls2, place in histories:
         both = [values(pulls1, successes1, pulls2, s) for s in range(pulls2 + 1)]
         advantages = [value2 - value1 for value1, value2 in both]
         assert all(after >= before - 1e-13 for before, after in pairwise(advantages))
@@ -192,6 +194,7 @@ def test_thresholds_are_the_full_choice(shapes):
 def test_thresholds_rise_with_the_successes_of_the_other_arm(shapes):
     horizon = 60
     table = compute_optimal_thresholds(shapes, horizon)
+    assert np.ptp(table) > 0
     for pulls1 in range(horizon):
         start, width = locate_rows(pulls1, horizon), horizon - pulls1
         rows = table[start : start + (pulls1 + 1) * width].reshape(pulls1 + 1, width)
@@ -348,9 +351,9 @@ def test_a_mixture_that_does_not_fit_is_refused_with_an_estimate(monkeypatch, fo
     monkeypatch.setattr(memory, "measure_free_memory", lambda: 3e6)
     with pytest.raises(bt.InvalidRequest, match="at horizon=60 they need about") as refused:
         optimal_mixture.compute_optimal_reward_mixture(means, None, 60)
-    told = str(refused.value)
-    assert needed / 2**20 == pytest.approx(float(told.split("about ")[1].split()[0]), rel=0.25)
-    largest = int(told.split()[-1].rstrip("."))
+    message = str(refused.value)
+    assert needed / 2**20 == pytest.approx(float(message.split("about ")[1].split()[0]), rel=0.25)
+    largest = int(message.split()[-1].rstrip("."))
     assert 20 < largest < 60
     assert optimal_mixture.compute_optimal_reward_mixture(means, None, largest) > 0
     with pytest.raises(bt.InvalidRequest, match="the largest horizon that fits"):

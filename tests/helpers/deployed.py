@@ -40,10 +40,10 @@ class Nature:
     """Instance 0 of a problem: pays what it pays in run 0 of a simulation with the same seed."""
 
     def __init__(self, problem, seed):
-        drawn = draw_instances(problem, seed, 0)
+        instances = draw_instances(problem, seed, 0)
         self.problem = problem
-        self.means = drawn.means[0]
-        self.features = drawn.features[0].T if problem.dims else None
+        self.means = instances.means[0]
+        self.features = instances.features[0].T if problem.dims else None
         self.stream = Stream(*compute_instance_key(seed, 0), np.array([0, 0, 0, REWARD_STREAM]))
         self.pulls = np.zeros(problem.arms, np.int64)
         self.steps = 0

@@ -70,18 +70,18 @@ def names(case):
     return getattr(case, "name", None)
 
 
-def both(job, values=VALUES, runs=range(4), **options):
+def both(spec, values=VALUES, runs=range(4), **options):
     """Regrets on the GPU and on the CPU."""
     values = copy_read_only(values)
-    return gpu_scheduler.simulate_rows_on_gpu(job, values, runs, **options), dispatch.simulate_rows(
-        job, values, runs, **options
+    return gpu_scheduler.simulate_rows_on_gpu(spec, values, runs, **options), dispatch.simulate_rows(
+        spec, values, runs, **options
     )
 
 
-def same(job, values=VALUES, runs=range(4), **options):
+def same(spec, values=VALUES, runs=range(4), **options):
     """Whether both are the same, to the last bit."""
-    found, wanted = both(job, values, runs, **options)
-    assert found.shape == wanted.shape == (len(values), len(runs), len(job.checkpoints or (0,)))
+    found, wanted = both(spec, values, runs, **options)
+    assert found.shape == wanted.shape == (len(values), len(runs), len(spec.checkpoints or (0,)))
     assert wanted.any()
     return bool((found == wanted).all())
 
@@ -96,8 +96,8 @@ def test_the_simulator_plays_the_gpu():
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize(("policy", "problem"), CASES, ids=names)
 def test_regrets_are_the_cpus_to_the_last_bit(policy, problem):
-    job = SimulationSpec(policy, problem, 25, seed=3, regret="realised", checkpoints=(1, 9, 25))
-    assert same(job)
+    spec = SimulationSpec(policy, problem, 25, seed=3, regret="realised", checkpoints=(1, 9, 25))
+    assert same(spec)
     # Means that move with the step have no expected regret.
     regret = "realised" if problem.name == "by step" else "expected"
     assert same(SimulationSpec(policy, problem, 20, seed=4, regret=regret, common_random_numbers=False), runs=range(2))
@@ -118,10 +118,12 @@ class Wider(bt.Thompson):
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize("noise", ["shared", "own"])
 def test_rows_beyond_the_shortcuts_limits_are_the_cpus(noise):
-    job = SimulationSpec(Wider(prior=(1, 1)), bt.Bernoulli(arms=3), 25, seed=5, common_random_numbers=noise == "shared")
+    spec = SimulationSpec(
+        Wider(prior=(1, 1)), bt.Bernoulli(arms=3), 25, seed=5, common_random_numbers=noise == "shared"
+    )
     rows = [[0.5], [2.0], [1.0]]
-    assert kernel_selection.select_shortcut_rows(job, copy_read_only(rows)) == [True, False, True]
-    assert same(job, rows, range(2))
+    assert kernel_selection.select_shortcut_rows(spec, copy_read_only(rows)) == [True, False, True]
+    assert same(spec, rows, range(2))
 
 
 @pytest.mark.usefixtures("in_turn")
@@ -131,7 +133,7 @@ def test_features(features, noise):
     table = np.random.default_rng(0).normal(size=(4, 2))
     problem = bt.Linear(features=table) if features == "alike" else bt.Linear(arms=4, dims=2)
     assert len(instances.draw_instances(problem, 6, 0).features) == (1 if features == "alike" else instances.BLOCK_SIZE)
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.policies.LinGreedy(prior=(0, 1), noise=0.5),
         problem,
         15,
@@ -140,7 +142,7 @@ def test_features(features, noise):
         common_random_numbers=noise == "shared",
         checkpoints=(2, 15),
     )
-    assert same(job, [[0.0]], range(254, 259))
+    assert same(spec, [[0.0]], range(254, 259))
 
 
 def pieces_of(monkeypatch):
@@ -182,11 +184,11 @@ def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
     monkeypatch.setattr(gpu_memory, "CHUNKS_IN_FLIGHT", 2)
     found = pieces_of(monkeypatch)
     runs = range(instances.BLOCK_SIZE - 7, instances.BLOCK_SIZE + 7)
-    job = SimulationSpec(policy, problem, 10, seed=7, regret="realised", checkpoints=(4, 10))
+    spec = SimulationSpec(policy, problem, 10, seed=7, regret="realised", checkpoints=(4, 10))
     done = []
     values = copy_read_only(VALUES)
-    regrets = gpu_scheduler.simulate_rows_on_gpu(job, values, runs, progress=done.append)
-    assert (regrets == dispatch.simulate_rows(job, values, runs)).all()
+    regrets = gpu_scheduler.simulate_rows_on_gpu(spec, values, runs, progress=done.append)
+    assert (regrets == dispatch.simulate_rows(spec, values, runs)).all()
     pieces = [runs[first : first + 3] for first in range(0, 14, 3)]
     assert parts(found, "launch") == parts(found, "collect") == pieces
     assert done == [6] * 4 + [4]
@@ -198,13 +200,13 @@ def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
 @pytest.mark.parametrize("noise", ["shared", "own"])
 def test_each_value_has_instances_of_its_own(noise):
     done = []
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 30, common_random_numbers=noise == "shared", device="gpu"
     )
-    found = dispatch.simulate_rows_separately(job, VALUES, [3, 2], 7, progress=done.append)
-    wanted = dispatch.simulate_rows_separately(replace(job, device="cpu"), VALUES, [3, 2], 7)
+    regrets = dispatch.simulate_rows_separately(spec, VALUES, [3, 2], 7, progress=done.append)
+    wanted = dispatch.simulate_rows_separately(replace(spec, device="cpu"), VALUES, [3, 2], 7)
     assert done == [5]
-    assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
+    assert [part.tolist() for part in regrets] == [part.tolist() for part in wanted]
 
 
 @pytest.mark.usefixtures("in_turn")
@@ -216,11 +218,11 @@ def test_large_pieces_take_instances_from_several_blocks_and_draw_each_block_onc
         instances, "draw_instances", lambda problem, seed, block: blocks.append(block) or usual(problem, seed, block)
     )
     runs = range(200, 700)
-    job = SimulationSpec(bt.Greedy(), bt.Bernoulli(arms=2), 2, seed=8, common_random_numbers=False)
-    regrets = gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.0]]), runs)
+    spec = SimulationSpec(bt.Greedy(), bt.Bernoulli(arms=2), 2, seed=8, common_random_numbers=False)
+    regrets = gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.0]]), runs)
     assert blocks == [0, 1, 2]
     assert parts(found, "launch") == [range(200, 530), range(530, 700)]
-    assert (regrets == dispatch.simulate_rows(job, [[0.0]], runs)).all()
+    assert (regrets == dispatch.simulate_rows(spec, [[0.0]], runs)).all()
     assert regrets.any()
 
 
@@ -296,7 +298,7 @@ def test_rewards_are_drawn_ahead_where_many_rows_read_the_same(monkeypatch, poli
 def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
     """A run needs 40 bytes, and 360 with its rewards: they are drawn ahead where a quarter of a piece then still fits."""
     monkeypatch.setattr(gpu_memory, "THREADS_PER_CHUNK", 16)
-    job = SimulationSpec(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3), 15, seed=9)
+    spec = SimulationSpec(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=3), 15, seed=9)
     found = drawn_ahead(monkeypatch)
     launched = pieces_of(monkeypatch)
     for room, ahead, sizes in (
@@ -308,7 +310,7 @@ def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
         monkeypatch.setattr(
             gpu_memory, "measure_free_gpu_memory", lambda room=room: 2 * gpu_memory.CHUNKS_IN_FLIGHT * room
         )
-        assert same(job, runs=range(6))
+        assert same(spec, runs=range(6))
         assert set(found) == {ahead}
         assert [len(part) for part in parts(launched, "launch")] == sizes
         found.clear()
@@ -319,9 +321,10 @@ def test_rewards_are_not_drawn_ahead_where_memory_is_short(monkeypatch):
 def test_the_verbs_play_on_the_gpu_and_say_so():
     problem = bt.Bernoulli(arms=3)
     arguments = {"horizon": 20, "seed": 2}
-    usual = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], **group_settings(runs=3, **arguments))
+    regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], **group_settings(runs=3, **arguments))
     assert (
-        bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], **group_settings(runs=3, device="gpu", **arguments)) == usual
+        bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], **group_settings(runs=3, device="gpu", **arguments))
+        == regrets
     ).all()
     curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.3, 1], **group_settings(runs=3, device="gpu", **arguments))
     assert curve.setup.device == "gpu"
@@ -345,9 +348,9 @@ def strange_reward(instance, arm, pull, step, stream):
 STRANGE = bt.define_problem("strange", lambda size, rng: rng.random((size, 3)), strange_reward, arms=3, rewards="unit")
 
 
-def complaint(play, job, values, **options):
+def complaint(play, spec, values, **options):
     with pytest.raises(bt.SimulationError) as error:
-        play(job, copy_read_only(values), range(3, 9), **options)
+        play(spec, copy_read_only(values), range(3, 9), **options)
     return str(error.value)
 
 
@@ -363,10 +366,10 @@ def complaint(play, job, values, **options):
 )
 @pytest.mark.parametrize("noise", ["shared", "own"])
 def test_a_fault_is_the_cpus_sentence(policy, problem, noise):
-    job = SimulationSpec(policy, problem, 15, seed=10, common_random_numbers=noise == "shared")
+    spec = SimulationSpec(policy, problem, 15, seed=10, common_random_numbers=noise == "shared")
     values = [[0.1], [0.4]]
-    found = complaint(gpu_scheduler.simulate_rows_on_gpu, job, values, first_row=2)
-    assert found == complaint(dispatch.simulate_rows, job, values, first_row=2, workers=1)
+    found = complaint(gpu_scheduler.simulate_rows_on_gpu, spec, values, first_row=2)
+    assert found == complaint(dispatch.simulate_rows, spec, values, first_row=2, workers=1)
     assert "of run" in found
 
 
@@ -374,9 +377,9 @@ def test_a_fault_is_the_cpus_sentence(policy, problem, noise):
 def test_a_fault_that_only_the_gpu_has_is_told(monkeypatch):
     """As if the GPU had lost a run that the CPU can play."""
     monkeypatch.setattr(np, "isnan", lambda numbers: np.ones(numbers.shape, bool))
-    job = SimulationSpec(bt.Greedy(), bt.Bernoulli(arms=3), 10, seed=10)
+    spec = SimulationSpec(bt.Greedy(), bt.Bernoulli(arms=3), 10, seed=10)
     with pytest.raises(bt.SimulationError, match=r"failed in run 5 .*seed=10.* on the GPU, though not on the CPU"):
-        gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.0]]), range(5, 7))
+        gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.0]]), range(5, 7))
 
 
 @bt.kernel.scalar
@@ -387,12 +390,12 @@ def reaches_out(state, setting, step, params, stream):
 
 @pytest.mark.usefixtures("in_turn")
 def test_what_stops_the_gpu_is_a_sentence():
-    job = SimulationSpec(bt.define_policy("wild", reaches_out), bt.Bernoulli(arms=3), 10)
+    spec = SimulationSpec(bt.define_policy("wild", reaches_out), bt.Bernoulli(arms=3), 10)
     with pytest.raises(
         bt.SimulationError,
         match=r"the GPU stopped while it simulated the policy 'wild' .* device=\"cpu\", which checks every index",
     ):
-        gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.0], [1.0]]), range(2))
+        gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.0], [1.0]]), range(2))
 
 
 @bt.kernel.scalar
@@ -403,11 +406,11 @@ def compares_nan(state, setting, step, params, stream):
 
 @pytest.mark.usefixtures("in_turn")
 def test_a_comparison_with_nan_is_seen_in_the_first_run():
-    job = SimulationSpec(bt.define_policy("spoilt", compares_nan), bt.Bernoulli(arms=3), 10)
+    spec = SimulationSpec(bt.define_policy("spoilt", compares_nan), bt.Bernoulli(arms=3), 10)
     with pytest.raises(
         bt.SimulationError, match=r"`choose` of the policy 'spoilt' must not compare NaN .* at step 4 of run 7"
     ):
-        gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.0]]), range(7, 9))
+        gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.0]]), range(7, 9))
 
 
 class Block(Threads):
@@ -427,7 +430,7 @@ class Block(Threads):
 )
 def test_a_team_plays_as_a_team_of_one(monkeypatch, policy, problem, horizon):
     """One team of 32 threads a block, with Python's barriers for a warp's."""
-    monkeypatch.setattr(kernel_selection, "select_warp_version", lambda job: job.policy.warp_version)
+    monkeypatch.setattr(kernel_selection, "select_warp_version", lambda spec: spec.policy.warp_version)
     monkeypatch.setattr(cuda_targets, "WARP_SLOTS", Block().slots(problem.arms))
     monkeypatch.setitem(
         cuda_targets.DTYPE_SLOTS,
@@ -436,13 +439,13 @@ def test_a_team_plays_as_a_team_of_one(monkeypatch, policy, problem, horizon):
     )
     in_a_block = launch_plan.plan_warp_launch
     monkeypatch.setattr(
-        launch_plan, "plan_warp_launch", lambda job, team, precision, teams: in_a_block(job, team, precision, 1)
+        launch_plan, "plan_warp_launch", lambda spec, team, precision, teams: in_a_block(spec, team, precision, 1)
     )
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     try:
         for regret, noise in (("realised", "shared"), ("expected", "own")):
-            job = SimulationSpec(
+            spec = SimulationSpec(
                 policy,
                 problem,
                 horizon,
@@ -451,11 +454,11 @@ def test_a_team_plays_as_a_team_of_one(monkeypatch, policy, problem, horizon):
                 common_random_numbers=noise == "shared",
                 checkpoints=(3, horizon),
             )
-            planned = launch_plan.plan_launch(job, "float64")
+            planned = launch_plan.plan_launch(spec, "float64")
             assert (planned.threads_per_run, planned.threads_per_block) == (32, 32)
-            found = gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only([[0.3]]), range(2), precision="float64")
-            wanted = [together(job, policy.warp_version, [0.3], number, members=1).regrets for number in range(2)]
-            np.testing.assert_allclose(found[0], wanted)
+            regrets = gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.3]]), range(2), precision="float64")
+            wanted = [together(spec, policy.warp_version, [0.3], number, members=1).regrets for number in range(2)]
+            np.testing.assert_allclose(regrets[0], wanted)
     finally:
         sys.setswitchinterval(usual)
 
@@ -466,7 +469,7 @@ def test_a_ledger_keeps_what_a_gpu_played(tmp_path, monkeypatch):
     arguments = {"horizon": 20, "device": "gpu", "ledger": tmp_path / "study.ledger"}
     for noise in ("shared", "own"):
         bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], **group_settings(runs=2, noise=noise, **arguments))
-        kept = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], **group_settings(runs=4, noise=noise, **arguments))
+        regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3, 1], **group_settings(runs=4, noise=noise, **arguments))
         usual = bt.simulate(
             bt.UCB1(noise=0.5),
             problem,
@@ -475,7 +478,7 @@ def test_a_ledger_keeps_what_a_gpu_played(tmp_path, monkeypatch):
             horizon=20,
             simulation=bt.Simulation(common_random_numbers=noise == "shared"),
         )
-        assert (kept == usual.astype(np.float32)).all()
+        assert (regrets == usual.astype(np.float32)).all()
     first = bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(budget=12, validate=3, **arguments))
     monkeypatch.setattr(gpu_scheduler, "simulate_rows_on_gpu", None)
     assert bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(budget=12, validate=3, **arguments)) == first

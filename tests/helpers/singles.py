@@ -40,16 +40,16 @@ def exp(value):
 SINGLE = {"inverse": inverse, "inverse_root": inverse_root, "log": log, "exp": exp}
 
 
-def single_slots(job):
+def single_slots(spec):
     """The slots of a job whose shortcut plays in single precision."""
-    slots, floats, integers = usual(job)
-    return slots | SINGLE | select_shortcut(job.policy, job.problem).float32_functions, floats, integers
+    slots, floats, integers = usual(spec)
+    return slots | SINGLE | select_shortcut(spec.policy, spec.problem).float32_functions, floats, integers
 
 
-def play_single(job: SimulationSpec, params, runs, **options):
+def play_single(spec: SimulationSpec, params, runs, **options):
     """Regrets as from `run.play`, in single precision."""
     with (
         patch.object(kernel_selection, "fill_slots", single_slots),
         patch.object(arrays, "allocate_aligned", lambda size: np.zeros(size, float32)),
     ):
-        return dispatch.simulate_rows(job, params, runs, **options)
+        return dispatch.simulate_rows(spec, params, runs, **options)

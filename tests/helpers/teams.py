@@ -49,9 +49,9 @@ def play_alone(
 play_alone.__module__ = "banditune.tests"
 
 
-def alone(job, team, params, runs):
+def alone(spec, team, params, runs):
     """Regrets (rows, runs, checkpoints) of a team of one, for runs of the first block of instances."""
-    policy, problem = job.policy, job.problem
+    policy, problem = spec.policy, spec.problem
     arms, dims = problem.arms, problem.dims
     held = team.count_registers(arms, dims)
     slots = {
@@ -63,23 +63,23 @@ def alone(job, team, params, runs):
     }
     slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")} | {"play": play_alone}
     compiled = compilation.compile_kernel(loop.play_block, slots)
-    means, features = slice_instances(draw_instances(problem, job.seed, 0), slice(runs.start, runs.stop))
+    means, features = slice_instances(draw_instances(problem, spec.seed, 0), slice(runs.start, runs.stop))
     params = copy_read_only(params)
-    at = np.array(job.checkpoints or (job.horizon,), np.int64)
+    at = np.array(spec.checkpoints or (spec.horizon,), np.int64)
     out = np.empty((len(params), len(means), len(at)))
     trouble = np.zeros(5)
     compiled(
         means,
         features,
-        job.seed,
+        spec.seed,
         runs.start,
         copy_read_only(problem.options()),
         params,
-        copy_read_only(policy.options(arms, dims, job.horizon)),
-        job.horizon,
-        0 if job.common_random_numbers else 1,
+        copy_read_only(policy.options(arms, dims, spec.horizon)),
+        spec.horizon,
+        0 if spec.common_random_numbers else 1,
         at,
-        job.regret == "realised",
+        spec.regret == "realised",
         np.zeros(held + team.count_shared(arms, dims)),
         np.zeros(1, np.int64),
         np.zeros(arms, np.int64),
@@ -198,27 +198,27 @@ class Played(NamedTuple):
     setting: Setting
 
 
-def together(job, team, params, run, members=32):
+def together(spec, team, params, run, members=32):
     """One run of the first block by a team of so many threads, in plain Python. Memory starts as NaN."""
-    policy, problem = job.policy, job.problem
+    policy, problem = spec.policy, spec.problem
     arms, dims = problem.arms, problem.dims
     threads = Threads(members)
     slots = {"reward": problem.reward, **fill_dims_slots(policy, problem), **threads.slots(arms)}
     slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
     played, view = bind.bind_function(play_warp, slots)[0], bind.bind_function(team.view, slots)[0]
-    means, features = slice_instances(draw_instances(problem, job.seed, 0), slice(run, run + 1))
-    setting = Setting(arms, dims, job.horizon, features[0], copy_read_only(policy.options(arms, dims, job.horizon)))
+    means, features = slice_instances(draw_instances(problem, spec.seed, 0), slice(run, run + 1))
+    setting = Setting(arms, dims, spec.horizon, features[0], copy_read_only(policy.options(arms, dims, spec.horizon)))
     instance = Instance(means[0], copy_read_only(problem.options()))
     held = np.full((members, team.count_registers(-(-arms // members), dims)), np.nan)
     common = np.full(team.count_shared(arms, dims), np.nan)
     pulls, totals = np.full(arms, -1, np.int64), np.full(arms, np.nan)
-    at = np.array(job.checkpoints or (job.horizon,), np.int64)
+    at = np.array(spec.checkpoints or (spec.horizon,), np.int64)
     out = np.full(len(at), np.nan)
-    noise = 0 if job.common_random_numbers else 256
+    noise = 0 if spec.common_random_numbers else 256
 
     def play_one(lane):
         streams = [
-            Stream(*compute_instance_key(job.seed, run), np.array([0, 0, 0, kind + noise], np.int64))
+            Stream(*compute_instance_key(spec.seed, run), np.array([0, 0, 0, kind + noise], np.int64))
             for kind in (AGENT_STREAM, REWARD_STREAM, UNSEEN_STREAM)
         ]
         return played(
@@ -231,7 +231,7 @@ def together(job, team, params, run, members=32):
             pulls,
             totals,
             at,
-            job.regret == "realised",
+            spec.regret == "realised",
             out,
         )
 

@@ -259,11 +259,11 @@ def test_text_that_is_not_utf8_is_named_by_its_line_with_a_way_out(tmp_path, mon
     assert set(read_logs(path).arms) == {"tea", "café"}
 
 
-@pytest.mark.parametrize(("encoding", "told"), [("latin1", "latin1"), ("utf-16", "utf-16")])
-def test_names_of_columns_that_are_not_utf8_too(tmp_path, encoding, told):
+@pytest.mark.parametrize(("encoding", "message"), [("latin1", "latin1"), ("utf-16", "utf-16")])
+def test_names_of_columns_that_are_not_utf8_too(tmp_path, encoding, message):
     path = tmp_path / "latin.csv"
     path.write_bytes("campaign,arm,reward,größe\nspring,tea,1,2\n".encode(encoding))
-    with pytest.raises(InvalidRequest, match=f"must be UTF-8 text, but line 1 is not; .*iconv -f {told}"):
+    with pytest.raises(InvalidRequest, match=f"must be UTF-8 text, but line 1 is not; .*iconv -f {message}"):
         read_logs(path)
 
 
@@ -344,12 +344,12 @@ def test_what_cannot_be_read_gives_a_sentence(written, content, options, sentenc
 )
 def test_a_column_plays_one_part(written, named, twice, parts):
     content = "a,b,n,w\nx,y,1,1\nx,z,1,0\n"
-    told = {"campaign": "a", "arm": "b", **named}
+    options = {"campaign": "a", "arm": "b", **named}
     for source in (written(content), pandas.read_csv(io.StringIO(content))):
         with pytest.raises(
             InvalidRequest, match=f"must be named once, but '{twice}' was named by {parts}; name another"
         ):
-            read_logs(source, **told)
+            read_logs(source, **options)
 
 
 def test_columns_of_shops_are_known(written):
@@ -401,11 +401,11 @@ def test_features_stand_beside_their_cells(written):
 
 
 def test_what_may_mislead_is_said(written):
-    told = read_logs(written("campaign,arm,reward\na,r,1\na,s,1\na,s,0\n")).messages
-    assert any("a single campaign" in said for said in told)
-    assert any("1 of 2 arms were pulled only once (r)" in said for said in told)
-    told = read_logs(written("campaign,arm,reward\na,r,1\na,r,0\nb,r,1\nb,s,0\n")).messages
-    assert any("1 campaigns have a single arm (a)" in said for said in told)
+    logs = read_logs(written("campaign,arm,reward\na,r,1\na,s,1\na,s,0\n")).messages
+    assert any("a single campaign" in said for said in logs)
+    assert any("1 of 2 arms were pulled only once (r)" in said for said in logs)
+    logs = read_logs(written("campaign,arm,reward\na,r,1\na,r,0\nb,r,1\nb,s,0\n")).messages
+    assert any("1 campaigns have a single arm (a)" in said for said in logs)
 
 
 def test_a_campaign_column_that_numbers_decisions_is_noticed(monkeypatch):
@@ -499,8 +499,8 @@ def test_any_bytes_give_logs_or_a_sentence(tmp_path, data, name, headed):
 
 def test_a_few_rewards_that_are_neither_0_nor_1_are_mentioned():
     reward = [0, 1] * 200 + [2]
-    told = read_logs({"campaign": [0] * 401, "arm": [0, 1] * 200 + [0], "reward": reward}).messages
-    assert any(said.startswith("1 of 401 rewards are neither 0 nor 1, so all are taken as real") for said in told)
+    logs = read_logs({"campaign": [0] * 401, "arm": [0, 1] * 200 + [0], "reward": reward}).messages
+    assert any(said.startswith("1 of 401 rewards are neither 0 nor 1, so all are taken as real") for said in logs)
 
 
 def test_missing_cells_of_pandas_are_missing():

@@ -25,9 +25,9 @@ def cells():
 
 def test_the_log_of_the_step_loses_more_at_small_widths_and_the_same_at_theorys():
     """The paper's 4.2 to 4.5 near 0.3 and 10.0 at 1 fit the step; the horizon's 4.07 near 0.3 does not."""
-    told = {"horizon": 200, "runs": 20_000, "seed": 5}
+    options = {"horizon": 200, "runs": 20_000, "seed": 5}
     horizon, step = (
-        bt.simulate(policy, bt.problems.two_point_mixture(), [0.3, 1.0], **group_settings(**told))
+        bt.simulate(policy, bt.problems.two_point_mixture(), [0.3, 1.0], **group_settings(**options))
         for policy in (bt.UCB1(noise=0.5), bt.policies.UCB1Step(noise=0.5))
     )
     apart = step - horizon

@@ -59,7 +59,9 @@ def test_all_published_numbers_are_there():
 
 
 def test_every_written_tolerance_touches_a_number_and_says_why():
-    for line in published_numbers.read_data_rows("tolerances.csv"):
+    lines = list(published_numbers.read_data_rows("tolerances.csv"))
+    assert lines
+    for line in lines:
         assert any(
             line["reason"] in find_tolerance(place, value).reasons for place, value in load_published_numbers().items()
         )
@@ -293,11 +295,11 @@ def test_the_gittins_line_is_a_row_of_its_own():
 
 
 def test_a_study_from_a_ledger_is_the_same_and_plays_nothing(tmp_path, monkeypatch):
-    told = {"only": "warm-up ucb1", "runs": 40, "tunings": 50}
-    first = bt.paper.reproduce(**told, run=bt.Run(store=tmp_path / "study.ledger"))
-    assert first == bt.paper.reproduce(**told)
+    options = {"only": "warm-up ucb1", "runs": 40, "tunings": 50}
+    first = bt.paper.reproduce(**options, run=bt.Run(store=tmp_path / "study.ledger"))
+    assert first == bt.paper.reproduce(**options)
     monkeypatch.setattr(stored_simulator, "run_tasks", lambda *_: pytest.fail("played again"))
-    assert bt.paper.reproduce(**told, run=bt.Run(store=tmp_path / "study.ledger")) == first
+    assert bt.paper.reproduce(**options, run=bt.Run(store=tmp_path / "study.ledger")) == first
 
 
 def test_the_command_line_writes_a_folder_and_its_exit_code_is_the_verdict(tmp_path, monkeypatch):
@@ -313,16 +315,16 @@ def test_the_command_line_writes_a_folder_and_its_exit_code_is_the_verdict(tmp_p
     once = bt.paper.reproduce(only="warm-up ts", runs=40, tunings=50)
     ours = {PaperCellKey(one.table, one.row, one.tuner, one.budget): one.ours for one in once.cells if one.paper >= 0}
     monkeypatch.setattr("banditune.paper.paper_cells.load_published_numbers", lambda: ours)
-    done = run(tmp_path / "good")
-    assert done.exit_code == 0, done.output
-    assert "20 are within 3" in done.output
-    told = json.loads((tmp_path / "good" / "paper.json").read_text())
-    assert told["kind"] == "Reproduction"
+    process = run(tmp_path / "good")
+    assert process.exit_code == 0, process.output
+    assert "20 are within 3" in process.output
+    data = json.loads((tmp_path / "good" / "paper.json").read_text())
+    assert data["kind"] == "Reproduction"
     theory = PaperCellKey("theory", "warm-up ts")
     monkeypatch.setattr("banditune.paper.paper_cells.load_published_numbers", lambda: ours | {theory: 100.0})
-    done = run(tmp_path / "bad")
-    assert done.exit_code == 1
-    assert "1 beyond 4 (!!)" in done.output
+    process = run(tmp_path / "bad")
+    assert process.exit_code == 1
+    assert "1 beyond 4 (!!)" in process.output
 
 
 @pytest.mark.parametrize(
@@ -356,6 +358,7 @@ def test_the_time_ahead_is_the_sum_over_rows_at_the_measured_pace(monkeypatch):
 
 
 def test_known_costs_are_there_for_every_row():
+    assert len(paper_rows.PAPER_ROWS) == 10
     for row in paper_rows.PAPER_ROWS:
         assert row.cpu_microseconds > 0
         assert row.gpu_microseconds > 0

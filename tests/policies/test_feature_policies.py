@@ -369,10 +369,10 @@ WRONG_SIZES = [([0.0, 0.0], 1.0), (0, [[1.0, 0.5], [0.5, 1.0]]), ([0.0, 0.0], [[
 @BOTH
 @pytest.mark.parametrize("prior", WRONG_SIZES)
 def test_a_prior_of_the_wrong_dimension_is_refused(kind, prior):
-    told = "must have 3 dimensions, as many as the features, but it has 2"
-    assert f"`prior` {told}" in refusal(kind, arms=4, dims=3, prior=prior)
-    assert f"`prior` {told}" in refusal(kind, features=TABLE[:, :3], prior=prior)
-    assert f"`feature_prior` {told}" in refusal(kind, arms=4, dims=3, feature_prior=prior)
+    text = "must have 3 dimensions, as many as the features, but it has 2"
+    assert f"`prior` {text}" in refusal(kind, arms=4, dims=3, prior=prior)
+    assert f"`prior` {text}" in refusal(kind, features=TABLE[:, :3], prior=prior)
+    assert f"`feature_prior` {text}" in refusal(kind, arms=4, dims=3, feature_prior=prior)
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -55,12 +55,12 @@ ASKED = {"horizon": 1000, "runs": 5}
 
 @pytest.mark.parametrize("reward", [swapped, pays_half])
 def test_expected_regret_is_refused_where_a_reward_reads_the_step(reward):
-    told = "`reward` of the problem 'mine' reads `step`; ask for regret='realised', which compares with one fixed arm"
+    text = "`reward` of the problem 'mine' reads `step`; ask for regret='realised', which compares with one fixed arm"
     own = problem(reward, rewards="unit")
     for verb in (bt.simulate, bt.curve, bt.tune):
-        with pytest.raises(bt.InvalidRequest, match=told):
+        with pytest.raises(bt.InvalidRequest, match=text):
             verb(bt.UCB1(noise=0.5), own, horizon=1000)
-    with pytest.raises(bt.InvalidRequest, match=told):
+    with pytest.raises(bt.InvalidRequest, match=text):
         bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], own, horizon=1000)
     assert np.isfinite(bt.simulate(bt.UCB1(noise=0.5), own, **group_settings(regret="realised", **ASKED))).all()
 
@@ -75,18 +75,18 @@ def test_both_regrets_are_refused_where_a_reward_reads_the_pull(reward, regret):
 
 
 def test_a_result_says_beside_the_number_that_it_compares_with_one_fixed_arm():
-    own, asked = problem(swapped, rewards="binary"), {"horizon": 1000, "regret": "realised"}
+    own, options = problem(swapped, rewards="binary"), {"horizon": 1000, "regret": "realised"}
     tuner = bt.tuners.Uniform()
     for result in (
-        bt.tune(bt.UCB1(noise=0.5), own, **group_settings(tuner=tuner, budget=60, validate=50, **asked)),
-        bt.curve(bt.UCB1(noise=0.5), own, [0.1, 1], **group_settings(runs=20, **asked)),
+        bt.tune(bt.UCB1(noise=0.5), own, **group_settings(tuner=tuner, budget=60, validate=50, **options)),
+        bt.curve(bt.UCB1(noise=0.5), own, [0.1, 1], **group_settings(runs=20, **options)),
         bt.compare(
-            [bt.UCB1(noise=0.5), bt.Greedy()], own, **group_settings(tuner=tuner, budget=60, validate=50, **asked)
+            [bt.UCB1(noise=0.5), bt.Greedy()], own, **group_settings(tuner=tuner, budget=60, validate=50, **options)
         ),
     ):
         assert "horizon 1,000, regret against one fixed arm\n" in str(result)
         assert bt.results.from_json(result.to_json()).setup.compared_with == "one fixed arm"
-    usual = bt.curve(
+    curve = bt.curve(
         bt.UCB1(noise=0.5),
         bt.problems.two_point_mixture(),
         [0.1, 1],
@@ -94,8 +94,8 @@ def test_a_result_says_beside_the_number_that_it_compares_with_one_fixed_arm():
         runs=5,
         simulation=bt.Simulation(regret="realised"),
     )
-    assert "fixed arm" not in str(usual)
-    assert usual.setup.compared_with is None
+    assert "fixed arm" not in str(curve)
+    assert curve.setup.compared_with is None
 
 
 def test_below_zero_another_tuner_is_advised_not_a_larger_budget():

@@ -29,10 +29,10 @@ PROBLEMS = [
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_problem_comes_back_as_it_was_written(tmp_path, problem):
     bt.save_problem(problem, tmp_path / "prior.toml", 500, ("from past logs\nof two lines", "\x00 and noise"))
-    found = bt.load_problem(tmp_path / "prior.toml")
-    assert found.problem == problem
-    assert describe(found.problem) == describe(problem)
-    assert found.horizon == 500
+    loaded = bt.load_problem(tmp_path / "prior.toml")
+    assert loaded.problem == problem
+    assert describe(loaded.problem) == describe(problem)
+    assert loaded.horizon == 500
 
 
 class Skewed(bt.Bernoulli):
@@ -52,20 +52,20 @@ def test_a_problem_that_is_not_on_the_shelf_cannot_be_written(tmp_path):
 def test_a_file_gives_every_verb_its_problem_and_horizon(banditune, tmp_path):
     bt.save_problem(bt.Bernoulli(arms=3, prior=(2, 5)), tmp_path / "prior.toml", 50)
     usual = ["--policy", "ucb1", "--problem", "prior.toml", "--json"]
-    done = banditune("tune", *usual, "--budget", "20", "--validate", "10")
-    assert done.returncode == 0, done.stderr
-    assert '"horizon": 50' in done.stdout
-    done = banditune("curve", *usual, "--horizon", "60", "--runs", "5", "--values", "1")
-    assert '"horizon": 60' in done.stdout
-    done = banditune("compare", *usual, "--policy", "ts", "--budget", "20", "--validate", "10")
-    assert done.returncode == 0, done.stderr
-    done = banditune("tune", *usual, "--arms", "5")
-    assert done.returncode == 2
-    assert "takes no --arms" in done.stderr
+    process = banditune("tune", *usual, "--budget", "20", "--validate", "10")
+    assert process.returncode == 0, process.stderr
+    assert '"horizon": 50' in process.stdout
+    process = banditune("curve", *usual, "--horizon", "60", "--runs", "5", "--values", "1")
+    assert '"horizon": 60' in process.stdout
+    process = banditune("compare", *usual, "--policy", "ts", "--budget", "20", "--validate", "10")
+    assert process.returncode == 0, process.stderr
+    process = banditune("tune", *usual, "--arms", "5")
+    assert process.returncode == 2
+    assert "takes no --arms" in process.stderr
     bt.save_problem(bt.Bernoulli(arms=3), tmp_path / "prior.toml")
-    done = banditune("tune", *usual)
-    assert done.returncode == 2
-    assert "--horizon" in done.stderr
+    process = banditune("tune", *usual)
+    assert process.returncode == 2
+    assert "--horizon" in process.stderr
 
 
 GOOD = format_problem_file(PROBLEMS[5], 100)

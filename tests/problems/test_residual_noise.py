@@ -146,9 +146,9 @@ def test_rewards_have_the_means_and_the_shape_of_the_residuals(problem):
         assert len(np.unique(paid)) > 490
         assert abs(paid.mean() - 10) < 4 * problem.noise * shape.std() / math.sqrt(4000)
     assert float((np.array(problem.residuals) ** 2).mean()) == pytest.approx(1)
-    job = build_spec(bt.UCB1(noise=1) if not problem.dims else bt.LinUCB(prior=(0, 1), noise=1), problem, horizon=400)
+    spec = build_spec(bt.UCB1(noise=1) if not problem.dims else bt.LinUCB(prior=(0, 1), noise=1), problem, horizon=400)
     assert problem.reward is draw_residual_reward
-    check_stated_means(job, draw_instances(problem, 0, 0).means, draw_instances(problem, 0, 1).means)
+    check_stated_means(spec, draw_instances(problem, 0, 0).means, draw_instances(problem, 0, 1).means)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -197,10 +197,10 @@ def test_there_is_no_lower_bound_for_other_rewards_than_gaussian_ones():
 def test_fits_say_where_the_shape_of_rewards_comes_from():
     logs = bt.read_logs(skewed_rows())
     for model in ("gaussian", "campaigns"):
-        found = bt.fit(logs, model)
-        shape = np.array(found.problem.residuals)
+        fit = bt.fit(logs, model)
+        shape = np.array(fit.problem.residuals)
         assert (shape**3).mean() == pytest.approx(2, rel=0.2)
-        assert any("from 20,000 residuals of the logs, with skewness" in note for note in found.notes)
+        assert any("from 20,000 residuals of the logs, with skewness" in note for note in fit.notes)
     own = bt.fit(logs, per_arm=True).problem
     assert np.shape(own.residuals) == (4, 1024)
     parts = (logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares)
@@ -215,9 +215,9 @@ def test_fits_say_where_the_shape_of_rewards_comes_from():
 def test_linear_fits_keep_the_shape_too():
     rows = skewed_rows(scale=1.0)
     rows |= {"x1": np.array([0.3, -1.0, 2.0, 0.7])[rows["arm"]]}
-    found = bt.fit(bt.read_logs(rows))
-    assert found.model == "linear"
-    assert (np.array(found.problem.residuals) ** 3).mean() == pytest.approx(2, rel=0.2)
+    fit = bt.fit(bt.read_logs(rows))
+    assert fit.model == "linear"
+    assert (np.array(fit.problem.residuals) ** 3).mean() == pytest.approx(2, rel=0.2)
 
 
 def test_arms_with_a_noise_of_their_own_keep_it_per_arm():

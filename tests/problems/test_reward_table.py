@@ -130,7 +130,7 @@ def test_tables_come_from_files(banditune, tmp_path):
     lines = ["day,left,right"] + [f"{day},{day % 2},{(day + row) % 2}" for day in range(3) for row in range(40)]
     (tmp_path / "rewards.csv").write_text("\n".join(lines))
     np.save(tmp_path / "rewards.npy", TABLES)
-    done = banditune(
+    process = banditune(
         "tune",
         "--policy",
         "ucb1",
@@ -144,8 +144,8 @@ def test_tables_come_from_files(banditune, tmp_path):
         "20",
         "--json",
     )
-    assert done.returncode == 0, done.stderr
-    done = banditune(
+    assert process.returncode == 0, process.stderr
+    process = banditune(
         "curve",
         "--policy",
         "ucb1",
@@ -158,10 +158,10 @@ def test_tables_come_from_files(banditune, tmp_path):
         "--values",
         "0,1",
     )
-    assert done.returncode == 0, done.stderr
-    done = banditune("curve", "--policy", "ucb1", "--problem", "reward-table:file=none.csv", "--horizon", "100")
-    assert done.returncode == 2
-    assert "cannot be read" in done.stderr
+    assert process.returncode == 0, process.stderr
+    process = banditune("curve", "--policy", "ucb1", "--problem", "reward-table:file=none.csv", "--horizon", "100")
+    assert process.returncode == 2
+    assert "cannot be read" in process.stderr
 
 
 def test_rows_are_drawn_or_not_and_nothing_else(tmp_path):
@@ -265,13 +265,15 @@ def test_validation_plays_tables_that_no_search_plays():
 def test_texts_reports_and_files_say_what_the_numbers_are_about(tmp_path):
     problem = bt.RewardTable(drawn_tables(12, np.random.default_rng(1)))
     about = "new tables: 4 of the 12 tables were searched, the other 8 validate; errors are over tables"
-    asked = {"horizon": 30, "seed": 4}
+    options = {"horizon": 30, "seed": 4}
     tuning = bt.tune(
-        bt.UCB1(noise=0.5), problem, **group_settings(budget=100, validate=100, curve=True, stress=True, **asked)
+        bt.UCB1(noise=0.5), problem, **group_settings(budget=100, validate=100, curve=True, stress=True, **options)
     )
-    curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5], **group_settings(runs=100, **asked))
-    both = bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], problem, **group_settings(budget=100, validate=100, **asked))
-    for result in (tuning, curve, both, tuning.robustness):
+    curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5], **group_settings(runs=100, **options))
+    comparison = bt.compare(
+        [bt.UCB1(noise=0.5), bt.Greedy()], problem, **group_settings(budget=100, validate=100, **options)
+    )
+    for result in (tuning, curve, comparison, tuning.robustness):
         assert f"the numbers are about {about}" in bt.reports.format_text(result)
         page = result.report(tmp_path / "report.html").read_text()
         assert f"The numbers are about {about}." in page
@@ -281,11 +283,11 @@ def test_texts_reports_and_files_say_what_the_numbers_are_about(tmp_path):
     assert "validation: 100 runs on the 8 tables that were held out" in bt.reports.format_text(tuning)
     assert "problem.split(4)[1]" in tuning.report(tmp_path / "report.html").read_text()
     assert (curve.unit_count, curve.best_regret.runs, tuning.curve.unit_count) == (4, 8, 8)
-    assert both.best_rerun is None
+    assert comparison.best_rerun is None
     assert "was selected on the 8 tables that were held out: its regret is a little too low" in bt.reports.format_text(
-        both
+        comparison
     )
-    assert all(strain.excess_regret.unit == "table" for strain in tuning.robustness.scenarios)
+    assert all(scenario.excess_regret.unit == "table" for scenario in tuning.robustness.scenarios)
 
 
 def test_a_curve_judges_its_best_value_on_tables_that_did_not_choose_it():
@@ -302,7 +304,7 @@ def test_a_curve_judges_its_best_value_on_tables_that_did_not_choose_it():
 
 
 @pytest.mark.parametrize(
-    ("tables", "told", "about", "warned"),
+    ("tables", "message", "about", "warned"),
     [
         (TABLES, {"population": True}, "these 7 tables, taken as all there is; errors are over runs", False),
         (TABLES[:3], {}, "these 3 tables alone; errors are over runs", True),
@@ -310,8 +312,8 @@ def test_a_curve_judges_its_best_value_on_tables_that_did_not_choose_it():
         (TABLES[:1], {}, "new orders of the rows of this table; another table may differ", False),
     ],
 )
-def test_where_nothing_is_held_out_errors_are_over_runs_and_results_say_so(tables, told, about, warned):
-    problem = bt.RewardTable(tables, **told)
+def test_where_nothing_is_held_out_errors_are_over_runs_and_results_say_so(tables, message, about, warned):
+    problem = bt.RewardTable(tables, **message)
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=60, budget=60, search=bt.Search(validate=40))
     assert f"the numbers are about {about}" in bt.reports.format_text(tuning)
     assert (tuning.regret.unit, tuning.regret.runs) == ("run", 40)
@@ -324,7 +326,7 @@ def test_where_nothing_is_held_out_errors_are_over_runs_and_results_say_so(table
 
 def test_population_is_true_or_false(tmp_path, banditune):
     np.save(tmp_path / "rewards.npy", TABLES)
-    done = banditune(
+    process = banditune(
         "tune",
         "--policy",
         "ucb1:noise=0.5",
@@ -337,8 +339,8 @@ def test_population_is_true_or_false(tmp_path, banditune):
         "--validate",
         "20",
     )
-    assert done.returncode == 0, done.stderr
-    assert "the numbers are about these 7 tables, taken as all there is" in done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "the numbers are about these 7 tables, taken as all there is" in process.stdout
     for odd in ("maybe", 1, None):
         with pytest.raises(bt.InvalidRequest, match=r"^`population` must be True, if the data are all there is"):
             bt.RewardTable(TABLES, population=odd)

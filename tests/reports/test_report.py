@@ -41,10 +41,10 @@ FIRST = 2**40
 
 def setup_for(policy="ucb1", problem="bernoulli", tuner="two-part"):
     versions = {"banditune": "0.1.0", "python": "3.11.7"}
-    told = {"name": problem, "arms": 10, "prior": [[1.0, 1.0]], "names": []}
+    options = {"name": problem, "arms": 10, "prior": [[1.0, 1.0]], "names": []}
     return StudySetup(
         policy={"name": policy, "noise": 0.5},
-        problem=told,
+        problem=options,
         horizon=10_000,
         seed=0,
         regret_kind="expected",
@@ -152,15 +152,15 @@ def a_comparison(first="ts", second="ucb1"):
 def test_policies_are_shown_on_the_same_instances_and_the_best_is_told_on_others_too():
     found = a_comparison()
     again = Estimate.from_sample(np.random.default_rng(4).gamma(2, 7, 1000))
-    told = build_report_content(replace(found, best_rerun=again))
-    (part,) = [part for part in told.sections if part.title == "Policies"]
+    content = build_report_content(replace(found, best_rerun=again))
+    (part,) = [part for part in content.sections if part.title == "Policies"]
     regret = found.entries[0].regret
     assert part.table.rows[0][2:4] == (f"{regret.mean:.4g}", f"{regret.low:.4g} to {regret.high:.4g}")
     assert any(
         f"On as many other instances {found.best_policy} has regret {again.mean:.4g}" in words
         for words in part.paragraphs
     )
-    assert any(f"{again.mean:.4g}" in figure for figure in told.key_figures)
+    assert any(f"{again.mean:.4g}" in figure for figure in content.key_figures)
     dots = result_plots.make_comparison_plot(replace(found, best_rerun=again)).marks[1:]
     assert [mark.x for mark in dots] == [(entry.regret.mean,) for entry in found.entries]
 
@@ -224,8 +224,8 @@ def an_account(policy="ucb1"):
 
 
 def computed_setup(policy=None):
-    told = {"name": policy} if policy else None
-    return replace(setup_for(), policy=told, problem=describe(bt.Bernoulli(arms=2)), tuner=None, horizon=60)
+    options = {"name": policy} if policy else None
+    return replace(setup_for(), policy=options, problem=describe(bt.Bernoulli(arms=2)), tuner=None, horizon=60)
 
 
 def an_optimum():
@@ -469,11 +469,11 @@ def test_the_worst_runs_of_a_tuning_can_be_played_again():
         tuning = bt.tune(policy, problem, horizon=100, budget=40, seed=5, search=bt.Search(validate=validate))
         values = [tuning.params["gamma"], 1.0]
         for spread, row in ((tuning.distribution, 0), (tuning.textbook_distribution, 1)):
-            again = bt.simulate(
+            regrets = bt.simulate(
                 policy, problem, values, horizon=100, seed=5, first_instance=spread.worst_runs[0], runs=1
             )
             assert (
-                np.float32(again[row, 0]) == spread.worst_regrets[0]
+                np.float32(regrets[row, 0]) == spread.worst_regrets[0]
             )  # regrets of a tuning are kept in single precision
         assert tuning.distribution.mean == tuning.regret.mean
         code = repeat_commands.format_simulate_call(tuning.setup, values, tuning.distribution.worst_runs[0])
@@ -536,9 +536,9 @@ def test_what_is_your_own_is_told_by_its_file_and_not_by_a_name_of_the_shelf():
     assert repeat_commands.make_command(result).startswith(
         "banditune tune --policy test_report.py:NAME --problem test_report.py:NAME --horizon 10000 "
     )
-    shown = render_page(build_report_content(result))
-    assert "test_report.py:pull_last" in shown
-    assert "NAME is the name of your policy or problem" in shown
+    page = render_page(build_report_content(result))
+    assert "test_report.py:pull_last" in page
+    assert "NAME is the name of your policy or problem" in page
     assert "NAME is the name" not in render_page(build_report_content(a_tuning()))
     both = a_comparison()
     some = replace(both, entries=(replace(both.entries[0], policy_config=describe(mine)), *both.entries[1:]))
@@ -579,13 +579,13 @@ def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
     result = bt.tune(
         bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=100, budget=40, seed=2, search=bt.Search(validate=50)
     )
-    done = banditune(*repeat_commands.make_command(result).replace("'", "").split()[1:], "--json")
-    assert done.returncode == 0, done.stderr
-    assert bt.results.from_json(done.stdout) == result
+    process = banditune(*repeat_commands.make_command(result).replace("'", "").split()[1:], "--json")
+    assert process.returncode == 0, process.stderr
+    assert bt.results.from_json(process.stdout) == result
 
 
 @pytest.mark.parametrize(
-    ("changes", "told", "band"),
+    ("changes", "message", "band"),
     [
         ({}, "95% sure: no other value is better by more than 1.4", "the best lies here (95% sure)"),
         (
@@ -596,11 +596,11 @@ def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
         ({"misfit": True}, "the search cannot state its confidence: see the warning about its curves", ""),
     ],
 )
-def test_a_search_says_of_itself_what_it_can(changes, told, band):
+def test_a_search_says_of_itself_what_it_can(changes, message, band):
     found = a_tuning()
     found = replace(found, posterior=replace(found.posterior, **changes))
-    assert told in repr(found)
-    assert told in render_page(build_report_content(found))
+    assert message in repr(found)
+    assert message in render_page(build_report_content(found))
     for picture in (
         render_page(build_report_content(found)),
         " ".join(bt.plot(found).axes[0].get_legend_handles_labels()[1]),
@@ -625,9 +625,9 @@ def test_a_band_over_nearly_all_that_was_searched_is_not_drawn_but_told(low, hig
     curve = replace(a_curve(), log_scale=log)
     found = a_tuning(posterior=replace(a_tuning().posterior, best_low=low, best_high=high), curve=curve)
     assert found.trials[0].values.tolist() == np.linspace(0.02, 1, 5).tolist()
-    told = f"the best gamma is between {low:.4g} and {high:.4g}"
-    assert told in repr(found)
-    assert told in render_page(build_report_content(found))
+    text = f"the best gamma is between {low:.4g} and {high:.4g}"
+    assert text in repr(found)
+    assert text in render_page(build_report_content(found))
     assert ("lies here (" in render_page(build_report_content(found))) == shown
     assert ("lies here (" in " ".join(bt.plot(found).axes[0].get_legend_handles_labels()[1])) == shown
     assert any(mark.shape == "span" for mark in result_plots.make_tuning_plot(found).marks) == shown
@@ -652,13 +652,13 @@ def test_the_floor_is_told_and_drawn_where_it_is_known():
 
 
 def test_exact_regrets_are_told_beside_theory_and_the_best_policy():
-    told = build_report_content(exact_regrets())
-    assert told.answer == (
+    content = build_report_content(exact_regrets())
+    assert content.answer == (
         "gamma = 0.2 has regret 2.6 on average, the lowest of 6 values, 0.1 (4.0%) more than the optimum; "
         "the textbook default gamma = 1 has 5.8."
     )
-    assert told.key_figures[0] == ("gamma", "0.2", "textbook: 1")
-    (part, _) = told.sections
+    assert content.key_figures[0] == ("gamma", "0.2", "textbook: 1")
+    (part, _) = content.sections
     assert part.table.rows[0] == ("1", "5.8", "3.3", "textbook")
     line = next(mark for mark in part.plot.marks if mark.shape == "line")
     assert line.x == (0.0, 0.1, 0.2, 0.3, 0.6, 1.0)
@@ -676,8 +676,8 @@ def test_a_policy_without_parameters_is_called_by_its_name():
 
 def test_an_optimum_has_a_table_and_no_figure(banditune, tmp_path):
     an_optimum().save(tmp_path / "optimum.json")
-    done = banditune("report", "optimum.json", "-o", "r.html")
-    assert done.returncode == 0, done.stderr
+    process = banditune("report", "optimum.json", "-o", "r.html")
+    assert process.returncode == 0, process.stderr
     text = (tmp_path / "r.html").read_text()
     assert "The best policy has regret 2.5 on average: it earns 37.5 of the 40 of the best arm." in text
     assert ">0.04166667<" in text
@@ -685,9 +685,9 @@ def test_an_optimum_has_a_table_and_no_figure(banditune, tmp_path):
     tags = Balance()
     tags.feed(text)
     assert tags.open == []
-    done = banditune("report", "optimum.json", "-o", "other.html", "--figures", "figures")
-    assert done.returncode == 2
-    assert "but got ExactOptimum" in done.stderr
+    process = banditune("report", "optimum.json", "-o", "other.html", "--figures", "figures")
+    assert process.returncode == 2
+    assert "but got ExactOptimum" in process.stderr
     assert not (tmp_path / "other.html").exists()
 
 
@@ -702,10 +702,10 @@ def test_plots_of_the_page_are_drawn_as_figures_too(make, tmp_path):
 
 
 def test_a_bound_says_which_one_and_how_sure():
-    told = build_report_content(a_bound())
-    assert told.answer == "No policy can have a regret below 4.5 on average (95% sure)."
-    assert "'together'. The kind was selected on other instances" in told.sections[0].paragraphs[1]
-    assert [row[2:] for row in told.sections[0].table.rows][1:] == [("4.53", "0.02", "200"), ("3.9", "computed", "")]
+    content = build_report_content(a_bound())
+    assert content.answer == "No policy can have a regret below 4.5 on average (95% sure)."
+    assert "'together'. The kind was selected on other instances" in content.sections[0].paragraphs[1]
+    assert [row[2:] for row in content.sections[0].table.rows][1:] == [("4.53", "0.02", "200"), ("3.9", "computed", "")]
     sure = build_report_content(
         a_bound(lower_bound=LowerBound(regret=3.9, is_exact=False, confidence=1.0, method="one arm"))
     )
@@ -732,9 +732,9 @@ def test_a_bound_says_which_one_and_how_sure():
 )
 def test_the_command_line_computes_the_very_result_again(banditune, make):
     result = make()
-    done = banditune(*shlex.split(repeat_commands.make_command(result))[1:], "--json")
-    assert done.returncode == 0, done.stderr
-    assert bt.results.from_json(done.stdout) == result
+    process = banditune(*shlex.split(repeat_commands.make_command(result))[1:], "--json")
+    assert process.returncode == 0, process.stderr
+    assert bt.results.from_json(process.stdout) == result
 
 
 def test_markdown_has_the_tables_and_names_stay_text():
@@ -749,9 +749,9 @@ def test_markdown_has_the_tables_and_names_stay_text():
 
 def test_the_command_writes_all_that_is_asked_for(banditune, tmp_path):
     a_tuning().save(tmp_path / "result.json")
-    done = banditune("report", "result.json", "-o", "r.html", "--figures", "figures", "--markdown", "r.md")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "wrote r.html"
+    process = banditune("report", "result.json", "-o", "r.html", "--figures", "figures", "--markdown", "r.md")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines()[0] == "wrote r.html"
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["result.pdf", "result.png", "result.svg"]
     assert (tmp_path / "r.html").read_text() == render_page(build_report_content(a_tuning()))
     assert (tmp_path / "r.md").read_text().startswith("# gamma = 0.2222 has regret")
@@ -768,10 +768,10 @@ def test_the_command_writes_all_that_is_asked_for(banditune, tmp_path):
 )
 def test_requests_that_cannot_be_served_are_complained_about(banditune, tmp_path, arguments, complaint):
     a_curve().save(tmp_path / "result.json")
-    done = banditune("report", *arguments)
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    process = banditune("report", *arguments)
+    assert process.returncode == 2
+    assert complaint in process.stderr
+    assert len(process.stderr.splitlines()) == 1
 
 
 @pytest.fixture(scope="module")

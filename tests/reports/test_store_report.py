@@ -25,7 +25,7 @@ VERSIONS = {"banditune": "0.1.0", "python": "3.11.7"}
 
 
 def setup_for(policy="ucb1", **changes):
-    told = {
+    options = {
         "policy": {"name": policy, "noise": 0.5},
         "problem": {"name": "bernoulli", "arms": 10},
         "horizon": 1000,
@@ -37,7 +37,7 @@ def setup_for(policy="ucb1", **changes):
         "device": "cpu",
         "precision": "float64",
     }
-    return StoredSetup.from_key_text(json.dumps(told | changes), json.dumps(VERSIONS))
+    return StoredSetup.from_key_text(json.dumps(options | changes), json.dumps(VERSIONS))
 
 
 def kept(path, setup, rows, runs, first=0, noise=0):
@@ -135,23 +135,23 @@ def test_every_account_becomes_a_page_that_is_whole(full):
 
 def test_fresh_instances_come_first_and_few_runs_are_never_best(full):
     account = load_summaries(full)[0]
-    told = build_report_content(account)
-    assert told.answer.startswith("gamma = 0.1 has the lowest of 2 means on fresh instances, ")
-    assert [part.title for part in told.sections if part.title] == [
+    content = build_report_content(account)
+    assert content.answer.startswith("gamma = 0.1 has the lowest of 2 means on fresh instances, ")
+    assert [part.title for part in content.sections if part.title] == [
         "Regret over gamma",
         "Lowest means on fresh instances",
         "Lowest means on search instances",
         "Regret of single runs",
         "How this was simulated",
     ]
-    search = told.sections[2]
+    search = content.sections[2]
     assert len(search.table.rows) == store_report.MAX_BEST_ROWS
     assert "0.05" not in [row[0] for row in search.table.rows]
     assert search.paragraphs[0].startswith("12 values with 350 runs or more; others have too few runs")
-    drawn = [mark.shape for mark in told.sections[0].plot.marks]
+    drawn = [mark.shape for mark in content.sections[0].plot.marks]
     assert drawn == ["band", "line", "dots", "dots"]
-    assert "Not drawn: 1 mean of few runs" in told.sections[0].paragraphs[-1]
-    assert told.key_figures[-1] == ("all runs", "5,003", "13 values")
+    assert "Not drawn: 1 mean of few runs" in content.sections[0].paragraphs[-1]
+    assert content.key_figures[-1] == ("all runs", "5,003", "13 values")
 
 
 def test_means_of_few_runs_are_faint_dots_without_an_interval(book):
@@ -165,10 +165,10 @@ def test_means_of_few_runs_are_faint_dots_without_an_interval(book):
     assert "to" not in faint.tips[0]
     assert faint.tips[0].endswith(" in 29 runs")
     assert max(faint.radius) < min(dots.radius)
-    told = render_markdown(build_report_content(account))
-    assert "Grey means have fewer than 300 runs" in told
-    assert re.search(r"\| 0\.25 \| 29 \| [\d.]+ \| [\d.]+ \|  \|", told)
-    assert re.search(r"\| 0\.2 \| 350 \| [\d.]+ \| [\d.]+ \| [\d.]+ to [\d.]+ \|", told)
+    text = render_markdown(build_report_content(account))
+    assert "Grey means have fewer than 300 runs" in text
+    assert re.search(r"\| 0\.25 \| 29 \| [\d.]+ \| [\d.]+ \|  \|", text)
+    assert re.search(r"\| 0\.2 \| 350 \| [\d.]+ \| [\d.]+ \| [\d.]+ to [\d.]+ \|", text)
     drawn = bt.plot(account).axes[0].collections
     assert [float(one.get_alpha() or 1) for one in drawn] == [0.55, 0.2, 1.0]
     assert len(drawn[0].get_offsets()) == 2
@@ -236,13 +236,13 @@ def test_the_lowest_of_equal_values_is_not_told_as_if_it_were_alone(book):
     lead = store_ranking.find_leader(account).regret
     low, high = store_ranking.compute_simultaneous_interval(store_ranking.find_leader(account), 40)
     assert lead.high < 30 < high
-    told = build_report_content(account)
-    assert told.answer.endswith(
+    content = build_report_content(account)
+    assert content.answer.endswith(
         f" has the lowest of 40 means on fresh instances, {lead.mean:.4g}, which as the lowest is likely too low: "
         f"its regret is "
         f"{low:.4g} to {high:.4g} (95% sure for all values together)."
     )
-    for words in (told.answer, *map(" ".join, told.key_figures), told.sections[0].plot.about):
+    for words in (content.answer, *map(" ".join, content.key_figures), content.sections[0].plot.about):
         assert f"{lead.high:.4g}" not in words
 
 
@@ -268,16 +268,19 @@ def test_an_account_is_told_as_text(full):
 
 
 def test_a_policy_without_parameters_has_one_mean(full):
-    told = build_report_content(load_summaries(full)[1])
-    assert re.fullmatch(r"greedy\(noise=0\.5\) has regret .* on 30 search instances\.", told.answer)
-    assert [part.title for part in told.sections][:2] == ["Lowest means on search instances", "Regret of single runs"]
-    assert "No value has 300 runs" in told.sections[0].paragraphs[-1]
+    content = build_report_content(load_summaries(full)[1])
+    assert re.fullmatch(r"greedy\(noise=0\.5\) has regret .* on 30 search instances\.", content.answer)
+    assert [part.title for part in content.sections][:2] == [
+        "Lowest means on search instances",
+        "Regret of single runs",
+    ]
+    assert "No value has 300 runs" in content.sections[0].paragraphs[-1]
 
 
 def test_single_runs_have_no_interval(full):
-    told = build_report_content(load_summaries(full)[3])
-    assert re.match(r"parameter = 0\.\d has the lowest of 2 means on search instances, [\d.]+, which", told.answer)
-    assert "nan" not in render_markdown(told)
+    content = build_report_content(load_summaries(full)[3])
+    assert re.match(r"parameter = 0\.\d has the lowest of 2 means on search instances, [\d.]+, which", content.answer)
+    assert "nan" not in render_markdown(content)
 
 
 def test_a_tail_without_single_runs_ends_where_it_is_known(full):

@@ -38,9 +38,9 @@ print(regret[0, 0], sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cach
 
 def test_a_policy_in_a_script_caches_and_an_edited_helper_misses(run_python, tmp_path):
     def run(body):
-        done = run_python(SCRIPT.format(body=body), BANDITUNE_CACHE=str(tmp_path / "cache"))
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        process = run_python(SCRIPT.format(body=body), BANDITUNE_CACHE=str(tmp_path / "cache"))
+        assert process.returncode == 0, process.stderr
+        return process.stdout.split()
 
     assert run("step") == ["5.0", "0", "1"]
     assert run("step") == ["5.0", "1", "0"]
@@ -53,9 +53,9 @@ def test_a_policy_in_a_script_caches_and_an_edited_helper_misses(run_python, tmp
 def test_versions_of_numba_keep_kernels_apart(run_python, tmp_path):
     def run(version=""):
         other = f"import numba; numba.__version__ = {version!r}\n" if version else ""
-        done = run_python(other + SCRIPT.format(body="step"), BANDITUNE_CACHE=str(tmp_path / "cache"))
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        process = run_python(other + SCRIPT.format(body="step"), BANDITUNE_CACHE=str(tmp_path / "cache"))
+        assert process.returncode == 0, process.stderr
+        return process.stdout.split()
 
     assert run() == ["5.0", "0", "1"]
     assert run("0.0.1") == ["5.0", "0", "1"]
@@ -64,19 +64,19 @@ def test_versions_of_numba_keep_kernels_apart(run_python, tmp_path):
 
 @pytest.mark.parametrize("folder", ["/proc/nowhere", pytest.param("/dev/null/cache", marks=pytest.mark.slow)])
 def test_a_cache_folder_that_cannot_be_written_only_costs_time(run_python, folder):
-    done = run_python(SCRIPT.format(body="step"), BANDITUNE_CACHE=folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[0] == "5.0"
+    process = run_python(SCRIPT.format(body="step"), BANDITUNE_CACHE=folder)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split()[0] == "5.0"
 
 
 def test_a_full_disk_only_costs_time(run_python, tmp_path):
     """No file may grow beyond 1 kB: the kernel cannot be saved."""
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n" + SCRIPT.format(body="step")
-    done = run_python(
+    process = run_python(
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + code, BANDITUNE_CACHE=str(tmp_path / "c")
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[0] == "5.0"
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split()[0] == "5.0"
 
 
 def digest(function, **slots):
@@ -93,7 +93,9 @@ def always(arm):
 
 def test_closures_count():
     assert digest(always(0)) != digest(always(1))
-    assert digest(always(0)) == digest(always(0))
+    first, second = always(0), always(0)
+    assert first is not second
+    assert digest(first) == digest(second)
 
 
 def test_a_module_imported_in_a_function_can_be_used():
@@ -150,7 +152,8 @@ def test_array_defaults_count_by_content_and_function_defaults_by_code():
     tables[1][2500] = 1.0
     assert digest(with_default(tables[0])) != digest(with_default(tables[1]))
     assert digest(with_default(always(0))) != digest(with_default(always(1)))
-    assert digest(with_default(always(1))) == digest(with_default(always(1)))
+    first, second = (with_default(always(1)) for _ in range(2))
+    assert digest(first) == digest(second)
 
 
 def test_redefining_a_helper_in_a_session_recompiles():
@@ -249,6 +252,6 @@ def choose(state, setting, step, params, stream):
 policy = bt.define_policy("talks", choose, parameters=bt.Parameter("x", 0, 1, textbook=0.5))
 bt.simulate(policy, bt.Bernoulli(arms=2), horizon=2, runs=1)
 """
-    done = run_python(code, BANDITUNE_CACHE=str(tmp_path / "cache"))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[:2] == ["at 0 0.5", "at 1 0.5"]
+    process = run_python(code, BANDITUNE_CACHE=str(tmp_path / "cache"))
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split("\n")[:2] == ["at 0 0.5", "at 1 0.5"]

@@ -125,8 +125,8 @@ class RayNode:
         self.log = (folder / "log").open("a")
         # A port that is free now may be taken when Ray binds it, some seconds later.
         while not self.started(free_port()):
-            told = (folder / "log").read_text()
-            assert re.search("Failed to bind to address|[Aa]ddress already in use", told), told
+            text = (folder / "log").read_text()
+            assert re.search("Failed to bind to address|[Aa]ddress already in use", text), text
             self.log.truncate(0)
             shutil.rmtree(self.home, ignore_errors=True)
 
@@ -256,13 +256,13 @@ def test_the_same_bits_as_one_thread_for_every_kind_of_policy(cluster):
         (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=3)),
         (bt.exact.Gittins(prior=(1, 1)), bt.Bernoulli(arms=2)),
     ]
-    usual = {"horizon": 50, "runs": 700, "noise": "own", "regret": "realised", "at": [20, 50]}
+    options = {"horizon": 50, "runs": 700, "noise": "own", "regret": "realised", "at": [20, 50]}
     with make_executor_factory(cluster.address)() as place:
         for policy, problem in pairs:
             values = [0.2, 0.7] if policy.parameters else None
-            alone = bt.simulate(policy, problem, values, **group_settings(jobs=1, **usual))
-            together = bt.simulate(policy, problem, values, **group_settings(cluster=place, **usual))
-            assert alone.tobytes() == together.tobytes(), policy.name
+            regrets = bt.simulate(policy, problem, values, **group_settings(jobs=1, **options))
+            together = bt.simulate(policy, problem, values, **group_settings(cluster=place, **options))
+            assert regrets.tobytes() == together.tobytes(), policy.name
 
 
 def test_two_of_four_workers_are_killed_and_the_result_is_the_same(cluster, reference):
@@ -273,12 +273,12 @@ def test_two_of_four_workers_are_killed_and_the_result_is_the_same(cluster, refe
             killed.append(done)
             cluster.kill(2)
 
-    found = bt.simulate(
+    regrets = bt.simulate(
         bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(cluster=cluster.address, progress=progress, **LONG)
     )
     assert killed
     assert killed[0] < 2 * LONG["runs"]
-    assert found.tobytes() == reference.tobytes()
+    assert regrets.tobytes() == reference.tobytes()
 
 
 def study(*more):
@@ -306,9 +306,9 @@ def study(*more):
 
 @pytest.fixture(scope="module")
 def tuned():
-    done = subprocess.run(study("--workers", "1"), capture_output=True, text=True, env=environment(), timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run(study("--workers", "1"), capture_output=True, text=True, env=environment(), timeout=300)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def test_a_driver_that_was_killed_goes_on_from_its_ledger(cluster, tuned, tmp_path):
@@ -319,9 +319,9 @@ def test_a_driver_that_was_killed_goes_on_from_its_ledger(cluster, tuned, tmp_pa
     driver.kill()
     driver.communicate()
     kept = blocks_in(book)
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == tuned
+    process = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=300)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == tuned
     assert kept >= 4
     assert blocks_in(book) > kept
 
@@ -376,9 +376,11 @@ def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch
         raise ZeroDivisionError("by chance")
 
     monkeypatch.setattr(f"banditune.simulation.executors.{cluster.kind}.make_worker_entry", lambda: enter)
-    with pytest.raises(bt.SimulationError, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\.") as told:
+    with pytest.raises(
+        bt.SimulationError, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\."
+    ) as error:
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=3, run=bt.Run(executor=cluster.address))
-    assert "Traceback" not in str(told.value)
+    assert "Traceback" not in str(error.value)
 
 
 def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_played_again(tmp_path, monkeypatch):
@@ -414,12 +416,13 @@ def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_
     processes.full(3)
     monkeypatch.setattr(distributed.Client, "gather", late)
     try:
-        found = bt.simulate(bt.UCB1(noise=0.5), mortal, horizon=20, runs=1, run=bt.Run(executor=processes.address))
+        regrets = bt.simulate(bt.UCB1(noise=0.5), mortal, horizon=20, runs=1, run=bt.Run(executor=processes.address))
     finally:
         processes.close()
     assert len(book.read_text().split()) == 3
     assert (
-        found.tobytes() == bt.simulate(bt.UCB1(noise=0.5), mortal, horizon=20, runs=1, run=bt.Run(workers=1)).tobytes()
+        regrets.tobytes()
+        == bt.simulate(bt.UCB1(noise=0.5), mortal, horizon=20, runs=1, run=bt.Run(workers=1)).tobytes()
     )
 
 
@@ -505,24 +508,26 @@ def test_a_dask_worker_with_another_version_is_refused_with_a_sentence(tmp_path)
 
 
 def test_a_dask_client_is_a_cluster_too(dask_processes):
-    alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(workers=1))
+    regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(workers=1))
     from distributed import Client
 
     with Client(dask_processes.full().address.replace("dask://", "tcp://"), set_as_default=False) as client:
         assert (
-            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(executor=client)) == alone
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(executor=client)) == regrets
         ).all()
         assert client.status == "running"
 
 
 def test_ray_itself_is_a_cluster_too(ray_node):
-    alone = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(workers=1))
+    regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(workers=1))
     import ray
 
     until(lambda: answers(ray_node.port))
     ray.init(ray_node.client, log_to_driver=False)
     try:
-        assert (bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(executor=ray)) == alone).all()
+        assert (
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(executor=ray)) == regrets
+        ).all()
         assert ray.is_initialized()
         with pytest.raises(bt.InvalidRequest, match="can be in one Ray cluster"):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(executor="ray://elsewhere:10001"))

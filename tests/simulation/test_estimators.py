@@ -250,7 +250,7 @@ def test_the_mode_is_found_from_hard_histories(scale):
 def test_rounding_does_not_decide_between_arms_while_the_mode_is_zero(seed, run):
     """After a one and a zero from the first arm the mode is exactly 0: all arms tie, and the first of them is pulled."""
     problem = bt.Logistic(arms=5, dims=3)
-    found = bt.simulate(
+    regrets = bt.simulate(
         bt.UCBGLM(prior=(0, 1), noise=0.5),
         problem,
         [0.0],
@@ -263,7 +263,7 @@ def test_rounding_does_not_decide_between_arms_while_the_mode_is_zero(seed, run)
     means = draw_instances(problem, seed, 0).means[run]
     lost = means.max() - means[0]
     assert lost > 0.01
-    assert np.allclose(found, [lost, 2 * lost, 3 * lost], rtol=1e-12)
+    assert np.allclose(regrets, [lost, 2 * lost, 3 * lost], rtol=1e-12)
 
 
 def sample_linear(floats, features, options, pulled, paid, draws, cursor):
@@ -409,7 +409,7 @@ try:
 except bt.SimulationError as error:
     print(error)
 """
-    done = run_python(code, NUMBA_DISABLE_JIT="1")
-    assert done.returncode == 0, done.stderr
-    assert "the mode of the logistic posterior must be found within" in done.stdout
-    assert "at step 1 of run 0" in done.stdout
+    process = run_python(code, NUMBA_DISABLE_JIT="1")
+    assert process.returncode == 0, process.stderr
+    assert "the mode of the logistic posterior must be found within" in process.stdout
+    assert "at step 1 of run 0" in process.stdout

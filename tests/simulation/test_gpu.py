@@ -101,8 +101,8 @@ def test_widths_at_which_single_precision_was_not_compared_are_played_in_double(
         (bt.GLMTSL(prior=(0, 1)), logistic),
     ]
     for policy, problem in cases:
-        job = SimulationSpec(policy, problem, 50)
-        kinds = [launch_plan.select_row_dtype(job, np.array([width])) for width in (0.5, 1.0, 1.5)]
+        spec = SimulationSpec(policy, problem, 50)
+        kinds = [launch_plan.select_row_dtype(spec, np.array([width])) for width in (0.5, 1.0, 1.5)]
         assert kinds == [None, None, "float64"]
     # Of these the teams play in float64 in any case.
     assert (
@@ -156,12 +156,12 @@ def test_every_kernel_for_a_team_is_compiled(policy, problem):
 )
 def test_a_team_has_the_target_of_its_precision(policy):
     """Targets have names of their own, by which kernels are kept."""
-    job = SimulationSpec(policy, bt.Logistic(arms=4, dims=3), 50)
+    spec = SimulationSpec(policy, bt.Logistic(arms=4, dims=3), 50)
     for precision in ("float64", "float32"):
-        planned = launch_plan.plan_launch(job, precision)
+        planned = launch_plan.plan_launch(spec, precision)
         assert planned.target is cuda_targets.WARP_TARGETS[precision]
         assert planned.slots["precision"] is getattr(np, precision)
-    assert launch_plan.plan_launch(job).target is cuda_targets.WARP_TARGETS[PRECISION[policy.name]]
+    assert launch_plan.plan_launch(spec).target is cuda_targets.WARP_TARGETS[PRECISION[policy.name]]
     targets = [*cuda_targets.THREAD_TARGETS.values(), cuda_targets.PREDRAW_TARGET, *cuda_targets.WARP_TARGETS.values()]
     assert (
         len({target.name for target in targets}) == len({(target.name, target.cache_suffix) for target in targets}) == 5
@@ -178,12 +178,13 @@ def test_every_policy_on_every_problem_is_compiled(policy, problem):
     """With and without shortcuts, and in both precisions; a kernel that several use once."""
     plans = {}
     for shortcut in (True, False):
-        job = build_spec(
+        spec = build_spec(
             POLICIES[policy](), PROBLEMS[problem](), horizon=50, simulation=bt.Simulation(shortcuts=shortcut)
         )
         for precision in ("float64", "float32"):
-            planned = launch_plan.plan_launch(job, precision)
+            planned = launch_plan.plan_launch(spec, precision)
             plans[bind.bind_function(planned.kernel, planned.slots)[1]] = planned
+    assert plans
     for planned in plans.values():
         assert is_a_kernel(lowered(planned))
 
@@ -276,11 +277,11 @@ def test_teams_are_chosen_where_they_play_the_policy_and_only_there():
 
 
 def test_fewer_teams_share_a_block_where_they_need_more_memory(monkeypatch):
-    job = SimulationSpec(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 50)
+    spec = SimulationSpec(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 50)
     blocks = []
     for size in (48 << 10, 6 << 10, 3 << 10, 1 << 10):
         monkeypatch.setattr(launch_plan, "SHARED_MEMORY_LIMIT", size)
-        planned = launch_plan.plan_launch(job)
+        planned = launch_plan.plan_launch(spec)
         blocks.append((planned.threads_per_run, planned.threads_per_block))
     assert blocks == [(32, 128), (32, 64), (32, 32), (1, launch_plan.THREADS_PER_BLOCK)]
 
@@ -299,21 +300,21 @@ def test_a_run_that_does_not_fit_is_refused():
 
 
 def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
-    job = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 50)
+    spec = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 50)
     monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda: 1 << 30)
-    assert gpu_memory.GpuMemoryPlan(job, launch_plan.plan_launch(job), rows=1000, checkpoints=50).most >= 1
-    told = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
-    with pytest.raises(bt.InvalidRequest, match=told):
-        gpu_memory.GpuMemoryPlan(job, launch_plan.plan_launch(job), rows=10_000_000, checkpoints=50)
+    assert gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=1000, checkpoints=50).most >= 1
+    text = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
+    with pytest.raises(bt.InvalidRequest, match=text):
+        gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=10_000_000, checkpoints=50)
 
 
 def test_pieces_fit_into_memory(monkeypatch):
     """Inputs, rewards drawn ahead and results of all pieces under way, in half of what is free."""
-    job = SimulationSpec(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=10), 1000)
+    spec = SimulationSpec(bt.GaussianThompson(prior=(0, 1), noise=1), bt.Gaussian(arms=10), 1000)
     monkeypatch.setattr(compilation, "compile_kernel", lambda *_: None)
     for free, ahead in ((1 << 20, False), (1 << 27, False), (1 << 36, True)):
         monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda free=free: free)
-        supply = gpu_memory.GpuMemoryPlan(job, launch_plan.plan_launch(job), rows=20, checkpoints=3)
+        supply = gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=20, checkpoints=3)
         assert supply.ahead == ahead
         size = 8 * (10 + 20 * 3 + 10 * 1000 * ahead)
         assert 1 <= supply.most <= gpu_memory.MAX_RUNS_PER_CHUNK
@@ -331,12 +332,12 @@ def test_pieces_fit_into_memory(monkeypatch):
 def test_a_piece_has_enough_threads_and_not_many_more(monkeypatch, policy, problem):
     monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda: 1 << 40)
     monkeypatch.setattr(compilation, "compile_kernel", lambda *_: None)
-    job = SimulationSpec(policy, problem, 50)
-    planned = launch_plan.plan_launch(job)
-    threads = 70 * planned.threads_per_run * gpu_memory.GpuMemoryPlan(job, planned, rows=70, checkpoints=1).most
+    spec = SimulationSpec(policy, problem, 50)
+    planned = launch_plan.plan_launch(spec)
+    threads = 70 * planned.threads_per_run * gpu_memory.GpuMemoryPlan(spec, planned, rows=70, checkpoints=1).most
     assert gpu_memory.THREADS_PER_CHUNK <= threads < gpu_memory.THREADS_PER_CHUNK + 70 * planned.threads_per_run
-    assert gpu_memory.GpuMemoryPlan(job, planned, rows=10_000_000, checkpoints=1).most == 1
-    assert gpu_memory.GpuMemoryPlan(job, planned, rows=1, checkpoints=1).most == gpu_memory.MAX_RUNS_PER_CHUNK
+    assert gpu_memory.GpuMemoryPlan(spec, planned, rows=10_000_000, checkpoints=1).most == 1
+    assert gpu_memory.GpuMemoryPlan(spec, planned, rows=1, checkpoints=1).most == gpu_memory.MAX_RUNS_PER_CHUNK
 
 
 @pytest.mark.parametrize(
@@ -356,7 +357,7 @@ def test_the_engine_in_cudas_simulator(which, plain):
         str(ROOT / "tests" / "helpers" / "simulated.py"),
     ]
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": plain}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
         capture_output=True,
         text=True,
@@ -364,9 +365,9 @@ def test_the_engine_in_cudas_simulator(which, plain):
         timeout=600,
         cwd=ROOT,
     )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
-    assert "passed" in done.stdout
-    assert "skipped" not in done.stdout
+    assert process.returncode == 0, process.stdout[-5000:] + process.stderr[-1000:]
+    assert "passed" in process.stdout
+    assert "skipped" not in process.stdout
 
 
 @pytest.fixture
@@ -440,13 +441,13 @@ def test_what_is_missing_is_named_with_how_to_get_it(monkeypatch):
 
 @pytest.mark.usefixtures("out_of_reach")
 def test_every_verb_refuses_a_gpu_that_is_not_there():
-    problem, told = bt.Bernoulli(arms=3), {"horizon": 20, "device": "gpu"}
+    problem, options = bt.Bernoulli(arms=3), {"horizon": 20, "device": "gpu"}
     for verb in (
-        lambda: bt.simulate(bt.UCB1(noise=0.5), problem, **group_settings(runs=2, **told)),
-        lambda: bt.curve(bt.UCB1(noise=0.5), problem, **group_settings(runs=2, **told)),
-        lambda: bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(budget=20, **told)),
+        lambda: bt.simulate(bt.UCB1(noise=0.5), problem, **group_settings(runs=2, **options)),
+        lambda: bt.curve(bt.UCB1(noise=0.5), problem, **group_settings(runs=2, **options)),
+        lambda: bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(budget=20, **options)),
         lambda: bt.compare(
-            [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))], problem, **group_settings(budget=20, **told)
+            [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))], problem, **group_settings(budget=20, **options)
         ),
     ):
         with pytest.raises(bt.InvalidRequest, match="needs an NVIDIA GPU"):
@@ -456,53 +457,53 @@ def test_every_verb_refuses_a_gpu_that_is_not_there():
 def test_the_command_line_refuses_a_gpu_that_is_not_there(banditune, no_gpu):
     small = ["--problem", "bernoulli", "--arms", "3", "--horizon", "20", "--device", "gpu"]
     for command in (["tune"], ["curve"], ["compare", "--policy", "ts"]):
-        done = banditune(*command, "--policy", "ucb1", *small, **no_gpu)
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert done.stderr.count("\n") == 1
-        assert done.stderr.startswith("banditune: --device gpu needs an NVIDIA GPU")
+        process = banditune(*command, "--policy", "ucb1", *small, **no_gpu)
+        assert process.returncode == 2
+        assert process.stdout == ""
+        assert process.stderr.count("\n") == 1
+        assert process.stderr.startswith("banditune: --device gpu needs an NVIDIA GPU")
 
 
 @pytest.mark.usefixtures("out_of_reach")
 def test_results_record_the_device(tmp_path):
-    found = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3, run=bt.Run(device="auto"))
-    assert found.setup.device == "cpu"
-    found.save(tmp_path / "curve.json")
-    assert bt.load_result(tmp_path / "curve.json") == found
+    curve = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3, run=bt.Run(device="auto"))
+    assert curve.setup.device == "cpu"
+    curve.save(tmp_path / "curve.json")
+    assert bt.load_result(tmp_path / "curve.json") == curve
 
 
 def test_results_of_times_before_devices_can_be_read(tmp_path):
-    found = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3)
-    told = json.loads(found.to_json())
-    assert told["setup"].pop("device") == "cpu"
-    assert bt.results.from_json(json.dumps(told)) == found
-    (tmp_path / "old.json").write_text(json.dumps(told))
+    curve = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.3, 1], horizon=20, runs=3)
+    data = json.loads(curve.to_json())
+    assert data["setup"].pop("device") == "cpu"
+    assert bt.results.from_json(json.dumps(data)) == curve
+    (tmp_path / "old.json").write_text(json.dumps(data))
     assert bt.load_result(tmp_path / "old.json").setup.device == "cpu"
-    del told["setup"]["horizon"]
+    del data["setup"]["horizon"]
     with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
-        bt.results.from_json(json.dumps(told))
+        bt.results.from_json(json.dumps(data))
 
 
-def checks(done):
+def checks(process):
     """The doctor's findings by name."""
-    told = json.loads(done.stdout)
-    assert set(told) == {"works", "checks"}
-    assert told["works"] == (done.returncode == 0)
-    return {check["what"]: check for check in told["checks"]}
+    data = json.loads(process.stdout)
+    assert set(data) == {"works", "checks"}
+    assert data["works"] == (process.returncode == 0)
+    return {check["what"]: check for check in data["checks"]}
 
 
 def test_the_doctor_of_a_machine_without_a_gpu(banditune, no_gpu):
-    done = banditune("doctor", **no_gpu)
-    assert done.returncode == 0, done.stderr
-    assert "NOT OK" not in done.stdout
-    assert done.stdout.endswith("All checks passed.\n")
-    assert re.search(r"^plays on the CPU +ok +yes", done.stdout, re.M)
+    process = banditune("doctor", **no_gpu)
+    assert process.returncode == 0, process.stderr
+    assert "NOT OK" not in process.stdout
+    assert process.stdout.endswith("All checks passed.\n")
+    assert re.search(r"^plays on the CPU +ok +yes", process.stdout, re.M)
 
 
 def test_the_doctor_misses_a_gpu_that_is_asked_for(banditune, no_gpu):
-    done = banditune("doctor", "--device", "gpu", "--json", **no_gpu)
-    assert done.returncode == 1, done.stderr
-    found = checks(done)
+    process = banditune("doctor", "--device", "gpu", "--json", **no_gpu)
+    assert process.returncode == 1, process.stderr
+    found = checks(process)
     assert found["plays on the CPU"]["works"]
     assert found["GPU"] == {"what": "GPU", "found": "none", "works": None, "advice": ""}
     assert found["plays on the GPU"]["works"] is False
@@ -512,16 +513,16 @@ def test_the_doctor_misses_a_gpu_that_is_asked_for(banditune, no_gpu):
 def test_the_doctor_looks_at_the_cpu_alone_if_told(banditune, no_gpu):
     found = checks(banditune("doctor", "--device", "cpu", "--json", **no_gpu))
     assert set(found) == {"versions", "cores", "cache folder", "plays on the CPU"}
-    done = banditune("doctor", "--device", "tpu", **no_gpu)
-    assert done.returncode == 2
-    assert "--device must be one of" in done.stderr
+    process = banditune("doctor", "--device", "tpu", **no_gpu)
+    assert process.returncode == 2
+    assert "--device must be one of" in process.stderr
 
 
 def test_the_doctor_misses_a_gpu_that_is_there_but_cannot_be_used(banditune, tmp_path):
     environment = hidden(tmp_path, "echo 'NVIDIA H200, 580.1, 141000 MiB'")
-    done = banditune("doctor", "--json", **environment)
-    assert done.returncode == 1
-    found = checks(done)
+    process = banditune("doctor", "--json", **environment)
+    assert process.returncode == 1
+    found = checks(process)
     assert found["GPU"]["found"] == "NVIDIA H200, driver 580.1, 141000 MiB free"
     assert found["GPU"]["works"] is None
     assert found["plays on the GPU"]["works"] is False
@@ -530,18 +531,18 @@ def test_the_doctor_misses_a_gpu_that_is_there_but_cannot_be_used(banditune, tmp
 def test_the_doctor_of_a_folder_that_cannot_be_written(banditune, no_gpu, tmp_path):
     (tmp_path / "file").write_text("")
     # Plain Python, because without a cache all is compiled.
-    broken = {"BANDITUNE_CACHE": str(tmp_path / "file" / "below"), "NUMBA_DISABLE_JIT": "1"}
-    done = banditune("doctor", "--device", "cpu", **broken, **no_gpu)
-    assert done.returncode == 1
-    assert re.search(r"^cache folder +NOT OK +.*/file/below cannot be written$", done.stdout, re.M)
-    assert "set BANDITUNE_CACHE" in done.stdout
-    assert done.stdout.endswith("A check failed: see above.\n")
+    options = {"BANDITUNE_CACHE": str(tmp_path / "file" / "below"), "NUMBA_DISABLE_JIT": "1"}
+    process = banditune("doctor", "--device", "cpu", **options, **no_gpu)
+    assert process.returncode == 1
+    assert re.search(r"^cache folder +NOT OK +.*/file/below cannot be written$", process.stdout, re.M)
+    assert "set BANDITUNE_CACHE" in process.stdout
+    assert process.stdout.endswith("A check failed: see above.\n")
 
 
 @pytest.mark.slow
 def test_the_doctor_in_cudas_simulator(banditune, no_gpu):
-    done = banditune("doctor", "--device", "gpu", "--json", NUMBA_ENABLE_CUDASIM="1", **no_gpu)
-    found = checks(done)
+    process = banditune("doctor", "--device", "gpu", "--json", NUMBA_ENABLE_CUDASIM="1", **no_gpu)
+    found = checks(process)
     assert found["plays on the GPU"]["works"]
     assert "simulator" in found["GPU"]["found"]
-    assert done.returncode == 0
+    assert process.returncode == 0

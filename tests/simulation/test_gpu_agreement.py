@@ -62,8 +62,8 @@ STRUCTURED = [(policy, problem) for policy, problem in PAIRS if POLICIES[policy]
 TEAMS = [(policy, problem) for policy, problem in STRUCTURED if POLICIES[policy].warp_version is not None]
 
 
-def on_gpu(job, values, runs, **options):
-    return gpu_scheduler.simulate_rows_on_gpu(job, copy_read_only(values), runs, **options)
+def on_gpu(spec, values, runs, **options):
+    return gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only(values), runs, **options)
 
 
 def differing(found, wanted):
@@ -80,7 +80,7 @@ def means_agree(found, wanted):
 
 def jobs_of(policy, problem, horizon=300):
     """Both kinds of regret and of noise, so with and without rewards drawn ahead; one kernel plays them all."""
-    job = build_spec(
+    spec = build_spec(
         policy,
         problem,
         horizon=horizon,
@@ -88,48 +88,52 @@ def jobs_of(policy, problem, horizon=300):
         checkpoints=(1, 17, 100, horizon),
         simulation=bt.Simulation(regret="realised"),
     )
-    return job, replace(job, regret="expected", common_random_numbers=False)
+    return spec, replace(spec, regret="expected", common_random_numbers=False)
 
 
 @pytest.mark.parametrize(("policy", "problem"), [pair for pair in PAIRS if pair not in TEAMS])
 def test_threads_lose_what_the_cpu_does(policy, problem):
     exact = policy in EXACT and PROBLEMS[problem]().rewards == "binary"
-    for job in jobs_of(POLICIES[policy](), PROBLEMS[problem]()):
-        values = params_for(job)
-        found, wanted = on_gpu(job, values, RUNS, precision="float64"), simulate_rows(job, values, RUNS)
-        assert (found == wanted).all() if exact else differing(found, wanted) <= SHARE
-        assert means_agree(found, wanted)
+    specs = jobs_of(POLICIES[policy](), PROBLEMS[problem]())
+    assert len(specs) == 2
+    for spec in specs:
+        values = params_for(spec)
+        regrets, wanted = on_gpu(spec, values, RUNS, precision="float64"), simulate_rows(spec, values, RUNS)
+        assert (regrets == wanted).all() if exact else differing(regrets, wanted) <= SHARE
+        assert means_agree(regrets, wanted)
 
 
 @pytest.mark.parametrize(("policy", "problem"), [pair for pair in STRUCTURED if pair not in TEAMS])
 def test_threads_with_many_arms_lose_what_the_cpu_does(policy, problem):
     job, _ = jobs_of(POLICIES[policy](), MANY[problem])
     values = params_for(job)
-    found, wanted = on_gpu(job, values, RUNS), simulate_rows(job, values, RUNS)
-    assert differing(found, wanted) <= SHARE
-    assert means_agree(found, wanted)
+    regrets, wanted = on_gpu(job, values, RUNS), simulate_rows(job, values, RUNS)
+    assert differing(regrets, wanted) <= SHARE
+    assert means_agree(regrets, wanted)
 
 
 @pytest.mark.parametrize(
     ("policy", "problem"), [("ucb1", "bernoulli"), ("ucb1", "gaussian"), ("ts", "bernoulli"), *TEAMS]
 )
 def test_the_plain_loop_loses_what_the_cpus_does(policy, problem):
-    job = replace(jobs_of(POLICIES[policy](), PROBLEMS[problem]())[0], shortcut=False)
-    values = params_for(job)
-    found, wanted = on_gpu(job, values, RUNS), simulate_rows(job, values, RUNS)
-    assert differing(found, wanted) <= SHARE
-    assert means_agree(found, wanted)
+    spec = replace(jobs_of(POLICIES[policy](), PROBLEMS[problem]())[0], use_shortcut=False)
+    values = params_for(spec)
+    regrets, wanted = on_gpu(spec, values, RUNS), simulate_rows(spec, values, RUNS)
+    assert differing(regrets, wanted) <= SHARE
+    assert means_agree(regrets, wanted)
 
 
 @pytest.mark.parametrize("problem", ["few", "many"])
 @pytest.mark.parametrize(("policy", "kind"), [pair for pair in TEAMS if pair[0] not in SAMPLING_TEAMS])
 def test_teams_that_do_not_sample_lose_what_the_plain_loop_does(policy, kind, problem):
-    for job in jobs_of(POLICIES[policy](), PROBLEMS[kind]() if problem == "few" else MANY[kind]):
-        values = params_for(job)
-        found = on_gpu(job, values, RUNS, precision="float64")
-        wanted = simulate_rows(replace(job, shortcut=False), values, RUNS)
-        assert differing(found, wanted) <= SHARE
-        assert means_agree(found, wanted)
+    specs = jobs_of(POLICIES[policy](), PROBLEMS[kind]() if problem == "few" else MANY[kind])
+    assert len(specs) == 2
+    for spec in specs:
+        values = params_for(spec)
+        regrets = on_gpu(spec, values, RUNS, precision="float64")
+        wanted = simulate_rows(replace(spec, use_shortcut=False), values, RUNS)
+        assert differing(regrets, wanted) <= SHARE
+        assert means_agree(regrets, wanted)
 
 
 @pytest.mark.parametrize("problem", ["few", "many"])
@@ -137,12 +141,12 @@ def test_teams_that_do_not_sample_lose_what_the_plain_loop_does(policy, kind, pr
 def test_teams_that_sample_have_the_law_of_the_plain_loop(policy, kind, problem):
     """The same instances, other normals; on instances of their own the errors are independent, and so larger."""
     played = PROBLEMS[kind]() if problem == "few" else MANY[kind]
-    job = build_spec(POLICIES[policy](), played, horizon=200, seed=4, checkpoints=(10, 200))
-    values = params_for(job)
-    found = on_gpu(job, values, range(2000))
-    wanted = simulate_rows(replace(job, use_shortcut=False), values, range(2000))
-    assert means_agree(found, wanted)
-    others = on_gpu(job, values, range(2000, 4000))
+    spec = build_spec(POLICIES[policy](), played, horizon=200, seed=4, checkpoints=(10, 200))
+    values = params_for(spec)
+    regrets = on_gpu(spec, values, range(2000))
+    wanted = simulate_rows(replace(spec, use_shortcut=False), values, range(2000))
+    assert means_agree(regrets, wanted)
+    others = on_gpu(spec, values, range(2000, 4000))
     for row in range(len(values)):
         for place in range(2):
             reference = wanted[row, :, place]
@@ -154,9 +158,9 @@ def test_teams_that_sample_have_the_law_of_the_plain_loop(policy, kind, problem)
 def test_single_precision_is_as_good(policy, problem):
     """Rounding in single precision may change arms, but not what is lost on average."""
     played = MANY[problem] if problem in MANY else PROBLEMS[problem]()
-    job = build_spec(POLICIES[policy](), played, horizon=500, seed=5, checkpoints=(20, 100, 500))
-    values = params_for(job)
-    single, double = (on_gpu(job, values, range(1000), precision=kind) for kind in ("float32", "float64"))
+    spec = build_spec(POLICIES[policy](), played, horizon=500, seed=5, checkpoints=(20, 100, 500))
+    values = params_for(spec)
+    single, double = (on_gpu(spec, values, range(1000), precision=kind) for kind in ("float32", "float64"))
     assert np.isfinite(single).all()
     assert means_agree(single, double)
 
@@ -167,15 +171,15 @@ def test_single_precision_is_as_good(policy, problem):
     ids=["thread", "team"],
 )
 def test_pieces_do_not_change_a_bit(monkeypatch, policy, problem):
-    job = SimulationSpec(policy, problem, 100, seed=6, regret="realised")
+    spec = SimulationSpec(policy, problem, 100, seed=6, regret="realised")
     values = [[0.1], [1.0], [0.4]]
-    whole = on_gpu(job, values, range(200, 600))
-    monkeypatch.setattr(gpu_memory, "THREADS_PER_CHUNK", 57 * launch_plan.plan_launch(job).threads_per_run)
+    whole = on_gpu(spec, values, range(200, 600))
+    monkeypatch.setattr(gpu_memory, "THREADS_PER_CHUNK", 57 * launch_plan.plan_launch(spec).threads_per_run)
     done = []
-    assert (on_gpu(job, values, range(200, 600), progress=done.append) == whole).all()
+    assert (on_gpu(spec, values, range(200, 600), progress=done.append) == whole).all()
     assert done == [57] * 21 + [3]
     assert len(done) > gpu_memory.CHUNKS_IN_FLIGHT
-    assert (on_gpu(job, values[1:2], range(300, 310)) == whole[1:2, 100:110]).all()
+    assert (on_gpu(spec, values[1:2], range(300, 310)) == whole[1:2, 100:110]).all()
 
 
 @bt.kernel.scalar
@@ -195,9 +199,9 @@ def test_a_fault_is_the_cpus_sentence():
 
 
 def test_the_verbs_give_the_cpus_answer():
-    problem, told = bt.Bernoulli(arms=4), {"horizon": 200, "seed": 7}
+    problem, options = bt.Bernoulli(arms=4), {"horizon": 200, "seed": 7}
     tuned = [
-        bt.tune(bt.EpsilonGreedy(), problem, **group_settings(budget=200, device=device, **told))
+        bt.tune(bt.EpsilonGreedy(), problem, **group_settings(budget=200, device=device, **options))
         for device in ("cpu", "auto")
     ]
     assert [result.setup.device for result in tuned] == ["cpu", "gpu"]
@@ -206,15 +210,15 @@ def test_the_verbs_give_the_cpus_answer():
 
 
 def test_the_doctor_is_content(banditune):
-    done = banditune("doctor", "--device", "gpu")
-    assert done.returncode == 0, done.stdout
-    assert "NOT OK" not in done.stdout
+    process = banditune("doctor", "--device", "gpu")
+    assert process.returncode == 0, process.stdout
+    assert "NOT OK" not in process.stdout
 
 
 @pytest.mark.parametrize(("policy", "problem"), [*TEAMS, ("ucb1", "bernoulli"), ("ts", "bernoulli")])
 def test_rows_beyond_the_usual_range_have_the_law_of_the_plain_loop(policy, problem):
     """In float64. The shortcut of Thompson sampling with prior (1, 1) ends at 1; the others play 2.5, too."""
-    job = build_spec(POLICIES[policy](), PROBLEMS[problem](), horizon=200, seed=4, checkpoints=(10, 200))
+    spec = build_spec(POLICIES[policy](), PROBLEMS[problem](), horizon=200, seed=4, checkpoints=(10, 200))
     values = [[0.5], [2.5]]
-    found = on_gpu(job, values, range(2000))
-    assert means_agree(found, simulate_rows(replace(job, use_shortcut=False), values, range(2000)))
+    regrets = on_gpu(spec, values, range(2000))
+    assert means_agree(regrets, simulate_rows(replace(spec, use_shortcut=False), values, range(2000)))

@@ -105,16 +105,16 @@ def test_an_index_that_is_nan_is_refused_with_its_step(tmp_path):
 
 
 def test_it_is_refused_alike_in_plain_python(run_python):
-    done = run_python(IN_PYTHON, NUMBA_DISABLE_JIT="1")
-    assert done.returncode == 0, done.stderr
+    process = run_python(IN_PYTHON, NUMBA_DISABLE_JIT="1")
+    assert process.returncode == 0, process.stderr
     with pytest.raises(bt.SimulationError, match=REFUSED):
-        raise bt.SimulationError(done.stdout)
+        raise bt.SimulationError(process.stdout)
 
 
 def test_run_and_step_are_the_first_in_order_for_any_threads():
     """The logarithm of a negative number, in runs 300 and more as well."""
     for jobs, first in ((1, 0), (2, 0), (1, 300)):
-        with pytest.raises(bt.SimulationError, match=rf"at step 51 of run {first} with parameters \[0\.25\]") as told:
+        with pytest.raises(bt.SimulationError, match=rf"at step 51 of run {first} with parameters \[0\.25\]") as error:
             bt.simulate(
                 own(choose_spoilt),
                 PROBLEM,
@@ -124,7 +124,7 @@ def test_run_and_step_are_the_first_in_order_for_any_threads():
                 first_instance=first,
                 run=bt.Run(workers=jobs),
             )
-        assert "'mine'" in str(told.value)
+        assert "'mine'" in str(error.value)
 
 
 @bt.kernel.scalar

@@ -66,26 +66,26 @@ GIVEN = {"noise": 0.5, "prior": {"beta": (1, 1), "normal": (0, 1), "theta": (0, 
 """Noise and, by their kinds, priors of policies."""
 
 
-def made(policy):
+def make_policy(policy):
     """A policy of that class, with noise and prior given where it has some."""
     names = {field.name for field in fields(policy)}
     options = {"noise": GIVEN["noise"], "prior": GIVEN["prior"].get(policy.prior_kind)}
     return policy(**{name: value for name, value in options.items() if name in names})
 
 
-def only(policy, play):
-    """A policy of that class whose one shortcut is this."""
-    return made(type(policy.__name__, (policy,), {"plays": (play,)}))
+def make_policy_with_shortcut(policy, shortcut):
+    """A policy of that class whose only shortcut is this one."""
+    return make_policy(type(policy.__name__, (policy,), {"shortcuts": (shortcut,)}))
 
 
-def suited(policy, fits):
-    """The first problem that a policy can play, and that fits."""
+def find_suitable_problem(policy, is_suitable):
+    """The first problem that a policy can be simulated on and that is suitable."""
     for problem in PROBLEMS:
         try:
             check_compatible(policy, problem, 300)
         except bt.InvalidRequest:
             continue
-        if fits(problem):
+        if is_suitable(problem):
             return problem
     raise AssertionError(f"no problem for {policy}")
 
@@ -97,37 +97,37 @@ def assert_same_law(fast, plain):
     assert (np.abs(apart.mean(axis=1)) <= 4 * se + 1e-9).all(), (apart.mean(axis=1), se)
 
 
-@pytest.mark.parametrize(("kind", "play"), SHORTCUTS)
-def test_a_shortcut_is_the_plain_loop_at_every_width(kind, play):
-    policy = only(kind, play)
-    job = SimulationSpec(
-        policy, suited(policy, lambda problem: select_shortcut(policy, problem)), 300, seed=4, checkpoints=(20, 300)
-    )
+@pytest.mark.parametrize(("kind", "shortcut"), SHORTCUTS)
+def test_every_shortcut_agrees_with_the_plain_loop_at_every_width(kind, shortcut):
+    policy = make_policy_with_shortcut(kind, shortcut)
+    problem = find_suitable_problem(policy, lambda problem: select_shortcut(policy, problem))
+    assert select_shortcut(policy, problem) is shortcut
+    spec = SimulationSpec(policy, problem, 300, seed=4, checkpoints=(20, 300))
     values = np.array(WIDTHS)[:, None]
-    runs = range(300 if play.is_bitwise_exact else 2000)
+    runs = range(300 if shortcut.is_bitwise_exact else 2000)
     fast, plain = (
-        dispatch.simulate_rows(replace(job, use_shortcut=shortcut), values, runs, workers=1)
-        for shortcut in (True, False)
+        dispatch.simulate_rows(replace(spec, use_shortcut=use), values, runs, workers=1) for use in (True, False)
     )
-    if play.is_bitwise_exact:
+    if shortcut.is_bitwise_exact:
         assert (fast == plain).all()
     else:
         assert_same_law(fast, plain)
-    # Rows for which the proof does not hold are the plain loop's.
-    for row, held in enumerate(select_shortcut_rows(job, values)):
-        assert held or (fast[row] == plain[row]).all()
+    uses_shortcut = np.array(select_shortcut_rows(spec, values))
+    assert uses_shortcut.any()
+    # The plain loop simulates the rows for which the proof of the shortcut does not hold.
+    assert (fast[~uses_shortcut] == plain[~uses_shortcut]).all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "team"), TEAMS)
 def test_a_team_is_the_plain_loop_at_every_width(kind, team):
-    policy = made(kind)
-    problem = suited(policy, lambda problem: problem.dims)
-    job = SimulationSpec(policy, problem, 300, seed=4, checkpoints=(20, 300), use_shortcut=False)
+    policy = make_policy(kind)
+    problem = find_suitable_problem(policy, lambda problem: problem.dims)
+    spec = SimulationSpec(policy, problem, 300, seed=4, checkpoints=(20, 300), use_shortcut=False)
     values = [[width] for width in WIDTHS]
     assert all(team.is_valid(policy.options(problem.arms, problem.dims, 300), np.array(row)) for row in values)
     assert_same_law(
-        alone(job, team, values, range(256)), dispatch.simulate_rows(job, np.array(values), range(256), workers=1)
+        alone(spec, team, values, range(256)), dispatch.simulate_rows(spec, np.array(values), range(256), workers=1)
     )
 
 
@@ -156,31 +156,31 @@ def test_thompson_sampling_is_the_plain_loop_with_any_prior(prior):
 def test_a_widened_thompson_sampling_has_its_exact_regret():
     problem = bt.Bernoulli(arms=2)
     exact = bt.exact.compute_exact_regret(bt.Thompson(prior=(1, 1)), problem, [2.0, 3.0], horizon=12).regret
-    played = bt.simulate(Wider(prior=(1, 1)), problem, [2.0, 3.0], horizon=12, runs=20_000)
-    for regret, sample in zip(exact, played, strict=True):
+    regrets = bt.simulate(Wider(prior=(1, 1)), problem, [2.0, 3.0], horizon=12, runs=20_000)
+    for regret, sample in zip(exact, regrets, strict=True):
         assert abs(sample.mean() - regret) < 4 * sample.std() / math.sqrt(len(sample))
 
 
 @pytest.mark.parametrize("common", [True, False])
 def test_rows_do_not_depend_on_what_else_is_played(common, tmp_path):
     """Rows by the shortcut and rows by the plain loop, together, one by one, in pieces, and out of a store."""
-    job = SimulationSpec(Wider(prior=(1, 1)), bt.Bernoulli(arms=4), 60, seed=6, common_random_numbers=common)
+    spec = SimulationSpec(Wider(prior=(1, 1)), bt.Bernoulli(arms=4), 60, seed=6, common_random_numbers=common)
     values = np.array([[0.5], [2.0], [1.0], [3.0], [2.5]])
-    assert select_shortcut_rows(job, values) == [True, False, True, False, False]
-    whole = dispatch.simulate_rows(job, values, range(40), workers=2)
+    assert select_shortcut_rows(spec, values) == [True, False, True, False, False]
+    whole = dispatch.simulate_rows(spec, values, range(40), workers=2)
     for row in range(len(values)):
-        alone = dispatch.simulate_rows(job, values[row : row + 1], range(40), first_row=row, workers=1)
-        assert (alone[0] == whole[row]).all()
-    parts = [dispatch.simulate_rows(job, values, range(first, first + 8), workers=1) for first in range(0, 40, 8)]
+        regrets = dispatch.simulate_rows(spec, values[row : row + 1], range(40), first_row=row, workers=1)
+        assert (regrets[0] == whole[row]).all()
+    parts = [dispatch.simulate_rows(spec, values, range(first, first + 8), workers=1) for first in range(0, 40, 8)]
     assert (np.concatenate(parts, axis=1) == whole).all()
     sizes = [10, 5, 7, 8, 10]
-    each = dispatch.simulate_rows_separately(job, values, sizes, 0, workers=1)
+    each = dispatch.simulate_rows_separately(spec, values, sizes, 0, workers=1)
     for row, first in enumerate(np.cumsum([0, *sizes[:-1]])):
         assert (each[row] == whole[row, first : first + sizes[row]]).all()
     arguments = {"horizon": 60, "seed": 6, "common_random_numbers": common, "store": tmp_path / "study.ledger"}
-    bt.simulate(job.policy, job.problem, values[:2, 0], **group_settings(runs=20, **arguments))
+    bt.simulate(spec.policy, spec.problem, values[:2, 0], **group_settings(runs=20, **arguments))
     for _ in range(2):
-        kept = bt.simulate(job.policy, job.problem, values[:, 0], **group_settings(runs=40, **arguments))
+        kept = bt.simulate(spec.policy, spec.problem, values[:, 0], **group_settings(runs=40, **arguments))
         assert (kept == whole[:, :, 0].astype(np.float32)).all()
 
 
@@ -208,9 +208,9 @@ class BackwardsLinTS(bt.LinTS):
     ],
 )
 def test_negative_widths_are_the_plain_loops(policy, problem):
-    job = SimulationSpec(policy, problem, 300, seed=4)
+    spec = SimulationSpec(policy, problem, 300, seed=4)
     fast, plain = (
-        dispatch.simulate_rows(replace(job, use_shortcut=s), [[-0.5], [-1e-3]], range(60), workers=1)
+        dispatch.simulate_rows(replace(spec, use_shortcut=s), [[-0.5], [-1e-3]], range(60), workers=1)
         for s in (True, False)
     )
     assert (fast == plain).all()

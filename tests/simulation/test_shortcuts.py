@@ -85,8 +85,8 @@ def test_lazy_thompson_has_the_law_of_the_plain_loop(problem, horizon):
 
 def pull_counts(policy, problem, gamma, horizon, runs, *, shortcut, seed):
     """How often each arm was pulled, arms in the order of their means: an array (runs, arms)."""
-    job = SimulationSpec(policy, problem, horizon, seed=seed, use_shortcut=shortcut)
-    kernel, floats, integers = select_kernel(job)
+    spec = SimulationSpec(policy, problem, horizon, seed=seed, use_shortcut=shortcut)
+    kernel, floats, integers = select_kernel(spec)
     arms = problem.arms
     counts = np.empty((runs, arms))
     pulls = np.zeros(arms, np.int64)

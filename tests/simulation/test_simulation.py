@@ -77,35 +77,35 @@ def test_the_door_lets_in_what_it_should():
     assert refused == expected
 
 
-def params_for(job: SimulationSpec) -> np.ndarray:
+def params_for(spec: SimulationSpec) -> np.ndarray:
     """Theory's value and two others."""
-    found = [p.resolve(job.problem.arms, job.horizon) for p in job.policy.parameters]
+    found = [p.resolve(spec.problem.arms, spec.horizon) for p in spec.policy.parameters]
     if not found:
         return np.array([[0.0]])
     return np.array([[found[0].textbook], [found[0].scale_from_unit(0.15)], [found[0].scale_from_unit(0.0)]])
 
 
-def plain_python(job: SimulationSpec, params: np.ndarray, runs: int) -> np.ndarray:
+def plain_python(spec: SimulationSpec, params: np.ndarray, runs: int) -> np.ndarray:
     """The kernel as plain Python, never compiled."""
-    policy, problem = job.policy, job.problem
+    policy, problem = spec.policy, spec.problem
     slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
     slots |= {"reward": problem.reward, "play": loop.play_steps} | kernel_selection.fill_dims_slots(policy, problem)
     kernel, _ = bind_function(loop.play_block, slots)
     arms = problem.arms
-    at = np.array(job.checkpoints or (job.horizon,), np.int64)
+    at = np.array(spec.checkpoints or (spec.horizon,), np.int64)
     out = np.empty((len(params), runs, len(at)))
     kernel(
-        *instances.slice_instances(instances.draw_instances(problem, job.seed, 0), slice(runs)),
-        job.seed,
+        *instances.slice_instances(instances.draw_instances(problem, spec.seed, 0), slice(runs)),
+        spec.seed,
         0,
         np.array(problem.options()),
         params,
-        np.array(policy.options(arms, problem.dims, job.horizon)),
-        job.horizon,
-        int(not job.common_random_numbers),
+        np.array(policy.options(arms, problem.dims, spec.horizon)),
+        spec.horizon,
+        int(not spec.common_random_numbers),
         at,
-        job.regret == "realised",
-        np.zeros(policy.memory(arms, problem.dims, job.horizon)),
+        spec.regret == "realised",
+        np.zeros(policy.memory(arms, problem.dims, spec.horizon)),
         np.zeros(0, np.int64),
         np.zeros(arms, np.int64),
         np.zeros(arms),
@@ -140,11 +140,11 @@ def test_every_problem_is_played_in_plain_python():
 
 @pytest.mark.parametrize(("policy", "problem"), list(in_turn()))
 def test_plain_python_equals_compiled_to_the_last_bit(policy, problem):
-    usual = {"seed": 3, "regret": "realised", "checkpoints": (17, 200), "shortcuts": False}
-    job = build_spec(POLICIES[policy](), SMALL[problem](), **group_settings(horizon=200, **usual))
-    params = params_for(job)
-    assert (plain_python(job, params, 3) == simulate_rows(job, params, range(3))).all()
-    expected = dataclasses.replace(job, regret="expected", common_random_numbers=False)
+    options = {"seed": 3, "regret": "realised", "checkpoints": (17, 200), "shortcuts": False}
+    spec = build_spec(POLICIES[policy](), SMALL[problem](), **group_settings(horizon=200, **options))
+    params = params_for(spec)
+    assert (plain_python(spec, params, 3) == simulate_rows(spec, params, range(3))).all()
+    expected = dataclasses.replace(spec, regret="expected", common_random_numbers=False)
     assert (plain_python(expected, params, 2) == simulate_rows(expected, params, range(2))).all()
 
 
@@ -163,14 +163,14 @@ for policy in (bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))):
 
 @pytest.mark.parametrize("policy", [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.EpsilonGreedy()])
 def test_threads_and_chunks_do_not_change_a_bit(policy, monkeypatch):
-    job = SimulationSpec(policy, bt.Bernoulli(arms=5), 300, seed=9, regret="realised", common_random_numbers=False)
+    spec = SimulationSpec(policy, bt.Bernoulli(arms=5), 300, seed=9, regret="realised", common_random_numbers=False)
     params = np.array([[0.1], [1.0]])
-    whole = simulate_rows(job, params, range(700), workers=1)
-    assert (whole == simulate_rows(job, params, range(700), workers=5)).all()
+    whole = simulate_rows(spec, params, range(700), workers=1)
+    assert (whole == simulate_rows(spec, params, range(700), workers=5)).all()
     monkeypatch.setattr(chunks, "ROUNDS_PER_CHUNK", 7000)
-    assert (whole == simulate_rows(job, params, range(700), workers=2)).all()
+    assert (whole == simulate_rows(spec, params, range(700), workers=2)).all()
     pieces = [
-        simulate_rows(job, params, range(first, last)) for first, last in ((0, 1), (1, 255), (255, 513), (513, 700))
+        simulate_rows(spec, params, range(first, last)) for first, last in ((0, 1), (1, 255), (255, 513), (513, 700))
     ]
     assert (whole == np.concatenate(pieces, axis=1)).all()
 
@@ -228,7 +228,7 @@ def test_regret_at_a_step_is_that_of_a_run_watched_there(policy):
         )
         assert watched.shape == (1, 40, 5)
         for place, step in enumerate(at):
-            alone = bt.simulate(
+            regrets = bt.simulate(
                 policy,
                 bt.Bernoulli(arms=3),
                 horizon=400,
@@ -236,7 +236,7 @@ def test_regret_at_a_step_is_that_of_a_run_watched_there(policy):
                 checkpoints=[step],
                 simulation=bt.Simulation(regret=regret),
             )
-            assert (watched[:, :, place] == alone[:, :, 0]).all()
+            assert (watched[:, :, place] == regrets[:, :, 0]).all()
         assert (
             watched[:, :, -1]
             == bt.simulate(policy, bt.Bernoulli(arms=3), horizon=400, runs=40, simulation=bt.Simulation(regret=regret))
@@ -330,13 +330,13 @@ def test_a_reward_that_is_not_a_number_is_named_with_its_step_whatever_the_noise
     )
     told = []
     for shortcut in (True, False):
-        job = SimulationSpec(
+        spec = SimulationSpec(
             bt.UCB1(noise=0.5), problem, 15, seed=10, common_random_numbers=common, use_shortcut=shortcut
         )
         with pytest.raises(
             bt.SimulationError, match=r"'at times' paid another for arm . at step \d+ of run 0"
         ) as error:
-            simulate_rows(job, [[0.4]], range(1), first_row=5)
+            simulate_rows(spec, [[0.4]], range(1), first_row=5)
         told.append(str(error.value))
     assert told[0] == told[1]
 
@@ -593,19 +593,19 @@ def test_a_policy_that_draws_from_elsewhere_is_refused():
 
 
 def test_memory_that_nobody_tells_is_no_limit(monkeypatch):
-    known = {"SC_PAGE_SIZE": 4096, "SC_AVPHYS_PAGES": 10, "SC_PHYS_PAGES": 100}
+    options = {"SC_PAGE_SIZE": 4096, "SC_AVPHYS_PAGES": 10, "SC_PHYS_PAGES": 100}
 
     def told(name):
-        if name not in known:
+        if name not in options:
             raise ValueError("unrecognized configuration name")
-        return known[name]
+        return options[name]
 
     monkeypatch.setattr(memory, "_read_lines", lambda path: [])
     monkeypatch.setattr(memory.os, "sysconf", told)
     assert memory.measure_free_memory() == 40960
-    del known["SC_AVPHYS_PAGES"]
+    del options["SC_AVPHYS_PAGES"]
     assert memory.measure_free_memory() == 409600
-    del known["SC_PHYS_PAGES"]
+    del options["SC_PHYS_PAGES"]
     assert memory.measure_free_memory() == float("inf")
     assert environment_check.check_cores_and_memory()["found"].endswith("free memory unknown")
 
@@ -626,14 +626,14 @@ problem = bt.problems.two_point_mixture()
 assert len(bt.simulate(bt.UCB1(noise=0.5), problem, [0.3], horizon=200, runs=1_000_000)[0]) == 1_000_000
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
-    done = run_python(code)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 500 * 1024
+    process = run_python(code)
+    assert process.returncode == 0, process.stderr
+    assert int(process.stdout) < 500 * 1024
 
 
 def test_the_kernel_is_bound_once_in_a_process():
-    job = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 10)
-    assert select_kernel(job)[0] is select_kernel(dataclasses.replace(job, policy=bt.UCB1(noise=2.0), horizon=20))[0]
+    spec = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 10)
+    assert select_kernel(spec)[0] is select_kernel(dataclasses.replace(spec, policy=bt.UCB1(noise=2.0), horizon=20))[0]
 
 
 def test_a_users_compiled_function_is_checked_too():
@@ -649,8 +649,8 @@ def pays_five(instance, arm, pull, step, stream):
     return 5.0
 
 
-@pytest.mark.parametrize(("rewards", "told"), [("unit", "in .0, 1."), ("binary", "0 or 1")])
-def test_rewards_that_are_not_what_the_problem_says_are_named(rewards, told):
+@pytest.mark.parametrize(("rewards", "message"), [("unit", "in .0, 1."), ("binary", "0 or 1")])
+def test_rewards_that_are_not_what_the_problem_says_are_named(rewards, message):
     problem = bt.define_problem("five", lambda size, rng: rng.random((size, 3)), pays_five, arms=3, rewards=rewards)
-    with pytest.raises(bt.SimulationError, match=f"rewards of 'five' must be {told}, .* but arm 0 of run 0 pays 5"):
+    with pytest.raises(bt.SimulationError, match=f"rewards of 'five' must be {message}, .* but arm 0 of run 0 pays 5"):
         bt.simulate(bt.UCB1(noise=0.5), problem, [0.3], horizon=5, runs=2)

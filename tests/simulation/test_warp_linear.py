@@ -34,7 +34,7 @@ def differing(fast, plain):
 @pytest.mark.parametrize("regret", ["expected", pytest.param("realised", marks=pytest.mark.slow)])
 def test_linucb_team_of_one_pulls_the_arms_of_the_plain_loop(problem, options, regret):
     """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options),
         problem,
         1500,
@@ -43,21 +43,23 @@ def test_linucb_team_of_one_pulls_the_arms_of_the_plain_loop(problem, options, r
         regret=regret,
         use_shortcut=False,
     )
-    team = alone(job, bt.LinUCB.warp_version, GAMMAS, range(60))
-    assert differing(team, simulate_rows(job, GAMMAS, range(60))) <= 1
+    team = alone(spec, bt.LinUCB.warp_version, GAMMAS, range(60))
+    assert differing(team, simulate_rows(spec, GAMMAS, range(60))) <= 1
 
 
 @pytest.mark.slow
 def test_linucb_team_takes_ties_as_the_plain_loop():
     features = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 2, axis=0)
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.LinUCB(prior=(0, 1), noise=0.5),
         bt.Linear(features=features),
         700,
         checkpoints=(1, 7, 200, 700),
         use_shortcut=False,
     )
-    assert differing(alone(job, bt.LinUCB.warp_version, GAMMAS, range(60)), simulate_rows(job, GAMMAS, range(60))) <= 1
+    assert (
+        differing(alone(spec, bt.LinUCB.warp_version, GAMMAS, range(60)), simulate_rows(spec, GAMMAS, range(60))) <= 1
+    )
 
 
 @pytest.mark.slow
@@ -67,7 +69,7 @@ def test_linucb_team_learns_afresh(monkeypatch, refresh):
     for module in (warp_linear, warp_lints, warp_linucb):
         monkeypatch.setattr(module, "REFRESH_STAYS", refresh)
     problem, options = CASES[3] if refresh == 1 else CASES[1]
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options),
         problem,
         1500,
@@ -75,7 +77,9 @@ def test_linucb_team_learns_afresh(monkeypatch, refresh):
         seed=4,
         use_shortcut=False,
     )
-    assert differing(alone(job, bt.LinUCB.warp_version, GAMMAS, range(60)), simulate_rows(job, GAMMAS, range(60))) <= 1
+    assert (
+        differing(alone(spec, bt.LinUCB.warp_version, GAMMAS, range(60)), simulate_rows(spec, GAMMAS, range(60))) <= 1
+    )
 
 
 @pytest.mark.slow
@@ -84,7 +88,7 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
     options = {name: value for name, value in options.items() if name != "confidence"}
     copies, runs = 6, 250
     rows = [[gamma] for gamma in (0.1, 0.4, 1.0) for _ in range(copies)]
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.LinTS(**{"prior": (0, 1), "noise": 0.5} | options),
         problem,
         300,
@@ -92,8 +96,9 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
         common_random_numbers=False,
         use_shortcut=False,
     )
-    team = alone(job, bt.LinTS.warp_version, rows, range(runs)).reshape(3, copies, runs, 3)
-    plain = simulate_rows(job, rows, range(runs)).reshape(3, copies, runs, 3)
+    team = alone(spec, bt.LinTS.warp_version, rows, range(runs)).reshape(3, copies, runs, 3)
+    plain = simulate_rows(spec, rows, range(runs)).reshape(3, copies, runs, 3)
+    assert (plain.std(axis=(1, 2)) > 0).all()
     for fast, slow in zip(
         np.moveaxis(team, 3, 1).reshape(9, copies, runs), np.moveaxis(plain, 3, 1).reshape(9, copies, runs), strict=True
     ):
@@ -105,10 +110,12 @@ def test_lints_team_has_the_law_of_the_plain_loop(problem, options):
 
 @pytest.mark.slow
 def test_lints_team_at_gamma_0_is_the_plain_loop():
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=40, dims=3), 1500, checkpoints=AT, use_shortcut=False
     )
-    assert differing(alone(job, bt.LinTS.warp_version, [[0.0]], range(60)), simulate_rows(job, [[0.0]], range(60))) <= 1
+    assert (
+        differing(alone(spec, bt.LinTS.warp_version, [[0.0]], range(60)), simulate_rows(spec, [[0.0]], range(60))) <= 1
+    )
 
 
 @pytest.mark.slow
@@ -117,7 +124,7 @@ def test_lints_team_learns_afresh(monkeypatch, refresh):
     """Longer than `REFRESH` stays, and with a refresh whenever new normals are due: the plain loop's law."""
     for module in (warp_linear, warp_lints, warp_linucb):
         monkeypatch.setattr(module, "REFRESH_STAYS", refresh)
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.LinTS(prior=(0, 1), noise=0.5),
         bt.Linear(arms=40, dims=3),
         2500,
@@ -126,7 +133,7 @@ def test_lints_team_learns_afresh(monkeypatch, refresh):
         use_shortcut=False,
     )
     rows = [[1.0]] * 4
-    difference = (alone(job, bt.LinTS.warp_version, rows, range(250)) - simulate_rows(job, rows, range(250))).mean(
+    difference = (alone(spec, bt.LinTS.warp_version, rows, range(250)) - simulate_rows(spec, rows, range(250))).mean(
         axis=0
     )
     assert (np.abs(difference.mean(axis=0)) <= 4 * difference.std(axis=0) / math.sqrt(250)).all()
@@ -157,8 +164,8 @@ def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, 
         (bt.LinUCB(prior=prior, noise=0.5), bt.LinUCB.warp_version),
         (bt.LinTS(prior=prior, noise=0.5), bt.LinTS.warp_version),
     ):
-        job = SimulationSpec(policy, problem, horizon, checkpoints=(3, horizon), use_shortcut=False, regret="realised")
-        regrets, held, state, pulls, totals, setting = together(job, team, (1.0,), 1, members)
+        spec = SimulationSpec(policy, problem, horizon, checkpoints=(3, horizon), use_shortcut=False, regret="realised")
+        regrets, held, state, pulls, totals, setting = together(spec, team, (1.0,), 1, members)
         assert pulls.sum() == horizon
         assert np.isfinite(regrets).all()
         m, error = state.numbers[0], state.numbers[1]
@@ -189,8 +196,8 @@ def test_teams_of_any_size_pull_the_same_arms(team):
         "linucb": (bt.LinUCB(prior=(0, 1), noise=0.5), bt.LinUCB.warp_version),
         "lints": (bt.LinTS(prior=(0, 1), noise=0.5), bt.LinTS.warp_version),
     }[team]
-    job = SimulationSpec(policy, bt.Linear(arms=11, dims=3), 60, checkpoints=(3, 20, 60), use_shortcut=False)
-    first, *others = (together(job, team, (0.3,), 2, members).regrets for members in (1, 2, 8))
+    spec = SimulationSpec(policy, bt.Linear(arms=11, dims=3), 60, checkpoints=(3, 20, 60), use_shortcut=False)
+    first, *others = (together(spec, team, (0.3,), 2, members).regrets for members in (1, 2, 8))
     for other in others:
         assert np.allclose(first, other)
 
@@ -198,7 +205,7 @@ def test_teams_of_any_size_pull_the_same_arms(team):
 @pytest.mark.slow
 def test_arms_with_the_same_features_tie_in_a_draw():
     """The lower one is pulled every time, so that nothing is ever lost."""
-    job = SimulationSpec(
+    spec = SimulationSpec(
         bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(features=[[1, 0.5, 0.2]] * 5), 300, regret="realised"
     )
-    assert (alone(job, bt.LinTS.warp_version, [[0.1], [1.0]], range(50)) == 0).all()
+    assert (alone(spec, bt.LinTS.warp_version, [[0.1], [1.0]], range(50)) == 0).all()

@@ -32,9 +32,9 @@ def job(policy, problem, horizon, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("regret", ["realised", "expected"])
 def test_ucb_glm_pulls_the_plain_loops_arms(regret):
-    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(40, 3), 600, seed=11, regret=regret)
+    spec = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(40, 3), 600, seed=11, regret=regret)
     np.testing.assert_allclose(
-        alone(told, bt.UCBGLM.warp_version, GAMMAS, range(24)), simulate_rows(told, GAMMAS, range(24))
+        alone(spec, bt.UCBGLM.warp_version, GAMMAS, range(24)), simulate_rows(spec, GAMMAS, range(24))
     )
 
 
@@ -42,49 +42,49 @@ def test_ucb_glm_pulls_the_plain_loops_arms(regret):
 def test_ucb_glm_with_few_arms_and_another_prior():
     covariance = [[1.5, 0.4, 0.0], [0.4, 0.8, -0.2], [0.0, -0.2, 2.0]]
     policy = bt.UCBGLM(prior=([0.3, -0.5, 0.1], covariance), noise=0.5)
-    told = job(policy, bt.Logistic(5, 3), 600, seed=12)
+    spec = job(policy, bt.Logistic(5, 3), 600, seed=12)
     np.testing.assert_allclose(
-        alone(told, bt.UCBGLM.warp_version, GAMMAS, range(24)), simulate_rows(told, GAMMAS, range(24))
+        alone(spec, bt.UCBGLM.warp_version, GAMMAS, range(24)), simulate_rows(spec, GAMMAS, range(24))
     )
 
 
 @pytest.mark.slow
 def test_ucb_glm_over_a_long_horizon():
-    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(40, 3), 3000, seed=13)
+    spec = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(40, 3), 3000, seed=13)
     np.testing.assert_allclose(
-        alone(told, bt.UCBGLM.warp_version, GAMMAS, range(6)), simulate_rows(told, GAMMAS, range(6))
+        alone(spec, bt.UCBGLM.warp_version, GAMMAS, range(6)), simulate_rows(spec, GAMMAS, range(6))
     )
 
 
 @pytest.mark.slow
 def test_ucb_glm_with_extreme_features():
     features = np.random.default_rng(1).uniform(-30, 30, (40, 3)).round(3).tolist()
-    told = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(features=features), 400, seed=14)
-    found = alone(told, bt.UCBGLM.warp_version, GAMMAS, range(12))
+    spec = job(bt.UCBGLM(prior=(0, 1), noise=0.5), bt.Logistic(features=features), 400, seed=14)
+    found = alone(spec, bt.UCBGLM.warp_version, GAMMAS, range(12))
     assert np.isfinite(found).all()
-    np.testing.assert_allclose(found, simulate_rows(told, GAMMAS, range(12)))
+    np.testing.assert_allclose(found, simulate_rows(spec, GAMMAS, range(12)))
 
 
 @pytest.mark.slow
 def test_ties_go_to_the_lowest_arm():
     """Arms 1 to 4 are alike, and better than arm 0, so one of them is pulled: the first."""
     features = [[-1.0, 0.0, 0.0], *[[1.0, 0.0, 0.0]] * 4]
-    told = SimulationSpec(
+    spec = SimulationSpec(
         bt.UCBGLM(prior=([2, 0, 0], 1), noise=0.5), bt.Logistic(features=features), 50, seed=15, regret="expected"
     )
-    shifted = draw_instances(told.problem, 15, 0).means[:20]
-    found = alone(told, bt.UCBGLM.warp_version, np.zeros((1, 1)), range(20))
-    np.testing.assert_allclose(found, simulate_rows(told, np.zeros((1, 1)), range(20)))
+    shifted = draw_instances(spec.problem, 15, 0).means[:20]
+    found = alone(spec, bt.UCBGLM.warp_version, np.zeros((1, 1)), range(20))
+    np.testing.assert_allclose(found, simulate_rows(spec, np.zeros((1, 1)), range(20)))
     assert (shifted[:, 1] == shifted[:, 4]).all()
 
 
 @pytest.fixture(scope="module")
 def samples():
-    told = SimulationSpec(
+    spec = SimulationSpec(
         bt.GLMTSL(prior=(0, 1)), bt.Logistic(8, 3), 300, seed=16, regret="expected", checkpoints=(20, 100, 300)
     )
     gammas = np.array([[0.0], [0.1], [0.4], [1.0]])
-    return alone(told, bt.GLMTSL.warp_version, gammas, range(256)), simulate_rows(told, gammas, range(256))
+    return alone(spec, bt.GLMTSL.warp_version, gammas, range(256)), simulate_rows(spec, gammas, range(256))
 
 
 @pytest.mark.slow
@@ -106,11 +106,11 @@ def test_glm_tsl_has_the_plain_loops_law(samples, row):
 @pytest.mark.slow
 def test_glm_tsl_with_extreme_features():
     features = np.random.default_rng(2).uniform(-30, 30, (8, 3)).round(3).tolist()
-    told = SimulationSpec(
+    spec = SimulationSpec(
         bt.GLMTSL(prior=(0, 1)), bt.Logistic(features=features), 300, seed=17, regret="expected", checkpoints=(10, 300)
     )
     gammas = np.array([[0.0], [0.3], [1.0]])
-    team, plain = alone(told, bt.GLMTSL.warp_version, gammas, range(200)), simulate_rows(told, gammas, range(200))
+    team, plain = alone(spec, bt.GLMTSL.warp_version, gammas, range(200)), simulate_rows(spec, gammas, range(200))
     apart = team - plain
     np.testing.assert_allclose(apart[0], 0, atol=1e-9)
     assert (abs(apart.mean(axis=1)) <= 4 * apart.std(axis=1) / np.sqrt(200) + 1e-9).all()
@@ -119,15 +119,15 @@ def test_glm_tsl_with_extreme_features():
 @pytest.mark.slow
 @pytest.mark.parametrize(("policy", "arms"), [(bt.UCBGLM(prior=(0, 1), noise=0.5), 40), (bt.GLMTSL(prior=(0, 1)), 8)])
 def test_32_threads_pull_the_arms_of_one(policy, arms):
-    told = SimulationSpec(policy, bt.Logistic(arms, 3), 40, seed=18, regret="expected", checkpoints=tuple(range(1, 41)))
-    one = alone(told, policy.warp_version, [[0.3]], range(1))
-    np.testing.assert_allclose(together(told, policy.warp_version, [0.3], 0).regrets, one[0, 0])
+    spec = SimulationSpec(policy, bt.Logistic(arms, 3), 40, seed=18, regret="expected", checkpoints=tuple(range(1, 41)))
+    one = alone(spec, policy.warp_version, [[0.3]], range(1))
+    np.testing.assert_allclose(together(spec, policy.warp_version, [0.3], 0).regrets, one[0, 0])
 
 
 @pytest.mark.parametrize(("arms", "dims"), [(2, 1), (65, 2)])
 @pytest.mark.parametrize("policy", [bt.UCBGLM(prior=(0, 1), noise=0.5), bt.GLMTSL(prior=(0, 1))])
 def test_any_number_of_arms_and_dimensions(policy, arms, dims):
-    told = SimulationSpec(
+    spec = SimulationSpec(
         policy,
         bt.Logistic(arms, dims),
         20,
@@ -136,7 +136,7 @@ def test_any_number_of_arms_and_dimensions(policy, arms, dims):
         common_random_numbers=False,
         checkpoints=tuple(range(1, 21)),
     )
-    found, one = (together(told, policy.warp_version, [0.3], 3, members).regrets for members in (32, 1))
+    found, one = (together(spec, policy.warp_version, [0.3], 3, members).regrets for members in (32, 1))
     np.testing.assert_allclose(found, one)
 
 

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -106,16 +105,16 @@ def test_a_study_is_the_same_without_a_ledger_with_one_and_from_one(study, book,
 def test_simulate_gives_float32_from_a_ledger_and_all_digits_without(book):
     exact = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.3, 1], **group_settings(runs=20, **USUAL))
     for _ in range(2):
-        kept = simulated(book, [0.3, 1], 20)
-        assert kept.dtype == np.float64
-        assert (kept == exact.astype(np.float32)).all()
-    assert (kept != exact).any()
+        regrets = simulated(book, [0.3, 1], 20)
+        assert regrets.dtype == np.float64
+        assert (regrets == exact.astype(np.float32)).all()
+    assert (regrets != exact).any()
 
 
 def test_regrets_beyond_float32_are_refused_in_a_sentence():
-    job = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=10)
+    spec = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=10)
     with pytest.raises(bt.SimulationError, match=r"regrets must be below 3.4e38, .* scale the rewards down"):
-        store_writer.convert_to_float32(job, np.array([1.0, 1e39]))
+        store_writer.convert_to_float32(spec, np.array([1.0, 1e39]))
 
 
 @bt.kernel.scalar
@@ -160,8 +159,8 @@ def test_rows_that_miss_the_same_runs_are_played_together_unless_their_noise_is_
         whole = simulated(file, every, 40, noise=noise)
         assert sorted(values for values, _, _ in played) == parts
         assert all(row == every.index(values[0]) for values, row, _ in played)
-        usual = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, every, **group_settings(runs=40, noise=noise, **USUAL))
-        assert (whole == usual.astype(np.float32)).all()
+        regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, every, **group_settings(runs=40, noise=noise, **USUAL))
+        assert (whole == regrets.astype(np.float32)).all()
 
 
 def test_own_noise_is_kept_by_its_number(book, played):
@@ -238,8 +237,8 @@ def test_chosen_runs_become_ranges():
 
 
 def told(policy=None, problem=PROBLEM, **others):
-    job = build_spec(policy or bt.UCB1(noise=0.5), problem, **group_settings(**{"horizon": 100} | others))
-    return store_keys.serialize_key(store_keys.build_key(job))
+    spec = build_spec(policy or bt.UCB1(noise=0.5), problem, **group_settings(**{"horizon": 100} | others))
+    return store_keys.serialize_key(store_keys.build_key(spec))
 
 
 def test_the_key_is_the_same_in_every_process(run_python):
@@ -667,21 +666,36 @@ with RegretStore(sys.argv[1]) as ledger:
 """
 
 
+STORED_SERIES = StoredSeries(
+    StoredSetup.from_key_text(json.dumps({"at": [1], "policy": {"name": "x"}, "problem": {"name": "y"}})),
+    np.array([0.1]).tobytes(),
+    0,
+)
+
+
+def is_refused(action, *arguments):
+    """Whether an action on a store is refused with a sentence."""
+    try:
+        action(*arguments)
+    except (bt.InvalidRequest, bt.errors.StoreError):
+        return True
+    return False
+
+
 @pytest.mark.parametrize(
-    "look",
+    ("look", "refused"),
     [
-        lambda book: None,
-        lambda book: RegretStore(book).close(),
-        lambda book: store_tables.verify_store(book),
-        lambda book: summary_records.load_store_summaries(book, lambda name: ()),
-        lambda book: read_records(book, lambda path: [read_beginning(path)]),
-        lambda book: check_writable(book),
+        (lambda book: None, False),
+        (lambda book: RegretStore(book).close(), False),
+        (lambda book: store_tables.verify_store(book), False),
+        (lambda book: summary_records.load_store_summaries(book, lambda name: ()), True),
+        (lambda book: read_records(book, lambda path: [read_beginning(path)]), False),
+        (lambda book: check_writable(book), False),
     ],
 )
-def test_a_second_look_from_the_same_process_keeps_the_locks_of_the_first(book, look):
-    """Without them another process would think itself the last, and take away the file that is still written to."""
-    told = json.dumps({"at": [1], "policy": {"name": "x"}, "problem": {"name": "y"}})
-    series = StoredSeries(StoredSetup.from_key_text(told), np.array([0.1]).tobytes(), 0)
+def test_a_second_look_from_the_same_process_keeps_the_locks_of_the_first(book, look, refused):
+    """Without the locks another process would regard itself as the last one and remove the file still in use."""
+    series = STORED_SERIES
 
     def seen_by_another():
         command = [sys.executable, "-c", LOOKER, str(book)]
@@ -689,8 +703,7 @@ def test_a_second_look_from_the_same_process_keeps_the_locks_of_the_first(book, 
 
     with RegretStore(book) as ledger:
         ledger.write_blocks([RegretBlock(series, 0, np.ones((1, 1), np.float32))])
-        with suppress(Exception):  # this one is no study's
-            look(book)
+        assert is_refused(look, book) == refused
         assert seen_by_another() == [[0]]
         ledger.write_blocks([RegretBlock(series, BLOCK_SIZE, np.ones((1, 1), np.float32))])
         assert seen_by_another() == [[0, BLOCK_SIZE]]
@@ -860,9 +873,9 @@ try:
 except bt.errors.StoreError as error:
     print(error)
 """
-    done = run_python(code)
-    assert done.returncode == 0, done.stderr
-    assert "cannot be written or read here" in done.stdout
+    process = run_python(code)
+    assert process.returncode == 0, process.stderr
+    assert "cannot be written or read here" in process.stdout
     store_tables.verify_store(book)
 
 
@@ -908,8 +921,8 @@ def test_a_ledger_that_is_taken_away_while_it_opens_is_refused(tmp_path, monkeyp
         RegretStore(book).close()
     step = getattr(RegretStore, when)
 
-    def slow(ledger, *told):
-        found = step(ledger, *told)
+    def slow(ledger, *text):
+        found = step(ledger, *text)
         if not moved.exists():
             book.rename(moved)
             if again and (old or when == "_identify_file"):
@@ -918,8 +931,8 @@ def test_a_ledger_that_is_taken_away_while_it_opens_is_refused(tmp_path, monkeyp
 
     monkeypatch.setattr(RegretStore, when, slow)
     # SQLite finds out by itself where it still has to write.
-    told = "must stay where it is while a study opens it, but it was removed, moved|disk I/O error"
-    with pytest.raises(bt.errors.StoreError, match=told):
+    text = "must stay where it is while a study opens it, but it was removed, moved|disk I/O error"
+    with pytest.raises(bt.errors.StoreError, match=text):
         RegretStore(book)
 
 
@@ -927,7 +940,8 @@ def test_a_program_may_go_to_another_folder_while_its_ledger_is_open(tmp_path, m
     monkeypatch.chdir(tmp_path)
     with RegretStore("book") as ledger:
         monkeypatch.chdir("/")
-        ledger.write_blocks([])
+        ledger.write_blocks([RegretBlock(STORED_SERIES, 0, np.ones((1, 1), np.float32))])
+    assert store_tables.verify_store(tmp_path / "book")["regrets"] == 1
 
 
 # On a disk of its own, which can be full and grow
@@ -964,15 +978,15 @@ def test_a_disk_that_is_full_keeps_a_good_ledger_and_the_study_goes_on_when_ther
         pytest.skip("a small disk can be mounted by root only")
     script = tmp_path / "script.py"
     script.write_text(ON_A_SMALL_DISK)
-    done = subprocess.run(
+    process = subprocess.run(
         f"{mount} {sys.executable} {script} {disk}", shell=True, capture_output=True, text=True, timeout=300
     )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert "cannot be written or read here: database or disk is full" in told["told"]
-    assert told["free"] < 65536
-    assert 0 < told["kept"] < told["all"]
-    assert told["same"]
+    assert process.returncode == 0, process.stderr
+    data = json.loads(process.stdout)
+    assert "cannot be written or read here: database or disk is full" in data["told"]
+    assert data["free"] < 65536
+    assert 0 < data["kept"] < data["all"]
+    assert data["same"]
 
 
 # Reading it
@@ -1029,9 +1043,9 @@ def test_the_file_is_as_the_documentation_has_it(book, tmp_path, run_python):
     regrets = simulated(book, [0.3, 1], 600)
     text = (ROOT / "docs" / "how-to" / "store.md").read_text()
     code = text.split("```python\n")[1].split("```")[0].replace('"study.db"', repr(str(book)))
-    done = run_python(code + "\nprint([np.array(regrets[1, value], float).tolist() for value in (0.3, 1.0)])")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == regrets.tolist()
+    process = run_python(code + "\nprint([np.array(regrets[1, value], float).tolist() for value in (0.3, 1.0)])")
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout) == regrets.tolist()
 
 
 def test_the_command_line_keeps_shows_checks_and_exports(banditune, tmp_path, monkeypatch, capsys):
@@ -1087,9 +1101,10 @@ def test_ctrl_c_and_the_end_of_a_jobs_time_say_how_to_go_on(tmp_path, sign, code
 
 
 def test_a_job_keeps_its_key_within_a_study(book):
-    job = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=100)
+    spec = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=100)
     with stored_simulator.StoredSimulator(make_executor_factory(), book) as one:
         row = np.array([0.5])
-        assert one._make_setup(job, True, row) is one._make_setup(job, True, row)
-        assert one._make_setup(replace(job, seed=1), True, row) != one._make_setup(job, True, row)
-        assert one._make_setup(job, False, row) != one._make_setup(job, True, row)
+        first, second = (one._make_setup(spec, True, row) for _ in range(2))
+        assert first is second
+        assert one._make_setup(replace(spec, seed=1), True, row) != one._make_setup(spec, True, row)
+        assert one._make_setup(spec, False, row) != one._make_setup(spec, True, row)

@@ -47,38 +47,38 @@ def equal(campaigns, arms, pulls, seed):
 
 
 def test_logs_become_a_prior_on_the_command_line(banditune, tmp_path):
-    done = banditune("fit", str(SMOKING), "-o", "prior.toml", "--save", "fit.json", "--plot", "fit.svg")
-    assert done.returncode == 0, done.stderr
-    assert "columns: campaign = 'campaign', arm = 'arm', pulls = 'pulls', successes = 'successes'" in done.stdout
-    found = bt.load_problem(tmp_path / "prior.toml")
+    process = banditune("fit", str(SMOKING), "-o", "prior.toml", "--save", "fit.json", "--plot", "fit.svg")
+    assert process.returncode == 0, process.stderr
+    assert "columns: campaign = 'campaign', arm = 'arm', pulls = 'pulls', successes = 'successes'" in process.stdout
+    loaded = bt.load_problem(tmp_path / "prior.toml")
     logs = bt.read_logs(SMOKING)
-    assert found.problem == bt.fit(logs).problem
-    assert found.horizon == int(np.median(logs.decision_counts))
+    assert loaded.problem == bt.fit(logs).problem
+    assert loaded.horizon == int(np.median(logs.decision_counts))
     assert bt.load_result(tmp_path / "fit.json").model == "beta-binomial"
     assert (tmp_path / "fit.svg").stat().st_size > 1000
     assert "# beta-binomial fitted to smoking-cessation-trials.csv" in (tmp_path / "prior.toml").read_text()
     (tmp_path / "bad.csv").write_text("campaign,arm,reward\na,b,1\na,c,x\n")
-    done = banditune("fit", "bad.csv")
-    assert done.returncode == 2
-    assert "line 3: the reward must be a finite number" in done.stderr
-    assert "Traceback" not in done.stderr
+    process = banditune("fit", "bad.csv")
+    assert process.returncode == 2
+    assert "line 3: the reward must be a finite number" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 def test_rows_that_were_left_out_are_said_once_and_stand_in_all_that_is_saved(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = [f"{campaign},{arm},10,{arm + campaign}" for campaign in range(4) for arm in range(2)]
     (tmp_path / "logs.csv").write_text("\n".join(["campaign,arm,pulls,successes", *rows, "4,0,10,11"]))
-    told = "left out: 1 of 9 rows cannot be read (line 10: successes and pulls must be whole numbers"
+    text = "left out: 1 of 9 rows cannot be read (line 10: successes and pulls must be whole numbers"
     app(["fit", "logs.csv", "--skip-bad", "--save", "f.json", "-o", "p.toml"], standalone_mode=False)
-    assert capsys.readouterr().out.count(told) == 1
-    assert f"# {told}" in (tmp_path / "p.toml").read_text()
+    assert capsys.readouterr().out.count(text) == 1
+    assert f"# {text}" in (tmp_path / "p.toml").read_text()
     app(["fit", "logs.csv", "--skip-bad", "-q"], standalone_mode=False)
-    assert capsys.readouterr().err.count(told) == 1
+    assert capsys.readouterr().err.count(text) == 1
     whole = bt.read_logs("logs.csv", settings=bt.ReadSettings(skip_bad=True))
-    found = bt.backtest(bt.UCB1(noise=0.5), whole, horizon=20, budget=12)
-    for result in (bt.load_result("f.json"), bt.fit(whole.select_campaigns([0, 1])), found):
-        assert sum(note.startswith(told) for note in result.notes) == 1
-        assert told in build_report_content(result).sections[1 if result is found else 0].paragraphs[0]
+    backtest = bt.backtest(bt.UCB1(noise=0.5), whole, horizon=20, budget=12)
+    for result in (bt.load_result("f.json"), bt.fit(whole.select_campaigns([0, 1])), backtest):
+        assert sum(note.startswith(text) for note in result.notes) == 1
+        assert text in build_report_content(result).sections[1 if result is backtest else 0].paragraphs[0]
 
 
 def test_the_report_of_a_fit_says_how_to_repeat_it(tmp_path, monkeypatch):
@@ -88,10 +88,10 @@ def test_the_report_of_a_fit_says_how_to_repeat_it(tmp_path, monkeypatch):
     told = ["fit", "my logs.csv", "--campaign", "week", "--features", "", "--confidence", "0.9"]
     app([*told, "--save", "f.json", "-o", "p.toml", "-q"], standalone_mode=False)
     columns = ("columns", "campaign = 'week', arm = 'banner', pulls = 'shown', successes = 'clicks'")
-    shown = build_report_content(bt.load_result("f.json")).sections[-1]
-    assert (shown.title, shown.code) == ("How to repeat this", f"banditune {shlex.join(told)}")
-    assert columns in shown.table.rows
-    app([*shlex.split(shown.code)[1:], "--save", "again.json", "-q"], standalone_mode=False)
+    content = build_report_content(bt.load_result("f.json")).sections[-1]
+    assert (content.title, content.code) == ("How to repeat this", f"banditune {shlex.join(told)}")
+    assert columns in content.table.rows
+    app([*shlex.split(content.code)[1:], "--save", "again.json", "-q"], standalone_mode=False)
     assert bt.load_result("again.json") == bt.load_result("f.json")
     by_hand = build_report_content(bt.fit(bt.read_logs("my logs.csv", campaign="week"))).sections[-1]
     assert (by_hand.title, by_hand.code) == ("How to repeat this", "")
@@ -100,11 +100,13 @@ def test_the_report_of_a_fit_says_how_to_repeat_it(tmp_path, monkeypatch):
 
 
 def test_a_backtest_on_the_command_line(banditune, tmp_path):
-    done = banditune("backtest", str(SMOKING), "--policy", "ucb1", "--budget", "50", "--share", "50%", "-o", "b.json")
-    assert done.returncode == 0, done.stderr
-    assert "on campaigns left out" in done.stdout
-    done = banditune("report", "b.json", "-o", "b.html")
-    assert done.returncode == 0, done.stderr
+    process = banditune(
+        "backtest", str(SMOKING), "--policy", "ucb1", "--budget", "50", "--share", "50%", "-o", "b.json"
+    )
+    assert process.returncode == 0, process.stderr
+    assert "on campaigns left out" in process.stdout
+    process = banditune("report", "b.json", "-o", "b.html")
+    assert process.returncode == 0, process.stderr
     page = (tmp_path / "b.html").read_text()
     assert "Campaigns that were left out" in page
     assert "All sections below this table are about the fitted problem" in page
@@ -113,10 +115,10 @@ def test_a_backtest_on_the_command_line(banditune, tmp_path):
 
 
 def test_a_backtest_from_python_does_not_pass_off_its_tuning_as_the_whole():
-    found = bt.backtest(bt.UCB1(noise=0.5), simulated(8, 3, 20)[0], horizon=30, budget=12)
-    shown = build_report_content(found).sections[-1]
-    assert (shown.title, shown.code) == ("How to repeat this", "")
-    assert "Repeat it from Python" in shown.paragraphs[0]
+    backtest = bt.backtest(bt.UCB1(noise=0.5), simulated(8, 3, 20)[0], horizon=30, budget=12)
+    content = build_report_content(backtest).sections[-1]
+    assert (content.title, content.code) == ("How to repeat this", "")
+    assert "Repeat it from Python" in content.paragraphs[0]
 
 
 def test_a_backtest_says_what_it_was_given_and_what_it_left_out():
@@ -127,12 +129,12 @@ def test_a_backtest_says_what_it_was_given_and_what_it_left_out():
     alone = np.flatnonzero(logs.arm == 0)[:4]
     campaign = np.concatenate([logs.campaign, 8 + logs.campaign[alone]])
     parts = (np.concatenate([part, part[alone]]) for part in (logs.arm, logs.pulls, logs.total))
-    found = bt.backtest(bt.UCB1(noise=0.5), bt.make_logs(campaign, *parts), horizon=30, budget=12)
-    left = 12 - found.fit.campaigns - found.campaigns
+    backtest = bt.backtest(bt.UCB1(noise=0.5), bt.make_logs(campaign, *parts), horizon=30, budget=12)
+    left = 12 - backtest.fit.campaigns - backtest.campaigns
     assert left > 0
-    assert f"{left} of the campaigns that were left out had one arm" in repr(found)
-    assert f"evaluated on {found.campaigns} others" in repr(found)
-    same = replace(found, tuning=replace(found.tuning, params=found.tuning.textbook_params))
+    assert f"{left} of the campaigns that were left out had one arm" in repr(backtest)
+    assert f"evaluated on {backtest.campaigns} others" in repr(backtest)
+    same = replace(backtest, tuning=replace(backtest.tuning, params=backtest.tuning.textbook_params))
     assert "decisions), which is the textbook default." in repr(same)
 
 
@@ -142,42 +144,42 @@ def test_a_backtest_warns_of_a_noise_that_is_not_that_of_the_logs():
     rewards = rng.normal(100, 5, (12, 1)) + rng.normal(0, 20, (12, 20))
     squares = 20 * rewards.var(axis=1)
     logs = bt.make_logs(campaign, arm, np.full(12, 20), rewards.sum(axis=1), squares, rewards="real")
-    said = "takes rewards to have a standard deviation of"
+    text = "takes rewards to have a standard deviation of"
     for policy in (bt.UCB1(), bt.UCB1(noise=20)):
-        assert said not in repr(bt.backtest(policy, logs, budget=12, horizon=30))
-    assert f"{said} 0.5" in repr(bt.backtest(bt.UCB1(noise=0.5), logs, budget=12, horizon=30))
+        assert text not in repr(bt.backtest(policy, logs, budget=12, horizon=30))
+    assert f"{text} 0.5" in repr(bt.backtest(bt.UCB1(noise=0.5), logs, budget=12, horizon=30))
 
 
 def test_what_is_left_out_is_judged_by_its_own_data(monkeypatch):
     monkeypatch.setattr(import_module("banditune.study.backtest_evaluators"), "EVALUATION_RUNS", 80_000)
     logs, means = simulated(12, 3, 100_000)
-    found = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=100, budget=100, seed=3)
+    backtest = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=100, budget=100, seed=3)
     # With so many pulls the means are known: play the true ones.
     order = np.random.default_rng([3, 12]).permutation(12)[6:]
     truth = bt.simulate(
         bt.UCB1(noise=0.5),
         bt.Mixture(means[np.sort(order)]),
-        [found.tuning.params["gamma"], 1.0],
+        [backtest.tuning.params["gamma"], 1.0],
         horizon=100,
         runs=40_000,
     )
-    for estimate, regrets in ((found.regret, truth[0]), (found.textbook_regret, truth[1])):
+    for estimate, regrets in ((backtest.regret, truth[0]), (backtest.textbook_regret, truth[1])):
         se = regrets.std() / np.sqrt(len(regrets))
         assert abs(estimate.mean - regrets.mean()) < 6 * se
-    assert found.campaigns == 6
-    assert found.gain.mean == pytest.approx(found.textbook_regret.mean - found.regret.mean)
+    assert backtest.campaigns == 6
+    assert backtest.gain.mean == pytest.approx(backtest.textbook_regret.mean - backtest.regret.mean)
     best = means[order].max(axis=1).mean()
-    assert found.reward.mean == pytest.approx(best - found.regret.mean / 100, abs=2e-3)
-    assert found.logged_reward.mean == pytest.approx(means[order].mean(), abs=2e-3)
+    assert backtest.reward.mean == pytest.approx(best - backtest.regret.mean / 100, abs=2e-3)
+    assert backtest.logged_reward.mean == pytest.approx(means[order].mean(), abs=2e-3)
 
 
 def test_the_interval_tells_of_campaigns_not_of_runs():
     # Few campaigns that differ much: no number of runs makes their mean certain.
     logs, _ = simulated(8, 2, 5000, prior=(1, 1))
-    found = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=200, budget=60)
-    assert found.regret.runs == 4
-    assert found.regret.se > 0.02 * found.regret.mean
-    assert bt.results.from_json(found.to_json()).gain.mean == found.gain.mean
+    backtest = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=200, budget=60)
+    assert backtest.regret.runs == 4
+    assert backtest.regret.se > 0.02 * backtest.regret.mean
+    assert bt.results.from_json(backtest.to_json()).gain.mean == backtest.gain.mean
 
 
 def test_the_spread_of_equal_arms_is_0_on_average_and_may_be_negative():
@@ -266,19 +268,19 @@ def test_logs_of_equal_arms_promise_nothing():
 
 def test_the_difference_to_the_logs_is_paired_and_in_the_unit_of_rewards():
     logs = backtests.together(np.random.default_rng(0), 400, 40, 200.0).logs
-    found = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=200, budget=24)
-    assert found.reward_difference.mean == pytest.approx(found.reward.mean - found.logged_reward.mean)
-    assert found.reward_difference.se < 0.3 * np.hypot(found.reward.se, found.logged_reward.se)
-    assert "tuned minus logged" in repr(found)
-    assert found.to_pandas()["name"].tolist()[-1] == "reward_difference"
-    assert bt.results.from_json(found.to_json()) == found
-    assert found.equal_arms_p < 0.01
-    assert not any("beyond chance" in note for note in found.notes)
+    backtest = bt.backtest(bt.UCB1(noise=0.5), logs, horizon=200, budget=24)
+    assert backtest.reward_difference.mean == pytest.approx(backtest.reward.mean - backtest.logged_reward.mean)
+    assert backtest.reward_difference.se < 0.3 * np.hypot(backtest.reward.se, backtest.logged_reward.se)
+    assert "tuned minus logged" in repr(backtest)
+    assert backtest.to_pandas()["name"].tolist()[-1] == "reward_difference"
+    assert bt.results.from_json(backtest.to_json()) == backtest
+    assert backtest.equal_arms_p < 0.01
+    assert not any("beyond chance" in note for note in backtest.notes)
 
 
 def test_a_backtest_that_was_saved_without_a_difference_can_be_read():
-    found = bt.backtest(bt.UCB1(noise=0.5), simulated(8, 3, 20)[0], horizon=30, budget=12)
-    old = json.loads(found.to_json())
+    backtest = bt.backtest(bt.UCB1(noise=0.5), simulated(8, 3, 20)[0], horizon=30, budget=12)
+    old = json.loads(backtest.to_json())
     del old["reward_difference"], old["equal_arms_p"]
     read = bt.results.from_json(json.dumps(old))
     assert read.reward_difference is None
@@ -328,11 +330,11 @@ def test_intervals_of_a_backtest_hold_the_truth_of_the_population(name):
 def test_arms_with_features_are_moved_to_the_wanted_spread(problem):
     variances = np.array([1e-4, 4e-4, 9e-4, 1.6e-3])
     moved = scale_arm_means(problem, variances)
-    drawn = moved.sample(8192, np.random.default_rng(0))
-    spread = drawn.means.var(axis=1, ddof=1).reshape(-1, 4)
+    sample = moved.sample(8192, np.random.default_rng(0))
+    spread = sample.means.var(axis=1, ddof=1).reshape(-1, 4)
     error = np.sqrt(1 / 2048 + 1 / 4096) * spread.std(axis=0)
     assert (np.abs(spread.mean(axis=0) - variances) < 4 * error).all()
-    assert np.array_equal(drawn.features, problem.sample(8192, np.random.default_rng(0)).features)
+    assert np.array_equal(sample.features, problem.sample(8192, np.random.default_rng(0)).features)
 
 
 @pytest.mark.slow
@@ -355,12 +357,12 @@ def test_a_backtest_with_features():
             for name, value in zip(rows, values, strict=True):
                 rows[name].append(value)
     logs = bt.read_logs(rows)
-    found = bt.backtest(bt.LinUCB(prior=(0, 1), noise=0.5), logs, horizon=50, budget=60)
-    assert found.fit.model == "linear"
-    assert found.regret.mean < found.textbook_regret.mean
+    backtest = bt.backtest(bt.LinUCB(prior=(0, 1), noise=0.5), logs, horizon=50, budget=60)
+    assert backtest.fit.model == "linear"
+    assert backtest.regret.mean < backtest.textbook_regret.mean
     # Campaigns are left out in turn; runs, of which there are thousands, make nothing certain.
-    assert found.reward.runs == 6
-    assert found.reward.se > 0.5 * found.logged_reward.se
+    assert backtest.reward.runs == 6
+    assert backtest.reward.se > 0.5 * backtest.logged_reward.se
     with pytest.raises(bt.InvalidRequest, match="4 campaigns or more must be left out"):
         bt.backtest(bt.LinUCB(prior=(0, 1), noise=0.5), logs.select_campaigns(range(6)), horizon=50, budget=60)
 
@@ -385,10 +387,10 @@ def test_all_campaigns_with_a_choice_judge_whatever_their_size():
     campaign = np.concatenate([np.repeat(np.arange(8), 2), np.repeat(np.arange(8, 14), 6), [14]])
     arm = np.concatenate([np.tile(np.arange(2), 8), np.tile(np.arange(6), 6), [0]])
     wins = np.random.default_rng(0).binomial(200, 0.3, len(arm))
-    found = bt.backtest(
+    backtest = bt.backtest(
         bt.UCB1(noise=0.5), bt.make_logs(campaign, arm, np.full(len(arm), 200), wins), horizon=50, budget=30
     )
-    assert found.regret.runs == found.campaigns == found.logged_reward.runs
+    assert backtest.regret.runs == backtest.campaigns == backtest.logged_reward.runs
 
 
 def test_a_policy_that_cannot_play_what_was_left_out_is_refused_before_the_work():
@@ -411,19 +413,19 @@ def test_a_policy_takes_the_prior_of_the_fitted_problem():
     arm = np.tile(np.arange(4), 12)
     wins = rng.binomial(40, 1 / (1 + np.exp(-(theta @ features.T).ravel())))
     logs = bt.make_logs(np.repeat(np.arange(12), 4), arm, np.full(48, 40), wins, features=features[arm])
-    found = bt.backtest(bt.UCBGLM(noise=0.5), logs, horizon=20, budget=30, run=bt.Run(workers=1))
+    backtest = bt.backtest(bt.UCBGLM(noise=0.5), logs, horizon=20, budget=30, run=bt.Run(workers=1))
     named = bt.backtest(
-        bt.UCBGLM(prior=found.fit.problem.prior, noise=0.5), logs, horizon=20, budget=30, run=bt.Run(workers=1)
+        bt.UCBGLM(prior=backtest.fit.problem.prior, noise=0.5), logs, horizon=20, budget=30, run=bt.Run(workers=1)
     )
-    assert found.tuning.setup.policy == named.tuning.setup.policy
-    assert (found.regret, found.reward) == (named.regret, named.reward)
+    assert backtest.tuning.setup.policy == named.tuning.setup.policy
+    assert (backtest.regret, backtest.reward) == (named.regret, named.reward)
     # Only the baseline is another one: the textbook's, where the prior was not given.
-    assert found.tuning.textbook_policy["prior"] == [0, 1]
+    assert backtest.tuning.textbook_policy["prior"] == [0, 1]
     assert named.tuning.textbook_policy == named.tuning.setup.policy
     plain = bt.backtest(bt.UCBGLM(prior=(0, 1), noise=0.5), logs, horizon=20, budget=30, run=bt.Run(workers=1))
-    assert found.textbook_regret == plain.textbook_regret
-    assert found.textbook_regret != named.textbook_regret
-    assert "regret, textbook, prior=(0, 1)" in repr(found)
+    assert backtest.textbook_regret == plain.textbook_regret
+    assert backtest.textbook_regret != named.textbook_regret
+    assert "regret, textbook, prior=(0, 1)" in repr(backtest)
     with pytest.raises(bt.InvalidRequest, match="must be a policy and `logs` past logs"):
         bt.backtest("ucb1", logs)
 
@@ -463,11 +465,11 @@ def test_rewards_in_the_unit_interval_are_judged_on_such_rewards(policy):
     # What was left out pays as it did: the spread of rewards around means that are known by 4,000 pulls.
     assert left[0].v == pytest.approx(4, abs=4 * 5 * np.sqrt(2 / 96_000))
     assert left[0].sample(1, rng).means[0] == pytest.approx(means[:3], abs=4 * 0.25 / np.sqrt(4000))
-    found = bt.backtest(policy, logs, horizon=100, budget=60)
+    backtest = bt.backtest(policy, logs, horizon=100, budget=60)
     order = np.random.default_rng([0, 8]).permutation(8)[4:]
     best = means.reshape(8, 3)[order].max(axis=1).mean()
-    assert found.reward.mean == pytest.approx(best - found.regret.mean / 100, abs=0.01)
-    assert 0 < found.regret.mean < 100 * best
+    assert backtest.reward.mean == pytest.approx(best - backtest.regret.mean / 100, abs=0.01)
+    assert 0 < backtest.regret.mean < 100 * best
 
 
 @pytest.mark.parametrize("model", ["beta-binomial", "gaussian", "correlated", "logistic", "linear"])
@@ -503,13 +505,13 @@ def test_a_comparison_says_of_every_policy_whether_a_backtest_can_judge_it(model
     few = ("ucb1", "ts", "greedy", "linucb", "ucb-glm")  # what judges campaigns with features takes a second each
     for name in few if features is not None else collect_policies():
         try:
-            job = build_spec(parse_policy(name), problem, horizon=30)
+            spec = build_spec(parse_policy(name), problem, horizon=30)
         except bt.InvalidRequest:
             continue  # nor does a comparison take it
-        reason = explain_not_backtested(job)
+        reason = explain_not_backtested(spec)
         seen.add(reason)
         try:
-            bt.backtest(job.policy, logs, horizon=30, fit_settings=bt.FitSettings(model=model))
+            bt.backtest(spec.policy, logs, horizon=30, fit_settings=bt.FitSettings(model=model))
         except Started:
             assert not reason, name
         except bt.InvalidRequest:

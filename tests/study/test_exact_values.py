@@ -92,15 +92,15 @@ def test_a_tuning_stands_on_a_bound_elsewhere():
 
 
 def test_a_comparison_has_a_floor_too():
-    found = bt.compare(
+    comparison = bt.compare(
         [bt.UCB1(noise=0.5), bt.exact.Gittins(prior=(1, 1))],
         bt.problems.two_point_mixture(),
         horizon=50,
         budget=50,
         search=bt.Search(validate=200),
     )
-    assert found.lower_bound.is_exact
-    assert "optimum over all policies" in format_text(found)
+    assert comparison.lower_bound.is_exact
+    assert "optimum over all policies" in format_text(comparison)
 
 
 def test_a_floor_that_is_not_known_is_left_out_or_refused():
@@ -229,9 +229,9 @@ def test_a_tuning_that_was_saved_before_there_were_floors_can_be_read():
     ],
 )
 def test_the_command_line_computes(banditune, command, words):
-    done = banditune("exact", *command)
-    assert done.returncode == 0, done.stderr
-    assert words in done.stdout
+    process = banditune("exact", *command)
+    assert process.returncode == 0, process.stderr
+    assert words in process.stdout
 
 
 @pytest.mark.parametrize(
@@ -248,10 +248,10 @@ def test_the_command_line_computes(banditune, command, words):
     ],
 )
 def test_what_cannot_be_computed_is_a_sentence(banditune, command, words):
-    done = banditune("exact", *command)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    process = banditune("exact", *command)
+    assert process.returncode == 2
+    assert words in process.stderr
+    assert process.stderr.count("\n") == 1
 
 
 def test_the_command_line_tells_the_floor_as_json(banditune):
@@ -274,20 +274,20 @@ def test_the_command_line_tells_the_floor_as_json(banditune):
 
 def test_a_bound_that_stops_growing_says_where_and_is_no_key_figure(monkeypatch):
     monkeypatch.setattr(lower_bounds, "BOUND_HORIZON_LIMIT", 500)
-    problem, told = bt.Bernoulli(arms=3), {"budget": 50, "validate": 50}
-    tuning = bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(horizon=1000, **told))
+    problem, options = bt.Bernoulli(arms=3), {"budget": 50, "validate": 50}
+    tuning = bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(horizon=1000, **options))
     assert tuning.lower_bound.horizon_limit == 500
     assert "a weak bound: it stops growing at horizon 500" in format_text(tuning)
     assert "how much of the difference can be gained is not known" in format_text(tuning)
     assert not any("lower bound" in figure[0] for figure in build_report_content(tuning).key_figures)
     bound = bt.exact.compute_lower_bound(bt.Bernoulli(arms=2), horizon=1000, runs=10)
     assert "The bound is that of horizon 500" in format_text(bound)
-    near = bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(horizon=200, **told))
+    near = bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(horizon=200, **options))
     assert near.lower_bound.horizon_limit is None
     assert "weak bound" not in format_text(near)
     assert any("lower bound" in figure[0] for figure in build_report_content(near).key_figures)
     assert near.lower_bound.explain_weakness(4 * near.lower_bound.regret) == "it is less than a third of that regret"
-    compared = bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], problem, **group_settings(horizon=1000, **told))
+    compared = bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], problem, **group_settings(horizon=1000, **options))
     assert not any("lower bound" in figure[0] for figure in build_report_content(compared).key_figures)
 
 

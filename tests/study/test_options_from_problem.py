@@ -196,77 +196,79 @@ def test_every_policy_of_the_shelf_has_numbers_by_default_where_it_can_play():
     for name, make in collect_policies().items():
         for problem in problems:
             try:
-                job = build_spec(make(), problem, horizon=9)
+                spec = build_spec(make(), problem, horizon=9)
             except bt.InvalidRequest:
                 continue
             seen.add(name)
-            assert "problem" not in str(describe(job.policy)) + str(describe(job.textbook_spec.policy))
+            assert "problem" not in str(describe(spec.policy)) + str(describe(spec.textbook_spec.policy))
     assert seen == set(collect_policies())
 
 
 def test_every_verb_plays_the_same_policy():
     numbers = bt.UCB1(noise=fitted(bt.UCB1(), RARE).policy.noise)
-    usual = {"horizon": 200, "runs": 30}
+    options = {"horizon": 200, "runs": 30}
     np.testing.assert_array_equal(
-        bt.simulate(bt.UCB1(), RARE, [0.3], **group_settings(**usual)),
-        bt.simulate(numbers, RARE, [0.3], **group_settings(**usual)),
+        bt.simulate(bt.UCB1(), RARE, [0.3], **group_settings(**options)),
+        bt.simulate(numbers, RARE, [0.3], **group_settings(**options)),
     )
-    assert bt.curve(bt.UCB1(), RARE, [0.1, 0.9], **group_settings(**usual)).mean.tolist() == (
-        bt.curve(numbers, RARE, [0.1, 0.9], **group_settings(**usual)).mean.tolist()
+    assert bt.curve(bt.UCB1(), RARE, [0.1, 0.9], **group_settings(**options)).mean.tolist() == (
+        bt.curve(numbers, RARE, [0.1, 0.9], **group_settings(**options)).mean.tolist()
     )
     small = bt.Bernoulli(arms=2, prior=(2, 9))
     noise = fitted(bt.UCB1(), small).policy.noise
     assert bt.exact.compute_exact_regret(bt.UCB1(), small, [0.5], horizon=9).regret == (
         bt.exact.compute_exact_regret(bt.UCB1(noise=noise), small, [0.5], horizon=9).regret
     )
-    tuned = bt.tune(bt.UCB1(), RARE, **group_settings(**SHORT))
+    tuning = bt.tune(bt.UCB1(), RARE, **group_settings(**SHORT))
     named = bt.tune(numbers, RARE, **group_settings(**SHORT))
-    assert (tuned.params, tuned.regret) == (named.params, named.regret)
-    assert tuned.setup.policy == named.setup.policy == {"name": "ucb1", "noise": numbers.noise}
-    assert tuned.setup.from_problem == {"noise": "from the problem"}
+    assert (tuning.params, tuning.regret) == (named.params, named.regret)
+    assert tuning.setup.policy == named.setup.policy == {"name": "ucb1", "noise": numbers.noise}
+    assert tuning.setup.from_problem == {"noise": "from the problem"}
     assert named.setup.from_problem == {}
 
 
 @pytest.mark.parametrize("common", [True, False])
 def test_tuned_policy_and_baseline_play_the_same_instances(common):
-    tuned = bt.tune(bt.UCB1(), RARE, **group_settings(common_random_numbers=common, **SHORT))
-    assert tuned.textbook_policy == {"name": "ucb1", "noise": 0.5}
-    assert tuned.textbook_params == {"gamma": 1}
+    tuning = bt.tune(bt.UCB1(), RARE, **group_settings(common_random_numbers=common, **SHORT))
+    assert tuning.textbook_policy == {"name": "ucb1", "noise": 0.5}
+    assert tuning.textbook_params == {"gamma": 1}
     first = 2**40
-    usual = {"horizon": 60, "runs": 40, "first_instance": first}
+    options = {"horizon": 60, "runs": 40, "first_instance": first}
     # The baseline plays with the noise of the second row.
-    rows = bt.simulate(bt.UCB1(noise=0.5), RARE, [0.5, 1.0], **group_settings(common_random_numbers=common, **usual))
-    assert tuned.textbook_regret.mean == pytest.approx(rows[1].mean(), rel=1e-6)
-    values = list(tuned.params.values())
-    own = bt.simulate(bt.UCB1(), RARE, values, **group_settings(common_random_numbers=common, **usual))[0]
-    assert tuned.gain.mean == pytest.approx((rows[1] - own).mean(), rel=1e-5)
-    assert tuned.gain.se == pytest.approx((rows[1] - own).std(ddof=1) / np.sqrt(40), rel=1e-4)
+    rows = bt.simulate(bt.UCB1(noise=0.5), RARE, [0.5, 1.0], **group_settings(common_random_numbers=common, **options))
+    assert tuning.textbook_regret.mean == pytest.approx(rows[1].mean(), rel=1e-6)
+    values = list(tuning.params.values())
+    own = bt.simulate(bt.UCB1(), RARE, values, **group_settings(common_random_numbers=common, **options))[0]
+    assert tuning.gain.mean == pytest.approx((rows[1] - own).mean(), rel=1e-5)
+    assert tuning.gain.se == pytest.approx((rows[1] - own).std(ddof=1) / np.sqrt(40), rel=1e-4)
 
 
 def test_a_comparison_says_what_each_policy_took():
-    found = bt.compare([bt.UCB1(), bt.Thompson(), bt.UCB1(noise=0.5), bt.Greedy()], RARE, **group_settings(**SHORT))
-    entries = {entry.policy: entry for entry in found.entries}
+    comparison = bt.compare(
+        [bt.UCB1(), bt.Thompson(), bt.UCB1(noise=0.5), bt.Greedy()], RARE, **group_settings(**SHORT)
+    )
+    entries = {entry.policy: entry for entry in comparison.entries}
     assert set(entries) == {"ucb1", "ts", "ucb1(noise=0.5)", "greedy"}
     assert entries["ts"].policy_config == {"name": "ts", "prior": [3.35722, 771.387]}
     assert entries["ts"].textbook_policy == {"name": "ts", "prior": [1, 1]}
     assert entries["ts"].from_problem == {"prior": "from the problem"}
     assert entries["ucb1(noise=0.5)"].from_problem == {}
     assert entries["ucb1"].textbook_regret.mean == entries["ucb1(noise=0.5)"].textbook_regret.mean
-    told = repr(found)
-    assert "ucb1: noise 0.06564, from the problem (textbook: 0.5)" in told
-    assert "ts: prior (3.357, 771.4), from the problem (textbook: (1, 1))" in told
-    assert bt.results.from_json(found.to_json()) == found
+    text = repr(comparison)
+    assert "ucb1: noise 0.06564, from the problem (textbook: 0.5)" in text
+    assert "ts: prior (3.357, 771.4), from the problem (textbook: (1, 1))" in text
+    assert bt.results.from_json(comparison.to_json()) == comparison
 
 
 def test_text_json_and_report_say_what_was_used(tmp_path):
-    tuned = bt.tune(bt.UCB1(), RARE, **group_settings(**SHORT))
-    told = repr(tuned)
-    assert "noise 0.06564, from the problem (textbook: 0.5)" in told
-    assert "textbook, noise=0.5" in told
-    written = json.loads(tuned.to_json())
-    assert written["setup"]["from_problem"] == {"noise": "from the problem"}
-    assert written["textbook_policy"] == {"name": "ucb1", "noise": 0.5}
-    page = tuned.report(tmp_path / "tuned.html").read_text()
+    tuning = bt.tune(bt.UCB1(), RARE, **group_settings(**SHORT))
+    text = repr(tuning)
+    assert "noise 0.06564, from the problem (textbook: 0.5)" in text
+    assert "textbook, noise=0.5" in text
+    data = json.loads(tuning.to_json())
+    assert data["setup"]["from_problem"] == {"noise": "from the problem"}
+    assert data["textbook_policy"] == {"name": "ucb1", "noise": 0.5}
+    page = tuning.report(tmp_path / "tuned.html").read_text()
     assert "noise 0.06564, from the problem" in page
     assert "textbook, noise=0.5" in page
     assert "--policy ucb1:noise=problem" in page
@@ -288,30 +290,32 @@ def test_the_command_of_a_report_gives_the_same_result_again(capsys):
         command = repeat_commands.make_command(found)
         assert "=problem" in command
         app([*shlex.split(command)[1:], "--json"], standalone_mode=False)
-        again = bt.results.from_json(capsys.readouterr().out)
-        assert replace(again, setup=replace(again.setup, command=found.setup.command)) == found
+        loaded = bt.results.from_json(capsys.readouterr().out)
+        assert replace(loaded, setup=replace(loaded.setup, command=found.setup.command)) == found
 
 
 def test_results_from_before_there_were_baselines_are_read():
-    tuned = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), **group_settings(**SHORT))
-    old = json.loads(tuned.to_json())
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), **group_settings(**SHORT))
+    old = json.loads(tuning.to_json())
     del old["textbook_policy"]
     del old["setup"]["from_problem"]
-    found = bt.results.from_json(json.dumps(old))
-    assert found.textbook_policy is None
-    assert repr(found) == repr(tuned)
+    loaded = bt.results.from_json(json.dumps(old))
+    assert loaded.textbook_policy is None
+    assert repr(loaded) == repr(tuning)
 
 
 def test_a_stress_test_keeps_the_numbers_of_the_expected_problem():
-    tuned = bt.tune(bt.UCB1(), bt.Bernoulli(arms=4, prior=(2, 40)), **group_settings(stress=True, **SHORT))
-    strain = next(strain for strain in tuned.robustness.scenarios if strain.description.startswith("means higher"))
-    other = bt.Bernoulli(arms=4, prior=strain.problem["prior"])
-    usual = {"horizon": 60, "runs": 40, "first": 2**40}
-    numbers = bt.UCB1(noise=tuned.setup.policy["noise"])
-    own = bt.simulate(numbers, other, list(tuned.params.values()), **group_settings(**usual))
-    assert strain.regret.mean == pytest.approx(own.mean(), rel=1e-6)
-    textbook = bt.simulate(bt.UCB1(noise=0.5), other, [1.0], **group_settings(**usual))
-    assert strain.textbook_regret.mean == pytest.approx(textbook.mean(), rel=1e-6)
+    tuning = bt.tune(bt.UCB1(), bt.Bernoulli(arms=4, prior=(2, 40)), **group_settings(stress=True, **SHORT))
+    scenario = next(
+        scenario for scenario in tuning.robustness.scenarios if scenario.description.startswith("means higher")
+    )
+    other = bt.Bernoulli(arms=4, prior=scenario.problem["prior"])
+    options = {"horizon": 60, "runs": 40, "first": 2**40}
+    numbers = bt.UCB1(noise=tuning.setup.policy["noise"])
+    own = bt.simulate(numbers, other, list(tuning.params.values()), **group_settings(**options))
+    assert scenario.regret.mean == pytest.approx(own.mean(), rel=1e-6)
+    textbook = bt.simulate(bt.UCB1(noise=0.5), other, [1.0], **group_settings(**options))
+    assert scenario.textbook_regret.mean == pytest.approx(textbook.mean(), rel=1e-6)
 
 
 def test_without_a_problem_numbers_must_be_given():
@@ -323,11 +327,11 @@ def test_without_a_problem_numbers_must_be_given():
 
 
 def test_a_tuning_is_deployed_with_its_numbers():
-    tuned = bt.tune(bt.Thompson(), RARE, **group_settings(**SHORT))
-    for live in (tuned.deploy(), tuned.deploy(bt.Thompson())):
+    tuning = bt.tune(bt.Thompson(), RARE, **group_settings(**SHORT))
+    for live in (tuning.deploy(), tuning.deploy(bt.Thompson())):
         assert live.state.policy == {"name": "ts", "prior": [3.35722, 771.387]}
     with pytest.raises(bt.InvalidRequest, match="the policy must be the one that was tuned"):
-        tuned.deploy(bt.Thompson(prior=(1, 1)))
+        tuning.deploy(bt.Thompson(prior=(1, 1)))
 
 
 def test_rewards_without_spread_have_the_textbooks_noise_or_none():

@@ -46,8 +46,8 @@ def test_the_designs_example_is_the_shelfs_epsilon_greedy():
     mine = bt.define_policy("epsilon-greedy", choose, parameters=[bt.Parameter("epsilon", 0, 1, textbook=0.1)])
     result = bt.tune(mine, bt.Bernoulli(arms=10), horizon=1000, budget=1000)
     assert 0 <= result.params["epsilon"] <= 1
-    ours = bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)
-    assert (ours == bt.simulate(mine, bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)).all()
+    regrets = bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)
+    assert (regrets == bt.simulate(mine, bt.Bernoulli(arms=10), [0.1], horizon=500, runs=50)).all()
 
 
 def test_a_problem_of_ones_own():

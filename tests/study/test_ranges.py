@@ -91,7 +91,7 @@ def test_a_range_may_leave_out_the_textbooks_value():
 def test_a_tuning_beyond_the_usual_range_is_deployed_and_stressed():
     assert bt.deploy(POLICY, 2.5, horizon=50, arms=3).select_arm() == 0
     others = [("the same", PROBLEM)]
-    found = bt.robustness(
+    report = bt.robustness(
         POLICY,
         PROBLEM,
         2.5,
@@ -100,8 +100,8 @@ def test_a_tuning_beyond_the_usual_range_is_deployed_and_stressed():
         budget=40,
         search=bt.Search(validate=20, ranges={"gamma": (0, 3)}),
     )
-    assert found.params == {"gamma": 2.5}
-    assert found.setup.ranges == {"gamma": (0, 3)}
+    assert report.params == {"gamma": 2.5}
+    assert report.setup.ranges == {"gamma": (0, 3)}
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_the_warning_of_an_end_names_a_range_beyond_it(policy, ranges, end, word
 def test_the_command_line_takes_ranges(banditune, tmp_path):
     result = tmp_path / "tuned.json"
     asked = ["--policy", "ucb1:noise=0.5", "--problem", "bernoulli", "--arms", "3", "--horizon", "50"]
-    done = banditune("tune", *asked, "--budget", "60", "--validate", "20", "--range", "gamma=1:3", "-o", str(result))
-    assert done.returncode == 0, done.stderr
+    process = banditune("tune", *asked, "--budget", "60", "--validate", "20", "--range", "gamma=1:3", "-o", str(result))
+    assert process.returncode == 0, process.stderr
     tuning = bt.load_result(result)
     assert tuning.searched_range == {"gamma": (1, 3)}
     words = shlex.split(make_command(tuning))

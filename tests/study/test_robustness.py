@@ -59,7 +59,9 @@ def test_per_arm_priors_and_features_keep_their_shape():
 
 def test_priors_near_the_edge_stay_priors():
     for prior in ((0.01, 0.01), (0.2, 400), (5000, 2), (1e-3, 5)):
-        for _, other in list_variants(bt.Bernoulli(arms=2, prior=prior)):
+        variants = list(list_variants(bt.Bernoulli(arms=2, prior=prior)))
+        assert len(variants) >= 2
+        for _, other in variants:
             assert np.isfinite(draw_instances(other, 0, 0).means).all()
 
 
@@ -91,7 +93,7 @@ def test_worse_than_theory_is_said_only_where_that_is_sure():
 def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
     # Tuned for arms far apart, played on arms close together: greedy was good enough, and is not any more.
     problem, close = bt.Mixture([[0.9, 0.1], [0.1, 0.9]]), bt.Mixture([[0.55, 0.45], [0.45, 0.55]])
-    found = bt.robustness(
+    report = bt.robustness(
         bt.UCB1(noise=0.5),
         problem,
         0.0,
@@ -100,12 +102,12 @@ def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
         budget=200,
         search=bt.Search(validate=500),
     )
-    words = [strain.description for strain in found.scenarios]
+    words = [scenario.description for scenario in report.scenarios]
     assert words == ["as expected", "close arms", "a third of the horizon (167)", "three times the horizon (1,500)"]
-    assert found.worst_scenario.verdict in ("fragile", "worse than theory")
-    assert "fragile" in repr(found)
+    assert report.worst_scenario.verdict in ("fragile", "worse than theory")
+    assert "fragile" in repr(report)
     assert (
-        bt.results.from_json(found.to_json()).scenarios[1].excess_regret.mean == found.scenarios[1].excess_regret.mean
+        bt.results.from_json(report.to_json()).scenarios[1].excess_regret.mean == report.scenarios[1].excess_regret.mean
     )
 
 
@@ -118,8 +120,8 @@ class Own(bt.Bernoulli):
 
 
 def test_a_problem_that_draws_means_in_its_own_way_is_not_changed_by_its_prior():
-    found = bt.robustness(bt.UCB1(noise=0.5), Own(arms=3), 0.2, horizon=30, budget=20, search=bt.Search(validate=20))
-    words = [strain.description for strain in found.scenarios]
+    report = bt.robustness(bt.UCB1(noise=0.5), Own(arms=3), 0.2, horizon=30, budget=20, search=bt.Search(validate=20))
+    words = [scenario.description for scenario in report.scenarios]
     assert words == ["as expected", "a third of the horizon (10)", "three times the horizon (90)"]
 
 
@@ -173,7 +175,7 @@ def test_the_sentence_counts_what_holds_what_is_not_decided_and_what_is_fragile(
 
 
 def test_losses_are_paired_and_agree_with_a_simulation():
-    found = bt.robustness(
+    report = bt.robustness(
         bt.UCB1(noise=0.5),
         bt.Bernoulli(arms=3),
         0.5,
@@ -182,18 +184,18 @@ def test_losses_are_paired_and_agree_with_a_simulation():
         budget=100,
         search=bt.Search(validate=300),
     )
-    strain = found.scenarios[0]
+    scenario = report.scenarios[0]
     rows = bt.simulate(
         bt.UCB1(noise=0.5),
         bt.Bernoulli(arms=3),
-        [0.5, strain.best_value, 1.0],
+        [0.5, scenario.best_value, 1.0],
         horizon=100,
         runs=300,
         first_instance=2**40,
     ).astype(np.float32)
-    assert strain.regret.mean == pytest.approx(rows[0].mean(), rel=1e-6)
-    assert strain.excess_regret.mean == pytest.approx((rows[0] - rows[1]).mean(), rel=1e-4, abs=1e-6)
-    assert strain.textbook_regret.mean == pytest.approx(rows[2].mean(), rel=1e-6)
+    assert scenario.regret.mean == pytest.approx(rows[0].mean(), rel=1e-6)
+    assert scenario.excess_regret.mean == pytest.approx((rows[0] - rows[1]).mean(), rel=1e-4, abs=1e-6)
+    assert scenario.textbook_regret.mean == pytest.approx(rows[2].mean(), rel=1e-6)
 
 
 def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
@@ -220,8 +222,7 @@ def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
 
 
 def test_a_loss_below_zero_is_within_error_or_none_at_all():
-    told = {0.5: "+10%", -0.1: "within error", -3.0: "none"}
-    for mean, words in told.items():
+    for mean, words in ((0.5, "+10%"), (-0.1, "within error"), (-3.0, "none")):
         loss = Estimate.from_standard_error(mean, 0.2, 1000)
         five = Estimate.from_standard_error(5.0, 0.1, 1000)
         assert (
@@ -259,34 +260,34 @@ def regrets(*rows):
 
 def test_a_value_that_loses_nothing_is_fine_however_uncertain_the_best_regret_is():
     rare = [0.0, 0.0, 0.0, 9.0]
-    strain = regrets(rare, rare, rare)
-    assert strain.best_regret.low < 0
-    assert strain.verdict == "fine"
+    scenario = regrets(rare, rare, rare)
+    assert scenario.best_regret.low < 0
+    assert scenario.verdict == "fine"
 
 
 def test_verdicts_know_that_the_best_regret_is_uncertain_too():
     rng = np.random.default_rng(5)
     own, best = rng.lognormal(size=(2, 400))
-    strain = regrets(own, best, best)
+    scenario = regrets(own, best, best)
     for share in (0.0, 0.25, 1.0):
-        found, paired = strain.compute_excess_over(share), Estimate.from_sample(own - (1 + share) * best)
+        found, paired = scenario.compute_excess_over(share), Estimate.from_sample(own - (1 + share) * best)
         for name in ("mean", "se", "low", "high"):
             assert getattr(found, name) == pytest.approx(getattr(paired, name), rel=1e-9, abs=1e-12)
     # A loss of a tenth exactly: it is decided in 5% of cases, on both sides together.
     decided = []
     for _ in range(1000):
         best = rng.lognormal(sigma=0.5, size=500)
-        strain = regrets(1.1 * rng.permutation(best), rng.lognormal(sigma=0.5, size=500), best)
-        decided.append(strain.verdict != "not decided")
+        scenario = regrets(1.1 * rng.permutation(best), rng.lognormal(sigma=0.5, size=500), best)
+        decided.append(scenario.verdict != "not decided")
     assert abs(np.mean(decided) - 0.05) <= 4 * np.sqrt(0.05 * 0.95 / 1000)
 
 
 def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
     small = {"horizon": 100, "budget": 40, "validate": 20}
-    found = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=60), **group_settings(stress=True, **small))
-    assert "twice as many arms (120)" not in [strain.description for strain in found.robustness.scenarios]
-    assert any("'twice as many arms (120)' is left out" in warning for warning in found.robustness.notices)
-    assert "is left out" in str(found)
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=60), **group_settings(stress=True, **small))
+    assert "twice as many arms (120)" not in [scenario.description for scenario in tuning.robustness.scenarios]
+    assert any("'twice as many arms (120)' is left out" in warning for warning in tuning.robustness.notices)
+    assert "is left out" in str(tuning)
     # A third of the horizon leaves explore-then-commit no choice; a tuner that needs more than usual gets its budget.
     short = bt.tune(
         bt.ExploreThenCommit(),
@@ -296,13 +297,13 @@ def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
         include=("robustness",),
         search=bt.Search(validate=20),
     )
-    assert not any("a third" in strain.description for strain in short.robustness.scenarios)
+    assert not any("a third" in scenario.description for scenario in short.robustness.scenarios)
     assert any("'a third of the horizon (17)' is left out" in warning for warning in short.robustness.notices)
     # Thompson sampling needs no step for every arm.
     few = bt.robustness(
         bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 0.5, horizon=20, budget=40, search=bt.Search(validate=20)
     )
-    assert any("a third of the horizon (7)" in strain.description for strain in few.scenarios)
+    assert any("a third of the horizon (7)" in scenario.description for scenario in few.scenarios)
     fine = bt.tuners.Uniform(precision=0.001)
     asked = bt.tune(
         bt.UCB1(noise=0.5),
@@ -321,10 +322,10 @@ def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
 
 
 def test_stress_warns_of_noise_too():
-    found = bt.robustness(
+    report = bt.robustness(
         bt.UCB1(noise=0.5), bt.Gaussian(arms=2, noise=5.0), 0.3, horizon=20, budget=40, search=bt.Search(validate=20)
     )
-    assert any("standard deviation of 0.5" in warning for warning in found.notices)
+    assert any("standard deviation of 0.5" in warning for warning in report.notices)
 
 
 @pytest.mark.parametrize("rewards", ["binary", "unit", "real"])
@@ -378,9 +379,9 @@ class Fixed(Tuner):
 
 def believe(gap, mean=50.0, half=5.0, **more):
     """What a search states: nothing beats its answer by more than a gap."""
-    told = {"near_optimal": (), "second_dip": (), "misfit": False, "confidence": 0.95} | more
+    options = {"near_optimal": (), "second_dip": (), "misfit": False, "confidence": 0.95} | more
     return SearchPosterior(
-        mean=mean, low=mean - half, high=mean + half, best_low=0.1, best_high=0.3, regret_gap=gap, **told
+        mean=mean, low=mean - half, high=mean + half, best_low=0.1, best_high=0.3, regret_gap=gap, **options
     )
 
 
@@ -390,13 +391,13 @@ SMALL = {"horizon": 30_000, "others": [], "budget": 50, "validate": 150}
 
 def test_two_answers_at_the_same_end_of_the_range_are_no_evidence():
     # Searches that answer the first step of their grid and state no gap: three times the horizon, 0.0123 loses far less.
-    found = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, **group_settings(tuner=Fixed(1 / 162), **SMALL))
-    verdicts = {strain.description.split(" (")[0]: strain for strain in found.scenarios}
-    for strain in found.scenarios:
-        assert strain.verdict != "fine"
-        if strain.verdict == "not decided":
-            assert strain.reason == "both values are at the lower end of the range"
-            assert strain.reason in str(found)
+    report = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, **group_settings(tuner=Fixed(1 / 162), **SMALL))
+    verdicts = {scenario.description.split(" (")[0]: scenario for scenario in report.scenarios}
+    for scenario in report.scenarios:
+        assert scenario.verdict != "fine"
+        if scenario.verdict == "not decided":
+            assert scenario.reason == "both values are at the lower end of the range"
+            assert scenario.reason in str(report)
     longer = verdicts["three times the horizon"]
     assert longer.excess_regret.low > 0
     assert longer.best_value == pytest.approx(2 / 162)
@@ -404,7 +405,7 @@ def test_two_answers_at_the_same_end_of_the_range_are_no_evidence():
 
 
 def test_a_search_that_answers_worse_than_the_value_that_it_would_replace_has_failed():
-    found = bt.robustness(
+    report = bt.robustness(
         bt.UCB1(noise=0.5),
         bt.Bernoulli(arms=5),
         0.25,
@@ -413,12 +414,12 @@ def test_a_search_that_answers_worse_than_the_value_that_it_would_replace_has_fa
         budget=50,
         search=bt.Search(tuner=Fixed(0.9), validate=300),
     )
-    for strain in found.scenarios:
-        assert strain.best_value != 0.9
-        assert strain.excess_regret.mean >= 0
-        assert strain.verdict == "not decided"
-        assert strain.reason.startswith("tuning again failed: its answer, 0.9, has ")
-    assert {"best_value", "excess_share_low", "excess_share_high", "reason"} <= set(found.to_pandas())
+    for scenario in report.scenarios:
+        assert scenario.best_value != 0.9
+        assert scenario.excess_regret.mean >= 0
+        assert scenario.verdict == "not decided"
+        assert scenario.reason.startswith("tuning again failed: its answer, 0.9, has ")
+    assert {"best_value", "excess_share_low", "excess_share_high", "reason"} <= set(report.to_pandas())
 
 
 def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_better():
@@ -437,7 +438,7 @@ def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_bet
         )
         for gap in (0.0, 2.0, 20.0, None)
     }
-    assert [strain.verdict for strain in verdicts.values()] == ["fine", "fine", "not decided", "not decided"]
+    assert [scenario.verdict for scenario in verdicts.values()] == ["fine", "fine", "not decided", "not decided"]
     assert verdicts[2.0].excess_share_high == pytest.approx(2 / 48, abs=1e-3)
     # 20 of 50 - 20, and what the errors of both regrets add
     assert 20 / 30 < verdicts[20.0].excess_share_high < 0.72
@@ -491,16 +492,16 @@ def test_a_gap_is_doubted_for_each_reason():
 
 
 def test_a_tuned_value_that_is_surely_not_the_best_where_all_is_as_expected_is_warned_of():
-    found = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, **group_settings(tuner=Fixed(1 / 162), **SMALL))
-    assert found.scenarios[0].excess_share_low > 0
-    noise, warning = found.notices
+    report = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, **group_settings(tuner=Fixed(1 / 162), **SMALL))
+    assert report.scenarios[0].excess_share_low > 0
+    noise, warning = report.notices
     assert "of bernoulli have 0.0" in noise
     assert "the search for gamma = 0.006173 missed a better value, 0.01235" in warning
 
 
 def test_the_expected_time_is_announced_before_the_work_and_the_progress_counts_it():
     lines, seen = [], []
-    told = bt.tune(
+    tuning = bt.tune(
         bt.UCB1(noise=0.5),
         bt.Bernoulli(arms=3),
         horizon=100,
@@ -515,11 +516,11 @@ def test_the_expected_time_is_announced_before_the_work_and_the_progress_counts_
     )
     assert [line.split(": about ")[0] for line, _ in lines] == ["curve", "robustness"]
     assert lines[0][0].endswith("(34 values x 40 runs)")
-    runs = told.robustness.budget + 7 * 40 + 4 * 40
-    assert lines[1][0].endswith(f"({len(told.robustness.scenarios)} scenarios x {runs:,} runs)")
+    runs = tuning.robustness.budget + 7 * 40 + 4 * 40
+    assert lines[1][0].endswith(f"({len(tuning.robustness.scenarios)} scenarios x {runs:,} runs)")
     assert 0 < lines[0][1] < lines[1][1] < len(seen)
     # The first totals know of the curve and of the scenarios.
-    assert seen[0][1] >= 34 * 40 + len(told.robustness.scenarios) * runs
+    assert seen[0][1] >= 34 * 40 + len(tuning.robustness.scenarios) * runs
     done, total = seen[-1]
     assert done == total
 

@@ -32,9 +32,9 @@ LINEAR = Range("gamma", 0.0, 2.0, 1.0, False, "linear")
 
 
 def lost(values, first=0, runs=1000, first_row=0, common=True):
-    job = SimulationSpec(bt.UCB1(noise=0.5), MANY, HORIZON, common_random_numbers=common)
-    regrets = simulate_rows(job, np.array(values)[:, None], range(first, first + runs), first_row=first_row)
-    return round_to_float32(job, regrets)[:, :, 0]
+    spec = SimulationSpec(bt.UCB1(noise=0.5), MANY, HORIZON, common_random_numbers=common)
+    regrets = simulate_rows(spec, np.array(values)[:, None], range(first, first + runs), first_row=first_row)
+    return round_to_float32(spec, regrets)[:, :, 0]
 
 
 def told_of(ahead):
@@ -117,7 +117,7 @@ class Fake:
     def __init__(self, regrets):
         self.regrets = regrets
 
-    def simulate(self, job, params, runs, *, first_row, progress):
+    def simulate(self, spec, params, runs, *, first_row, progress):
         self.asked = params.tolist(), runs, first_row
         if self.regrets is None:
             raise SimulationError("no")
@@ -168,7 +168,7 @@ def test_an_end_is_told_only_if_it_is_surely_better_and_refutes_a_precision_if_i
 
 
 @pytest.mark.parametrize(
-    ("belief", "told"),
+    ("belief", "message"),
     [
         (replace(BELIEF, regret_gap=2.0), "ended before it, by `max_runs` or `max_time`; raise them"),
         (
@@ -177,11 +177,11 @@ def test_an_end_is_told_only_if_it_is_surely_better_and_refutes_a_precision_if_i
         ),
     ],
 )
-def test_it_is_said_why_a_precision_was_not_reached(belief, told):
+def test_it_is_said_why_a_precision_was_not_reached(belief, message):
     (missed,) = note_missed_precision(
         Goal(0.15, 0.95), belief, (1.0, Estimate.from_standard_error(-1.0, 0.1, 400)), None
     )
-    assert told in missed
+    assert message in missed
 
 
 def always_first(state, setting, step, params, stream):

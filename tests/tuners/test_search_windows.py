@@ -83,7 +83,7 @@ def test_a_precision_is_reached_below_the_first_step():
 def test_ucb1_on_rare_rewards_is_not_tuned_to_the_first_step():
     problem = bt.Bernoulli(arms=46, prior=(3.35722, 771.387))
     for seed in range(2):
-        found = bt.tune(
+        tuning = bt.tune(
             bt.UCB1(noise=0.5),
             problem,
             horizon=30_000,
@@ -94,7 +94,7 @@ def test_ucb1_on_rare_rewards_is_not_tuned_to_the_first_step():
             run=bt.Run(workers=1),
         )
         # The curve is within 7% of its lowest point from 0.0095 to 0.022.
-        assert 0.0095 < found.params["gamma"] < 0.022
+        assert 0.0095 < tuning.params["gamma"] < 0.022
 
 
 def test_a_search_whose_optimum_is_inside_keeps_the_whole_range(monkeypatch):
