@@ -204,7 +204,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
     few = max(50, asked.runs // 5)
-    with Pool(asked.jobs) as pool:
+    with Pool(asked.workers) as pool:
         values = {name: found.params["gamma"] for name, found in zip(CASES, pool.map(tuned, CASES), strict=True)}
         cells = [(name, kind.__name__) for name, case in CASES.items() for kind in case.worlds]
         grid = [(*cell, gamma, few) for cell in cells for gamma in GRID.tolist()]

@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", default="", help="kinds whose name contains this")
     asked = parser.parse_args()
-    with Pool(asked.jobs) as pool:
+    with Pool(asked.workers) as pool:
         for kind in (kind for kind in KINDS if asked.only in kind):
             for population in (False, True):
                 told = pool.map(tuned, [(kind, population, number) for number in range(asked.sets)])

@@ -268,7 +268,7 @@ def coverage(asked: argparse.Namespace) -> None:
 def each_row(work: Callable[[PaperRow, int], Line], asked: argparse.Namespace) -> Iterator[Line]:
     """What work tells of each row, rows in their order, several at a time."""
     rows = all_rows()
-    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
+    with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as workers:
         yield from workers.map(work, rows, [asked.tunings] * len(rows))
 
 

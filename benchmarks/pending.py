@@ -219,7 +219,7 @@ def main() -> None:
         for name in found.policies
     ]
     told = []
-    with Pool(asked.jobs, maxtasksperchild=None) as pool:
+    with Pool(asked.workers, maxtasksperchild=None) as pool:
         params = pool.map(tuned, pairs, chunksize=1)
         lines = [(0, "ignore"), *((batches, pending) for batches in BATCHES for pending in SETTINGS)]
         todo = [

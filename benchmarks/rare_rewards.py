@@ -129,7 +129,7 @@ def product(asked: argparse.Namespace) -> None:
     others = [(case, range(10), asked.truths) for case in cases(asked.seed, asked.problems)]
     # Long ones first: none is left when the others are over.
     work = first + sorted(others, key=lambda one: -one[0].horizon * one[0].problem.arms)
-    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
+    with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as workers:
         done = [worker.result() for worker in as_completed([workers.submit(judged, piece) for piece in work])]
     for title, some in (
         ("first", [one for one in done if one[0] == "first"]),

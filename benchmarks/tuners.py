@@ -546,7 +546,7 @@ def within(asked: argparse.Namespace) -> list[dict[str, Any]]:
         # A million runs a width, the same for all: no smoothing, which would level UCB1's curve, which has steps.
         curve = truth["means"].mean(axis=0)
         partial = (len(truth["means"]) * curve - truth["means"]) / (len(truth["means"]) - 1)
-        with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
+        with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as workers:
             told = list(workers.map(precise, [row.name] * asked.tunings, range(asked.tunings), chunksize=5))
         tunings, taken = [tuning for tuning, _ in told], float(np.mean([seconds for _, seconds in told]))
         answers = map_to_unit_interval(among, [tuning.params[among.name] for tuning in tunings])

@@ -159,7 +159,7 @@ def replay(asked: argparse.Namespace) -> None:
         for decades in DECADES
     ]
     cells = []
-    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as workers:
+    with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as workers:
         for one in workers.map(cell, work):
             rate = one.held / max(one.stated, 1)
             print(
