@@ -61,4 +61,22 @@ def elsewhere(monkeypatch):
     return bt.define_problem("elsewhere", module.sample, bt.Bernoulli(arms=2).reward, arms=2)
 
 
+@pytest.fixture(scope="session")
+def tuning():
+    """A short search with its curve."""
+    import banditune as bt
+
+    problem, search = bt.Bernoulli(arms=3), bt.Search(validate=200)
+    return bt.tune(bt.UCB1(noise=0.5), problem, horizon=300, budget=100, include=("curve",), search=search)
+
+
+@pytest.fixture(scope="session")
+def comparison():
+    """A comparison of four policies, one of which has no parameter."""
+    import banditune as bt
+
+    policies = [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.Greedy(), bt.UCB1(noise=1)]
+    return bt.compare(policies, bt.Bernoulli(arms=3), horizon=300, budget=60, search=bt.Search(validate=300))
+
+
 ROOT = Path(__file__).parent.parent

@@ -1,0 +1,57 @@
+"""`simulate`: what it plays, and on which instances."""
+
+from __future__ import annotations
+
+import banditune as bt
+from banditune.simulation.dispatch import simulate_rows, simulate_rows_separately
+from banditune.simulation.spec import SimulationSpec
+from helpers.example_policies import TWO
+
+PROBLEM = bt.Bernoulli(arms=3)
+
+
+def test_runs_are_paired_over_values():
+    regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 0.3, 1.0], horizon=300, runs=50)
+    assert regrets.shape == (3, 50)
+    assert (regrets[1] == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=300, runs=50)[0]).all()
+
+
+def test_without_values_theorys_are_played():
+    assert (
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=9)
+        == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 1, horizon=50, runs=9)
+    ).all()
+
+
+def test_a_policy_without_parameters_takes_any_value_and_ignores_it():
+    one = bt.simulate(bt.Greedy(), PROBLEM, [0.0, 7.5], horizon=50, runs=9)
+    assert (one[0] == one[1]).all()
+
+
+def test_several_parameters_come_in_rows():
+    problem = bt.Mixture([(1.0, 0.0)])
+    regrets = bt.simulate(TWO, problem, [(1, 0), (0, 1)], horizon=10, runs=2)
+    assert regrets.tolist() == [[0, 0], [10, 10]]
+    assert (bt.simulate(TWO, problem, {"a": 0, "b": 1}, horizon=10, runs=2) == 10).all()
+    comparison = bt.compare([TWO, bt.UCB1(noise=0.5)], problem, horizon=10, budget=12, search=bt.Search(validate=10))
+    assert comparison.best_policy == "two"
+
+
+def test_named_arms_and_priors_per_arm():
+    problem = bt.Bernoulli(arms=2, prior=[(1000, 1), (1, 1000)], names=["left", "right"])
+    assert problem.names == ("left", "right")
+    regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.3], horizon=50, runs=50)
+    assert regrets.mean() < 2
+    assert bt.results.from_json(
+        bt.curve(bt.UCB1(noise=0.5), problem, [0.3], horizon=50, runs=9).to_json()
+    ).setup.problem["names"]
+
+
+def test_each_value_has_instances_of_its_own():
+    spec = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 300, common_random_numbers=False, checkpoints=(100, 300))
+    parts = simulate_rows_separately(spec, [[0.1], [0.4], [1.0]], [3, 1, 300], 250, workers=3)
+    whole = simulate_rows(spec, [[0.1], [0.4], [1.0]], range(250, 554))
+    assert [part.shape for part in parts] == [(3, 2), (1, 2), (300, 2)]
+    assert (parts[0] == whole[0, :3]).all()
+    assert (parts[1] == whole[1, 3:4]).all()
+    assert (parts[2] == whole[2, 4:]).all()
