@@ -12,6 +12,8 @@ import re
 import pytest
 
 import banditune as bt
+from banditune.core.errors import ERROR_CODES
+from banditune.core.messages import Argument
 from banditune.core.notice import ADVICE, CAUSES
 from banditune.results.result_record import RECORD_MODULES, RECORD_TYPES, SCHEMA_VERSION
 
@@ -182,10 +184,12 @@ def test_errors_have_one_base_and_carry_what_programs_need():
         kind = getattr(bt.errors, name)
         assert issubclass(kind, bt.BanditTuneError)
         assert issubclass(kind, base)
-        error = kind("what must hold", argument="horizon", code="range")
+        error = kind("{} must hold for {!r}", Argument("horizon"), "ucb1", argument="horizon", code="out-of-range")
         again = pickle.loads(pickle.dumps(error))
-        assert (str(error), error.argument, error.code) == ("what must hold", "horizon", "range")
-        assert (str(again), again.argument, again.code) == ("what must hold", "horizon", "range")
+        for one in (error, again):
+            assert (str(one), one.argument, one.code) == ("`horizon` must hold for 'ucb1'", "horizon", "out-of-range")
+            assert one.message.parts == (Argument("horizon"), " must hold for 'ucb1'")
+        assert kind("100% {of} it").code in ERROR_CODES
 
 
 @bt.kernel.scalar

@@ -13,6 +13,8 @@ import typer
 
 from banditune.cli.command_echo import record_command
 from banditune.cli.messages import translate_message, translate_result
+from banditune.cli.vocabulary import write_for_command_line
+from banditune.core.messages import Message, Reference
 
 EXIT_STRICT = 3
 """With --strict: a precision was not reached, or there is a notice."""
@@ -200,8 +202,10 @@ def print_to_stderr(error: object, code: int = 0) -> int:
     """Print a line on stderr, with options in place of arguments. Errors in NAME:option=value are not translated."""
     from banditune.registry import InvalidOption
 
-    line = " ".join(str(error).split())
-    print(f"banditune: {line if isinstance(error, InvalidOption) else translate_message(line)}", file=sys.stderr)
+    line = " ".join(write_for_command_line(error).split())
+    if not (isinstance(error, InvalidOption) or any(isinstance(part, Reference) for part in Message(error).parts)):
+        line = translate_message(line)
+    print(f"banditune: {line}", file=sys.stderr)
     return code
 
 

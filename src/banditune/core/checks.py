@@ -15,6 +15,7 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import convert_to_plain
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Condition, Setting
 from banditune.core.policy import FROM_PROBLEM
 
 
@@ -62,14 +63,78 @@ def convert_to_number(value: Any) -> float:
         return math.inf
 
 
+def format_limit(limit: float) -> str:
+    """Format a limit: whole numbers in full, others with six digits at most."""
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
+
+
 def check_integer(name: str, value: Any, least: int, most: int | None = None) -> int:
     """Check a whole number against its limits. Floats such as 1e4 are accepted."""
     number = convert_to_integer(value)
     if number is None or number < least:
-        raise InvalidRequest(f"`{name}` must be a whole number >= {least}, but got {name}={value!r}.")
+        raise InvalidRequest(
+            "{} must be a whole number >= {}, but got {}.",
+            *(Argument(name), least, Setting(name, value)),
+            argument=name,
+            code="wrong-type" if number is None else "out-of-range",
+        )
     if most is not None and number > most:
-        raise InvalidRequest(f"`{name} <= {most}` must hold, but got {name}={value!r}.")
+        raise make_limit_error(name, value, most=most)
     return number
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    note: str = "",
+) -> float:
+    """Check a finite number against its limits. The `note` explains them, as in " (50% is 0.5)" or " for ucb1"."""
+    number = convert_to_number(value)
+    if not math.isfinite(number):
+        raise InvalidRequest(
+            "{} must be a finite number, but got {!r:.60}.", Argument(name), value, argument=name, code="wrong-type"
+        )
+    if (
+        (above is not None and not number > above)
+        or (least is not None and number < least)
+        or (below is not None and not number < below)
+        or (most is not None and number > most)
+    ):
+        raise make_limit_error(name, value, above=above, least=least, below=below, most=most, note=note)
+    return number
+
+
+def make_limit_error(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    note: str = "",
+    advice: str = "",
+) -> InvalidRequest:
+    """Make the error for a number outside its limits: `0 < share < 1` must hold, but got share=7."""
+    lower = (above, "<") if least is None else (least, "<=")
+    upper = (below, "<") if most is None else (most, "<=")
+    before = after = ""
+    if upper[0] is not None:
+        before = "" if lower[0] is None else f"{format_limit(lower[0])} {lower[1]} "
+        after = f" {upper[1]} {format_limit(upper[0])}"
+    elif lower[0] is not None:
+        after = f" {lower[1].replace('<', '>')} {format_limit(lower[0])}"
+    return InvalidRequest(
+        "{} must hold{}, but got {}{}.",
+        *(Condition(before, name, after), note, Setting(name, value), advice),
+        argument=name,
+        code="wrong-type" if math.isnan(convert_to_number(value)) else "out-of-range",
+    )
 
 
 def is_from_problem(value: Any) -> bool:
@@ -122,21 +187,16 @@ def check_prior_pairs(
     return tuple((float(a), float(b)) for a, b in table)
 
 
-def check_number(name: str, value: Any, *, above: float = -math.inf) -> float:
-    """Check a finite number above a bound."""
-    number = convert_to_number(value)
-    if not math.isfinite(number):
-        raise InvalidRequest(f"`{name}` must be a finite number, but got {value!r:.60}.")
-    if not number > above:
-        raise InvalidRequest(f"`{name} > {above:g}` must hold, but got {name}={value!r}.")
-    return number
-
-
 def check_flag(name: str, value: Any) -> bool:
     """Check True or False, also in the spelling of the command line."""
     flag = {"true": True, "false": False}.get(str(value).lower()) if isinstance(value, str) else value
     if not isinstance(flag, bool | np.bool_):
-        raise InvalidRequest(f"`{name}` must be True or False, but got {name}={value!r:.60}.")
+        raise InvalidRequest(
+            "{} must be True or False, but got {}.",
+            *(Argument(name), Setting(name, value, f"{value!r:.60}")),
+            argument=name,
+            code="wrong-type",
+        )
     return bool(flag)
 
 
@@ -234,6 +294,31 @@ def check_arguments(name: str, function: Any, takes: str) -> None:
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     """Check that a value is one of a few words."""
-    if value not in allowed:
-        raise InvalidRequest(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but got {value!r}.")
-    return str(value)
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidRequest(
+            "{} must be one of {}, but got {!r:.60}.",
+            *(Argument(name), ", ".join(map(repr, allowed)), value),
+            argument=name,
+            code="unknown-name",
+        )
+    return value
+
+
+def check_type(name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
+    """Check that a value is of one of these types; `expected` names them, as in "a policy such as UCB1()"."""
+    if not isinstance(value, kind):
+        raise make_type_error(name, expected, value)
+    return value
+
+
+def make_type_error(name: str, expected: str, value: Any) -> InvalidRequest:
+    """Make the error for a value of another kind: `policy` must be a policy such as UCB1(), but got 3."""
+    return InvalidRequest(
+        "{} must be {}, but got {!r:.80}.", Argument(name), expected, value, argument=name, code="wrong-type"
+    )
+
+
+def make_unused_error(name: str, value: Any, why: str, *, of: str = "") -> InvalidRequest:
+    """Make the error for an argument that must be left out: `workers` must be left out, because ..., but got 3."""
+    sentence = "{}{} must be left out, {}, but got {!r}."
+    return InvalidRequest(sentence, Argument(name), of, why, value, argument=name, code="conflict")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from banditune.core.checks import check_integer
+from banditune.core.checks import check_choice, check_integer, check_type, make_unused_error
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.tuner import Tuner
 from banditune.simulation.instances import SEARCH_INSTANCE_LIMIT
 
@@ -72,11 +73,9 @@ class Simulation:
     shortcuts: bool = True
 
     def __post_init__(self) -> None:
-        if self.regret not in ("expected", "realised"):
-            raise InvalidRequest(f"`regret` must be one of 'expected', 'realised', but got {self.regret!r}.")
+        check_choice("regret", self.regret, ("expected", "realised"))
         for name in ("common_random_numbers", "shortcuts"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidRequest(f"`{name}` must be True or False, but got {getattr(self, name)!r}.")
+            check_type(name, getattr(self, name), bool, "True or False")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +118,7 @@ def check_settings(**settings: Any) -> None:
     """Check the types of settings."""
     kinds = {"search": Search, "simulation": Simulation, "run": Run}
     for name, value in settings.items():
-        if not isinstance(value, kinds[name]):
-            kind = kinds[name].__name__
-            raise InvalidRequest(f"`{name}` must be a record such as {kind}(), but got {value!r}.")
+        check_type(name, value, kinds[name], f"a record such as {kinds[name].__name__}()")
 
 
 def check_unused(verb: str, settings: Search | Run, *names: str) -> None:
@@ -129,11 +126,8 @@ def check_unused(verb: str, settings: Search | Run, *names: str) -> None:
     for name in names:
         given = getattr(settings, name)
         if given != getattr(type(settings)(), name):
-            kind = type(settings).__name__
-            raise InvalidRequest(
-                f"`{name}` of {kind} must be left out, because {verb}() does not use it, but got {given!r}.",
-                argument=name,
-            )
+            why = f"because {verb}() does not use it"
+            raise make_unused_error(name, given, why, of=f" of {type(settings).__name__}")
 
 
 def check_include(include: Any, allowed: Sequence[str]) -> frozenset[str]:
@@ -142,7 +136,12 @@ def check_include(include: Any, allowed: Sequence[str]) -> frozenset[str]:
     unknown = sorted(map(str, words - set(allowed)))
     if unknown:
         allowed_words = ", ".join(map(repr, allowed))
-        raise InvalidRequest(f"`include` must be out of {allowed_words}, but got {unknown[0]!r}.")
+        raise InvalidRequest(
+            "{} must be out of {}, but got {!r}.",
+            *(Argument("include"), allowed_words, unknown[0]),
+            argument="include",
+            code="unknown-name",
+        )
     return frozenset(words)
 
 

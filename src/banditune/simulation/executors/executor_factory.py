@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from banditune.core.checks import convert_to_number
+from banditune.core.checks import convert_to_number, make_limit_error, make_type_error
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Setting
 from banditune.simulation.executor import Executor
 from banditune.simulation.executors.dask import DaskExecutor
 from banditune.simulation.executors.processes import ProcessExecutor
@@ -27,13 +28,19 @@ def make_executor_factory(
     """Make a factory from a name, a Dask client, the module ray or an open executor. Nothing is opened yet."""
     limit = _check_time_limit(time_limit)
     if device == "gpu" and (executor != "threads" or limit is not None):
-        what = f"executor={executor!r}" if limit is None else f"time_limit={limit:g}"
+        other = Setting("executor", executor) if limit is None else Setting("time_limit", limit, f"{limit:g}")
         raise InvalidRequest(
-            f"a GPU is used from this process, but got device='gpu' and {what}; leave out one of them."
+            "a GPU is used from this process, but got {} and {}; leave out one of them.",
+            *(Setting("device", "gpu"), other),
+            argument=other.name,
+            code="conflict",
         )
     if limit is not None and executor not in ("threads", "processes"):
         raise InvalidRequest(
-            f"a time limit needs child processes of this one, but got executor={executor!r}; leave out one of them."
+            "a time limit needs child processes of this one, but got {}; leave out one of them.",
+            Setting("executor", executor),
+            argument="time_limit",
+            code="conflict",
         )
     if executor == "processes" or limit is not None:
         return lambda: ProcessExecutor(workers, time_limit=limit)
@@ -41,7 +48,10 @@ def make_executor_factory(
         return lambda: ThreadExecutor(workers)
     if workers is not None:
         raise InvalidRequest(
-            f"`workers` counts threads or processes of this machine, but got executor={executor!r}; leave it out."
+            "{} counts threads or processes of this machine, but got {}; leave it out.",
+            *(Argument("workers"), Setting("executor", executor)),
+            argument="workers",
+            code="conflict",
         )
     if isinstance(executor, Executor):
         return lambda: nullcontext(executor)
@@ -53,9 +63,8 @@ def make_executor_factory(
         return RayExecutor
     if type(executor).__module__.partition(".")[0] == "distributed" and hasattr(executor, "submit"):
         return lambda: DaskExecutor(executor)
-    raise InvalidRequest(
-        f"`executor` must be {EXECUTOR_NAMES}, or in Python a Dask client or the module ray, but got {executor!r}."
-    )
+    expected = f"{EXECUTOR_NAMES}, or in Python a Dask client or the module ray"
+    raise make_type_error("executor", expected, executor)
 
 
 def _check_time_limit(seconds: Any) -> float | None:
@@ -63,5 +72,5 @@ def _check_time_limit(seconds: Any) -> float | None:
         return None
     limit = convert_to_number(seconds)
     if not 0 < limit < 1e9:
-        raise InvalidRequest(f"`time_limit > 0` must hold, in seconds, but got time_limit={seconds!r}.")
+        raise make_limit_error("time_limit", seconds, above=0, note=", in seconds")
     return limit
