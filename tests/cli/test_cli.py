@@ -19,11 +19,12 @@ import pytest
 import typer
 
 import banditune as bt
-from banditune.cli import app, main, messages
-from banditune.cli.messages import translate_message, translate_result
+from banditune.cli import app, main
+from banditune.cli import unstructured_messages as messages
 from banditune.cli.number_parsers import parse_integer, parse_share
 from banditune.cli.runner import print_to_stderr
 from banditune.cli.specs import parse_policy, parse_problem
+from banditune.cli.unstructured_messages import translate_message, translate_result
 from banditune.core.parsing import read_matrix
 from banditune.deployment.deployment_state import ArmState, DeploymentState
 from banditune.results.result_record import DEPLOYED_STATE_FORMAT

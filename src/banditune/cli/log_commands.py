@@ -19,7 +19,6 @@ from banditune.cli.log_options import (
     SavedFitOption,
     TuningShareOption,
 )
-from banditune.cli.messages import translate_message
 from banditune.cli.option_groups import RunOptions, SearchOptions, expand_groups
 from banditune.cli.options import (
     ArmsOption,
@@ -34,6 +33,7 @@ from banditune.cli.options import (
 )
 from banditune.cli.runner import exit_if_strict, run_and_print
 from banditune.cli.specs import parse_policy
+from banditune.cli.unstructured_messages import translate_message
 
 
 @app.command(short_help="Fit a problem to past logs, to tune on.")

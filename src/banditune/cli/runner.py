@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from banditune.cli.command_echo import record_command
-from banditune.cli.messages import translate_message, translate_result
+from banditune.cli.unstructured_messages import translate_message, translate_result
 from banditune.cli.vocabulary import write_for_command_line
 from banditune.core.messages import Message, Reference
 
