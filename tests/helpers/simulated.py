@@ -24,6 +24,7 @@ from banditune.simulation.gpu import cuda_targets, gpu_memory, gpu_scheduler, la
 from banditune.simulation.gpu.warp_primitives import SINGLE_THREAD_SLOTS
 from banditune.simulation.spec import SimulationSpec
 from helpers.owned import OWN, OWN_PROBLEM
+from helpers.scratch import SOFTMAX
 from helpers.settings import group_settings
 from helpers.teams import Threads, together
 
@@ -63,6 +64,7 @@ CASES = [
     (OWN, bt.Gaussian(arms=3)),
     (OWN, OWN_PROBLEM),
     (OWN, BY_STEP),
+    (SOFTMAX, bt.Bernoulli(arms=3)),
 ]
 
 

@@ -25,6 +25,7 @@ from banditune.study.requests import build_spec
 from conftest import ROOT
 from helpers.lowering import lowered, lowered_drawing, ptx
 from helpers.owned import OWN, OWN_PROBLEM
+from helpers.scratch import SOFTMAX
 from helpers.settings import group_settings
 
 PRECISION = {"linucb": "float64", "lints": "float64", "ucb-glm": "float32", "glm-tsl": "float32"}
@@ -56,10 +57,11 @@ def thread_plan(policy, problem, shortcut=True, precision="float64"):
         (bt.UCB1(noise=0.5), bt.Gaussian(arms=4)),
         (bt.EpsilonGreedy(), bt.Bernoulli(arms=4)),
         (OWN, OWN_PROBLEM),
+        (SOFTMAX, OWN_PROBLEM),
         (bt.policies.LinGreedy(prior=(0, 1), noise=0.5), bt.Logistic(arms=4, dims=3)),
         pytest.param(bt.policies.GLMGreedy(prior=(0, 1)), bt.Logistic(arms=4, dims=3), marks=pytest.mark.slow),
     ],
-    ids=["index", "stay", "plain loop", "own", "ridge regression", "logistic regression"],
+    ids=["index", "stay", "plain loop", "own", "scratch arrays", "ridge regression", "logistic regression"],
 )
 def test_every_kind_of_kernel_for_a_thread_is_compiled(policy, problem):
     assert is_a_kernel(lowered(thread_plan(policy, problem)))

@@ -22,6 +22,7 @@ from banditune.simulation import chunks, instances, kernel_selection, loop, memo
 from banditune.simulation.bind import bind_function
 from banditune.simulation.dispatch import simulate_rows
 from banditune.simulation.kernel_selection import select_kernel, select_shortcut
+from banditune.simulation.scratch_arrays import fill_choose_slots
 from banditune.simulation.spec import SimulationSpec
 from banditune.study import environment_check
 from banditune.study.requests import build_spec
@@ -90,6 +91,7 @@ def plain_python(spec: SimulationSpec, params: np.ndarray, runs: int) -> np.ndar
     policy, problem = spec.policy, spec.problem
     slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
     slots |= {"reward": problem.reward, "play": loop.play_steps} | kernel_selection.fill_dims_slots(policy, problem)
+    slots |= fill_choose_slots(policy)
     kernel, _ = bind_function(loop.play_block, slots)
     arms = problem.arms
     at = np.array(spec.checkpoints or (spec.horizon,), np.int64)

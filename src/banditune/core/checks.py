@@ -5,9 +5,10 @@ from __future__ import annotations
 import dis
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import convert_to_plain
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument, Condition, Setting
-from banditune.core.policy import FROM_PROBLEM
+from banditune.core.policy import FROM_PROBLEM, ScratchShape
 
 
 def convert_to_array(value: Any) -> FloatArray:
@@ -290,6 +291,29 @@ def check_arguments(name: str, function: Any, takes: str) -> None:
     except TypeError as error:
         called = getattr(function, "__qualname__", repr(function))
         raise InvalidRequest(f"`{name}` must take ({takes}), but {called!r} takes {signature}.") from error
+
+
+def check_scratch(scratch: Any) -> dict[str, ScratchShape]:
+    """Check the scratch arrays of a policy: names, and sizes as in `ScratchShape`."""
+    if not isinstance(scratch, Mapping | tuple) or not all(map(_is_scratch_array, dict(scratch).items())):
+        raise InvalidRequest(
+            "{} must give each array a name and a size, 'arms', 'dims', 'horizon', a whole number above 0, or a "
+            "tuple of these, such as {}, but got {!r:.200}.",
+            *(Argument("scratch"), {"weights": "arms"}, scratch),
+            argument="scratch",
+            code="own-code",
+        )
+    return dict(scratch)
+
+
+def _is_scratch_array(item: tuple[Any, Any]) -> bool:
+    """Return whether a name can be that of a field, and a shape holds words and numbers that are known."""
+    name, shape = item
+    factors = shape if isinstance(shape, tuple) else (shape,)
+    usable = isinstance(name, str) and name.isidentifier() and not iskeyword(name) and not name.startswith("_")
+    return bool(usable and factors) and all(
+        factor in ("arms", "dims", "horizon") or (type(factor) is int and factor > 0) for factor in factors
+    )
 
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:

@@ -122,6 +122,10 @@ class WarpVersion(NamedTuple):
     needs_float64: Callable[[FloatArray], bool] = lambda row: False
 
 
+ScratchShape = str | int | tuple[str | int, ...]
+"""The size of a scratch array: "arms", "dims", "horizon", a whole number, or a tuple of these, which are multiplied."""
+
+
 FUNCTION_ARGUMENTS = MappingProxyType(
     {
         "view": "memory, setting",
@@ -133,6 +137,11 @@ FUNCTION_ARGUMENTS = MappingProxyType(
     }
 )
 """The arguments of a policy's scalar functions."""
+
+
+def list_choose_arguments(scratch: Any) -> str:
+    """List the arguments of `choose`, for a policy with these scratch arrays."""
+    return FUNCTION_ARGUMENTS["choose"] + (", scratch" if scratch else "")
 
 
 SIZE_ARGUMENTS = "arms, dims, horizon"
@@ -154,6 +163,11 @@ class Policy:
     rewards: ClassVar[str] = "real"
     """The rewards that the policy accepts: "real", "unit" for [0, 1], or "binary" for 0 and 1."""
     pulls_every_arm: ClassVar[bool] = False
+    scratch: Any = MappingProxyType({})
+    """Scratch arrays by name, with their sizes: `choose` takes a record of them as its last argument.
+
+    All are 0 whenever `choose` begins. See `ScratchShape`.
+    """
     needs_features: ClassVar[bool] = False
     """Whether arms must have features."""
     is_external: ClassVar[bool] = False

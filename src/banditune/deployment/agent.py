@@ -17,6 +17,7 @@ from banditune.deployment import step_kernel
 from banditune.simulation.compilation import compile_kernel, compile_signature
 from banditune.simulation.kernel_selection import fill_dims_slots
 from banditune.simulation.loop import compute_instance_key
+from banditune.simulation.scratch_arrays import count_policy_floats, fill_choose_slots
 
 DEPLOYED_SLOTS = ("view", "start", "choose", "update", "recall", "resume")
 
@@ -44,7 +45,8 @@ def make_agent_stream(seed: int, position: tuple[int, int]) -> IntArray:
 def compile_step_kernel(policy: Policy, dims: int) -> Callable[..., Any]:
     """Compile the step kernel of a policy, for any number of arms with `dims` features."""
     slots: dict[Any, Any] = {name: getattr(policy, name) for name in DEPLOYED_SLOTS}
-    return compile_kernel(step_kernel.run_agent_step, slots | fill_dims_slots(policy, DeployedArms(1, dims)))
+    slots |= fill_choose_slots(policy) | fill_dims_slots(policy, DeployedArms(1, dims))
+    return compile_kernel(step_kernel.run_agent_step, slots)
 
 
 class PolicyAgent:
@@ -64,7 +66,7 @@ class PolicyAgent:
     ) -> None:
         dims, arms = features.shape
         policy.check(features[None], horizon)
-        size = policy.memory(arms, dims, horizon)
+        size = count_policy_floats(policy, arms, dims, horizon)
         if size > MAX_MEMORY_NUMBERS:
             raise InvalidRequest(
                 f"the memory of a deployed policy must fit into {MAX_MEMORY_NUMBERS / 2**27:g} GiB, but "

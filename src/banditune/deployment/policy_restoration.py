@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from banditune.core.checks import check_arguments, list_options_from_problem
+from banditune.core.checks import check_arguments, check_scratch, list_options_from_problem
 from banditune.core.descriptions import OWN_CODE_KEY, describe
 from banditune.core.errors import InvalidRequest
-from banditune.core.policy import FUNCTION_ARGUMENTS, SIZE_ARGUMENTS, Policy
+from banditune.core.policy import FUNCTION_ARGUMENTS, SIZE_ARGUMENTS, Policy, list_choose_arguments
 from banditune.deployment.deployment_state import MAX_ABS_REWARD, ArmState, DeploymentState
 from banditune.registry import load_from_file
 from banditune.simulation.spec import check_options_resolved
@@ -40,7 +40,8 @@ def check_deployable(policy: Policy, state: DeploymentState) -> None:
             f"a policy must define `recall` and `resume` to be deployed, so that rewards can arrive late and arms can "
             f"change, but {policy.name} does not; use another, or define them (docs/how-to/deployment.md)."
         )
-    for name, arguments in FUNCTION_ARGUMENTS.items():
+    check_scratch(policy.scratch)
+    for name, arguments in {**FUNCTION_ARGUMENTS, "choose": list_choose_arguments(policy.scratch)}.items():
         check_arguments(name, getattr(policy, name, None), arguments)
     check_arguments("memory", policy.memory, SIZE_ARGUMENTS)
     if policy.needs_features and not state.arms[0].features:

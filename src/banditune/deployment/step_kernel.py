@@ -13,7 +13,10 @@ view = Slot("view")
 start = Slot("start")
 
 
-choose = Slot("choose")
+split_floats = Slot("split_floats")
+
+
+select_arm = Slot("select_arm")
 
 
 update = Slot("update")
@@ -36,14 +39,16 @@ PULLS_ROW, TOTALS_ROW, PENDING_ROW = 0, 1, 2
 """Rows of `facts`, with one number per arm."""
 
 
-def run_agent_step(what, memory, imagined, features, options, params, draws, facts, horizon, step, arm, reward):
+def run_agent_step(what, floats, imagined, features, options, params, draws, facts, horizon, step, arm, reward):
     """Run one action: choose an arm, learn a reward, write pulls and totals into `facts`, or rebuild the memory.
 
-    `step` is that of a choice or a reward, `arm` that of a reward. CHOOSE_WITH_PENDING fills `imagined` with the memory
-    as if pending pulls had paid; `reward` is then the assumed mean while no reward is known. All actions are one function,
-    which compiles in a fraction of the time. `draws` holds the key and the cursor of the agent's stream.
+    `floats` holds the memory and scratch arrays. `step` is that of a choice or a reward, `arm` that of a reward.
+    CHOOSE_WITH_PENDING fills `imagined` with the memory as if pending pulls had paid; `reward` is then the assumed mean
+    while no reward is known. All actions are one function, which compiles in a fraction of the time. `draws` holds the
+    key and the cursor of the agent's stream.
     """
     setting = resolve_setting(Setting(features.shape[1], features.shape[0], horizon, features, options))
+    memory, scratch = split_floats(floats, setting)
     state = view(memory, setting)
     stream = Stream(int(draws[0]), int(draws[1]), draws[2:])
     if what in (RECALL, CHOOSE_WITH_PENDING):
@@ -51,14 +56,15 @@ def run_agent_step(what, memory, imagined, features, options, params, draws, fac
     if what == CHOOSE_WITH_PENDING:
         add_pending(facts, reward)
         clear_memory(imagined)
-        state = view(imagined, setting)
+        memory, scratch = split_floats(imagined, setting)
+        state = view(memory, setting)
     if what in (RESUME, CHOOSE_WITH_PENDING):
         start(state, setting)
         resume(state, setting, params, facts[PULLS_ROW], facts[TOTALS_ROW])
     if what == LEARN:
         update(state, setting, step, params, arm, reward, stream)
     if what in (CHOOSE, CHOOSE_WITH_PENDING):
-        return float(choose(state, setting, step, params, stream))
+        return float(select_arm(state, scratch, setting, step, params, stream))
     return 0.0
 
 

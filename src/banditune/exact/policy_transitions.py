@@ -21,6 +21,7 @@ from banditune.exact.packed_counts import add_pull, extract_pulls, extract_succe
 from banditune.simulation.compilation import compile_kernel, compile_signature
 from banditune.simulation.failures import describe_exception
 from banditune.simulation.kernel_selection import fill_dims_slots
+from banditune.simulation.scratch_arrays import count_policy_floats, fill_choose_slots
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 view = Slot("view")
@@ -29,7 +30,10 @@ view = Slot("view")
 start = Slot("start")
 
 
-choose = Slot("choose")
+split_floats = Slot("split_floats")
+
+
+select_arm = Slot("select_arm")
 
 
 update = Slot("update")
@@ -71,7 +75,7 @@ def make_transition_model(spec: SimulationSpec, params: FloatArray) -> Transitio
     options = freeze_options(policy.options(arms, spec.problem.dims, spec.horizon))
     drawing = KNOWN_ARM_PROBABILITIES.get((policy.view, policy.start, policy.choose, policy.update))
     if drawing is None or not drawing.draws_randomly(params):
-        width = arms + policy.memory(arms, spec.problem.dims, spec.horizon)
+        width = arms + count_policy_floats(policy, arms, spec.problem.dims, spec.horizon)
         return TransitionModel(spec, width, ScriptedTransitions(spec, params, options).make_transitions)
     what = f"the table of all counts of {arms} arms, for {policy.name},"
     table_cache.check_table_fits(what, lambda horizon: estimate_counts_bytes(arms, horizon), spec.horizon)
@@ -115,17 +119,18 @@ def estimate_counts_bytes(arms: int, horizon: int) -> float:
 def play_states_once(after, features, options, horizon, step, params, key, cursor, chosen, trouble):
     """The kernel: one step from every state.
 
-    `after[0]` has the memory of every state before the step. When it returns, that is the memory after a failure, and
-    `after[1]` the memory after a success. Stops with the state and the culprit in `trouble` where an arm is bad.
+    `after[0]` has the floats of every state before the step. When it returns, these are the floats after a failure, and
+    `after[1]` has those after a success. Stops with the state and the culprit in `trouble` where an arm is bad.
     """
     arms = features.shape[1]
     setting = resolve_setting(Setting(arms, features.shape[0], horizon, features, options))
     stream = Stream(key, key, cursor)
     for place in range(after.shape[1]):
-        state = view(after[0, place], setting)
+        memory, scratch = split_floats(after[0, place], setting)
+        state = view(memory, setting)
         if step == 0:
             start(state, setting)
-        picked = choose(state, setting, step, params, stream)
+        picked = select_arm(state, scratch, setting, step, params, stream)
         if not (picked >= 0 and picked < arms and picked == math.floor(picked)):
             trouble[0], trouble[1] = place, picked
             return
@@ -134,7 +139,8 @@ def play_states_once(after, features, options, horizon, step, params, key, curso
         for number in range(after.shape[2]):
             after[1, place, number] = after[0, place, number]
         for reward in range(2):
-            update(view(after[reward, place], setting), setting, step, params, arm, 1.0 * reward, stream)
+            memory, scratch = split_floats(after[reward, place], setting)
+            update(view(memory, setting), setting, step, params, arm, 1.0 * reward, stream)
 
 
 @dataclass(frozen=True)
@@ -150,8 +156,9 @@ class ScriptedTransitions:
         """The kernel, bound to the policy."""
         policy = self.spec.policy
         slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-        compiled = compile_kernel(play_states_once, slots | fill_dims_slots(policy, self.spec.problem))
-        size = policy.memory(self.spec.problem.arms, self.spec.problem.dims, self.spec.horizon)
+        slots |= fill_choose_slots(policy) | fill_dims_slots(policy, self.spec.problem)
+        compiled = compile_kernel(play_states_once, slots)
+        size = count_policy_floats(policy, self.spec.problem.arms, self.spec.problem.dims, self.spec.horizon)
         compile_signature(compiled, self._make_arguments(np.zeros((2, 1, size)), 0), describe_spec(self.spec))
         return compiled
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from banditune.core.checks import check_scalar_function
+from banditune.core.checks import check_scalar_function, check_scratch
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
 from banditune.core.option_types import Noise, Option, WeightPolicyPrior
-from banditune.core.policy import FROM_PROBLEM, FUNCTION_ARGUMENTS
+from banditune.core.policy import FROM_PROBLEM, ScratchShape, list_choose_arguments
 from banditune.core.space import Parameter
 from banditune.policies.base_policies import RidgePolicy, TotalsPolicy
 
@@ -22,9 +22,12 @@ class CustomPolicy(TotalsPolicy):
     name: str
     choose: Callable[..., Any] = make_undescribed_field()
     parameters: tuple[Parameter, ...] = make_undescribed_field(())
+    scratch: tuple[tuple[str, ScratchShape], ...] = make_undescribed_field(())
 
 
-def define_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()) -> CustomPolicy:
+def define_policy(
+    name: str, choose: Callable[..., Any], *, parameters: Any = (), scratch: Mapping[str, ScratchShape] | None = None
+) -> CustomPolicy:
     """Define a policy of your own on pulls and total rewards of the arms.
 
     Steps and arms are counted from 0.
@@ -38,6 +41,10 @@ def define_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()
         arm's pulls and total reward, and `params` the values of the parameters.
     parameters : Parameter or sequence of Parameter
         The parameters that can be tuned. None by default.
+    scratch : mapping of str to shape
+        Arrays of floats for intermediate results, such as one probability per arm. `choose` then takes a last argument
+        `scratch`, a record of them. A shape is "arms", "dims", "horizon", a whole number, or a tuple of these, which are
+        multiplied. All arrays are 0 whenever `choose` begins. None by default.
 
     Returns
     -------
@@ -47,8 +54,7 @@ def define_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()
     Raises
     ------
     InvalidRequest
-        If `choose` is no function of these arguments, may end without an arm, or `parameters` are no `Parameter`
-        records.
+        If `choose` is no function of these arguments, may end without an arm, or another argument cannot be used.
 
     Examples
     --------
@@ -62,18 +68,21 @@ def define_policy(name: str, choose: Callable[..., Any], *, parameters: Any = ()
     >>> bt.simulate(policy, bt.Bernoulli(arms=3), [0.1, 0.5], horizon=100, runs=50).shape
     (2, 50)
     """
-    return CustomPolicy(str(name), choose, check_policy_parameters(choose, parameters))
+    return CustomPolicy(str(name), choose, *check_choose_options(choose, parameters, scratch))
 
 
-def check_policy_parameters(choose: Any, parameters: Any) -> tuple[Parameter, ...]:
-    """Check the parameters of a user's policy, one or several."""
+def check_choose_options(
+    choose: Any, parameters: Any, scratch: Any
+) -> tuple[tuple[Parameter, ...], tuple[tuple[str, ScratchShape], ...]]:
+    """Check the parameters of a user's policy, one or several, its scratch arrays, and that `choose` takes both."""
     records = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
     if not callable(choose) or not all(isinstance(parameter, Parameter) for parameter in records):
         raise InvalidRequest(
             f"`choose` must be a function and `parameters` Parameter records, but got {choose!r}, {records!r}."
         )
-    check_scalar_function("choose", choose, FUNCTION_ARGUMENTS["choose"], "an arm")
-    return records
+    arrays = check_scratch(scratch or {})
+    check_scalar_function("choose", choose, list_choose_arguments(arrays), "an arm")
+    return records, tuple(arrays.items())
 
 
 @dataclass(frozen=True)
@@ -85,10 +94,17 @@ class CustomRidgePolicy(RidgePolicy):
     noise: Option[Noise] = FROM_PROBLEM
     choose: Callable[..., Any] = make_undescribed_field()
     parameters: tuple[Parameter, ...] = make_undescribed_field(())
+    scratch: tuple[tuple[str, ScratchShape], ...] = make_undescribed_field(())
 
 
 def define_ridge_policy(
-    name: str, choose: Callable[..., Any], *, parameters: Any = (), prior: Any = FROM_PROBLEM, noise: Any = FROM_PROBLEM
+    name: str,
+    choose: Callable[..., Any],
+    *,
+    parameters: Any = (),
+    prior: Any = FROM_PROBLEM,
+    noise: Any = FROM_PROBLEM,
+    scratch: Mapping[str, ScratchShape] | None = None,
 ) -> CustomRidgePolicy:
     """Define a linear policy of your own on ridge regression.
 
@@ -109,6 +125,8 @@ def define_ridge_policy(
         is taken from the problem.
     noise : float or "problem"
         Standard deviation of a reward around its arm's mean, above 0. By default it is taken from the problem.
+    scratch : mapping of str to shape
+        Arrays of floats that `choose` takes as a last argument, as in `define_policy`. None by default.
 
     Returns
     -------
@@ -133,4 +151,4 @@ def define_ridge_policy(
     >>> bt.simulate(policy, bt.Linear(arms=5, dims=2), [0.1, 0.5], horizon=100, runs=50).shape
     (2, 50)
     """
-    return CustomRidgePolicy(str(name), prior, noise, choose, check_policy_parameters(choose, parameters))
+    return CustomRidgePolicy(str(name), prior, noise, choose, *check_choose_options(choose, parameters, scratch))

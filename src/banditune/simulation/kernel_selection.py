@@ -13,6 +13,7 @@ from banditune.core.problem import Problem
 from banditune.simulation import loop
 from banditune.simulation.compilation import compile_kernel
 from banditune.simulation.devices import is_cuda_simulated
+from banditune.simulation.scratch_arrays import count_policy_floats, fill_choose_slots
 from banditune.simulation.spec import SimulationSpec
 
 
@@ -64,9 +65,9 @@ def fill_slots(spec: SimulationSpec) -> tuple[dict[Any, Any], int, int]:
     shortcut = select_shortcut(policy, problem) if spec.use_shortcut else None
     slots: dict[Any, Any] = {"reward": problem.reward, **fill_dims_slots(policy, problem)}
     if shortcut is None:
-        floats, integers = policy.memory(problem.arms, problem.dims, spec.horizon), 0
+        floats, integers = count_policy_floats(policy, problem.arms, problem.dims, spec.horizon), 0
         slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-        slots |= {"play": loop.play_steps}
+        slots |= {"play": loop.play_steps, **fill_choose_slots(policy)}
     else:
         floats, integers = shortcut.memory(problem.arms, problem.dims, spec.horizon)
         integers += problem.arms

@@ -16,7 +16,10 @@ view = Slot("view")
 start = Slot("start")
 
 
-choose = Slot("choose")
+split_floats = Slot("split_floats")
+
+
+select_arm = Slot("select_arm")
 
 
 update = Slot("update")
@@ -100,14 +103,15 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
     Returns False, with the step and the culprit in `trouble`, if the policy or the problem broke its contract.
     """
     setting = resolve_setting(setting)
-    state = view(floats, setting)
+    memory, scratch = split_floats(floats, setting)
+    state = view(memory, setting)
     start(state, setting)
     best = find_best_arm(instance.means)
     unseen_total = 0.0
     unseen_count = at[0] - at[0]  # a zero that is no literal: Numba would compile `reward` once more for that
     checkpoint = 0
     for step in range(at[len(at) - 1]):
-        chosen = choose(state, setting, step, params, agent)
+        chosen = select_arm(state, scratch, setting, step, params, agent)
         if not (chosen >= 0 and chosen < setting.arms and chosen == math.floor(chosen)):
             trouble[0], trouble[1], trouble[2] = INVALID_ARM, step, chosen
             return False

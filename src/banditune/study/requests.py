@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import check_arguments, check_integer
+from banditune.core.checks import check_arguments, check_integer, check_scratch
 from banditune.core.descriptions import describe, find_source
 from banditune.core.errors import InvalidRequest
-from banditune.core.policy import FUNCTION_ARGUMENTS, SIZE_ARGUMENTS, Policy
+from banditune.core.policy import FUNCTION_ARGUMENTS, SIZE_ARGUMENTS, Policy, list_choose_arguments
 from banditune.core.problem import REWARD_ARGUMENTS, Problem
 from banditune.core.tuner import Tuner
 from banditune.results.study_setup import StudySetup
@@ -142,7 +142,9 @@ def check_compatible(policy: Policy, problem: Problem, horizon: int) -> None:
 
 def check_policy_functions(policy: Policy) -> None:
     """Check that the functions of a policy exist and take the arguments with which they are called."""
-    required = {name: FUNCTION_ARGUMENTS[name] for name in ("view", "start", "choose", "update")}
+    check_scratch(policy.scratch)
+    required = {name: FUNCTION_ARGUMENTS[name] for name in ("view", "start", "update")}
+    required["choose"] = list_choose_arguments(policy.scratch)
     check_scalar_functions(policy, required)
     check_arguments("memory", policy.memory, SIZE_ARGUMENTS)
     for shortcut in policy.shortcuts:

@@ -8,16 +8,8 @@ from numpy import int32
 
 from banditune.core.scalar import Slot, scalar
 from banditune.core.streams import seek
-from banditune.simulation.loop import (
-    choose,
-    compute_regret,
-    find_best_arm,
-    resolve_setting,
-    reward,
-    start,
-    update,
-    view,
-)
+from banditune.simulation.loop import compute_regret, find_best_arm, resolve_setting, reward, start, update, view
+from banditune.simulation.scratch_arrays import choose
 
 lane = Slot("lane")
 
