@@ -1,4 +1,4 @@
-"""Regrets at many values of a parameter, from which tunings draw their runs; for `rare_rewards.py` and `wide_ranges.py`.
+"""Regrets at many values of a parameter, from which tunings draw their runs; for `wide_ranges.py`.
 
 A tuning draws runs with replacement; a value between two stored ones gets the runs of the nearer one. Truths are means of
 other runs.
