@@ -28,12 +28,13 @@ import banditune as bt
 from banditune.logs.campaign_logs import Logs
 from banditune.study.backtest_estimates import PairRuns
 from banditune.study.backtest_evaluators import make_evaluator
-from banditune.study.backtesting import play_pair
+from banditune.study.backtesting import simulate_pair
 
 KINDS = ("regret", "textbook_regret", "gain", "reward", "textbook_reward", "reward_difference")
 HORIZON, TRUE_RUNS = 200, 8000
 WIDTHS = [[0.2], [1.0]]
 CLICKS = 0.00433
+SINGLE = bt.Run(workers=1)
 Rng = np.random.Generator
 
 
@@ -187,7 +188,7 @@ def judged(design: Design, logs: Logs, seed: int) -> list[tuple[float, ...]]:
     """Mean, standard error and interval of each kind of number, as the judge has them for two widths."""
 
     def play(problem: bt.kernel.Problem, runs: range) -> PairRuns:
-        return play_pair([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, seed, 1)
+        return simulate_pair([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, seed, SINGLE)
 
     judge = make_evaluator(logs, design.model, intercept=False)
     return [(one.mean, one.se, one.low, one.high) for one in judge.evaluate(play)]
@@ -200,9 +201,8 @@ def true_of(design: Design, past: Past, seed: int) -> list[float]:
         mine = past.logs.pulls[past.logs.campaign == number]
         runs = range(max(TRUE_RUNS // len(past.means), 100))
         problem = true_problem(past.logs, means, mine)
-        one = play_pair(
-            [(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, 10**6 + 1000 * seed + number, 1
-        )
+        pair_seed = 10**6 + 1000 * seed + number
+        one = simulate_pair([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, pair_seed, SINGLE)
         regret, theory = one.regrets.mean(axis=1)
         reward, other = one.rewards.mean(axis=1)
         shown = mine @ means / mine.sum()

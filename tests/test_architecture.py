@@ -297,7 +297,7 @@ def test_functions_fit_a_screen_and_take_few_parameters():
         for node, parameters, marks in functions(path):
             seen += 1
             size = code_lines(node, text)
-            assert size <= LONGEST_FUNCTION or (name, node.name) in LONG_FUNCTIONS, f"{name}.{node.name}: {size} lines"
+            assert size <= LONGEST_FUNCTION, f"{name}.{node.name}: {size} lines"
             # The options of a command are its interface: Typer reads them from the signature.
             if "command" in marks or (name, node.name) in MANY_PARAMETERS:
                 continue
@@ -306,11 +306,6 @@ def test_functions_fit_a_screen_and_take_few_parameters():
     assert seen > 1500
 
 
-LONG_FUNCTIONS = {
-    ("study.tuning", "tune"): "the steps of a tuning in their order",
-    ("study.comparing", "compare"): "the steps of a comparison in their order",
-    ("study.backtesting", "backtest"): "the steps of a backtest in their order",
-}
 COMPILED = (
     ("deployment.step_kernel", "run_agent_step"),
     ("exact.coupled_bound", "minimise_slack_sums"),
@@ -326,7 +321,6 @@ COMPILED = (
 MANY_PARAMETERS = {
     **dict.fromkeys(COMPILED, "a kernel: compiled code takes arrays and numbers, no records"),
     ("cli.runner", "run_and_print"): "one parameter for each thing that may become of a result",
-    ("study.robustness_check", "evaluate_robustness"): "a step of two verbs, with what both have at hand",
 }
 """Functions beyond a limit, with the reason."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -118,31 +119,23 @@ def backtest(
     """
     check_settings(search=search, run=run)
     check_unused("backtest", run, "store")
-    model, per_arm, intercept = fit_settings.model, fit_settings.per_arm, fit_settings.intercept
-    if not isinstance(policy, Policy) or not isinstance(logs, Logs):
-        raise InvalidRequest(
-            "`policy` must be a policy and `logs` past logs (banditune.logs.Logs), in this order, but got "
-            f"{type(policy).__name__} and {type(logs).__name__}."
-        )
-    share = check_number("share", share, above=0)
-    if not share < 1:
-        raise InvalidRequest(f"`0 < share < 1` must hold (50% is 0.5), but got share={share:g}.")
-    if len(logs.campaigns) < 4:
-        raise InvalidRequest(
-            f"logs must hold four campaigns or more, so that some can be left out, but these are {logs!r}."
-        )
-    if choose_model(logs, model)[0] in FEATURE_MODELS:
-        # Both halves must have the same features: whether these hold a constant is decided once.
-        logs, _ = prepare_features(logs, intercept)
-    order = np.random.default_rng([check_integer("seed", seed, 0), len(logs.campaigns)]).permutation(
-        len(logs.campaigns)
+    share = _check_backtest(policy, logs, share)
+    if choose_model(logs, fit_settings.model)[0] in FEATURE_MODELS:
+        # Both parts must have the same features: whether these hold a constant is decided once.
+        logs, _ = prepare_features(logs, fit_settings.intercept)
+    first_part, second_part = _split_campaigns(logs, share, check_integer("seed", seed, 0))
+    fitted = fit(
+        first_part,
+        fit_settings.model,
+        per_arm=fit_settings.per_arm,
+        intercept=fit_settings.intercept,
+        horizon=horizon,
     )
-    fit_count = min(max(2, round(share * len(order))), len(order) - 2)
-    fitted = fit(logs.select_campaigns(order[:fit_count]), model, per_arm=per_arm, intercept=intercept, horizon=horizon)
     spec = build_spec(policy, fitted.problem, horizon=fitted.horizon, search=search)
-    left = _select_campaigns_with_choice(logs.select_campaigns(order[fit_count:]))
-    fitted = replace(fitted, notes=tuple(_list_backtest_notes(fitted, len(order) - fit_count - len(left.campaigns))))
-    evaluator = make_evaluator(left, fitted.model, intercept)
+    left_out = _select_campaigns_with_choice(second_part)
+    single_arm_count = len(second_part.campaigns) - len(left_out.campaigns)
+    fitted = replace(fitted, notes=tuple(_list_backtest_notes(fitted, single_arm_count)))
+    evaluator = make_evaluator(left_out, fitted.model, fit_settings.intercept)
     # Check before any work: a policy may refuse a number of arms or features.
     for problem in {(problem.arms, problem.dims): problem for problem in evaluator.problems}.values():
         build_spec(spec.policy, problem, horizon=fitted.horizon)
@@ -162,17 +155,41 @@ def backtest(
     def simulate_campaign(problem: Problem, runs: range) -> PairRuns:
         # The number of a run selects its noise: the evaluation must not use runs of the search.
         fresh = range(FIRST_VALIDATION_INSTANCE + runs.start, FIRST_VALIDATION_INSTANCE + runs.stop)
-        return play_pair(pair, problem, fitted.horizon, fresh, seed, replace(run, progress=None))
+        return simulate_pair(pair, problem, fitted.horizon, fresh, seed, replace(run, progress=None))
 
-    paid = np.bincount(left.campaign, left.total, len(left.campaigns)) / left.decision_counts
+    rewards = np.bincount(left_out.campaign, left_out.total, len(left_out.campaigns)) / left_out.decision_counts
     return Backtest(
         fit=fitted,
         tuning=tuning,
-        campaigns=len(left.campaigns),
-        logged_reward=Estimate.from_sample(paid),
-        equal_arms_p=compute_equal_arms_p(left),
+        campaigns=len(left_out.campaigns),
+        logged_reward=Estimate.from_sample(rewards),
+        equal_arms_p=compute_equal_arms_p(left_out),
         **evaluator.evaluate(simulate_campaign)._asdict(),
     )
+
+
+def _check_backtest(policy: Any, logs: Any, share: Any) -> float:
+    """Check that there is a policy and enough logs; returns the share of the campaigns to tune on."""
+    if not isinstance(policy, Policy) or not isinstance(logs, Logs):
+        raise InvalidRequest(
+            "`policy` must be a policy and `logs` past logs (banditune.logs.Logs), in this order, but got "
+            f"{type(policy).__name__} and {type(logs).__name__}."
+        )
+    checked = check_number("share", share, above=0)
+    if not checked < 1:
+        raise InvalidRequest(f"`0 < share < 1` must hold (50% is 0.5), but got share={share:g}.")
+    if len(logs.campaigns) < 4:
+        raise InvalidRequest(
+            f"logs must hold four campaigns or more, so that some can be left out, but these are {logs!r}."
+        )
+    return checked
+
+
+def _split_campaigns(logs: Logs, share: float, seed: int) -> tuple[Logs, Logs]:
+    """Split the campaigns at random: a share to tune on, and those that are left out. Each part has two or more."""
+    order = np.random.default_rng([seed, len(logs.campaigns)]).permutation(len(logs.campaigns))
+    count = min(max(2, round(share * len(order))), len(order) - 2)
+    return logs.select_campaigns(order[:count]), logs.select_campaigns(order[count:])
 
 
 def _use_all_campaigns(problem: Problem) -> Problem:
@@ -180,11 +197,14 @@ def _use_all_campaigns(problem: Problem) -> Problem:
     return replace(problem, population=True) if isinstance(problem, Campaigns) else problem
 
 
-def _list_backtest_notes(fitted: FittedProblem, alone: int) -> Iterator[str]:
+def _list_backtest_notes(fitted: FittedProblem, single_arm_count: int) -> Iterator[str]:
     """Yield the notes of a fit, and a sentence on campaigns with one arm."""
     yield from fitted.notes
-    if alone:
-        yield f"{alone} of the campaigns that were left out had one arm, so nothing to choose: they are not evaluated"
+    if single_arm_count:
+        yield (
+            f"{single_arm_count} of the campaigns that were left out had one arm, so nothing to choose: they are not "
+            "evaluated"
+        )
 
 
 def _select_campaigns_with_choice(logs: Logs) -> Logs:
@@ -197,7 +217,7 @@ def _select_campaigns_with_choice(logs: Logs) -> Logs:
     return logs.select_campaigns(some)
 
 
-def play_pair(
+def simulate_pair(
     pair: Sequence[tuple[Policy, list[float]]],
     problem: Problem,
     horizon: int,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress, count
 from typing import Literal, NamedTuple, get_args
@@ -39,7 +39,7 @@ from banditune.study.parameter_values import (
     name_params,
     resolve_only_range,
 )
-from banditune.study.progress import ProgressCounter
+from banditune.study.progress import ProgressCallback, ProgressCounter
 from banditune.study.requests import build_spec, check_count, make_study_setup, resolve_executor
 from banditune.study.search import FIRST_VALIDATION_INSTANCE, check_search, resolve_tuner, run_search
 from banditune.study.settings import (
@@ -140,42 +140,26 @@ def compare(
     ]
     check_storable(run.store, *specs)
     executor = resolve_executor(run, *specs)
-    tunable = [len(list_searched_ranges(spec)) == 1 for spec in specs]
-    for spec in compress(specs, tunable):
+    tuners = [tuner if len(list_searched_ranges(spec)) == 1 else None for spec in specs]
+    for spec in compress(specs, tuners):
         check_search(tuner, resolve_only_range(spec), budget)
     lower_bound = find_lower_bound(problem, specs[0].horizon, resolve_lower_bound_choice(included))
-    validation_total = 2 * validate * len(specs) + (0 if has_hold_out(problem) else validate)
-    counter = ProgressCounter(run.progress, budget * sum(tunable) + validation_total)
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + validate)
-    names = _number_duplicates(
-        [make_label(spec.policy, hidden=[name for name, _ in spec.option_sources]) for spec in specs]
-    )
     with StoredSimulator(executor, run.store) as simulator:
-        candidates = [
-            _tune_and_validate(number, name, spec, tuner if can else None, budget, fresh, simulator, counter)
-            for number, (name, spec, can) in enumerate(zip(names, specs, tunable, strict=True))
-        ]
-        ordered = sorted(candidates, key=lambda candidate: float(candidate.recommended[2].mean()))
-        best = ordered[0]
-        rerun = None if has_hold_out(problem) else _rerun_best(best, fresh, simulator, counter)
-    notices = (
-        *note_small_data_set(problem),
-        *(_prefix_notice(candidate, warning) for candidate in candidates for warning in candidate.notices),
-    )
-    entries = tuple(_make_entry(candidate, best.recommended[2]) for candidate in ordered)
+        candidates, rerun = _simulate_policies(specs, tuners, budget, fresh, simulator, run.progress)
     setup = replace(
         make_study_setup(specs[0], tuner, several=True),
         ranges={name: ends for policy_ranges in ranges for name, ends in policy_ranges.items()} or None,
         fixed={name: value for policy_fixed in fixed for name, value in policy_fixed.items()} or None,
     )
     return Comparison(
-        entries=entries,
-        best_policy=best.name,
+        entries=tuple(_make_entry(candidate, candidates[0].recommended[2]) for candidate in candidates),
+        best_policy=candidates[0].name,
         budget=budget,
         validation_runs=validate,
         setup=setup,
         lower_bound=lower_bound,
-        notices=notices,
+        notices=(*note_small_data_set(problem), *_list_policy_notices(candidates)),
         best_rerun=rerun,
     )
 
@@ -201,6 +185,32 @@ class _ValidatedPolicy(NamedTuple):
         if Estimate.from_sample(self.textbook_regrets - self.tuned_regrets).high < 0:
             return spec.textbook_spec, make_textbook_row(spec), self.textbook_regrets
         return spec, self.params, self.tuned_regrets
+
+
+def _simulate_policies(
+    specs: Sequence[SimulationSpec],
+    tuners: Sequence[Tuner | None],
+    budget: int,
+    fresh: range,
+    simulator: StoredSimulator,
+    progress: ProgressCallback | None,
+) -> tuple[list[_ValidatedPolicy], Estimate | None]:
+    """Tune and validate the policies, and simulate the best one again; returns them, the best first, and its regret.
+
+    Nothing is simulated again where part of a data set is held out: there are no other instances.
+    """
+    held_out = has_hold_out(specs[0].problem)
+    validation_runs = 2 * len(fresh) * len(specs) + (0 if held_out else len(fresh))
+    counter = ProgressCounter(progress, budget * sum(map(bool, tuners)) + validation_runs)
+    names = _number_duplicates(
+        [make_label(spec.policy, hidden=[name for name, _ in spec.option_sources]) for spec in specs]
+    )
+    candidates = [
+        _tune_and_validate(number, name, spec, tuner, budget, fresh, simulator, counter)
+        for number, (name, spec, tuner) in enumerate(zip(names, specs, tuners, strict=True))
+    ]
+    ordered = sorted(candidates, key=lambda candidate: float(candidate.recommended[2].mean()))
+    return ordered, None if held_out else _rerun_best(ordered[0], fresh, simulator, counter)
 
 
 def _rerun_best(best: _ValidatedPolicy, fresh: range, simulator: StoredSimulator, counter: ProgressCounter) -> Estimate:
@@ -258,12 +268,15 @@ def _tune_and_validate(
     )
 
 
-def _prefix_notice(candidate: _ValidatedPolicy, warning: Notice) -> Notice:
-    """Return a notice that begins with the policy's name."""
-    begins = f"{candidate.split.validation_spec.policy.name} "
-    if warning.startswith(begins):
-        return warning.replace_message(f"{candidate.name} {warning.removeprefix(begins)}")
-    return warning.replace_message(f"{candidate.name}: {warning}")
+def _list_policy_notices(candidates: Sequence[_ValidatedPolicy]) -> Iterator[Notice]:
+    """Yield the notices on every policy, in the order in which the policies were given; each begins with a name."""
+    for candidate in sorted(candidates, key=lambda candidate: candidate.policy_number):
+        begins = f"{candidate.split.validation_spec.policy.name} "
+        for notice in candidate.notices:
+            if notice.startswith(begins):
+                yield notice.replace_message(f"{candidate.name} {notice.removeprefix(begins)}")
+            else:
+                yield notice.replace_message(f"{candidate.name}: {notice}")
 
 
 def _make_entry(candidate: _ValidatedPolicy, lead: FloatArray) -> ComparisonEntry:

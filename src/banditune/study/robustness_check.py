@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from banditune.core.errors import InvalidRequest
@@ -107,39 +108,62 @@ def robustness(
         check_search(tuner, resolve_only_range(other), budget)
     counter = ProgressCounter(run.progress, 0)
     with StoredSimulator(resolve_executor(run, spec)) as simulator:
-        warnings = (*note_wrong_assumptions(spec.policy, spec.problem), *note_small_data_set(spec.problem), *left_out)
-        return evaluate_robustness(
-            spec, value, scenarios, tuner, budget, validate, simulator, counter, warnings, run.announce
+        notices = (*note_wrong_assumptions(spec.policy, spec.problem), *note_small_data_set(spec.problem), *left_out)
+        plan = RobustnessPlan(
+            scenarios=scenarios, tuner=tuner, budget=budget, validation_runs=validate, notices=notices
         )
+        return evaluate_robustness(spec, value, plan, simulator, counter, run.announce)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustnessPlan:
+    """The scenarios of a robustness check, how the policy is tuned in each, and the notices that are known before."""
+
+    scenarios: Sequence[tuple[str, SimulationSpec]]
+    tuner: Tuner
+    budget: int
+    validation_runs: int
+    notices: tuple[Notice, ...]
+
+    @property
+    def runs_per_scenario(self) -> int:
+        """The estimated runs of a scenario."""
+        return estimate_scenario_runs(self.budget, self.validation_runs)
+
+    @property
+    def total_runs(self) -> int:
+        """The estimated runs of all scenarios."""
+        return len(self.scenarios) * self.runs_per_scenario
 
 
 def evaluate_robustness(
     spec: SimulationSpec,
     value: float,
-    scenarios: Sequence[tuple[str, SimulationSpec]],
-    tuner: Tuner,
-    budget: int,
-    validate: int,
+    plan: RobustnessPlan,
     simulator: StoredSimulator,
     counter: ProgressCounter,
-    warnings: tuple[Notice, ...],
     announce: AnnounceCallback | None = None,
 ) -> RobustnessReport:
     """Tune in each scenario, and simulate the given value, the one tuned there and the textbook value."""
-    runs = estimate_scenario_runs(budget, validate)
-    counter.expect_last(len(scenarios) * runs)
+    budget, validate = plan.budget, plan.validation_runs
+    counter.expect_last(plan.total_runs)
     if announce:
-        seconds = sum(estimate_scenario_seconds(spec, value, budget, validate, simulator) for _, spec in scenarios)
-        announce(f"robustness: about {format_duration(seconds)} ({len(scenarios)} scenarios x {runs:,} runs)")
-    results = tuple(evaluate_scenario(*one, value, tuner, budget, validate, simulator, counter) for one in scenarios)
-    notices = (*warnings, *note_missed_best(resolve_only_range(spec).name, value, results[0]))
+        seconds = sum(
+            estimate_scenario_seconds(other, value, budget, validate, simulator) for _, other in plan.scenarios
+        )
+        extent = f"{len(plan.scenarios)} scenarios x {plan.runs_per_scenario:,} runs"
+        announce(f"robustness: about {format_duration(seconds)} ({extent})")
+    results = tuple(
+        evaluate_scenario(description, other, value, plan.tuner, budget, validate, simulator, counter)
+        for description, other in plan.scenarios
+    )
     return RobustnessReport(
         params=name_params(spec, complete_row(spec, value)),
         scenarios=results,
         budget=budget,
         validation_runs=validate,
-        setup=make_study_setup(spec, tuner),
-        notices=notices,
+        setup=make_study_setup(spec, plan.tuner),
+        notices=(*plan.notices, *note_missed_best(resolve_only_range(spec).name, value, results[0])),
     )
 
 

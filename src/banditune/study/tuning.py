@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import get_args
+from dataclasses import dataclass
+from typing import Any, get_args
 
 import numpy as np
 
+from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import describe
+from banditune.core.notice import Notice
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
 from banditune.core.space import Range
+from banditune.core.tuner import Goal, SearchAnswer, Tuner
 from banditune.results.estimates import RegretDistribution
+from banditune.results.exact_results import LowerBound
+from banditune.results.robustness_results import RobustnessReport
+from banditune.results.search_results import SearchPosterior, TrialResult
 from banditune.results.tuning_results import Curve, Tuning
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator, check_storable
@@ -30,8 +37,7 @@ from banditune.study.parameter_values import (
 from banditune.study.progress import ProgressCounter
 from banditune.study.regret_curves import MAX_CURVE_VALUES, simulate_curve
 from banditune.study.requests import build_spec, make_study_setup, resolve_executor
-from banditune.study.robustness_check import evaluate_robustness
-from banditune.study.scenario_tuning import estimate_scenario_runs
+from banditune.study.robustness_check import RobustnessPlan, evaluate_robustness
 from banditune.study.scenarios import list_scenario_specs, resolve_scenario_budget
 from banditune.study.search import (
     FIRST_VALIDATION_INSTANCE,
@@ -54,7 +60,7 @@ from banditune.study.settings import (
     resolve_lower_bound_choice,
 )
 from banditune.study.time_estimates import AnnounceCallback, format_duration, measure_seconds_per_run
-from banditune.study.validation import MIN_VALIDATION_RUNS, validate_answer, validate_unexplored_end
+from banditune.study.validation import MIN_VALIDATION_RUNS, ValueAdvantage, validate_answer, validate_unexplored_end
 
 MAX_CURVE_RUNS = 1000
 """Instances on which the curve of a tuning is drawn, at most."""
@@ -130,78 +136,167 @@ def tune(
     """
     spec = build_spec(policy, problem, horizon=horizon, seed=seed, search=search, simulation=simulation, run=run)
     included = check_include(include, get_args(Include))
-    curve, with_robustness, announce = "curve" in included, "robustness" in included, run.announce
     executor = resolve_executor(run, spec)
+    # All checks come before the work, and before a store is created.
+    plan = _plan_tuning(spec, search, budget, precision, included)
+    check_storable(run.store, spec)
+    lower_bound = find_lower_bound(problem, spec.horizon, resolve_lower_bound_choice(included))
+    counter = ProgressCounter(run.progress, plan.budget, later=2 * plan.validation_runs + plan.extra_runs)
+    with StoredSimulator(executor, run.store) as simulator:
+        answer, trials = run_search(
+            plan.split.search_spec,
+            plan.tuner,
+            plan.search_range,
+            plan.budget,
+            simulator,
+            counter,
+            plan.goal,
+            plan.max_seconds,
+        )
+        counter.later = plan.extra_runs
+        validated = _validate_tuning(plan, answer, simulator, counter)
+        counter.later = plan.scenario_runs
+        regret_curve, report = None, None
+        if plan.curve_runs:
+            regret_curve = _simulate_tuning_curve(plan, validated, simulator, counter, run.announce)
+        if plan.robustness:
+            report = evaluate_robustness(spec, answer.value, plan.robustness, simulator, counter, run.announce)
+    return _make_tuning(plan, trials, validated, lower_bound, regret_curve, report)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TuningPlan:
+    """A tuning whose arguments are checked: what is searched, and what is simulated afterwards."""
+
+    spec: SimulationSpec
+    split: HoldOutSplit
+    tuner: Tuner
+    search_range: Range
+    goal: Goal
+    budget: int
+    max_seconds: float
+    requested_validation_runs: int | None
+    curve_runs: int
+    """Runs of the curve, at most; 0 without a curve."""
+    robustness: RobustnessPlan | None
+
+    @property
+    def validation_runs(self) -> int:
+        """Runs of the validation, at least."""
+        return self.requested_validation_runs or MIN_VALIDATION_RUNS
+
+    @property
+    def scenario_runs(self) -> int:
+        """Runs of the robustness check."""
+        return self.robustness.total_runs if self.robustness else 0
+
+    @property
+    def extra_runs(self) -> int:
+        """Runs after the validation."""
+        return self.curve_runs + self.scenario_runs
+
+
+def _plan_tuning(
+    spec: SimulationSpec, search: Search, budget: Any, precision: Any, included: Collection[str]
+) -> _TuningPlan:
+    """Check how to search, and plan what is simulated."""
     tuner, validate = resolve_tuner(search.tuner), search.validate
     search_range = resolve_only_range(spec)
     goal = resolve_goal(tuner, budget, precision, search)
-    budget, max_seconds = resolve_budget(goal, budget, search.max_runs), resolve_max_time(search.max_time)
-    # All checks come before the work, and before a store is created.
-    check_storable(run.store, spec)
-    check_search(tuner, search_range, budget, goal)
-    scenarios, left_out = list_scenario_specs(spec) if with_robustness else ([], ())
-    scenario_budget = resolve_scenario_budget(tuner, scenarios, SCENARIO_BUDGET, budget)
-    lower_bound = find_lower_bound(problem, spec.horizon, resolve_lower_bound_choice(included))
-    curve_total = MAX_CURVE_VALUES * min(validate or MIN_VALIDATION_RUNS, MAX_CURVE_RUNS) if curve else 0
-    scenario_total = len(scenarios) * estimate_scenario_runs(scenario_budget, validate or MIN_VALIDATION_RUNS)
-    counter = ProgressCounter(
-        run.progress, budget, later=2 * (validate or MIN_VALIDATION_RUNS) + curve_total + scenario_total
+    runs, max_seconds = resolve_budget(goal, budget, search.max_runs), resolve_max_time(search.max_time)
+    check_search(tuner, search_range, runs, goal)
+    robustness = None
+    if "robustness" in included:
+        scenarios, left_out = list_scenario_specs(spec)
+        robustness = RobustnessPlan(
+            scenarios=scenarios,
+            tuner=tuner,
+            budget=resolve_scenario_budget(tuner, scenarios, SCENARIO_BUDGET, runs),
+            validation_runs=validate or MIN_VALIDATION_RUNS,
+            notices=left_out,
+        )
+    curve_runs = MAX_CURVE_VALUES * min(validate or MIN_VALIDATION_RUNS, MAX_CURVE_RUNS)
+    return _TuningPlan(
+        spec=spec,
+        split=split_spec(spec),
+        tuner=tuner,
+        search_range=search_range,
+        goal=goal,
+        budget=runs,
+        max_seconds=max_seconds,
+        requested_validation_runs=validate,
+        curve_runs=curve_runs if "curve" in included else 0,
+        robustness=robustness,
     )
-    split = split_spec(spec)
-    with StoredSimulator(executor, run.store) as simulator:
-        answer, trials = run_search(
-            split.search_spec, tuner, search_range, budget, simulator, counter, goal, max_seconds
-        )
-        counter.later = curve_total + scenario_total
-        first, raw = validate_answer(
-            split, np.array([complete_row(spec, answer.value), make_textbook_row(spec)]), validate, simulator, counter
-        )
-        fresh = range(first, first + raw.shape[1])
-        tuned, textbook = split.reduce_validation(raw, fresh)
-        no_effect = note_no_effect(
-            split.validation_spec,
-            search_range.name,
-            choose_probe_values(search_range, answer.value),
-            fresh,
-            simulator,
-            counter,
-        )
-        # A parameter without an effect has no best value, so no posterior.
-        posterior = None if no_effect else answer.posterior
-        end_advantage = validate_unexplored_end(split, posterior, tuned, fresh, simulator, counter)
-        counter.later = scenario_total
-        regret_curve = (
-            _simulate_tuning_curve(spec, split, search_range, answer.value, len(fresh), simulator, counter, announce)
-            if curve
-            else None
-        )
-        report = None
-        if with_robustness:
-            report = evaluate_robustness(
-                spec,
-                answer.value,
-                scenarios,
-                tuner,
-                scenario_budget,
-                validate or MIN_VALIDATION_RUNS,
-                simulator,
-                counter,
-                left_out,
-                announce,
-            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ValidatedAnswer:
+    """The answer of a search, and what fresh instances show of it."""
+
+    value: float
+    posterior: SearchPosterior | None
+    """None if the parameter has no effect: then there is no best value."""
+    fresh: range
+    regrets: FloatArray
+    """Regrets of the tuned and of the textbook value, (2, instances)."""
+    tuned: FloatArray
+    """Independent numbers: regrets, or means by table or campaign."""
+    textbook: FloatArray
+    no_effect: Notice | None
+    end_advantage: ValueAdvantage | None
+
+
+def _validate_tuning(
+    plan: _TuningPlan, answer: SearchAnswer, simulator: StoredSimulator, counter: ProgressCounter
+) -> _ValidatedAnswer:
+    """Simulate the answer and the textbook value on fresh instances, and check the statements of the search there."""
+    rows = np.array([complete_row(plan.spec, answer.value), make_textbook_row(plan.spec)])
+    first, regrets = validate_answer(plan.split, rows, plan.requested_validation_runs, simulator, counter)
+    fresh = range(first, first + regrets.shape[1])
+    tuned, textbook = plan.split.reduce_validation(regrets, fresh)
+    probe_values = choose_probe_values(plan.search_range, answer.value)
+    no_effect = note_no_effect(
+        plan.split.validation_spec, plan.search_range.name, probe_values, fresh, simulator, counter
+    )
+    posterior = None if no_effect else answer.posterior
+    return _ValidatedAnswer(
+        value=answer.value,
+        posterior=posterior,
+        fresh=fresh,
+        regrets=regrets,
+        tuned=tuned,
+        textbook=textbook,
+        no_effect=no_effect,
+        end_advantage=validate_unexplored_end(plan.split, posterior, tuned, fresh, simulator, counter),
+    )
+
+
+def _make_tuning(
+    plan: _TuningPlan,
+    trials: tuple[TrialResult, ...],
+    validated: _ValidatedAnswer,
+    lower_bound: LowerBound | None,
+    curve: Curve | None,
+    report: RobustnessReport | None,
+) -> Tuning:
+    """Make the result, with its notices."""
+    spec, split, search_range, goal = plan.spec, plan.split, plan.search_range, plan.goal
+    value, posterior, fresh = validated.value, validated.posterior, validated.fresh
+    tuned, textbook, end_advantage = validated.tuned, validated.textbook, validated.end_advantage
     # The search cannot find the textbook policy if that has other options.
     textbook_advantage = (
         (search_range.textbook, split.estimate(tuned - textbook)) if can_return_textbook(spec) else None
     )
     missed = tuple(note_missed_precision(goal, posterior, textbook_advantage, end_advantage))
     return Tuning(
-        params=name_params(spec, complete_row(spec, answer.value)),
+        params=name_params(spec, complete_row(spec, value)),
         regret=split.estimate(tuned),
         textbook_regret=split.estimate(textbook),
         gain=split.estimate(textbook - tuned),
         textbook_params=name_params(spec, make_textbook_row(spec)),
         search_runs=sum(trial.total_runs for trial in trials),
-        budget=budget,
+        budget=plan.budget,
         validation_runs=len(fresh),
         trials=trials,
         posterior=posterior,
@@ -209,15 +304,15 @@ def tune(
         precision_reached=None if goal.precision is None or posterior is None else not missed,
         notices=(
             *note_small_data_set(spec.problem),
-            *collect_notices(spec, search_range, answer.value, posterior, tuned, textbook, end_advantage, no_effect),
+            *collect_notices(spec, search_range, value, posterior, tuned, textbook, end_advantage, validated.no_effect),
             *missed,
         ),
-        curve=regret_curve,
-        setup=make_study_setup(spec, tuner),
+        curve=curve,
+        setup=make_study_setup(spec, plan.tuner),
         lower_bound=lower_bound,
-        distribution=RegretDistribution.from_sample(raw[0], first, tuned),
-        textbook_distribution=RegretDistribution.from_sample(raw[1], first, textbook),
-        requested_validation_runs=validate,
+        distribution=RegretDistribution.from_sample(validated.regrets[0], fresh.start, tuned),
+        textbook_distribution=RegretDistribution.from_sample(validated.regrets[1], fresh.start, textbook),
+        requested_validation_runs=plan.requested_validation_runs,
         robustness=report,
         textbook_policy=describe(spec.textbook_spec.policy),
         searched_range=describe_searched_range(spec),
@@ -225,11 +320,8 @@ def tune(
 
 
 def _simulate_tuning_curve(
-    spec: SimulationSpec,
-    split: HoldOutSplit,
-    search_range: Range,
-    value: float,
-    validated: int,
+    plan: _TuningPlan,
+    validated: _ValidatedAnswer,
     simulator: StoredSimulator,
     counter: ProgressCounter,
     announce: AnnounceCallback | None,
@@ -238,16 +330,17 @@ def _simulate_tuning_curve(
 
     The curve of a data set uses the units that are held out from the search.
     """
-    runs = min(validated, MAX_CURVE_RUNS)
+    spec, search_range = plan.spec, plan.search_range
+    runs = min(len(validated.fresh), MAX_CURVE_RUNS)
     counter.expect(MAX_CURVE_VALUES * runs)
     if announce:
         near, all_over = (
             measure_seconds_per_run(spec, values, simulator)
-            for values in ([value], [search_range.scale_from_unit(unit / 8) for unit in range(9)])
+            for values in ([validated.value], [search_range.scale_from_unit(unit / 8) for unit in range(9)])
         )
         seconds = MAX_CURVE_VALUES * runs * (near + all_over) / 2
         announce(f"curve: about {format_duration(seconds)} ({MAX_CURVE_VALUES} values x {runs:,} runs)")
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + runs)
     return simulate_curve(
-        spec, split.swapped, search_range, None, fresh, simulator, counter.track_part(MAX_CURVE_VALUES * runs)
+        spec, plan.split.swapped, search_range, None, fresh, simulator, counter.track_part(MAX_CURVE_VALUES * runs)
     )
