@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
+.PHONY: demo test docs docs-all slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -18,6 +18,11 @@ test: .venv/tested
 docs: .venv/documented
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site is site/index.html."
+
+# The site, and every code block of README and docs, slow ones too.
+docs-all: docs .venv/tested
+	$(BIN)/python -m pytest tests/docs -m "slow or not slow" --durations=10
+	$(BIN)/python tools/site/code_blocks.py
 
 slow: .venv/tested
 	$(BIN)/python -m pytest -m "slow and not cluster" --durations=0

@@ -12,7 +12,7 @@ import banditune as bt
 from banditune.simulation.dispatch import simulate_rows
 from banditune.simulation.instances import draw_instances
 from banditune.simulation.spec import SimulationSpec
-from conftest import ROOT, close
+from conftest import close
 from helpers.settings import group_settings
 
 ALPHA = bt.Parameter("alpha", 0, 1, textbook=1)
@@ -339,10 +339,3 @@ def test_numbers_of_workers_that_cannot_be_are_refused(workers):
     for cluster in (bt.executors.ThreadExecutor, bt.executors.ProcessExecutor):
         with pytest.raises(bt.InvalidRequest, match="`workers` must be a whole number >= 1"):
             cluster(workers)
-
-
-def test_the_export_that_the_page_shows_is_what_comes_out(capsys):
-    shown = (ROOT / "docs" / "how-to" / "adapters.md").read_text().split("## Export a tuned value")[1]
-    code, *printed = shown.split("```python\n")[1].split("```")[0].splitlines()
-    exec(compile(code, "adapters.md", "exec"), {"bt": bt})
-    assert capsys.readouterr().out.splitlines() == [line.removeprefix("# ") for line in printed]

@@ -1,11 +1,8 @@
-"""A user's own policy and problem, as the README has them."""
+"""A user's own policy and problem."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,27 +10,11 @@ import pytest
 
 import banditune as bt
 from banditune.policies.base_policies import TotalsPolicy
-from conftest import ROOT
 
 
 @bt.kernel.scalar
 def choose_first(state, setting, step, params, stream):
     return 0
-
-
-def python_blocks(text: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-
-def test_every_python_example_of_the_readme_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    blocks = python_blocks((ROOT / "README.md").read_text())
-    assert len(blocks) >= 3
-    scope: dict = {}
-    for block in blocks:
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(block, "README.md", "exec"), scope)
 
 
 def test_the_designs_example_is_the_shelfs_epsilon_greedy():
