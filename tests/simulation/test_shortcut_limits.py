@@ -17,7 +17,7 @@ import banditune as bt
 from banditune.core.policy import Shortcut, WarpVersion
 from banditune.registry import collect_policies
 from banditune.simulation import dispatch
-from banditune.simulation.kernel_selection import select_shortcut, select_shortcut_rows
+from banditune.simulation.kernel_selection import replaces_all_functions, select_shortcut, select_shortcut_rows
 from banditune.simulation.spec import SimulationSpec
 from banditune.study.requests import check_compatible
 from helpers.settings import group_settings
@@ -116,6 +116,38 @@ def test_every_shortcut_agrees_with_the_plain_loop_at_every_width(kind, shortcut
     assert uses_shortcut.any()
     # The plain loop simulates the rows for which the proof of the shortcut does not hold.
     assert (fast[~uses_shortcut] == plain[~uses_shortcut]).all()
+
+
+@pytest.mark.parametrize("function", ["view", "start", "choose", "update"])
+@pytest.mark.parametrize(("kind", "shortcut"), SHORTCUTS + TEAMS)
+def test_a_policy_with_a_function_of_its_own_has_no_shortcut(kind, shortcut, function):
+    """Also `start`, with which users give arms pulls before the first step."""
+    own = type(kind.__name__, (kind,), {function: staticmethod(lambda *arguments: None)})
+    for policy, expected in ((kind, True), (own, False)):
+        assert replaces_all_functions(shortcut, make_policy(policy)) == expected
+
+
+class KnownArms(bt.UCB1):
+    """Knows before the first step that the first arm is the best."""
+
+    @staticmethod
+    @bt.kernel.scalar
+    def start(state, setting):
+        for arm in range(setting.arms):
+            state.pulls[arm] = 100.0
+            state.total[arm] = 100.0 if arm == 0 else 0.0
+            state.mean[arm] = state.total[arm] / 100.0
+            state.width[arm] = 0.1
+
+
+def test_a_start_of_a_users_own_is_simulated():
+    policy, problem = KnownArms(noise=0.5), bt.Mixture([(0.9, 0.1)])
+    fast, plain = (
+        bt.simulate(policy, problem, [0.0], horizon=300, runs=60, simulation=bt.Simulation(shortcuts=use))
+        for use in (True, False)
+    )
+    assert (fast == plain).all()
+    assert (bt.simulate(bt.UCB1(noise=0.5), problem, [0.0], horizon=300, runs=60) != plain).any()
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ class Shortcut(NamedTuple):
         params, agent, rewards, floats, integers, pulls, first, last)`. It returns False where it met a reward that is
         not finite.
     replaces : tuple of callable
-        The policy's functions that it replaces. A policy with other functions is simulated step by step.
+        The policy's `view`, `start`, `choose` and `update`. A policy with another function is simulated step by step.
     memory : callable
         Function of (arms, dims, horizon) that returns how many floats and integers it keeps. Integers are from 0 to
         2^32 - 1.

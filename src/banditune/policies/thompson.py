@@ -16,6 +16,7 @@ from banditune.core.policy import FROM_PROBLEM, Shortcut
 from banditune.core.scalar import scalar
 from banditune.core.streams import uniform
 from banditune.policies.base_policies import TotalsPolicy, is_wide, make_width_parameter
+from banditune.simulation.estimators.arm_totals import start_totals, view_totals
 from banditune.simulation.gpu.thompson_thinning_f32 import FLOAT32_VERSIONS
 from banditune.simulation.shortcuts.thompson_posteriors import draw_outcome_word
 from banditune.simulation.shortcuts.thompson_thinning import advance_thompson_thinning
@@ -84,7 +85,7 @@ def is_log_concave(options: Sequence[float], row: FloatArray) -> bool:
 THINNING = Shortcut(
     "lazy",
     advance_thompson_thinning,
-    (choose_thompson, update_thompson),
+    (view_totals, start_totals, choose_thompson, update_thompson),
     lambda arms, dims, horizon: (5 * arms, 4 * arms + 5),
     is_valid=is_log_concave,
     is_bitwise_exact=False,

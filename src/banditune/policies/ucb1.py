@@ -72,10 +72,13 @@ def resume_ucb1(state, setting, params, pulls, totals):
         state.width[arm] = compute_ucb_width(setting.options[0], pulls[arm]) if pulls[arm] > 0.0 else 0.0
 
 
+UCB1_FUNCTIONS = (view_ucb1, start_totals, choose_ucb1, update_ucb1)
+
+
 STAYS = Shortcut(
     "stay",
     advance_ucb1_stays,
-    (choose_ucb1, update_ucb1),
+    UCB1_FUNCTIONS,
     lambda arms, dims, horizon: (2 * arms, 0),
     is_valid=lambda options, row: True,
     is_bitwise_exact=True,
@@ -85,7 +88,7 @@ STAYS = Shortcut(
 FIRST_PASSAGE = Shortcut(
     "level",
     advance_ucb1_levels,
-    (choose_ucb1, update_ucb1),
+    UCB1_FUNCTIONS,
     lambda arms, dims, horizon: (4 * arms, 2 * arms),
     is_valid=lambda options, row: 0 <= row[0] * options[0] <= LARGEST_SCALE,
     is_bitwise_exact=True,

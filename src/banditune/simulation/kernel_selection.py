@@ -20,19 +20,22 @@ from banditune.simulation.spec import SimulationSpec
 def select_warp_version(spec: SimulationSpec) -> WarpVersion | None:
     """Select the warp version, if it replaces the functions of this policy; None in CUDA's simulator, without warps."""
     policy, warp_version = spec.policy, spec.policy.warp_version
-    functions = (policy.view, policy.start, policy.choose, policy.update)
     if warp_version is None or is_cuda_simulated() or not spec.use_shortcut or not spec.problem.has_step_free_rewards:
         return None
-    return warp_version if all(function in functions for function in warp_version.replaces) else None
+    return warp_version if replaces_all_functions(warp_version, policy) else None
+
+
+def replaces_all_functions(fast: Shortcut | WarpVersion, policy: Policy) -> bool:
+    """Return whether each function of a policy is one that is replaced. A subclass may have overridden any of them."""
+    return all(function in fast.replaces for function in (policy.view, policy.start, policy.choose, policy.update))
 
 
 def select_shortcut(policy: Policy, problem: Problem) -> Shortcut | None:
     """Select the first shortcut of the policy that is exact for this problem."""
-    functions = (policy.view, policy.start, policy.choose, policy.update)
     for shortcut in policy.shortcuts:
         if (
             problem.has_step_free_rewards
-            and all(function in functions for function in shortcut.replaces)
+            and replaces_all_functions(shortcut, policy)
             and shortcut.is_applicable(policy, problem)
         ):
             return shortcut
