@@ -168,6 +168,17 @@ def test_an_end_that_is_missed_by_rounding_is_taken():
     assert range_of(own(0, 1, textbook=1 - 1e-12)).textbook == 1 - 1e-12
 
 
+def test_a_fixed_value_that_misses_a_limit_by_rounding_is_moved_to_it():
+    parameters = [
+        bt.Parameter("x", 0, 1, textbook=0.1),
+        bt.Parameter("y", 0, 0.3, textbook=0.1, upper_limit=0.3),
+        bt.Parameter("pulls", 1, 9, textbook=2, integer=True),
+    ]
+    policy = bt.define_policy("three", choose, parameters=parameters)
+    spec = build_spec(policy, PROBLEM, horizon=50, search=bt.Search(fixed={"y": 3 * 0.1, "pulls": 4.4}))
+    assert spec.fixed == (("y", 0.3), ("pulls", 4.0))
+
+
 @dataclass(frozen=True)
 class Steps(bt.tuners.Tuner):
     """A grid as NumPy makes it: its last value is 0.30000000000000004."""

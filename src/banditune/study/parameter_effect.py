@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from banditune.core.arrays import FloatArray
 from banditune.core.errors import SimulationError, WorkerLost
 from banditune.core.notice import Notice
 from banditune.core.space import Range
@@ -18,19 +19,40 @@ PROBE_POSITIONS = (0.1, 0.5, 0.9)
 """Positions in the range at which a parameter is tried."""
 
 
-FIRST_PROBE_RUNS, MIN_PROBE_RUNS = (4, 64), 1000
-"""Instances that show most effects, in two steps. If these show none, all are simulated, and at least this many."""
+GRID_POSITIONS = tuple(step / 16 for step in range(17))
+"""Further positions, for parameters that matter in a part of the range only."""
 
 
-def choose_probe_values(search_range: Range, *values: float) -> list[float]:
-    """Choose values to try: the given ones if there are three or more, else also values across the range."""
-    return sorted({*values, *(() if len(set(values)) > 2 else map(search_range.scale_from_unit, PROBE_POSITIONS))})
+FIRST_PROBE_RUNS, GRID_RUNS, MIN_PROBE_RUNS = 4, 64, 1000
+"""Instances that show most effects; those on which the whole range is tried if they show none; and the fewest in all."""
+
+
+class ProbeValues(NamedTuple):
+    """Values at which an effect is looked for: a few on many instances, and all values on some."""
+
+    few: list[float]
+    all: list[float]
+
+
+def choose_probe_values(search_range: Range, answer: float) -> ProbeValues:
+    """Choose values across the range to try, and the answer of a search."""
+    few, grid = (
+        {search_range.scale_from_unit(unit) for unit in positions} for positions in (PROBE_POSITIONS, GRID_POSITIONS)
+    )
+    return ProbeValues(sorted({answer, *few}), sorted({answer, *few, *grid}))
+
+
+def choose_curve_probe_values(search_range: Range, values: FloatArray) -> ProbeValues:
+    """Choose values to try from those of a curve."""
+    few = choose_probe_values(search_range, float(values[0]))
+    some = {float(values[place]) for place in (0, len(values) // 2, -1)}
+    return ProbeValues(sorted(some), sorted(set(values.tolist()))) if len(some) > 2 else few
 
 
 def note_no_effect(
     spec: SimulationSpec,
     name: str,
-    values: Sequence[float],
+    values: ProbeValues,
     runs: range,
     simulator: StoredSimulator,
     counter: ProgressCounter | None = None,
@@ -40,19 +62,19 @@ def note_no_effect(
     All values share rewards and random numbers, so that a single different choice of an arm shows. A parameter that matters
     in fewer than about three of the simulated runs may be missed; the notice says so.
     """
-    if len(values) < 3:
+    if len(values.few) < 3:
         return None
     # Fewer instances would miss effects.
     runs = range(runs.start, runs.start + max(len(runs), MIN_PROBE_RUNS))
     # With independent noise, values would differ by the noise alone.
     shared = replace(spec, common_random_numbers=True)
     regret = 0.0
-    for size in (*FIRST_PROBE_RUNS, len(runs)):
+    for tried, size in ((values.few, FIRST_PROBE_RUNS), (values.all, GRID_RUNS), (values.few, len(runs))):
         some = runs[:size]
         if counter:
-            counter.expect_more(len(values) * len(some))
+            counter.expect_more(len(tried) * len(some))
         try:
-            found = simulator.simulate(shared, np.array(values)[:, None], some, progress=counter)
+            found = simulator.simulate(shared, np.array(tried)[:, None], some, progress=counter)
         except WorkerLost:
             raise
         except SimulationError:  # the policy refuses one of these values, so it reads them
@@ -62,13 +84,13 @@ def note_no_effect(
         regret = float(np.abs(found).max())
     if regret == 0:
         return Notice(
-            f"all {len(values)} values of `{name}` that were tried have regret 0 on the same {len(runs):,} "
+            f"all {len(values.few)} values of `{name}` that were tried have regret 0 on the same {len(runs):,} "
             "instances: there is nothing to tune here.",
             "no-effect",
         )
     return Notice(
-        f"`{name}` does not change what the policy does: all {len(values)} values tried had the same regret on the "
-        f"same {len(runs):,} instances. An effect in fewer than 3 of {len(runs):,} runs might not show. Check "
-        "whether the policy reads it.",
+        f"`{name}` does not change what the policy does: all {len(values.few)} values tried had the same regret on the "
+        f"same {len(runs):,} instances, and {len(values.all)} values across the range on {GRID_RUNS} of them. An effect in "
+        f"fewer than 3 of {len(runs):,} runs might not show. Check whether the policy reads it.",
         "no-effect",
     )

@@ -44,15 +44,15 @@ def normalize_fixed(fixed: Any) -> tuple[tuple[str, float], ...]:
     return tuple((name, convert_to_number(value)) for name, value in items)
 
 
-def check_fixed(spec: SimulationSpec) -> None:
-    """Check that fixed parameters exist, are not searched, and have values for which the policy is defined."""
+def resolve_fixed(spec: SimulationSpec) -> tuple[tuple[str, float], ...]:
+    """Check that fixed parameters exist and are not searched, and resolve values for which the policy is defined."""
     ranges = {found.name: found for found in resolve_ranges(spec)}
-    for name, value in spec.fixed:
+    for name, _ in spec.fixed:
         if name not in ranges:
             raise make_unknown_parameter_error(name, list(ranges), "a fixed value")
         if name in {known for known, _, _ in spec.ranges}:
             raise InvalidRequest(f"{name} must be fixed or searched, but it is in both `fixed` and `ranges`.")
-        resolve_defined_value(spec, ranges[name], value)
+    return tuple((name, resolve_defined_value(spec, ranges[name], value)) for name, value in spec.fixed)
 
 
 def assign_fixed(policies: Sequence[Any], fixed: Any) -> list[dict[str, float]]:

@@ -24,11 +24,10 @@ from banditune.storage.provenance import collect_versions
 from banditune.study.hold_out import describe_data_scope
 from banditune.study.options_from_problem import resolve_policy_options
 from banditune.study.parameter_values import (
-    check_fixed,
     check_parameter_names,
     normalize_fixed,
     normalize_ranges,
-    resolve_ranges,
+    resolve_fixed,
 )
 from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation, check_settings
 
@@ -86,8 +85,7 @@ def build_spec(
     if policy.is_external and run.device == "gpu":
         raise InvalidRequest(f"{policy.name!r} runs in Python, which no GPU can; leave out device='gpu'.")
     check_parameter_names(spec)
-    check_fixed(spec)
-    resolve_ranges(spec)
+    spec = replace(spec, fixed=resolve_fixed(spec))
     policy.options(problem.arms, problem.dims, horizon)
     check_policy_functions(policy)
     check_scalar_functions(problem, {"reward": REWARD_ARGUMENTS})

@@ -15,7 +15,7 @@ from banditune.simulation.instances import SEARCH_INSTANCE_LIMIT
 from banditune.storage.stored_simulator import StoredSimulator, check_storable
 from banditune.study.assumption_notices import note_wrong_assumptions
 from banditune.study.hold_out import note_small_data_set, split_spec
-from banditune.study.parameter_effect import choose_probe_values, note_no_effect
+from banditune.study.parameter_effect import choose_curve_probe_values, note_no_effect
 from banditune.study.parameter_values import make_parameter_rows, resolve_ranges
 from banditune.study.progress import ProgressCounter
 from banditune.study.regret_curves import resolve_axis, simulate_curve
@@ -164,7 +164,7 @@ def curve(
         found = simulate_curve(spec, split, search_range, grid, range(runs), simulator, run.progress)
         no_effect = None
         if resolve_ranges(spec):
-            some = choose_probe_values(search_range, *found.values[[0, len(found.values) // 2, -1]].tolist())
+            some = choose_curve_probe_values(search_range, found.values)
             no_effect = note_no_effect(split.search_spec, search_range.name, some, range(runs), simulator)
     notices = (
         *filter(None, [no_effect]),
