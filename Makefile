@@ -48,7 +48,7 @@ audit: .venv/clustered
 # Run the tests that use dependencies with the lowest versions that pyproject.toml allows, in a separate environment.
 lowest: .lowest/installed
 	BANDITUNE_CACHE=$(CURDIR)/.lowest/cache .lowest/bin/python -m pytest tests/test_architecture.py tests/core/test_streams.py \
-	    tests/simulation/test_bind.py tests/adapters/test_external_policies.py tests/logs/test_logs.py tests/deployment/test_deployment_state.py tests/reports/test_store_report.py
+	    tests/simulation/test_bind.py tests/adapters/test_external_policies.py tests/logs/test_log_reader.py tests/logs/test_text_tables.py tests/deployment/test_deployment_state.py tests/reports/test_store_report.py
 	BANDITUNE_CACHE=$(CURDIR)/.lowest/cache .lowest/bin/python -m pytest -m "cluster and not slow"
 
 .lowest/installed: pyproject.toml tests/lowest.txt

@@ -61,6 +61,24 @@ def elsewhere(monkeypatch):
     return bt.define_problem("elsewhere", module.sample, bt.Bernoulli(arms=2).reward, arms=2)
 
 
+@pytest.fixture
+def book(tmp_path):
+    """The path of a store that is not there yet."""
+    return tmp_path / "study.ledger"
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a file: `written(content, name)` gives its path."""
+
+    def write(content, name="logs.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
 @pytest.fixture(scope="session")
 def tuning():
     """A short search with its curve."""

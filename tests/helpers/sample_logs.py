@@ -36,9 +36,6 @@ def together(seed=3, campaigns=40, arms=5):
     return bt.make_logs(campaign, arm, pulls, rng.binomial(pulls, 1 / (1 + np.exp(-logits.ravel()))))
 
 
-# Linear and logistic
-
-
 def linear_logs(campaigns=12, seed=6):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(6, 2)) * [1.0, 3.0]

@@ -48,9 +48,6 @@ def skewed_rows(decisions=20_000, campaigns=10, arms=4, seed=1, scale=3.0):
     return {"campaign": campaign, "arm": arm, "reward": reward}
 
 
-# The sample
-
-
 def test_the_sample_is_a_simple_random_one_however_rows_come():
     rng = np.random.default_rng(2)
     cells, rewards = rng.integers(7, size=10_000), rng.normal(size=10_000)
@@ -131,9 +128,6 @@ def test_fewer_residuals_keep_the_spread_of_heavy_tails():
     assert np.array_equal(condense_residuals(values[:300], 600), np.repeat(np.sort(values[:300]), 2))
 
 
-# Problems
-
-
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_rewards_have_the_means_and_the_shape_of_the_residuals(problem):
     per_arm = isinstance(problem.residuals[0], tuple)
@@ -189,9 +183,6 @@ def test_there_is_no_lower_bound_for_other_rewards_than_gaussian_ones():
         bt.exact.compute_lower_bound(PROBLEMS[0], horizon=100)
     with pytest.raises(bt.InvalidRequest, match='unless `rewards` are "real"'):
         bt.Campaigns([[(1, 1), (1, 1)]], residuals=SKEWED)
-
-
-# Fits
 
 
 def test_fits_say_where_the_shape_of_rewards_comes_from():

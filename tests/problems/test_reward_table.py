@@ -193,9 +193,6 @@ def test_a_table_without_names_is_refused(tmp_path):
         build_problem({"name": "reward-table", "file": str(tmp_path / "bare.csv")})
 
 
-# Tables as a sample of new ones
-
-
 def drawn_tables(count, rng, arms=4, steps=30):
     """Tables of 0/1 rewards whose arms' rates are uniform."""
     return (rng.random((count, steps, arms)) < rng.random((count, 1, arms))).astype(float)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_report import EVIL, FIRST, Balance
 
 import banditune as bt
 from banditune.cli import app
@@ -20,6 +19,7 @@ from banditune.reports.report_builder import build_report_content
 from banditune.storage import store_tables
 from banditune.storage.regret_store import RegretStore
 from banditune.storage.store_layout import RegretBlock, StoredSeries, StoredSetup
+from helpers.example_results import EVIL, FIRST, Balance
 
 VERSIONS = {"banditune": "0.1.0", "python": "3.11.7"}
 

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from numba import types
 from numba.cuda.cudadrv import driver, nvvm
-from test_simulation import PAIRS, POLICIES
-from test_simulation import SMALL as PROBLEMS
 
 import banditune as bt
 from banditune.core.scalar import noinline, noinline_on_gpu
@@ -25,6 +23,8 @@ from banditune.study.requests import build_spec
 from conftest import ROOT
 from helpers.lowering import lowered, lowered_drawing, ptx
 from helpers.owned import OWN, OWN_PROBLEM
+from helpers.policy_problem_pairs import PAIRS, POLICIES
+from helpers.policy_problem_pairs import SMALL as PROBLEMS
 from helpers.scratch import SOFTMAX
 from helpers.settings import group_settings
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_simulation import PAIRS, POLICIES, params_for
-from test_simulation import SMALL as PROBLEMS
 
 import banditune as bt
 from banditune.core.arrays import copy_read_only
@@ -24,6 +22,8 @@ from banditune.simulation.gpu import gpu_memory, gpu_scheduler, launch_plan
 from banditune.simulation.spec import SimulationSpec
 from banditune.study.requests import build_spec
 from conftest import close
+from helpers.policy_problem_pairs import PAIRS, POLICIES, params_for
+from helpers.policy_problem_pairs import SMALL as PROBLEMS
 from helpers.settings import group_settings
 
 pytestmark = pytest.mark.gpu

@@ -1,0 +1,54 @@
+"""`list`, and result files that cannot be shown."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import pytest
+
+import banditune as bt
+from banditune.cli import app
+from banditune.results.result_record import DEPLOYED_STATE_FORMAT
+
+
+def test_list_shows_the_shelves(banditune):
+    from banditune.problems import problem_registry
+    from banditune.registry import collect_policies
+    from banditune.tuners import tuner_registry
+
+    process = banditune("list")
+    assert process.returncode == 0
+    for name in (*collect_policies(), *problem_registry.PROBLEMS, *tuner_registry.TUNERS):
+        assert f"  {name} " in process.stdout
+    assert "gamma in [0, 1], textbook 1" in process.stdout
+    assert set(json.loads(banditune("list", "--json").stdout)) == {"policies", "problems", "tuners"}
+
+
+def test_a_result_that_cannot_be_read_is_named(tmp_path):
+    path = tmp_path / "prior.toml"
+    path.write_text("banditune = 1")
+    with pytest.raises(bt.InvalidRequest, match=r"in the result file '.*prior.toml': a result must be JSON"):
+        bt.load_result(path)
+
+
+def test_the_state_of_a_deployed_policy_is_no_result(tmp_path):
+    state = tmp_path / "state.json"
+    bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=20, arms=2).save(state)
+    assert json.loads(state.read_text())["format"] == DEPLOYED_STATE_FORMAT
+    with pytest.raises(bt.InvalidRequest, match="this is the state of a deployed policy") as refused:
+        bt.load_result(state)
+    assert "Tuning" not in str(refused.value)
+    with pytest.raises(bt.InvalidRequest, match="this is the state of a deployed policy"):
+        app(["report", str(state), "-o", str(tmp_path / "state.html")], standalone_mode=False)
+
+
+def test_another_library_is_named_as_such_and_takes_tunings_only(tmp_path):
+    path = tmp_path / "tuning.json"
+    bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=10, budget=12, search=bt.Search(validate=2)).save(path)
+    with pytest.raises(bt.InvalidRequest, match="the other library must be one of mabwiser, river, but got 'foo'"):
+        app(["export", str(path), "--to", "foo"], standalone_mode=False)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        app(["export", "--help"], standalone_mode=False)
+    assert "comparison" not in printed.getvalue()

@@ -1,0 +1,124 @@
+"""Options of the command line: mistakes end with one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import pytest
+
+from banditune.cli import main
+from helpers.command_lines import SMALL, TUNE
+
+MIXTURE = ["tune", "--policy", "ucb1", "--problem", "mixture", "--horizon", "100", "--means"]
+
+
+WRONG = [
+    (["tune", "--policy", "ucb", *SMALL[2:]], "did you mean 'ucb1'?"),
+    (["tune", "--policy", "ucb1", "--problem", "bernouli", "--horizon", "9"], "did you mean 'bernoulli'?"),
+    ([*TUNE, "--tuner", "nots"], "did you mean 'notes'?"),
+    (["tune", "--policy", "zzz", *SMALL[2:]], "must be one of ucb1, ucb1-step, ts,"),
+    (["tune", *SMALL[:-1], "2"], "`--horizon >= arms` must hold"),
+    (["tune", *SMALL[:-1], "0"], "whole number >= 1"),
+    (["tune", *SMALL[:-1], "x"], "--horizon must be a whole number such as 1000 or 1e3, but got 'x'."),
+    ([*TUNE, "--budget", "1.5"], "--budget must be a whole number such as 1000 or 1e3, but got '1.5'."),
+    ([*TUNE, "--budget", "inf"], "--budget must be a whole number"),
+    ([*TUNE, "--confidence", "95pct"], "--confidence must be a share such as 2% or 0.02, but got '95pct'."),
+    ([*TUNE, "--precision", "5 in 100"], "--precision must be a share"),
+    ([*TUNE, "--max-time", "soon"], "--max-time must be a number, but got 'soon'."),
+    (["deployed", "update", "state.json", "red", "yes"], "reward must be a number, but got 'yes'."),
+    (["--seed", "1", *TUNE], "options of a command come after its name"),
+    (["tune", "--policy", "thompson", *SMALL[2:]], "did you mean 'ts'?"),
+    (["tune", "--policy", "GaussianThompson", *SMALL[2:]], "did you mean 'gaussian-ts'?"),
+    (
+        [*TUNE[:4], "past logs.csv"],
+        "`banditune fit 'past logs.csv' -o prior.toml`, then give it: --problem prior.toml.",
+    ),
+    ([*TUNE[:4], "fit.json"], "`banditune fit LOGS -o prior.toml` writes one."),
+    ([*TUNE[:4], "prior.toml"], "'prior.toml' cannot be read: No such file or directory."),
+    (["deployed", "select", "state.json"], "'state.json' cannot be read: No such file or directory."),
+    (["fit", "logs.csv", "-o", "prior.json"], "must end in .toml"),
+    ([*TUNE, "--budget", "7"], "`--budget >= 12` must hold"),
+    ([*TUNE, "--budget", "-1"], "--budget must be"),
+    ([*TUNE, "--validate", "0"], "--validate must be"),
+    ([*TUNE, "--seed", "-1"], "--seed must be"),
+    ([*TUNE, "--workers", "0"], "--workers must be"),
+    ([*TUNE, "--arms", "1"], "--arms must be a whole number >= 2"),
+    ([*TUNE, "--prior", "1,-2"], "must hold for the prior"),
+    ([*TUNE, "--prior", "nan,1"], "must hold for the prior"),
+    ([*TUNE, "--prior", "a,b"], "a pair (a, b)"),
+    ([*TUNE, "--regret", "total"], "'expected', 'realised'"),
+    ([*TUNE, "--tuner", "notes:precision=nan"], "precision"),
+    ([*TUNE, "--tuner", "notes:depth=3"], "takes precision, but got 'depth'"),
+    ([*TUNE, "--tuner", "notes:3"], "option=value"),
+    (["tune", "--policy", "ucb1:noise=", *SMALL[2:]], "one value"),
+    (["tune", "--policy", "ucb1:noise=1,noise=2", *SMALL[2:]], "one value"),
+    (["tune", "--policy", "ucb1:noise=inf", *SMALL[2:]], "finite number"),
+    (["tune", "--policy", "greedy", *SMALL[2:]], "exactly one parameter"),
+    (["curve", *SMALL, "--values", "0.1,-2"], "`0 <= gamma <= 1e+06` must hold"),
+    (["curve", *SMALL, "--values", "0.1,nan"], "gamma=nan"),
+    (["curve", *SMALL, "--runs", "1"], "--runs must be"),
+    ([*MIXTURE, "0.5,1.5;.1,.2"], "probabilities in [0, 1]"),
+    (MIXTURE[:-1], "needs means"),
+    ([*TUNE, "--means", ".5,.5"], "takes arms, prior, names, but got 'means'"),
+    (
+        ["tune", "--policy", "ucb1", "--problem", "bernoulli:arms=3", *SMALL[4:]],
+        "arms stands in 'bernoulli:arms=3' and as",
+    ),
+    (["tune", *SMALL[:2], "--problem", "bernoulli:prior=2,5", *SMALL[4:], "--prior", "1,1"], "and as --prior"),
+    (["exact", "bound", "--problem", "bernoulli", "--arms", "3"], "give it as --horizon"),
+    (["compare", *SMALL], "two policies or more"),
+    (["compare", "--policy", "ucb1,ts", *SMALL[2:]], "each with a --policy of its own."),
+    (["tune", "--policy", "ucb1,ts", *SMALL[2:]], "`banditune compare` takes several"),
+    ([*TUNE, "-o", "/nowhere/out.json"], "no folder '/nowhere'"),
+    ([*TUNE, "-o", "/proc/out.json"], "cannot be written"),
+    ([*TUNE, "-o", "."], "cannot be written"),
+    ([*TUNE, "--plot", "figure.doc"], ".svg, .png or .pdf"),
+    (["tune", "--policy", "missing.py:mine", *SMALL[2:]], "a file that exists"),
+    (["tune"], "Missing option"),
+    (["tuna"], "tuna"),
+    ([*TUNE, "--colour"], "--colour"),
+    ([*TUNE, "--max-time", "-1"], "--max-time"),
+    (["tune", "--policy", "ucb1:noise=loud", *TUNE[3:]], "`noise` must be a finite number"),
+    (
+        ["tune", "--policy", "epsilon-greedy:noise=problem", *TUNE[3:]],
+        "the policy 'epsilon-greedy' takes no options, but got 'noise'",
+    ),
+    (
+        ["tune", "--policy", "ucb1", "--problem", "mixture:means=problem", "--horizon", "9"],
+        "`means` must be rows of equal length",
+    ),
+    ([*TUNE, "--policy", "ts"], "--policy must be given once, but was given 2 times; `compare` takes several."),
+    ([*TUNE, "-o", "a.svg", "--plot", "./a.svg"], "--plot must name another file than those that"),
+    ([*TUNE, "--store", "x", "-o", "x"], "--output must name another file than those that"),
+    ([*TUNE, "--problem", "p.toml", "-o", "p.toml"], "--output must name another file than those that"),
+    ([*TUNE, "--problem", "p.py:it", "--plot", "p.py"], "--plot must name another file than those that"),
+    (["fit", "logs.csv", "-o", "x.toml", "--save", "x.toml"], "--save must name another file than those that"),
+    (["backtest", "logs.csv", "--policy", "ts", "-o", "logs.csv"], "--output must name another file than those that"),
+    ([*TUNE, "--device", "gpu", "--executor", "processes"], "--device gpu"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_mistakes_get_one_sentence_and_exit_code_2(monkeypatch, capfd, tmp_path, arguments, message):
+    """In this process, as a new one takes two seconds; that of the next test is new."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["banditune", *arguments])
+    monkeypatch.setattr("banditune.cli.runner.install_sigterm_handler", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, output = capfd.readouterr()
+    assert_is_one_sentence(ended.value.code, out, output, message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mistake_in_a_new_process(banditune, tmp_path):
+    arguments, message = WRONG[0]
+    process = banditune(*arguments)
+    assert_is_one_sentence(process.returncode, process.stdout, process.stderr, message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def assert_is_one_sentence(code, out, told, message):
+    assert code == 2, told
+    assert message in told
+    assert told.count("\n") == 1
+    assert "Traceback" not in told
+    assert out == ""

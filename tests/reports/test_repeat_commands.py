@@ -1,0 +1,145 @@
+"""The command and the call that compute a result again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+import banditune as bt
+from banditune.core.descriptions import describe
+from banditune.policies import policy_registry
+from banditune.problems import problem_registry
+from banditune.registry import make_from_spec
+from banditune.reports import repeat_commands
+from banditune.reports.html_page import render_page
+from banditune.reports.report_builder import build_report_content
+from banditune.tuners import tuner_registry
+from helpers.example_results import a_comparison, a_curve, a_tuning, setup_for
+
+
+def test_the_worst_runs_of_a_tuning_can_be_played_again():
+    policy, problem = bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)
+    for validate in (60, None):
+        tuning = bt.tune(policy, problem, horizon=100, budget=40, seed=5, search=bt.Search(validate=validate))
+        values = [tuning.params["gamma"], 1.0]
+        for spread, row in ((tuning.distribution, 0), (tuning.textbook_distribution, 1)):
+            regrets = bt.simulate(
+                policy, problem, values, horizon=100, seed=5, first_instance=spread.worst_runs[0], runs=1
+            )
+            assert (
+                np.float32(regrets[row, 0]) == spread.worst_regrets[0]
+            )  # regrets of a tuning are kept in single precision
+        assert tuning.distribution.mean == tuning.regret.mean
+        code = repeat_commands.format_simulate_call(tuning.setup, values, tuning.distribution.worst_runs[0])
+        found = eval(code, {"bt": bt, "policy": policy, "problem": problem})
+        assert np.float32(found[0, 0]) == tuning.distribution.worst_regrets[0]
+
+
+SHELVES = [
+    *(("policy", policy_registry.POLICIES, make()) for make in policy_registry.POLICIES.values()),
+    *(
+        ("problem", problem_registry.PROBLEMS, make())
+        for name, make in problem_registry.PROBLEMS.items()
+        if name not in ("mixture", "campaigns", "reward-table")
+    ),
+    *(("tuner", tuner_registry.TUNERS, make()) for make in tuner_registry.TUNERS.values()),
+    ("problem", problem_registry.PROBLEMS, bt.Mixture([(0.5, 0.4, 0.25), (0.1, 0.2, 0.3)], weights=(0.75, 0.25))),
+    ("problem", problem_registry.PROBLEMS, bt.Bernoulli(arms=2, prior=[(1, 2), (3, 4.5)])),
+    ("problem", problem_registry.PROBLEMS, bt.Bernoulli(arms=2, names=("red", "blue"))),
+    ("policy", policy_registry.POLICIES, bt.Thompson(prior=(2, 5))),
+]
+
+
+@pytest.mark.parametrize(("what", "shelf", "made"), SHELVES, ids=lambda value: getattr(value, "name", None))
+def test_a_command_line_makes_the_same_again(what, shelf, made):
+    spec = repeat_commands.format_spec(describe(made))
+    assert describe(make_from_spec(what, spec, shelf, object)) == describe(made)
+
+
+def test_what_a_command_line_cannot_tell_has_none():
+    features = np.random.default_rng(0).normal(size=(12, 30))
+    assert repeat_commands.format_spec(describe(bt.Linear(features=features))) is None
+    result = a_tuning(setup=replace(setup_for(), problem=describe(bt.Linear(features=features))))
+    assert repeat_commands.make_command(result) is None
+    assert "There is no command line for this result" in render_page(build_report_content(result))
+    assert repeat_commands.format_spec(describe(bt.Bernoulli(arms=2, names=("a b", "c")))) is None
+    assert repeat_commands.format_spec(describe(bt.Mixture([(0.5, 0.4)]))) is None
+
+
+@bt.kernel.scalar
+def pull_last(state, setting, step, params, stream):
+    return setting.arms - 1
+
+
+def test_what_is_your_own_is_told_by_its_file_and_not_by_a_name_of_the_shelf():
+    mine = bt.define_policy("ucb1", pull_last, parameters=bt.Parameter("gamma", 0, 1, textbook=1))
+    own = bt.define_problem("bernoulli", lambda size, rng: rng.random((size, 2)), pull_last, arms=2)
+    result = a_tuning(setup=replace(setup_for(), policy=describe(mine), problem=describe(own)))
+    assert repeat_commands.make_command(result).startswith(
+        "banditune tune --policy test_repeat_commands.py:NAME --problem test_repeat_commands.py:NAME --horizon 10000 "
+    )
+    page = render_page(build_report_content(result))
+    assert "test_repeat_commands.py:pull_last" in page
+    assert "NAME is the name of your policy or problem" in page
+    assert "NAME is the name" not in render_page(build_report_content(a_tuning()))
+    both = a_comparison()
+    some = replace(both, entries=(replace(both.entries[0], policy_config=describe(mine)), *both.entries[1:]))
+    assert "--policy test_repeat_commands.py:NAME --policy ucb1" in repeat_commands.make_command(some)
+    assert "test_repeat_commands.py:pull_last" in render_page(build_report_content(some))
+
+
+def test_a_function_with_some_of_its_arguments_is_told_by_its_own_file():
+    def sample(size, rng, arms):
+        return rng.random((size, arms))
+
+    own = bt.define_problem("mine", partial(sample, arms=2), bt.Gaussian.reward, arms=2)
+    assert describe(own)["own code"] == "test_repeat_commands.py:sample"
+
+
+def test_what_was_typed_at_a_prompt_has_no_file_to_be_told():
+    typed = {"bt": bt}
+    exec(compile("def choose(state, setting, step, params, stream): return 0", "<prompt>", "exec"), typed)
+    mine = bt.define_policy("mine", typed["choose"])
+    assert describe(mine) == {"name": "mine", "own code": "choose"}
+    assert repeat_commands.format_spec(describe(mine)) is None
+
+
+def test_the_command_line_of_a_result_says_what_was_asked_for():
+    assert repeat_commands.make_command(a_tuning(precision=0.02, budget=100_000, requested_validation_runs=50)) == (
+        "banditune tune --policy ucb1:noise=0.5 --problem 'bernoulli:arms=10,prior=1,1;' --horizon 10000 "
+        "--tuner two-part --precision 0.02 --max-runs 100000 --validate 50 --curve"
+    )
+    assert "--values" not in repeat_commands.make_command(a_curve())
+    given = replace(a_curve(), refined=False, values=np.array([0.1, 0.5]), setup=replace(setup_for(), seed=3))
+    assert repeat_commands.make_command(given).endswith("--values 0.1,0.5 --runs 1000 --seed 3")
+    assert "--policy ts --policy ucb1" in repeat_commands.make_command(a_comparison())
+    own = replace(a_comparison(), setup=replace(a_comparison().setup, common_random_numbers=False))
+    assert repeat_commands.make_command(own) is None
+
+
+def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
+    result = bt.tune(
+        bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=100, budget=40, seed=2, search=bt.Search(validate=50)
+    )
+    process = banditune(*repeat_commands.make_command(result).replace("'", "").split()[1:], "--json")
+    assert process.returncode == 0, process.stderr
+    assert bt.results.from_json(process.stdout) == result
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bt.exact.compute_optimum(bt.Mixture([(0.5, 0.25), (0.25, 0.5)], weights=(0.25, 0.75)), horizon=10),
+        lambda: bt.exact.compute_exact_regret(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.3, 1.0], horizon=10),
+        lambda: bt.exact.compute_lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50, seed=1, confidence=0.9),
+    ],
+)
+def test_the_command_line_computes_the_very_result_again(banditune, make):
+    result = make()
+    process = banditune(*shlex.split(repeat_commands.make_command(result))[1:], "--json")
+    assert process.returncode == 0, process.stderr
+    assert bt.results.from_json(process.stdout) == result
