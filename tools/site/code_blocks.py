@@ -216,7 +216,10 @@ class PageRunner:
 
 
 def run_command(command: str) -> tuple[int, str]:
-    """Run a command and return its exit status and its output. Plain `banditune` commands run in this process, which saves its start."""
+    """Run a command and return its exit status and its output.
+
+    Plain `banditune` commands run in this process, which saves the time of a start.
+    """
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words = list(lexer)
