@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import banditune as bt
-from banditune.core.streams import uniform
 from banditune.simulation.instances import draw_instances
 
 CHUNK = 25
@@ -32,6 +31,7 @@ BATCHES = (10, 30)
 SETTINGS = ("ignore", "mean")
 
 
+@bt.kernel.scalar
 def choose_index(state, setting, step, params, stream):
     """A user's own deterministic index: every arm once, then the mean with a bonus that shrinks with the pulls."""
     if step < setting.arms:
@@ -45,12 +45,13 @@ def choose_index(state, setting, step, params, stream):
     return best
 
 
+@bt.kernel.scalar
 def choose_random(state, setting, step, params, stream):
     """A user's own random index: the mean with noise that shrinks with the pulls."""
     best, highest = 0, -1e308
     for arm in range(setting.arms):
         pulls = state.pulls[arm] + 1.0
-        index = (state.total[arm] + 0.5) / pulls + params[0] * (2.0 * uniform(stream) - 1.0) / math.sqrt(pulls)
+        index = (state.total[arm] + 0.5) / pulls + params[0] * (2.0 * bt.kernel.uniform(stream) - 1.0) / math.sqrt(pulls)
         if index > highest:
             best, highest = arm, index
     return best
@@ -110,7 +111,7 @@ CELLS = {
         lambda: bt.Logistic(arms=20, dims=5),
         3000,
         {
-            "ucb-glm": lambda: bt.UCBGLM(prior=(0.0, 1.0)),
+            "ucb-glm": lambda: bt.UCBGLM(prior=(0.0, 1.0), noise=0.5),
             "glm-tsl": lambda: bt.GLMTSL(prior=(0.0, 1.0)),
             "glm-epsilon-greedy": lambda: bt.policies.GLMEpsilonGreedy(prior=(0.0, 1.0)),
             "glm-greedy": lambda: bt.policies.GLMGreedy(prior=(0.0, 1.0)),
