@@ -51,7 +51,9 @@ def choose_random(state, setting, step, params, stream):
     best, highest = 0, -1e308
     for arm in range(setting.arms):
         pulls = state.pulls[arm] + 1.0
-        index = (state.total[arm] + 0.5) / pulls + params[0] * (2.0 * bt.kernel.uniform(stream) - 1.0) / math.sqrt(pulls)
+        index = (state.total[arm] + 0.5) / pulls + params[0] * (2.0 * bt.kernel.uniform(stream) - 1.0) / math.sqrt(
+            pulls
+        )
         if index > highest:
             best, highest = arm, index
     return best

@@ -133,6 +133,19 @@ def test_tables_in_their_order_are_compared_with_one_fixed_arm_and_shuffled_ones
     assert build_spec(bt.Greedy(), shuffled, horizon=30).regret == "expected"
 
 
+class SwappedTable(bt.RewardTable):
+    """Draws rows, and rewards of its own."""
+
+    reward = staticmethod(swapped)
+
+
+def test_a_table_with_rewards_of_its_own_has_constant_means_only_if_these_have():
+    own = SwappedTable(np.random.default_rng(0).random((30, 2)), shuffled=True)
+    assert own.has_step_dependent_means
+    with pytest.raises(bt.InvalidRequest, match="reads `step`"):
+        build_spec(bt.Greedy(), own, horizon=30)
+
+
 OURS = [draw_bernoulli_reward, draw_beta_reward, draw_gaussian_reward, draw_residual_reward]
 
 

@@ -98,6 +98,36 @@ class Inherited(Leaky):
     start = staticmethod(start_totals)
 
 
+class Totals(NamedTuple):
+    pulls: np.ndarray
+    total: np.ndarray
+
+
+class MarkedTotals(NamedTuple):
+    arms: Totals
+    bonus: np.ndarray
+
+
+@bt.kernel.scalar
+def view_nested(memory, setting):
+    arms = setting.arms
+    return MarkedTotals(Totals(memory[:arms], memory[arms : 2 * arms]), memory[2 * arms :])
+
+
+@bt.kernel.scalar
+def start_without_totals(state, setting):
+    for arm in range(setting.arms):
+        state.arms.pulls[arm] = 0.0
+        state.bonus[arm] = 0.0
+
+
+class Nested(Leaky):
+    """A record in the record."""
+
+    view = staticmethod(view_nested)
+    start = staticmethod(start_without_totals)
+
+
 PROBLEM = bt.Bernoulli(arms=4)
 
 
@@ -108,6 +138,7 @@ PROBLEM = bt.Bernoulli(arms=4)
         (LeakyInPart, "bonus\\[0\\]"),
         (Inherited, "bonus\\[0\\]"),
         (StartsWithNan, "bonus\\[0\\]"),
+        (Nested, "arms.total\\[0\\]"),
     ],
 )
 def test_a_start_that_leaves_a_part_of_the_memory_is_refused(kind, named):

@@ -133,7 +133,7 @@ class RewardTable(DataSet):
     @property
     def has_step_dependent_means(self) -> bool:
         """False if every step draws its row. The step then only selects random numbers."""
-        return not self.shuffled
+        return not self.shuffled if self.reward is read_table_reward else super().has_step_dependent_means
 
     @property
     def required_regret(self) -> str | None:

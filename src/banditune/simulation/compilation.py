@@ -160,10 +160,11 @@ def translate_compile_errors(who: str) -> Iterator[None]:
 
 def _explain_compile_error(text: str) -> tuple[str, str]:
     """Extract the reason from a compiler error, and the line of custom code that it is about."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    plain = re.sub(r"\x1b\[\d*m", "", text)  # Numba writes in colors if colorama is installed
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
     noise = ("Failed in", "- Resolution", "During:")
     reason = next((line for line in lines if not line.startswith(noise)), lines[0])
-    places = re.findall(r'File "([^"]+)", line (\d+)', text)
+    places = re.findall(r'File "([^"]+)", line (\d+)', plain)
     users = [
         (path, line) for path, line in places if "site-packages" not in path and "banditune/simulation" not in path
     ]

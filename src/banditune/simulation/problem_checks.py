@@ -137,13 +137,16 @@ def _find_unwritten_memory(spec: SimulationSpec) -> str | None:
     return None
 
 
-def _list_state_arrays(state: Any) -> Iterator[tuple[str, Any]]:
-    """List the arrays of a state, by their names."""
+def _list_state_arrays(state: Any, within: str = "") -> Iterator[tuple[str, Any]]:
+    """List the arrays of a state, by their names; those of a record in it have the name of that record, too."""
     fields = state if isinstance(state, tuple) else (state,)
-    names = getattr(state, "_fields", [f"state[{place}]" for place in range(len(fields))])
-    for name, value in zip(names, fields, strict=True):
+    places = [f"{within or 'state'}[{place}]" for place in range(len(fields))]
+    named = [f"{within}.{name}" if within else name for name in getattr(state, "_fields", ())]
+    for name, value in zip(named or places, fields, strict=True):
         if isinstance(value, np.ndarray):
             yield name, value
+        elif isinstance(value, tuple):
+            yield from _list_state_arrays(value, name)
 
 
 def check_sampled_instances(problem: Problem, seed: int) -> tuple[FloatArray, FloatArray]:
