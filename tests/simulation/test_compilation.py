@@ -23,9 +23,20 @@ def uses_a_list(state, setting, step, params, stream):
     return [state].index(step)  # a line to be named
 
 
-def test_code_that_cannot_be_compiled_is_one_sentence_with_the_policy():
+@bt.kernel.scalar
+def uses_no_field(state, setting, step, params, stream):
+    return int(state.shift[0])
+
+
+@pytest.mark.parametrize(
+    ("choose", "reason"), [(uses_a_list, ""), (uses_no_field, "Unknown attribute 'shift' of type")]
+)
+def test_code_that_cannot_be_compiled_is_one_sentence_with_the_policy(choose, reason):
     with pytest.raises(
         bt.SimulationError,
-        match=r"'listy' on the problem 'bernoulli' cannot be compiled: .* in test_compilation.py, line",
-    ):
-        bt.simulate(bt.define_policy("listy", uses_a_list), bt.Bernoulli(arms=3), horizon=20, runs=5)
+        match=rf"'listy' on the problem 'bernoulli' cannot be compiled: {reason}.* in test_compilation.py, line",
+    ) as raised:
+        bt.simulate(bt.define_policy("listy", choose), bt.Bernoulli(arms=3), horizon=20, runs=5)
+    # Numba's own colors, and the passes of the compiler that failed, say nothing to a user.
+    assert "\x1b" not in str(raised.value)
+    assert "nopython" not in str(raised.value)
