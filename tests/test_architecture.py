@@ -29,7 +29,8 @@ LAYERS = (
     {"simulation", "simulation.gpu", "simulation.executors", "policies"},
     {"tuners", "exact", "storage", "logs"},
     {"registry", "study"},
-    {"adapters", "deployment", "testing", "paper", "reports"},
+    {"adapters", "deployment", "paper", "reports"},
+    {"testing"},
     {"cli"},
     {"__main__"},
 )

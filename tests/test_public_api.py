@@ -180,6 +180,7 @@ def test_errors_have_one_base_and_carry_what_programs_need():
         ("WorkerLost", RuntimeError),
         ("MissingDependency", ImportError),
         ("StoreError", OSError),
+        ("ConformanceError", AssertionError),
     ):
         kind = getattr(bt.errors, name)
         assert issubclass(kind, bt.BanditTuneError)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -10,13 +9,10 @@ import pytest
 
 import banditune as bt
 from banditune.problems.problem_registry import PROBLEMS
-from banditune.simulation import chunks, instances, kernel_selection, loop
-from banditune.simulation.bind import bind_function
+from banditune.simulation import chunks
 from banditune.simulation.dispatch import simulate_rows
-from banditune.simulation.scratch_arrays import fill_choose_slots
 from banditune.simulation.spec import SimulationSpec
-from banditune.study.requests import build_spec
-from helpers.policy_problem_pairs import PAIRS, POLICIES, SMALL, params_for
+from helpers.policy_problem_pairs import PAIRS, POLICIES, SMALL
 from helpers.settings import group_settings
 
 
@@ -40,70 +36,6 @@ def test_the_door_lets_in_what_it_should():
         if made.needs_features:
             expected[policy] = sorted([*featureless, *(["linear"] if made.rewards == "unit" else [])])
     assert refused == expected
-
-
-def plain_python(spec: SimulationSpec, params: np.ndarray, runs: int) -> np.ndarray:
-    """The kernel as plain Python, never compiled."""
-    policy, problem = spec.policy, spec.problem
-    slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-    slots |= {"reward": problem.reward, "play": loop.play_steps} | kernel_selection.fill_dims_slots(policy, problem)
-    slots |= fill_choose_slots(policy)
-    kernel, _ = bind_function(loop.play_block, slots)
-    arms = problem.arms
-    at = np.array(spec.checkpoints or (spec.horizon,), np.int64)
-    out = np.empty((len(params), runs, len(at)))
-    kernel(
-        *instances.slice_instances(instances.draw_instances(problem, spec.seed, 0), slice(runs)),
-        spec.seed,
-        0,
-        np.array(problem.options()),
-        params,
-        np.array(policy.options(arms, problem.dims, spec.horizon)),
-        spec.horizon,
-        int(not spec.common_random_numbers),
-        at,
-        spec.regret == "realised",
-        np.zeros(policy.memory(arms, problem.dims, spec.horizon)),
-        np.zeros(0, np.int64),
-        np.zeros(arms, np.int64),
-        np.zeros(arms),
-        np.zeros((3, 4), np.int64),
-        out,
-        np.zeros(5),
-        np.zeros(1, np.int64),
-    )
-    return out
-
-
-ALIKE = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy", "lin-epsilon-greedy", "lints")
-"""Policies on the estimates of another one, which is tried."""
-
-
-def in_turn():
-    """One problem for every policy, such that every problem comes up, without a mark; the rest marked as slow."""
-    tried = dict.fromkeys(SMALL, 0)
-    choices = {policy: [problem for known, problem in PAIRS if known == policy] for policy in POLICIES}
-    # Those that can play few problems choose first.
-    for policy, problems in sorted(choices.items(), key=lambda choice: len(choice[1])):
-        rarest = None if policy in ALIKE else min(problems, key=lambda problem: tried[problem])
-        for problem in problems:
-            usual = problem == rarest
-            tried[problem] += usual
-            yield pytest.param(policy, problem, marks=[] if usual else pytest.mark.slow)
-
-
-def test_every_problem_is_played_in_plain_python():
-    assert {pair.values[1] for pair in in_turn() if not pair.marks} == set(SMALL)
-
-
-@pytest.mark.parametrize(("policy", "problem"), list(in_turn()))
-def test_plain_python_equals_compiled_to_the_last_bit(policy, problem):
-    options = {"seed": 3, "regret": "realised", "checkpoints": (17, 200), "shortcuts": False}
-    spec = build_spec(POLICIES[policy](), SMALL[problem](), **group_settings(horizon=200, **options))
-    params = params_for(spec)
-    assert (plain_python(spec, params, 3) == simulate_rows(spec, params, range(3))).all()
-    expected = dataclasses.replace(spec, regret="expected", common_random_numbers=False)
-    assert (plain_python(expected, params, 2) == simulate_rows(expected, params, range(2))).all()
 
 
 def test_disabling_the_compiler_runs_the_same_file_with_the_same_numbers(run_python):

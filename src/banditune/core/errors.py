@@ -121,5 +121,43 @@ class StoreError(BanditTuneError, OSError):
     default_code: ClassVar[ErrorCode] = "store"
 
 
+class ConformanceError(BanditTuneError, AssertionError):
+    """A policy, a problem, a tuner or an executor breaks its contract.
+
+    The message names the check, the evidence and the way out.
+
+    Parameters
+    ----------
+    text : object
+        The message.
+    *values : object
+        What fills its slots.
+    check : str
+        The name of the check that failed.
+    argument : str, optional
+        What was checked: "policy", "problem", "tuner" or "executor".
+    code : str, optional
+        As for every error; "own-code" by default.
+
+    Attributes
+    ----------
+    check : str
+        The name of the check that failed.
+    """
+
+    default_code: ClassVar[ErrorCode] = "own-code"
+
+    def __init__(
+        self,
+        text: object = "",
+        *values: object,
+        check: str = "",
+        argument: str | None = None,
+        code: ErrorCode | None = None,
+    ) -> None:
+        super().__init__(text, *values, argument=argument, code=code)
+        self.check = check
+
+
 class StopSearch(Exception):
     """Thrown into a search that must answer now. Its argument holds the regrets of the last trial."""

@@ -2,6 +2,8 @@ from banditune.core.notice import Notice as Notice
 from banditune.problems.problem_file import ProblemFile as ProblemFile
 from banditune.results.comparison_results import Comparison as Comparison
 from banditune.results.comparison_results import ComparisonEntry as ComparisonEntry
+from banditune.results.conformance_results import ConformanceCheck as ConformanceCheck
+from banditune.results.conformance_results import ConformanceReport as ConformanceReport
 from banditune.results.estimates import Estimate as Estimate
 from banditune.results.estimates import RegretDistribution as RegretDistribution
 from banditune.results.exact_results import ExactOptimum as ExactOptimum

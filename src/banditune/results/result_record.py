@@ -25,6 +25,7 @@ RECORD_TYPES: dict[str, type] = {}
 
 RECORD_MODULES = (
     "comparison_results",
+    "conformance_results",
     "estimates",
     "exact_results",
     "log_results",

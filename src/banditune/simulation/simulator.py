@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -41,12 +42,16 @@ class Simulator:
 
     def __init__(self, spec: SimulationSpec) -> None:
         self.spec = spec
-        self.kernel, self.floats, self.integers = select_kernel(spec)
+        self.kernel, self.floats, self.integers = self._load_kernel()
         self.checkpoints = np.array(spec.checkpoints or (spec.horizon,), np.int64)
         self.problem_options = copy_read_only(spec.problem.options())
         self.policy_options = freeze_options(spec.policy.options(spec.problem.arms, spec.problem.dims, spec.horizon))
         self.draw_cached_block = lru_cache(maxsize=4)(self._draw_block)
         self._compile_kernel()
+
+    def _load_kernel(self) -> tuple[Callable[..., Any], int, int]:
+        """Load the kernel, with the floats and integers that a run needs."""
+        return select_kernel(self.spec)
 
     def _compile_kernel(self) -> None:
         """Compile now, so that an error names the policy and no thread compiles twice."""

@@ -1,0 +1,295 @@
+"""Checks a user's own tuner on curves that are known, and in a small study."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.errors import InvalidRequest, StopSearch
+from banditune.core.space import Range
+from banditune.core.tuner import SPEND_BUDGET, Goal, SearchAnswer, Trial, Tuner
+from banditune.policies.ucb1 import UCB1
+from banditune.problems.bernoulli_arms import Bernoulli
+from banditune.results.conformance_results import ConformanceReport
+from banditune.results.result_record import from_json
+from banditune.study.requests import check_count
+from banditune.study.search import check_trial, check_trial_values, start_search
+from banditune.study.settings import Include, Run, Search
+from banditune.study.tuning import tune
+from banditune.testing.conformance_steps import (
+    Finding,
+    NotApplicable,
+    Violation,
+    check_description,
+    forbid_global_randomness,
+    run_steps,
+)
+
+RANGES = (
+    Range("gamma", 0.0, 1.0, 1.0, False, "linear"),
+    Range("pulls", 3.0, 5000.0, 10.0, True, "log"),
+    Range("offset", -2.0, -1.5, -1.75, False, "linear"),
+)
+"""Ranges that are searched: the usual one, whole numbers on a log scale, and one below 0."""
+
+
+SMALL_BUDGETS = (1, 2, 3, 7, 20, 60)
+"""Budgets that are tried beside the given one. A tuner may refuse the smallest."""
+
+
+NO_BOUND: tuple[Include, ...] = ("no_lower_bound",)
+
+
+LOWEST_UNIT = 0.3
+"""Where the curve is lowest, as a share of the range."""
+
+
+STUDY_HORIZON, STUDY_BUDGET = 100, 500
+"""Horizon and budget of the small study. A tuner that refuses this budget gets the one of the check."""
+
+
+def compute_dip(units: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A curve with one dip, and noise."""
+    return 10 + 40 * np.abs(units - LOWEST_UNIT) + 5 * rng.standard_normal(units.shape)
+
+
+def compute_flat(units: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A parameter without an effect: no regret anywhere."""
+    return np.zeros(units.shape)
+
+
+def compute_wild(units: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Regrets below 0 and a few that are enormous, as realised regret has them."""
+    return units - 3 + 1e6 * (rng.random(units.shape) < 0.01)
+
+
+def compute_plain_dip(units: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A curve with one dip, without noise."""
+    return 10 + 40 * np.abs(units - LOWEST_UNIT)
+
+
+CURVES: tuple[Callable[..., FloatArray], ...] = (compute_dip, compute_flat, compute_wild)
+"""Regrets by the position in the range."""
+
+
+class SearchRecord(NamedTuple):
+    """A search that has ended: its trials, its answer, and the runs that it spent."""
+
+    trials: tuple[Trial, ...]
+    value: float
+    spent: int
+
+
+def check_tuner(tuner: Tuner, *, budget: int = 1000, seed: int = 0) -> ConformanceReport:
+    """Check that a tuner keeps its contract: its budget, its range, its random numbers, its goal.
+
+    It is meant for tests of your own tuner. It searches curves that are known, then tunes a policy, and takes a few
+    seconds. The first violation raises an error that names the check, the evidence and the way out. It does not judge how
+    good the answers are.
+
+    Parameters
+    ----------
+    tuner : Tuner
+        The tuner.
+    budget : int
+        The largest budget that is tried. The tuner must accept it.
+    seed : int
+        The seed of the curves' noise, and of the tuner's random numbers.
+
+    Returns
+    -------
+    ConformanceReport
+        The checks that were passed, with the number of searches.
+
+    Raises
+    ------
+    ConformanceError
+        If the tuner breaks its contract.
+    InvalidRequest
+        If an argument of this function cannot be used.
+
+    Examples
+    --------
+    >>> import banditune as bt
+    >>> report = bt.testing.check_tuner(bt.tuners.Uniform(), budget=100)
+    >>> [check.name for check in report.checks]
+    ['description', 'contract', 'budget-and-range', 'random-numbers', 'study']
+    """
+    if not isinstance(tuner, Tuner):
+        hint = f"; make one, such as {tuner.__name__}()" if isinstance(tuner, type) else ""
+        raise InvalidRequest(f"`tuner` must be a tuner such as TwoPart(), but got {tuner!r:.80}{hint}.")
+    budget, seed = check_count("budget", budget), check_count("seed", seed, 0)
+    steps: dict[str, Callable[[], Finding]] = {
+        "description": lambda: check_description(tuner, "Mine()"),
+        "contract": lambda: check_contract(tuner, budget),
+        "budget-and-range": lambda: check_budget_and_range(tuner, budget, seed),
+        "random-numbers": lambda: check_random_numbers(tuner, budget, seed),
+        "goal": lambda: check_goal(tuner, budget, seed),
+        "study": lambda: check_study(tuner, budget, seed),
+    }
+    return run_steps("tuner", str(tuner.name), steps)
+
+
+def check_contract(tuner: Tuner, budget: int) -> Finding:
+    """Check that `search` is a generator of the right arguments."""
+    arguments = list(inspect.signature(tuner.search).parameters)
+    wanted = 3 if tuner.accepts_goal else 2
+    given = [name for name in arguments if name != "rng"]
+    if len(given) != wanted:
+        expected = "(search_range, budget, goal)" if tuner.accepts_goal else "(search_range, budget)"
+        raise Violation(
+            f"`search` must take {expected}, and `rng` if it draws random numbers, but it takes ({', '.join(arguments)}); "
+            "a tuner with accepts_goal = True has three arguments."
+        )
+    started: Any = start_search(tuner, RANGES[0], budget)
+    if not (hasattr(started, "send") and hasattr(started, "throw")):
+        raise Violation(
+            f"`search` must be a generator, which yields trials, but it returned {started!r:.80}; use `yield Trial(...)`."
+        )
+    return Finding(f"`search` is a generator of ({', '.join(arguments)})")
+
+
+def run_search_on_curve(
+    tuner: Tuner,
+    search_range: Range,
+    budget: int,
+    curve: Callable[..., FloatArray],
+    seed: int,
+    goal: Goal = SPEND_BUDGET,
+    max_trials: int | None = None,
+) -> SearchRecord | None:
+    """Run a search on a curve; None if the tuner refuses the budget. After `max_trials` it must answer."""
+    rng = np.random.default_rng(seed)
+    trials: list[Trial] = []
+    spent = 0
+    try:
+        generator = start_search(tuner, search_range, budget, goal, seed)
+        trial = next(generator)
+        while True:
+            if max_trials is not None and len(trials) >= max_trials:
+                raise Violation("a search must answer when StopSearch is thrown into it, but it made another trial.")
+            if not isinstance(trial, Trial):
+                raise Violation(f"a search must yield Trial(values, size), but it yielded {trial!r:.80}.")
+            trial = check_trial(tuner, trial, search_range, budget - spent)
+            trials.append(trial)
+            each = not isinstance(trial.size, int | np.integer)
+            sizes: Any = trial.size if each else [trial.size] * len(trial.values)
+            spent += sum(sizes)
+            regrets: Any = [
+                curve(np.full(size, measure_unit(search_range, value)), rng)
+                for value, size in zip(trial.values, sizes, strict=True)
+            ]
+            regrets = regrets if each else np.array(regrets)
+            stop = max_trials is not None and len(trials) >= max_trials
+            trial = generator.throw(StopSearch(regrets)) if stop else generator.send(regrets)
+    except InvalidRequest as refusal:
+        if trials:
+            raise Violation(
+                f"a search must refuse its budget before the first trial, but after {len(trials)} trials it raised: "
+                f"{refusal}"
+            ) from refusal
+        return None
+    except StopIteration as answer:
+        if not trials:
+            raise Violation("a search must make a trial before it answers, but it made none.") from None
+        value = answer.value.value if isinstance(answer.value, SearchAnswer) else answer.value
+        (found,) = check_trial_values(tuner, [value], search_range, "answered with")
+        return SearchRecord(tuple(trials), found, spent)
+
+
+def measure_unit(search_range: Range, value: float) -> float:
+    """Measure where a value lies in its range, from 0 to 1."""
+    low, high = search_range.low, search_range.high
+    if search_range.scale == "log":
+        low, high, value = np.log([low, high, value]).tolist()
+    return (value - low) / (high - low)
+
+
+def check_budget_and_range(tuner: Tuner, budget: int, seed: int) -> Finding:
+    """Check that no search exceeds its budget or leaves its range, whatever the regrets."""
+    searches, refused = 0, 0
+    for search_range in RANGES:
+        for runs in sorted({*SMALL_BUDGETS, budget}):
+            for curve in CURVES:
+                record = run_search_on_curve(tuner, search_range, runs, curve, seed)
+                searches += 1
+                if record is not None:
+                    continue
+                refused = max(refused, runs)
+                if runs == budget:
+                    raise Violation(
+                        f"the tuner must accept the budget of the check, but it refuses {budget} runs for "
+                        f"{search_range.low:g} <= {search_range.name} <= {search_range.high:g}; give a larger `budget`."
+                    )
+    least = f"; it refuses budgets up to {refused} at least" if refused else ""
+    return Finding(f"{searches} searches kept to their budget (1 to {budget}) and their range{least}", searches)
+
+
+def check_random_numbers(tuner: Tuner, budget: int, seed: int) -> Finding:
+    """Check that the same seed gives the same search, also while another search is under way."""
+    search_range = RANGES[0]
+    with forbid_global_randomness("`search`"):
+        first, again = (run_search_on_curve(tuner, search_range, budget, compute_dip, seed) for _ in range(2))
+        between = start_search(tuner, search_range, budget, seed=seed + 1)
+        next(between)
+        during = run_search_on_curve(tuner, search_range, budget, compute_dip, seed)
+        between.close()
+    for record, when in ((again, "a second time"), (during, "while another search is under way")):
+        if record != first:
+            raise Violation(
+                f"the same seed must give the same search, but {when} it makes other trials; take `rng` as an argument of "
+                "`search`, draw from nothing else, and keep nothing on the tuner."
+            )
+    if "rng" not in inspect.signature(tuner.search).parameters:
+        return Finding("the same regrets give the same trials; it draws no random numbers", 3, 0.0)
+    other = run_search_on_curve(tuner, search_range, budget, compute_plain_dip, seed)
+    more = run_search_on_curve(tuner, search_range, budget, compute_plain_dip, seed + 1)
+    follows = "depends" if other != more else "does not depend"
+    return Finding(
+        f"the same seed gives the same trials; on a curve without noise the search {follows} on the seed", 5, 0.0
+    )
+
+
+def check_goal(tuner: Tuner, budget: int, seed: int) -> Finding:
+    """Check that a tuner that accepts a goal keeps its budget then, too, and answers when it must stop."""
+    if not tuner.accepts_goal:
+        raise NotApplicable("without accepts_goal = True it is used with a budget only")
+    search_range = RANGES[0]
+    record = run_search_on_curve(tuner, search_range, budget, compute_dip, seed, Goal(0.5, 0.95))
+    stopped = run_search_on_curve(tuner, search_range, budget, compute_dip, seed, Goal(0.001, 0.95), max_trials=1)
+    if record is None or stopped is None:
+        raise Violation(f"the tuner must accept the budget of the check with a goal, but it refuses {budget} runs.")
+    return Finding(
+        f"with a precision of 50% it spends {record.spent} of {budget} runs; it answers when it must stop", 2
+    )
+
+
+def check_study(tuner: Tuner, budget: int, seed: int) -> Finding:
+    """Tune a policy: the result is the same on one thread and on two, and after JSON."""
+    least = min(STUDY_BUDGET, budget)
+    runs = least if run_search_on_curve(tuner, RANGES[0], least, compute_dip, seed) is not None else budget
+    results = [
+        tune(
+            UCB1(noise=0.5),
+            Bernoulli(arms=3),
+            horizon=STUDY_HORIZON,
+            budget=runs,
+            seed=seed,
+            include=NO_BOUND,
+            search=Search(tuner=tuner, validate=50),
+            run=Run(workers=workers),
+        )
+        for workers in (1, 2)
+    ]
+    if results[0] != results[1]:
+        raise Violation(
+            f"a study must give the same result on one thread and on two, but {results[0].params} became "
+            f"{results[1].params}; keep nothing on the tuner, and draw from `rng` alone."
+        )
+    if from_json(results[0].to_json()) != results[0]:
+        raise Violation("a result must be the same after JSON, but it is not; use numbers and words as options.")
+    return Finding(f"the same result on one thread and on two, and after JSON ({results[0].search_runs} runs)", 2, 0.0)
