@@ -38,7 +38,8 @@ def allocate_aligned(size: int) -> FloatArray:
         buffer = np.zeros(size + line // 8)
     except MemoryError as error:
         raise InvalidRequest(
-            f"a run must fit into memory, but the policy needs {size / 2**27:.1f} GiB for one; use fewer arms or features."
+            f"a run must fit into memory, but the policy needs {size / 2**27:.1f} GiB for one; use fewer arms or features.",
+            code="too-large",
         ) from error
     first = -buffer.ctypes.data % line // 8
     return buffer[first : first + size]

@@ -29,7 +29,7 @@ def write_atomically(path: str | Path, content: bytes | Iterable[bytes]) -> None
     except BanditTuneError:  # from the content, such as a damaged store
         raise
     except OSError as error:
-        raise InvalidRequest(f"the file {str(path)!r} cannot be written: {error.strerror or error}.") from error
+        raise make_write_error(path, error) from error
 
 
 @contextmanager
@@ -70,9 +70,9 @@ def check_writable(path: str | Path) -> None:
     """Raise before the work starts if a path cannot be written."""
     folder = Path(path).resolve().parent
     if not folder.is_dir():
-        raise InvalidRequest(f"the file {str(path)!r} cannot be written: there is no folder {str(folder)!r}.")
+        raise make_write_error(path, f"there is no folder {str(folder)!r}")
     if Path(path).is_dir():
-        raise InvalidRequest(f"the file {str(path)!r} cannot be written: it is a folder.")
+        raise make_write_error(path, "it is a folder")
     try:
         # An existing file is not opened: see `read_beginning`.
         if Path(path).exists():
@@ -81,7 +81,28 @@ def check_writable(path: str | Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise InvalidRequest(f"the file {str(path)!r} cannot be written: {error.strerror or error}.") from error
+        raise make_write_error(path, error) from error
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder, with those above it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        text = f"the folder {str(folder)!r} cannot be created: {error.strerror or error}."
+        raise InvalidRequest(text, code="cannot-write") from error
+
+
+def make_write_error(path: str | Path, why: OSError | str) -> InvalidRequest:
+    """Make the error for a file that cannot be written."""
+    reason = getattr(why, "strerror", None) or why
+    return InvalidRequest(f"the file {str(path)!r} cannot be written: {reason}.", code="cannot-write")
+
+
+def make_read_error(what: str, path: str | Path, why: Exception | str) -> InvalidRequest:
+    """Make the error for a file that cannot be read; `what` is what the file should be, as in "the state"."""
+    reason = getattr(why, "strerror", None) or why
+    return InvalidRequest(f"{what} {str(path)!r} cannot be read: {reason}.", code="cannot-read")
 
 
 SQLITE_HEADER = b"SQLite format 3\0"
@@ -107,7 +128,7 @@ def read_beginning(path: str | Path) -> bytes:
         with open(path, "rb") as file:
             return file.read(SMALLEST_DATABASE)
     except OSError as error:
-        raise InvalidRequest(f"the file {str(path)!r} cannot be read: {error.strerror or error}.") from error
+        raise make_read_error("the file", path, error) from error
 
 
 def _is_database(path: str | Path) -> bool:

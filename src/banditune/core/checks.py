@@ -15,9 +15,10 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import convert_to_plain
-from banditune.core.errors import InvalidRequest
-from banditune.core.messages import Argument, Condition, Setting
+from banditune.core.errors import ErrorCode, InvalidRequest
+from banditune.core.messages import Argument, Setting
 from banditune.core.policy import FROM_PROBLEM, ScratchShape
+from banditune.core.request_errors import make_argument_error, make_limit_error, make_type_error
 
 
 def convert_to_array(value: Any) -> FloatArray:
@@ -35,7 +36,8 @@ def decode_utf8(data: bytes, path: Any) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidRequest(
-            f"{str(path)!r} must be UTF-8 text, but line {line} is not; {suggest_utf8_conversion(data)}."
+            f"{str(path)!r} must be UTF-8 text, but line {line} is not; {suggest_utf8_conversion(data)}.",
+            code="file-format",
         ) from error
 
 
@@ -64,21 +66,13 @@ def convert_to_number(value: Any) -> float:
         return math.inf
 
 
-def format_limit(limit: float) -> str:
-    """Format a limit: whole numbers in full, others with six digits at most."""
-    return str(limit) if isinstance(limit, int) else f"{limit:g}"
-
-
 def check_integer(name: str, value: Any, least: int, most: int | None = None) -> int:
     """Check a whole number against its limits. Floats such as 1e4 are accepted."""
     number = convert_to_integer(value)
     if number is None or number < least:
-        raise InvalidRequest(
-            "{} must be a whole number >= {}, but got {}.",
-            *(Argument(name), least, Setting(name, value)),
-            argument=name,
-            code="wrong-type" if number is None else "out-of-range",
-        )
+        code: ErrorCode = "wrong-type" if number is None else "out-of-range"
+        text = "must be a whole number >= {}, but got {}."
+        raise make_argument_error(name, code, text, least, Setting(name, value))
     if most is not None and number > most:
         raise make_limit_error(name, value, most=most)
     return number
@@ -97,9 +91,7 @@ def check_number(
     """Check a finite number against its limits. The `note` explains them, as in " (50% is 0.5)" or " for ucb1"."""
     number = convert_to_number(value)
     if not math.isfinite(number):
-        raise InvalidRequest(
-            "{} must be a finite number, but got {!r:.60}.", Argument(name), value, argument=name, code="wrong-type"
-        )
+        raise make_argument_error(name, "wrong-type", f"must be a finite number, but got {value!r:.60}.")
     if (
         (above is not None and not number > above)
         or (least is not None and number < least)
@@ -108,34 +100,6 @@ def check_number(
     ):
         raise make_limit_error(name, value, above=above, least=least, below=below, most=most, note=note)
     return number
-
-
-def make_limit_error(
-    name: str,
-    value: Any,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    note: str = "",
-    advice: str = "",
-) -> InvalidRequest:
-    """Make the error for a number outside its limits: `0 < share < 1` must hold, but got share=7."""
-    lower = (above, "<") if least is None else (least, "<=")
-    upper = (below, "<") if most is None else (most, "<=")
-    before = after = ""
-    if upper[0] is not None:
-        before = "" if lower[0] is None else f"{format_limit(lower[0])} {lower[1]} "
-        after = f" {upper[1]} {format_limit(upper[0])}"
-    elif lower[0] is not None:
-        after = f" {lower[1].replace('<', '>')} {format_limit(lower[0])}"
-    return InvalidRequest(
-        "{} must hold{}, but got {}{}.",
-        *(Condition(before, name, after), note, Setting(name, value), advice),
-        argument=name,
-        code="wrong-type" if math.isnan(convert_to_number(value)) else "out-of-range",
-    )
 
 
 def is_from_problem(value: Any) -> bool:
@@ -158,7 +122,7 @@ def check_dims(dims: Any, least: int = 1) -> int:
     """Check a number of features. A matrix of that size must fit into memory."""
     number = convert_to_integer(dims)
     if number is None or not least <= number <= 1000:
-        raise InvalidRequest(f"`{least} <= dims <= 1000` must hold, as a whole number, but got dims={dims!r}.")
+        raise make_limit_error("dims", dims, least=least, most=1000, note=", as a whole number")
     return number
 
 
@@ -166,7 +130,8 @@ def check_names(names: Any, arms: int) -> tuple[str, ...]:
     """Check arm names: none, or a distinct one for each arm."""
     words = tuple(str(name) for name in names) if isinstance(names, list | tuple) else (str(names),)
     if words and (len(words) != arms or len(set(words)) != arms or not all(words)):
-        raise InvalidRequest(f"`names` must hold {arms} different names, one per arm, but got {list(words)}.")
+        text = f"must hold {arms} different names, one per arm, but got {list(words)}."
+        raise make_argument_error("names", "wrong-shape", text)
     return words
 
 
@@ -178,13 +143,14 @@ def check_prior_pairs(
     if table.shape == (2,):
         table = table[None, :]
     if table.ndim != 2 or table.shape[1] != 2 or table.shape[0] not in (1, arms):
-        raise InvalidRequest(
-            f"`prior` must be a pair ({first}, {second}) or {arms} such pairs, one per arm, but got {prior!r}."
-        )
+        text = f"must be a pair ({first}, {second}) or {arms} such pairs, one per arm, but got {prior!r}."
+        raise make_argument_error("prior", "wrong-shape", text)
     smallest = table.min(axis=0)
     if not np.isfinite(table).all() or smallest[1] <= 0 or (first_positive and smallest[0] <= 0):
         what = f"`{first} > 0` and `{second} > 0`" if first_positive else f"a finite {first} and `{second} > 0`"
-        raise InvalidRequest(f"{what} must hold for the prior, but got {prior!r}.")
+        raise InvalidRequest(
+            f"{what} must hold for the prior, but got {prior!r}.", argument="prior", code="out-of-range"
+        )
     return tuple((float(a), float(b)) for a, b in table)
 
 
@@ -192,12 +158,8 @@ def check_flag(name: str, value: Any) -> bool:
     """Check True or False, also in the spelling of the command line."""
     flag = {"true": True, "false": False}.get(str(value).lower()) if isinstance(value, str) else value
     if not isinstance(flag, bool | np.bool_):
-        raise InvalidRequest(
-            "{} must be True or False, but got {}.",
-            *(Argument(name), Setting(name, value, f"{value!r:.60}")),
-            argument=name,
-            code="wrong-type",
-        )
+        given = Setting(name, value, f"{value!r:.60}")
+        raise make_argument_error(name, "wrong-type", "must be True or False, but got {}.", given)
     return bool(flag)
 
 
@@ -205,7 +167,7 @@ def check_pair(name: str, value: Any) -> tuple[float, float]:
     """Check two finite numbers."""
     pair = convert_to_array(value)
     if pair.shape != (2,) or not np.isfinite(pair).all():
-        raise InvalidRequest(f"`{name}` must be 2 finite numbers, but got {value!r}.")
+        raise make_type_error(name, "2 finite numbers", value)
     return float(pair[0]), float(pair[1])
 
 
@@ -217,31 +179,40 @@ def split_prior_columns(prior: tuple[tuple[float, float], ...]) -> tuple[FloatAr
 
 def check_gaussian_prior(name: str, prior: Any) -> tuple[Any, Any]:
     """Check a Gaussian (mean, covariance): numbers for independent, equal dimensions, or a vector and a matrix."""
-    requirement = (
-        f"`{name}` must be a pair (mean, covariance), the mean a number or a vector, the covariance a number > 0 or a "
-        "symmetric, positive definite matrix"
-    )
     if not isinstance(prior, tuple | list) or len(prior) != 2:
-        raise InvalidRequest(f"{requirement}, but got {convert_to_plain(prior)!r}.")
+        raise _make_gaussian_error(name, "wrong-type", f", but got {convert_to_plain(prior)!r}.")
     mean, covariance = convert_to_array(prior[0]), convert_to_array(prior[1])
     if mean.ndim > 1 or mean.size == 0 or not np.isfinite(mean).all():
-        raise InvalidRequest(f"{requirement}, but the mean is {convert_to_plain(prior[0])!r}.")
+        raise _make_gaussian_error(name, "wrong-type", f", but the mean is {convert_to_plain(prior[0])!r}.")
+    text = f", but the covariance is {convert_to_plain(prior[1])!r}."
     if covariance.ndim not in (0, 2) or covariance.size == 0 or not np.isfinite(covariance).all():
-        raise InvalidRequest(f"{requirement}, but the covariance is {convert_to_plain(prior[1])!r}.")
+        raise _make_gaussian_error(name, "wrong-type", text)
+    if covariance.ndim == 0 and covariance <= 0:
+        raise _make_gaussian_error(name, "out-of-range", text)
     if covariance.ndim == 2:
-        rows, columns = covariance.shape
-        if rows != columns or (mean.ndim == 1 and len(mean) != rows):
-            raise InvalidRequest(f"{requirement} of the same size, but got sizes {mean.shape} and {covariance.shape}.")
-        if not np.abs(covariance - covariance.T).max() <= 1e-10 * np.abs(covariance).max():
-            raise InvalidRequest(f"{requirement}, but the covariance is not symmetric.")
-        smallest = float(np.linalg.eigvalsh(covariance)[0])
-        if smallest <= 1e-14 * float(np.trace(covariance)):
-            raise InvalidRequest(
-                f"{requirement}, but the covariance is not positive definite: an eigenvalue is {smallest:.3g}."
-            )
-    elif covariance <= 0:
-        raise InvalidRequest(f"{requirement}, but the covariance is {convert_to_plain(prior[1])!r}.")
+        _check_covariance(name, mean, covariance)
     return convert_to_tuples(mean), convert_to_tuples(covariance)
+
+
+def _check_covariance(name: str, mean: FloatArray, covariance: FloatArray) -> None:
+    rows, columns = covariance.shape
+    if rows != columns or (mean.ndim == 1 and len(mean) != rows):
+        text = f" of the same size, but got sizes {mean.shape} and {covariance.shape}."
+        raise _make_gaussian_error(name, "wrong-shape", text)
+    if not np.abs(covariance - covariance.T).max() <= 1e-10 * np.abs(covariance).max():
+        raise _make_gaussian_error(name, "out-of-range", ", but the covariance is not symmetric.")
+    smallest = float(np.linalg.eigvalsh(covariance)[0])
+    if smallest <= 1e-14 * float(np.trace(covariance)):
+        text = f", but the covariance is not positive definite: an eigenvalue is {smallest:.3g}."
+        raise _make_gaussian_error(name, "out-of-range", text)
+
+
+def _make_gaussian_error(name: str, code: ErrorCode, text: str) -> InvalidRequest:
+    requirement = (
+        "must be a pair (mean, covariance), the mean a number or a vector, the covariance a number > 0 or a "
+        "symmetric, positive definite matrix"
+    )
+    return make_argument_error(name, code, f"{requirement}{text}")
 
 
 def factor_gaussian_prior(
@@ -251,9 +222,8 @@ def factor_gaussian_prior(
     mean, covariance = np.array(prior[0]), np.array(prior[1])
     for array in (mean, covariance):
         if array.ndim > 0 and len(array) != dims:
-            raise InvalidRequest(
-                f"`{name}`{of} must have {dims} dimensions, as many as the features, but it has {len(array)}."
-            )
+            text = f"`{name}`{of} must have {dims} dimensions, as many as the features, but it has {len(array)}."
+            raise InvalidRequest(text, argument=name, code="wrong-shape")
     root = np.linalg.cholesky(covariance) if covariance.ndim else np.sqrt(covariance) * np.eye(dims)
     return np.broadcast_to(mean, dims).copy(), root
 
@@ -275,7 +245,9 @@ def check_scalar_function(name: str, function: Any, takes: str, gives: str) -> N
     if ("RETURN_CONST", None) in steps or (("LOAD_CONST", None), ("RETURN_VALUE", None)) in pairwise(steps):
         raise InvalidRequest(
             f"`{name}` must return {gives} on every path, but {function.__qualname__!r} may end without one; check "
-            "whether a `return` is missing."
+            "whether a `return` is missing.",
+            argument=name,
+            code="own-code",
         )
 
 
@@ -290,7 +262,8 @@ def check_arguments(name: str, function: Any, takes: str) -> None:
         signature.bind(*takes.split(", "))
     except TypeError as error:
         called = getattr(function, "__qualname__", repr(function))
-        raise InvalidRequest(f"`{name}` must take ({takes}), but {called!r} takes {signature}.") from error
+        text = f"`{name}` must take ({takes}), but {called!r} takes {signature}."
+        raise InvalidRequest(text, argument=name, code="own-code") from error
 
 
 def check_scratch(scratch: Any) -> dict[str, ScratchShape]:
@@ -319,12 +292,8 @@ def _is_scratch_array(item: tuple[Any, Any]) -> bool:
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     """Check that a value is one of a few words."""
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidRequest(
-            "{} must be one of {}, but got {!r:.60}.",
-            *(Argument(name), ", ".join(map(repr, allowed)), value),
-            argument=name,
-            code="unknown-name",
-        )
+        words = ", ".join(map(repr, allowed))
+        raise make_argument_error(name, "unknown-name", f"must be one of {words}, but got {value!r:.60}.")
     return value
 
 
@@ -333,16 +302,3 @@ def check_type(name: str, value: Any, kind: type | tuple[type, ...], expected: s
     if not isinstance(value, kind):
         raise make_type_error(name, expected, value)
     return value
-
-
-def make_type_error(name: str, expected: str, value: Any) -> InvalidRequest:
-    """Make the error for a value of another kind: `policy` must be a policy such as UCB1(), but got 3."""
-    return InvalidRequest(
-        "{} must be {}, but got {!r:.80}.", Argument(name), expected, value, argument=name, code="wrong-type"
-    )
-
-
-def make_unused_error(name: str, value: Any, why: str, *, of: str = "") -> InvalidRequest:
-    """Make the error for an argument that must be left out: `workers` must be left out, because ..., but got 3."""
-    sentence = "{}{} must be left out, {}, but got {!r}."
-    return InvalidRequest(sentence, Argument(name), of, why, value, argument=name, code="conflict")

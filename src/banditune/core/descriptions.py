@@ -22,7 +22,8 @@ def describe(record: Any) -> dict[str, Any]:
     """Return the name and the options of a policy, problem or tuner, ready for JSON."""
     if not is_dataclass(record):
         raise InvalidRequest(
-            f"{type(record).__name__} must be a frozen dataclass, so that results can state what was simulated."
+            f"{type(record).__name__} must be a frozen dataclass, so that results can state what was simulated.",
+            code="own-code",
         )
     options = {f.name: convert_to_plain(getattr(record, f.name)) for f in fields(record) if _is_described(f, record)}
     own = find_own_code(record)

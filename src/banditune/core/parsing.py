@@ -11,6 +11,7 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import decode_utf8
 from banditune.core.errors import InvalidRequest
+from banditune.core.request_errors import make_argument_error
 
 
 def parse_options(spec: str, text: str) -> dict[str, Any]:
@@ -19,13 +20,15 @@ def parse_options(spec: str, text: str) -> dict[str, Any]:
     for item in filter(None, text.split(",")):
         option, equals, value = item.partition("=")
         if equals and (not value or option.strip() in options):
-            raise InvalidRequest(f"every option must have one value, but got {spec!r}.")
+            raise InvalidRequest(f"every option must have one value, but got {spec!r}.", code="invalid-request")
         if equals:
             options[option.strip()] = value
         elif options:
             options[list(options)[-1]] += f",{item}"
         else:
-            raise InvalidRequest(f"options must be written as NAME:option=value,option=value, but got {spec!r}.")
+            raise InvalidRequest(
+                f"options must be written as NAME:option=value,option=value, but got {spec!r}.", code="invalid-request"
+            )
     return {option: parse_value(value) for option, value in options.items()}
 
 
@@ -51,20 +54,28 @@ def read_matrix(path: Path) -> FloatArray:
         try:
             return np.atleast_2d(np.load(path, allow_pickle=False)).astype(float)
         except (OSError, ValueError) as error:
-            raise InvalidRequest(
-                f"`features` must be a matrix in a .npy file, but {str(path)!r} is not one."
+            raise make_argument_error(
+                "features", "file-format", f"must be a matrix in a .npy file, but {str(path)!r} is not one."
             ) from error
     try:
         lines = decode_utf8(path.read_bytes(), path).splitlines()
     except OSError as error:
-        raise InvalidRequest(f"`features` must be a .csv or .npy file, but {str(path)!r} cannot be read.") from error
+        raise make_argument_error(
+            "features", "cannot-read", f"must be a .csv or .npy file, but {str(path)!r} cannot be read."
+        ) from error
     rows = [(number, row) for number, row in enumerate(csv.reader(lines, delimiter=detect_delimiter(lines)), 1) if row]
     names = rows[0][1] if rows and all(parse_cell(cell) is None for cell in rows[0][1]) else []
     if names and not names[0]:
-        raise InvalidRequest(f"the first column of {str(path)!r} has no name and looks like an index; leave it out.")
+        raise InvalidRequest(
+            f"the first column of {str(path)!r} has no name and looks like an index; leave it out.",
+            argument="features",
+            code="bad-data",
+        )
     rows = rows[1:] if names else rows
     if not rows:
-        raise InvalidRequest(f"`features` must hold a row of numbers for every arm, but {str(path)!r} has none.")
+        raise make_argument_error(
+            "features", "bad-data", f"must hold a row of numbers for every arm, but {str(path)!r} has none."
+        )
     return np.array([parse_number_row(path, number, row, len(rows[0][1])) for number, row in rows])
 
 
@@ -78,14 +89,18 @@ def parse_number_row(path: Path, number: int, row: list[str], width: int) -> lis
     """Parse a line of a text file as `width` numbers."""
     if len(row) != width:
         raise InvalidRequest(
-            f"every row of {str(path)!r} must hold {width} numbers, but line {number} holds {len(row)}."
+            f"every row of {str(path)!r} must hold {width} numbers, but line {number} holds {len(row)}.",
+            argument="features",
+            code="wrong-shape",
         )
     numbers = []
     for column, cell in enumerate(row, 1):
         value = parse_cell(cell)
         if value is None:
             raise InvalidRequest(
-                f"column {column} in line {number} of {str(path)!r} must be a number, but is {cell!r}."
+                f"column {column} in line {number} of {str(path)!r} must be a number, but is {cell!r}.",
+                argument="features",
+                code="bad-data",
             )
         numbers.append(value)
     return numbers

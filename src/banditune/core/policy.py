@@ -212,7 +212,9 @@ class Policy:
 
     def memory(self, arms: int, dims: int, horizon: int) -> int:
         """Return how many floats the strip must hold."""
-        raise InvalidRequest(f"the policy {type(self).__name__} must define `memory(arms, dims, horizon)`.")
+        raise InvalidRequest(
+            f"the policy {type(self).__name__} must define `memory(arms, dims, horizon)`.", code="own-code"
+        )
 
     def limits(self, name: str) -> tuple[float, float]:
         """Return the smallest and the largest value of a parameter that the policy's options allow.
@@ -226,7 +228,7 @@ class Policy:
 
     def make_simulator(self, spec: Any) -> Any:
         """Return what simulates chunks of a spec, for a policy that no kernel can hold (`is_external`)."""
-        raise InvalidRequest(f"the policy {type(self).__name__} must define `make_simulator(spec)`.")
+        raise InvalidRequest(f"the policy {type(self).__name__} must define `make_simulator(spec)`.", code="own-code")
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float] | NDArray[Any]:
         """Return fixed numbers that scalar functions find in `setting.options`. An array, of any type, is a table."""

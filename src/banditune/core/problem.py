@@ -114,11 +114,11 @@ class Problem:
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         """Draw `size` instances."""
-        raise InvalidRequest(f"the problem {type(self).__name__} must define `sample(size, rng)`.")
+        raise InvalidRequest(f"the problem {type(self).__name__} must define `sample(size, rng)`.", code="own-code")
 
     def sample_keyed(self, keys: IntArray) -> Instances:
         """Return the instances with these keys, a row of two numbers each, if instances are functions of their keys."""
-        raise InvalidRequest(f"the problem {type(self).__name__} must define `sample_keyed(keys)`.")
+        raise InvalidRequest(f"the problem {type(self).__name__} must define `sample_keyed(keys)`.", code="own-code")
 
     @property
     def max_horizon(self) -> int | None:

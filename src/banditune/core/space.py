@@ -126,7 +126,9 @@ class Parameter:
             if not callable(bound) and not isinstance(bound, Real):
                 raise InvalidRequest(
                     f"`{name}` of the parameter {self.name!r} must be a number or a function of (arms, horizon), but got "
-                    f"{bound!r}."
+                    f"{bound!r}.",
+                    argument=name,
+                    code="wrong-type",
                 )
 
     def resolve(
@@ -145,16 +147,19 @@ class Parameter:
         if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidRequest(
                 f"the bounds of the parameter {self.name!r} must be finite numbers, but its range is [{low:g}, {high:g}] "
-                f"with arms={arms} and horizon={horizon}."
+                f"with arms={arms} and horizon={horizon}.",
+                code="out-of-range",
             )
         if not low < high:
             raise InvalidRequest(
                 f"`low < high` must hold for the range of the parameter {self.name!r}, but it is [{low:g}, {high:g}]"
-                + (f" with arms={arms} and horizon={horizon}; raise the horizon." if ends is None else ".")
+                + (f" with arms={arms} and horizon={horizon}; raise the horizon." if ends is None else "."),
+                code="out-of-range",
             )
         if self.scale == "log" and low <= 0:
             raise InvalidRequest(
-                f"`low > 0` must hold for the parameter {self.name!r} on a log scale, but got {low:g}."
+                f"`low > 0` must hold for the parameter {self.name!r} on a log scale, but got {low:g}.",
+                code="out-of-range",
             )
         least, most = max(self.lower_limit, limits[0]), min(self.upper_limit, limits[1])
         if self.scale == "log":
@@ -164,7 +169,8 @@ class Parameter:
         if not least <= low < high <= most:
             raise InvalidRequest(
                 f"`{format_limits(self.name, least, most)}` must hold for the parameter {self.name!r}: its policy is "
-                f"defined for no other values. But its range is [{low:g}, {high:g}]."
+                f"defined for no other values. But its range is [{low:g}, {high:g}].",
+                code="out-of-range",
             )
         # A requested range need not contain the textbook value, which is simulated in any case.
         lowest, highest = (low, high) if ends is None else (least, most)
@@ -172,11 +178,13 @@ class Parameter:
         if not lowest <= textbook <= highest:
             raise InvalidRequest(
                 f"the textbook value of the parameter {self.name!r} must lie in [{lowest:g}, {highest:g}], "
-                f"but got {textbook:g}."
+                f"but got {textbook:g}.",
+                code="out-of-range",
             )
         if self.integer and math.ceil(low) > math.floor(high):
             raise InvalidRequest(
-                f"the range of the parameter {self.name!r} must hold a whole number, but it is [{low:g}, {high:g}]."
+                f"the range of the parameter {self.name!r} must hold a whole number, but it is [{low:g}, {high:g}].",
+                code="out-of-range",
             )
         return Range(self.name, low, high, textbook, self.integer, self.scale, least, most)
 
@@ -188,7 +196,9 @@ class Parameter:
         except (TypeError, ValueError, ArithmeticError) as error:
             raise InvalidRequest(
                 f"`{name}` of the parameter {self.name!r} must be a number or a function of (arms, horizon), but with "
-                f"arms={arms} and horizon={horizon} it failed: {type(error).__name__}: {error}."
+                f"arms={arms} and horizon={horizon} it failed: {type(error).__name__}: {error}.",
+                argument=name,
+                code="own-code",
             ) from error
 
 

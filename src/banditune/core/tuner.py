@@ -77,4 +77,6 @@ class Tuner:
         A tuner that draws random numbers has a third argument `rng`, a NumPy generator that follows the study's seed.
         It must draw from nothing else, so that the same seed gives the same numbers.
         """
-        raise InvalidRequest(f"the tuner {type(self).__name__} must define `search(search_range, budget)`.")
+        raise InvalidRequest(
+            f"the tuner {type(self).__name__} must define `search(search_range, budget)`.", code="own-code"
+        )

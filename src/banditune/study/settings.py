@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from banditune.core.checks import check_choice, check_integer, check_type, make_unused_error
+from banditune.core.checks import check_choice, check_integer, check_type
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument
+from banditune.core.request_errors import make_unused_error
 from banditune.core.tuner import Tuner
 from banditune.simulation.instances import SEARCH_INSTANCE_LIMIT
 

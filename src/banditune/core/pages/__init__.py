@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from banditune.core.errors import InvalidRequest
+from banditune.core.request_errors import make_name_error
 
 TOPICS = {"assumptions": "what the numbers assume, what happens where it fails, and what to do"}
 """The pages, and what each is about."""
@@ -29,5 +29,5 @@ def explain(topic: str = "assumptions") -> str:
         If there is no page on the topic.
     """
     if topic not in TOPICS:
-        raise InvalidRequest(f"the topic must be one of {', '.join(TOPICS)}, but got {topic!r:.60}.")
+        raise make_name_error("the topic", TOPICS, topic, argument="topic")
     return files(__package__).joinpath(f"{topic}.md").read_text(encoding="utf-8")

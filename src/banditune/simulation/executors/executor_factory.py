@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from banditune.core.checks import convert_to_number, make_limit_error, make_type_error
+from banditune.core.checks import convert_to_number
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument, Setting
+from banditune.core.request_errors import make_limit_error, make_type_error
 from banditune.simulation.executor import Executor
 from banditune.simulation.executors.dask import DaskExecutor
 from banditune.simulation.executors.processes import ProcessExecutor
