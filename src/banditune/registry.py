@@ -14,12 +14,10 @@ from typing import Any
 
 from banditune.core.errors import InvalidRequest, MissingDependency
 from banditune.core.lazy_registry import Registry
+from banditune.core.messages import Argument
 from banditune.core.parsing import parse_options
+from banditune.core.request_errors import make_name_error, suggest_name
 from banditune.core.space import Parameter
-
-
-class InvalidOption(InvalidRequest):
-    """Raised for a spec `name:option=value`. Names in its message are those of the spec's options."""
 
 
 def make_from_spec(
@@ -29,13 +27,17 @@ def make_from_spec(
     kind: type,
     options: Any = None,
 ) -> Any:
-    """Make a record from `name`, `name:option=value,option=value` or `file.py:name`."""
+    """Make a record from `name`, `name:option=value,option=value` or `file.py:name`.
+
+    `options` are those that are arguments of their own. In an error, other options are named as the spec has them.
+    """
+    options = dict(options or {})
     try:
-        return _make_from_spec(what, spec, registry, kind, dict(options or {}))
+        return _make_from_spec(what, spec, registry, kind, options)
     except InvalidRequest as error:
-        if ":" not in spec:
+        if ":" not in spec or error.argument in options:
             raise
-        raise InvalidOption(str(error)) from error
+        raise error.quote() from error
 
 
 def _make_from_spec(
@@ -53,33 +55,42 @@ def _make_from_spec(
         # Names of classes differ: Thompson is registered as 'ts'.
         known = {make.__name__.lower(): key for key, make in registry.items()} | {key: key for key in registry}
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"; did you mean {known[close[0]]!r}?" if close else "."
-        raise InvalidRequest(
-            f"the {what} must be one of {', '.join(registry)}, or FILE.py:NAME, but got {name!r}{hint}"
+        raise make_name_error(
+            f"the {what}",
+            registry,
+            name,
+            argument=what,
+            more=", or FILE.py:NAME",
+            close=known[close[0]] if close else None,
         )
     given = parse_options(spec, text)
-    repeated = [option for option in given if option in options]
+    repeated = next((option for option in given if option in options), None)
     if repeated:
         raise InvalidRequest(
-            f"every option must be given once, but {repeated[0]} stands in {spec!r} and as --{repeated[0]}; "
-            "leave one of them out."
+            "every option must be given once, but {} stands in {!r} and as {}; leave one of them out.",
+            *(repeated, spec, Argument(repeated)),
+            argument=repeated,
+            code="conflict",
         )
-    options |= given
-    accepted = list(inspect.signature(registry[name]).parameters)
+    options = options | given
+    parameters = inspect.signature(registry[name]).parameters
     for option in options:
-        if option not in accepted:
-            close = difflib.get_close_matches(option, accepted, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else "."
-            raise InvalidRequest(
-                f"the {what} {name!r} takes {', '.join(accepted) or 'no options'}, but got {option!r}{hint}"
-            )
+        if option not in parameters:
+            taken = ", ".join(parameters) or "no options"
+            text = f"the {what} {name!r} takes {taken}, but got {option!r}{suggest_name(option, parameters)}"
+            raise InvalidRequest(text, argument=option, code="unknown-name")
     missing = [
         parameter.name
-        for parameter in inspect.signature(registry[name]).parameters.values()
+        for parameter in parameters.values()
         if parameter.default is inspect.Parameter.empty and parameter.name not in options
     ]
     if missing:
-        raise InvalidRequest(f"the {what} {name!r} needs {' and '.join(missing)}; give it as --{missing[0]}.")
+        raise InvalidRequest(
+            "the {} {!r} needs {}; give it as {}.",
+            *(what, name, " and ".join(missing), Argument(missing[0])),
+            argument=missing[0],
+            code="missing",
+        )
     return registry[name](**options)
 
 
@@ -87,9 +98,11 @@ def load_from_file(what: str, spec: str, kind: type, options: Any) -> Any:
     """Run a user's file and return a record from it."""
     path, _, name = spec.rpartition(":")
     if not path or not name or not Path(path).is_file():
-        raise InvalidRequest(f"a {what} of your own must be FILE.py:NAME with a file that exists, but got {spec!r}.")
-    if options:
-        raise InvalidRequest(f"a {what} of your own takes no --{next(iter(options))}; set it in {path}.")
+        text = f"a {what} of your own must be FILE.py:NAME with a file that exists, but got {spec!r}."
+        raise InvalidRequest(text, argument=what, code="cannot-read")
+    for option in options:
+        text = "a {} of your own takes no {}; set it in {}."
+        raise InvalidRequest(text, what, Argument(option), path, argument=option, code="conflict")
     module = import_file(Path(path).resolve())
     record = getattr(module, name, None)
     if isinstance(record, type) and issubclass(record, kind):
@@ -98,7 +111,9 @@ def load_from_file(what: str, spec: str, kind: type, options: Any) -> Any:
         candidates = [key for key, value in vars(module).items() if isinstance(value, kind)]
         problem = f"it is {record!r}" if hasattr(module, name) else "nothing there has that name"
         raise InvalidRequest(
-            f"{name!r} in {path} must be a {what}, but {problem}; candidates: {', '.join(candidates) or 'none'}."
+            f"{name!r} in {path} must be a {what}, but {problem}; candidates: {', '.join(candidates) or 'none'}.",
+            argument=what,
+            code="unknown-name",
         )
     return record
 
@@ -109,7 +124,7 @@ def import_file(path: Path) -> ModuleType:
     name = f"banditune_own_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise InvalidRequest(f"{str(path)!r} must be a Python file.")
+        raise InvalidRequest(f"{str(path)!r} must be a Python file.", code="file-format")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent))
@@ -118,7 +133,8 @@ def import_file(path: Path) -> ModuleType:
     except (InvalidRequest, MissingDependency):
         raise
     except (Exception, SystemExit) as error:
-        raise InvalidRequest(f"{path.name} cannot be run: {type(error).__name__}: {error}.") from error
+        text = f"{path.name} cannot be run: {type(error).__name__}: {error}."
+        raise InvalidRequest(text, code="own-code") from error
     return module
 
 

@@ -103,7 +103,7 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
         (lambda: bt.UCB1(noise=0), "`0 < noise"),
         (lambda: bt.UCB1(noise=math.nan), "finite number"),
         (lambda: bt.Thompson(prior=(0, 1)), "`a >= 0.1`"),
-        (lambda: bt.Parameter("x", 0, 1, textbook=0.5, scale="Log"), "'linear' or 'log'"),
+        (lambda: bt.Parameter("x", 0, 1, textbook=0.5, scale="Log"), "one of 'linear', 'log'"),
         (lambda: bt.Parameter("x", 0, 1, textbook=0.5, scale="log").resolve(2, 10), "`low > 0`"),
         (lambda: bt.Parameter("x", 0.2, 0.8, textbook=0.5, integer=True).resolve(2, 10), "must hold a whole number"),
         (lambda: bt.Parameter("x", 0, lambda arms: 1, textbook=0.5).resolve(2, 10), "`high` of the parameter 'x'"),

@@ -110,7 +110,7 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
         ({"precision": 0.02, "budget": 100}, "either `budget` or `precision`"),
         ({"precision": 0}, "`0 < precision <= 1`"),
         ({"precision": 2}, "`0 < precision <= 1`"),
-        ({"precision": "2%"}, "`0 < precision <= 1`"),
+        ({"precision": "2%"}, "`precision` must be a finite number (2% is 0.02)"),
         ({"precision": 0.1, "confidence": 1}, "`0.5 <= confidence <= 0.99`"),
         ({"confidence": 2}, "`0.5 <= confidence <= 0.99`"),
         ({"max_runs": 500}, "use `budget`"),

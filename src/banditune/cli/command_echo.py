@@ -71,7 +71,9 @@ def check_files_distinct(context: typer.Context) -> None:
         if path.resolve() in taken:
             raise InvalidRequest(
                 f"--{name} must name another file than those that the command reads, or writes besides, but got "
-                f"{str(path)!r} twice."
+                f"{str(path)!r} twice.",
+                argument=name,
+                code="conflict",
             )
         taken.add(path.resolve())
 

@@ -43,7 +43,9 @@ def deploy(
     check_writable(output)
     if output.exists():
         raise InvalidRequest(
-            f"a new state must not overwrite an existing file, but {str(output)!r} exists; move it away."
+            f"a new state must not overwrite an existing file, but {str(output)!r} exists; move it away.",
+            argument="output",
+            code="cannot-write",
         )
 
     def work(progress: Any) -> Any:
@@ -71,7 +73,11 @@ def export(result: SavedTuningArgument, to: LibraryOption) -> None:
 
     tuning = load_result(result)
     if not isinstance(tuning, Tuning):
-        raise InvalidRequest(f"a tuning must be exported, but {str(result)!r} holds a {type(tuning).__name__}.")
+        raise InvalidRequest(
+            f"a tuning must be exported, but {str(result)!r} holds a {type(tuning).__name__}.",
+            argument="result",
+            code="wrong-type",
+        )
     typer.echo(repr(tuning.export_params(to)))
 
 

@@ -35,7 +35,9 @@ def report(
 
     if output is None and figures is None and markdown is None:
         raise InvalidRequest(
-            "a report must have a file to write, but got no -o FILE.html, no --figures and no --markdown."
+            "a report must have a file to write, but got no -o FILE.html, no --figures and no --markdown.",
+            argument="output",
+            code="missing",
         )
     for path in write_report_files(result, output, figures, markdown, load_summaries):
         typer.echo(f"wrote {path}")

@@ -63,7 +63,9 @@ def fit(
     if output is not None and output.suffix != ".toml":
         raise InvalidRequest(
             f"a problem's file must end in .toml, by which other commands recognise it, but got {str(output)!r}; a fit "
-            "with its checks is written by --save FILE.json."
+            "with its checks is written by --save FILE.json.",
+            argument="output",
+            code="file-format",
         )
     for path in filter(None, (output, save, plot)):
         check_writable(path)

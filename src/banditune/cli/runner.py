@@ -199,11 +199,11 @@ class ProgressBar:
 
 
 def print_to_stderr(error: object, code: int = 0) -> int:
-    """Print a line on stderr, with options in place of arguments. Errors in NAME:option=value are not translated."""
-    from banditune.registry import InvalidOption
-
+    """Print a line on stderr, with options in place of arguments."""
     line = " ".join(write_for_command_line(error).split())
-    if not (isinstance(error, InvalidOption) or any(isinstance(part, Reference) for part in Message(error).parts)):
+    if getattr(error, "code", "invalid-request") == "invalid-request" and not any(
+        isinstance(part, Reference) for part in Message(error).parts
+    ):
         line = translate_message(line)
     print(f"banditune: {line}", file=sys.stderr)
     return code

@@ -18,7 +18,9 @@ def parse_policy(name: str) -> Any:
     if "," in name and ":" not in name:
         raise InvalidRequest(
             f"a policy must be one name, but got {name!r}; `banditune compare` takes several, each "
-            "with a --policy of its own."
+            "with a --policy of its own.",
+            argument="policy",
+            code="invalid-request",
         )
     return make_from_spec("policy", name, collect_policies(), Kind)
 
@@ -30,7 +32,9 @@ def parse_problem_and_horizon(name: str, horizon: int | None, **options: Any) ->
     found = parse_problem_file(name, **options)
     steps = found.horizon if horizon is None else horizon
     if steps is None:
-        raise InvalidRequest("the number of steps in a run is missing; give it as --horizon.")
+        raise InvalidRequest(
+            "the number of steps in a run is missing; give it as --horizon.", argument="horizon", code="missing"
+        )
     return found.problem, steps
 
 
@@ -57,17 +61,25 @@ def parse_problem_file(name: str, **options: Any) -> Any:
     if ":" not in name and name.lower().endswith(LOG_SUFFIXES):
         raise InvalidRequest(
             f"a problem must be given, but {name!r} looks like past logs; fit one to them first, by `banditune fit "
-            f"{shlex.quote(name)} -o prior.toml`, then give it: --problem prior.toml."
+            f"{shlex.quote(name)} -o prior.toml`, then give it: --problem prior.toml.",
+            argument="problem",
+            code="wrong-type",
         )
     if ":" not in name and name.endswith(".json"):
         raise InvalidRequest(
             f"a problem must be a registered name, FILE.toml or FILE.py:NAME, but got {name!r}; `banditune fit LOGS -o "
-            "prior.toml` writes one."
+            "prior.toml` writes one.",
+            argument="problem",
+            code="wrong-type",
         )
     if not name.endswith(".toml"):
         return ProblemFile(make_from_spec("problem", name, PROBLEMS, Kind, values))
     if values:
-        raise InvalidRequest(f"a problem from a file takes no --{next(iter(values))}; write it into {name}.")
+        raise InvalidRequest(
+            f"a problem from a file takes no --{next(iter(values))}; write it into {name}.",
+            argument=next(iter(values)),
+            code="conflict",
+        )
     return load_problem(name)
 
 
@@ -82,7 +94,11 @@ def parse_ranges(values: list[str] | None) -> dict[str, tuple[float, float]] | N
         except ValueError:
             from banditune.core.errors import InvalidRequest
 
-            raise InvalidRequest(f"--range must be NAME=LOW:HIGH, such as gamma=0:3, but got {one!r}.") from None
+            raise InvalidRequest(
+                f"--range must be NAME=LOW:HIGH, such as gamma=0:3, but got {one!r}.",
+                argument="ranges",
+                code="wrong-type",
+            ) from None
     return found or None
 
 
@@ -96,7 +112,9 @@ def parse_fixed(given: list[str] | None) -> dict[str, float] | None:
         except ValueError:
             from banditune.core.errors import InvalidRequest
 
-            raise InvalidRequest(f"--fix must be NAME=VALUE, such as epsilon=0.1, but got {one!r}.") from None
+            raise InvalidRequest(
+                f"--fix must be NAME=VALUE, such as epsilon=0.1, but got {one!r}.", argument="fixed", code="wrong-type"
+            ) from None
     return found or None
 
 

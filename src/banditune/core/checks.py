@@ -91,7 +91,7 @@ def check_number(
     """Check a finite number against its limits. The `note` explains them, as in " (50% is 0.5)" or " for ucb1"."""
     number = convert_to_number(value)
     if not math.isfinite(number):
-        raise make_argument_error(name, "wrong-type", f"must be a finite number, but got {value!r:.60}.")
+        raise make_argument_error(name, "wrong-type", f"must be a finite number{note}, but got {value!r:.60}.")
     if (
         (above is not None and not number > above)
         or (least is not None and number < least)
@@ -111,6 +111,15 @@ def list_options_from_problem(policy: Any) -> list[str]:
     """List the options of a policy that are still to be taken from the problem."""
     options = fields(policy) if is_dataclass(policy) else ()
     return [option.name for option in options if option.init and is_from_problem(getattr(policy, option.name))]
+
+
+REWARD_KINDS = ("binary", "unit", "real")
+"""What rewards may be: 0 or 1, in [0, 1], or any number."""
+
+
+def check_reward_kind(rewards: Any) -> str:
+    """Check what rewards are."""
+    return check_choice("rewards", rewards, REWARD_KINDS)
 
 
 def check_arms(arms: Any) -> int:

@@ -26,13 +26,16 @@ def make_unused_error(name: str, value: Any, why: str, *, of: str = "") -> Inval
     return InvalidRequest(text, Argument(name), of, why, value, argument=name, code="conflict")
 
 
-def make_name_error(what: str, allowed: Iterable[str], given: Any, *, argument: str, more: str = "") -> InvalidRequest:
+def make_name_error(
+    what: str, allowed: Iterable[str], given: Any, *, argument: str, more: str = "", close: str | None = None
+) -> InvalidRequest:
     """Make the error for an unknown name: the policy must be one of ucb1, ts, but got 'ucb'; did you mean 'ucb1'?
 
-    `more` continues the list of names, as in " or FILE.py:NAME".
+    `more` continues the list of names, as in ", or FILE.py:NAME". `close` is the name that was meant, if it is known.
     """
     names = list(allowed)
-    text = f"{what} must be one of {', '.join(names)}{more}, but got {given!r:.60}{suggest_name(given, names)}"
+    hint = suggest_name(given, [close] if close else names, cutoff=0 if close else 0.6)
+    text = f"{what} must be one of {', '.join(names)}{more}, but got {given!r:.60}{hint}"
     return InvalidRequest(text, argument=argument, code="unknown-name")
 
 

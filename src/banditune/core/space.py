@@ -9,6 +9,7 @@ from numbers import Real
 
 import numpy as np
 
+from banditune.core.checks import check_choice
 from banditune.core.errors import InvalidRequest
 
 
@@ -119,8 +120,7 @@ class Parameter:
     upper_limit: float = math.inf
 
     def __post_init__(self) -> None:
-        if self.scale not in ("linear", "log"):
-            raise InvalidRequest(f"`scale` must be 'linear' or 'log', but got {self.scale!r}.")
+        check_choice("scale", self.scale, ("linear", "log"))
         for name in ("low", "high", "textbook"):
             bound = getattr(self, name)
             if not callable(bound) and not isinstance(bound, Real):

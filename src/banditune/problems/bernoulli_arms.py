@@ -10,8 +10,10 @@ import numpy as np
 from banditune.core.binomial_draws import bernoulli_bit, bernoulli_word
 from banditune.core.checks import check_arms, check_names, check_prior_pairs, convert_to_array, split_prior_columns
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.option_types import ArmPrior, Names, Option, WeightTable, default_option
 from banditune.core.problem import Instances, Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.core.scalar import bit_packed, scalar
 
 
@@ -119,9 +121,15 @@ class Mixture(BinaryProblem):
     def _check_means(self) -> Any:
         table = convert_to_array(self.means)
         if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
-            raise InvalidRequest(f"`means` must be rows of equal length, two arms or more, but got {self.means!r}.")
+            raise make_argument_error(
+                "means", "wrong-shape", f"must be rows of equal length, two arms or more, but got {self.means!r}."
+            )
         if not ((table >= 0) & (table <= 1)).all():
-            raise InvalidRequest(f"mean rewards must be probabilities in [0, 1], but got {self.means!r}.")
+            raise InvalidRequest(
+                f"mean rewards must be probabilities in [0, 1], but got {self.means!r}.",
+                argument="means",
+                code="out-of-range",
+            )
         return table
 
     def _check_weights(self, rows: int) -> Any:
@@ -129,8 +137,13 @@ class Mixture(BinaryProblem):
             return np.full(rows, 1 / rows)
         weights = convert_to_array(self.weights)
         if weights.shape != (rows,) or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
-            raise InvalidRequest(
-                f"`weights` must be {rows} numbers >= 0, one per row of `means` and not all 0, but got {self.weights!r}."
+            raise make_argument_error(
+                "weights",
+                "wrong-shape",
+                "must be {} numbers >= 0, one per row of {} and not all 0, but got {!r}.",
+                rows,
+                Argument("means"),
+                self.weights,
             )
         return weights / weights.sum()
 

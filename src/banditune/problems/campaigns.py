@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from banditune.core.arrays import IntArray
-from banditune.core.checks import check_arms, check_names, check_number, convert_to_array
+from banditune.core.checks import check_arms, check_names, check_number, check_reward_kind, convert_to_array
 from banditune.core.errors import InvalidRequest
 from banditune.core.option_types import Names, Option, default_option
 from banditune.core.problem import Instances
+from banditune.core.request_errors import make_argument_error, make_limit_error
 from banditune.problems.bernoulli_arms import draw_bernoulli_reward
 from banditune.problems.beta_arms import draw_beta_reward
 from banditune.problems.data_set import DataSet, check_population
 from banditune.problems.residual_noise import check_residuals, make_residuals_field, make_reward_options, select_reward
-
-REWARD_KINDS = ("binary", "unit", "real")
 
 
 @dataclass(frozen=True)
@@ -73,19 +72,17 @@ class Campaigns(DataSet):
     unit_name = "campaign"
 
     def __post_init__(self) -> None:
-        if self.rewards not in REWARD_KINDS:
-            raise InvalidRequest(
-                f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {self.rewards!r}.'
-            )
+        check_reward_kind(self.rewards)
         if not isinstance(self.posteriors, list | tuple | np.ndarray) or not len(self.posteriors):
-            raise InvalidRequest("`posteriors` must hold a row of pairs for every campaign, but it holds none.")
+            raise make_argument_error(
+                "posteriors", "missing", "must hold a row of pairs for every campaign, but it holds none."
+            )
         rows = tuple(self._check_campaign(place, row) for place, row in enumerate(self.posteriors))
         least = min(map(len, rows))
         arms = check_arms(least if self.arms is None else self.arms)
         if arms > least:
-            raise InvalidRequest(
-                f"`arms <= {least}` must hold, the arms of the smallest campaign, but got arms={arms}; drop small ones."
-            )
+            note = ", the arms of the smallest campaign"
+            raise make_limit_error("arms", arms, most=least, note=note, advice="; drop small ones")
         object.__setattr__(self, "posteriors", rows)
         object.__setattr__(self, "arms", arms)
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
@@ -93,9 +90,8 @@ class Campaigns(DataSet):
         object.__setattr__(self, "names", check_names(self.names, arms))
         object.__setattr__(self, "residuals", check_residuals(self.residuals, None))
         if self.residuals and self.rewards != "real":
-            raise InvalidRequest(
-                f'`residuals` must be left out unless `rewards` are "real", but these are {self.rewards!r}.'
-            )
+            text = f'must be left out unless `rewards` are "real", but these are {self.rewards!r}.'
+            raise make_argument_error("residuals", "conflict", text)
 
         object.__setattr__(self, "population", check_population(self.population))
 
@@ -138,11 +134,15 @@ class Campaigns(DataSet):
     def _check_campaign(self, place: int, row: Any) -> tuple[tuple[float, float], ...]:
         table = convert_to_array(row)
         if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
-            raise InvalidRequest(
-                f"`posteriors` must hold pairs of finite numbers, but campaign {place} has {row!r:.60}."
+            raise make_argument_error(
+                "posteriors", "bad-data", f"must hold pairs of finite numbers, but campaign {place} has {row!r:.60}."
             )
         positive = table[:, 1:] if self.rewards == "real" else table
         if (positive <= 0).any():
             what = "sd > 0" if self.rewards == "real" else "a > 0 and b > 0"
-            raise InvalidRequest(f"`{what}` must hold for every arm, but campaign {place} has {positive.min():g}.")
+            raise InvalidRequest(
+                f"`{what}` must hold for every arm, but campaign {place} has {positive.min():g}.",
+                argument="posteriors",
+                code="out-of-range",
+            )
         return tuple((float(first), float(second)) for first, second in table)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import check_arms, check_dims, check_names, check_scalar_function
+from banditune.core.checks import check_arms, check_dims, check_names, check_reward_kind, check_scalar_function
 from banditune.core.descriptions import make_undescribed_field
-from banditune.core.errors import InvalidRequest
 from banditune.core.option_types import Names, Option, default_option
 from banditune.core.problem import REWARD_ARGUMENTS, Instances, Problem
 
@@ -96,8 +95,7 @@ def define_problem(
     >>> bt.simulate(bt.UCB1(noise=2), problem, [0.2], horizon=50, runs=20).shape
     (1, 20)
     """
-    if rewards not in ("binary", "unit", "real"):
-        raise InvalidRequest(f'`rewards` must be "binary" (0 or 1), "unit" (in [0, 1]) or "real", but got {rewards!r}.')
+    check_reward_kind(rewards)
     check_scalar_function("reward", reward, REWARD_ARGUMENTS, "a number")
     arms = check_arms(arms)
     dims = check_dims(dims, least=0)

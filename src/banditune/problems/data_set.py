@@ -11,6 +11,7 @@ from banditune.core.arrays import IntArray
 from banditune.core.checks import check_integer
 from banditune.core.errors import InvalidRequest
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_argument_error
 
 FEWEST_UNITS = 4
 """The smallest number of tables or campaigns that is split: two for the search, and two to estimate an error."""
@@ -72,7 +73,8 @@ class DataSet(Problem):
         if not self.can_hold_out:
             raise InvalidRequest(
                 f"a data set must have {FEWEST_UNITS} {self.unit_name}s or more, and not be the whole population, to be "
-                f"split, but this has {self.unit_count}, population={self.population}."
+                f"split, but this has {self.unit_count}, population={self.population}.",
+                code="insufficient-data",
             )
         order = np.random.default_rng([check_integer("seed", seed, 0), SPLIT_KEY]).permutation(self.unit_count)
         first, second = (sorted(some.tolist()) for some in (order[: self.search_units], order[self.search_units :]))
@@ -84,8 +86,10 @@ def check_population(population: Any) -> bool:
     if isinstance(population, str) and population.lower() in ("true", "false"):
         return population.lower() == "true"  # the command line passes words
     if not isinstance(population, bool | np.bool_):
-        raise InvalidRequest(
-            "`population` must be True, if the data are all there is, or False, if they are a sample of it, but got "
-            f"{population!r:.60}."
+        raise make_argument_error(
+            "population",
+            "wrong-type",
+            "must be True, if the data are all there is, or False, if they are a sample of it, but got "
+            f"{population!r:.60}.",
         )
     return bool(population)

@@ -21,8 +21,10 @@ from banditune.core.checks import (
     factor_gaussian_prior,
 )
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Setting
 from banditune.core.option_types import Names, Option, WeightPrior, default_option
 from banditune.core.problem import Instances, Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.problems.bernoulli_arms import draw_bernoulli_reward
 from banditune.problems.residual_noise import check_residuals, make_residuals_field, make_reward_options, select_reward
 
@@ -30,28 +32,39 @@ from banditune.problems.residual_noise import check_residuals, make_residuals_fi
 def check_features(features: Any) -> FloatArray:
     """Check a matrix of features, a row per arm."""
     if isinstance(features, np.ndarray) and np.iscomplexobj(features):
-        raise InvalidRequest("`features` must be real numbers, but got complex ones; take their real parts.")
+        raise make_argument_error(
+            "features", "wrong-type", "must be real numbers, but got complex ones; take their real parts."
+        )
     table = convert_to_array(features)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 1:
         received = f"shape {table.shape}" if table.size else f"{type(features).__name__} that is no matrix of numbers"
         file = "; read the file first (on the command line: --features FILE)" if isinstance(features, str) else ""
-        raise InvalidRequest(
-            f"`features` must be a matrix with a row per arm, two arms or more, but got {received}{file}."
+        raise make_argument_error(
+            "features",
+            "wrong-shape",
+            f"must be a matrix with a row per arm, two arms or more, but got {received}{file}.",
         )
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):
         arm, place = map(int, bad[0])
-        raise InvalidRequest(
-            f"`features` must be finite numbers, but feature {place} of arm {arm} is {table[arm, place]}; fill it."
+        raise make_argument_error(
+            "features",
+            "bad-data",
+            f"must be finite numbers, but feature {place} of arm {arm} is {table[arm, place]}; fill it.",
         )
     if np.abs(table).max() > 1e50:
-        raise InvalidRequest(
-            f"`features` must be below 1e50, but the largest is {np.abs(table).max():.3g}; rescale them."
+        raise make_argument_error(
+            "features",
+            "out-of-range",
+            f"must be below 1e50, but the largest is {np.abs(table).max():.3g}; rescale them.",
         )
     zero = np.flatnonzero(~table.any(axis=1))
     if len(zero):
         raise InvalidRequest(
-            f"every arm must have a feature that is not 0, but those of arm {zero[0]} are all 0; drop it or add a constant."
+            f"every arm must have a feature that is not 0, but those of arm {zero[0]} are all 0; drop it or add a "
+            "constant.",
+            argument="features",
+            code="bad-data",
         )
     return table
 
@@ -93,12 +106,10 @@ class FeatureProblem(Problem):
             arms, dims = table.shape
             for name, given, expected in (("arms", self.arms, arms), ("dims", self.dims, dims)):
                 if given is not None and not np.array_equal(given, expected):
-                    raise InvalidRequest(
-                        f"`{name}` must be {expected}, as in the features of shape {table.shape}, but got "
-                        f"{name}={given!r}; leave it out."
-                    )
+                    text = "must be {}, as in the features of shape {}, but got {}; leave it out."
+                    raise make_argument_error(name, "conflict", text, expected, table.shape, Setting(name, given))
             if self.feature_prior is not None:
-                raise InvalidRequest("`features` or `feature_prior` must be left out, but got both.")
+                raise make_argument_error("features", "conflict", "or `feature_prior` must be left out, but got both.")
             object.__setattr__(self, "features", convert_to_tuples(table))
         object.__setattr__(self, "arms", int(arms))
         object.__setattr__(self, "dims", int(dims))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from banditune.core.atomic_files import write_atomically
+from banditune.core.atomic_files import make_read_error, write_atomically
 from banditune.core.checks import check_integer, decode_utf8
 from banditune.core.descriptions import OWN_CODE_KEY, describe
 from banditune.core.errors import InvalidRequest
@@ -77,7 +77,9 @@ def format_problem_file(problem: Problem, horizon: int | None = None, remarks: t
     name = description.pop("name")
     if OWN_CODE_KEY in description or name not in PROBLEMS or not isinstance(PROBLEMS[name], type):
         raise InvalidRequest(
-            f"only problems of this package can be written as TOML, but got {name!r}; keep its Python file."
+            f"only problems of this package can be written as TOML, but got {name!r}; keep its Python file.",
+            argument="problem",
+            code="unsupported",
         )
     lines = ["# What to expect, for: banditune tune --problem FILE"]
     lines += [f"# {line}" for remark in remarks for line in _make_printable(remark).splitlines()]
@@ -113,7 +115,8 @@ def _format_toml(value: Any) -> str:
         items = [_format_toml(item).replace("\n", "\n    ") for item in value]
         return "[\n" + "".join(f"    {item},\n" for item in items) + "]" if nested else f"[{', '.join(items)}]"
     raise InvalidRequest(
-        f"a problem's options must be numbers, words and lists of them to be saved, but got {value!r}."
+        f"a problem's options must be numbers, words and lists of them to be saved, but got {value!r}.",
+        code="unsupported",
     )
 
 
@@ -122,7 +125,9 @@ def _quote_toml(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidRequest(f"names must be valid text, but got {text!r}.") from error
+        raise InvalidRequest(
+            f"names must be valid text, but got {text!r}.", argument="names", code="bad-data"
+        ) from error
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -162,15 +167,19 @@ def load_problem(path: str | Path) -> ProblemFile:
             data = file.read(MAX_PROBLEM_FILE_BYTES + 1)
         if len(data) > MAX_PROBLEM_FILE_BYTES:
             raise InvalidRequest(
-                f"a problem file must be below {MAX_PROBLEM_FILE_BYTES >> 20} MiB, but {str(path)!r} is larger."
+                f"a problem file must be below {MAX_PROBLEM_FILE_BYTES >> 20} MiB, but {str(path)!r} is larger.",
+                code="too-large",
             )
         return _parse_problem_file(tomllib.loads(decode_utf8(data, path)))
     except OSError as error:
-        raise InvalidRequest(f"the problem file {str(path)!r} cannot be read: {error.strerror or error}.") from error
+        raise make_read_error("the problem file", path, error) from error
     except (tomllib.TOMLDecodeError, RecursionError, ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, InvalidRequest):
-            raise InvalidRequest(f"in the problem file {str(path)!r}: {error}") from error
-        raise InvalidRequest(f"the problem file {str(path)!r} must be TOML, but: {error}.") from error
+            text = f"in the problem file {str(path)!r}: {error}"
+            raise InvalidRequest(text, argument=error.argument, code=error.code) from error
+        raise InvalidRequest(
+            f"the problem file {str(path)!r} must be TOML, but: {error}.", code="file-format"
+        ) from error
 
 
 def _parse_problem_file(content: Mapping[str, Any]) -> ProblemFile:
@@ -178,19 +187,22 @@ def _parse_problem_file(content: Mapping[str, Any]) -> ProblemFile:
     unknown = set(content) - {"banditune", "horizon", "problem"}
     if unknown:
         raise InvalidRequest(
-            f"the file may hold banditune, horizon and [problem], but it holds {', '.join(sorted(unknown))}."
+            f"the file may hold banditune, horizon and [problem], but it holds {', '.join(sorted(unknown))}.",
+            code="file-format",
         )
     if content.get("banditune") != PROBLEM_FILE_VERSION or isinstance(content.get("banditune"), bool):
         raise InvalidRequest(
             f"the file must begin with `banditune = {PROBLEM_FILE_VERSION}`, the version of its format, "
-            f"but has {content.get('banditune')!r}."
+            f"but has {content.get('banditune')!r}.",
+            code="schema-version",
         )
     table = content.get("problem")
     name = table.get("name") if isinstance(table, dict) else None
     if not isinstance(table, dict) or not isinstance(name, str) or name not in PROBLEMS or name in FILE_PROBLEMS:
         raise InvalidRequest(
             f"[problem] must have one of the names {', '.join(n for n in PROBLEMS if n not in FILE_PROBLEMS)}, "
-            f"but has {name!r}."
+            f"but has {name!r}.",
+            code="unknown-name",
         )
     horizon = content.get("horizon")
     options = {key: value for key, value in table.items() if key != "name"}
@@ -201,7 +213,7 @@ def _parse_problem_file(content: Mapping[str, Any]) -> ProblemFile:
     missing = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty and key not in options]
     if invalid or missing:
         what = f"{invalid[0]!r} cannot be read" if invalid else f"{missing[0]!r} is missing"
-        raise InvalidRequest(f"the problem {name!r} takes {', '.join(parameters)}, but {what}.")
+        raise InvalidRequest(f"the problem {name!r} takes {', '.join(parameters)}, but {what}.", code="unknown-name")
     return ProblemFile(
         build_problem({"name": name, **options}), None if horizon is None else check_integer("horizon", horizon, 1)
     )

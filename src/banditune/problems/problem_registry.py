@@ -7,6 +7,7 @@ from banditune.core.descriptions import OWN_CODE_KEY
 from banditune.core.errors import InvalidRequest
 from banditune.core.lazy_registry import Registry
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_name_error
 
 PROBLEMS = Registry(
     {
@@ -63,15 +64,16 @@ def build_problem(made: Mapping[str, Any]) -> Problem:
     if OWN_CODE_KEY in made:
         raise InvalidRequest(
             f"only problems of this package can be built from a description, but {name!r} is your own "
-            f"({made[OWN_CODE_KEY]})."
+            f"({made[OWN_CODE_KEY]}).",
+            code="unsupported",
         )
     known = [each for each in PROBLEMS if each not in FILE_PROBLEMS]
     if not isinstance(name, str) or name not in known:
-        raise InvalidRequest(f"the problem must be one of {', '.join(known)}, but got {name!r}.")
+        raise make_name_error("the problem", known, name, argument="name")
     try:
         problem: Problem = PROBLEMS[name](**options)
         return problem
     except InvalidRequest:
         raise
     except (TypeError, ValueError, OverflowError, MemoryError) as error:
-        raise InvalidRequest(f"the options of {name!r} must fit, but {error}.") from error
+        raise InvalidRequest(f"the options of {name!r} must fit, but {error}.", code="wrong-type") from error

@@ -11,7 +11,7 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import convert_to_array
 from banditune.core.distributions import normal
-from banditune.core.errors import InvalidRequest
+from banditune.core.request_errors import make_argument_error
 from banditune.core.scalar import scalar
 from banditune.core.streams import draw_block
 
@@ -76,9 +76,11 @@ def check_residuals(residuals: Any, arms: int | None) -> tuple[Any, ...]:
     allowed_rows = {1, *(() if arms is None else (arms,))}
     if table.ndim > 2 or (table.ndim == 2 and len(table) not in allowed_rows) or table.size > MAX_RESIDUALS:
         each = "" if arms is None else f", or a row for each of the {arms} arms"
-        raise InvalidRequest(
-            f"`residuals` must be a row of numbers for all arms{each}, {MAX_RESIDUALS:,} numbers at most, but got an "
-            f"array of shape {table.shape}."
+        raise make_argument_error(
+            "residuals",
+            "wrong-shape",
+            f"must be a row of numbers for all arms{each}, {MAX_RESIDUALS:,} numbers at most, but got an "
+            f"array of shape {table.shape}.",
         )
     rows = standardize_residuals(np.atleast_2d(table))
     return tuple(rows[0].tolist()) if len(rows) == 1 else tuple(map(tuple, rows.tolist()))
@@ -87,8 +89,10 @@ def check_residuals(residuals: Any, arms: int | None) -> tuple[Any, ...]:
 def standardize_residuals(table: FloatArray) -> FloatArray:
     """Shift rows to mean 0, and scale all together to mean square 1."""
     if not np.isfinite(table).all() or not np.ptp(table, axis=1).any():
-        raise InvalidRequest(
-            "`residuals` must be finite numbers that are not all the same; leave them out for Gaussian noise."
+        raise make_argument_error(
+            "residuals",
+            "out-of-range",
+            "must be finite numbers that are not all the same; leave them out for Gaussian noise.",
         )
     centre, size = table.mean(axis=1, keepdims=True), float(np.sqrt((table**2).mean()))
     if (np.abs(centre) < STANDARD_TOLERANCE).all() and abs(size - 1) < STANDARD_TOLERANCE:

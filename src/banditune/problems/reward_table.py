@@ -18,6 +18,7 @@ from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
 from banditune.core.option_types import Names, Option, default_option
 from banditune.core.problem import Instances
+from banditune.core.request_errors import make_argument_error, make_name_error
 from banditune.core.scalar import scalar
 from banditune.core.streams import TABLE_STREAM, philox
 from banditune.problems.data_set import DataSet, check_population
@@ -171,18 +172,24 @@ def _check_tables(tables: Any) -> FloatArray:
         check_table_lengths(tables)
     array = array[None] if array.ndim == 2 else array
     if array.ndim != 3 or 0 in array.shape or array.shape[2] < 2:
-        raise InvalidRequest(
-            "`tables` must hold a number for every step and arm, as (steps, arms) or (tables, steps, arms), two arms or "
-            f"more, but got shape {np.shape(array)}."
+        raise make_argument_error(
+            "tables",
+            "wrong-shape",
+            "must hold a number for every step and arm, as (steps, arms) or (tables, steps, arms), two arms or "
+            f"more, but got shape {np.shape(array)}.",
         )
     if not np.isfinite(array).all():
         table, row, arm = map(int, np.argwhere(~np.isfinite(array))[0])
         raise InvalidRequest(
             f"rewards must be finite numbers, but arm {arm} has another in row {row} of table {table}. If only the reward "
-            "of the arm that was chosen is known, the table is a log: fit a problem to it."
+            "of the arm that was chosen is known, the table is a log: fit a problem to it.",
+            argument="tables",
+            code="bad-data",
         )
     if array.shape[1] >= 2**31 or len(array) >= 2**31:
-        raise InvalidRequest(f"tables must have below 2^31 rows, but the shape is {array.shape}.")
+        raise InvalidRequest(
+            f"tables must have below 2^31 rows, but the shape is {array.shape}.", argument="tables", code="too-large"
+        )
     return array
 
 
@@ -196,16 +203,20 @@ def check_table_lengths(tables: Any) -> None:
             first, other = given[0].shape[axis], table.shape[axis]
             if first != other:
                 raise InvalidRequest(
-                    f"all tables must have as many {counted}, but table 0 has {first:,} and table {place} has {other:,}."
+                    f"all tables must have as many {counted}, but table 0 has {first:,} and table {place} has {other:,}.",
+                    argument="tables",
+                    code="wrong-shape",
                 )
 
 
 def _check_shuffled(shuffled: Any) -> bool:
     """Check `shuffled`."""
     if not isinstance(shuffled, bool | np.bool_):
-        raise InvalidRequest(
-            "`shuffled` must be True, so that every step draws a row, or False, so that rows are used in order, but got "
-            f"{shuffled!r:.60}; leave it out to draw from a single table and to use several in order."
+        raise make_argument_error(
+            "shuffled",
+            "wrong-type",
+            "must be True, so that every step draws a row, or False, so that rows are used in order, but got "
+            f"{shuffled!r:.60}; leave it out to draw from a single table and to use several in order.",
         )
     return bool(shuffled)
 
@@ -237,7 +248,7 @@ def read_reward_table(file: Any, shuffled: Any = None, column: Any = None, popul
     if column is None:
         return RewardTable(_parse_numbers(path, names, cells), shuffle, names, population)
     if str(column) not in names:
-        raise InvalidRequest(f"the column of the tables must be one of {', '.join(names)}, but got {column!r}.")
+        raise make_name_error("the column of the tables", names, column, argument="column")
     place = names.index(str(column))
     groups: dict[str, list[list[str]]] = {}
     for row in cells:
@@ -245,7 +256,9 @@ def read_reward_table(file: Any, shuffled: Any = None, column: Any = None, popul
     if len({len(group) for group in groups.values()}) > 1:
         sizes = sorted({len(group) for group in groups.values()})
         raise InvalidRequest(
-            f"all tables must have as many rows, but in {str(path)!r} they have {sizes[0]} to {sizes[-1]}."
+            f"all tables must have as many rows, but in {str(path)!r} they have {sizes[0]} to {sizes[-1]}.",
+            argument="file",
+            code="wrong-shape",
         )
     names = names[:place] + names[place + 1 :]
     return RewardTable([_parse_numbers(path, names, group) for group in groups.values()], shuffle, names, population)
@@ -255,7 +268,11 @@ def _load_array(path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise InvalidRequest(f"{str(path)!r} must be an array in a .npy file, but cannot be read: {error}.") from error
+        raise InvalidRequest(
+            f"{str(path)!r} must be an array in a .npy file, but cannot be read: {error}.",
+            argument="file",
+            code="file-format",
+        ) from error
 
 
 def _read_cells(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -265,14 +282,20 @@ def _read_cells(path: Path) -> tuple[list[str], list[list[str]]]:
         rows = [row for row in csv.reader(io.StringIO(decode_utf8(path.read_bytes(), path), newline="")) if row]
     except (OSError, csv.Error) as error:
         raise InvalidRequest(
-            f"a table of rewards must be a .csv or .npy file, but {str(path)!r} cannot be read."
+            f"a table of rewards must be a .csv or .npy file, but {str(path)!r} cannot be read.",
+            argument="file",
+            code="cannot-read",
         ) from error
     if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
-        raise InvalidRequest(f"{str(path)!r} must have a line of names and rows of as many numbers.")
+        raise InvalidRequest(
+            f"{str(path)!r} must have a line of names and rows of as many numbers.", argument="file", code="bad-data"
+        )
     names = [name.strip() for name in rows[0]]
     if all(_is_number(name) for name in names):
         raise InvalidRequest(
-            f"the first line of {str(path)!r} must name the arms, but it holds numbers; add a line of names."
+            f"the first line of {str(path)!r} must name the arms, but it holds numbers; add a line of names.",
+            argument="file",
+            code="bad-data",
         )
     return names, rows[1:]
 
@@ -291,5 +314,7 @@ def _parse_numbers(path: Path, names: Sequence[str], rows: list[list[str]]) -> F
     except ValueError as error:
         raise InvalidRequest(
             f"every cell of {str(path)!r} must be a number, but: {error}. The columns are {', '.join(names)}; name the one "
-            "that separates tables with column=NAME."
+            "that separates tables with column=NAME.",
+            argument="file",
+            code="bad-data",
         ) from error

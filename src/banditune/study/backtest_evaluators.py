@@ -19,6 +19,7 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.problem import Problem
 from banditune.logs.campaign_logs import Logs
 from banditune.logs.models.cell_summaries import pool_cell_variances
@@ -158,8 +159,11 @@ class JackknifeEvaluator:
         count = len(logs.campaigns)
         if count < MIN_EVALUATED_CAMPAIGNS:
             raise InvalidRequest(
-                f"{MIN_EVALUATED_CAMPAIGNS} campaigns or more must be left out for the evaluation if arms have features, "
-                f"but there are {count}; leave more out with a smaller `share`, or take more logs."
+                "{} campaigns or more must be left out for the evaluation if arms have features, but there are {}; leave "
+                "more out with a smaller {}, or take more logs.",
+                *(MIN_EVALUATED_CAMPAIGNS, count, Argument("share")),
+                argument="share",
+                code="insufficient-data",
             )
         arms = fit_arm_spread(logs)
         order = np.random.default_rng(20_213).permutation(count)

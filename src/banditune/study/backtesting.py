@@ -173,14 +173,16 @@ def _check_backtest(policy: Any, logs: Any, share: Any) -> float:
     if not isinstance(policy, Policy) or not isinstance(logs, Logs):
         raise InvalidRequest(
             "`policy` must be a policy and `logs` past logs (banditune.logs.Logs), in this order, but got "
-            f"{type(policy).__name__} and {type(logs).__name__}."
+            f"{type(policy).__name__} and {type(logs).__name__}.",
+            argument="policy",
+            code="wrong-type",
         )
-    checked = check_number("share", share, above=0)
-    if not checked < 1:
-        raise InvalidRequest(f"`0 < share < 1` must hold (50% is 0.5), but got share={share:g}.")
+    checked = check_number("share", share, above=0, below=1, note=" (50% is 0.5)")
     if len(logs.campaigns) < 4:
         raise InvalidRequest(
-            f"logs must hold four campaigns or more, so that some can be left out, but these are {logs!r}."
+            f"logs must hold four campaigns or more, so that some can be left out, but these are {logs!r}.",
+            argument="logs",
+            code="insufficient-data",
         )
     return checked
 
@@ -212,7 +214,9 @@ def _select_campaigns_with_choice(logs: Logs) -> Logs:
     some = np.flatnonzero(logs.arm_counts >= 2)
     if len(some) < 2:
         raise InvalidRequest(
-            "two campaigns with two arms or more must be left out for the evaluation, but there are fewer."
+            "two campaigns with two arms or more must be left out for the evaluation, but there are fewer.",
+            argument="logs",
+            code="insufficient-data",
         )
     return logs.select_campaigns(some)
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import describe, make_label
-from banditune.core.errors import InvalidRequest
 from banditune.core.notice import Notice
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.core.tuner import Tuner
 from banditune.results.comparison_results import Comparison, ComparisonEntry
 from banditune.results.estimates import Estimate, RegretDistribution
@@ -124,7 +124,7 @@ def compare(
     tuner, budget, validate = resolve_tuner(search.tuner), check_count("budget", budget), search.validate or 1000
     check_regret_memory(budget)
     if not isinstance(policies, Sequence) or len(policies) < 2:
-        raise InvalidRequest(f"`policies` must be two policies or more, but got {policies!r}.")
+        raise make_argument_error("policies", "wrong-type", f"must be two policies or more, but got {policies!r}.")
     ranges, fixed = assign_ranges(policies, search.ranges), assign_fixed(policies, search.fixed)
     specs = [
         build_spec(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.exact import lower_bounds, optimal_value
 from banditune.exact.bayes_regret import compute_bayes_regret
 from banditune.results.exact_results import ExactOptimum, ExactRegret, LowerBound, LowerBoundEstimates
@@ -108,7 +110,9 @@ def compute_exact_regret(
     spec = build_spec(policy, problem, horizon=horizon)
     found = resolve_ranges(spec)
     if len(found) > 1:
-        raise InvalidRequest(f"`policy` must have one parameter at most here, but {policy.name} has {len(found)}.")
+        raise make_argument_error(
+            "policy", "unsupported", f"must have one parameter at most here, but {policy.name} has {len(found)}."
+        )
     params = make_parameter_rows(spec, values)
     regrets = compute_bayes_regret(spec.policy, spec.problem, params, spec.horizon, progress)
     name = found[0].name if found else "value"
@@ -218,8 +222,10 @@ def compute_requested_lower_bound(problem: Problem, horizon: int) -> LowerBound:
     if type(problem) in optimal_value.OPTIMUM_PROBLEMS:
         return convert_to_lower_bound(optimal_value.compute_optimum(problem, horizon))
     raise InvalidRequest(
-        f"a lower bound is known for bernoulli and gaussian arms and for mixtures, but the problem is {problem.name!r}; "
-        "leave out `lower_bound`."
+        "a lower bound is known for bernoulli and gaussian arms and for mixtures, but the problem is {!r}; leave out {}.",
+        *(problem.name, Argument("lower_bound")),
+        argument="include",
+        code="unsupported",
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import list_options_from_problem, split_prior_columns
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Wording
 from banditune.core.policy import PRIOR_KINDS, Policy
 from banditune.core.problem import Problem
 from banditune.exact.table_policies import resolve_optimal_policy
@@ -105,7 +106,9 @@ def resolve_option(policy: Policy, name: str, problem: Problem) -> ResolvedOptio
         raise InvalidRequest(
             f"only `noise` and `prior` can be taken from the problem, and a prior only if it is {PRIOR_KINDS['beta']}, "
             f"{PRIOR_KINDS['normal']} or {PRIOR_KINDS['theta']}, but {policy.name} has {name}='problem'; give it "
-            "in numbers."
+            "in numbers.",
+            argument=name,
+            code="unsupported",
         )
     return PRIOR_RESOLVERS[policy.prior_kind](policy, problem)
 
@@ -120,8 +123,12 @@ def use_textbook_option(policy: Policy, name: str, problem: Problem, what: str) 
     """Resolve an option with the textbook's number, because the problem has no spread. Real rewards have none."""
     if problem.rewards == "real" or name not in policy.textbook_options:
         raise InvalidRequest(
-            f"`{name}` of {policy.name} must be given in numbers, because the {what} of {problem.name!r} do not vary and "
-            f"have no scale; make the policy as {type(policy).__name__}({name}=...)."
+            "`{}` of {} must be given in numbers, because the {} of {!r} do not vary and have no scale; make the policy "
+            "as {}.",
+            *(name, policy.name, what, problem.name),
+            Wording(f"{type(policy).__name__}({name}=...)", f"{policy.name}:{name}=..."),
+            argument=name,
+            code="unsupported",
         )
     return ResolvedOption(policy.textbook_options[name], SOURCE_TEXTBOOK.format(what))
 

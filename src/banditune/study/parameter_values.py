@@ -11,6 +11,8 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import convert_to_number
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Wording
+from banditune.core.request_errors import make_argument_error
 from banditune.core.space import Range, format_limits
 from banditune.simulation.spec import SimulationSpec
 
@@ -24,9 +26,10 @@ def normalize_ranges(ranges: Any) -> tuple[tuple[str, float, float], ...]:
         pair = list(ends) if isinstance(ends, Sequence | np.ndarray) and not isinstance(ends, str) else []
         numbers = [convert_to_number(end) for end in pair]
         if not isinstance(name, str) or len(numbers) != 2 or not all(map(math.isfinite, numbers)):
-            raise InvalidRequest(
-                '`ranges` must be names of parameters with two numbers each, such as {"gamma": (0, 3)}, but got '
-                f"{ranges!r}."
+            raise make_argument_error(
+                "ranges",
+                "wrong-type",
+                f'must be names of parameters with two numbers each, such as {{"gamma": (0, 3)}}, but got {ranges!r}.',
             )
         found.append((name, numbers[0], numbers[1]))
     return tuple(found)
@@ -38,8 +41,10 @@ def normalize_fixed(fixed: Any) -> tuple[tuple[str, float], ...]:
         return ()
     items = list(fixed.items()) if isinstance(fixed, Mapping) else [("", math.nan)]
     if not all(isinstance(name, str) and math.isfinite(convert_to_number(value)) for name, value in items):
-        raise InvalidRequest(
-            f'`fixed` must be names of parameters with a number each, such as {{"gamma": 0.3}}, but got {fixed!r}.'
+        raise make_argument_error(
+            "fixed",
+            "wrong-type",
+            f'must be names of parameters with a number each, such as {{"gamma": 0.3}}, but got {fixed!r}.',
         )
     return tuple((name, convert_to_number(value)) for name, value in items)
 
@@ -51,7 +56,12 @@ def resolve_fixed(spec: SimulationSpec) -> tuple[tuple[str, float], ...]:
         if name not in ranges:
             raise make_unknown_parameter_error(name, list(ranges), "a fixed value")
         if name in {known for known, _, _ in spec.ranges}:
-            raise InvalidRequest(f"{name} must be fixed or searched, but it is in both `fixed` and `ranges`.")
+            raise InvalidRequest(
+                "{} must be fixed or searched, but it is in both {} and {}.",
+                *(name, Argument("fixed"), Argument("ranges")),
+                argument="fixed",
+                code="conflict",
+            )
     return tuple((name, resolve_defined_value(spec, ranges[name], value)) for name, value in spec.fixed)
 
 
@@ -79,7 +89,11 @@ def check_parameter_names(spec: SimulationSpec) -> None:
     """Check that parameters have distinct names, and that ranges are for parameters of the policy."""
     names = [parameter.name for parameter in spec.policy.parameters]
     if len(set(names)) < len(names):
-        raise InvalidRequest(f"the parameters of {spec.policy.name} must have distinct names, but they are {names}.")
+        raise InvalidRequest(
+            f"the parameters of {spec.policy.name} must have distinct names, but they are {names}.",
+            argument="policy",
+            code="own-code",
+        )
     for name, _, _ in spec.ranges:
         if name not in names:
             raise make_unknown_parameter_error(name, names)
@@ -89,7 +103,9 @@ def make_unknown_parameter_error(name: str, names: Collection[str], what: str = 
     """Make the error for a range or value of an unknown parameter."""
     return InvalidRequest(
         f"{what} must be of one of the parameters {', '.join(sorted(names)) or '(there are none)'}, but got one of "
-        f"{name!r}."
+        f"{name!r}.",
+        argument=name,
+        code="unknown-name",
     )
 
 
@@ -133,8 +149,11 @@ def resolve_only_range(spec: SimulationSpec) -> Range:
     if len(found) != 1:
         names = ", ".join(r.name for r in found) or "none"
         raise InvalidRequest(
-            f"a policy must have exactly one parameter to be tuned, but {spec.policy.name} has {len(found)} ({names}); fix "
-            'all but one, as in Search(fixed={"name": 0.5}), or simulate() it.'
+            "a policy must have exactly one parameter to be tuned, but {} has {} ({}); fix all but one, as in {}.",
+            *(spec.policy.name, len(found), names),
+            Wording('Search(fixed={"name": 0.5}), or simulate() it', "--fix name=0.5"),
+            argument="policy",
+            code="unsupported",
         )
     return found[0]
 
@@ -185,7 +204,9 @@ def make_parameter_rows(spec: SimulationSpec, values: Any) -> FloatArray:
         if set(values) != {r.name for r in found}:
             expected = ", ".join(r.name for r in found) or "none"
             raise InvalidRequest(
-                f"the parameters of {spec.policy.name} are {expected}, but got {', '.join(map(str, values))}."
+                f"the parameters of {spec.policy.name} are {expected}, but got {', '.join(map(str, values))}.",
+                argument="values",
+                code="wrong-shape",
             )
         values = [[values.get(r.name, math.nan) for r in found] or [0.0]]
     try:
@@ -198,12 +219,16 @@ def make_parameter_rows(spec: SimulationSpec, values: Any) -> FloatArray:
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] != width:
         expected = " and ".join(r.name for r in found) or "any number"
         raise InvalidRequest(
-            f"the values for {spec.policy.name} must be numbers, {width} a row ({expected}), but got {values!r}."
+            f"the values for {spec.policy.name} must be numbers, {width} a row ({expected}), but got {values!r}.",
+            argument="values",
+            code="wrong-shape",
         )
     for place, r in enumerate(found):
         table[:, place] = [resolve_defined_value(spec, r, value) for value in table[:, place].tolist()]
     if not np.isfinite(table).all():
-        raise InvalidRequest(f"parameter values must be finite numbers, but got {values!r}.")
+        raise InvalidRequest(
+            f"parameter values must be finite numbers, but got {values!r}.", argument="values", code="out-of-range"
+        )
     return table
 
 
@@ -214,7 +239,9 @@ def resolve_defined_value(spec: SimulationSpec, search_range: Range, value: floa
         raise InvalidRequest(
             f"`{format_limits(search_range.name, search_range.lower_limit, search_range.upper_limit)}` must hold for "
             f"{spec.policy.name}, but got "
-            f"{search_range.name}={value:g}."
+            f"{search_range.name}={value:g}.",
+            argument=search_range.name,
+            code="out-of-range",
         )
     return search_range.round_value(found)
 

@@ -41,7 +41,9 @@ def resolve_axis(spec: SimulationSpec, values: Any) -> tuple[Range, FloatArray |
     found = list_searched_ranges(spec)
     if len(found) > 1:
         raise InvalidRequest(
-            f"a curve is over one parameter, but {spec.policy.name} has {len(found)} that are not fixed; use simulate()."
+            f"a curve is over one parameter, but {spec.policy.name} has {len(found)} that are not fixed; use simulate().",
+            argument="policy",
+            code="unsupported",
         )
     if not found and values is None:
         values = [0.0]

@@ -12,8 +12,10 @@ import numpy as np
 from banditune.core.checks import check_arguments, check_integer, check_scratch
 from banditune.core.descriptions import describe, find_source
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Condition, Setting
 from banditune.core.policy import FUNCTION_ARGUMENTS, SIZE_ARGUMENTS, Policy, list_choose_arguments
 from banditune.core.problem import REWARD_ARGUMENTS, Problem
+from banditune.core.request_errors import make_argument_error, make_limit_error
 from banditune.core.tuner import Tuner
 from banditune.results.study_setup import StudySetup
 from banditune.simulation.dispatch import select_device
@@ -63,7 +65,7 @@ def build_spec(
     check_settings(search=search, simulation=simulation, run=run)
     if not isinstance(policy, Policy):
         hint = "; make one, e.g. UCB1()" if isinstance(policy, type) and issubclass(policy, Policy) else ""
-        raise InvalidRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r}{hint}.")
+        raise make_argument_error("policy", "wrong-type", f"must be a policy such as UCB1(), but got {policy!r}{hint}.")
     problem, horizon = check_problem_and_horizon(problem, horizon)
     check_compatible(policy, problem, horizon)
     fitted = resolve_policy_options(policy, problem)
@@ -83,7 +85,12 @@ def build_spec(
         fixed=normalize_fixed(search.fixed),
     )
     if policy.is_external and run.device == "gpu":
-        raise InvalidRequest(f"{policy.name!r} runs in Python, which no GPU can; leave out device='gpu'.")
+        raise InvalidRequest(
+            "{!r} runs in Python, which no GPU can; leave out {}.",
+            *(policy.name, Setting("device", "gpu")),
+            argument="device",
+            code="unsupported",
+        )
     check_parameter_names(spec)
     spec = replace(spec, fixed=resolve_fixed(spec))
     policy.options(problem.arms, problem.dims, horizon)
@@ -101,12 +108,17 @@ def check_regret_defined(problem: Problem, regret: str) -> None:
             f"{problem.name!r} reads `pull`, or `stream.cursor`, which holds it. No regret can be computed there: expected "
             "regret takes means to be constant, and realised regret takes the rewards that the best arm did not pay to be "
             "those of its first pulls. Let the reward change with `step` instead, or keep its mean constant and draw "
-            "random numbers with bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like."
+            "random numbers with bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like.",
+            argument="problem",
+            code="own-code",
         )
     if regret == "expected" and problem.has_step_dependent_means:
         raise InvalidRequest(
-            f"expected regret takes the mean reward of an arm to be the same at all steps, but `reward` of the problem "
-            f"{problem.name!r} reads `step`; ask for regret='realised', which compares with {FIXED_ARM_COMPARATOR}."
+            "expected regret takes the mean reward of an arm to be the same at all steps, but `reward` of the problem {!r} "
+            "reads `step`; ask for {}, which compares with {}.",
+            *(problem.name, Setting("regret", "realised"), FIXED_ARM_COMPARATOR),
+            argument="regret",
+            code="unsupported",
         )
 
 
@@ -116,12 +128,16 @@ def check_compatible(policy: Policy, problem: Problem, horizon: int) -> None:
         if record.rewards not in REWARD_KINDS:
             raise InvalidRequest(
                 f"`rewards` of {record.name!r} must be one of {', '.join(map(repr, REWARD_KINDS))}, but got "
-                f"{record.rewards!r}."
+                f"{record.rewards!r}.",
+                code="own-code",
             )
     if policy.pulls_every_arm and horizon < problem.arms:
         raise InvalidRequest(
-            f"`horizon >= arms` must hold for {policy.name}, which pulls every arm once, but got horizon={horizon} and "
-            f"arms={problem.arms}; raise the horizon or choose another policy."
+            "{} must hold for {}, which pulls every arm once, but got {} and arms={}; raise the horizon or choose another "
+            "policy.",
+            *(Condition("", "horizon", " >= arms"), policy.name, Setting("horizon", horizon), problem.arms),
+            argument="horizon",
+            code="out-of-range",
         )
     if REWARD_KINDS.index(policy.rewards) > REWARD_KINDS.index(problem.rewards):
         reward_text = {"real": "any real number", "unit": "any number in [0, 1]"}[problem.rewards]
@@ -129,12 +145,16 @@ def check_compatible(policy: Policy, problem: Problem, horizon: int) -> None:
         alternatives = "gaussian-ts or ucb1" if problem.rewards == "real" else "ts or ucb1"
         raise InvalidRequest(
             f"{policy.name} needs {needed_text}, but the problem {problem.name!r} pays {reward_text}; use "
-            f"{'linucb or lints' if problem.dims else alternatives} there."
+            f"{'linucb or lints' if problem.dims else alternatives} there.",
+            argument="policy",
+            code="unsupported",
         )
     if policy.needs_features and not problem.dims:
         raise InvalidRequest(
             f"{policy.name} needs features of arms, but those of the problem {problem.name!r} have none; use "
-            f"{'linear or logistic' if policy.rewards == 'real' else 'logistic'}, or another policy."
+            f"{'linear or logistic' if policy.rewards == 'real' else 'logistic'}, or another policy.",
+            argument="policy",
+            code="unsupported",
         )
 
 
@@ -154,12 +174,13 @@ def check_scalar_functions(record: Policy | Problem, functions: Mapping[str, str
     describe(record)
     missing = [name for name in functions if not callable(getattr(record, name, None))]
     if missing:
-        raise InvalidRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.")
+        raise InvalidRequest(f"{record.name!r} must define {', '.join(missing)} as scalar functions.", code="own-code")
     bound = [name for name in functions if isinstance(getattr(record, name), MethodType)]
     if bound:
         raise InvalidRequest(
             f"`{bound[0]}` of {record.name!r} must be a function without self, but it is a method; write @staticmethod "
-            f"above it, or {bound[0]} = staticmethod(...) for a function from elsewhere."
+            f"above it, or {bound[0]} = staticmethod(...) for a function from elsewhere.",
+            code="own-code",
         )
     for name, takes in functions.items():
         check_arguments(name, getattr(record, name), takes)
@@ -168,15 +189,16 @@ def check_scalar_functions(record: Policy | Problem, functions: Mapping[str, str
 def check_problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]:
     """Check a problem and a horizon."""
     if not isinstance(problem, Problem):
-        raise InvalidRequest(
-            f"`problem` must be a problem such as Bernoulli(arms=10), but got {describe_wrong_problem(problem)}."
+        raise make_argument_error(
+            "problem",
+            "wrong-type",
+            f"must be a problem such as Bernoulli(arms=10), but got {describe_wrong_problem(problem)}.",
         )
     horizon = check_count("horizon", horizon, most=MAX_HORIZON)
     if problem.max_horizon is not None and horizon > problem.max_horizon:
-        raise InvalidRequest(
-            f"`horizon <= {problem.max_horizon}` must hold for the problem {problem.name!r}, which has rewards for "
-            f"that many steps, but got horizon={horizon}; lower it, or let steps draw rows with shuffled=True."
-        )
+        note = f" for the problem {problem.name!r}, which has rewards for that many steps"
+        advice = "; lower it, or let steps draw rows with shuffled=True"
+        raise make_limit_error("horizon", horizon, most=problem.max_horizon, note=note, advice=advice)
     return problem, horizon
 
 
@@ -200,8 +222,12 @@ def resolve_checkpoints(checkpoints: Any, horizon: int) -> tuple[int, ...]:
         check_count("checkpoints", step) for step in np.atleast_1d(np.asarray(checkpoints, dtype=object)).tolist()
     )
     if not steps or list(steps) != sorted(set(steps)) or steps[-1] > horizon:
-        raise InvalidRequest(
-            f"`checkpoints` must be increasing steps up to the horizon of {horizon}, but got checkpoints={list(steps)}."
+        raise make_argument_error(
+            "checkpoints",
+            "out-of-range",
+            "must be increasing steps up to the horizon of {}, but got {}.",
+            horizon,
+            Setting("checkpoints", list(steps)),
         )
     return steps
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from banditune.core.errors import InvalidRequest
 from banditune.core.notice import Notice, with_code
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.core.tuner import Tuner
 from banditune.results.robustness_results import RobustnessReport, Scenario
 from banditune.simulation.spec import SimulationSpec
@@ -101,7 +101,9 @@ def robustness(
     resolve_only_range(spec)
     rows = make_parameter_rows(spec, params)
     if len(rows) != 1:
-        raise InvalidRequest(f"`params` must be one value, but got {params!r}; check each value in a separate call.")
+        raise make_argument_error(
+            "params", "wrong-shape", f"must be one value, but got {params!r}; check each value in a separate call."
+        )
     value = float(get_searched_values(spec, rows)[0])
     scenarios, left_out = list_scenario_specs(spec, others)
     for _, other in scenarios:

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.notice import Notice
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.core.scalar import is_package_code
 from banditune.core.tuner import Tuner
 from banditune.problems.problem_variants import list_variants
@@ -50,7 +52,9 @@ def list_scenario_specs(
     variants: Any = list_problem_variants(spec.problem) if others is None else others
     pairs = isinstance(variants, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in variants)
     if not pairs or not all(isinstance(problem, Problem) for _, problem in variants):
-        raise InvalidRequest(f"`others` must be a list of pairs (description, problem), but got {others!r}.")
+        raise make_argument_error(
+            "others", "wrong-type", f"must be a list of pairs (description, problem), but got {others!r}."
+        )
     horizons = [(description, max(1, round(spec.horizon * factor))) for factor, description in OTHER_HORIZONS]
     changed = [
         *((str(description), problem, spec.horizon) for description, problem in variants),
@@ -73,8 +77,11 @@ def list_scenario_specs(
             scenarios.append((description, other))
     if len(scenarios) == 1:
         raise InvalidRequest(
-            f"a robustness check must have other problems than the expected one, but there is none for "
-            f"{spec.problem.name} that can be simulated; give `others`, a list of pairs (description, problem)."
+            "a robustness check must have other problems than the expected one, but there is none for {} that can be "
+            "simulated; give {}, a list of pairs (description, problem).",
+            *(spec.problem.name, Argument("others")),
+            argument="others",
+            code="unsupported",
         )
     return scenarios, tuple(left_out)
 

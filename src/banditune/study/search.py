@@ -6,12 +6,14 @@ import math
 import time
 from collections.abc import Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from banditune.core.checks import convert_to_number
+from banditune.core.checks import check_number, check_type, convert_to_number
 from banditune.core.errors import InvalidRequest, SimulationError, StopSearch
+from banditune.core.messages import Argument
+from banditune.core.request_errors import make_argument_error, make_limit_error
 from banditune.core.space import Range
 from banditune.core.tuner import SPEND_BUDGET, Goal, SearchAnswer, SearchGenerator, Trial, Tuner
 from banditune.results.search_results import TrialResult
@@ -101,7 +103,7 @@ def resolve_max_time(max_time: Any) -> float:
         return math.inf
     found = convert_to_number(max_time)
     if not found > 0:
-        raise InvalidRequest(f"`max_time > 0` must hold, in seconds, but got max_time={max_time!r}.")
+        raise make_limit_error("max_time", max_time, above=0, note=", in seconds")
     return found
 
 
@@ -141,21 +143,27 @@ def resolve_goal(tuner: Tuner, budget: Any, precision: Any, search: Search) -> G
     """Check precision and confidence, and that the tuner supports them."""
     for name, limit in (("max_time", search.max_time), ("precision", precision)):
         if limit is not None and not tuner.accepts_goal:
-            raise InvalidRequest(f"`{name}` needs a tuner that accepts a goal, such as TwoPart(), but got {tuner}.")
+            text = f"needs a tuner that accepts a goal, such as TwoPart(), but got {tuner}."
+            raise make_argument_error(name, "unsupported", text)
     if precision is not None and budget is not None:
         raise InvalidRequest(
-            "either `budget` or `precision` can be given, but got both; use `max_runs` to bound the search."
+            "either {} or {} can be given, but got both; use {} to bound the search.",
+            *(Argument("budget"), Argument("precision"), Argument("max_runs")),
+            argument="precision",
+            code="conflict",
         )
     if precision is None and search.max_runs is not None:
-        raise InvalidRequest("`max_runs` bounds a search for a `precision`, but none was given; use `budget`.")
-    if precision is not None and not 0 < convert_to_number(precision) <= 1:
-        raise InvalidRequest(f"`0 < precision <= 1` must hold (2% is 0.02), but got precision={precision!r}.")
-    if not 0.5 <= convert_to_number(search.confidence) <= MAX_CONFIDENCE:
-        raise InvalidRequest(
-            f"`0.5 <= confidence <= {MAX_CONFIDENCE:g}` must hold (95% is 0.95), but got "
-            f"confidence={search.confidence!r}."
+        raise make_argument_error(
+            "max_runs",
+            "conflict",
+            "bounds a search for a {}, but none was given; use {}.",
+            Argument("precision"),
+            Argument("budget"),
         )
-    return Goal(None if precision is None else float(precision), float(search.confidence))
+    if precision is not None:
+        precision = check_number("precision", precision, above=0, most=1, note=" (2% is 0.02)")
+    confidence = check_number("confidence", search.confidence, least=0.5, most=MAX_CONFIDENCE, note=" (95% is 0.95)")
+    return Goal(precision, confidence)
 
 
 def resolve_budget(goal: Goal, budget: Any, max_runs: Any) -> int:
@@ -171,6 +179,4 @@ def resolve_tuner(tuner: Any) -> Tuner:
     """Return the given tuner, or the default."""
     if tuner is None:
         return TwoPart()
-    if not isinstance(tuner, Tuner):
-        raise InvalidRequest(f"`tuner` must be a tuner such as TwoPart(), but got {tuner!r}.")
-    return tuner
+    return cast(Tuner, check_type("tuner", tuner, Tuner, "a tuner such as TwoPart()"))

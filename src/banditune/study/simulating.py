@@ -8,6 +8,7 @@ from typing import Any
 
 from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
 from banditune.results.tuning_results import Curve
@@ -155,7 +156,10 @@ def curve(
     runs = check_count("runs", runs, 2)
     if values is not None and search.ranges is not None:
         raise InvalidRequest(
-            "either `values` or `ranges` can be given for a curve, but got both; values need no range."
+            "either {} or {} can be given for a curve, but got both; values need no range.",
+            *(Argument("values"), Argument("ranges")),
+            argument="values",
+            code="conflict",
         )
     search_range, grid = resolve_axis(spec, values)
     check_storable(run.store, spec)
