@@ -202,7 +202,7 @@ def test_a_seed_splits_tables_into_two_parts_that_share_none():
     problem = bt.RewardTable(TABLES, names=("a", "b", "c"))
     search, judge = problem.split(5)
     assert (search.unit_count, judge.unit_count) == (2, 5)
-    assert [bt.RewardTable([TABLES[0]] * count).split()[0].unit_count for count in (4, 6, 9, 40)] == [2, 2, 3, 13]
+    assert [bt.RewardTable([TABLES[0]] * count).split()[0].unit_count for count in (5, 6, 9, 40)] == [2, 2, 3, 13]
     whole = {part.tobytes() for part in np.asarray(TABLES, float)}
     parts = [
         {np.asarray(part.select_units([place])._option_values[3:]).tobytes() for place in range(part.unit_count)}
@@ -215,7 +215,7 @@ def test_a_seed_splits_tables_into_two_parts_that_share_none():
     assert judge.names == ("a", "b", "c")
     assert not judge.shuffled
     for whole_or_few in (bt.RewardTable(TABLES, population=True), bt.RewardTable(TABLES[:3])):
-        with pytest.raises(bt.InvalidRequest, match="must have 4 tables or more, and not be the whole population"):
+        with pytest.raises(bt.InvalidRequest, match="must have 5 tables or more, and not be the whole population"):
             whole_or_few.split()
 
 
@@ -314,7 +314,7 @@ def test_where_nothing_is_held_out_errors_are_over_runs_and_results_say_so(table
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=60, budget=60, search=bt.Search(validate=40))
     assert f"the numbers are about {about}" in bt.reports.format_text(tuning)
     assert (tuning.regret.unit, tuning.regret.runs) == ("run", 40)
-    assert any("too few to hold some out, which takes 4" in warning for warning in tuning.notices) == warned
+    assert any("too few to hold some out, which takes 5" in warning for warning in tuning.notices) == warned
     fresh = bt.simulate(
         bt.UCB1(noise=0.5), problem, list(tuning.params.values()), horizon=60, runs=40, first_instance=2**40
     )
@@ -365,21 +365,52 @@ def test_campaigns_are_a_sample_too_and_mixtures_are_all_there_is():
     assert "the numbers are about these 2 mean vectors, taken as all there is" in bt.reports.format_text(mixture)
 
 
-def test_intervals_of_skewed_tables_cover_better_than_students():
-    rng = np.random.default_rng(0)
-    samples = rng.exponential(size=(2000, 20)) ** 1.5
-    truth = math.gamma(2.5)
-    wide, student = (
-        [make(row) for row in samples]
-        for make in (lambda row: bt.results.Estimate.from_units(row, "table"), bt.results.Estimate.from_sample)
-    )
-    covered = [np.mean([one.low <= truth <= one.high for one in found]) for found in (wide, student)]
-    assert covered[0] > covered[1] + 0.01
-    assert covered[0] > 0.9
-    normal = [bt.results.Estimate.from_units(row, "table") for row in rng.standard_normal((2000, 20))]
-    assert 0.95 <= np.mean([one.low <= 0 <= one.high for one in normal]) <= 0.98
-    same = bt.results.Estimate.from_units(np.ones(5), "table")
+def compute_coverage(make, samples, truth):
+    estimates = [make(sample) for sample in samples]
+    return float(np.mean([one.low <= truth <= one.high for one in estimates]))
+
+
+def make_unit_estimate(sample):
+    return bt.results.Estimate.from_units(sample, "table")
+
+
+def test_intervals_hold_where_a_few_tables_cost_most():
+    """Regrets of tables at a small width have a skewness of 2.7, which few samples of some tables show."""
+    rng = np.random.default_rng(6)
+    tables = (rng.random((20_000, 50, 5)) < rng.random((20_000, 1, 5))).astype(float)
+    new = bt.RewardTable(tables, shuffled=False, population=True)
+    (regrets,) = bt.simulate(bt.UCB1(noise=0.5), new, [0.15], horizon=50, runs=20_000)
+    least = 0.95 - 4 * math.sqrt(0.95 * 0.05 / 3000)
+    for count in (5, 8, 13, 27):
+        samples = rng.choice(regrets, (3000, count))
+        assert compute_coverage(make_unit_estimate, samples, regrets.mean()) > least
+        assert compute_coverage(bt.results.Estimate.from_sample, samples, regrets.mean()) < least
+    # What is skewed to the other side, such as a gain, has the mirrored interval.
+    mirrored, estimate = make_unit_estimate(-samples[0]), make_unit_estimate(samples[0])
+    assert (mirrored.low, mirrored.high) == pytest.approx((-estimate.high, -estimate.low))
+
+
+def test_intervals_of_tables_are_not_far_too_wide():
+    samples = np.random.default_rng(1).standard_normal((2000, 20))
+    assert 0.97 < compute_coverage(make_unit_estimate, samples, 0.0) < 1
+    for count, widening in ((20, 1.6), (500, 1.05)):
+        some = np.random.default_rng(2).standard_normal(count)
+        wide, student = make_unit_estimate(some), bt.results.Estimate.from_sample(some)
+        assert wide.high - wide.low < widening * (student.high - student.low)
+    same = make_unit_estimate(np.ones(5))
     assert (same.low, same.high) == (1, 1)
+
+
+def test_joint_intervals_of_tables_are_as_skewed_as_single_ones():
+    sample = np.random.default_rng(3).exponential(size=12)
+    tables, runs = make_unit_estimate(sample), bt.results.Estimate.from_sample(sample)
+    student = (runs.high - runs.mean) / runs.se
+    for estimate in (tables, runs):
+        assert estimate.widen(student) == pytest.approx((estimate.low, estimate.high))
+    low, high = tables.widen(1.5 * student)
+    assert (tables.mean - low, high - tables.mean) == pytest.approx(
+        (1.5 * (tables.mean - tables.low), 1.5 * (tables.high - tables.mean))
+    )
 
 
 GRID = (0.1, 0.2, 0.3, 0.5)

@@ -13,14 +13,17 @@ from banditune.core.errors import InvalidRequest
 from banditune.core.problem import Problem
 from banditune.core.request_errors import make_argument_error
 
-FEWEST_UNITS = 4
-"""The smallest number of tables or campaigns that is split: two for the search, and two to estimate an error."""
+FEWEST_UNITS = 5
+"""The smallest number of tables or campaigns that is split: two for the search, and three to estimate an error.
+
+Two regrets of tables are often equal, so that their error would be 0.
+"""
 
 
 SEARCH_DIVISOR = 3
 """The search uses one unit in this many, the others validate.
 
-With a half of the units in the search, intervals hold less often (docs/how-to/data-sets.md).
+With a half of the units in the search, intervals hold less often (docs/research/data-sets.md).
 """
 
 

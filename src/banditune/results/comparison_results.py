@@ -165,8 +165,7 @@ class Comparison(ResultRecord):
         tuple of (float, float)
             The lower and the upper end.
         """
-        half = self.joint_quantile * entry.difference_to_best.se
-        return entry.difference_to_best.mean - half, entry.difference_to_best.mean + half
+        return entry.difference_to_best.widen(self.joint_quantile)
 
     def to_pandas(self) -> Any:
         """Return a pandas data frame with one row per policy.

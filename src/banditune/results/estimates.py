@@ -27,12 +27,34 @@ def compute_bonferroni_quantile(count: int, runs: int) -> float:
     return compute_student_quantile(1 - (1 - CONFIDENCE_LEVEL) / 2 / count, runs - 1)
 
 
-def _invert_hall_transformation(sample: FloatArray, z: float) -> float:
+PRIOR_SKEWNESS, PRIOR_UNITS = 4.0, 60
+"""A skewness that regrets may have to either side, and the number of units whose own skewness weighs as much.
+
+A few tables or campaigns often cost most of the regret. A small sample without them shows neither the skewness nor the
+spread: without a prior, intervals over five to eight tables held in 80 to 90% of samples.
+"""
+
+
+def _compute_skewness(sample: FloatArray) -> float:
+    """Compute the skewness of a sample that is not constant."""
+    return float(np.mean((sample - sample.mean()) ** 3) / np.std(sample) ** 3)
+
+
+def _invert_hall_transformation(skewness: float, count: int, z: float) -> float:
     """Compute the error of a mean, in standard deviations, whose cubic transformation (Hall) is z standard errors."""
-    count = len(sample)
-    skew = float(np.mean((sample - sample.mean()) ** 3) / np.std(sample) ** 3)
-    target = z / math.sqrt(count) - skew / (6 * count)
-    return target if abs(skew) < 1e-6 else 3 / skew * float(np.cbrt(1 + skew * target) - 1)
+    target = z / math.sqrt(count) - skewness / (6 * count)
+    return target if abs(skewness) < 1e-6 else 3 / skewness * float(np.cbrt(1 + skewness * target) - 1)
+
+
+def _compute_skewed_reach(skewness: float, count: int, quantile: float) -> float:
+    """Compute how far the mean may be above that of a sample, in standard deviations.
+
+    It is the largest of three: Student's, Hall's, and Student's quantile of a skewed distribution (Johnson 1978, an
+    Edgeworth expansion) for the skewness of the sample together with the prior's.
+    """
+    expected = (count * skewness + PRIOR_UNITS * PRIOR_SKEWNESS) / (count + PRIOR_UNITS)
+    expanded = quantile / math.sqrt(count) + expected * (1 + 2 * quantile**2) / (6 * count)
+    return max(quantile / math.sqrt(count), -_invert_hall_transformation(skewness, count, -quantile), expanded)
 
 
 @register_record
@@ -82,8 +104,9 @@ class Estimate(ResultRecord):
     def from_units(cls, sample: FloatArray, unit: str) -> Estimate:
         """Estimate the mean of a few independent values that may be skewed, such as mean regrets of tables.
 
-        Each end is the further one of Student's interval and of Hall's (1992), which corrects for skewness. Student's
-        alone misses the mean too often, nearly always when the mean is above the interval.
+        Each end is the furthest of Student's interval, of Hall's (1992), which corrects for skewness, and of one that
+        expects some skewness before the sample is seen. Student's alone misses the mean too often, nearly always when
+        the mean is above the interval.
 
         Parameters
         ----------
@@ -95,13 +118,15 @@ class Estimate(ResultRecord):
         estimate = cls.from_sample(sample, unit)
         if not estimate.se > 0:
             return estimate
-        quantile, sd = compute_student_quantile(UPPER_TAIL_LEVEL, len(sample) - 1), estimate.se * math.sqrt(len(sample))
-        low, high = (estimate.mean - sd * _invert_hall_transformation(sample, z) for z in (quantile, -quantile))
+        count, skewness = len(sample), _compute_skewness(sample)
+        quantile, sd = compute_student_quantile(UPPER_TAIL_LEVEL, count - 1), estimate.se * math.sqrt(count)
+        # The lower end is the upper one of the negative sample.
+        below, above = (sd * _compute_skewed_reach(sign * skewness, count, quantile) for sign in (-1, 1))
         return cls(
             mean=estimate.mean,
             se=estimate.se,
-            low=min(estimate.low, low),
-            high=max(estimate.high, high),
+            low=estimate.mean - below,
+            high=estimate.mean + above,
             runs=estimate.runs,
             unit=unit,
         )
@@ -123,6 +148,19 @@ class Estimate(ResultRecord):
         """
         reach = compute_student_quantile(UPPER_TAIL_LEVEL, runs - 1) * se
         return cls(mean=mean, se=se, low=mean - reach, high=mean + reach, runs=runs, unit=unit)
+
+    def widen(self, quantile: float) -> tuple[float, float]:
+        """Return the interval for another half width. One that is wider on a side for its skewness stays so.
+
+        Parameters
+        ----------
+        quantile : float
+            The half width in standard errors that Student's interval then has.
+        """
+        if self.unit == "run":
+            return self.mean - quantile * self.se, self.mean + quantile * self.se
+        factor = quantile / compute_student_quantile(UPPER_TAIL_LEVEL, self.runs - 1)
+        return self.mean - factor * (self.mean - self.low), self.mean + factor * (self.high - self.mean)
 
     def __repr__(self) -> str:
         interval = f"95%: {self.low:.4g} to {self.high:.4g}"
