@@ -94,9 +94,9 @@ def precision(asked: argparse.Namespace) -> None:
         values = np.array([[row.best_width], [1.0]])
         taken, regrets = [], []
         for kind in ("float64", "float32"):
-            gpu_scheduler.simulate_rows_on_gpu(job, values, range(1), precision=kind)
+            gpu_scheduler.simulate_rows_on_gpu(job, values, range(1), dtype=kind)
             before = time.perf_counter()
-            regrets.append(gpu_scheduler.simulate_rows_on_gpu(job, values, range(asked.runs), precision=kind)[:, :, 0])
+            regrets.append(gpu_scheduler.simulate_rows_on_gpu(job, values, range(asked.runs), dtype=kind)[:, :, 0])
             taken.append(time.perf_counter() - before)
         for place, width in enumerate((row.best_width, 1.0)):
             a, b = regrets[1][place], regrets[0][place]

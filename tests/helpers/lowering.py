@@ -27,7 +27,7 @@ def lowered(planned, capability=CAPABILITY):
 def lowered_drawing(problem):
     """The PTX of the kernel that draws a problem's rewards ahead."""
     source = compilation.compile_kernel(
-        cuda_kernels.predraw_rewards, {"drawn": problem.reward}, as_it_is(cuda_targets.PREDRAW_TARGET.name)
+        cuda_kernels.predraw_rewards, {"draw_reward": problem.reward}, as_it_is(cuda_targets.PREDRAW_TARGET.name)
     )
     return ptx(source, cuda_targets.PREDRAW_SIGNATURE, exact=True, small=True)
 

@@ -265,11 +265,11 @@ def drawn_ahead(monkeypatch):
 
     def told(supply, track, part, options):
         arms, horizon = supply.spec.problem.arms, supply.spec.horizon
-        assert track.predrawn.shape == ((len(part), arms, horizon) if supply.ahead else (1, 1, 1))
+        assert track.predrawn.shape == ((len(part), arms, horizon) if supply.draws_ahead else (1, 1, 1))
         track.predrawn.copy_to_device(np.full(track.predrawn.shape, np.nan))
         draw_ahead(supply, track, part, options)
-        assert np.isfinite(track.predrawn.copy_to_host()).all() == supply.ahead
-        found.append(supply.ahead)
+        assert np.isfinite(track.predrawn.copy_to_host()).all() == supply.draws_ahead
+        found.append(supply.draws_ahead)
 
     monkeypatch.setattr(gpu_memory.GpuMemoryPlan, "predraw_rewards", told)
     return found
@@ -458,7 +458,7 @@ def test_a_team_plays_as_a_team_of_one(monkeypatch, policy, problem, horizon):
             )
             planned = launch_plan.plan_launch(spec, "float64")
             assert (planned.threads_per_run, planned.threads_per_block) == (32, 32)
-            regrets = gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.3]]), range(2), precision="float64")
+            regrets = gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.3]]), range(2), dtype="float64")
             wanted = [together(spec, policy.warp_version, [0.3], number, members=1).regrets for number in range(2)]
             np.testing.assert_allclose(regrets[0], wanted)
     finally:

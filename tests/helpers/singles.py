@@ -37,7 +37,12 @@ def exp(value):
     return math.exp(value)
 
 
-SINGLE = {"inverse": inverse, "inverse_root": inverse_root, "log": log, "exp": exp}
+SINGLE = {
+    "compute_reciprocal": inverse,
+    "compute_reciprocal_root": inverse_root,
+    "compute_log": log,
+    "compute_exp": exp,
+}
 
 
 def single_slots(spec):

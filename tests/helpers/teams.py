@@ -21,7 +21,7 @@ from banditune.simulation.instances import draw_instances, slice_instances
 from banditune.simulation.kernel_selection import fill_dims_slots, make_constant_function
 from banditune.simulation.loop import compute_instance_key
 
-held_room = Slot("held_room")
+registers_capacity = Slot("registers_capacity")
 
 
 @noinline
@@ -36,8 +36,8 @@ def play_alone(
         agent,
         rewards,
         unseen,
-        floats[:held_room],
-        floats[held_room:],
+        floats[:registers_capacity],
+        floats[registers_capacity:],
         pulls,
         totals,
         at,
@@ -58,10 +58,10 @@ def alone(spec, team, params, runs):
         "reward": problem.reward,
         **fill_dims_slots(policy, problem),
         **SINGLE_THREAD_SLOTS,
-        "share": make_constant_function(arms),
-        "held_room": held,
+        "count_arms_per_lane": make_constant_function(arms),
+        "registers_capacity": held,
     }
-    slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")} | {"play": play_alone}
+    slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")} | {"play_run": play_alone}
     compiled = compilation.compile_kernel(loop.play_block, slots)
     means, features = slice_instances(draw_instances(problem, spec.seed, 0), slice(runs.start, runs.stop))
     params = copy_read_only(params)
@@ -152,15 +152,15 @@ class Threads:
 
         return {
             **SINGLE_THREAD_SLOTS,
-            "lane": lane,
-            "members": make_constant_function(self.size),
-            "share": make_constant_function(-(-arms // self.size)),
-            "sync": sync,
-            "total": total,
-            "best": best,
-            "any_of": any_of,
-            "from_lane": from_lane,
-            "exchange": exchange,
+            "get_lane": lane,
+            "count_lanes": make_constant_function(self.size),
+            "count_arms_per_lane": make_constant_function(-(-arms // self.size)),
+            "sync_lanes": sync,
+            "sum_over_lanes": total,
+            "argmax_over_lanes": best,
+            "vote_any": any_of,
+            "shuffle_from_lane": from_lane,
+            "shuffle_xor": exchange,
         }
 
     def run(self, task):

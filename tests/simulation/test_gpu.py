@@ -45,7 +45,7 @@ def called(code):
 def thread_plan(policy, problem, shortcut=True, precision="float64"):
     planned = launch_plan.plan_launch(SimulationSpec(policy, problem, 50, use_shortcut=shortcut), precision)
     assert planned.target is cuda_targets.THREAD_TARGETS[precision]
-    assert planned.slots["precision"] is getattr(np, precision)
+    assert planned.slots["dtype"] is getattr(np, precision)
     assert planned.threads_per_run == 1
     return planned
 
@@ -162,7 +162,7 @@ def test_a_team_has_the_target_of_its_precision(policy):
     for precision in ("float64", "float32"):
         planned = launch_plan.plan_launch(spec, precision)
         assert planned.target is cuda_targets.WARP_TARGETS[precision]
-        assert planned.slots["precision"] is getattr(np, precision)
+        assert planned.slots["dtype"] is getattr(np, precision)
     assert launch_plan.plan_launch(spec).target is cuda_targets.WARP_TARGETS[PRECISION[policy.name]]
     targets = [*cuda_targets.THREAD_TARGETS.values(), cuda_targets.PREDRAW_TARGET, *cuda_targets.WARP_TARGETS.values()]
     assert (
@@ -304,7 +304,7 @@ def test_a_run_that_does_not_fit_is_refused():
 def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
     spec = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 50)
     monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda: 1 << 30)
-    assert gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=1000, checkpoints=50).most >= 1
+    assert gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=1000, checkpoints=50).max_runs >= 1
     text = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
     with pytest.raises(bt.InvalidRequest, match=text):
         gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=10_000_000, checkpoints=50)
@@ -316,14 +316,14 @@ def test_pieces_fit_into_memory(monkeypatch):
     monkeypatch.setattr(compilation, "compile_kernel", lambda *_: None)
     for free, ahead in ((1 << 20, False), (1 << 27, False), (1 << 36, True)):
         monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda free=free: free)
-        supply = gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=20, checkpoints=3)
-        assert supply.ahead == ahead
+        memory_plan = gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=20, checkpoints=3)
+        assert memory_plan.draws_ahead == ahead
         size = 8 * (10 + 20 * 3 + 10 * 1000 * ahead)
-        assert 1 <= supply.most <= gpu_memory.MAX_RUNS_PER_CHUNK
+        assert 1 <= memory_plan.max_runs <= gpu_memory.MAX_RUNS_PER_CHUNK
         assert (
-            gpu_memory.CHUNKS_IN_FLIGHT * supply.most * size
+            gpu_memory.CHUNKS_IN_FLIGHT * memory_plan.max_runs * size
             <= free / 2
-            < gpu_memory.CHUNKS_IN_FLIGHT * (supply.most + 1) * size
+            < gpu_memory.CHUNKS_IN_FLIGHT * (memory_plan.max_runs + 1) * size
         )
 
 
@@ -336,10 +336,10 @@ def test_a_piece_has_enough_threads_and_not_many_more(monkeypatch, policy, probl
     monkeypatch.setattr(compilation, "compile_kernel", lambda *_: None)
     spec = SimulationSpec(policy, problem, 50)
     planned = launch_plan.plan_launch(spec)
-    threads = 70 * planned.threads_per_run * gpu_memory.GpuMemoryPlan(spec, planned, rows=70, checkpoints=1).most
+    threads = 70 * planned.threads_per_run * gpu_memory.GpuMemoryPlan(spec, planned, rows=70, checkpoints=1).max_runs
     assert gpu_memory.THREADS_PER_CHUNK <= threads < gpu_memory.THREADS_PER_CHUNK + 70 * planned.threads_per_run
-    assert gpu_memory.GpuMemoryPlan(spec, planned, rows=10_000_000, checkpoints=1).most == 1
-    assert gpu_memory.GpuMemoryPlan(spec, planned, rows=1, checkpoints=1).most == gpu_memory.MAX_RUNS_PER_CHUNK
+    assert gpu_memory.GpuMemoryPlan(spec, planned, rows=10_000_000, checkpoints=1).max_runs == 1
+    assert gpu_memory.GpuMemoryPlan(spec, planned, rows=1, checkpoints=1).max_runs == gpu_memory.MAX_RUNS_PER_CHUNK
 
 
 @pytest.mark.parametrize(

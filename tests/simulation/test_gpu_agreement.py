@@ -98,7 +98,7 @@ def test_threads_lose_what_the_cpu_does(policy, problem):
     assert len(specs) == 2
     for spec in specs:
         values = params_for(spec)
-        regrets, wanted = on_gpu(spec, values, RUNS, precision="float64"), simulate_rows(spec, values, RUNS)
+        regrets, wanted = on_gpu(spec, values, RUNS, dtype="float64"), simulate_rows(spec, values, RUNS)
         assert (regrets == wanted).all() if exact else differing(regrets, wanted) <= SHARE
         assert means_agree(regrets, wanted)
 
@@ -130,7 +130,7 @@ def test_teams_that_do_not_sample_lose_what_the_plain_loop_does(policy, kind, pr
     assert len(specs) == 2
     for spec in specs:
         values = params_for(spec)
-        regrets = on_gpu(spec, values, RUNS, precision="float64")
+        regrets = on_gpu(spec, values, RUNS, dtype="float64")
         wanted = simulate_rows(replace(spec, use_shortcut=False), values, RUNS)
         assert differing(regrets, wanted) <= SHARE
         assert means_agree(regrets, wanted)
@@ -160,7 +160,7 @@ def test_single_precision_is_as_good(policy, problem):
     played = MANY[problem] if problem in MANY else PROBLEMS[problem]()
     spec = build_spec(POLICIES[policy](), played, horizon=500, seed=5, checkpoints=(20, 100, 500))
     values = params_for(spec)
-    single, double = (on_gpu(spec, values, range(1000), precision=kind) for kind in ("float32", "float64"))
+    single, double = (on_gpu(spec, values, range(1000), dtype=kind) for kind in ("float32", "float64"))
     assert np.isfinite(single).all()
     assert means_agree(single, double)
 

@@ -12,9 +12,9 @@ from banditune.simulation.spec import SimulationSpec
 
 
 def test_shortcuts_are_chosen_where_they_apply_and_only_there():
-    assert select_shortcut(bt.UCB1(noise=0.5), bt.Bernoulli()).name == "level"
-    assert select_shortcut(bt.UCB1(noise=0.5), bt.BetaRewards()).name == "stay"
-    assert select_shortcut(bt.Thompson(prior=(1, 1)), bt.BetaRewards()).name == "lazy"
+    assert select_shortcut(bt.UCB1(noise=0.5), bt.Bernoulli()).name == "first-passage"
+    assert select_shortcut(bt.UCB1(noise=0.5), bt.BetaRewards()).name == "streaks"
+    assert select_shortcut(bt.Thompson(prior=(1, 1)), bt.BetaRewards()).name == "thinning"
     # The proof holds where posteriors have shapes of at least 1: prior / gamma^2.
     half = bt.Thompson(prior=(0.5, 1))
     lazy = select_shortcut(half, bt.Bernoulli())
@@ -75,7 +75,7 @@ def test_a_subclass_with_another_function_is_not_played_by_the_shortcut_of_its_p
     assert select_shortcut(AlwaysSecond(), bt.Bernoulli()) is None
     assert (bt.simulate(AlwaysSecond(), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=2) == 10).all()
     assert AlwaysOne().bit_packed_reward is None
-    assert select_shortcut(bt.UCB1(noise=0.5), AlwaysOne()).name == "stay"
+    assert select_shortcut(bt.UCB1(noise=0.5), AlwaysOne()).name == "streaks"
 
 
 def test_the_kernel_is_bound_once_in_a_process():

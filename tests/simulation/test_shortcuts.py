@@ -10,7 +10,7 @@ from scipy import stats
 
 import banditune as bt
 from banditune.core.arrays import copy_read_only
-from banditune.policies.ucb1 import FIRST_PASSAGE, STAYS
+from banditune.policies.ucb1 import FIRST_PASSAGE, STREAKS
 from banditune.simulation.dispatch import simulate_rows
 from banditune.simulation.instances import BLOCK_SIZE, draw_instances
 from banditune.simulation.kernel_selection import select_kernel
@@ -38,7 +38,7 @@ class LevelOnly(bt.UCB1):
 
 
 class StayOnly(bt.UCB1):
-    shortcuts = (STAYS,)
+    shortcuts = (STREAKS,)
 
 
 @pytest.mark.parametrize(("problem", "horizon"), [*SHAPES, (bt.Gaussian(arms=4), 300), (bt.Bernoulli(arms=7), 20_000)])

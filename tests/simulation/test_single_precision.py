@@ -91,7 +91,7 @@ def test_rows_that_need_double_precision_are_played_apart(monkeypatch):
     assert gpu_scheduler.simulate_rows_on_gpu(spec, values, range(2), first_row=7).shape == (5, 2, 1)
     assert played == [([0.0], 7, None), ([1e-8, 1e-4], 8, "float64"), ([0.5, 1.0], 10, None)]
     played.clear()
-    gpu_scheduler.simulate_rows_on_gpu(spec, values, range(2), precision="float32")
+    gpu_scheduler.simulate_rows_on_gpu(spec, values, range(2), dtype="float32")
     assert [(first, kind) for _, first, kind in played] == [(0, "float32")]
 
 

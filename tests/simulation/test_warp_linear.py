@@ -67,7 +67,7 @@ def test_linucb_team_takes_ties_as_the_plain_loop():
 def test_linucb_team_learns_afresh(monkeypatch, refresh):
     """With rounding far below what can be seen here, it makes no difference how often everything is computed afresh."""
     for module in (warp_linear, warp_lints, warp_linucb):
-        monkeypatch.setattr(module, "REFRESH_STAYS", refresh)
+        monkeypatch.setattr(module, "REFRESH_STREAKS", refresh)
     problem, options = CASES[3] if refresh == 1 else CASES[1]
     spec = SimulationSpec(
         bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options),
@@ -123,7 +123,7 @@ def test_lints_team_at_gamma_0_is_the_plain_loop():
 def test_lints_team_learns_afresh(monkeypatch, refresh):
     """Longer than `REFRESH` stays, and with a refresh whenever new normals are due: the plain loop's law."""
     for module in (warp_linear, warp_lints, warp_linucb):
-        monkeypatch.setattr(module, "REFRESH_STAYS", refresh)
+        monkeypatch.setattr(module, "REFRESH_STREAKS", refresh)
     spec = SimulationSpec(
         bt.LinTS(prior=(0, 1), noise=0.5),
         bt.Linear(arms=40, dims=3),
@@ -156,7 +156,7 @@ def posterior(policy, setting, pulls, totals):
 @pytest.mark.parametrize("refresh", [2, 1000])
 def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, members, arms, dims, horizon, refresh):
     for module in (warp_linear, warp_lints, warp_linucb):
-        monkeypatch.setattr(module, "REFRESH_STAYS", refresh)
+        monkeypatch.setattr(module, "REFRESH_STREAKS", refresh)
     problem = bt.Linear(arms=arms, dims=dims)
     prior = (0.5, 0.3 * np.eye(dims) + 0.7)
     share = -(-arms // members)
@@ -168,7 +168,7 @@ def test_teams_of_several_threads_know_what_ridge_regression_knows(monkeypatch, 
         regrets, held, state, pulls, totals, setting = together(spec, team, (1.0,), 1, members)
         assert pulls.sum() == horizon
         assert np.isfinite(regrets).all()
-        m, error = state.numbers[0], state.numbers[1]
+        m, error = state.lane_scalars[0], state.lane_scalars[1]
         leader, q, score = int(state.warp_scalars[0]), state.warp_scalars[1], state.warp_scalars[2]
         r = 1 / math.sqrt(1 + m * q)
         theta, inverse = posterior(policy, setting, pulls, totals)

@@ -175,7 +175,11 @@ def test_mode_and_draws_agree_with_numpy(monkeypatch):
     features = rng.uniform(-2, 2, (dims, arms))
     policy = bt.GLMTSL(prior=(0, 1), factor=1)
     setting = Setting(arms, dims, 100, features, np.array(policy.options(arms, dims, 100)))
-    slots = {**SINGLE_THREAD_SLOTS, "share": make_constant_function(arms), "dims": make_constant_function(dims)}
+    slots = {
+        **SINGLE_THREAD_SLOTS,
+        "count_arms_per_lane": make_constant_function(arms),
+        "dims": make_constant_function(dims),
+    }
     start, choose, learn, number_at, column_at = (
         bind.bind_function(function, slots)[0]
         for function in (
@@ -205,10 +209,10 @@ def test_mode_and_draws_agree_with_numpy(monkeypatch):
         drawn = np.zeros((arms, dims))
         for j in range(dims):
             unit[0] = j
-            state.registers[number_at(warp_logistic_layout.AT)] = np.inf  # new normals are due
+            state.registers[number_at(warp_logistic_layout.NEXT_NORMAL)] = np.inf  # new normals are due
             choose(state, setting, step, np.ones(1), stream)
-            drawn[:, j] = state.registers[arms * (dims + warp_logistic_layout.DRAWN) :][:arms]
-        aged = max(aged, abs(state.shared[column_at(warp_logistic_layout.STALE, 0) :][:arms]).max())
+            drawn[:, j] = state.registers[arms * (dims + warp_logistic_layout.SERIES_SUM) :][:arms]
+        aged = max(aged, abs(state.shared[column_at(warp_logistic_layout.SLOPE_CHANGE, 0) :][:arms]).max())
         score = state.registers[arms * (dims + warp_logistic_layout.SCORE) :][:arms]
         np.testing.assert_allclose(score, features.T @ mode, atol=1e-7)
         np.testing.assert_allclose(drawn @ drawn.T, features.T @ np.linalg.inv(precision) @ features, atol=1e-6)

@@ -63,8 +63,8 @@ def test_on_a_gpu_team_and_precision_are_part_of_the_key():
         != json.loads(told(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2)))["code"]["choose"]
     )
     single, double = (found(bt.Thompson(prior=(1, 1)), PROBLEM, kind) for kind in (None, "float64"))
-    assert single[:3] == ("gpu", "lazy", "float32")
-    assert double[:3] == ("gpu", "lazy", "float64")
+    assert single[:3] == ("gpu", "thinning", "float32")
+    assert double[:3] == ("gpu", "thinning", "float64")
     assert single[3]["advance"] != double[3]["advance"]
     job = replace(build_spec(bt.Thompson(prior=(1, 1)), PROBLEM, horizon=100), device="gpu")
     assert [store_keys.find_row_precision(job, np.array([value])) for value in (0.0, 1e-4, 0.5)] == [

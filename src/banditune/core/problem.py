@@ -56,7 +56,7 @@ def depends_on_pull(reward: Callable[..., Any]) -> bool:
     its cursor.
     """
     reads_pull = depends_on_argument(
-        reward, PULL_POSITION, lambda function, name: name in getattr(function, "__addresses__", ())
+        reward, PULL_POSITION, lambda function, name: name in getattr(function, "__addressed_by__", ())
     )
     return reads_pull or depends_on_argument(reward, STREAM_POSITION, lambda function, name: is_package_code(function))
 
@@ -87,12 +87,12 @@ class Problem:
     @property
     def bit_packed_reward(self) -> Callable[..., Any] | None:
         """The scalar function that draws 32 pulls of an arm at once, if `reward` has one: see `bit_packed`."""
-        return getattr(self.reward, "__words__", None)
+        return getattr(self.reward, "__bit_packed__", None)
 
     @property
     def bit_packed_pseudo_reward(self) -> Callable[..., Any] | None:
         """The scalar function that draws 32 pseudo-rewards of an arm at once, if any: see `with_pseudo_rewards`."""
-        return self.bit_packed_reward or getattr(self.reward, "__outcomes__", None)
+        return self.bit_packed_reward or getattr(self.reward, "__pseudo_rewards__", None)
 
     @property
     def has_step_free_rewards(self) -> bool:

@@ -36,7 +36,7 @@ def scalar(function: ScalarFunction) -> ScalarFunction:
 
 def noinline(function: ScalarFunction) -> ScalarFunction:
     """Mark scalar code off the hot path. It is compiled as a call; other scalar code is inlined."""
-    function.__rare__ = True  # type: ignore[attr-defined]
+    function.__noinline__ = True  # type: ignore[attr-defined]
     return scalar(function)
 
 
@@ -45,7 +45,7 @@ def noinline_on_gpu(function: ScalarFunction) -> ScalarFunction:
 
     On a GPU, diverged threads wait when code exceeds the instruction cache.
     """
-    function.__bulky__ = True  # type: ignore[attr-defined]
+    function.__noinline_on_gpu__ = True  # type: ignore[attr-defined]
     return scalar(function)
 
 
@@ -54,7 +54,7 @@ def optimize_separately(function: ScalarFunction) -> ScalarFunction:
 
     Loops of a short, constant length then become vector code. In a large function they would be unrolled first.
     """
-    function.__vector__ = True  # type: ignore[attr-defined]
+    function.__optimize_separately__ = True  # type: ignore[attr-defined]
     return scalar(function)
 
 
@@ -65,7 +65,7 @@ def bit_packed(words: Callable[..., Any]) -> Callable[[ScalarFunction], ScalarFu
     """
 
     def mark(function: ScalarFunction) -> ScalarFunction:
-        function.__words__ = words  # type: ignore[attr-defined]
+        function.__bit_packed__ = words  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -78,7 +78,7 @@ def with_pseudo_rewards(outcomes: Callable[..., Any]) -> Callable[[ScalarFunctio
     """
 
     def mark(function: ScalarFunction) -> ScalarFunction:
-        function.__outcomes__ = outcomes  # type: ignore[attr-defined]
+        function.__pseudo_rewards__ = outcomes  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -88,7 +88,7 @@ def addressed_by(*names: str) -> Callable[[ScalarFunction], ScalarFunction]:
     """Mark arguments of scalar code that only select random numbers. The law is the same for all their values."""
 
     def mark(function: ScalarFunction) -> ScalarFunction:
-        function.__addresses__ = names  # type: ignore[attr-defined]
+        function.__addressed_by__ = names  # type: ignore[attr-defined]
         return function
 
     return mark

@@ -28,7 +28,7 @@ recall = Slot("recall")
 resume = Slot("resume")
 
 
-resolve_setting = Slot("known")
+resolve_setting = Slot("resolve_setting")
 
 
 CHOOSE, CHOOSE_WITH_PENDING, LEARN, RECALL, RESUME = 0, 1, 2, 3, 4

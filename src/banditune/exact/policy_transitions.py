@@ -39,7 +39,7 @@ select_arm = Slot("select_arm")
 update = Slot("update")
 
 
-resolve_setting = Slot("known")
+resolve_setting = Slot("resolve_setting")
 
 
 class StateTransition(NamedTuple):

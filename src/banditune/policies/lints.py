@@ -33,7 +33,7 @@ LINTS_FUNCTIONS = (view_ridge, start_ridge, choose_lints, update_ridge)
 
 
 LINTS_THINNING = Shortcut(
-    "lazy",
+    "thinning",
     advance_lints_thinning,
     LINTS_FUNCTIONS,
     count_lints_numbers,

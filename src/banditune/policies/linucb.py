@@ -40,7 +40,7 @@ LINUCB_FUNCTIONS = (view_ridge, start_linucb, choose_linucb, update_ridge)
 
 
 ACTIVE_SET = Shortcut(
-    "live",
+    "active-set",
     advance_active_set,
     LINUCB_FUNCTIONS,
     count_active_set_numbers,

@@ -83,13 +83,13 @@ def is_log_concave(options: Sequence[float], row: FloatArray) -> bool:
 
 
 THINNING = Shortcut(
-    "lazy",
+    "thinning",
     advance_thompson_thinning,
     (view_totals, start_totals, choose_thompson, update_thompson),
     lambda arms, dims, horizon: (5 * arms, 4 * arms + 5),
     is_valid=is_log_concave,
     is_bitwise_exact=False,
-    fill_slots=lambda problem: {"outcomes": problem.bit_packed_pseudo_reward or draw_outcome_word},
+    fill_slots=lambda problem: {"draw_outcomes": problem.bit_packed_pseudo_reward or draw_outcome_word},
     reads_rewards=lambda problem: problem.bit_packed_pseudo_reward is None,
     float32_functions=FLOAT32_VERSIONS,
     select_dtype=lambda policy, problem, horizon: (

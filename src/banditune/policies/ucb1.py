@@ -16,7 +16,7 @@ from banditune.core.scalar import scalar
 from banditune.policies.base_policies import make_width_parameter
 from banditune.simulation.estimators.arm_totals import recall_totals, start_totals
 from banditune.simulation.estimators.ucb_index import compute_ucb_width
-from banditune.simulation.shortcuts.ucb1_first_passage import advance_ucb1_levels, advance_ucb1_stays
+from banditune.simulation.shortcuts.ucb1_first_passage import advance_ucb1_passages, advance_ucb1_streaks
 
 LARGEST_SCALE = 1e100
 """The largest gamma times scale for which the first-passage shortcut is used. Its square must be finite."""
@@ -75,9 +75,9 @@ def resume_ucb1(state, setting, params, pulls, totals):
 UCB1_FUNCTIONS = (view_ucb1, start_totals, choose_ucb1, update_ucb1)
 
 
-STAYS = Shortcut(
-    "stay",
-    advance_ucb1_stays,
+STREAKS = Shortcut(
+    "streaks",
+    advance_ucb1_streaks,
     UCB1_FUNCTIONS,
     lambda arms, dims, horizon: (2 * arms, 0),
     is_valid=lambda options, row: True,
@@ -86,8 +86,8 @@ STAYS = Shortcut(
 
 
 FIRST_PASSAGE = Shortcut(
-    "level",
-    advance_ucb1_levels,
+    "first-passage",
+    advance_ucb1_passages,
     UCB1_FUNCTIONS,
     lambda arms, dims, horizon: (4 * arms, 2 * arms),
     is_valid=lambda options, row: 0 <= row[0] * options[0] <= LARGEST_SCALE,
@@ -123,7 +123,7 @@ class UCB1(Policy):
 
     name = "ucb1"
     parameters = (make_width_parameter(),)
-    shortcuts: ClassVar[tuple[Shortcut, ...]] = (FIRST_PASSAGE, STAYS)
+    shortcuts: ClassVar[tuple[Shortcut, ...]] = (FIRST_PASSAGE, STREAKS)
     pulls_every_arm: ClassVar[bool] = True
     textbook_options: ClassVar[Mapping[str, Any]] = {"noise": 0.5}
 

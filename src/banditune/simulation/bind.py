@@ -79,7 +79,9 @@ class Binder:
         lines = [
             str(BINDING_VERSION),
             digest_code(code),
-            str([hasattr(function, mark) for mark in ("__rare__", "__bulky__", "__vector__")]),
+            str(
+                [hasattr(function, mark) for mark in ("__noinline__", "__noinline_on_gpu__", "__optimize_separately__")]
+            ),
         ]
         defaults = [self._bind_value(function, "a default", value, ()) for value in function.__defaults__ or ()]
         lines += [digest for _, digest in defaults]
@@ -180,7 +182,7 @@ def needs_nan_checks(function: types.FunctionType) -> bool:
     Functions marked `optimize_separately` stay as they are: scalar comparisons see the same numbers, too.
     """
     return not is_package_code(function) or (
-        function.__module__.startswith(CHECKED_PACKAGES) and not hasattr(function, "__vector__")
+        function.__module__.startswith(CHECKED_PACKAGES) and not hasattr(function, "__optimize_separately__")
     )
 
 

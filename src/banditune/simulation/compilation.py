@@ -110,9 +110,9 @@ def _compile_cpu_helper(copy: Any, original: Any, outside: bool) -> Callable[...
     deferred = defer_helper_compilation() and is_package_code(original)
     if deferred:
         copy.__qualname__ = (
-            OPTIMIZED_PREFIX if hasattr(original, "__vector__") else INLINED_PREFIX
+            OPTIMIZED_PREFIX if hasattr(original, "__optimize_separately__") else INLINED_PREFIX
         ) + copy.__qualname__
-    inline = not hasattr(original, "__rare__")
+    inline = not hasattr(original, "__noinline__")
     flags = _FLAGS | (_NO_WRAPPERS if deferred else {})
     return numba.njit(copy, boundscheck=outside, forceinline=inline, **flags)  # type: ignore[no-any-return]
 

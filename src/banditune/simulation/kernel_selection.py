@@ -70,16 +70,16 @@ def fill_slots(spec: SimulationSpec) -> tuple[dict[Any, Any], int, int]:
     if shortcut is None:
         floats, integers = count_policy_floats(policy, problem.arms, problem.dims, spec.horizon), 0
         slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-        slots |= {"play": loop.play_steps, **fill_choose_slots(policy)}
+        slots |= {"play_run": loop.play_steps, **fill_choose_slots(policy)}
     else:
         floats, integers = shortcut.memory(problem.arms, problem.dims, spec.horizon)
         integers += problem.arms
         reward_sum = loop.sum_bit_packed_rewards if problem.bit_packed_reward else loop.sum_rewards
         slots |= {
-            "play": loop.play_shortcut,
+            "play_run": loop.play_shortcut,
             "advance": shortcut.advance,
-            "reward_sum": reward_sum,
-            "words": problem.bit_packed_reward,
+            "sum_reward_range": reward_sum,
+            "reward_word": problem.bit_packed_reward,
         }
         slots |= shortcut.fill_slots(problem)
     return slots, floats, integers
@@ -94,8 +94,8 @@ def select_kernel(spec: SimulationSpec) -> tuple[Callable[..., Any], int, int]:
 def fill_dims_slots(policy: Policy, problem: Problem) -> dict[str, Callable[..., Any]]:
     """Fill the slots for the number of features: a constant of the kernel if the policy reads features."""
     if policy.needs_features:
-        return {"known": loop.fix_dims, "dims": make_constant_function(int(problem.dims))}
-    return {"known": loop.keep_runtime_dims}
+        return {"resolve_setting": loop.fix_dims, "dims": make_constant_function(int(problem.dims))}
+    return {"resolve_setting": loop.keep_runtime_dims}
 
 
 def make_constant_function(value: int) -> Callable[[], int]:

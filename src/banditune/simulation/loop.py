@@ -28,22 +28,22 @@ update = Slot("update")
 reward = Slot("reward")
 
 
-reward_word = Slot("words")
+reward_word = Slot("reward_word")
 
 
 dims = Slot("dims")
 
 
-resolve_setting = Slot("known")
+resolve_setting = Slot("resolve_setting")
 
 
 advance = Slot("advance")
 
 
-sum_reward_range = Slot("reward_sum")
+sum_reward_range = Slot("sum_reward_range")
 
 
-play_run = Slot("play")
+play_run = Slot("play_run")
 
 
 INVALID_ARM = 1.0

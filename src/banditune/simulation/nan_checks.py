@@ -19,7 +19,7 @@ import numpy as np
 
 from banditune.core.scalar import scalar
 
-CHECK_NAME = "_banditune_ordered"
+CHECK_NAME = "_banditune_check_nan"
 """The name of the check that changed code calls on the values that it compares."""
 
 
@@ -29,7 +29,7 @@ NAN_IN_CHOOSE = "`choose` compared NaN with a number; NaN is neither less nor gr
 NAN_IN_UPDATE = "`update` compared NaN with a number; NaN is neither less nor greater than any"
 
 
-CHECKED_CODE_ATTRIBUTE = "__ordered_code__"
+CHECKED_CODE_ATTRIBUTE = "__nan_checked_code__"
 """An attribute of functions: their code and the changed one. It is pickled with them for processes without their files."""
 
 

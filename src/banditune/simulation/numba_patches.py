@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-INLINED_PREFIX = "banditune_pasted_"
+INLINED_PREFIX = "banditune_inlined_"
 
 
 OPTIMIZED_PREFIX = "banditune_optimised_"

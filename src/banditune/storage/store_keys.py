@@ -91,11 +91,11 @@ def _describe_code(spec: SimulationSpec, kind: str | None) -> dict[str, Any]:
         from banditune.simulation.gpu.launch_plan import plan_launch
 
         planned = plan_launch(spec, kind)
-        slots, precision = planned.slots, np.dtype(planned.slots["precision"]).name
+        slots, precision = planned.slots, np.dtype(planned.slots["dtype"]).name
         play = "team" if planned.threads_per_run > 1 else play
     # The loop itself is not part of the key: STREAM_VERSION stands for it.
     functions = {name: getattr(spec.policy, name) for name in SCALAR_FUNCTIONS}
-    record = {name: filling for name, filling in slots.items() if isinstance(name, str) and name != "play"}
+    record = {name: filling for name, filling in slots.items() if isinstance(name, str) and name != "play_run"}
     code = {
         name: bind_function(filling, slots)[1]
         for name, filling in {**functions, **record}.items()

@@ -14,31 +14,31 @@ from banditune.core.streams import REWARD_STREAM, Stream, seek
 from banditune.simulation.gpu.cuda_primitives import WARP_SIZE
 from banditune.simulation.loop import compute_instance_key, play_run, reset_cursors
 
-lane = Slot("lane")
+get_lane = Slot("get_lane")
 
 
-arms_capacity = Slot("arms_room")
+arms_capacity = Slot("arms_capacity")
 
 
-floats_capacity = Slot("floats_room")
+floats_capacity = Slot("floats_capacity")
 
 
-integers_capacity = Slot("integers_room")
+integers_capacity = Slot("integers_capacity")
 
 
-registers_capacity = Slot("held_room")
+registers_capacity = Slot("registers_capacity")
 
 
-shared_capacity = Slot("common_room")
+shared_capacity = Slot("shared_capacity")
 
 
-warps_per_block = Slot("teams")
+warps_per_block = Slot("warps_per_block")
 
 
-dtype = Slot("precision")
+dtype = Slot("dtype")
 
 
-draw_reward = Slot("drawn")
+draw_reward = Slot("draw_reward")
 
 
 class PredrawnInstance(NamedTuple):
@@ -51,39 +51,39 @@ class PredrawnInstance(NamedTuple):
 
 @scalar
 def read_predrawn_reward(instance, arm, pull, step, stream):
-    """A predrawn reward, if there are any; unseen rewards are drawn when they are needed."""
+    """Read a predrawn reward if there are any. Unseen rewards are drawn when they are needed."""
     if stream.cursor[3] == REWARD_STREAM and instance.predrawn.shape[1] > max(1, pull):
         return instance.predrawn[arm, pull]
     return draw_reward(instance, arm, pull, step, stream)
 
 
-def predraw_rewards(means, seed, first_run, options, paid):
-    """The kernel that draws the rewards of all pulls; neighbouring threads draw neighbouring pulls of one arm."""
-    arms, horizon = paid.shape[1], paid.shape[2]
+def predraw_rewards(means, seed, first_run, options, predrawn):
+    """The kernel that draws the rewards of all pulls. Neighbouring threads draw neighbouring pulls of one arm."""
+    arms, horizon = predrawn.shape[1], predrawn.shape[2]
     run = cuda.blockIdx.y
-    place = cuda.grid(1)
-    if place >= arms * horizon:
+    position = cuda.grid(1)
+    if position >= arms * horizon:
         return
-    arm = place // horizon
-    pull = place - arm * horizon
+    arm = position // horizon
+    pull = position - arm * horizon
     cursor = cuda.local.array(4, int64)
     cursor[3] = REWARD_STREAM
     key0, key1 = compute_instance_key(seed, first_run + run)
     stream = Stream(key0, key1, cursor)
     seek(stream, arm, pull)
-    paid[run, arm, pull] = draw_reward(PredrawnInstance(means[run], options, paid[run]), arm, pull, 0, stream)
+    predrawn[run, arm, pull] = draw_reward(PredrawnInstance(means[run], options, predrawn[run]), arm, pull, 0, stream)
 
 
 @scalar
 def make_run_streams(cursors, seed, run, noise):
-    """The streams of agent, rewards and unseen rewards of a run, at their beginnings."""
+    """Make the streams of agent, rewards and unseen rewards of a run, at their beginnings."""
     key0, key1 = compute_instance_key(seed, run)
     reset_cursors(cursors, noise * 256)
     return Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]), Stream(key0, key1, cursors[2])
 
 
 def play_by_threads(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
-                 paid, out):  # fmt: skip
+                 predrawn, out):  # fmt: skip
     """The kernel with a thread per run. `out` is (instances, params, checkpoints), NaN where a run failed."""
     number = cuda.grid(1)
     rows = params.shape[0]
@@ -93,33 +93,33 @@ def play_by_threads(means, features, seed, first_run, options, params, policy_op
     row = number - run * rows
     arms = means.shape[1]
     floats = cuda.local.array(floats_capacity, dtype)
-    # Half the size of the CPU's: what all threads of a GPU keep at a time decides how far away they must keep it.
+    # Half the size of the CPU's: the less memory all threads need, the more of it is in the fast caches.
     integers = cuda.local.array(integers_capacity, uint32)
     pulls = cuda.local.array(arms_capacity, int32)
     totals = cuda.local.array(arms_capacity, float64)
     cursors = cuda.local.array((3, 4), int64)
     trouble = cuda.local.array(3, float64)
     # As on the CPU, where memory starts from zeros: what is multiplied by 0 must be a number.
-    for place in range(floats_capacity):
-        floats[place] = 0.0
-    for place in range(integers_capacity):
-        integers[place] = 0
+    for position in range(floats_capacity):
+        floats[position] = 0.0
+    for position in range(integers_capacity):
+        integers[position] = 0
     for arm in range(arms):
         pulls[arm] = 0
         totals[arm] = 0.0
     setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
-    instance = PredrawnInstance(means[run], options, paid[run if paid.shape[2] > 1 else 0])
+    instance = PredrawnInstance(means[run], options, predrawn[run if predrawn.shape[2] > 1 else 0])
     agent, rewards, unseen = make_run_streams(
         cursors, seed, first_run + run, (first_noise + row if first_noise > 0 else 0)
     )
-    fine = play_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls[:arms], totals[:arms],
-                at, realised, out[run, row], trouble)  # fmt: skip
-    if not fine:
+    succeeded = play_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls[:arms],
+                totals[:arms], at, realised, out[run, row], trouble)  # fmt: skip
+    if not succeeded:
         out[run, row, 0] = math.nan
 
 
 def play_by_warps(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
-               paid, out):  # fmt: skip
+               predrawn, out):  # fmt: skip
     """The kernel with a warp per run."""
     number = cuda.grid(1) // WARP_SIZE
     rows = params.shape[0]
@@ -128,18 +128,18 @@ def play_by_warps(means, features, seed, first_run, options, params, policy_opti
     run = number // rows
     row = number - run * rows
     arms = means.shape[1]
-    place = cuda.threadIdx.x // WARP_SIZE
-    held = cuda.local.array(registers_capacity, dtype)
-    commons = cuda.shared.array((warps_per_block, shared_capacity), dtype)
+    warp = cuda.threadIdx.x // WARP_SIZE
+    registers = cuda.local.array(registers_capacity, dtype)
+    shared = cuda.shared.array((warps_per_block, shared_capacity), dtype)
     counts = cuda.shared.array((warps_per_block, arms_capacity), int64)
     sums = cuda.shared.array((warps_per_block, arms_capacity), float64)
     cursors = cuda.local.array((3, 4), int64)
     setting = Setting(arms, features.shape[1], horizon, features[run if features.shape[0] > 1 else 0], policy_options)
-    instance = PredrawnInstance(means[run], options, paid[run if paid.shape[2] > 1 else 0])
+    instance = PredrawnInstance(means[run], options, predrawn[run if predrawn.shape[2] > 1 else 0])
     agent, rewards, unseen = make_run_streams(
         cursors, seed, first_run + run, (first_noise + row if first_noise > 0 else 0)
     )
-    fine = play_run(instance, setting, params[row], agent, rewards, unseen, held, commons[place], counts[place, :arms],
-                sums[place, :arms], at, realised, out[run, row])  # fmt: skip
-    if not fine and lane() == 0:
+    succeeded = play_run(instance, setting, params[row], agent, rewards, unseen, registers, shared[warp],
+                counts[warp, :arms], sums[warp, :arms], at, realised, out[run, row])  # fmt: skip
+    if not succeeded and get_lane() == 0:
         out[run, row, 0] = math.nan

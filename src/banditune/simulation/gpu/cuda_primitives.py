@@ -12,7 +12,7 @@ WARP_SIZE = 32
 
 
 FULL_WARP_MASK = 0xFFFFFFFF
-"""All threads of a warp."""
+"""All lanes of a warp."""
 
 
 ARM_NUMBER_LIMIT = int32(1 << 30)
@@ -24,7 +24,7 @@ ARM_NUMBER_LIMIT = int32(1 << 30)
 
 @scalar
 def get_lane():
-    return cuda.laneid & 31  # so that the compiler knows that it is no less than 0
+    return cuda.laneid & 31  # the mask lets the compiler know that it is not negative
 
 
 @scalar
@@ -49,12 +49,12 @@ def sum_over_warp(value):
 
 @scalar
 def find_best_in_warp(value, arm):
-    """First the highest value; mostly one thread has it, and says which arm it is."""
+    """Find the highest value, then its arm. Mostly one lane has it; if several have, the lowest arm is taken."""
     highest = value
     for turn in range(5):
         other = cuda.shfl_xor_sync(FULL_WARP_MASK, highest, 16 >> turn)
         highest = other if other > highest else highest
-    highest = cuda.shfl_sync(FULL_WARP_MASK, highest, 0)  # all agree, even where a value is not a number
+    highest = cuda.shfl_sync(FULL_WARP_MASK, highest, 0)  # all lanes get the same, even if a value is NaN
     tied = cuda.ballot_sync(FULL_WARP_MASK, value == highest)
     if cuda.popc(tied) == 1:
         return highest, cuda.shfl_sync(FULL_WARP_MASK, arm, cuda.ffs(tied) - 1)
@@ -82,7 +82,7 @@ def exchange_between_lanes(value, mask):
 
 @scalar
 def invert_float64(value):
-    """The hardware's guess in single precision, then a step that triples its digits."""
+    """Take the hardware's approximation in single precision, then a step that triples its digits."""
     guess = float64(cuda.libdevice.fast_fdividef(float32(1.0), float32(value)))
     left = 1.0 - value * guess
     return guess + guess * (left + left * left)
@@ -95,7 +95,7 @@ def invert_float32(value):
 
 @scalar
 def invert_root_float64(value):
-    """The hardware's guess in single precision, then a step that triples its digits."""
+    """Take the hardware's approximation in single precision, then a step that triples its digits."""
     guess = float64(cuda.libdevice.rsqrtf(float32(value)))
     left = 1.0 - value * guess * guess
     return guess + guess * (left * (0.5 + 0.375 * left))

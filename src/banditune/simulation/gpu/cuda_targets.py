@@ -20,15 +20,15 @@ MAX_REGISTERS = 80
 
 
 GPU_COMPILATION_VERSION = 1
-"""Raised when kernels for a GPU are compiled in another way: what `set_nvvm_options` does, which functions stay calls."""
+"""Raised when kernels for a GPU are compiled in another way: by other options, or with other functions as calls."""
 
 
-NOINLINE_PREFIX = "banditune_called_"
-"""What the qualified name of a function starts with that stays a call."""
+NOINLINE_PREFIX = "banditune_noinline_"
+"""Prefix of the qualified names of functions that are not inlined."""
 
 
 INLINED_LOOPS = (loop.play_steps, loop.play_shortcut)
-"""Inlined although they are `noinline`: the compiler must see which memory they use."""
+"""Loops that are inlined although they are `noinline`, because the compiler must see which memory they use."""
 
 
 GPU_COMPILE_LOCK = threading.Lock()
@@ -66,28 +66,28 @@ PREDRAW_SIGNATURE = (_make_input_type(2), types.int64, types.int64, _make_input_
 
 
 WARP_SLOTS: dict[str, Any] = {
-    "lane": cuda_primitives.get_lane,
-    "members": cuda_primitives.get_warp_size,
-    "sync": cuda_primitives.sync_warp,
-    "total": cuda_primitives.sum_over_warp,
-    "best": cuda_primitives.find_best_in_warp,
-    "any_of": cuda_primitives.is_true_in_any_lane,
-    "from_lane": cuda_primitives.read_from_lane,
-    "exchange": cuda_primitives.exchange_between_lanes,
+    "get_lane": cuda_primitives.get_lane,
+    "count_lanes": cuda_primitives.get_warp_size,
+    "sync_lanes": cuda_primitives.sync_warp,
+    "sum_over_lanes": cuda_primitives.sum_over_warp,
+    "argmax_over_lanes": cuda_primitives.find_best_in_warp,
+    "vote_any": cuda_primitives.is_true_in_any_lane,
+    "shuffle_from_lane": cuda_primitives.read_from_lane,
+    "shuffle_xor": cuda_primitives.exchange_between_lanes,
 }
 """The slots of a warp."""
 
 
 DTYPE_SLOTS: dict[str, dict[str, Any]] = {
     "float64": {
-        "real": cuda_primitives.cast_float64,
-        "inverse": cuda_primitives.invert_float64,
-        "inverse_root": cuda_primitives.invert_root_float64,
+        "cast_real": cuda_primitives.cast_float64,
+        "compute_reciprocal": cuda_primitives.invert_float64,
+        "compute_reciprocal_root": cuda_primitives.invert_root_float64,
     },
     "float32": {
-        "real": cuda_primitives.cast_float32,
-        "inverse": cuda_primitives.invert_float32,
-        "inverse_root": cuda_primitives.invert_root_float32,
+        "cast_real": cuda_primitives.cast_float32,
+        "compute_reciprocal": cuda_primitives.invert_float32,
+        "compute_reciprocal_root": cuda_primitives.invert_root_float32,
     },
 }
 """The slots for the arithmetic of a warp, by float type."""
@@ -95,17 +95,20 @@ DTYPE_SLOTS: dict[str, dict[str, Any]] = {
 
 FLOAT32_SLOTS: dict[Any, Any] = {
     **DTYPE_SLOTS["float32"],
-    "log": cuda_primitives.compute_log_float32,
-    "exp": cuda_primitives.compute_exp_float32,
+    "compute_log": cuda_primitives.compute_log_float32,
+    "compute_exp": cuda_primitives.compute_exp_float32,
 }
 """The slots of a shortcut in single precision."""
 
 
 def _compile_gpu_helper(copy: Any, original: Any, outside: bool) -> Any:
-    called = any(hasattr(original, mark) for mark in ("__rare__", "__bulky__")) and original not in INLINED_LOOPS
-    if called:
+    is_call = (
+        any(hasattr(original, mark) for mark in ("__noinline__", "__noinline_on_gpu__"))
+        and original not in INLINED_LOOPS
+    )
+    if is_call:
         copy.__qualname__ = NOINLINE_PREFIX + copy.__qualname__
-    flags = {} if is_cuda_simulated() else {"lto": False, "forceinline": not called}
+    flags = {} if is_cuda_simulated() else {"lto": False, "forceinline": not is_call}
     return cuda.jit(copy, device=True, **flags)
 
 
@@ -128,7 +131,7 @@ def set_nvvm_options(exact: bool, small: bool) -> Iterator[None]:
     """Set compiler options that numba-cuda does not offer.
 
     `exact` code rounds every product and sum as on the CPU. In `small` code, functions marked `noinline` or
-    `noinline_on_gpu` stay calls, and loops are not unrolled: else code exceeds the instruction caches, and diverging
+    `noinline_on_gpu` are called, and loops are not unrolled. Otherwise code exceeds the instruction caches, and diverging
     threads wait for code. Threads of a warp version do not diverge. Small code that is not exact is in single precision,
     and flushes subnormal numbers to 0.
     """
@@ -155,24 +158,26 @@ def set_nvvm_options(exact: bool, small: bool) -> Iterator[None]:
 
 
 THREAD_TARGETS = {
-    "float64": _make_target("gpu alone", make_signature(), exact=True, small=True, registers=MAX_REGISTERS),
-    "float32": _make_target("gpu alone in float32", make_signature(), exact=False, small=True, registers=MAX_REGISTERS),
+    "float64": _make_target("gpu threads", make_signature(), exact=True, small=True, registers=MAX_REGISTERS),
+    "float32": _make_target(
+        "gpu threads in float32", make_signature(), exact=False, small=True, registers=MAX_REGISTERS
+    ),
 }
 
 
 WARP_TARGETS = {
-    "float64": _make_target("gpu together", make_signature(), exact=False, small=False, registers=None),
-    "float32": _make_target("gpu together in float32", make_signature(), exact=False, small=False, registers=128),
+    "float64": _make_target("gpu warps", make_signature(), exact=False, small=False, registers=None),
+    "float32": _make_target("gpu warps in float32", make_signature(), exact=False, small=False, registers=128),
 }
 
 
 TABLE_TARGETS = {
     options: _make_target(
-        f"gpu alone, {options} table", make_signature(options), exact=True, small=True, registers=MAX_REGISTERS
+        f"gpu threads, {options} table", make_signature(options), exact=True, small=True, registers=MAX_REGISTERS
     )
     for options in ("float32", "uint8", "uint16", "int32", "int64")
 }
 """Targets for policies whose options are a table of another type than float64; they play in float64."""
 
 
-PREDRAW_TARGET = _make_target("gpu drawing", PREDRAW_SIGNATURE, exact=True, small=True, registers=None)
+PREDRAW_TARGET = _make_target("gpu rewards", PREDRAW_SIGNATURE, exact=True, small=True, registers=None)

@@ -15,7 +15,7 @@ from banditune.simulation.gpu.launch_plan import LaunchPlan
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 THREADS_PER_CHUNK = 1 << 20
-"""Threads in a chunk: a few times what fills a GPU, few enough for a progress bar."""
+"""Threads in a chunk: a few times as many as a GPU runs at once, few enough for a progress bar."""
 
 
 CHUNKS_IN_FLIGHT = 16
@@ -44,7 +44,7 @@ class ChunkBuffers(NamedTuple):
 
 
 def configure_launch(kernel: Any, threads: int, block: int, stream: Any, runs: int = 1) -> Any:
-    """A kernel with a grid of so many threads, `runs` times over; numba-cuda's warning of small grids is not for users."""
+    """Configure a kernel with a grid of this many threads for each run, without the warning that a grid is small."""
     with GPU_COMPILE_LOCK:
         before = config.CUDA_LOW_OCCUPANCY_WARNINGS
         config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
@@ -63,50 +63,51 @@ class GpuMemoryPlan:
     else is simulated.
     """
 
-    def __init__(self, spec: SimulationSpec, planned: LaunchPlan, rows: int, checkpoints: int) -> None:
+    def __init__(self, spec: SimulationSpec, plan: LaunchPlan, rows: int, checkpoints: int) -> None:
         arms, dims = spec.problem.arms, spec.problem.dims
         self.spec, self.rows, self.checkpoints = spec, rows, checkpoints
         free = measure_free_gpu_memory() // 2 // CHUNKS_IN_FLIGHT
         size = 8 * (arms * (1 + dims) + rows * checkpoints)
         table = 8 * arms * spec.horizon
-        enough = -(-THREADS_PER_CHUNK // (rows * planned.threads_per_run))
+        full_chunk_runs = -(-THREADS_PER_CHUNK // (rows * plan.threads_per_run))
         with_table = free // (size + table)
-        pays = 4 * rows >= arms and 4 * with_table >= enough
-        together = planned.threads_per_run > 1
-        self.ahead = planned.reads_rewards and spec.common_random_numbers and with_table >= 1 and (together or pays)
-        self.most = min(free // (size + table * self.ahead), enough, MAX_RUNS_PER_CHUNK)
+        is_faster = 4 * rows >= arms and 4 * with_table >= full_chunk_runs
+        plays_by_warps = plan.threads_per_run > 1
+        can_draw_ahead = plan.reads_rewards and spec.common_random_numbers and with_table >= 1
+        self.draws_ahead = can_draw_ahead and (plays_by_warps or is_faster)
+        self.max_runs = min(free // (size + table * self.draws_ahead), full_chunk_runs, MAX_RUNS_PER_CHUNK)
         self.kernel: Any = None
-        if self.most < 1:
+        if self.max_runs < 1:
             raise InvalidRequest(
                 f"a run of every value must fit into 1/{2 * CHUNKS_IN_FLIGHT} of the GPU's free memory, but it needs "
                 f"{size / 2**20:,.1f} of {free / 2**20:,.1f} MiB; ask for fewer values or checkpoints, or use fewer arms."
             )
-        if self.ahead:
+        if self.draws_ahead:
             with compilation.translate_compile_errors(describe_spec(spec)), GPU_COMPILE_LOCK:
                 self.kernel = compilation.compile_kernel(
-                    cuda_kernels.predraw_rewards, {"drawn": spec.problem.reward}, PREDRAW_TARGET
+                    cuda_kernels.predraw_rewards, {"draw_reward": spec.problem.reward}, PREDRAW_TARGET
                 )
 
     def allocate_buffers(self, runs: int) -> ChunkBuffers:
         """Allocate the buffers of a chunk."""
-        size = min(self.most, runs)
+        size = min(self.max_runs, runs)
         arms, dims, horizon = self.spec.problem.arms, self.spec.problem.dims, self.spec.horizon
         return ChunkBuffers(
             cuda.stream(),
             cuda.device_array((size, arms)),
             cuda.device_array((size, dims, arms) if dims else (1, 0, arms)),
-            cuda.device_array((size, arms, horizon) if self.ahead else (1, 1, 1)),
+            cuda.device_array((size, arms, horizon) if self.draws_ahead else (1, 1, 1)),
             cuda.device_array((size, self.rows, self.checkpoints)),
         )
 
-    def predraw_rewards(self, track: ChunkBuffers, part: range, options: Any) -> None:
+    def predraw_rewards(self, buffers: ChunkBuffers, runs: range, options: Any) -> None:
         """Draw the rewards of some runs, if they are drawn ahead."""
-        if self.ahead:
+        if self.draws_ahead:
             pulls = self.spec.problem.arms * self.spec.horizon
-            kernel = configure_launch(self.kernel, pulls, PREDRAW_THREADS_PER_BLOCK, track.stream, len(part))
-            kernel(track.means, self.spec.seed, part.start, options, track.predrawn)
+            kernel = configure_launch(self.kernel, pulls, PREDRAW_THREADS_PER_BLOCK, buffers.stream, len(runs))
+            kernel(buffers.means, self.spec.seed, runs.start, options, buffers.predrawn)
 
 
 def measure_free_gpu_memory() -> int:
-    """Bytes that are free on the GPU."""
+    """Measure the free bytes of the GPU."""
     return 1 << 30 if is_cuda_simulated() else int(cuda.current_context().get_memory_info().free)

@@ -34,31 +34,31 @@ def simulate_rows_on_gpu(
     *,
     first_row: int = 0,
     progress: Callable[[int], None] | None = None,
-    precision: str | None = None,
+    dtype: str | None = None,
 ) -> FloatArray:
     """Simulate every row of `params` on instances `runs`, as `dispatch.simulate_rows` does.
 
-    Neighbouring rows with the same code and precision share a launch; with a `precision`, all rows have it.
+    Neighbouring rows with the same code and float type share a launch. If a `dtype` is given, all rows have it.
     """
-    if not any(spec is one for one in tuple(_checked_specs)):  # other threads may simulate, too
+    if not any(spec is checked for checked in tuple(_checked_specs)):  # other threads may simulate, too
         check_policy_and_problem(spec)
         check_first_run_on_cpu(spec, params, runs, first_row)
         _checked_specs.append(spec)
-    found = []
-    for shortcut, alike in kernel_selection.group_alike_rows(replace(spec, device="gpu"), params):
-        kinds = {
-            row: precision or select_row_dtype(kernel_selection.set_shortcut(spec, shortcut), params[row])
-            for row in alike
+    regrets = []
+    for shortcut, alike_rows in kernel_selection.group_alike_rows(replace(spec, device="gpu"), params):
+        dtypes = {
+            row: dtype or select_row_dtype(kernel_selection.set_shortcut(spec, shortcut), params[row])
+            for row in alike_rows
         }
-        for kind, rows in groupby(alike, kinds.__getitem__):
+        for row_dtype, rows in groupby(alike_rows, dtypes.__getitem__):
             first, *others = rows
             part = params[first : first + 1 + len(others)]
-            found.append(
+            regrets.append(
                 _simulate_alike_rows(
-                    kernel_selection.set_shortcut(spec, shortcut), part, runs, first_row + first, progress, kind
+                    kernel_selection.set_shortcut(spec, shortcut), part, runs, first_row + first, progress, row_dtype
                 )
             )
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    return regrets[0] if len(regrets) == 1 else np.concatenate(regrets)
 
 
 def check_first_run_on_cpu(spec: SimulationSpec, params: FloatArray, runs: range, first_row: int) -> None:
@@ -75,92 +75,92 @@ def _simulate_alike_rows(
     runs: range,
     first_row: int,
     progress: Callable[[int], None] | None,
-    precision: str | None,
+    dtype: str | None,
 ) -> FloatArray:
     """Simulate rows in chunks, several at a time."""
     out = memory.allocate_regrets(len(params), len(runs), len(spec.checkpoints or (0,)))
     with translate_gpu_errors(spec):
-        work = GpuSimulator(spec, params, first_row, precision)
-        most = work.supply.most
+        simulator = GpuSimulator(spec, params, first_row, dtype)
+        max_runs = simulator.memory_plan.max_runs
         free = deque(
-            work.supply.allocate_buffers(len(runs))
-            for _ in range(min(gpu_memory.CHUNKS_IN_FLIGHT, -(-len(runs) // most)))
+            simulator.memory_plan.allocate_buffers(len(runs))
+            for _ in range(min(gpu_memory.CHUNKS_IN_FLIGHT, -(-len(runs) // max_runs)))
         )
-    under_way: deque[tuple[range, ChunkBuffers]] = deque()
-    left = runs
-    while left or under_way:
-        if left and free:
-            part, left = left[:most], left[most:]
-            under_way.append((part, free.popleft()))
+    in_flight: deque[tuple[range, ChunkBuffers]] = deque()
+    remaining = runs
+    while remaining or in_flight:
+        if remaining and free:
+            chunk, remaining = remaining[:max_runs], remaining[max_runs:]
+            in_flight.append((chunk, free.popleft()))
             with translate_gpu_errors(spec):
-                work.launch(*under_way[-1])
+                simulator.launch(*in_flight[-1])
         else:
-            part, track = under_way.popleft()
+            chunk, buffers = in_flight.popleft()
             with translate_gpu_errors(spec):
-                out[:, part.start - runs.start : part.stop - runs.start] = work.collect(part, track)
-            free.append(track)
+                out[:, chunk.start - runs.start : chunk.stop - runs.start] = simulator.collect(chunk, buffers)
+            free.append(buffers)
             if progress:
-                progress(len(params) * len(part))
+                progress(len(params) * len(chunk))
     return out
 
 
 class GpuSimulator:
     """A compiled kernel, and the data that all of its chunks need on the GPU."""
 
-    def __init__(self, spec: SimulationSpec, params: FloatArray, first_row: int, precision: str | None) -> None:
+    def __init__(self, spec: SimulationSpec, params: FloatArray, first_row: int, dtype: str | None) -> None:
         self.spec, self.params, self.first_row = spec, params, first_row
-        self.planned = plan_launch(spec, precision)
-        self.kernel = compile_launch_plan(spec, self.planned)
-        at = np.array(spec.checkpoints or (spec.horizon,), np.int64)
-        self.supply = GpuMemoryPlan(spec, self.planned, len(params), len(at))
+        self.plan = plan_launch(spec, dtype)
+        self.kernel = compile_launch_plan(spec, self.plan)
+        checkpoints = np.array(spec.checkpoints or (spec.horizon,), np.int64)
+        self.memory_plan = GpuMemoryPlan(spec, self.plan, len(params), len(checkpoints))
         self.draw = make_instance_drawer(spec)
         arms, dims = spec.problem.arms, spec.problem.dims
-        given = (spec.problem.options(), params, spec.policy.options(arms, dims, spec.horizon))
+        inputs = (spec.problem.options(), params, spec.policy.options(arms, dims, spec.horizon))
         # An array of no length has no address on a GPU.
         self.options, self.values, self.policy_options = (
-            cuda.to_device(freeze_options(numbers if len(numbers) else (0.0,))) for numbers in given
+            cuda.to_device(freeze_options(numbers if len(numbers) else (0.0,))) for numbers in inputs
         )
-        self.steps = cuda.to_device(at)
+        self.steps = cuda.to_device(checkpoints)
 
-    def launch(self, part: range, track: ChunkBuffers) -> None:
+    def launch(self, chunk: range, buffers: ChunkBuffers) -> None:
         """Launch a chunk."""
         spec = self.spec
-        drawn = self.draw(part)
-        means = track.means[: len(part)]
-        means.copy_to_device(drawn.means, stream=track.stream)
+        drawn_instances = self.draw(chunk)
+        means = buffers.means[: len(chunk)]
+        means.copy_to_device(drawn_instances.means, stream=buffers.stream)
         if spec.problem.dims:
-            track.features[: len(part)].copy_to_device(drawn.features, stream=track.stream)
-        self.supply.predraw_rewards(track, part, self.options)
-        run_count = len(self.params) * len(part)
+            buffers.features[: len(chunk)].copy_to_device(drawn_instances.features, stream=buffers.stream)
+        self.memory_plan.predraw_rewards(buffers, chunk, self.options)
+        run_count = len(self.params) * len(chunk)
         first_noise = 1 + self.first_row if not spec.common_random_numbers else 0
-        threads = run_count * self.planned.threads_per_run
-        configure_launch(self.kernel, threads, self.planned.threads_per_block, track.stream)(
-            means, track.features, spec.seed, part.start, self.options, self.values, self.policy_options, spec.horizon,
-            first_noise, self.steps, spec.regret == "realised", track.predrawn, track.regrets,
+        threads = run_count * self.plan.threads_per_run
+        configure_launch(self.kernel, threads, self.plan.threads_per_block, buffers.stream)(
+            means, buffers.features, spec.seed, chunk.start, self.options, self.values, self.policy_options, spec.horizon,
+            first_noise, self.steps, spec.regret == "realised", buffers.predrawn, buffers.regrets,
         )  # fmt: skip
 
-    def collect(self, part: range, track: ChunkBuffers) -> FloatArray:
+    def collect(self, chunk: range, buffers: ChunkBuffers) -> FloatArray:
         """Wait for a chunk; raise an error if a run of it failed."""
-        found: FloatArray = np.swapaxes(track.regrets[: len(part)].copy_to_host(stream=track.stream), 0, 1)
-        track.stream.synchronize()
-        check_gpu_regrets(self.spec, self.params, part, found, self.first_row)
-        return found
+        regrets: FloatArray = np.swapaxes(buffers.regrets[: len(chunk)].copy_to_host(stream=buffers.stream), 0, 1)
+        buffers.stream.synchronize()
+        check_gpu_regrets(self.spec, self.params, chunk, regrets, self.first_row)
+        return regrets
 
 
 def make_instance_drawer(spec: SimulationSpec) -> Callable[[range], Instances]:
     """Make a function that draws the instances of runs, and caches the last blocks."""
 
     @lru_cache(maxsize=2)
-    def block_of(block: int) -> Instances:
-        found = instances.draw_instances(spec.problem, spec.seed, block)
-        assert found.features is not None
-        spec.policy.check(found.features, spec.horizon)
-        return found
+    def draw_block(block: int) -> Instances:
+        block_instances = instances.draw_instances(spec.problem, spec.seed, block)
+        assert block_instances.features is not None
+        spec.policy.check(block_instances.features, spec.horizon)
+        return block_instances
 
     def draw(runs: range) -> Instances:
         parts = [
-            instances.slice_instances(block_of(block), instances.locate_in_block(block, some))
-            for block, some in instances.split_by_block(runs)
+            instances.slice_instances(draw_block(block), instances.locate_in_block(block, part_runs))
+            for block, part_runs in instances.split_by_block(runs)
         ]
         features = [np.broadcast_to(features, (len(means), *features.shape[1:])) for means, features in parts]
         return Instances(np.concatenate([means for means, _ in parts]), np.concatenate(features))
@@ -168,17 +168,19 @@ def make_instance_drawer(spec: SimulationSpec) -> Callable[[range], Instances]:
     return draw
 
 
-def check_gpu_regrets(spec: SimulationSpec, params: FloatArray, runs: range, found: FloatArray, first_row: int) -> None:
+def check_gpu_regrets(
+    spec: SimulationSpec, params: FloatArray, runs: range, regrets: FloatArray, first_row: int
+) -> None:
     """Raise an error for the first failed run. It is simulated again on the CPU, which reports step and reason."""
-    lost = np.argwhere(np.isnan(found[:, :, 0]).T)
-    if len(lost):
-        at, row = map(int, lost[0])
-        at += runs.start
+    failures = np.argwhere(np.isnan(regrets[:, :, 0]).T)
+    if len(failures):
+        run, row = map(int, failures[0])
+        run += runs.start
         scheduler.simulate_rows_on_cpu(
-            replace(spec, device="cpu"), params[row : row + 1], range(at, at + 1), first_row=first_row + row
+            replace(spec, device="cpu"), params[row : row + 1], range(run, run + 1), first_row=first_row + row
         )
         raise SimulationError(
-            f"{describe_spec(spec)} failed in run {at} with parameters {params[row].tolist()} (seed={spec.seed}, "
+            f"{describe_spec(spec)} failed in run {run} with parameters {params[row].tolist()} (seed={spec.seed}, "
             f'horizon={spec.horizon}) on the GPU, though not on the CPU; use device="cpu".'
         )
 

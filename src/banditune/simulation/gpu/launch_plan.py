@@ -31,7 +31,7 @@ from banditune.simulation.kernel_selection import (
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 THREADS_PER_BLOCK = 64
-"""Threads in a block: few, so that one that ends late keeps little waiting."""
+"""Threads in a block. A block ends with its slowest thread, so that large blocks would wait longer."""
 
 
 SHARED_MEMORY_LIMIT = 48 << 10
@@ -39,12 +39,13 @@ SHARED_MEMORY_LIMIT = 48 << 10
 
 
 LOCAL_MEMORY_LIMIT = 128 << 10
-"""Bytes of memory that a thread may have of its own; a GPU sets them aside for all threads that it can hold."""
+"""Bytes of local memory of a thread, at most. A GPU reserves them for all threads that it can run at once."""
 
 
 class LaunchPlan(NamedTuple):
-    """The plan of a launch: source, slots and target of the kernel, threads per run and per block, and whether rewards
-    are read one by one, so that they may be drawn ahead.
+    """The plan of a launch: source, slots and target of the kernel, and threads per run and per block.
+
+    `reads_rewards` says whether rewards are read one by one, so that they may be drawn ahead.
     """
 
     kernel: Callable[..., Any]
@@ -55,19 +56,19 @@ class LaunchPlan(NamedTuple):
     reads_rewards: bool
 
 
-def plan_launch(spec: SimulationSpec, precision: str | None = None) -> LaunchPlan:
+def plan_launch(spec: SimulationSpec, dtype: str | None = None) -> LaunchPlan:
     """Plan a warp for each run if the policy has a warp version and it fits, else a thread."""
-    team = kernel_selection.select_warp_version(spec)
-    if team is not None:
-        precision = precision or select_warp_dtype(spec, team)
-        for teams in (4, 2, 1):
-            found = plan_warp_launch(spec, team, precision, teams)
-            if found:
-                return found
+    warp_version = kernel_selection.select_warp_version(spec)
+    if warp_version is not None:
+        dtype = dtype or select_warp_dtype(spec, warp_version)
+        for warps in (4, 2, 1):
+            plan = plan_warp_launch(spec, warp_version, dtype, warps)
+            if plan:
+                return plan
     slots, floats, integers = fill_slots(spec)
     shortcut = select_shortcut(spec.policy, spec.problem) if spec.use_shortcut else None
-    precision = select_thread_dtype(spec, shortcut, precision)
-    if shortcut and precision == "float32":
+    dtype = select_thread_dtype(spec, shortcut, dtype)
+    if shortcut and dtype == "float32":
         slots = {**slots, **FLOAT32_SLOTS, **shortcut.float32_functions}
     arms = spec.problem.arms
     size = 8 * round_up_size(floats) + 4 * round_up_size(integers) + 12 * round_up_size(arms)
@@ -78,21 +79,21 @@ def plan_launch(spec: SimulationSpec, precision: str | None = None) -> LaunchPla
         )
     reads = spec.problem.has_step_free_rewards and (shortcut is None or shortcut.reads_rewards(spec.problem))
     slots |= {
-        "floats_room": round_up_size(floats),
-        "integers_room": round_up_size(integers),
-        "arms_room": round_up_size(arms),
+        "floats_capacity": round_up_size(floats),
+        "integers_capacity": round_up_size(integers),
+        "arms_capacity": round_up_size(arms),
     }
-    slots |= {"precision": getattr(np, precision), **fill_reward_slots(spec.problem, reads)}
+    slots |= {"dtype": getattr(np, dtype), **fill_reward_slots(spec.problem, reads)}
     return LaunchPlan(
-        cuda_kernels.play_by_threads, slots, select_thread_target(spec, precision), 1, THREADS_PER_BLOCK, reads
+        cuda_kernels.play_by_threads, slots, select_thread_target(spec, dtype), 1, THREADS_PER_BLOCK, reads
     )
 
 
-def select_thread_target(spec: SimulationSpec, precision: str) -> compilation.CompileTarget:
+def select_thread_target(spec: SimulationSpec, dtype: str) -> compilation.CompileTarget:
     """Select the target of a kernel with a thread per run, by the type of the options of the policy."""
     options = freeze_options(spec.policy.options(spec.problem.arms, spec.problem.dims, spec.horizon)).dtype.name
     if options == "float64":
-        return THREAD_TARGETS[precision]
+        return THREAD_TARGETS[dtype]
     if options not in TABLE_TARGETS:
         raise InvalidRequest(
             f"a policy's table must be of one of the types {', '.join(TABLE_TARGETS)} on a GPU, but that of "
@@ -109,29 +110,32 @@ def select_thread_dtype(spec: SimulationSpec, shortcut: Shortcut | None, request
 
 
 def fill_reward_slots(problem: Problem, reads: bool) -> dict[str, Any]:
-    """The slots for rewards."""
+    """Fill the slots for rewards."""
     return (
-        {"reward": cuda_kernels.read_predrawn_reward, "drawn": problem.reward} if reads else {"reward": problem.reward}
+        {"reward": cuda_kernels.read_predrawn_reward, "draw_reward": problem.reward}
+        if reads
+        else {"reward": problem.reward}
     )
 
 
-def select_warp_dtype(spec: SimulationSpec, team: WarpVersion) -> str:
+def select_warp_dtype(spec: SimulationSpec, warp_version: WarpVersion) -> str:
     """Select the float type of a warp. It depends on the spec alone, not on its chunks."""
     features = instances.draw_instances(spec.problem, spec.seed, 0).features
     assert features is not None
-    return team.select_dtype(spec.policy, features, spec.horizon)
+    return warp_version.select_dtype(spec.policy, features, spec.horizon)
 
 
-def plan_warp_launch(spec: SimulationSpec, team: WarpVersion, precision: str, teams: int) -> LaunchPlan | None:
+def plan_warp_launch(spec: SimulationSpec, warp_version: WarpVersion, dtype: str, warps: int) -> LaunchPlan | None:
     """Plan a launch with this many warps per block; None if the shared memory does not suffice."""
     policy, problem = spec.policy, spec.problem
     arms, dims = problem.arms, problem.dims
     share = -(-arms // cuda_primitives.WARP_SIZE)
-    dtype = np.dtype(precision)
-    held, common = max(1, team.count_registers(share, dims)), max(1, team.count_shared(arms, dims))
+    float_type = np.dtype(dtype)
+    register_count = max(1, warp_version.count_registers(share, dims))
+    shared_count = max(1, warp_version.count_shared(arms, dims))
     if (
-        teams * (16 * round_up_size(arms) + dtype.itemsize * common) > SHARED_MEMORY_LIMIT
-        or held * dtype.itemsize > LOCAL_MEMORY_LIMIT // 2
+        warps * (16 * round_up_size(arms) + float_type.itemsize * shared_count) > SHARED_MEMORY_LIMIT
+        or register_count * float_type.itemsize > LOCAL_MEMORY_LIMIT // 2
     ):
         return None
     slots: dict[str, Any] = {
@@ -139,31 +143,37 @@ def plan_warp_launch(spec: SimulationSpec, team: WarpVersion, precision: str, te
         **fill_dims_slots(policy, problem),
         **cuda_targets.WARP_SLOTS,
     }
-    slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
+    slots |= {name: getattr(warp_version, name) for name in ("view", "start", "choose", "update")}
     slots |= {
-        "play": warp_loop.play_warp, "share": make_constant_function(share), "teams": teams, "precision": dtype.type,
-        "held_room": held, "common_room": common, "arms_room": round_up_size(arms), **DTYPE_SLOTS[precision],
-    }  # fmt: skip
+        "play_run": warp_loop.play_warp,
+        "count_arms_per_lane": make_constant_function(share),
+        "warps_per_block": warps,
+        "dtype": float_type.type,
+        "registers_capacity": register_count,
+        "shared_capacity": shared_count,
+        "arms_capacity": round_up_size(arms),
+        **DTYPE_SLOTS[dtype],
+    }
     return LaunchPlan(
         cuda_kernels.play_by_warps,
         slots,
-        WARP_TARGETS[precision],
+        WARP_TARGETS[dtype],
         cuda_primitives.WARP_SIZE,
-        cuda_primitives.WARP_SIZE * teams,
+        cuda_primitives.WARP_SIZE * warps,
         True,
     )
 
 
 def round_up_size(size: int) -> int:
-    """Memory in steps of about a quarter, so that kernels are shared between similar sizes."""
+    """Round a size up to steps of about a quarter, so that similar sizes share a kernel."""
     step = max(4, 1 << max(0, size.bit_length() - 3))
     return max(1, -(-size // step)) * step
 
 
-def compile_launch_plan(spec: SimulationSpec, planned: LaunchPlan) -> Any:
-    """Compile the kernel of a plan, from this process or the disk cache where it is there."""
+def compile_launch_plan(spec: SimulationSpec, plan: LaunchPlan) -> Any:
+    """Compile the kernel of a plan, or take it from this process or the disk cache."""
     with compilation.translate_compile_errors(describe_spec(spec)), GPU_COMPILE_LOCK:
-        return compilation.compile_kernel(planned.kernel, planned.slots, planned.target)
+        return compilation.compile_kernel(plan.kernel, plan.slots, plan.target)
 
 
 def select_row_dtype(spec: SimulationSpec, row: FloatArray) -> str | None:

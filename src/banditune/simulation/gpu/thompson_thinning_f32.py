@@ -1,7 +1,7 @@
-"""Functions of `lazy` in single precision, for GPUs: there the code of a run is about half as long.
+"""Functions of Thompson sampling's thinning shortcut in single precision, which halve the time of a run on a GPU.
 
-Which leader and which thresholds are used does not matter to the law; what does is kept to about six digits. Where the
-posterior's mean and a threshold are subtracted, it is done in double precision. log(1 + v) - v is never a difference of
+The law does not depend on the choice of leader and thresholds. All else has about six digits. A threshold is subtracted
+from a posterior mean in double precision. log(1 + v) - v is never a difference of
 its two terms.
 """
 
@@ -20,16 +20,16 @@ from banditune.core.scalar import Slot, noinline, noinline_on_gpu, scalar
 from banditune.core.streams import buffered_uniform_pair, draw_block, draw_buffered_block, philox
 from banditune.simulation.shortcuts import beta_tails, thompson_thinning
 
-_compute_reciprocal = Slot("inverse")
+_compute_reciprocal = Slot("compute_reciprocal")
 
 
-_compute_reciprocal_root = Slot("inverse_root")
+_compute_reciprocal_root = Slot("compute_reciprocal_root")
 
 
-_compute_log = Slot("log")
+_compute_log = Slot("compute_log")
 
 
-_compute_exp = Slot("exp")
+_compute_exp = Slot("compute_exp")
 
 
 ZERO, HALF, ONE, TWO, THREE, NINE = (float32(number) for number in (0.0, 0.5, 1.0, 2.0, 3.0, 9.0))
@@ -93,13 +93,13 @@ SERIES_LIMIT = float32(0.09)
 
 @scalar
 def convert_unit_f32(word):
-    """A number between 0 and 1 from 32 random bits; never 0."""
+    """Convert 32 random bits to a number between 0 and 1, never 0."""
     return (float32(uint32(word)) + HALF) * UNIT_CELL
 
 
 @scalar
 def draw_late_block(stream):
-    """The block that `streams.ready_block` would return, computed now: only its number was kept."""
+    """Compute the buffered block now. Only its number was stored."""
     cursor = stream.cursor
     first = int(stream.next_block[0])
     stream.next_block[0] = cursor[0]
@@ -109,60 +109,63 @@ def draw_late_block(stream):
 
 @noinline_on_gpu
 def draw_pair_f32(stream):
-    """Two independent uniforms."""
+    """Draw two independent uniforms."""
     w0, _, w2, _ = draw_late_block(stream)
     return convert_unit_f32(w0), convert_unit_f32(w2)
 
 
 @noinline_on_gpu
 def draw_other_block(stream):
-    """The next block, for draws that are seldom needed."""
+    """Draw the next block, for draws that are seldom needed."""
     return draw_block(stream)
 
 
 @scalar
 def sum_log1p_series(v, s):
-    """log(1 + v) - v with s = v / (2 + v), |s| <= 0.3: log(1 + v) = 2 (s + s^3 / 3 + s^5 / 5 + ...) and 2 s = v - v s."""
+    """Compute log(1 + v) - v by a series in s = v / (2 + v), for |s| <= 0.3.
+
+    It is log(1 + v) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with 2 s = v - v s.
+    """
     t = s * s
     return s * (t * (A1 + t * (A2 + t * (A3 + t * (A4 + t * A5)))) - v)
 
 
 @scalar
 def compute_log1p_less(v):
-    """log(1 + v) - v."""
+    """Compute log(1 + v) - v."""
     s = v * _compute_reciprocal(TWO + v)
     return sum_log1p_series(v, s) if s * s < SERIES_LIMIT else _compute_log(ONE + v) - v
 
 
 @scalar
 def compute_poisson_rate_f32(chance):
-    """See `lazy.rate_of`; for chances up to 0.4."""
+    """Compute `compute_poisson_rate`, for chances up to 0.4."""
     v = -float32(chance)
     return -(sum_log1p_series(v, v * _compute_reciprocal(TWO + v)) + v)
 
 
 @scalar
 def compute_excess_f32(a, b, x):
-    """x (a + b) - a, a difference of large numbers."""
+    """Compute x (a + b) - a, a difference of large numbers."""
     return float32(float64(x) * (float64(a) + float64(b)) - float64(a))
 
 
 @scalar
 def compute_stirling_error_f32(r):
-    """The error of Stirling's formula at 1 / r."""
+    """Compute the error of Stirling's formula at 1 / r."""
     w = r * r
     return r * (S1 - w * (S2 - w * (S3 - w * S4)))
 
 
 @scalar
 def compute_beta_density_f32(a, b, x):
-    """See `lazy.density`."""
+    """Compute `compute_beta_density`."""
     return compute_density_from_excess(float32(a), float32(b), float32(x), compute_excess_f32(a, b, x))
 
 
 @noinline_on_gpu
 def compute_density_from_excess(p, q, x, u):
-    """The density of Beta(p, q) at x, with u = x (p + q) - p; shapes climb to 5."""
+    """Compute the density of Beta(p, q) at x, with u = x (p + q) - p. Shapes are raised to 5."""
     ratio = _compute_reciprocal(x * (ONE - x))
     while p < STIRLING_FROM:
         ratio *= p * _compute_reciprocal((p + q) * x)
@@ -181,25 +184,25 @@ def compute_density_from_excess(p, q, x, u):
 
 @scalar
 def compute_slope_from_excess(u, x):
-    """The slope of the log-density at x, with u = x (a + b) - a."""
+    """Compute the slope of the log-density at x, with u = x (a + b) - a."""
     return (TWO * x - ONE - u) * _compute_reciprocal(x * (ONE - x))
 
 
 @scalar
 def compute_slope_f32(a, b, x):
-    """See `lazy.tangent`."""
+    """Compute `compute_log_density_slope`."""
     return compute_slope_from_excess(compute_excess_f32(a, b, x), float32(x))
 
 
 @scalar
 def draw_beta_tail_f32(a, b, slope, x, agent):
-    """See `lazy.tail_draw`."""
+    """Draw as `draw_beta_tail` does."""
     return draw_beyond_f32(float32(a), float32(b), float32(slope), float32(x), agent)
 
 
 @noinline_on_gpu
 def draw_beyond_f32(a, b, slope, x, agent):
-    """A draw beyond x, or -1 if it is rejected."""
+    """Draw a value beyond x; return -1 if it is rejected."""
     first, second = draw_pair_f32(agent)
     step = _compute_log(first) * _compute_reciprocal(slope)
     value = x + step
@@ -213,7 +216,7 @@ def draw_beyond_f32(a, b, slope, x, agent):
 
 @scalar
 def compute_beta_sd_f32(a, b):
-    """The standard deviation of Beta(a, b)."""
+    """Compute the standard deviation of Beta(a, b)."""
     n = a + b
     square = a * _compute_reciprocal(n + ONE) * b
     return square * _compute_reciprocal_root(square) * _compute_reciprocal(n)
@@ -221,7 +224,7 @@ def compute_beta_sd_f32(a, b):
 
 @scalar
 def set_thresholds_f32(state, leader):
-    """See `lazy.set_thresholds`."""
+    """Choose thresholds as `set_thresholds` does."""
     a = state.a[leader]
     b = state.b[leader]
     mean = a * _compute_reciprocal(a + b)
@@ -245,7 +248,7 @@ def set_thresholds_f32(state, leader):
 
 @scalar
 def compute_rival_rate_f32(state, arm):
-    """See `lazy.rival_rate`."""
+    """Compute `compute_rival_rate`."""
     a = state.a[arm]
     b = state.b[arm]
     x = state.threshold[arm]
@@ -261,52 +264,52 @@ def compute_rival_rate_f32(state, arm):
 
 @scalar
 def compute_leader_chance_f32(a, b, h):
-    """See `lazy.leader_chance`."""
+    """Compute `compute_leader_chance`."""
     return compute_beta_density_f32(a, b, h) * _compute_reciprocal(compute_slope_f32(a, b, h))
 
 
 @scalar
 def convert_normal_f32(stream, high, low):
-    """A standard normal from 64 random bits and, one time in a hundred, more: see `streams.ziggurat`."""
+    """Convert 64 random bits to a standard normal, as `ziggurat_normal` does. One time in a hundred it draws more bits."""
     layer = low & 255
-    place = convert_signed_unit_f32(high)
+    position = convert_signed_unit_f32(high)
     return (
-        place * ZIGGURAT_EDGES_F32[layer]
-        if abs(place) < ZIGGURAT_INSIDES_F32[layer]
-        else draw_outside_f32(stream, layer, place)
+        position * ZIGGURAT_EDGES_F32[layer]
+        if abs(position) < ZIGGURAT_INSIDES_F32[layer]
+        else draw_outside_f32(stream, layer, position)
     )
 
 
 @scalar
 def convert_signed_unit_f32(word):
-    """A number between -1 and 1 from 32 random bits."""
+    """Convert 32 random bits to a number between -1 and 1."""
     return (float32(int32(word - 2147483648)) + HALF) * SIGNED_CELL
 
 
 @noinline
-def draw_outside_f32(stream, layer, place):
-    """See `streams.outside`."""
-    while abs(place) >= ZIGGURAT_INSIDES_F32[layer]:
+def draw_outside_f32(stream, layer, position):
+    """Draw a normal outside of the inner part of a layer of the ziggurat."""
+    while abs(position) >= ZIGGURAT_INSIDES_F32[layer]:
         w0, w1, w2, _ = draw_other_block(stream)
         if layer == 0:
             far = -_compute_log(convert_unit_f32(w0)) * INVERSE_TAIL_F32
             if -TWO * _compute_log(convert_unit_f32(w2)) > far * far:
-                return ZIGGURAT_TAIL_F32 + far if place > ZERO else -ZIGGURAT_TAIL_F32 - far
+                return ZIGGURAT_TAIL_F32 + far if position > ZERO else -ZIGGURAT_TAIL_F32 - far
             continue
-        x = place * ZIGGURAT_EDGES_F32[layer]
+        x = position * ZIGGURAT_EDGES_F32[layer]
         inner = _compute_exp(HALF * (x * x - ZIGGURAT_EDGES_F32[layer + 1] * ZIGGURAT_EDGES_F32[layer + 1]))
         outer = _compute_exp(HALF * (x * x - ZIGGURAT_EDGES_F32[layer] * ZIGGURAT_EDGES_F32[layer]))
         if outer + convert_unit_f32(w0) * (inner - outer) < ONE:
             return x
         w0, w1, _, _ = draw_other_block(stream)
         layer = w1 & 255
-        place = convert_signed_unit_f32(w0)
-    return place * ZIGGURAT_EDGES_F32[layer]
+        position = convert_signed_unit_f32(w0)
+    return position * ZIGGURAT_EDGES_F32[layer]
 
 
 @scalar
 def draw_gamma_f32(stream, high, low, shape):
-    """See `streams.quick_gamma`."""
+    """Draw a gamma variate as `gamma_from_words` does."""
     centre = shape - THIRD
     deviate = convert_normal_f32(stream, high, low)
     y = deviate * _compute_reciprocal_root(NINE * centre)
@@ -318,7 +321,7 @@ def draw_gamma_f32(stream, high, low, shape):
 
 @noinline
 def draw_slow_gamma_f32(stream, centre, y, step):
-    """See `streams.slow_gamma` and `streams.accepted_gamma`: a proposal is accepted with chance e^z.
+    """Draw a gamma variate as `gamma_from_proposal` does: a proposal is accepted with probability e^z.
 
     z = deviate^2 / 2 + centre (1 - cube + log(cube)), with cube = (1 + y)^3 and y = deviate / (9 centre)^(1/2).
     """
@@ -336,7 +339,7 @@ def draw_slow_gamma_f32(stream, centre, y, step):
 
 @noinline_on_gpu
 def draw_quick_beta_f32(stream, a, b):
-    """See `streams.quick_beta`."""
+    """Draw a beta variate as `buffered_beta` does."""
     w0, w1, w2, w3 = draw_late_block(stream)
     x = draw_gamma_f32(stream, w0, w1, float32(a))
     return x * _compute_reciprocal(x + draw_gamma_f32(stream, w2, w3, float32(b)))
@@ -344,14 +347,14 @@ def draw_quick_beta_f32(stream, a, b):
 
 @scalar
 def invert_exponential_f32(chance):
-    """See `lazy.exponential_at`."""
+    """Compute `invert_exponential`."""
     return -_compute_log(chance)
 
 
 @scalar
-def count_quiet_rounds_f32(wait, rates, room):
-    """See `lazy.quiet_rounds`."""
-    return int32(min(float32(wait) * _compute_reciprocal(float32(rates) + LEAST_RATE), float32(int32(room))))
+def count_skipped_rounds_f32(wait, rates, limit):
+    """Compute `count_skipped_rounds`."""
+    return int32(min(float32(wait) * _compute_reciprocal(float32(rates) + LEAST_RATE), float32(int32(limit))))
 
 
 FLOAT32_VERSIONS: dict[Callable[..., Any], Callable[..., Any]] = {
@@ -364,7 +367,7 @@ FLOAT32_VERSIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     thompson_thinning.set_thresholds: set_thresholds_f32,
     beta_tails.compute_poisson_rate: compute_poisson_rate_f32,
     beta_tails.invert_exponential: invert_exponential_f32,
-    thompson_thinning.count_quiet_rounds: count_quiet_rounds_f32,
+    thompson_thinning.count_skipped_rounds: count_skipped_rounds_f32,
     thompson_thinning.compute_rival_rate: compute_rival_rate_f32,
     beta_tails.compute_leader_chance: compute_leader_chance_f32,
 }

@@ -1,4 +1,4 @@
-"""GLM-TSL played by a warp; draws come from a series around the model's Hessian."""
+"""The warp version of GLM-TSL. Draws are a series around the Hessian of the model; see `warp_logistic`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from banditune.simulation.estimators.vector_layout import dims
 from banditune.simulation.estimators.whitened_features import read_policy_option
 from banditune.simulation.gpu.warp_logistic import (
     ERROR_MARGIN,
-    MAX_LOOKS,
+    MAX_REFINEMENTS,
     MOVE_LIMIT_SAMPLING,
     bound_chance_error,
     compute_chances,
@@ -31,23 +31,23 @@ from banditune.simulation.gpu.warp_logistic_algebra import (
 )
 from banditune.simulation.gpu.warp_logistic_layout import (
     AGE,
-    AT,
+    ARM_SUMS,
     CHANCE,
-    COUNT,
-    DRAWN,
+    CURVATURE,
     DRIFT,
-    FIRST,
-    HEAVY,
-    LONGEST,
-    LOST,
-    MOVE,
+    FIRST_TERM,
+    HESSIAN_VARIANCE,
+    LONGEST_FEATURE,
+    MODE_LOST,
+    NEXT_NORMAL,
+    PULL_COUNT,
+    PULLED_DRIFT,
+    PULLED_FEATURES,
     PULLS,
     SCORE,
-    SHOWN,
+    SERIES_SUM,
     SLOPE,
-    SPREAD,
-    STALE,
-    SUMS,
+    SLOPE_CHANGE,
     TERM,
     TOTAL,
     WEIGHT,
@@ -81,118 +81,120 @@ def update_glm_tsl_warp(state, setting, step, params, arm, reward, stream):
     With p = R'x, R becomes R (I - keep p p'), whose square is H^-1 - w / (1 + w p'p) R p p' R'. Scores move along
     x_k' H^-1 x = (R'x_k)'p.
     """
-    arm = int32(arm & LARGEST_ARM)  # no less than 0, so that no index can count from the end
-    held = state.registers
-    common = state.shared
-    shown = locate_vector(SHOWN)
-    slope = common[locate_arm_column(SLOPE, arm)]
+    arm = int32(arm & LARGEST_ARM)  # not negative, so that no index can count from the end
+    registers = state.registers
+    shared = state.shared
+    pulled = locate_vector(PULLED_FEATURES)
+    slope = shared[locate_arm_column(SLOPE, arm)]
     for i in range(count_arms_per_lane()):
         if int32(get_lane() + i * count_lanes()) == arm:
             for j in range(dims()):
-                common[shown + j] = held[i * dims() + j]
-            common[MOVE] = common[locate_lane_column(DRIFT, i)]
-            common[locate_lane_column(HEAVY, i)] += slope
-            common[locate_lane_column(PULLS, i)] += cast_real(1.0)
-            common[locate_lane_column(TOTAL, i)] += cast_real(reward)
-            common[COUNT] += cast_real(1.0)
-            common[AGE] += cast_real(1.0)
+                shared[pulled + j] = registers[i * dims() + j]
+            shared[PULLED_DRIFT] = shared[locate_lane_column(DRIFT, i)]
+            shared[locate_lane_column(CURVATURE, i)] += slope
+            shared[locate_lane_column(PULLS, i)] += cast_real(1.0)
+            shared[locate_lane_column(TOTAL, i)] += cast_real(reward)
+            shared[PULL_COUNT] += cast_real(1.0)
+            shared[AGE] += cast_real(1.0)
     sync_lanes()
-    square = compute_shared_dot(state, shown, shown)
+    square = compute_shared_dot(state, pulled, pulled)
     for i in range(count_arms_per_lane()):
-        held[locate_field(TERM, i)] = multiply_arm_vector(state, i, shown)
+        registers[locate_field(TERM, i)] = multiply_arm_vector(state, i, pulled)
     over = compute_reciprocal(cast_real(1.0) + slope * square)
     keep = slope * over * compute_reciprocal(cast_real(1.0) + over * compute_reciprocal_root(over))
     for i in range(count_arms_per_lane()):
-        held[locate_field(WEIGHT, i)] = keep * held[locate_field(TERM, i)]
+        registers[locate_field(WEIGHT, i)] = keep * registers[locate_field(TERM, i)]
     for j in range(dims()):
-        entry = common[shown + j]
+        entry = shared[pulled + j]
         for i in range(count_arms_per_lane()):
-            held[i * dims() + j] -= held[locate_field(WEIGHT, i)] * entry
-    step = (cast_real(reward) - common[locate_arm_column(CHANCE, arm)] - slope * common[MOVE]) * over
-    # All is built anew after so many pulls too, so that rounding cannot pile up.
-    far = common[AGE] >= cast_real(REFRESH_INTERVAL)
+            registers[i * dims() + j] -= registers[locate_field(WEIGHT, i)] * entry
+    step = (cast_real(reward) - shared[locate_arm_column(CHANCE, arm)] - slope * shared[PULLED_DRIFT]) * over
+    # Rebuilding after a number of pulls keeps rounding errors from accumulating.
+    too_far = shared[AGE] >= cast_real(REFRESH_INTERVAL)
     for i in range(count_arms_per_lane()):
-        rise = held[locate_field(TERM, i)]
-        held[locate_field(SCORE, i)] += step * rise
-        held[locate_field(SPREAD, i)] -= slope * over * rise * rise
-        drift = common[locate_lane_column(DRIFT, i)] + step * rise
-        common[locate_lane_column(DRIFT, i)] = drift
-        moved = abs(drift) + abs(common[locate_lane_column(STALE, i)])
-        far = far | (
-            (common[locate_lane_column(HEAVY, i)] > cast_real(0.0)) & (not moved <= cast_real(MOVE_LIMIT_SAMPLING))
+        covariance = registers[locate_field(TERM, i)]
+        registers[locate_field(SCORE, i)] += step * covariance
+        registers[locate_field(HESSIAN_VARIANCE, i)] -= slope * over * covariance * covariance
+        drift = shared[locate_lane_column(DRIFT, i)] + step * covariance
+        shared[locate_lane_column(DRIFT, i)] = drift
+        change = abs(drift) + abs(shared[locate_lane_column(SLOPE_CHANGE, i)])
+        too_far = too_far | (
+            (shared[locate_lane_column(CURVATURE, i)] > cast_real(0.0)) & (not change <= cast_real(MOVE_LIMIT_SAMPLING))
         )
-    if vote_any(far):
+    if vote_any(too_far):
         find_warp_mode(state, setting, False, True, True)
-        common[AGE] = cast_real(0.0)
-    # The next look writes chances that all have read here.
+        shared[AGE] = cast_real(0.0)
+    # The next refinement overwrites chances that all lanes have read here.
     sync_lanes()
 
 
 @scalar
 def draw_glm_tsl_scores(state, scale, step, stream):
-    """A new draw: every arm's x'R normals. Normals for some steps are drawn at once, a pair per thread."""
-    held = state.registers
-    common = state.shared
-    if held[locate_lane_scalar(AT)] >= cast_real(count_logistic_normals(dims())):
+    """Draw every arm's x'R z. The normals z of some steps are drawn together, a pair per lane."""
+    registers = state.registers
+    shared = state.shared
+    if registers[locate_lane_scalar(NEXT_NORMAL)] >= cast_real(count_logistic_normals(dims())):
         sync_lanes()
         for pair in range(get_lane(), (count_logistic_normals(dims()) + 1) // 2, count_lanes()):
             seek(stream, pair, step)
             first, second = normal_pair(stream)
-            common[locate_normals() + 2 * pair] = cast_real(first) if scale > cast_real(0.0) else cast_real(0.0)
-            common[locate_normals() + 2 * pair + 1] = cast_real(second) if scale > cast_real(0.0) else cast_real(0.0)
+            shared[locate_normals() + 2 * pair] = cast_real(first) if scale > cast_real(0.0) else cast_real(0.0)
+            shared[locate_normals() + 2 * pair + 1] = cast_real(second) if scale > cast_real(0.0) else cast_real(0.0)
         sync_lanes()
-        held[locate_lane_scalar(AT)] = cast_real(0.0)
-    at = locate_normals() + int32(held[locate_lane_scalar(AT)])
-    held[locate_lane_scalar(AT)] += cast_real(dims())
+        registers[locate_lane_scalar(NEXT_NORMAL)] = cast_real(0.0)
+    at = locate_normals() + int32(registers[locate_lane_scalar(NEXT_NORMAL)])
+    registers[locate_lane_scalar(NEXT_NORMAL)] += cast_real(dims())
     for i in range(count_arms_per_lane()):
-        held[locate_field(FIRST, i)] = multiply_arm_vector(state, i, at)
+        registers[locate_field(FIRST_TERM, i)] = multiply_arm_vector(state, i, at)
 
 
 @scalar
 def restart_series(state):
-    """The draw as R gives it, before any term of the series."""
+    """Reset the series of the draw to its first term."""
     for i in range(count_arms_per_lane()):
-        state.registers[locate_field(TERM, i)] = state.registers[locate_field(FIRST, i)]
-        state.registers[locate_field(DRAWN, i)] = state.registers[locate_field(FIRST, i)]
+        state.registers[locate_field(TERM, i)] = state.registers[locate_field(FIRST_TERM, i)]
+        state.registers[locate_field(SERIES_SUM, i)] = state.registers[locate_field(FIRST_TERM, i)]
 
 
 @scalar
 def bound_draw_error(state, scale, ratio):
-    """How far mode and draw together are from the right ones, in posterior deviations.
+    """Bound the error of mode and draw together, in posterior standard deviations.
 
-    What the draw is off by: the next term of the series, `ratio` times E times the last one, and what slopes have changed
-    since the last look.
+    The error of the draw is the next term of the series, plus the change of slopes since the last refinement. The next
+    term is at most `ratio` times the relative changes of slopes times the last one.
     """
     square = cast_real(0.0)
     for i in range(count_arms_per_lane()):
-        moved = abs(state.shared[locate_lane_column(DRIFT, i)])
-        stale = abs(state.shared[locate_lane_column(STALE, i)])
-        changed = cast_real(0.5) * (cast_real(1.0) + stale) * moved * (cast_real(1.0) + moved)
-        drawn = ratio * stale * abs(state.registers[locate_field(TERM, i)]) + changed * abs(
-            state.registers[locate_field(FIRST, i)]
+        drift = abs(state.shared[locate_lane_column(DRIFT, i)])
+        slope_change = abs(state.shared[locate_lane_column(SLOPE_CHANGE, i)])
+        changed = cast_real(0.5) * (cast_real(1.0) + slope_change) * drift * (cast_real(1.0) + drift)
+        drawn = ratio * slope_change * abs(state.registers[locate_field(TERM, i)]) + changed * abs(
+            state.registers[locate_field(FIRST_TERM, i)]
         )
-        error = bound_chance_error(moved, stale) + scale * drawn
-        square += state.shared[locate_lane_column(HEAVY, i)] * error * error
+        error = bound_chance_error(drift, slope_change) + scale * drawn
+        square += state.shared[locate_lane_column(CURVATURE, i)] * error * error
     return compute_root_of_sum(square)
 
 
 @scalar
 def bound_series_error(state, scale, ratio):
-    """The part of that which one more term of the series takes away; a look is for the rest."""
+    """Bound the part of that error which one more term of the series removes. A refinement removes the other part."""
     square = cast_real(0.0)
     for i in range(count_arms_per_lane()):
-        error = scale * ratio * state.shared[locate_lane_column(STALE, i)] * state.registers[locate_field(TERM, i)]
-        square += state.shared[locate_lane_column(HEAVY, i)] * error * error
+        error = (
+            scale * ratio * state.shared[locate_lane_column(SLOPE_CHANGE, i)] * state.registers[locate_field(TERM, i)]
+        )
+        square += state.shared[locate_lane_column(CURVATURE, i)] * error * error
     return compute_root_of_sum(square)
 
 
 @scalar
 def choose_glm_tsl_warp(state, setting, step, params, stream):
-    """The highest score under a draw of theta; at gamma = 0 under the mode."""
-    held = state.registers
-    common = state.shared
+    """Choose the arm with the highest score under a draw of theta; at gamma = 0 under the mode."""
+    registers = state.registers
+    shared = state.shared
     scale = cast_real(params[0] * read_policy_option(setting, 0))
-    slack = cast_real(2.0) * compute_warp_tolerance(state) * common[LONGEST]
+    slack = cast_real(2.0) * compute_warp_tolerance(state) * shared[LONGEST_FEATURE]
     draw_glm_tsl_scores(state, scale, step, stream)
     restart_series(state)
     ratio = cast_real(0.5)
@@ -200,44 +202,48 @@ def choose_glm_tsl_warp(state, setting, step, params, stream):
     terms = 0
     arm = int32(NO_MODE)
     tries = 0
-    while common[LOST] == cast_real(0.0):
+    while shared[MODE_LOST] == cast_real(0.0):
         error = bound_draw_error(state, scale, ratio)
         for i in range(count_arms_per_lane()):
-            held[locate_field(WEIGHT, i)] = held[locate_field(SCORE, i)] + scale * held[locate_field(DRAWN, i)]
+            registers[locate_field(WEIGHT, i)] = (
+                registers[locate_field(SCORE, i)] + scale * registers[locate_field(SERIES_SUM, i)]
+            )
         highest, arm = find_highest_weight(state)
-        spread = read_arm_field(state, SPREAD, arm)
+        spread = read_arm_field(state, HESSIAN_VARIANCE, arm)
         allowed = cast_real(2.0 * ERROR_MARGIN * ERROR_MARGIN) * error * error
-        doubt = False
+        uncertain = False
         for i in range(count_arms_per_lane()):
-            gap = highest - slack - held[locate_field(WEIGHT, i)]
-            distinct = (gap > cast_real(0.0)) & (gap * gap > allowed * (held[locate_field(SPREAD, i)] + spread))
-            doubt = doubt | ((not distinct) & (int32(get_lane() + i * count_lanes()) != arm))
-        if not vote_any(doubt):
+            gap = highest - slack - registers[locate_field(WEIGHT, i)]
+            distinct = (gap > cast_real(0.0)) & (
+                gap * gap > allowed * (registers[locate_field(HESSIAN_VARIANCE, i)] + spread)
+            )
+            uncertain = uncertain | ((not distinct) & (int32(get_lane() + i * count_lanes()) != arm))
+        if not vote_any(uncertain):
             break
         tries += 1
-        if error <= compute_warp_tolerance(state) or tries > 2 * MAX_LOOKS:
+        if error <= compute_warp_tolerance(state) or tries > 2 * MAX_REFINEMENTS:
             arm = find_first_tied(state, highest)
             break
-        looking = tries == 1 or bound_series_error(state, scale, ratio) < cast_real(0.5) * error
-        if looking:
+        refining = tries == 1 or bound_series_error(state, scale, ratio) < cast_real(0.5) * error
+        if refining:
             compute_chances(state, False, True)
         else:
             for i in range(count_arms_per_lane()):
-                weight = common[locate_lane_column(HEAVY, i)] * common[locate_lane_column(STALE, i)]
-                held[locate_field(WEIGHT, i)] = weight * held[locate_field(TERM, i)]
-        sum_weighted_arms(state, locate_vector(SUMS))
+                weight = shared[locate_lane_column(CURVATURE, i)] * shared[locate_lane_column(SLOPE_CHANGE, i)]
+                registers[locate_field(WEIGHT, i)] = weight * registers[locate_field(TERM, i)]
+        sum_weighted_arms(state, locate_vector(ARM_SUMS))
         sync_lanes()
-        if looking:
-            move_scores_to_mode(state, locate_vector(SUMS))
+        if refining:
+            move_scores_to_mode(state, locate_vector(ARM_SUMS))
             restart_series(state)
             ratio = cast_real(0.5)
             sign = cast_real(-1.0)
             terms = 0
         else:
             for i in range(count_arms_per_lane()):
-                term = multiply_arm_vector(state, i, locate_vector(SUMS))
-                held[locate_field(TERM, i)] = term
-                held[locate_field(DRAWN, i)] += sign * ratio * term
+                term = multiply_arm_vector(state, i, locate_vector(ARM_SUMS))
+                registers[locate_field(TERM, i)] = term
+                registers[locate_field(SERIES_SUM, i)] += sign * ratio * term
             terms += 1
             ratio *= cast_real(2 * terms + 1) / cast_real(2 * terms + 2)
             sign = -sign

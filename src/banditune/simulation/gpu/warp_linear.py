@@ -1,4 +1,10 @@
-"""What LinUCB and linear Thompson sampling share where a warp plays them: stays, and learning afresh."""
+"""What the warp versions of LinUCB and linear Thompson sampling share: streaks, and recomputation from totals.
+
+A streak is a number m of pulls of one arm, the leader, in a row. Let x be its features, G^-1 and theta those before the
+streak, q = x' G^-1 x, and E the sum of its rewards minus m times its score. With r = 1 / sqrt(1 + m q), theta moves by
+E r^2 G^-1 x, and G^-1 by -m r^2 G^-1 x x' G^-1. A root S of G^-1 moves by -b (S t) t', with t = S'x and b = m r^2 / (1
++ r). So during a streak e = E r^2 and m determine all scores and widths, and matrices change only at its end.
+"""
 
 from __future__ import annotations
 
@@ -16,162 +22,166 @@ from banditune.simulation.gpu.warp_primitives import (
     sync_lanes,
 )
 
-REFRESH_STAYS = 1000
-"""Stays after which everything is computed afresh."""
+REFRESH_STREAKS = 1000
+"""Streaks after which everything is recomputed from pulls and totals."""
 
 
 EXCLUDED_SCORE = -1e100
-"""The score of an arm that is not looked at: the leader while it is pulled, places behind the last arm."""
+"""The score of an arm that is no rival: the leader while it is pulled, and padding behind the last arm."""
 
 
 INTERVAL_PATIENCE = 8
-"""Pulls of a stay before the first interval, and pulls that an interval must last to be worth its while."""
+"""Pulls of a streak before its first interval, and pulls that an interval must last to save time."""
 
 
 MAX_LANES = 32
-"""Threads of the largest team."""
+"""The most threads that run one simulation together: those of a warp."""
 
 
 NORMALS_PER_DRAW = 64
-"""Normals drawn at once, or the next multiple of a step's."""
+"""Normals drawn together, for as many steps as they suffice, at least for one."""
 
 
-PULLS, TOTAL, FIRST, AT, LOW, HIGH, UNTIL, SINCE, WAIT = range(9)
-"""Places of `numbers`: m and E; FIRST is the m from which on r and b are ready; AT is the place of the step's normals. LOW,
-HIGH and UNTIL are an interval for e and the m at which it ends; SINCE is the m at which it was computed, WAIT how many
-pulls to wait before the next."""
+PULLS, TOTAL, FIRST_READY, NEXT_NORMAL, LOW, HIGH, UNTIL, SINCE, WAIT = range(9)
+"""Positions in `lane_scalars`: m and E; the first m for which r and b are computed; the position of the step's normals.
+
+LOW, HIGH and UNTIL are an interval for e and the m at which it ends. SINCE is the m at which it was computed, and WAIT the
+pulls to wait before the next.
+"""
 
 
-LEADER, Q, SCORE, REACH, SCALE, AGE = range(6)
-"""Places of `facts`: the leader, q and the leader's score when the stay began. SCALE is LinUCB's factor before widths and
-REACH that times the leader's width when the stay began. AGE counts stays since all was computed afresh. Where every thread
-writes, all write the same."""
+LEADER, Q, SCORE, LEADER_RADIUS, SCALE, AGE = range(6)
+"""Positions in `warp_scalars`: the leader, q, and the leader's score at the start of the streak.
+
+SCALE is LinUCB's factor of widths, and LEADER_RADIUS that times the leader's width at the start of the streak. AGE counts
+the streaks since the last recomputation. If all lanes write one of these, they write the same number.
+"""
 
 
 LANE_SCALARS, WARP_SCALARS = 9, 6
 
 
-def count_most_places(arms: int) -> int:
-    """The places for arms in a team, with those behind the last arm; a constant number, so that addresses are too."""
+def count_padded_arms(arms: int) -> int:
+    """Count arms with the padding behind the last one: a constant, so that addresses are constants too."""
     return arms + MAX_LANES - 1
 
 
 @scalar
-def locate_arm(me, place):
-    """The arm in a place of a thread's share."""
-    return me + place * count_lanes()
+def locate_arm(lane, position):
+    """Return the arm at a position in a lane's share of the arms."""
+    return lane + position * count_lanes()
 
 
 @scalar
-def read_feature(setting, me, place, j):
-    """A feature of the arm in a place of a thread's share; behind the last arm, one of the last arm."""
-    return cast_real(setting.features[j, min(locate_arm(me, place), setting.arms - 1)])
+def read_feature(setting, lane, position, j):
+    """Read a feature of the arm at a position in a lane's share; for padding, one of the last arm."""
+    return cast_real(setting.features[j, min(locate_arm(lane, position), setting.arms - 1)])
 
 
 @scalar
 def start_linear_warp(state, setting):
-    """Nothing was pulled. All else waits for the first step, which knows the parameters: no normals and an old age."""
+    """Reset pulls and totals. The first step computes the rest, because it has the parameters."""
     for arm in range(get_lane(), setting.arms, count_lanes()):
         state.pulled[arm] = cast_real(0.0)
         state.totals[arm] = cast_real(0.0)
-    state.numbers[PULLS] = cast_real(0.0)
-    state.warp_scalars[AGE] = cast_real(REFRESH_STAYS)
-    state.numbers[AT] = cast_real(NORMALS_PER_DRAW + setting.dims)
+    state.lane_scalars[PULLS] = cast_real(0.0)
+    state.warp_scalars[AGE] = cast_real(REFRESH_STREAKS)
+    state.lane_scalars[NEXT_NORMAL] = cast_real(NORMALS_PER_DRAW + setting.dims)
 
 
 @scalar
 def read_prior_root(setting, i, j):
-    """An entry of the lower triangular root of the prior's covariance."""
+    """Read an entry of the lower triangular root of the prior's covariance."""
     return cast_real(setting.options[1 + setting.dims + i * setting.dims + j])
 
 
 @scalar
 def recompute_scores(state, setting):
-    """Every arm's score under theta."""
-    me = get_opaque_lane()
-    for place in range(count_arms_per_lane()):
+    """Compute every arm's score under theta."""
+    lane = get_opaque_lane()
+    for position in range(count_arms_per_lane()):
         score = cast_real(0.0)
         for j in range(setting.dims):
-            score += state.theta[j] * read_feature(setting, me, place, j)
-        state.score[place] = score if locate_arm(me, place) < setting.arms else cast_real(EXCLUDED_SCORE)
+            score += state.theta[j] * read_feature(setting, lane, position, j)
+        state.score[position] = score if locate_arm(lane, position) < setting.arms else cast_real(EXCLUDED_SCORE)
     state.warp_scalars[AGE] = cast_real(0.0)
 
 
 @scalar
-def replay_stay(theta, setting, gain, q, arm, count, paid, me):
-    """Move theta as if all pulls of an arm were one stay; returns their r and b."""
+def replay_streak(theta, setting, gain, q, arm, pulls, total, lane):
+    """Move theta as if all pulls of an arm were one streak; return its r and b."""
     score = cast_real(0.0)
     for j in range(setting.dims):
         score += theta[j] * cast_real(setting.features[j, arm])
-    r, taken = compute_root_and_correction(count, q)
-    error = (paid - count * score) * r * r
+    r, correction = compute_root_and_correction(pulls, q)
+    error = (total - pulls * score) * r * r
     sync_lanes()
-    for j in range(me, setting.dims, count_lanes()):
+    for j in range(lane, setting.dims, count_lanes()):
         theta[j] += error * gain[j]
-    return r, taken
+    return r, correction
 
 
 @scalar
-def begin_linear_stay(state, arm, score, q):
-    """Everybody knows who leads from now on. Between this and the last look at the last stay all have met."""
-    numbers = state.numbers
-    facts = state.warp_scalars
-    facts[LEADER] = cast_real(arm)
-    numbers[PULLS] = cast_real(0.0)
-    numbers[TOTAL] = cast_real(0.0)
-    numbers[UNTIL] = cast_real(0.0)
-    numbers[SINCE] = cast_real(0.0)
-    numbers[WAIT] = cast_real(INTERVAL_PATIENCE)
-    facts[Q] = q
-    facts[SCORE] = score
+def begin_linear_streak(state, arm, score, q):
+    """Begin a streak of an arm. All lanes have synchronised since they last read the scalars of the streak before."""
+    lane_scalars = state.lane_scalars
+    warp_scalars = state.warp_scalars
+    warp_scalars[LEADER] = cast_real(arm)
+    lane_scalars[PULLS] = cast_real(0.0)
+    lane_scalars[TOTAL] = cast_real(0.0)
+    lane_scalars[UNTIL] = cast_real(0.0)
+    lane_scalars[SINCE] = cast_real(0.0)
+    lane_scalars[WAIT] = cast_real(INTERVAL_PATIENCE)
+    warp_scalars[Q] = q
+    warp_scalars[SCORE] = score
     compute_ahead(state, q)
 
 
 @scalar
 def compute_ahead(state, q):
-    """Compute r and b for the present number of pulls and the next ones, one per thread."""
-    numbers = state.numbers
-    pulls = numbers[PULLS] + cast_real(get_lane())
-    numbers[FIRST] = numbers[PULLS]
+    """Compute r and b for the present number of pulls and the next ones, one per lane."""
+    lane_scalars = state.lane_scalars
+    pulls = lane_scalars[PULLS] + cast_real(get_lane())
+    lane_scalars[FIRST_READY] = lane_scalars[PULLS]
     state.roots[get_lane()], state.corrections[get_lane()] = compute_root_and_correction(pulls, q)
     sync_lanes()
 
 
 @scalar
 def compute_root_and_correction(pulls, q):
-    """The r and b of so many pulls. With r = 1 / root, b = pulls / (root (1 + root)): one division for both."""
+    """Compute r and b after a number of pulls. With r = 1 / root, b = pulls / (root (1 + root)): one division for both."""
     root = math.sqrt(cast_real(1.0) + pulls * q)
-    more = cast_real(1.0) + root
-    unit = cast_real(1.0) / (root * more)
-    return more * unit, pulls * unit
+    root_plus_one = cast_real(1.0) + root
+    unit = cast_real(1.0) / (root * root_plus_one)
+    return root_plus_one * unit, pulls * unit
 
 
 @scalar
-def read_ahead(numbers, ready):
-    """What was computed ahead for the present number of pulls."""
-    return ready[int32(numbers[PULLS] - numbers[FIRST])]
+def read_ahead(lane_scalars, values):
+    """Read what was computed ahead for the present number of pulls."""
+    return values[int32(lane_scalars[PULLS] - lane_scalars[FIRST_READY])]
 
 
 @scalar
 def update_linear_warp(state, setting, step, params, arm, reward, stream):
-    """Learn a reward of the leader."""
-    numbers = state.numbers
-    facts = state.warp_scalars
-    numbers[PULLS] += cast_real(1.0)
-    numbers[TOTAL] += cast_real(reward) - facts[SCORE]
-    if numbers[PULLS] - numbers[FIRST] >= cast_real(count_lanes()):
-        compute_ahead(state, facts[Q])
+    """Add a reward of the leader to its streak."""
+    lane_scalars = state.lane_scalars
+    warp_scalars = state.warp_scalars
+    lane_scalars[PULLS] += cast_real(1.0)
+    lane_scalars[TOTAL] += cast_real(reward) - warp_scalars[SCORE]
+    if lane_scalars[PULLS] - lane_scalars[FIRST_READY] >= cast_real(count_lanes()):
+        compute_ahead(state, warp_scalars[Q])
 
 
 @scalar
-def record_stay(state):
-    """Remember what the stay's pulls paid."""
-    numbers = state.numbers
-    facts = state.warp_scalars
+def record_streak(state):
+    """Add the pulls and the rewards of the streak to those of its arm."""
+    lane_scalars = state.lane_scalars
+    warp_scalars = state.warp_scalars
     sync_lanes()
     if get_lane() == 0:
-        facts[AGE] += cast_real(1.0)
-        if numbers[PULLS] > cast_real(0.0):
-            arm = int32(facts[LEADER])
-            state.pulled[arm] += numbers[PULLS]
-            state.totals[arm] += numbers[TOTAL] + numbers[PULLS] * facts[SCORE]
+        warp_scalars[AGE] += cast_real(1.0)
+        if lane_scalars[PULLS] > cast_real(0.0):
+            arm = int32(warp_scalars[LEADER])
+            state.pulled[arm] += lane_scalars[PULLS]
+            state.totals[arm] += lane_scalars[TOTAL] + lane_scalars[PULLS] * warp_scalars[SCORE]

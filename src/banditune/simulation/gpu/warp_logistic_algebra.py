@@ -1,4 +1,4 @@
-"""Vectors and matrices of a warp that plays UCB-GLM or GLM-TSL: products, sums over arms, inverses."""
+"""Vectors and matrices of a warp that simulates UCB-GLM or GLM-TSL: products, sums over arms, inverses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numpy import float32
 from banditune.core.scalar import scalar
 from banditune.simulation.estimators.vector_layout import dims
 from banditune.simulation.gpu.warp_logistic_layout import (
-    MOVED,
+    ARM_SUMS,
+    NEWTON_STEP,
     PRODUCT,
-    SUMS,
     WEIGHT,
     count_lane_dims,
     locate_field,
@@ -33,7 +33,7 @@ from banditune.simulation.gpu.warp_primitives import (
 
 @scalar
 def multiply_arm_vector(state, i, at):
-    """The product of the numbers held for an arm and a vector of the team."""
+    """Compute the product of an arm's features, in registers, and a shared vector."""
     even = cast_real(0.0)
     odd = cast_real(0.0)
     for j in range(0, dims() - 1, 2):
@@ -46,7 +46,7 @@ def multiply_arm_vector(state, i, at):
 
 @scalar
 def multiply_row(state, matrix, row, at):
-    """The product of a row of a symmetric matrix and a vector of the team."""
+    """Compute the product of a row of a symmetric matrix and a shared vector."""
     even = cast_real(0.0)
     odd = cast_real(0.0)
     for j in range(0, dims() - 1, 2):
@@ -59,7 +59,7 @@ def multiply_row(state, matrix, row, at):
 
 @scalar
 def compute_shared_dot(state, first, second):
-    """The product of two vectors of the team."""
+    """Compute the product of two shared vectors."""
     even = cast_real(0.0)
     odd = cast_real(0.0)
     for j in range(0, dims() - 1, 2):
@@ -72,46 +72,48 @@ def compute_shared_dot(state, first, second):
 
 @scalar
 def solve_by_inverse(state):
-    """H^-1 times the sums over arms, for the team to see after the next `sync_lanes`."""
+    """Multiply the sums over arms by H^-1. The result can be read after the next `sync_lanes`."""
     for part in range(count_lane_dims()):
         row = get_lane() + part * count_lanes()
         if row < dims():
-            state.shared[locate_vector(MOVED) + row] = multiply_row(state, locate_matrix(0), row, locate_vector(SUMS))
+            state.shared[locate_vector(NEWTON_STEP) + row] = multiply_row(
+                state, locate_matrix(0), row, locate_vector(ARM_SUMS)
+            )
 
 
 @scalar
 def solve_by_root(state):
-    """The same by the inverse of H's factor, which is not symmetric; a team that holds R'x needs this only here."""
-    common = state.shared
+    """Do the same by the inverse of H's Cholesky factor, for a warp whose registers hold R'x."""
+    shared = state.shared
     at = locate_matrix(0)
     for part in range(count_lane_dims()):
         row = get_lane() + part * count_lanes()
         if row < dims():
-            common[locate_vector(PRODUCT) + row] = compute_shared_dot(state, at + row * dims(), locate_vector(SUMS))
+            shared[locate_vector(PRODUCT) + row] = compute_shared_dot(state, at + row * dims(), locate_vector(ARM_SUMS))
     sync_lanes()
     for part in range(count_lane_dims()):
         row = get_lane() + part * count_lanes()
         if row < dims():
-            common[locate_vector(MOVED) + row] = multiply_row(state, at, row, locate_vector(PRODUCT))
+            shared[locate_vector(NEWTON_STEP) + row] = multiply_row(state, at, row, locate_vector(PRODUCT))
 
 
 @scalar
-def exchange_halves(held, at, count, mask):
-    """Share the work of summing vectors over threads: of `count` numbers keep one half, with the other thread's added.
+def exchange_halves(registers, at, count, mask):
+    """Add the numbers of two lanes: each lane keeps the sums of one half of its `count` numbers.
 
-    Threads that differ in the bit `mask` keep different halves; the shorter one is filled up with a zero.
+    Lanes that differ in the bit `mask` keep different halves. The shorter half is filled up with a zero.
     """
     half = (count + 1) // 2
     upper = (get_lane() & mask) != 0
-    for place in range(half):
-        low = held[at + place]
-        high = held[at + half + place] if half + place < count else cast_real(0.0)
-        held[at + place] = (high if upper else low) + shuffle_xor(low if upper else high, mask)
+    for position in range(half):
+        low = registers[at + position]
+        high = registers[at + half + position] if half + position < count else cast_real(0.0)
+        registers[at + position] = (high if upper else low) + shuffle_xor(low if upper else high, mask)
 
 
 @scalar
-def locate_kept_sum(lane, dims, place, to):
-    """Which of the sums a thread is left with at some place after five halvings, and a number from `to` up if none."""
+def locate_lane_sum(lane, dims, position, to):
+    """Return which sum a lane has at a position after five halvings; a number from `to` on if it has none there."""
     first = 0
     after = dims
     count = dims
@@ -121,81 +123,81 @@ def locate_kept_sum(lane, dims, place, to):
             first += count
         else:
             after = min(after, first + count)
-    return first + place if first + place < after else to
+    return first + position if first + position < after else to
 
 
 @scalar
 def sum_weighted_arms(state, to):
-    """Put the sum of weight x over all arms into a vector of the team, to be seen after the next `sync_lanes`."""
-    held = state.registers
+    """Write the sum of weight x over all arms into a shared vector, which can be read after the next `sync_lanes`."""
+    registers = state.registers
     at = locate_scratch()
     for j in range(dims()):
-        held[at + j] = cast_real(0.0)
+        registers[at + j] = cast_real(0.0)
         for i in range(count_arms_per_lane()):
-            held[at + j] += held[locate_field(WEIGHT, i)] * held[i * dims() + j]
+            registers[at + j] += registers[locate_field(WEIGHT, i)] * registers[i * dims() + j]
     if count_lanes() == 1:
         for j in range(dims()):
-            state.shared[to + j] = held[at + j]
+            state.shared[to + j] = registers[at + j]
     else:
         one = (dims() + 1) // 2
         two = (one + 1) // 2
         three = (two + 1) // 2
         four = (three + 1) // 2
-        exchange_halves(held, at, dims(), 16)
-        exchange_halves(held, at, one, 8)
-        exchange_halves(held, at, two, 4)
-        exchange_halves(held, at, three, 2)
-        exchange_halves(held, at, four, 1)
-        for place in range((four + 1) // 2):
-            j = locate_kept_sum(get_lane(), dims(), place, dims())
+        exchange_halves(registers, at, dims(), 16)
+        exchange_halves(registers, at, one, 8)
+        exchange_halves(registers, at, two, 4)
+        exchange_halves(registers, at, three, 2)
+        exchange_halves(registers, at, four, 1)
+        for position in range((four + 1) // 2):
+            j = locate_lane_sum(get_lane(), dims(), position, dims())
             if j < dims():
-                state.shared[to + j] = held[at + place]
+                state.shared[to + j] = registers[at + position]
 
 
 @scalar
 def compute_root_of_sum(square):
-    """The root of a sum over threads, to six digits: errors need no more."""
+    """Compute the root of a sum over lanes, to six digits, which is enough for errors."""
     return cast_real(math.sqrt(sum_over_lanes(float32(square))))
 
 
 @scalar
-def read_held_feature(state, i, j):
-    """A feature of a thread's arm where j is no constant: the compiler must not see that this is an index."""
-    found = cast_real(0.0)
-    for place in range(dims()):
-        found += state.registers[i * dims() + place] * (cast_real(1.0) if place == j else cast_real(0.0))
-    return found
+def read_register_feature(state, i, j):
+    """Read a feature of a lane's arm for a j that is no constant. With an index, registers would become local memory."""
+    feature = cast_real(0.0)
+    for dim in range(dims()):
+        feature += state.registers[i * dims() + dim] * (cast_real(1.0) if dim == j else cast_real(0.0))
+    return feature
 
 
 @scalar
-def eliminate_matrix(common, at, sampling):
-    """The inverse of a matrix in its place by Gauss and Jordan's elimination, a row per thread.
+def eliminate_matrix(shared, at, sampling):
+    """Invert a matrix in place by Gauss-Jordan elimination, a row per lane.
 
-    With `sampling`, the inverse of its Cholesky factor, for which rows above the pivot stay as they are.
+    With `sampling`, compute the inverse of its Cholesky factor, which leaves the rows above the pivot unchanged.
     """
     for i in range(dims()):
         pivot = at + i * dims()
-        over = cast_real(1.0) / common[pivot + i]
+        over = cast_real(1.0) / shared[pivot + i]
         for part in range(count_lane_dims()):
             row = get_lane() + part * count_lanes()
             if row < dims() and (row > i or (row < i and not sampling)):
-                mine = at + row * dims()
-                factor = common[mine + i] * over
+                row_start = at + row * dims()
+                factor = shared[row_start + i] * over
                 for j in range(dims()):
-                    common[mine + j] -= factor * common[pivot + j]
-                common[mine + i] = -factor
+                    shared[row_start + j] -= factor * shared[pivot + j]
+                shared[row_start + i] = -factor
         sync_lanes()
         scale = math.sqrt(over) if sampling else over
         for part in range(count_lane_dims()):
             j = get_lane() + part * count_lanes()
             if j < dims():
-                entry = common[pivot + j] * (scale if j < i or not sampling else cast_real(0.0))
-                common[pivot + j] = scale if j == i else entry
+                entry = shared[pivot + j] * (scale if j < i or not sampling else cast_real(0.0))
+                shared[pivot + j] = scale if j == i else entry
         sync_lanes()
 
 
 @scalar
 def compute_safe_root(square):
-    """A root; rounding may leave a little less than 0."""
+    """Compute a root. By rounding, the square may be slightly below 0."""
     square = abs(square) + cast_real(1e-30)
     return square * compute_reciprocal_root(square)

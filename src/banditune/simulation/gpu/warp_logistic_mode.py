@@ -1,4 +1,4 @@
-"""Newton's method by a warp: build the Hessian anew and move to the mode."""
+"""Newton's method by a warp: rebuild the Hessian and move to the mode."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from banditune.simulation.gpu.warp_logistic_algebra import (
     compute_shared_dot,
     eliminate_matrix,
     multiply_arm_vector,
-    read_held_feature,
+    read_register_feature,
     solve_by_inverse,
     solve_by_root,
     sum_weighted_arms,
 )
 from banditune.simulation.gpu.warp_logistic_layout import (
     AGE,
+    ARM_SUMS,
     CHANCE,
+    CURVATURE,
     DRIFT,
     ESTIMATE,
-    HEAVY,
-    LOST,
-    MOVED,
+    GRAM_VARIANCE,
+    HESSIAN_VARIANCE,
+    MODE_LOST,
+    NEWTON_STEP,
     PULLS,
     SCORE,
     SLOPE,
-    SPREAD,
-    SUMS,
     TERM,
     TOTAL,
     WEIGHT,
-    WIDTH,
     count_lane_dims,
     locate_field,
     locate_lane_column,
@@ -62,14 +62,15 @@ from banditune.simulation.gpu.warp_primitives import (
 
 @scalar
 def rebuild_matrix(state, first, sampling):
-    """Build from sum of weight x x' + I its inverse, with pulls times w as weights for `first` = 0 and pulls for `first` =
-    dims; with `sampling`, the inverse of its factor.
+    """Compute the inverse of sum weight x x' + I, or with `sampling` that of its Cholesky factor.
+
+    Weights are pulls times w for `first` = 0 (H), and pulls for `first` = dims (G).
     """
     at = locate_matrix(first)
     for j in range(dims()):
         for i in range(count_arms_per_lane()):
-            weight = state.shared[locate_lane_column(PULLS if first > 0 else HEAVY, i)]
-            state.registers[locate_field(WEIGHT, i)] = weight * read_held_feature(state, i, j)
+            weight = state.shared[locate_lane_column(PULLS if first > 0 else CURVATURE, i)]
+            state.registers[locate_field(WEIGHT, i)] = weight * read_register_feature(state, i, j)
         sum_weighted_arms(state, at + j * dims())
     sync_lanes()
     for part in range(count_lane_dims()):
@@ -84,76 +85,80 @@ def rebuild_matrix(state, first, sampling):
 
 @scalar
 def recompute_arm_variances(state, first):
-    """Every arm's x' H^-1 x afresh, or with `first` = dims its x' G^-1 x."""
-    held = state.registers
+    """Recompute every arm's x' H^-1 x, or with `first` = dims its x' G^-1 x."""
+    registers = state.registers
     for i in range(count_arms_per_lane()):
-        held[locate_field(TERM, i)] = cast_real(0.0)
+        registers[locate_field(TERM, i)] = cast_real(0.0)
     for j in range(dims()):
         for i in range(count_arms_per_lane()):
-            held[locate_field(TERM, i)] += read_held_feature(state, i, j) * multiply_arm_vector(
+            registers[locate_field(TERM, i)] += read_register_feature(state, i, j) * multiply_arm_vector(
                 state, i, locate_matrix(first) + j * dims()
             )
     for i in range(count_arms_per_lane()):
-        held[locate_field(WIDTH, i)] = held[locate_field(TERM, i)] if first > 0 else held[locate_field(WIDTH, i)]
-        held[locate_field(SPREAD, i)] = held[locate_field(SPREAD, i)] if first > 0 else held[locate_field(TERM, i)]
+        registers[locate_field(GRAM_VARIANCE, i)] = (
+            registers[locate_field(TERM, i)] if first > 0 else registers[locate_field(GRAM_VARIANCE, i)]
+        )
+        registers[locate_field(HESSIAN_VARIANCE, i)] = (
+            registers[locate_field(HESSIAN_VARIANCE, i)] if first > 0 else registers[locate_field(TERM, i)]
+        )
 
 
 @scalar
 def restore_features(state, setting):
-    """From R'x to x, with theta and scores afresh: at the model's mode, theta is the sum of pulls (reward - chance) x."""
-    held = state.registers
-    me = get_opaque_lane()
-    common = state.shared
+    """Replace R'x by x, and recompute theta and scores. At the mode, theta is the sum of pulls (reward - chance) x."""
+    registers = state.registers
+    lane = get_opaque_lane()
+    shared = state.shared
     load_features(state, setting)
     for i in range(count_arms_per_lane()):
         modelled = (
-            common[locate_lane_column(CHANCE, i)]
-            + common[locate_lane_column(SLOPE, i)] * common[locate_lane_column(DRIFT, i)]
+            shared[locate_lane_column(CHANCE, i)]
+            + shared[locate_lane_column(SLOPE, i)] * shared[locate_lane_column(DRIFT, i)]
         )
-        held[locate_field(WEIGHT, i)] = (
-            common[locate_lane_column(TOTAL, i)] - common[locate_lane_column(PULLS, i)] * modelled
+        registers[locate_field(WEIGHT, i)] = (
+            shared[locate_lane_column(TOTAL, i)] - shared[locate_lane_column(PULLS, i)] * modelled
         )
     sum_weighted_arms(state, locate_vector(ESTIMATE))
     sync_lanes()
     for i in range(count_arms_per_lane()):
-        prior = cast_real(compute_prior_score(setting, me + i * count_lanes()))
-        held[locate_field(SCORE, i)] = prior + multiply_arm_vector(state, i, locate_vector(ESTIMATE))
+        prior = cast_real(compute_prior_score(setting, lane + i * count_lanes()))
+        registers[locate_field(SCORE, i)] = prior + multiply_arm_vector(state, i, locate_vector(ESTIMATE))
 
 
 @scalar
 def whiten_arms(state):
-    """From x to R'x, with R' the inverse of H's factor, and its square."""
-    held = state.registers
+    """Replace x by R'x, with the inverse R' of H's Cholesky factor, and compute its squared norm."""
+    registers = state.registers
     for i in range(count_arms_per_lane()):
-        held[locate_field(SPREAD, i)] = cast_real(0.0)
+        registers[locate_field(HESSIAN_VARIANCE, i)] = cast_real(0.0)
     for back in range(dims()):
         j = dims() - 1 - back
         at = locate_matrix(0) + j * dims()
         for i in range(count_arms_per_lane()):
-            # The rest of the row is 0.
+            # The other entries of the row are 0.
             entry = multiply_arm_vector(state, i, at)
-            held[locate_field(SPREAD, i)] += entry * entry
-            for place in range(dims()):
-                held[i * dims() + place] = entry if place == j else held[i * dims() + place]
+            registers[locate_field(HESSIAN_VARIANCE, i)] += entry * entry
+            for dim in range(dims()):
+                registers[i * dims() + dim] = entry if dim == j else registers[i * dims() + dim]
 
 
 @scalar
-def find_warp_mode(state, setting, refresh, far, sampling):
-    """Newton's method with H built anew at every step, until a step is short; with `refresh`, G^-1 is built anew first.
+def find_warp_mode(state, setting, refresh, needs_step, sampling):
+    """Make Newton steps with a new H each, until a step is short. With `refresh`, rebuild G^-1 first.
 
-    Where steps do not at least halve, start again from 0, with steps that are halved until the objective rises by a quarter
-    of what the slope promises: see `logistic.climb`. With `sampling`, arms hold R'x before and after.
+    If a step is not at most half as long as the one before, start again from 0 with damped steps. They are halved until the
+    objective rises by a quarter of what the slope predicts, as on the CPU. With `sampling`, arms hold R'x before and after.
     """
-    held = state.registers
+    registers = state.registers
     last = cast_real(math.inf)
-    looks = 0
-    climbing = False
+    newton_steps = 0
+    damped = False
     if sampling:
         restore_features(state, setting)
-    while refresh or far:
+    while refresh or needs_step:
         if not refresh:
             compute_chances(state, True, sampling)
-            sum_weighted_arms(state, locate_vector(SUMS))
+            sum_weighted_arms(state, locate_vector(ARM_SUMS))
             sync_lanes()
             subtract_estimate(state)
         rebuild_matrix(state, dims() if refresh else 0, sampling)
@@ -167,26 +172,28 @@ def find_warp_mode(state, setting, refresh, far, sampling):
             else:
                 solve_by_inverse(state)
             sync_lanes()
-            square = compute_shared_dot(state, locate_vector(SUMS), locate_vector(MOVED))
-            looks += 1
-            if not square < cast_real(math.inf) or looks > MAX_NEWTON_STEPS:
-                state.shared[LOST] = cast_real(1.0)
-                far = False
-            elif not climbing and not square <= cast_real(0.25) * last:
-                climbing = True
+            square = compute_shared_dot(state, locate_vector(ARM_SUMS), locate_vector(NEWTON_STEP))
+            newton_steps += 1
+            if not square < cast_real(math.inf) or newton_steps > MAX_NEWTON_STEPS:
+                state.shared[MODE_LOST] = cast_real(1.0)
+                needs_step = False
+            elif not damped and not square <= cast_real(0.25) * last:
+                damped = True
                 reset_estimate(state, setting)
             else:
                 length = cast_real(1.0)
-                # Close to the mode the full step is right, and the objective is too flat to say so.
-                if climbing and square > cast_real(1e-6):
+                # Close to the mode the full step is right, but the objective is too flat to show it.
+                if damped and square > cast_real(1e-6):
                     length = find_step_length(state, setting, square)
                 last = square
-                move_warp_estimate(state, locate_vector(MOVED), length)
+                move_warp_estimate(state, locate_vector(NEWTON_STEP), length)
                 for i in range(count_arms_per_lane()):
-                    moved = length * multiply_arm_vector(state, i, locate_vector(MOVED))
-                    held[locate_field(SCORE, i)] += moved
-                    state.shared[locate_lane_column(DRIFT, i)] = moved
-                far = length < cast_real(1.0) or is_model_stale(state, MOVE_LIMIT_SAMPLING if sampling else MOVE_LIMIT)
+                    shift = length * multiply_arm_vector(state, i, locate_vector(NEWTON_STEP))
+                    registers[locate_field(SCORE, i)] += shift
+                    state.shared[locate_lane_column(DRIFT, i)] = shift
+                needs_step = length < cast_real(1.0) or is_model_stale(
+                    state, MOVE_LIMIT_SAMPLING if sampling else MOVE_LIMIT
+                )
             sync_lanes()
     if sampling:
         whiten_arms(state)
@@ -194,20 +201,20 @@ def find_warp_mode(state, setting, refresh, far, sampling):
 
 @scalar
 def reset_estimate(state, setting):
-    """Put the estimate to 0."""
-    held = state.registers
-    me = get_opaque_lane()
+    """Set the estimate to 0."""
+    registers = state.registers
+    lane = get_opaque_lane()
     for part in range(count_lane_dims()):
         j = get_lane() + part * count_lanes()
         if j < dims():
             state.shared[locate_vector(ESTIMATE) + j] = cast_real(0.0)
     for i in range(count_arms_per_lane()):
-        held[locate_field(SCORE, i)] = cast_real(compute_prior_score(setting, me + i * count_lanes()))
+        registers[locate_field(SCORE, i)] = cast_real(compute_prior_score(setting, lane + i * count_lanes()))
 
 
 @scalar
 def find_step_length(state, setting, square):
-    """How much of the step to take."""
+    """Find the share of the step to take."""
     length = cast_real(1.0)
     before = compute_warp_log_posterior(state, setting, cast_real(0.0))
     while (
@@ -220,9 +227,9 @@ def find_step_length(state, setting, square):
 
 @scalar
 def compute_warp_log_posterior(state, setting, length):
-    """The logarithm of the posterior at estimate + length step, up to a constant."""
-    held = state.registers
-    at = locate_vector(MOVED)
+    """Compute the log-posterior at estimate + length step, up to a constant."""
+    registers = state.registers
+    at = locate_vector(NEWTON_STEP)
     value = cast_real(0.0)
     for part in range(count_lane_dims()):
         j = get_lane() + part * count_lanes()
@@ -232,7 +239,7 @@ def compute_warp_log_posterior(state, setting, length):
     for i in range(count_arms_per_lane()):
         arm = get_lane() + i * count_lanes()
         if arm < setting.arms:
-            score = held[locate_field(SCORE, i)] + length * multiply_arm_vector(state, i, at)
+            score = registers[locate_field(SCORE, i)] + length * multiply_arm_vector(state, i, at)
             grown = max(score, cast_real(0.0)) + math.log(cast_real(1.0) + math.exp(-abs(score)))
             value += state.shared[locate_lane_column(TOTAL, i)] * score
             value -= state.shared[locate_lane_column(PULLS, i)] * grown

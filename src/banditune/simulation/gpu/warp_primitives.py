@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: sums, votes, shuffles. A single thread is a warp of one."""
+"""Operations of the lanes of a warp: sums, votes, shuffles. A single thread is a warp with one lane."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ from typing import Any
 
 from banditune.core.scalar import Slot, scalar
 
-get_lane = Slot("lane")
-"""The number of this thread in its warp."""
+get_lane = Slot("get_lane")
+"""The number of this thread in its warp, its lane."""
 
 
-count_lanes = Slot("members")
-"""The number of threads in a warp, a constant."""
+count_lanes = Slot("count_lanes")
+"""The number of lanes, a constant."""
 
 
-count_arms_per_lane = Slot("share")
-"""How many arms each thread takes, a constant: the last ones may not exist."""
+count_arms_per_lane = Slot("count_arms_per_lane")
+"""The number of arms of each lane, a constant. The last ones may be padding."""
 
 
-sync_lanes = Slot("sync")
-"""Synchronise the warp: shared memory that was written before can be read after."""
+sync_lanes = Slot("sync_lanes")
+"""Synchronises the warp: shared memory that was written before can be read afterwards."""
 
 
-sum_over_lanes = Slot("total")
-"""The sum of every thread's number."""
+sum_over_lanes = Slot("sum_over_lanes")
+"""The sum of the numbers of all lanes."""
 
 
-argmax_over_lanes = Slot("best")
-"""Of every thread's (value, arm), the one with the highest value; ties go to the lowest arm."""
+argmax_over_lanes = Slot("argmax_over_lanes")
+"""The (value, arm) with the highest value of all lanes; ties go to the lowest arm."""
 
 
-vote_any = Slot("any_of")
-"""Whether the condition holds in any thread."""
+vote_any = Slot("vote_any")
+"""Whether the condition holds in any lane."""
 
 
-shuffle_from_lane = Slot("from_lane")
-"""The number that the thread `get_lane` has."""
+shuffle_from_lane = Slot("shuffle_from_lane")
+"""The number that a lane has."""
 
 
-shuffle_xor = Slot("exchange")
-"""The number that the thread has whose number differs in the bits of a mask; a warp of one never asks."""
+shuffle_xor = Slot("shuffle_xor")
+"""The number of the lane whose own number differs in the bits of a mask. A warp with one lane does not use it."""
 
 
-cast_real = Slot("real")
-"""A number in the precision of the warp."""
+cast_real = Slot("cast_real")
+"""A number in the float type of the warp."""
 
 
-compute_reciprocal = Slot("inverse")
+compute_reciprocal = Slot("compute_reciprocal")
 """1 / value, to rounding, for values between 1e-30 and 1e30."""
 
 
-compute_reciprocal_root = Slot("inverse_root")
+compute_reciprocal_root = Slot("compute_reciprocal_root")
 """1 / sqrt(value), to rounding, for values between 1e-30 and 1e30."""
 
 
@@ -97,26 +97,26 @@ def _divide_one_by_root(value):
 
 
 SINGLE_THREAD_SLOTS: dict[str, Callable[..., Any]] = {
-    "lane": _get_only_lane,
-    "members": _count_only_lane,
-    "sync": _do_nothing,
-    "total": _return_value,
-    "best": _return_pair,
-    "any_of": _return_value,
-    "from_lane": _return_own_value,
-    "exchange": _return_own_value,
-    "real": _return_value,
-    "inverse": _divide_one_by,
-    "inverse_root": _divide_one_by_root,
+    "get_lane": _get_only_lane,
+    "count_lanes": _count_only_lane,
+    "sync_lanes": _do_nothing,
+    "sum_over_lanes": _return_value,
+    "argmax_over_lanes": _return_pair,
+    "vote_any": _return_value,
+    "shuffle_from_lane": _return_own_value,
+    "shuffle_xor": _return_own_value,
+    "cast_real": _return_value,
+    "compute_reciprocal": _divide_one_by,
+    "compute_reciprocal_root": _divide_one_by_root,
 }
-"""The slots of a warp of one thread."""
+"""The slots of a warp with one lane."""
 
 
 @scalar
 def get_opaque_lane():
-    """This thread's number, for use off the hot path; all threads call this together.
+    """Return this thread's lane, for use off the hot path. All lanes call this together.
 
-    It is handed around so that the compiler cannot know it before: else it computes all that depends on it, such as
-    addresses of features, ahead of the loop over steps, and no registers are left.
+    It goes through a shuffle, so that the compiler cannot know it. Otherwise the compiler would compute all that depends on
+    it, such as addresses of features, before the loop over steps, and use up the registers.
     """
     return shuffle_from_lane(get_lane(), get_lane()) & (count_lanes() - 1)

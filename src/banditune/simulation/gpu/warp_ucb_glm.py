@@ -1,4 +1,8 @@
-"""UCB-GLM played by a warp, from stay to stay."""
+"""The warp version of UCB-GLM, from streak to streak; see `warp_logistic`.
+
+During a streak of m pulls of an arm x with total reward T, let e = (T - m LEADER_CHANCE) / (1 + m w s), with s = x'
+H^-1 x. Then theta moves by e H^-1 x, and both inverse matrices depend on m alone. So e and m determine all indices.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from banditune.simulation.estimators.vector_layout import dims
 from banditune.simulation.estimators.whitened_features import read_policy_option
 from banditune.simulation.gpu.warp_logistic import (
     ERROR_MARGIN,
-    MAX_LOOKS,
+    MAX_REFINEMENTS,
     MOVE_LIMIT,
     bound_chance_error,
     bound_mode_error,
@@ -38,38 +42,38 @@ from banditune.simulation.gpu.warp_logistic_algebra import (
 )
 from banditune.simulation.gpu.warp_logistic_layout import (
     AGE,
-    BASE,
+    ARM_SUMS,
     CHANCE,
-    COUNT,
+    CURVATURE,
     DRIFT,
-    HEAVY,
+    GRAM_COVARIANCE,
+    GRAM_VARIANCE,
+    HESSIAN_COVARIANCE,
+    HESSIAN_VARIANCE,
     HIGH,
-    LEAD_SCORE,
-    LEAD_SLOPE,
-    LEAD_WIDTH,
+    INTERVAL_PULLS,
     LEADER,
-    LONGEST,
-    LOST,
+    LEADER_CHANCE,
+    LEADER_SCORE,
+    LEADER_SLOPE,
+    LEADER_VARIANCE,
+    LONGEST_FEATURE,
     LOW,
-    MOVED,
-    NARROWING,
-    PAID,
+    MODE_LOST,
+    NEWTON_STEP,
     PRODUCT,
+    PULL_COUNT,
+    PULLED_FEATURES,
     PULLS,
-    PULLS_AHEAD,
-    RISE,
     SCORE,
-    SHOWN,
     SLOPE,
-    SPREAD,
-    STALE,
-    STAYED,
-    SUMS,
+    SLOPE_CHANGE,
+    STREAK_PULLS,
+    STREAK_TOTAL,
     TERM,
     TOTAL,
     UNTIL,
     WEIGHT,
-    WIDTH,
     Q,
     S,
     count_lane_rows,
@@ -91,256 +95,263 @@ from banditune.simulation.gpu.warp_primitives import (
 )
 
 FIRST_INTERVAL_PULLS = 4.0
-"""Pulls of the first interval of a stay; the next is twice as long as one that was found, half as long as one that was
-not."""
+"""Pulls of the first interval of a streak. The next one is twice or half as long: twice if an interval was found."""
 
 
 SHORTEST_INTERVAL_PULLS = 3.0
-"""Pulls for which an interval pays."""
+"""Pulls from which on an interval saves time."""
 
 
 ERROR_RANGE = 0.7
-"""How far e may wander in an interval, in its standard deviations over so many pulls."""
+"""Half the length of an interval for e, in standard deviations of e after the pulls of the interval."""
 
 
 INTERVAL_RECOVERY = 0.25
-"""How much that length grows with every pull that is looked at by itself."""
+"""How much the pulls of the next interval grow with every pull that is checked alone."""
 
 
 @scalar
 def update_ucb_glm_warp(state, setting, step, params, arm, reward, stream):
-    """Learn a reward of the stay's arm."""
-    state.registers[locate_lane_scalar(STAYED)] += cast_real(1.0)
-    state.registers[locate_lane_scalar(PAID)] += cast_real(reward)
+    """Add a reward of the leader to its streak."""
+    state.registers[locate_lane_scalar(STREAK_PULLS)] += cast_real(1.0)
+    state.registers[locate_lane_scalar(STREAK_TOTAL)] += cast_real(reward)
 
 
 @scalar
-def begin_ucb_glm_stay(state, arm):
-    """From now on an arm is pulled: H^-1 x, G^-1 x, and what they are along every arm."""
-    held = state.registers
-    common = state.shared
+def begin_ucb_glm_streak(state, arm):
+    """Begin a streak of an arm: compute H^-1 x, G^-1 x, and their products with all arms."""
+    registers = state.registers
+    shared = state.shared
     at = locate_vector(PRODUCT)
-    shown = locate_vector(SHOWN)
+    pulled = locate_vector(PULLED_FEATURES)
     sync_lanes()
     for i in range(count_arms_per_lane()):
         if int32(get_lane() + i * count_lanes()) == arm:
-            slope = common[locate_lane_column(SLOPE, i)]
+            slope = shared[locate_lane_column(SLOPE, i)]
             for j in range(dims()):
-                common[shown + j] = held[i * dims() + j]
-            common[BASE] = common[locate_lane_column(CHANCE, i)] + slope * common[locate_lane_column(DRIFT, i)]
-            common[LEAD_SCORE] = held[locate_field(SCORE, i)]
-            common[LEAD_WIDTH] = held[locate_field(WIDTH, i)]
-            common[LEAD_SLOPE] = slope
+                shared[pulled + j] = registers[i * dims() + j]
+            shared[LEADER_CHANCE] = shared[locate_lane_column(CHANCE, i)] + slope * shared[locate_lane_column(DRIFT, i)]
+            shared[LEADER_SCORE] = registers[locate_field(SCORE, i)]
+            shared[LEADER_VARIANCE] = registers[locate_field(GRAM_VARIANCE, i)]
+            shared[LEADER_SLOPE] = slope
     sync_lanes()
     for r in range(count_lane_rows()):
         row = get_lane() + r * count_lanes()
         if row < 2 * dims():
             first = 0 if row < dims() else dims()
-            common[at + row] = multiply_row(state, locate_matrix(first), row - first, shown)
+            shared[at + row] = multiply_row(state, locate_matrix(first), row - first, pulled)
     sync_lanes()
-    common[S] = compute_shared_dot(state, shown, at)
-    common[Q] = compute_shared_dot(state, shown, at + dims())
+    shared[S] = compute_shared_dot(state, pulled, at)
+    shared[Q] = compute_shared_dot(state, pulled, at + dims())
     for i in range(count_arms_per_lane()):
-        held[locate_field(RISE, i)] = multiply_arm_vector(state, i, at)
+        registers[locate_field(HESSIAN_COVARIANCE, i)] = multiply_arm_vector(state, i, at)
     for i in range(count_arms_per_lane()):
-        held[locate_field(NARROWING, i)] = multiply_arm_vector(state, i, at + dims())
-    held[locate_lane_scalar(STAYED)] = cast_real(0.0)
-    held[locate_lane_scalar(PAID)] = cast_real(0.0)
-    held[locate_lane_scalar(UNTIL)] = cast_real(-1.0)
-    held[locate_lane_scalar(PULLS_AHEAD)] = cast_real(FIRST_INTERVAL_PULLS)
-    held[locate_lane_scalar(LEADER)] = cast_real(arm)
+        registers[locate_field(GRAM_COVARIANCE, i)] = multiply_arm_vector(state, i, at + dims())
+    registers[locate_lane_scalar(STREAK_PULLS)] = cast_real(0.0)
+    registers[locate_lane_scalar(STREAK_TOTAL)] = cast_real(0.0)
+    registers[locate_lane_scalar(UNTIL)] = cast_real(-1.0)
+    registers[locate_lane_scalar(INTERVAL_PULLS)] = cast_real(FIRST_INTERVAL_PULLS)
+    registers[locate_lane_scalar(LEADER)] = cast_real(arm)
     sync_lanes()
 
 
 @scalar
-def apply_ucb_glm_stay(state, over):
-    """Write the stay into arms, theta and both matrices. `over` is 1 / (1 + m w s)."""
-    held = state.registers
-    common = state.shared
+def apply_ucb_glm_streak(state, over):
+    """Update arms, theta and both matrices for the streak. `over` is 1 / (1 + m w s)."""
+    registers = state.registers
+    shared = state.shared
     at = locate_vector(PRODUCT)
-    stayed = held[locate_lane_scalar(STAYED)]
-    slope = common[LEAD_SLOPE]
-    step = (held[locate_lane_scalar(PAID)] - stayed * common[BASE]) * over
-    shrink = stayed * compute_reciprocal(cast_real(1.0) + stayed * common[Q])
-    leader = int32(held[locate_lane_scalar(LEADER)])
+    streak = registers[locate_lane_scalar(STREAK_PULLS)]
+    slope = shared[LEADER_SLOPE]
+    step = (registers[locate_lane_scalar(STREAK_TOTAL)] - streak * shared[LEADER_CHANCE]) * over
+    shrink = streak * compute_reciprocal(cast_real(1.0) + streak * shared[Q])
+    leader = int32(registers[locate_lane_scalar(LEADER)])
     move_warp_estimate(state, at, step)
     for i in range(count_arms_per_lane()):
-        rise = held[locate_field(RISE, i)]
-        narrowed = held[locate_field(NARROWING, i)]
-        held[locate_field(SCORE, i)] += step * rise
-        common[locate_lane_column(DRIFT, i)] += step * rise
-        held[locate_field(SPREAD, i)] -= stayed * slope * over * rise * rise
-        held[locate_field(WIDTH, i)] -= shrink * narrowed * narrowed
+        covariance = registers[locate_field(HESSIAN_COVARIANCE, i)]
+        gram_covariance = registers[locate_field(GRAM_COVARIANCE, i)]
+        registers[locate_field(SCORE, i)] += step * covariance
+        shared[locate_lane_column(DRIFT, i)] += step * covariance
+        registers[locate_field(HESSIAN_VARIANCE, i)] -= streak * slope * over * covariance * covariance
+        registers[locate_field(GRAM_VARIANCE, i)] -= shrink * gram_covariance * gram_covariance
         if int32(get_lane() + i * count_lanes()) == leader:
-            common[locate_lane_column(HEAVY, i)] += stayed * slope
-            common[locate_lane_column(PULLS, i)] += stayed
-            common[locate_lane_column(TOTAL, i)] += held[locate_lane_scalar(PAID)]
-            common[COUNT] += stayed
-            common[AGE] += stayed
+            shared[locate_lane_column(CURVATURE, i)] += streak * slope
+            shared[locate_lane_column(PULLS, i)] += streak
+            shared[locate_lane_column(TOTAL, i)] += registers[locate_lane_scalar(STREAK_TOTAL)]
+            shared[PULL_COUNT] += streak
+            shared[AGE] += streak
     for r in range(count_lane_rows()):
         row = get_lane() + r * count_lanes()
         if row < 2 * dims():
             first = 0 if row < dims() else dims()
-            taken = common[at + row] * (stayed * slope * over if row < dims() else shrink)
+            scaled = shared[at + row] * (streak * slope * over if row < dims() else shrink)
             for j in range(dims()):
-                common[locate_matrix(first) + j * dims() + row - first] -= taken * common[at + first + j]
+                shared[locate_matrix(first) + j * dims() + row - first] -= scaled * shared[at + first + j]
     sync_lanes()
 
 
 @scalar
-def find_ucb_glm_interval(state, factor, over, moved, away, until):
-    """What e must stay between so that none of this thread's arms can reach the leader until m is `until`.
+def find_ucb_glm_interval(state, factor, over, shift, half_width, until):
+    """Compute the interval of e in which none of this lane's arms can reach the leader until m is `until`.
 
-    Not further from e = `moved` than `away`: there the error is no larger than at one end or the other, arm by arm, because
-    |D| is not. It moves the difference between two scores by no more than the error times the length of x_k - x, whose
-    square in the present metric of H^-1 is x_k' H^-1 x_k + s - 2 v - m w / (1 + m w s) (s - v)^2. This and rivals' widths
-    only shrink, and the leader is given its last width: then every rival asks e to be on one side of a number. Where the
-    model may reach too far, nothing is between.
+    It is within `half_width` of e = `shift`. |D| is convex in e, so the model's error is largest at an end of that
+    interval, arm by arm. The error changes the difference of two scores by at most itself times the norm of x_k - x. In
+    the present metric of H^-1, the square of that norm is x_k' H^-1 x_k + s - 2 v - m w / (1 + m w s) (s - v)^2, with v
+    = x_k' H^-1 x. The norm and the widths of rivals only shrink, and the leader is given its width at the end of the
+    interval. Then each rival bounds e on one side. If the model may be out of its range, the interval is empty.
     """
-    held = state.registers
-    common = state.shared
-    stayed = held[locate_lane_scalar(STAYED)]
-    leader = int32(held[locate_lane_scalar(LEADER)])
+    registers = state.registers
+    shared = state.shared
+    streak = registers[locate_lane_scalar(STREAK_PULLS)]
+    leader = int32(registers[locate_lane_scalar(LEADER)])
     square = cast_real(0.0)
-    far = False
+    out_of_range = False
     for i in range(count_arms_per_lane()):
-        start = common[locate_lane_column(DRIFT, i)] + moved * held[locate_field(RISE, i)]
-        drift = abs(start) + away * abs(held[locate_field(RISE, i)])
-        stale = abs(common[locate_lane_column(STALE, i)])
-        heavy = common[locate_lane_column(HEAVY, i)]
-        heavy += until * common[LEAD_SLOPE] if int32(get_lane() + i * count_lanes()) == leader else cast_real(0.0)
-        far = far | ((heavy > cast_real(0.0)) & (not drift + stale <= cast_real(MOVE_LIMIT)))
-        error = bound_chance_error(drift, stale)
-        square += heavy * error * error
+        start = shared[locate_lane_column(DRIFT, i)] + shift * registers[locate_field(HESSIAN_COVARIANCE, i)]
+        drift = abs(start) + half_width * abs(registers[locate_field(HESSIAN_COVARIANCE, i)])
+        slope_change = abs(shared[locate_lane_column(SLOPE_CHANGE, i)])
+        curvature = shared[locate_lane_column(CURVATURE, i)]
+        curvature += until * shared[LEADER_SLOPE] if int32(get_lane() + i * count_lanes()) == leader else cast_real(0.0)
+        out_of_range = out_of_range | (
+            (curvature > cast_real(0.0)) & (not drift + slope_change <= cast_real(MOVE_LIMIT))
+        )
+        error = bound_chance_error(drift, slope_change)
+        square += curvature * error * error
     error = cast_real(ERROR_MARGIN) * compute_root_of_sum(square)
-    slack = cast_real(2.0) * compute_warp_tolerance(state) * common[LONGEST]
-    q = common[Q]
-    s = common[S]
-    taken = stayed * common[LEAD_SLOPE] * over
-    shrink = stayed * compute_reciprocal(cast_real(1.0) + stayed * q)
+    slack = cast_real(2.0) * compute_warp_tolerance(state) * shared[LONGEST_FEATURE]
+    q = shared[Q]
+    s = shared[S]
+    scaled = streak * shared[LEADER_SLOPE] * over
+    shrink = streak * compute_reciprocal(cast_real(1.0) + streak * q)
     last = until * compute_reciprocal(cast_real(1.0) + until * q)
-    more = slack - factor * compute_safe_root(common[LEAD_WIDTH] - last * q * q) - common[LEAD_SCORE]
-    low = moved - away if away > cast_real(0.0) else cast_real(-math.inf)
-    high = moved + away if away > cast_real(0.0) else cast_real(math.inf)
+    more = slack - factor * compute_safe_root(shared[LEADER_VARIANCE] - last * q * q) - shared[LEADER_SCORE]
+    low = shift - half_width if half_width > cast_real(0.0) else cast_real(-math.inf)
+    high = shift + half_width if half_width > cast_real(0.0) else cast_real(math.inf)
     for i in range(count_arms_per_lane()):
-        narrowed = held[locate_field(NARROWING, i)]
-        apart = s - held[locate_field(RISE, i)]
-        between = held[locate_field(SPREAD, i)] - held[locate_field(RISE, i)] + apart * (cast_real(1.0) - taken * apart)
-        needed = held[locate_field(SCORE, i)] + more
+        gram_covariance = registers[locate_field(GRAM_COVARIANCE, i)]
+        contrast = s - registers[locate_field(HESSIAN_COVARIANCE, i)]
+        distance = (
+            registers[locate_field(HESSIAN_VARIANCE, i)]
+            - registers[locate_field(HESSIAN_COVARIANCE, i)]
+            + contrast * (cast_real(1.0) - scaled * contrast)
+        )
+        needed = registers[locate_field(SCORE, i)] + more
         needed += factor * compute_safe_root(
-            held[locate_field(WIDTH, i)] - shrink * narrowed * narrowed
-        ) + error * compute_safe_root(between)
+            registers[locate_field(GRAM_VARIANCE, i)] - shrink * gram_covariance * gram_covariance
+        ) + error * compute_safe_root(distance)
         rival = int32(get_lane() + i * count_lanes()) != leader
-        side = needed * compute_reciprocal(max(abs(apart), cast_real(1e-20)))
-        low = max(low, side if rival and apart > cast_real(0.0) else low)
-        high = min(high, -side if rival and apart < cast_real(0.0) else high)
-        far = far | (rival & (apart == cast_real(0.0)) & (not needed < cast_real(0.0)))
-    held[locate_lane_scalar(LOW)] = low
-    held[locate_lane_scalar(HIGH)] = cast_real(-math.inf) if far else high
-    held[locate_lane_scalar(UNTIL)] = until
+        side = needed * compute_reciprocal(max(abs(contrast), cast_real(1e-20)))
+        low = max(low, side if rival and contrast > cast_real(0.0) else low)
+        high = min(high, -side if rival and contrast < cast_real(0.0) else high)
+        out_of_range = out_of_range | (rival & (contrast == cast_real(0.0)) & (not needed < cast_real(0.0)))
+    registers[locate_lane_scalar(LOW)] = low
+    registers[locate_lane_scalar(HIGH)] = cast_real(-math.inf) if out_of_range else high
+    registers[locate_lane_scalar(UNTIL)] = until
 
 
 @scalar
-def is_in_ucb_glm_interval(state, moved):
-    """Whether e is where no arm of any thread can reach the leader."""
-    held = state.registers
-    return not vote_any(not ((moved > held[locate_lane_scalar(LOW)]) & (moved < held[locate_lane_scalar(HIGH)])))
+def is_in_ucb_glm_interval(state, shift):
+    """Return whether e is in the intervals of all lanes, where no arm can reach the leader."""
+    registers = state.registers
+    return not vote_any(
+        not ((shift > registers[locate_lane_scalar(LOW)]) & (shift < registers[locate_lane_scalar(HIGH)]))
+    )
 
 
 @scalar
-def is_still_leading(state, factor, over, moved):
-    """Whether the stay's arm surely has the highest index; finds a long interval where it can, and not too often."""
-    held = state.registers
-    common = state.shared
-    stayed = held[locate_lane_scalar(STAYED)]
-    leads = False
+def is_still_leading(state, factor, over, shift):
+    """Return whether the leader certainly has the highest index, if possible for an interval of many pulls."""
+    registers = state.registers
+    shared = state.shared
+    streak = registers[locate_lane_scalar(STREAK_PULLS)]
+    keeps_leader = False
     searching = True
     while searching:
-        pulls = held[locate_lane_scalar(PULLS_AHEAD)]
+        pulls = registers[locate_lane_scalar(INTERVAL_PULLS)]
         searching = pulls >= cast_real(SHORTEST_INTERVAL_PULLS)
         pulls = pulls if searching else cast_real(0.0)
-        away = (
-            cast_real(ERROR_RANGE) * over * compute_safe_root(common[LEAD_SLOPE] * pulls)
+        half_width = (
+            cast_real(ERROR_RANGE) * over * compute_safe_root(shared[LEADER_SLOPE] * pulls)
             if searching
             else cast_real(0.0)
         )
-        find_ucb_glm_interval(state, factor, over, moved, away, stayed + pulls)
-        leads = is_in_ucb_glm_interval(state, moved)
+        find_ucb_glm_interval(state, factor, over, shift, half_width, streak + pulls)
+        keeps_leader = is_in_ucb_glm_interval(state, shift)
         if searching:
-            held[locate_lane_scalar(PULLS_AHEAD)] *= cast_real(2.0) if leads else cast_real(0.5)
-            searching = not leads
+            registers[locate_lane_scalar(INTERVAL_PULLS)] *= cast_real(2.0) if keeps_leader else cast_real(0.5)
+            searching = not keeps_leader
         else:
-            held[locate_lane_scalar(PULLS_AHEAD)] += cast_real(INTERVAL_RECOVERY)
-    return leads
+            registers[locate_lane_scalar(INTERVAL_PULLS)] += cast_real(INTERVAL_RECOVERY)
+    return keeps_leader
 
 
 @scalar
 def choose_ucb_glm_warp(state, setting, step, params, stream):
-    """The highest x'theta + gamma c sqrt(x' G^-1 x)."""
-    held = state.registers
-    common = state.shared
-    arm = int32(held[locate_lane_scalar(LEADER)])
-    leads = False
+    """Choose the arm with the highest x'theta + gamma c sqrt(x' G^-1 x)."""
+    registers = state.registers
+    shared = state.shared
+    arm = int32(registers[locate_lane_scalar(LEADER)])
+    keeps_leader = False
     if step > 0:
-        stayed = held[locate_lane_scalar(STAYED)]
-        over = compute_reciprocal(cast_real(1.0) + stayed * common[LEAD_SLOPE] * common[S])
-        moved = (held[locate_lane_scalar(PAID)] - stayed * common[BASE]) * over
-        leads = stayed <= held[locate_lane_scalar(UNTIL)] and is_in_ucb_glm_interval(state, moved)
-        if not leads:
-            leads = is_still_leading(state, cast_real(params[0] * read_policy_option(setting, 0)), over, moved)
-        if not leads:
+        streak = registers[locate_lane_scalar(STREAK_PULLS)]
+        over = compute_reciprocal(cast_real(1.0) + streak * shared[LEADER_SLOPE] * shared[S])
+        shift = (registers[locate_lane_scalar(STREAK_TOTAL)] - streak * shared[LEADER_CHANCE]) * over
+        keeps_leader = streak <= registers[locate_lane_scalar(UNTIL)] and is_in_ucb_glm_interval(state, shift)
+        if not keeps_leader:
+            keeps_leader = is_still_leading(state, cast_real(params[0] * read_policy_option(setting, 0)), over, shift)
+        if not keeps_leader:
             sync_lanes()
-            apply_ucb_glm_stay(state, over)
-            refresh = common[AGE] >= cast_real(REFRESH_INTERVAL)
-            far = is_model_stale(state, MOVE_LIMIT)
-            if refresh or far:
-                find_warp_mode(state, setting, refresh, far, False)
-    if not leads:
+            apply_ucb_glm_streak(state, over)
+            refresh = shared[AGE] >= cast_real(REFRESH_INTERVAL)
+            too_far = is_model_stale(state, MOVE_LIMIT)
+            if refresh or too_far:
+                find_warp_mode(state, setting, refresh, too_far, False)
+    if not keeps_leader:
         arm = find_highest_ucb_glm_index(state, cast_real(params[0] * read_policy_option(setting, 0)))
         if arm >= int32(0):
-            begin_ucb_glm_stay(state, arm)
+            begin_ucb_glm_streak(state, arm)
     return int(arm)
 
 
 @scalar
 def find_highest_ucb_glm_index(state, factor):
-    """The arm with the highest index, with a look where the model cannot tell.
+    """Find the arm with the highest index. The model is refined while its error leaves the order open.
 
-    A score is off by no more than the error times sqrt(x' H^-1 x).
+    The error of a score is at most the model's error times sqrt(x' H^-1 x).
     """
-    held = state.registers
-    common = state.shared
-    slack = cast_real(2.0) * compute_warp_tolerance(state) * common[LONGEST]
+    registers = state.registers
+    shared = state.shared
+    slack = cast_real(2.0) * compute_warp_tolerance(state) * shared[LONGEST_FEATURE]
     arm = int32(NO_MODE)
     tries = 0
-    while common[LOST] == cast_real(0.0):
+    while shared[MODE_LOST] == cast_real(0.0):
         error = bound_mode_error(state)
         for i in range(count_arms_per_lane()):
-            held[locate_field(TERM, i)] = (
-                cast_real(ERROR_MARGIN) * error * compute_safe_root(held[locate_field(SPREAD, i)])
+            registers[locate_field(TERM, i)] = (
+                cast_real(ERROR_MARGIN) * error * compute_safe_root(registers[locate_field(HESSIAN_VARIANCE, i)])
             )
-            held[locate_field(WEIGHT, i)] = held[locate_field(SCORE, i)] + factor * compute_safe_root(
-                held[locate_field(WIDTH, i)]
+            registers[locate_field(WEIGHT, i)] = registers[locate_field(SCORE, i)] + factor * compute_safe_root(
+                registers[locate_field(GRAM_VARIANCE, i)]
             )
         highest, arm = find_highest_weight(state)
         lowest = highest - slack - read_arm_field(state, TERM, arm)
-        doubt = False
+        uncertain = False
         for i in range(count_arms_per_lane()):
-            rival = held[locate_field(WEIGHT, i)] + held[locate_field(TERM, i)]
-            doubt = doubt | ((rival >= lowest) & (int32(get_lane() + i * count_lanes()) != arm))
-        if not vote_any(doubt):
+            rival = registers[locate_field(WEIGHT, i)] + registers[locate_field(TERM, i)]
+            uncertain = uncertain | ((rival >= lowest) & (int32(get_lane() + i * count_lanes()) != arm))
+        if not vote_any(uncertain):
             break
         tries += 1
-        if error <= compute_warp_tolerance(state) or tries > MAX_LOOKS:
+        if error <= compute_warp_tolerance(state) or tries > MAX_REFINEMENTS:
             arm = find_first_tied(state, highest)
             break
         compute_chances(state, False, False)
-        sum_weighted_arms(state, locate_vector(SUMS))
+        sum_weighted_arms(state, locate_vector(ARM_SUMS))
         sync_lanes()
         subtract_estimate(state)
         sync_lanes()
         solve_by_inverse(state)
         sync_lanes()
-        move_warp_estimate(state, locate_vector(MOVED), cast_real(1.0))
-        move_scores_to_mode(state, locate_vector(MOVED))
+        move_warp_estimate(state, locate_vector(NEWTON_STEP), cast_real(1.0))
+        move_scores_to_mode(state, locate_vector(NEWTON_STEP))
     return arm

@@ -73,19 +73,19 @@ def view_leader(floats, setting):
 
 
 @scalar
-def bound_gap(gap, apart, low, high):
+def bound_gap(gap, contrast, low, high):
     """Return the smallest gap while e is between low and high."""
-    return gap + min(apart * low, apart * high)
+    return gap + min(contrast * low, contrast * high)
 
 
 @scalar
-def compute_squared_distance(variance, along, apart, q, shrink):
+def compute_squared_distance(variance, covariance, contrast, q, shrink):
     """Compute (x - x_leader)' G^-1 (x - x_leader) after k pulls of the leader; `shrink` is k / (1 + k q)."""
-    return max(variance + q - 2.0 * along - apart * apart * shrink, 1e-130)
+    return max(variance + q - 2.0 * covariance - contrast * contrast * shrink, 1e-130)
 
 
 @optimize_separately
-def bound_rivals(state, lead, leader, pulls, low, high, q, scale):
+def bound_rivals(state, leader_state, leader, pulls, low, high, q, scale):
     """Compute every rival's probability to propose, and their sum.
 
     The second ratio is .066 + .594 / (1 + .8 y), and both share one division. y is cut so that the division is
@@ -94,12 +94,12 @@ def bound_rivals(state, lead, leader, pulls, low, high, q, scale):
     score = state.score[leader]
     shrink = pulls / (1.0 + pulls * q)
     unit = 1.0 / (512.0 * scale * scale)
-    blurred = ROUNDING_SHARE * state.age[1]
+    rounding = ROUNDING_SHARE * state.age[1]
     for rival in range(len(state.padded_score)):
-        along = lead.padded_arm_values[rival]
-        apart = q - along
-        gap = bound_gap(score - state.padded_score[rival], apart, low, high)
-        spread = compute_squared_distance(state.variance[rival], along, apart, q, shrink)
+        covariance = leader_state.padded_arm_values[rival]
+        contrast = q - covariance
+        gap = bound_gap(score - state.padded_score[rival], contrast, low, high)
+        spread = compute_squared_distance(state.variance[rival], covariance, contrast, q, shrink)
         square = min(gap * gap * unit, 1e130)
         first = spread + square
         second = spread + 409.6 * square
@@ -114,9 +114,9 @@ def bound_rivals(state, lead, leader, pulls, low, high, q, scale):
         ratio *= ratio
         ratio *= ratio
         ratio *= 0.066 + 0.594 * (share * first)
-        lead.proposal_bound[rival] = ratio if gap > 0.0 and spread > blurred else 1.0
-    lead.proposal_bound[leader] = 0.0
-    return sum_by_lane(lead.lane_sums, lead.proposal_bound)
+        leader_state.proposal_bound[rival] = ratio if gap > 0.0 and spread > rounding else 1.0
+    leader_state.proposal_bound[leader] = 0.0
+    return sum_by_lane(leader_state.lane_sums, leader_state.proposal_bound)
 
 
 @scalar
@@ -146,42 +146,44 @@ def add_four_blocks(sums, numbers):
 
 
 @scalar
-def find_proposer(lead, chance):
+def find_proposer(leader_state, chance):
     """Return the rival whose share of the bounds contains a number: first its lane, then its block."""
     lane = 0
-    while chance >= lead.lane_sums[lane] and lane < VECTOR_LANES - 1:
-        chance -= lead.lane_sums[lane]
+    while chance >= leader_state.lane_sums[lane] and lane < VECTOR_LANES - 1:
+        chance -= leader_state.lane_sums[lane]
         lane += 1
     rival = lane
-    while chance >= lead.proposal_bound[rival] and rival + VECTOR_LANES < len(lead.proposal_bound):
-        chance -= lead.proposal_bound[rival]
+    while chance >= leader_state.proposal_bound[rival] and rival + VECTOR_LANES < len(leader_state.proposal_bound):
+        chance -= leader_state.proposal_bound[rival]
         rival += VECTOR_LANES
     return rival
 
 
 @scalar
-def draw_quiet_rounds(chance, most, stream):
+def draw_rounds_until_proposal(chance, most, stream):
     """Draw the rounds before the next proposal: geometric, cut at `most`.
 
-    After a cut a new draw is valid (no memory).
+    After a cut a new draw is valid, because a geometric variable has no memory.
     """
     return int(min(math.log(uniform(stream)) / math.log1p(-max(chance, 1e-300)), most))
 
 
 @noinline
-def thin_proposal(state, lead, rival, leader, pulls, error, low, high, q, scale, stream):
+def thin_proposal(state, leader_state, rival, leader, pulls, error, low, high, q, scale, stream):
     """Thin a rival's proposal: return its t if it exceeds the true tau, else -1."""
-    if lead.proposal_bound[rival] <= 0.0:
-        return -1.0  # rounding went beyond the last bound
-    along = lead.padded_arm_values[rival]
-    apart = q - along
+    if leader_state.proposal_bound[rival] <= 0.0:
+        return -1.0  # by rounding, the point is beyond the last bound
+    covariance = leader_state.padded_arm_values[rival]
+    contrast = q - covariance
     gap = state.score[leader] - state.padded_score[rival]
-    square = compute_squared_distance(state.variance[rival], along, apart, q, pulls / (1.0 + pulls * q))
+    square = compute_squared_distance(state.variance[rival], covariance, contrast, q, pulls / (1.0 + pulls * q))
     spread = scale * math.sqrt(square)
-    tau = bound_gap(gap, apart, low, high) / spread
+    tau = bound_gap(gap, contrast, low, high) / spread
     alpha = 0.5 * (tau + math.sqrt(tau * tau + 4.0))
     t = tau + exponential(stream) / alpha
-    kept = math.exp(1.0 - 0.5 * (alpha * alpha + (t - alpha) * (t - alpha))) / (alpha * math.sqrt(2.0 * math.pi))
-    if uniform(stream) * lead.proposal_bound[rival] < kept and t > (gap + apart * error) / spread:
+    accept_chance = math.exp(1.0 - 0.5 * (alpha * alpha + (t - alpha) * (t - alpha))) / (
+        alpha * math.sqrt(2.0 * math.pi)
+    )
+    if uniform(stream) * leader_state.proposal_bound[rival] < accept_chance and t > (gap + contrast * error) / spread:
         return t
     return -1.0

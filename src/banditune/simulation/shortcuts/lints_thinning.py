@@ -1,4 +1,4 @@
-"""Linear Thompson sampling that stays with a leader until a rival may win: an exact shortcut.
+"""Linear Thompson sampling that pulls a leader until a rival may win: an exact shortcut.
 
 While the leader is pulled, each rival proposes to replace it with a probability that bounds the true one. Proposals are
 thinned to the true probability, so the law of the pulls is that of the plain loop (docs/research/decisions.md).
@@ -27,7 +27,7 @@ from banditune.simulation.estimators.vector_layout import argmax_score, dims, pa
 from banditune.simulation.estimators.whitened_features import read_policy_option
 from banditune.simulation.shortcuts.lints_proposals import (
     bound_rivals,
-    draw_quiet_rounds,
+    draw_rounds_until_proposal,
     find_proposer,
     thin_proposal,
     view_leader,
@@ -38,7 +38,7 @@ reward = Slot("reward")
 
 
 FULL_DRAW_BOUND = 0.6
-"""Sum of bounds from which the draw is made in full, because a stay then costs more than a round of the plain loop."""
+"""Sum of bounds from which the draw is made in full, because a streak then costs more than a round of the plain loop."""
 
 
 INTERVAL_HALF_WIDTH = 2.5
@@ -50,10 +50,10 @@ LONGEST_PAUSE = 15
 
 
 @noinline
-def set_leader(state, lead, leader):
+def set_leader(state, leader_state, leader):
     """Set the leader."""
-    whiten_arm(state, leader, lead.whitened, lead.gain)
-    multiply_arms(state, lead.gain, lead.padded_arm_values)
+    whiten_arm(state, leader, leader_state.whitened, leader_state.gain)
+    multiply_arms(state, leader_state.gain, leader_state.padded_arm_values)
 
 
 @scalar
@@ -67,19 +67,19 @@ def shrink_covariance_root(factor, turned, gain, pulls, q):
 
 
 @noinline
-def end_lints_stay(state, lead, leader, pulls, total, score, q):
-    """Learn from the pulls of a stay. G^-1 x_leader shrinks by 1 + k q, and factor x_leader by its root."""
+def end_lints_streak(state, leader_state, leader, pulls, total, score, q):
+    """Learn from the pulls of a streak. G^-1 x_leader shrinks by 1 + k q, and factor x_leader by its root."""
     count_pulls(state, leader, pulls, total + pulls * score)
-    grown = 1.0 + pulls * q
-    move_arms(state, lead.gain, lead.padded_arm_values, total / grown, pulls / grown)
-    shrink_covariance_root(state.factor, lead.whitened, lead.gain, pulls, q)
-    less = 1.0 / grown
-    root = math.sqrt(less)
+    growth = 1.0 + pulls * q
+    move_arms(state, leader_state.gain, leader_state.padded_arm_values, total / growth, pulls / growth)
+    shrink_covariance_root(state.factor, leader_state.whitened, leader_state.gain, pulls, q)
+    factor = 1.0 / growth
+    root = math.sqrt(factor)
     for j in range(dims()):
-        lead.whitened[j] *= root
-        lead.gain[j] *= less
-    for place in range(len(lead.padded_arm_values)):
-        lead.padded_arm_values[place] *= less
+        leader_state.whitened[j] *= root
+        leader_state.gain[j] *= factor
+    for position in range(len(leader_state.padded_arm_values)):
+        leader_state.padded_arm_values[position] *= factor
 
 
 @scalar
@@ -87,60 +87,60 @@ def count_higher(scores, arm):
     """Count the scores above an arm's."""
     score = scores[arm]
     higher = 0
-    for place in range(len(scores)):
-        higher += 1 if scores[place] > score else 0
+    for position in range(len(scores)):
+        higher += 1 if scores[position] > score else 0
     return higher
 
 
 @noinline
-def resolve_proposal(state, lead, rival, leader, t, scale, stream):
+def resolve_proposal(state, leader_state, rival, leader, t, scale, stream):
     """Return the arm to pull after a rival's proposal.
 
     It draws theta given that (x - x_leader)'(theta - estimate) is t of its standard deviations. The best arm under it
-    is chosen with probability 1 / (arms that beat the leader), else the leader. It leaves the rival's `whitened` and
-    `gain`.
+    is chosen with probability 1 / (number of arms better than the leader), else the leader. `whitened` and `gain` are the
+    rival's afterwards.
     """
-    draw_theta(state, scale, lead.theta, stream)
+    draw_theta(state, scale, leader_state.theta, stream)
     whiten_arm(state, rival, state.whitened, state.gain)
     square = 0.0
-    moved = 0.0
+    shift = 0.0
     for j in range(dims()):
-        apart = state.rows[rival * pad_dims() + j] - state.rows[leader * pad_dims() + j]
-        square += apart * (state.gain[j] - lead.gain[j])
-        moved += apart * (lead.theta[j] - state.estimate[j])
+        contrast = state.rows[rival * pad_dims() + j] - state.rows[leader * pad_dims() + j]
+        square += contrast * (state.gain[j] - leader_state.gain[j])
+        shift += contrast * (leader_state.theta[j] - state.estimate[j])
     square = max(square, 1e-130)
-    lacking = (t * scale * math.sqrt(square) - moved) / square
+    correction = (t * scale * math.sqrt(square) - shift) / square
     for j in range(pad_dims()):
-        lead.theta[j] += lacking * (state.gain[j] - lead.gain[j])
-    score_ridge_arms(state, lead.theta, lead.sampled_score)
-    beating = count_higher(lead.sampled_score, leader)
-    if beating <= 1:
+        leader_state.theta[j] += correction * (state.gain[j] - leader_state.gain[j])
+    score_ridge_arms(state, leader_state.theta, leader_state.sampled_score)
+    better_count = count_higher(leader_state.sampled_score, leader)
+    if better_count <= 1:
         return rival
-    if uniform(stream) * beating < 1.0:
-        return argmax_score(lead.sampled_score)
+    if uniform(stream) * better_count < 1.0:
+        return argmax_score(leader_state.sampled_score)
     return leader
 
 
 @scalar
-def update_leader(state, lead, leader, arm):
+def update_leader(state, leader_state, leader, arm):
     """Update the leader's vectors after a pull of an arm, by multiples of that arm's vectors."""
     variance = state.arm_values[arm]
-    along = state.arm_values[leader]
+    covariance = state.arm_values[leader]
     root = math.sqrt(1.0 + variance)
-    turned = along / (root * (1.0 + root))
-    share = along / (1.0 + variance)
+    turned = covariance / (root * (1.0 + root))
+    share = covariance / (1.0 + variance)
     for j in range(pad_dims()):
-        lead.whitened[j] -= turned * state.whitened[j]
-        lead.gain[j] -= share * state.gain[j]
-    for place in range(len(lead.padded_arm_values)):
-        lead.padded_arm_values[place] -= share * state.padded_arm_values[place]
+        leader_state.whitened[j] -= turned * state.whitened[j]
+        leader_state.gain[j] -= share * state.gain[j]
+    for position in range(len(leader_state.padded_arm_values)):
+        leader_state.padded_arm_values[position] -= share * state.padded_arm_values[position]
 
 
 @scalar
 def advance_lints_thinning(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
     """Advance linear Thompson sampling from proposal to proposal, with the law of the plain loop."""
     state = view_ridge(floats, setting)
-    lead = view_leader(floats, setting)
+    leader_state = view_leader(floats, setting)
     scale = params[0] * read_policy_option(setting, 0)
     positive = max(scale, 1e-100)
     noise = math.sqrt(setting.options[0])
@@ -166,59 +166,61 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
             continue
         if leader < 0 or count_higher(state.padded_score, leader) > 0:
             leader = argmax_score(state.score)
-            set_leader(state, lead, leader)
-        q = max(lead.padded_arm_values[leader], 1e-300)
+            set_leader(state, leader_state, leader)
+        q = max(leader_state.padded_arm_values[leader], 1e-300)
         score = state.score[leader]
         before = pulls[leader]
-        left = last - step
-        stayed = 0
+        remaining = last - step
+        streak = 0
         total = 0.0
         error = 0.0
         t = -1.0
         rival = -1
         chance = 0.0
-        while stayed < left and t < 0.0:
-            coming = compute_interval_pulls(stayed, q)
-            until = int(min(stayed + coming, left))
-            grown = 1.0 + stayed * q
-            width = (INTERVAL_HALF_WIDTH * noise * math.sqrt(coming) + abs(error) * coming * q) / grown
+        while streak < remaining and t < 0.0:
+            interval_pulls = compute_interval_pulls(streak, q)
+            until = int(min(streak + interval_pulls, remaining))
+            growth = 1.0 + streak * q
+            width = (INTERVAL_HALF_WIDTH * noise * math.sqrt(interval_pulls) + abs(error) * interval_pulls * q) / growth
             low = error - width
             high = error + width
-            chance = bound_rivals(state, lead, leader, 1.0 * stayed, low, high, q, positive)
+            chance = bound_rivals(state, leader_state, leader, 1.0 * streak, low, high, q, positive)
             if chance > FULL_DRAW_BOUND:
                 break
-            inside = True
+            in_interval = True
             # The round of a rejected proposal is the leader's.
-            refused = 0
-            while inside and stayed < until and t < 0.0:
-                quiet = min(stayed + refused + draw_quiet_rounds(chance, until - stayed, agent), until)
-                while inside and stayed < quiet:
-                    seek(rewards, leader, before + stayed)
-                    total += reward(instance, leader, before + stayed, 0, rewards) - score
-                    stayed += 1
-                    grown = 1.0 + stayed * q
-                    inside = total > low * grown and total < high * grown
-                error = total / (1.0 + stayed * q)
-                if inside and stayed < until:
-                    rival = find_proposer(lead, chance * uniform(agent))
-                    t = thin_proposal(state, lead, rival, leader, stayed, error, low, high, q, positive, agent)
-                    refused = 1
+            rejections = 0
+            while in_interval and streak < until and t < 0.0:
+                next_proposal = min(
+                    streak + rejections + draw_rounds_until_proposal(chance, until - streak, agent), until
+                )
+                while in_interval and streak < next_proposal:
+                    seek(rewards, leader, before + streak)
+                    total += reward(instance, leader, before + streak, 0, rewards) - score
+                    streak += 1
+                    growth = 1.0 + streak * q
+                    in_interval = total > low * growth and total < high * growth
+                error = total / (1.0 + streak * q)
+                if in_interval and streak < until:
+                    rival = find_proposer(leader_state, chance * uniform(agent))
+                    t = thin_proposal(state, leader_state, rival, leader, streak, error, low, high, q, positive, agent)
+                    rejections = 1
         if not math.isfinite(total):
             return False
-        if stayed > 0:
-            pulls[leader] = before + stayed
-            step += stayed
-            end_lints_stay(state, lead, leader, 1.0 * stayed, total, score, q)
+        if streak > 0:
+            pulls[leader] = before + streak
+            step += streak
+            end_lints_streak(state, leader_state, leader, 1.0 * streak, total, score, q)
         if t >= 0.0:
-            arm = resolve_proposal(state, lead, rival, leader, t, positive, agent)
+            arm = resolve_proposal(state, leader_state, rival, leader, t, positive, agent)
             if arm != rival:
                 whiten_arm(state, arm, state.whitened, state.gain)
             if not pull_and_learn(instance, state, arm, rewards, pulls):
                 return False
-            update_leader(state, lead, leader, arm)
+            update_leader(state, leader_state, leader, arm)
             step += 1
         # If bounds are useless, the next rounds are drawn in full: twice as many each time.
-        pause = min(2 * pause + 1, LONGEST_PAUSE) if stayed == 0 and chance > FULL_DRAW_BOUND else 0
+        pause = min(2 * pause + 1, LONGEST_PAUSE) if streak == 0 and chance > FULL_DRAW_BOUND else 0
         wait = 1 if chance > FULL_DRAW_BOUND and pause == 0 else pause
     return True
 
@@ -227,11 +229,11 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
 def pull_and_learn(instance, state, arm, rewards, pulls):
     """Pull the arm of `whitened` and `gain`, and learn from its reward; return False if that is not finite."""
     seek(rewards, arm, pulls[arm])
-    paid = reward(instance, arm, pulls[arm], 0, rewards)
+    payoff = reward(instance, arm, pulls[arm], 0, rewards)
     pulls[arm] += 1
     multiply_arms(state, state.gain, state.padded_arm_values)
-    count_pulls(state, arm, 1.0, paid)
+    count_pulls(state, arm, 1.0, payoff)
     shrink = 1.0 / (1.0 + state.arm_values[arm])
-    move_arms(state, state.gain, state.padded_arm_values, shrink * (paid - state.score[arm]), shrink)
+    move_arms(state, state.gain, state.padded_arm_values, shrink * (payoff - state.score[arm]), shrink)
     shrink_covariance_root(state.factor, state.whitened, state.gain, 1.0, state.arm_values[arm])
-    return math.isfinite(paid)
+    return math.isfinite(payoff)

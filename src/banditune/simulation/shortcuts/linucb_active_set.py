@@ -1,9 +1,9 @@
-"""LinUCB by stays with one arm among a few active arms: an exact shortcut.
+"""LinUCB by streaks of one arm among a few active arms: an exact shortcut.
 
-Between two factorisations of G an arm's index is at most index0 + ||theta - theta0|| width0 (Cauchy and Schwarz), so
-arms with enough slack are inactive. During a stay with the leader, the formula of Sherman and Morrison makes all
-indices a function of the pulls and one error. An interval for the error says how long the leader stays the leader. The
-arms are those of the plain loop, except for rounding between equal indices.
+A streak is a number of pulls of the leader in a row. Between two factorisations of G an arm's index is at most index0 +
+||theta - theta0|| width0 (Cauchy and Schwarz), so arms with enough slack are inactive. During a streak, the formula of
+Sherman and Morrison makes all indices a function of the pulls and one error. The leader remains the leader while the
+error is in an interval. The arms are those of the plain loop, except for rounding between equal indices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from banditune.simulation.shortcuts.linucb_epochs import (
     ACTIVE_COUNT,
     EPOCH_END,
     FACTOR,
-    FLOOR,
+    INACTIVE_BOUND,
     REACH,
     RHO,
     start_active_set,
@@ -34,63 +34,63 @@ INTERVAL_GROWTH = 0.125
 
 
 NEAR_REACH = 0.8
-"""Share of the reach beyond which a new epoch starts, because the next stay would soon end."""
+"""Share of the reach beyond which a new epoch starts, because the next streak would soon end."""
 
 
 @scalar
-def begin_active_stay(field, setting, leader):
+def begin_active_streak(state, setting, leader):
     """Compute x' G^-1 x_leader of all active arms, and G^-1 x_leader into `gain`; return q = x_leader' G^-1 x_leader."""
     dims = setting.dims
-    active_count = field.counts[ACTIVE_COUNT]
+    active_count = state.counts[ACTIVE_COUNT]
     for j in range(dims):
-        field.gain[j] = 0.0
+        state.gain[j] = 0.0
     for i in range(dims):
-        entry = field.active_features[i * active_count + leader]
+        entry = state.active_features[i * active_count + leader]
         for j in range(dims):
-            field.gain[j] += entry * field.inverse[i * dims + j]
-    for place in range(active_count):
-        field.leader_covariance[place] = 0.0
+            state.gain[j] += entry * state.inverse[i * dims + j]
+    for position in range(active_count):
+        state.leader_covariance[position] = 0.0
     for j in range(dims):
-        entry = field.gain[j]
-        for place in range(active_count):
-            field.leader_covariance[place] += entry * field.active_features[j * active_count + place]
-    return max(field.leader_covariance[leader], 1e-300)
+        entry = state.gain[j]
+        for position in range(active_count):
+            state.leader_covariance[position] += entry * state.active_features[j * active_count + position]
+    return max(state.leader_covariance[leader], 1e-300)
 
 
 @scalar
-def find_best_active(field, pulls, error, q):
-    """Find the active arm with the highest index after some pulls of a stay; return it and its index."""
-    active_count = field.counts[ACTIVE_COUNT]
-    factor = field.numbers[FACTOR]
+def find_best_active(state, pulls, error, q):
+    """Find the active arm with the highest index after some pulls of a streak; return it and its index."""
+    active_count = state.counts[ACTIVE_COUNT]
+    factor = state.scalars[FACTOR]
     shrink = pulls / (1.0 + pulls * q)
-    for place in range(active_count):
-        along = field.leader_covariance[place]
-        variance = max(field.active_variance[place] - along * along * shrink, 0.0)
-        field.upper_bound[place] = field.active_score[place] + error * along + factor * math.sqrt(variance)
-    best = argmax_score(field.upper_bound[:active_count])
-    return best, field.upper_bound[best]
+    for position in range(active_count):
+        covariance = state.leader_covariance[position]
+        variance = max(state.active_variance[position] - covariance * covariance * shrink, 0.0)
+        state.upper_bound[position] = state.active_score[position] + error * covariance + factor * math.sqrt(variance)
+    best = argmax_score(state.upper_bound[:active_count])
+    return best, state.upper_bound[best]
 
 
 @scalar
-def compute_error_interval(field, leader, pulls, error, last, q, reach):
-    """Compute the interval of `error` in which the leader stays the leader up to `last` pulls of this stay."""
-    active_count = field.counts[ACTIVE_COUNT]
-    factor = field.numbers[FACTOR]
+def compute_error_interval(state, leader, pulls, error, last, q, reach):
+    """Compute the interval of `error` in which the leader remains the leader up to `last` pulls of this streak."""
+    active_count = state.counts[ACTIVE_COUNT]
+    factor = state.scalars[FACTOR]
     now = pulls / (1.0 + pulls * q)
-    width = math.sqrt(max(field.active_variance[leader] - q * q * (last / (1.0 + last * q)), 0.0))
-    score = field.active_score[leader]
+    width = math.sqrt(max(state.active_variance[leader] - q * q * (last / (1.0 + last * q)), 0.0))
+    score = state.active_score[leader]
     high = reach / math.sqrt(q)
-    low = max(-high, (field.numbers[FLOOR] - score - factor * width) / q)
-    for place in range(active_count):
-        along = field.leader_covariance[place]
-        variance = max(field.active_variance[place] - along * along * now, 0.0)
-        needed = factor * (math.sqrt(variance) - width) - (score - field.active_score[place])
-        apart = q - along
-        if place != leader:
-            if apart > 0.0:
-                low = max(low, needed / apart)
-            elif apart < 0.0:
-                high = min(high, needed / apart)
+    low = max(-high, (state.scalars[INACTIVE_BOUND] - score - factor * width) / q)
+    for position in range(active_count):
+        covariance = state.leader_covariance[position]
+        variance = max(state.active_variance[position] - covariance * covariance * now, 0.0)
+        needed = factor * (math.sqrt(variance) - width) - (score - state.active_score[position])
+        contrast = q - covariance
+        if position != leader:
+            if contrast > 0.0:
+                low = max(low, needed / contrast)
+            elif contrast < 0.0:
+                high = min(high, needed / contrast)
             elif needed >= 0.0:
                 high = -math.inf
     return low, high
@@ -98,58 +98,58 @@ def compute_error_interval(field, leader, pulls, error, last, q, reach):
 
 @scalar
 def compute_interval_pulls(pulls, q):
-    """Return the number of pulls of a stay that an interval is for."""
+    """Return the number of pulls of a streak that an interval is for."""
     return 1.0 + INTERVAL_GROWTH * (pulls + 1.0 / q)
 
 
 @scalar
-def end_active_stay(field, setting, leader, pulls, error, q):
-    """Learn from the pulls of a stay."""
+def end_active_streak(state, setting, leader, pulls, error, q):
+    """Learn from the pulls of a streak."""
     dims = setting.dims
-    active_count = field.counts[ACTIVE_COUNT]
+    active_count = state.counts[ACTIVE_COUNT]
     shrink = pulls / (1.0 + pulls * q)
-    for place in range(active_count):
-        along = field.leader_covariance[place]
-        field.active_score[place] += error * along
-        field.active_variance[place] = max(field.active_variance[place] - along * along * shrink, 0.0)
-    arm = field.active[leader]
-    # Rewards minus the prior's score: E + pulls (score - prior score), with the score before the stay.
-    rewards_sum = error * (1.0 + pulls * q) + pulls * (field.active_score[leader] - error * q - field.prior_score[arm])
+    for position in range(active_count):
+        covariance = state.leader_covariance[position]
+        state.active_score[position] += error * covariance
+        state.active_variance[position] = max(state.active_variance[position] - covariance * covariance * shrink, 0.0)
+    arm = state.active[leader]
+    # Rewards minus the prior's score: E + pulls (score - prior score), with the score before the streak.
+    rewards_sum = error * (1.0 + pulls * q) + pulls * (state.active_score[leader] - error * q - state.prior_score[arm])
     for i in range(dims):
-        taken = shrink * field.gain[i]
-        added = pulls * field.active_features[i * active_count + leader]
+        scaled = shrink * state.gain[i]
+        weighted = pulls * state.active_features[i * active_count + leader]
         for j in range(dims):
-            field.inverse[i * dims + j] -= taken * field.gain[j]
-            field.gram[i * dims + j] += added * field.active_features[j * active_count + leader]
+            state.inverse[i * dims + j] -= scaled * state.gain[j]
+            state.gram[i * dims + j] += weighted * state.active_features[j * active_count + leader]
     for j in range(dims):
-        field.drift[j] += error * field.gain[j]
-        field.moment[j] += rewards_sum * field.active_features[j * active_count + leader]
+        state.drift[j] += error * state.gain[j]
+        state.moment[j] += rewards_sum * state.active_features[j * active_count + leader]
     square = 0.0
     for i in range(dims):
         row = 0.0
         for j in range(dims):
-            row += field.epoch_gram[i * dims + j] * field.drift[j]
-        square += row * field.drift[i]
-    field.numbers[RHO] = math.sqrt(max(square, 0.0))
+            row += state.epoch_gram[i * dims + j] * state.drift[j]
+        square += row * state.drift[i]
+    state.scalars[RHO] = math.sqrt(max(square, 0.0))
 
 
 @scalar
 def advance_active_set(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """Advance LinUCB from stay to stay and epoch to epoch; the module's docstring says why this is LinUCB."""
-    field = view_active_set(floats, integers, setting)
-    numbers = field.numbers
+    """Advance LinUCB from streak to streak and epoch to epoch; the docstring of this module has the proof."""
+    state = view_active_set(floats, integers, setting)
+    scalars = state.scalars
     if first == 0:
-        start_active_set(field, setting, params[0] * compute_confidence_factor(setting))
-        start_epoch(field, setting, 0)
-    leader, highest = find_best_active(field, 0.0, 0.0, 0.0)
+        start_active_set(state, setting, params[0] * compute_confidence_factor(setting))
+        start_epoch(state, setting, 0)
+    leader, highest = find_best_active(state, 0.0, 0.0, 0.0)
     step = first
     while step < last:
-        q = begin_active_stay(field, setting, leader)
-        arm = field.active[leader]
-        score = field.active_score[leader]
+        q = begin_active_streak(state, setting, leader)
+        arm = state.active[leader]
+        score = state.active_score[leader]
         before = pulls[arm]
-        left = last - step
-        stayed = 0
+        remaining = last - step
+        streak = 0
         until = 1
         patience = 8
         checked = 0
@@ -159,35 +159,40 @@ def advance_active_set(instance, setting, params, agent, rewards, floats, intege
         high = math.inf
         best = leader
         while True:
-            inside = True
-            while inside and stayed < until:
-                seek(rewards, arm, before + stayed)
-                total += reward(instance, arm, before + stayed, 0, rewards) - score
-                stayed += 1
-                grown = 1.0 + stayed * q
-                inside = total > low * grown and total < high * grown
+            in_interval = True
+            while in_interval and streak < until:
+                seek(rewards, arm, before + streak)
+                total += reward(instance, arm, before + streak, 0, rewards) - score
+                streak += 1
+                growth = 1.0 + streak * q
+                in_interval = total > low * growth and total < high * growth
             if not math.isfinite(total):
                 return False
-            error = total / (1.0 + stayed * q)
-            best, highest = find_best_active(field, 1.0 * stayed, error, q)
-            reach = numbers[REACH] - numbers[RHO]
-            if stayed >= left or best != leader or highest <= numbers[FLOOR] or abs(error) * math.sqrt(q) > reach:
+            error = total / (1.0 + streak * q)
+            best, highest = find_best_active(state, 1.0 * streak, error, q)
+            reach = scalars[REACH] - scalars[RHO]
+            if (
+                streak >= remaining
+                or best != leader
+                or highest <= scalars[INACTIVE_BOUND]
+                or abs(error) * math.sqrt(q) > reach
+            ):
                 break
             # If the last interval lasted only a few pulls, wait longer before the next.
             if until > checked + 1:
-                wait = 0 if stayed > checked + 4 else 2 * wait + 4
-                patience = stayed + wait
-            checked = stayed
-            until = stayed + 1
-            if stayed >= patience:
-                until = int(min(stayed + compute_interval_pulls(stayed, q), left))
-                low, high = compute_error_interval(field, leader, stayed, error, until, q, reach)
-        pulls[arm] = before + stayed
-        step += stayed
-        end_active_stay(field, setting, leader, stayed, error, q)
+                wait = 0 if streak > checked + 4 else 2 * wait + 4
+                patience = streak + wait
+            checked = streak
+            until = streak + 1
+            if streak >= patience:
+                until = int(min(streak + compute_interval_pulls(streak, q), remaining))
+                low, high = compute_error_interval(state, leader, streak, error, until, q, reach)
+        pulls[arm] = before + streak
+        step += streak
+        end_active_streak(state, setting, leader, streak, error, q)
         leader = best
-        ends_epoch = highest <= numbers[FLOOR] or numbers[RHO] > NEAR_REACH * numbers[REACH]
-        if ends_epoch or step >= field.counts[EPOCH_END]:
-            start_epoch(field, setting, step)
-            leader, highest = find_best_active(field, 0.0, 0.0, 0.0)
+        ends_epoch = highest <= scalars[INACTIVE_BOUND] or scalars[RHO] > NEAR_REACH * scalars[REACH]
+        if ends_epoch or step >= state.counts[EPOCH_END]:
+            start_epoch(state, setting, step)
+            leader, highest = find_best_active(state, 0.0, 0.0, 0.0)
     return True

@@ -18,17 +18,17 @@ INITIAL_ACTIVE = 16
 SHORT_EPOCH, LONG_EPOCH = 4, 32
 """Steps per active arm: an epoch with fewer is short, and none continues after more, or after half of all earlier steps.
 
-A stay is not cut. Every epoch factorises G again, so rounding errors do not accumulate.
+A streak is not cut. Every epoch factorises G again, so rounding errors do not accumulate.
 """
 
 
 class ActiveSetState(NamedTuple):
     """The memory of the shortcut: entries per arm, entries per active arm, matrices, vectors, numbers.
 
-    `upper_bound` holds upper confidence bounds: of all arms while active ones are chosen, later of these. `scratch` is
-    for sums and sorting. `leader_covariance` is x' G^-1 x_leader. `gram` is G, `epoch_gram` G at the start of the
-    epoch. `factor` is the inverse of its Cholesky factor, and `inverse` is G^-1. `drift` is theta - theta0, `gain` G^-1
-    x_leader.
+    `upper_bound` holds upper confidence bounds: of all arms while the active ones are chosen, later of the active ones.
+    `scratch` is for sums and sorting. `leader_covariance` is x' G^-1 x_leader. `gram` is G, `epoch_gram` G at the start
+    of the epoch. `factor` is the inverse of its Cholesky factor, and `inverse` is G^-1. `drift` is theta - theta0,
+    `gain` G^-1 x_leader.
     """
 
     prior_score: FloatArray
@@ -50,7 +50,7 @@ class ActiveSetState(NamedTuple):
     estimate: FloatArray
     drift: FloatArray
     gain: FloatArray
-    numbers: FloatArray
+    scalars: FloatArray
     active: IntArray
     counts: IntArray
 
@@ -95,142 +95,143 @@ def view_active_set(floats, integers, setting):
     )
 
 
-REACH, FLOOR, FACTOR, RHO = 0, 1, 2, 3
-"""Positions in `numbers`.
+REACH, INACTIVE_BOUND, FACTOR, RHO = 0, 1, 2, 3
+"""Positions in `scalars`.
 
-FACTOR is gamma times the textbook factor, RHO the distance of theta from the epoch's start.
+REACH is the least slack of the inactive arms. Their indices are below INACTIVE_BOUND. FACTOR is gamma times the textbook
+factor, RHO the distance of theta from its value at the epoch's start.
 """
 
 
-ACTIVE_COUNT, WANTED_COUNT, EPOCH_START, EPOCH_END = 0, 1, 2, 3
+ACTIVE_COUNT, TARGET_COUNT, EPOCH_START, EPOCH_END = 0, 1, 2, 3
 """Positions in `counts`: active arms, their target number, the epoch's first step, and the step at which it ends."""
 
 
 @scalar
-def start_active_set(field, setting, factor):
+def start_active_set(state, setting, factor):
     """Reset the memory to the prior."""
-    whiten_features(field.features, field.prior_score, setting)
-    for place in range(setting.dims * setting.dims):
-        field.gram[place] = 0.0
+    whiten_features(state.features, state.prior_score, setting)
+    for position in range(setting.dims * setting.dims):
+        state.gram[position] = 0.0
     for j in range(setting.dims):
-        field.gram[j * setting.dims + j] = setting.options[0]
-        field.moment[j] = 0.0
-    field.numbers[FACTOR] = factor
-    field.counts[WANTED_COUNT] = min(INITIAL_ACTIVE, setting.arms)
-    field.counts[EPOCH_START] = 0
+        state.gram[j * setting.dims + j] = setting.options[0]
+        state.moment[j] = 0.0
+    state.scalars[FACTOR] = factor
+    state.counts[TARGET_COUNT] = min(INITIAL_ACTIVE, setting.arms)
+    state.counts[EPOCH_START] = 0
 
 
 @noinline
-def start_epoch(field, setting, step):
+def start_epoch(state, setting, step):
     """Factorise G, compute every arm's score and width, and choose the active arms."""
     arms = setting.arms
     dims = setting.dims
-    lasted = step - field.counts[EPOCH_START]
-    if step > 0 and step >= field.counts[EPOCH_END]:
-        field.counts[WANTED_COUNT] = max(field.counts[WANTED_COUNT] // 2, min(8, arms))
-    elif step > 0 and lasted < SHORT_EPOCH * field.counts[WANTED_COUNT]:
-        field.counts[WANTED_COUNT] = min(2 * field.counts[WANTED_COUNT], arms)
-    field.counts[EPOCH_START] = step
-    field.counts[EPOCH_END] = step + min(
-        LONG_EPOCH * field.counts[WANTED_COUNT], field.counts[WANTED_COUNT] + step // 2
+    lasted = step - state.counts[EPOCH_START]
+    if step > 0 and step >= state.counts[EPOCH_END]:
+        state.counts[TARGET_COUNT] = max(state.counts[TARGET_COUNT] // 2, min(8, arms))
+    elif step > 0 and lasted < SHORT_EPOCH * state.counts[TARGET_COUNT]:
+        state.counts[TARGET_COUNT] = min(2 * state.counts[TARGET_COUNT], arms)
+    state.counts[EPOCH_START] = step
+    state.counts[EPOCH_END] = step + min(
+        LONG_EPOCH * state.counts[TARGET_COUNT], state.counts[TARGET_COUNT] + step // 2
     )
-    factorise_gram(field, setting)
-    score_all_arms(field, setting)
-    choose_active_arms(field, setting)
-    field.numbers[RHO] = 0.0
+    factorise_gram(state, setting)
+    score_all_arms(state, setting)
+    choose_active_arms(state, setting)
+    state.scalars[RHO] = 0.0
     for j in range(dims):
-        field.drift[j] = 0.0
-    active_count = field.counts[ACTIVE_COUNT]
-    for place in range(active_count):
-        arm = field.active[place]
-        field.active_score[place] = field.score[arm]
-        field.active_variance[place] = field.width[arm] * field.width[arm]
+        state.drift[j] = 0.0
+    active_count = state.counts[ACTIVE_COUNT]
+    for position in range(active_count):
+        arm = state.active[position]
+        state.active_score[position] = state.score[arm]
+        state.active_variance[position] = state.width[arm] * state.width[arm]
         for j in range(dims):
-            field.active_features[j * active_count + place] = field.features[j * arms + arm]
+            state.active_features[j * active_count + position] = state.features[j * arms + arm]
 
 
 @scalar
-def factorise_gram(field, setting):
+def factorise_gram(state, setting):
     """Compute G^-1 and theta from the sums, and store G."""
     dims = setting.dims
-    factor = field.factor
-    for place in range(dims * dims):
-        field.epoch_gram[place] = field.gram[place]
-        factor[place] = field.gram[place]
-        field.inverse[place] = 0.0
+    factor = state.factor
+    for position in range(dims * dims):
+        state.epoch_gram[position] = state.gram[position]
+        factor[position] = state.gram[position]
+        state.inverse[position] = 0.0
     factorise_cholesky(factor, dims)
     invert_triangle(factor, dims)
     for k in range(dims):
         for i in range(k + 1):
             entry = factor[k * dims + i]
             for j in range(k + 1):
-                field.inverse[i * dims + j] += entry * factor[k * dims + j]
+                state.inverse[i * dims + j] += entry * factor[k * dims + j]
     for j in range(dims):
-        field.estimate[j] = 0.0
+        state.estimate[j] = 0.0
     for i in range(dims):
-        entry = field.moment[i]
+        entry = state.moment[i]
         for j in range(dims):
-            field.estimate[j] += entry * field.inverse[i * dims + j]
+            state.estimate[j] += entry * state.inverse[i * dims + j]
 
 
 @scalar
-def score_all_arms(field, setting):
+def score_all_arms(state, setting):
     """Compute every arm's score and width: x' G^-1 x is the squared norm of factor x."""
     arms = setting.arms
     dims = setting.dims
     for arm in range(arms):
-        field.score[arm] = field.prior_score[arm]
-        field.width[arm] = 0.0
+        state.score[arm] = state.prior_score[arm]
+        state.width[arm] = 0.0
     for j in range(dims):
-        entry = field.estimate[j]
+        entry = state.estimate[j]
         for arm in range(arms):
-            field.score[arm] += entry * field.features[j * arms + arm]
+            state.score[arm] += entry * state.features[j * arms + arm]
     for i in range(dims):
         for arm in range(arms):
-            field.scratch[arm] = 0.0
+            state.scratch[arm] = 0.0
         for j in range(i + 1):
-            entry = field.factor[i * dims + j]
+            entry = state.factor[i * dims + j]
             for arm in range(arms):
-                field.scratch[arm] += entry * field.features[j * arms + arm]
+                state.scratch[arm] += entry * state.features[j * arms + arm]
         for arm in range(arms):
-            field.width[arm] += field.scratch[arm] * field.scratch[arm]
+            state.width[arm] += state.scratch[arm] * state.scratch[arm]
     for arm in range(arms):
-        field.width[arm] = math.sqrt(field.width[arm])
+        state.width[arm] = math.sqrt(state.width[arm])
 
 
 @scalar
-def choose_active_arms(field, setting):
+def choose_active_arms(state, setting):
     """Choose the arms of least slack, in the order of their numbers. The least slack of the others is the reach."""
     arms = setting.arms
-    target_count = field.counts[WANTED_COUNT]
-    factor = field.numbers[FACTOR]
+    target_count = state.counts[TARGET_COUNT]
+    factor = state.scalars[FACTOR]
     all_active = target_count >= arms
     for arm in range(arms):
-        field.upper_bound[arm] = field.score[arm] + factor * field.width[arm]
-    lead = argmax_score(field.upper_bound)
-    highest = field.upper_bound[lead]
+        state.upper_bound[arm] = state.score[arm] + factor * state.width[arm]
+    lead = argmax_score(state.upper_bound)
+    highest = state.upper_bound[lead]
     for arm in range(arms):
-        field.slack[arm] = (highest - field.upper_bound[arm]) / max(field.width[arm] + field.width[lead], 1e-300)
-    least = math.inf if all_active else find_order_statistic(field.slack, field.scratch, target_count)
+        state.slack[arm] = (highest - state.upper_bound[arm]) / max(state.width[arm] + state.width[lead], 1e-300)
+    least = math.inf if all_active else find_order_statistic(state.slack, state.scratch, target_count)
     # Slightly less than the proof allows, for rounding.
     reach = 0.999999 * least
-    field.numbers[REACH] = reach
-    field.numbers[FLOOR] = -math.inf if all_active else highest - reach * field.width[lead]
+    state.scalars[REACH] = reach
+    state.scalars[INACTIVE_BOUND] = -math.inf if all_active else highest - reach * state.width[lead]
     active_count = 0
     for arm in range(arms):
-        field.leader_covariance[arm] = 0.0
-        if all_active or field.slack[arm] < least or arm == lead:
-            field.active[active_count] = arm
+        state.leader_covariance[arm] = 0.0
+        if all_active or state.slack[arm] < least or arm == lead:
+            state.active[active_count] = arm
             active_count += 1
-    field.counts[ACTIVE_COUNT] = active_count
+    state.counts[ACTIVE_COUNT] = active_count
 
 
 @scalar
 def find_order_statistic(values, sorted_, count):
     """Return the (count + 1)-th smallest of some values. `sorted_` is scratch memory."""
     filled = 0
-    for place in range(len(values)):
-        value = values[place]
+    for position in range(len(values)):
+        value = values[position]
         if filled <= count or value < sorted_[filled - 1]:
             at = min(filled, count)
             while at > 0 and sorted_[at - 1] > value:

@@ -13,7 +13,7 @@ from banditune.core.streams import PSEUDO_STREAM, WORD_BITS, convert_to_unit, ph
 reward = Slot("reward")
 
 
-draw_outcomes = Slot("outcomes")
+draw_outcomes = Slot("draw_outcomes")
 
 
 class BetaPosteriors(NamedTuple):
@@ -58,11 +58,11 @@ def draw_outcome_word(instance, arm, number, stream):
     for lane in range(WORD_BITS):
         pull = WORD_BITS * number + lane
         seek(stream, arm, pull)
-        paid = reward(instance, arm, pull, 0, stream)
-        if not math.isfinite(paid):
+        payoff = reward(instance, arm, pull, 0, stream)
+        if not math.isfinite(payoff):
             return -1
         w0, w1, _, _ = philox(0, pull, arm, int(stream.cursor[3]) + PSEUDO_STREAM, stream.key0, stream.key1)
-        if convert_to_unit(w0, w1) < paid:
+        if convert_to_unit(w0, w1) < payoff:
             word |= 1 << lane
     return word
 
@@ -125,29 +125,29 @@ def find_closest_mean(state, leader):
 
 
 @scalar
-def play_greedy_stay(state, instance, setting, pulls, leader, rewards, left):
-    """Pull the arm with the highest mean while it has it, within its word at most; return the number of pulls.
+def advance_greedy_streak(state, instance, setting, pulls, leader, rewards, remaining):
+    """Pull the leader while it has the highest mean, to the end of its word at most; return the number of pulls.
 
     Its mean is lowest after all failures of the word and no success. If it is the highest even then, the whole word is
     counted at once.
     """
     rival, highest = find_closest_mean(state, leader)
     pull = int(pulls[leader])
-    limit = int(min(WORD_BITS - pull % WORD_BITS, left))
+    limit = int(min(WORD_BITS - pull % WORD_BITS, remaining))
     word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << limit) - 1)
     lowest = state.a[leader] / (state.a[leader] + state.b[leader] + (limit - count_ones(word)))
-    taken = 0
+    count = 0
     if lowest > highest * (1.0 + 1e-9):
-        taken = limit
+        count = limit
         state.successes[leader] += count_ones(word)
     ahead = True
-    while taken < limit and ahead:
-        state.successes[leader] += (word >> taken) & 1
-        taken += 1
-        pulls[leader] = pull + taken
+    while count < limit and ahead:
+        state.successes[leader] += (word >> count) & 1
+        count += 1
+        pulls[leader] = pull + count
         update_posterior(state, setting, pulls, leader, 1.0)
         mean = compute_posterior_mean(state, leader)
         ahead = mean > highest or (mean == highest and leader < rival)
-    pulls[leader] = pull + taken
+    pulls[leader] = pull + count
     update_posterior(state, setting, pulls, leader, 1.0)
-    return taken
+    return count

@@ -1,4 +1,8 @@
-"""Thompson sampling that skips the rounds in which nothing happens: an exact shortcut."""
+"""Thompson sampling that skips the rounds in which no arm makes a proposal: an exact shortcut.
+
+In most rounds the leader's draw is above a threshold and all others are below theirs. An arm proposes where its draw may
+not be. Proposals have a probability that bounds the true one, and are thinned to it.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,8 @@ from banditune.simulation.shortcuts.beta_tails import (
     is_bound_valid,
 )
 from banditune.simulation.shortcuts.thompson_posteriors import (
+    advance_greedy_streak,
     find_highest_mean,
-    play_greedy_stay,
     pull_and_update,
     read_outcomes,
     update_posterior,
@@ -35,7 +39,7 @@ FULL_RATE = -1.0
 def set_thresholds(state, leader):
     """Choose h between the leader and its closest rival, in proportion to their deviations, and all thresholds.
 
-    A rival that is far away gets a lower threshold than h. It is then not needed when the leader draws below h.
+    A rival with a much lower mean gets a lower threshold than h. Its draw is then not needed where the leader's is below h.
     """
     a = state.a[leader]
     b = state.b[leader]
@@ -45,7 +49,7 @@ def set_thresholds(state, leader):
     for arm in range(len(state.a)):
         if arm != leader:
             centre = state.a[arm] / (state.a[arm] + state.b[arm])
-            # Further down than midway (1.0), because the leader's draws below h cost more than a rival's above it.
+            # Below the middle (1.0), because the leader's draws below h take more time than a rival's above it.
             state.threshold[arm] = 1.6 * (mean - centre) / (sd + compute_beta_sd(state.a[arm], state.b[arm]))
             closest = min(closest, state.threshold[arm])
     for arm in range(len(state.a)):
@@ -61,7 +65,7 @@ def compute_rival_rate(state, arm):
     x = state.threshold[arm]
     n = a + b
     if x <= SMALLEST_THRESHOLD or (x * n - a) * (x * n - a) * (n + 1.0) < 0.5 * a * b or x * n < a:
-        # Within .7 standard deviations of the mean, or below it: not worth a closer look.
+        # Within .7 standard deviations of the mean, or below it, the bound is of no use.
         return FULL_RATE
     slope = compute_log_density_slope(a, b, x)
     if slope >= 0.0:
@@ -87,15 +91,15 @@ def advance_thompson_thinning(instance, setting, params, agent, rewards, floats,
     while step < last and state.invalid[0] == 0:
         leader = find_highest_mean(state)
         if greedy:
-            step += play_greedy_stay(state, instance, setting, pulls, leader, rewards, last - step)
+            step += advance_greedy_streak(state, instance, setting, pulls, leader, rewards, last - step)
         else:
-            step += play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, last - step)
+            step += advance_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, last - step)
     return state.invalid[0] == 0
 
 
 @scalar
-def play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, left):
-    """Advance with one leader and one set of thresholds for as long as they are useful; return the number of rounds."""
+def advance_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, remaining):
+    """Advance with one leader and one set of thresholds while they are useful; return the number of rounds."""
     set_thresholds(state, leader)
     h = state.threshold[leader]
     for arm in range(setting.arms):
@@ -103,13 +107,13 @@ def play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpnes
             state.rate[arm] = compute_rival_rate(state, arm)
     full = list_full_draws(state, leader)
     step = 0
-    surprises = 0
-    served = min(left, pulls[leader] / 3 + 16)
+    rival_wins = 0
+    round_limit = min(remaining, pulls[leader] / 3 + 16)
     until = -1
     chance = 1.0
     rates = 0.0
     wait = invert_exponential(buffered_uniform_pair(agent)[0])
-    while step < served and surprises < 48:
+    while step < round_limit and rival_wins < 48:
         pull = int(pulls[leader])
         if pull >= until:
             until = pull + min(WORD_BITS - pull % WORD_BITS, 1 + pull // 8)
@@ -119,27 +123,27 @@ def play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpnes
             state.rate[leader] = compute_poisson_rate(chance) if chance < 0.4 else FULL_RATE
             rates = sum_rates(state)
         if full == 0 and state.rate[leader] != FULL_RATE:
-            limit = min(until - pull, left - step)
-            quiet = count_quiet_rounds(wait, rates, limit)
-            word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << quiet) - 1)
+            limit = min(until - pull, remaining - step)
+            skipped = count_skipped_rounds(wait, rates, limit)
+            word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << skipped) - 1)
             state.successes[leader] += count_ones(word)
-            pulls[leader] = pull + quiet
+            pulls[leader] = pull + skipped
             update_posterior(state, setting, pulls, leader, sharpness)
-            step += quiet
-            wait -= quiet * rates
-            if quiet == limit:
+            step += skipped
+            wait -= skipped * rates
+            if skipped == limit:
                 continue
-        marks = 0
+        proposer_count = 0
         while wait < rates:
             first, second = buffered_uniform_pair(agent)
-            marks = mark_proposer(state, first * rates, marks)
+            proposer_count = add_proposer(state, first * rates, proposer_count)
             wait += invert_exponential(second)
         wait -= rates
-        winner = resolve_round(state, leader, h, chance, full, marks, agent)
+        winner = resolve_round(state, leader, h, chance, full, proposer_count, agent)
         pull_and_update(state, instance, setting, pulls, winner, rewards, sharpness)
         step += 1
         if winner != leader:
-            surprises += 1
+            rival_wins += 1
             before = state.rate[winner]
             state.rate[winner] = compute_rival_rate(state, winner)
             if before != FULL_RATE or state.rate[winner] != FULL_RATE:
@@ -151,7 +155,7 @@ def play_phase(state, instance, setting, pulls, leader, agent, rewards, sharpnes
 
 
 @scalar
-def count_quiet_rounds(wait, rates, limit):
+def count_skipped_rounds(wait, rates, limit):
     """Count the whole rounds before the next proposal, at most `limit`."""
     return int(min(wait / rates, limit * 1.0))
 
@@ -186,7 +190,7 @@ def bound_window_chance(state, instance, leader, pull, until, h, rewards, sharpn
 
 
 @scalar
-def mark_proposer(state, point, marks):
+def add_proposer(state, point, proposer_count):
     """List the arm on whose share of the rates a point falls, as it proposes in this round; return the list's length."""
     proposer = 0
     for arm in range(len(state.rate)):
@@ -195,30 +199,30 @@ def mark_proposer(state, point, marks):
             if point < state.rate[arm]:
                 break
             point -= state.rate[arm]
-    for place in range(marks):
-        if state.proposers[place] == proposer:
-            return marks
-    state.proposers[marks] = proposer
-    return marks + 1
+    for position in range(proposer_count):
+        if state.proposers[position] == proposer:
+            return proposer_count
+    state.proposers[proposer_count] = proposer
+    return proposer_count + 1
 
 
 @scalar
-def resolve_round(state, leader, h, chance, full, marks, agent):
+def resolve_round(state, leader, h, chance, full, proposer_count, agent):
     """Return the arm to pull in a round with draws.
 
     A rival without an accepted draw is below its threshold, and a leader without one is above h.
     """
-    leader_draw = draw_leader(state, leader, h, chance, marks, agent)
+    leader_draw = draw_leader(state, leader, h, chance, proposer_count, agent)
     best = leader
     highest = leader_draw
-    for place in range(full):
-        arm = int(state.full_draws[place])
+    for position in range(full):
+        arm = int(state.full_draws[position])
         value = buffered_beta(agent, state.a[arm], state.b[arm])
         if value > highest:
             best = arm
             highest = value
-    for place in range(marks):
-        arm = int(state.proposers[place])
+    for position in range(proposer_count):
+        arm = int(state.proposers[position])
         if arm != leader:
             slope = compute_log_density_slope(state.a[arm], state.b[arm], state.threshold[arm])
             value = draw_beta_tail(state.a[arm], state.b[arm], slope, state.threshold[arm], agent)
@@ -246,14 +250,14 @@ def resolve_round(state, leader, h, chance, full, marks, agent):
 
 
 @scalar
-def draw_leader(state, leader, h, chance, marks, agent):
+def draw_leader(state, leader, h, chance, proposer_count, agent):
     """Return the leader's draw if it draws in full or below h; else -1."""
     a = state.a[leader]
     b = state.b[leader]
     if state.rate[leader] == FULL_RATE:
         return buffered_beta(agent, a, b)
-    for place in range(marks):
-        if state.proposers[place] == leader and buffered_uniform_pair(agent)[0] * chance < compute_leader_chance(
+    for position in range(proposer_count):
+        if state.proposers[position] == leader and buffered_uniform_pair(agent)[0] * chance < compute_leader_chance(
             a, b, h
         ):
             return draw_beta_tail(a, b, compute_log_density_slope(a, b, h), h, agent)

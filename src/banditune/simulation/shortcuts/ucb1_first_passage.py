@@ -1,4 +1,4 @@
-"""UCB1's two exact shortcuts: stays with the leader, and first passages of all indices below a common level."""
+"""UCB1's two exact shortcuts: streaks of the leader, and first passages of all indices below a common level."""
 
 from __future__ import annotations
 
@@ -14,70 +14,70 @@ from banditune.simulation.estimators.ucb_index import compute_ucb_index
 reward = Slot("reward")
 
 
-draw_word = Slot("words")
+draw_word = Slot("reward_word")
 
 
-FEWEST_STEPS = 400
-"""Number of steps below which stays are faster than another level."""
+FEWEST_PASSAGE_STEPS = 400
+"""Number of steps below which streaks are faster than another level."""
 
 
 @scalar
-def find_leader_and_rival(value):
+def find_leader_and_rival(indices):
     """Find the arms with the highest and the second highest index. Ties go to the lowest number."""
     leader = 0
-    for arm in range(1, len(value)):
-        if value[arm] > value[leader]:
+    for arm in range(1, len(indices)):
+        if indices[arm] > indices[leader]:
             leader = arm
-    rival = 1 if leader == 0 and len(value) > 1 else 0
-    for arm in range(len(value)):
-        if arm != leader and value[arm] > value[rival]:
+    rival = 1 if leader == 0 and len(indices) > 1 else 0
+    for arm in range(len(indices)):
+        if arm != leader and indices[arm] > indices[rival]:
             rival = arm
     return leader, rival
 
 
 @scalar
-def is_leader_ahead(value, leader, rival):
+def is_leader_ahead(indices, leader, rival):
     """Return whether the leader, whose index may have changed, is still the arm to pull."""
-    return leader == rival or value[leader] > value[rival] or (value[leader] == value[rival] and leader < rival)
+    return leader == rival or indices[leader] > indices[rival] or (indices[leader] == indices[rival] and leader < rival)
 
 
 @scalar
-def advance_ucb1_stays(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """Advance UCB1 by stays: pull the leader until its index falls behind the second best.
+def advance_ucb1_streaks(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
+    """Advance UCB1 by streaks: pull the leader until its index falls below the second highest.
 
-    With the log of the horizon, a pull changes only the index of its arm, so the second best stays the same. The order
-    of pulls is that of UCB1, for any gamma.
+    With the log of the horizon, a pull changes only the index of its arm, so the second highest does not change. The
+    order of pulls is that of UCB1, for any gamma.
     """
     arms = setting.arms
     total = floats[:arms]
-    value = floats[arms : 2 * arms]
+    indices = floats[arms : 2 * arms]
     step = first
     while step < min(arms, last):
         total[step] = 0.0
-        if not pull_and_index(instance, setting, params, rewards, total, value, pulls, step):
+        if not pull_and_index(instance, setting, params, rewards, total, indices, pulls, step):
             return False
         step += 1
-    leader, rival = find_leader_and_rival(value)
-    # One pull per iteration, whether the leader stays or not, keeps the threads of a GPU together.
+    leader, rival = find_leader_and_rival(indices)
+    # One pull per iteration, whether the leader changes or not, keeps the threads of a GPU in step.
     while step < last:
-        if not pull_and_index(instance, setting, params, rewards, total, value, pulls, leader):
+        if not pull_and_index(instance, setting, params, rewards, total, indices, pulls, leader):
             return False
         step += 1
-        if not is_leader_ahead(value, leader, rival):
-            leader, rival = find_leader_and_rival(value)
+        if not is_leader_ahead(indices, leader, rival):
+            leader, rival = find_leader_and_rival(indices)
     return True
 
 
 @scalar
-def pull_and_index(instance, setting, params, rewards, total, value, pulls, arm):
+def pull_and_index(instance, setting, params, rewards, total, indices, pulls, arm):
     """Pull an arm and update its index; return False if the reward is not finite."""
     pull = int(pulls[arm])
     seek(rewards, arm, pull)
-    paid = reward(instance, arm, pull, 0, rewards)
-    total[arm] += paid
+    payoff = reward(instance, arm, pull, 0, rewards)
+    total[arm] += payoff
     pulls[arm] = pull + 1
-    value[arm] = compute_ucb_index(total[arm], pull + 1.0, params[0], setting.options[0])
-    return math.isfinite(paid)
+    indices[arm] = compute_ucb_index(total[arm], pull + 1.0, params[0], setting.options[0])
+    return math.isfinite(payoff)
 
 
 class PassageState(NamedTuple):
@@ -92,17 +92,17 @@ class PassageState(NamedTuple):
 
 
 @scalar
-def advance_ucb1_levels(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
+def advance_ucb1_passages(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
     """Advance UCB1 on 0/1 rewards as a merge: lower a common level until it has used up the steps.
 
     This is UCB1 for the following reason. An arm's index depends on its pulls alone, and UCB1 pulls the highest index.
     So before it pulls any arm whose index is below a level v, it has pulled every arm until its index first fell below
-    v. If those first passages need no more steps than are left, UCB1's counts at that moment are these, in whatever
+    v. If those first passages need no more steps than remain, UCB1's counts at that moment are these, in whatever
     order.
 
-    The shortcut guesses a level, walks each arm to its first passage, goes back if that was too far, and does the last
-    steps by stays. Rewards have addresses, so going back costs nothing. The counts are those of the plain loop, bit by
-    bit, ties included.
+    The shortcut guesses a level, pulls each arm to its first passage, returns to the saved counts if that was too far,
+    and makes the last steps by streaks. Rewards have addresses, so they can be read again. The counts are those of the
+    plain loop, bit by bit, ties included.
 
     `descend_to_level` finds the first passage below a convex boundary, which needs gamma >= 0.
     """
@@ -124,73 +124,74 @@ def advance_ucb1_levels(instance, setting, params, agent, rewards, floats, integ
         pull_and_index(instance, setting, params, rewards, walk.total, walk.indices, pulls, step)
         step += 1
     share = 0.6
-    while last - step > FEWEST_STEPS and gamma * scale > 0.0 and share > 0.1:
+    while last - step > FEWEST_PASSAGE_STEPS and gamma * scale > 0.0 and share > 0.1:
         level = guess_level(walk, pulls, gamma * scale, step + share * (last - step))
         save_passages(walk, pulls)
-        left = last - step
+        remaining = last - step
         for arm in range(arms):
-            left = descend_to_level(instance, rewards, walk, pulls, arm, level, True, left, gamma, scale)
-            if left < 0:
+            remaining = descend_to_level(instance, rewards, walk, pulls, arm, level, True, remaining, gamma, scale)
+            if remaining < 0:
                 break
-        if left < 0:
+        if remaining < 0:
             restore_passages(walk, pulls, gamma, scale)
             share *= 0.5
         else:
-            step = last - left
+            step = last - remaining
     while step < last:
         leader, rival = find_leader_and_rival(walk.indices)
         level = walk.indices[rival] if arms > 1 else -1e308
-        left = last - step
-        descended = descend_to_level(instance, rewards, walk, pulls, leader, level, leader <= rival, left, gamma, scale)
+        remaining = last - step
+        wins_ties = leader <= rival
+        descended = descend_to_level(instance, rewards, walk, pulls, leader, level, wins_ties, remaining, gamma, scale)
         step = last - max(descended, 0)
     return True
 
 
 @scalar
-def descend_to_level(instance, rewards, walk, pulls, arm, level, at_level, left, gamma, scale):
-    """Pull an arm while its index is above the level (or at it, if `at_level`); return the steps that are left.
+def descend_to_level(instance, rewards, walk, pulls, arm, level, at_level, remaining, gamma, scale):
+    """Pull an arm while its index is above the level (or at it, if `at_level`); return the steps that remain.
 
-    It returns -1 if the arm is still above the level when the steps run out. An arm is above the level after n pulls
+    It returns -1 if the arm is still above the level after the last step. An arm is above the level after n pulls
     while its total exceeds b(n) = level n - gamma scale sqrt(n). b is convex, so over one word of rewards it lies below
     its chord. If the total exceeds the chord even with all zeros of the word before its ones, the whole word is counted
-    at once. Otherwise its bits are walked, and the index is computed exactly where the chord is met.
+    at once. Otherwise its bits are read one by one, and the index is computed exactly where the chord is met.
     """
     total = walk.total[arm]
     count = int(pulls[arm])
-    value = walk.indices[arm]
+    index = walk.indices[arm]
     seek(rewards, arm, 0)
-    while left > 0 and (value > level or (at_level and value == level)):
+    while remaining > 0 and (index > level or (at_level and index == level)):
         if walk.word_index[arm] != count >> 5:
             walk.word_index[arm] = count >> 5
             walk.word[arm] = draw_word(instance, arm, count >> 5, rewards)
         lane = count & (WORD_BITS - 1)
-        rest = min(WORD_BITS - lane, left)
-        word = (int(walk.word[arm]) >> lane) & ((1 << rest) - 1)
-        low = level * count - gamma * scale * math.sqrt(count)
-        high = level * (count + rest) - gamma * scale * math.sqrt(count + rest)
-        slope = max((high - low) / rest, 0.0)
-        rounding = 1e-15 * (abs(level) * (count + rest) + gamma * scale * math.sqrt(count + rest))
-        spare = total - low - 1e-9 - rounding
+        bits = min(WORD_BITS - lane, remaining)
+        word = (int(walk.word[arm]) >> lane) & ((1 << bits) - 1)
+        chord_start = level * count - gamma * scale * math.sqrt(count)
+        chord_end = level * (count + bits) - gamma * scale * math.sqrt(count + bits)
+        slope = max((chord_end - chord_start) / bits, 0.0)
+        rounding = 1e-15 * (abs(level) * (count + bits) + gamma * scale * math.sqrt(count + bits))
+        spare = total - chord_start - 1e-9 - rounding
         successes = count_ones(word)
-        done = 0
-        if slope < 1.0 and (rest - successes) * slope < spare:
+        counted = 0
+        if slope < 1.0 and (bits - successes) * slope < spare:
             total += successes
-            done = rest
-        while done < rest and (value > level or (at_level and value == level)):
+            counted = bits
+        while counted < bits and (index > level or (at_level and index == level)):
             total += word & 1
             spare += (word & 1) - slope
             word = word >> 1
-            done += 1
+            counted += 1
             if spare <= 0.0:
-                value = compute_ucb_index(total, (count + done) * 1.0, gamma, scale)
-        count += done
-        left -= done
+                index = compute_ucb_index(total, (count + counted) * 1.0, gamma, scale)
+        count += counted
+        remaining -= counted
     walk.total[arm] = total
     pulls[arm] = count
     walk.indices[arm] = compute_ucb_index(total, count * 1.0, gamma, scale)
-    if left == 0 and (walk.indices[arm] > level or (at_level and walk.indices[arm] == level)):
+    if remaining == 0 and (walk.indices[arm] > level or (at_level and walk.indices[arm] == level)):
         return -1
-    return left
+    return remaining
 
 
 @scalar
