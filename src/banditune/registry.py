@@ -6,7 +6,7 @@ import difflib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +15,9 @@ from typing import Any
 from banditune.core.errors import InvalidRequest, MissingDependency
 from banditune.core.lazy_registry import Registry
 from banditune.core.messages import Argument
+from banditune.core.notice import Notice
 from banditune.core.parsing import parse_options
+from banditune.core.plugins import Plugin, find_plugins, load_plugin, note_broken_plugin
 from banditune.core.request_errors import make_name_error, suggest_name
 from banditune.core.space import Parameter
 
@@ -23,7 +25,7 @@ from banditune.core.space import Parameter
 def make_from_spec(
     what: str,
     spec: str,
-    registry: Mapping[str, Callable[..., Any]],
+    registry: Registry,
     kind: type,
     options: Any = None,
 ) -> Any:
@@ -43,7 +45,7 @@ def make_from_spec(
 def _make_from_spec(
     what: str,
     spec: str,
-    registry: Mapping[str, Callable[..., Any]],
+    registry: Registry,
     kind: type,
     options: dict[str, Any],
 ) -> Any:
@@ -53,7 +55,7 @@ def _make_from_spec(
     name = name.lower()
     if name not in registry:
         # Names of classes differ: Thompson is registered as 'ts'.
-        known = {make.__name__.lower(): key for key, make in registry.items()} | {key: key for key in registry}
+        known = {registry[key].__name__.lower(): key for key in registry.names} | {key: key for key in registry}
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         raise make_name_error(
             f"the {what}",
@@ -63,6 +65,7 @@ def _make_from_spec(
             more=", or FILE.py:NAME",
             close=known[close[0]] if close else None,
         )
+    make = registry[name]
     given = parse_options(spec, text)
     repeated = next((option for option in given if option in options), None)
     if repeated:
@@ -73,7 +76,7 @@ def _make_from_spec(
             code="conflict",
         )
     options = options | given
-    parameters = inspect.signature(registry[name]).parameters
+    parameters = inspect.signature(make).parameters
     for option in options:
         if option not in parameters:
             taken = ", ".join(parameters) or "no options"
@@ -91,7 +94,28 @@ def _make_from_spec(
             argument=missing[0],
             code="missing",
         )
-    return registry[name](**options)
+    record = make(**options) if name in registry.names else _make_from_plugin(make, options, registry.plugins[name])
+    if not isinstance(record, kind):
+        raise InvalidRequest(
+            f"{name!r} must be a {what}, but it is {record!r:.80}; correct the entry point of its package.",
+            argument=what,
+            code="own-code",
+        )
+    return record
+
+
+def _make_from_plugin(make: Callable[..., Any], options: dict[str, Any], plugin: Plugin) -> Any:
+    """Make a record by the code of an installed package. Its errors name the package."""
+    try:
+        return make(**options)
+    except (InvalidRequest, MissingDependency):
+        raise
+    except Exception as error:
+        raise InvalidRequest(
+            f"the plug-in {plugin.name!r} of {plugin.package} failed with {options!r:.200}: {type(error).__name__}: "
+            f"{error}.",
+            code="own-code",
+        ) from error
 
 
 def load_from_file(what: str, spec: str, kind: type, options: Any) -> Any:
@@ -139,18 +163,41 @@ def import_file(path: Path) -> ModuleType:
 
 
 def describe_registries() -> dict[str, dict[str, dict[str, Any]]]:
-    """Describe all policies, problems and tuners, ready for JSON."""
+    """Describe all policies, problems and tuners, ready for JSON. Plug-ins that cannot be used are left out."""
+    return {heading: _describe_registry(registry)[0] for heading, registry in collect_registries().items()}
+
+
+def list_plugin_notices() -> list[Notice]:
+    """List notices on plug-ins that cannot be used. This imports all plug-ins."""
+    return [notice for registry in collect_registries().values() for notice in _describe_registry(registry)[1]]
+
+
+def _describe_registry(registry: Registry) -> tuple[dict[str, dict[str, Any]], list[Notice]]:
+    """Describe the entries of a registry, with notices on those that cannot be used."""
+    entries = {name: describe_entry(registry[name]) for name in registry.names}
+    found = find_plugins(registry.group or "")
+    notices = list(found.notices)
+    for name, plugin in sorted(found.plugins.items()):
+        which = f"{name!r} of {plugin.package}"
+        if name in registry.names:
+            notices.append(note_broken_plugin(which, "banditune has the same name"))
+            continue
+        try:
+            entries[name] = describe_entry(load_plugin(plugin)) | {"package": plugin.package}
+        except InvalidRequest as error:
+            cause = error.__cause__
+            notices.append(note_broken_plugin(which, f"it cannot be imported ({type(cause).__name__}: {cause})"))
+        except Exception as error:
+            notices.append(note_broken_plugin(which, f"it cannot be described ({type(error).__name__}: {error})"))
+    return entries, notices
+
+
+def collect_registries() -> dict[str, Registry]:
+    """Return the registries of policies, problems and tuners."""
     from banditune.problems import problem_registry
     from banditune.tuners import tuner_registry
 
-    return {
-        heading: {name: describe_entry(make) for name, make in registry.items()}
-        for heading, registry in (
-            ("policies", collect_policies()),
-            ("problems", problem_registry.PROBLEMS),
-            ("tuners", tuner_registry.TUNERS),
-        )
-    }
+    return {"policies": collect_policies(), "problems": problem_registry.PROBLEMS, "tuners": tuner_registry.TUNERS}
 
 
 def collect_policies() -> Registry:
@@ -162,14 +209,15 @@ def collect_policies() -> Registry:
 
 
 def describe_entry(make: Callable[..., Any]) -> dict[str, Any]:
-    """Describe one entry: the first line of its docstring, its parameters, its options."""
+    """Describe one entry: the first line of its docstring, its parameters, its options, and its package if installed."""
     return {
-        "about": (inspect.getdoc(make) or "").splitlines()[0],
+        "about": (inspect.getdoc(make) or "").partition("\n")[0],
         "parameters": [describe_parameter(parameter) for parameter in getattr(make, "parameters", ())],
         "options": {
             option.name: "..." if option.default is inspect.Parameter.empty else format_default(option.default)
             for option in inspect.signature(make).parameters.values()
         },
+        "package": None,
     }
 
 

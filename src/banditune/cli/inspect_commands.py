@@ -21,7 +21,7 @@ from banditune.cli.options import (
     TableOption,
     TopicArgument,
 )
-from banditune.cli.runner import run_with_progress
+from banditune.cli.runner import print_to_stderr, run_with_progress
 from banditune.cli.specs import parse_policy, parse_problem
 
 
@@ -93,8 +93,10 @@ def doctor(device: RequiredDeviceOption = "auto", json: JsonOption = False) -> N
 @app.command("list", short_help="List policies, problems and tuners, with their parameters.")
 def list_registry(json: JsonOption = False) -> None:
     """List policies, problems and tuners, with parameters and one line of explanation."""
-    from banditune.registry import describe_registries
+    from banditune.registry import describe_registries, list_plugin_notices
 
+    for notice in list_plugin_notices():
+        print_to_stderr(f"warning: {notice}")
     if json:
         import json as codec
 
@@ -104,7 +106,8 @@ def list_registry(json: JsonOption = False) -> None:
         typer.echo(f"{heading}")
         width = max(len(name) for name in entries)
         for name, entry in entries.items():
-            typer.echo(f"  {name.ljust(width)}  {entry['about']}")
+            origin = f" (from {entry['package']})" if entry["package"] else ""
+            typer.echo(f"  {name.ljust(width)}  {entry['about']}{origin}")
             for parameter in entry["parameters"]:
                 whole = ", a whole number" if parameter["integer"] else ""
                 span = f"[{parameter['low']}, {parameter['high']}]{whole}"

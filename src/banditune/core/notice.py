@@ -8,6 +8,7 @@ from typing import Any, ParamSpec
 
 ADVICE = {
     "answer-misses-known-value": "Raise the budget of the search.",
+    "broken-plugin": "Update, reinstall or uninstall that package.",
     "few-data": "Collect more tables or campaigns, or use a parametric problem that is fitted to them.",
     "no-effect": "Leave the parameter at its textbook value, or tune another policy.",
     "precision-not-reached": "Raise `max_runs` or `max_time`, or ask for a smaller precision.",
@@ -26,6 +27,7 @@ ADVICE = {
 
 CAUSES = {
     "answer-misses-known-value": "A value that was tried in the robustness check has surely less regret than the answer.",
+    "broken-plugin": "An installed package has a plug-in that cannot be used.",
     "few-data": "A data set has so few tables or campaigns that its halves may differ.",
     "no-effect": "No value of the parameter changed a decision.",
     "precision-not-reached": "The search ended before it was sure of the wanted precision.",

@@ -499,7 +499,7 @@ class DeployedPolicy:
             If the text is no valid state, or `policy` is missing or another one.
         """
         state = parse_state(text)
-        restored = restore_state_policy(state, policy, collect_policies(), TABLES)
+        restored = restore_state_policy(state, policy, collect_policies().without_plugins(), TABLES)
         try:
             with np.errstate(all="ignore"):
                 return cls(restored, state)

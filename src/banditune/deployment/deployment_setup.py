@@ -184,7 +184,9 @@ def deploy_result(
         raise refuse_external_policy(config["name"], params)
     if policy is None and tuning.setup.policy_source is not None:
         policy = load_own_policy(tuning.setup.policy_source)
-    restored = restore_policy(config, policy, collect_policies(), of="that was tuned", call="result.deploy(mine)")
+    restored = restore_policy(
+        config, policy, collect_policies().without_plugins(), of="that was tuned", call="result.deploy(mine)"
+    )
     if features is None and restored.needs_features:
         features = problem.get("features")
     elif features is not None and problem.get("intercept"):

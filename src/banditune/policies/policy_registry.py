@@ -19,5 +19,6 @@ POLICIES = Registry(
         "lin-greedy": "banditune.policies.linear_greedy:LinGreedy",
         "glm-epsilon-greedy": "banditune.policies.glm_greedy:GLMEpsilonGreedy",
         "glm-greedy": "banditune.policies.glm_greedy:GLMGreedy",
-    }
+    },
+    group="banditune.policies",
 )

@@ -15,7 +15,7 @@ from banditune.core.checks import check_integer, decode_utf8
 from banditune.core.descriptions import OWN_CODE_KEY, describe
 from banditune.core.errors import InvalidRequest
 from banditune.core.problem import Problem
-from banditune.problems.problem_registry import FILE_PROBLEMS, PROBLEMS, build_problem
+from banditune.problems.problem_registry import PROBLEMS, build_problem, list_buildable_problems
 
 PROBLEM_FILE_VERSION = 1
 
@@ -75,7 +75,7 @@ def format_problem_file(problem: Problem, horizon: int | None = None, remarks: t
     """Format a problem as TOML."""
     description = describe(problem)
     name = description.pop("name")
-    if OWN_CODE_KEY in description or name not in PROBLEMS or not isinstance(PROBLEMS[name], type):
+    if OWN_CODE_KEY in description or name not in PROBLEMS.names or not isinstance(PROBLEMS[name], type):
         raise InvalidRequest(
             f"only problems of this package can be written as TOML, but got {name!r}; keep its Python file.",
             argument="problem",
@@ -198,11 +198,10 @@ def _parse_problem_file(content: Mapping[str, Any]) -> ProblemFile:
         )
     table = content.get("problem")
     name = table.get("name") if isinstance(table, dict) else None
-    if not isinstance(table, dict) or not isinstance(name, str) or name not in PROBLEMS or name in FILE_PROBLEMS:
+    known = list_buildable_problems()
+    if not isinstance(table, dict) or not isinstance(name, str) or name not in known:
         raise InvalidRequest(
-            f"[problem] must have one of the names {', '.join(n for n in PROBLEMS if n not in FILE_PROBLEMS)}, "
-            f"but has {name!r}.",
-            code="unknown-name",
+            f"[problem] must have one of the names {', '.join(known)}, but has {name!r}.", code="unknown-name"
         )
     horizon = content.get("horizon")
     options = {key: value for key, value in table.items() if key != "name"}

@@ -20,12 +20,18 @@ PROBLEMS = Registry(
         "mixture": "banditune.problems.bernoulli_arms:Mixture",
         "reward-table": "banditune.problems.reward_table:read_reward_table",
         "warm-up": "banditune.problems.bernoulli_arms:two_point_mixture",
-    }
+    },
+    group="banditune.problems",
 )
 
 
 FILE_PROBLEMS = {"reward-table"}
 """Problems that are read from a file. A problem file must not name one, because it would open another file."""
+
+
+def list_buildable_problems() -> list[str]:
+    """List the problems that a file may name: those of this package that read no other file."""
+    return [name for name in PROBLEMS.names if name not in FILE_PROBLEMS]
 
 
 def get_reward_kind(description: Mapping[str, Any]) -> str:
@@ -67,7 +73,7 @@ def build_problem(made: Mapping[str, Any]) -> Problem:
             f"({made[OWN_CODE_KEY]}).",
             code="unsupported",
         )
-    known = [each for each in PROBLEMS if each not in FILE_PROBLEMS]
+    known = list_buildable_problems()
     if not isinstance(name, str) or name not in known:
         raise make_name_error("the problem", known, name, argument="name")
     try:

@@ -9,5 +9,6 @@ TUNERS = Registry(
         "uniform": "banditune.tuners.grid_search:Uniform",
         "halving": "banditune.tuners.grid_search:SequentialHalving",
         "optuna": "banditune.tuners.optuna_adapter:Optuna",
-    }
+    },
+    group="banditune.tuners",
 )
