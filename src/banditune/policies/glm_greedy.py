@@ -12,14 +12,14 @@ from banditune.policies.base_policies import LogisticPolicy, make_probability_pa
 from banditune.policies.epsilon_greedy import compute_textbook_epsilon
 from banditune.simulation.estimators.arm_totals import draw_arm
 from banditune.simulation.estimators.logistic_mode import NO_MODE, choose_first_tied, is_certain, refine_mode
-from banditune.simulation.estimators.logistic_state import ERROR, LOST, score_logistic_arms
+from banditune.simulation.estimators.logistic_state import ERROR, MODE_LOST, score_logistic_arms
 from banditune.simulation.estimators.vector_layout import argmax_score
 
 
 @scalar
 def find_best_chance(state, setting):
     """Find the arm with the highest score under the mode."""
-    if state.counts[LOST] != 0.0:
+    if state.counts[MODE_LOST] != 0.0:
         return NO_MODE
     score_logistic_arms(state, setting, state.estimate)
     best = argmax_score(state.score[: setting.arms])

@@ -24,7 +24,7 @@ from banditune.simulation.estimators.logistic_mode import (
 from banditune.simulation.estimators.logistic_state import (
     ERROR,
     LONGEST,
-    LOST,
+    MODE_LOST,
     compute_tolerance,
     count_logistic_pull,
     score_logistic_arms,
@@ -56,7 +56,7 @@ def update_glm_tsl(state, setting, step, params, arm, reward, stream):
 @scalar
 def choose_glm_tsl(state, setting, step, params, stream):
     """Choose the highest score under a draw of theta; at gamma = 0 under the mode."""
-    if state.counts[LOST] != 0.0:
+    if state.counts[MODE_LOST] != 0.0:
         return NO_MODE
     scale = params[0] * read_policy_option(setting, 0)
     draw_glm_normals(state, scale, stream)

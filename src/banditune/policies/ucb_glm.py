@@ -24,7 +24,7 @@ from banditune.simulation.estimators.logistic_mode import (
 )
 from banditune.simulation.estimators.logistic_state import (
     ERROR,
-    LOST,
+    MODE_LOST,
     LogisticState,
     count_logistic_floats,
     factorise_weighted_squares,
@@ -151,7 +151,7 @@ def shrink_glm_widths(state, setting, place):
 @scalar
 def choose_ucb_glm(state, setting, step, params, stream):
     """Choose the highest x'theta + gamma c sqrt(x' G^-1 x)."""
-    if state.logistic.counts[LOST] != 0.0:
+    if state.logistic.counts[MODE_LOST] != 0.0:
         return NO_MODE
     factor = params[0] * read_policy_option(setting, 0)
     best = find_best_bound(state, setting, factor)

@@ -44,8 +44,8 @@ class Binder:
     ) -> None:
         self.slots = slots
         self.finish = finish
-        self.done: dict[tuple[Any, str], tuple[Callable[..., Any], str]] = {}
-        self.open: list[Callable[..., Any]] = []
+        self.bound_copies: dict[tuple[Any, str], tuple[Callable[..., Any], str]] = {}
+        self.open_functions: list[Callable[..., Any]] = []
         fillings = [slots.get(name) for name in POLICY_SLOTS]
         self.checks = raises and any(filling is not None and not is_package_code(filling) for filling in fillings)
         self.role = ""
@@ -59,19 +59,19 @@ class Binder:
         if not isinstance(function, types.FunctionType):
             raise InvalidRequest(f"scalar code must be plain Python functions, but got {function!r}.")
         marked = compiled or is_package_code(function) or getattr(function, "__scalar__", False)
-        if self.open and not marked:
+        if self.open_functions and not marked:
             raise InvalidRequest(
                 f"scalar code must be marked, but {function.__qualname__!r}, which a kernel reaches, is not; put "
                 "@bt.kernel.scalar above it."
             )
         key = function, self.role if needs_nan_checks(function) else ""
-        if key not in self.done:
-            if function in self.open:
+        if key not in self.bound_copies:
+            if function in self.open_functions:
                 raise InvalidRequest(f"scalar code must not recurse, but {function.__qualname__!r} calls itself.")
-            self.open.append(function)
-            self.done[key] = self._copy_function(function, compile_it)
-            self.open.pop()
-        return self.done[key]
+            self.open_functions.append(function)
+            self.bound_copies[key] = self._copy_function(function, compile_it)
+            self.open_functions.pop()
+        return self.bound_copies[key]
 
     def _copy_function(self, function: types.FunctionType, compile_it: bool) -> tuple[Callable[..., Any], str]:
         scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": __name__}
@@ -107,14 +107,14 @@ class Binder:
         values = tuple(value for value, _ in defaults) or None
         copy = types.FunctionType(code, scope, function.__name__, values, tuple(cells))
         copy.__qualname__ = f"{function.__name__}_{digest}"
-        # Code from the cache imports the module of every function in it: it must always exist, unlike a user's.
+        # Code from the cache imports the modules of its functions. This one always exists; a user's may not.
         copy.__module__ = __name__
         return (self.finish(copy, function) if compile_it else copy), digest
 
     def _bind_value(
         self, user: types.FunctionType, name: str, value: Any, attributes: tuple[str, ...]
     ) -> tuple[Any, str]:
-        """Bind what a name stands for; returns the value in the copy, and its digest."""
+        """Bind the value of a name; returns the value in the copy, and its digest."""
         if isinstance(value, Slot):
             outer = self.role
             if self.checks and value.name in NAN_CHECKS:
@@ -146,7 +146,7 @@ class Binder:
     def _bind_module(
         self, user: types.FunctionType, name: str, module: types.ModuleType, attributes: tuple[str, ...]
     ) -> tuple[Any, str]:
-        """Make a stand-in with the bound attributes; modules that the compiler knows (math, numpy) stay as they are."""
+        """Make a copy of a module with bound attributes. Modules that Numba compiles (math, numpy) are not changed."""
         if module.__name__ == "numpy" and "random" in {attribute.split(".")[0] for attribute in attributes}:
             raise InvalidRequest(
                 f"random numbers must come from `stream`, so that the same seed gives the same result, but "
@@ -159,8 +159,10 @@ class Binder:
         for attribute in sorted({chain.split(".")[0] for chain in attributes}):
             if not hasattr(module, attribute):
                 raise InvalidRequest(f"{user.__qualname__!r} uses `{name}.{attribute}`, which does not exist.")
-            inner = tuple(chain.partition(".")[2] for chain in attributes if chain.startswith(f"{attribute}."))
-            value, digest = self._bind_value(user, f"{name}.{attribute}", getattr(module, attribute), inner)
+            attribute_chains = tuple(
+                chain.partition(".")[2] for chain in attributes if chain.startswith(f"{attribute}.")
+            )
+            value, digest = self._bind_value(user, f"{name}.{attribute}", getattr(module, attribute), attribute_chains)
             setattr(stand_in, attribute, value)
             lines.append(f"{attribute}={digest}")
         return stand_in, f"module {module.__name__}({', '.join(lines)})"
@@ -179,7 +181,7 @@ CHECKED_PACKAGES = (
 def needs_nan_checks(function: types.FunctionType) -> bool:
     """Whether comparisons of a function may see numbers of a user: in custom code, and in policies of this package.
 
-    Functions marked `optimize_separately` stay as they are: scalar comparisons see the same numbers, too.
+    Functions marked `optimize_separately` have none: scalar comparisons get the same numbers.
     """
     return not is_package_code(function) or (
         function.__module__.startswith(CHECKED_PACKAGES) and not hasattr(function, "__optimize_separately__")

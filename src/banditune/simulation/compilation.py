@@ -24,8 +24,8 @@ _compile_lock = threading.RLock()
 def find_cache_folder() -> Path | None:
     """Find the folder of cached kernels: `$BANDITUNE_CACHE`, else the user's cache folder; None if it is not writable."""
     try:
-        home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-        folder = Path(os.environ.get("BANDITUNE_CACHE") or Path(home) / "banditune")
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+        folder = Path(os.environ.get("BANDITUNE_CACHE") or Path(base) / "banditune")
         probe = folder / f".probe-{os.getpid()}"
         folder.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"")
@@ -38,9 +38,10 @@ def find_cache_folder() -> Path | None:
 class CompileTarget(NamedTuple):
     """How bound code is compiled.
 
-    `compile_helper(copy, original, outside)` compiles a function that others call, `compile_kernel(copy, cache)` the
-    kernel. `outside` says whether a custom function is in it. `cache_suffix` ends the name of a cached kernel and holds
-    all that decides how it is compiled. `raises_errors` says whether errors in the code reach the caller.
+    `compile_helper(copy, original, has_custom_code)` compiles a function that others call, `compile_kernel(copy,
+    cache)` the kernel. `has_custom_code` says whether a custom function is in it. `cache_suffix` ends the name of a
+    cached kernel and holds all that decides how it is compiled. `raises_errors` says whether errors in the code reach
+    the caller.
     """
 
     name: str
@@ -64,25 +65,31 @@ def compile_kernel(
     """
     target = target or CPU_TARGET
     fillings = (getattr(filling, "py_func", filling) for filling in (function, *(slots or {}).values()))
-    outside = any(not is_package_code(filling) for filling in fillings if isinstance(filling, types.FunctionType))
-    digest = f"{target.name} {bind_function(function, slots)[1]} {outside}"
+    has_custom_code = any(
+        not is_package_code(filling) for filling in fillings if isinstance(filling, types.FunctionType)
+    )
+    digest = f"{target.name} {bind_function(function, slots)[1]} {has_custom_code}"
     with _compile_lock:
         if digest not in _kernels:
-            _kernels[digest] = _compile_bound(function, slots or {}, outside, target)
+            _kernels[digest] = _compile_bound(function, slots or {}, has_custom_code, target)
         return _kernels[digest]
 
 
 def _compile_bound(
-    function: Callable[..., Any], slots: SlotFillings, outside: bool, target: CompileTarget
+    function: Callable[..., Any], slots: SlotFillings, has_custom_code: bool, target: CompileTarget
 ) -> Callable[..., Any]:
     import numba
 
     config: Any = numba.config
-    binder = Binder(slots, lambda copy, original: target.compile_helper(copy, original, outside), target.raises_errors)
+    binder = Binder(
+        slots, lambda copy, original: target.compile_helper(copy, original, has_custom_code), target.raises_errors
+    )
     copy, _ = binder.bind(function, compile_it=False)
     # Versions of Numba must not share a name: each writes the index first. If the disk is full then, the index leads to
     # code of another version.
-    copy.__qualname__ += "_checked" * outside + target.cache_suffix + "_numba_" + numba.__version__.replace(".", "_")
+    copy.__qualname__ += (
+        "_checked" * has_custom_code + target.cache_suffix + "_numba_" + numba.__version__.replace(".", "_")
+    )
     folder = find_cache_folder()
     before = config.CACHE_DIR
     if folder is not None and not before:
@@ -104,7 +111,7 @@ _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def _compile_cpu_helper(copy: Any, original: Any, outside: bool) -> Callable[..., Any]:
+def _compile_cpu_helper(copy: Any, original: Any, has_custom_code: bool) -> Callable[..., Any]:
     import numba
 
     deferred = defer_helper_compilation() and is_package_code(original)
@@ -114,7 +121,7 @@ def _compile_cpu_helper(copy: Any, original: Any, outside: bool) -> Callable[...
         ) + copy.__qualname__
     inline = not hasattr(original, "__noinline__")
     flags = _FLAGS | (_NO_WRAPPERS if deferred else {})
-    return numba.njit(copy, boundscheck=outside, forceinline=inline, **flags)  # type: ignore[no-any-return]
+    return numba.njit(copy, boundscheck=has_custom_code, forceinline=inline, **flags)  # type: ignore[no-any-return]
 
 
 def _compile_cpu_kernel(copy: Any, cache: bool) -> Callable[..., Any]:
@@ -151,9 +158,9 @@ def translate_compile_errors(who: str) -> Iterator[None]:
     try:
         yield
     except NumbaError as error:
-        reason, place = _explain_compile_error(str(error))
+        reason, location = _explain_compile_error(str(error))
         raise SimulationError(
-            f"{who} cannot be compiled: {reason}{place} (scalar code may use `math`, loops, numbers and 1-D arrays; set "
+            f"{who} cannot be compiled: {reason}{location} (scalar code may use `math`, loops, numbers and 1-D arrays; set "
             "NUMBA_DISABLE_JIT=1 to run it as plain Python)."
         ) from error
 
@@ -164,8 +171,8 @@ def _explain_compile_error(text: str) -> tuple[str, str]:
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     noise = ("Failed in", "- Resolution", "During:")
     reason = next((line for line in lines if not line.startswith(noise)), lines[0])
-    places = re.findall(r'File "([^"]+)", line (\d+)', plain)
+    locations = re.findall(r'File "([^"]+)", line (\d+)', plain)
     users = [
-        (path, line) for path, line in places if "site-packages" not in path and "banditune/simulation" not in path
+        (path, line) for path, line in locations if "site-packages" not in path and "banditune/simulation" not in path
     ]
     return reason, f" in {Path(users[0][0]).name}, line {users[0][1]}" if users else ""

@@ -45,7 +45,7 @@ def explain_missing_gpu() -> str | None:
 
 
 def is_cuda_simulated() -> bool:
-    """Whether CUDA's simulator stands in for a GPU."""
+    """Return whether CUDA's simulator replaces a GPU."""
     from numba import config
 
     return bool(config.ENABLE_CUDASIM)

@@ -74,10 +74,10 @@ def simulate_rows_separately(
     starts = np.cumsum([first, *sizes])
     ranges = [range(int(a), int(b)) for a, b in pairwise(starts)]
     if spec.device == "gpu":
-        whole = simulate_rows(spec, params, range(first, int(starts[-1])))
+        all_regrets = simulate_rows(spec, params, range(first, int(starts[-1])))
         if progress:
             progress(sum(sizes))
-        return [whole[row, runs.start - first : runs.stop - first] for row, runs in enumerate(ranges)]
+        return [all_regrets[row, runs.start - first : runs.stop - first] for row, runs in enumerate(ranges)]
     params = copy_read_only(params)
     check_regret_memory(sum(sizes) * len(spec.checkpoints or (0,)))
     tasks = [

@@ -53,7 +53,7 @@ class ExecutorSession(ABC):
 
     @abstractmethod
     def submit(self, ticket: int, chunk: Chunk) -> None:
-        """Submit a chunk; its result comes with this ticket."""
+        """Submit a chunk; its result has this ticket."""
 
     @abstractmethod
     def wait_for_result(self) -> tuple[int, ChunkResult | LostChunk]:
@@ -61,7 +61,7 @@ class ExecutorSession(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Cancel what is still in flight."""
+        """Cancel the chunks in flight."""
 
     def __enter__(self) -> Self:
         return self

@@ -22,17 +22,17 @@ def describe_exception(spec: SimulationSpec, error: Exception) -> str:
     )
 
 
-def describe_failure(spec: SimulationSpec, params: FloatArray, within: range, failure: FloatArray) -> str:
+def describe_failure(spec: SimulationSpec, params: FloatArray, runs: range, failure: FloatArray) -> str:
     """Describe what went wrong inside a kernel, and how to repeat it."""
     code, step, culprit, row, run = failure
     if code == loop.UNLOCATED_INVALID_REWARD:
         return (
             f"a reward must be a finite number, but the problem {spec.problem.name!r} pays another in run "
-            f"{within.start + int(run)} (seed={spec.seed})."
+            f"{runs.start + int(run)} (seed={spec.seed})."
         )
     where = (
-        f"at step {step:.0f} of run {within.start + int(run)} with parameters {params[int(row)].tolist()} "
-        f"(seed={spec.seed}, horizon={spec.horizon}; simulate(..., first_instance={within.start + int(run)}, runs=1) "
+        f"at step {step:.0f} of run {runs.start + int(run)} with parameters {params[int(row)].tolist()} "
+        f"(seed={spec.seed}, horizon={spec.horizon}; simulate(..., first_instance={runs.start + int(run)}, runs=1) "
         "repeats it)"
     )
     if code == loop.INVALID_ARM and culprit in spec.policy.failure_messages:
@@ -49,5 +49,5 @@ def describe_failure(spec: SimulationSpec, params: FloatArray, within: range, fa
             f">=, max or min, because NaN is neither less nor greater than any number, but it did {where}; look for 0 / 0, "
             "inf - inf and the logarithm or root of a negative number, or test for `math.isnan` first."
         )
-    paid = f"the problem {spec.problem.name!r} paid another for arm {culprit:.0f}"
-    return f"a reward must be a finite number, but {paid} {where}."
+    mistake = f"the problem {spec.problem.name!r} paid another for arm {culprit:.0f}"
+    return f"a reward must be a finite number, but {mistake} {where}."

@@ -20,8 +20,8 @@ def check_instance_memory(problem: Problem) -> None:
     large = 3 * 8.0 * BLOCK_SIZE * problem.arms * (1 + problem.dims)
     if large <= USABLE_MEMORY_SHARE * measure_free_memory():
         return
-    given = getattr(problem, "features", None) is not None
-    size = 3 * 8.0 * BLOCK_SIZE * problem.arms if given or _has_shared_features(problem) else large
+    are_fixed = getattr(problem, "features", None) is not None
+    size = 3 * 8.0 * BLOCK_SIZE * problem.arms if are_fixed or _has_shared_features(problem) else large
     check_memory(f"{BLOCK_SIZE} instances of the problem {problem.name!r}", size, "use fewer arms or features")
 
 
@@ -40,13 +40,13 @@ BLOCK_SIZE = 256
 def draw_instances(problem: Problem, seed: int, block: int) -> Instances:
     """Draw a block of instances."""
     try:
-        drawn = (
+        sample = (
             problem.sample_keyed(compute_block_keys(seed, block))
             if problem.is_keyed
             else problem.sample(BLOCK_SIZE, make_block_rng(seed, block))
         )
-        means = copy_read_only(drawn.means)
-        features = arrange_features(drawn.features, problem)
+        means = copy_read_only(sample.means)
+        features = arrange_features(sample.features, problem)
     except (InvalidRequest, MissingDependency):
         raise
     except Exception as error:
@@ -64,7 +64,7 @@ def draw_instances(problem: Problem, seed: int, block: int) -> Instances:
         raise SimulationError(
             f"`sample(size, rng)` of the problem {problem.name!r} must return finite features of shape (size, "
             f"{problem.arms}, {problem.dims}) or (1, {problem.arms}, {problem.dims}), but it returned features of shape "
-            f"{np.shape(np.array(drawn.features))}."
+            f"{np.shape(np.array(sample.features))}."
         )
     return Instances(means, features)
 
@@ -104,8 +104,8 @@ def draw_instance_means(problem: Problem, seed: int, runs: range) -> FloatArray:
     """Draw the mean rewards of the instances of these runs: (runs, arms)."""
     return np.concatenate(
         [
-            draw_instances(problem, seed, block).means[locate_in_block(block, within)]
-            for block, within in split_by_block(runs)
+            draw_instances(problem, seed, block).means[locate_in_block(block, part)]
+            for block, part in split_by_block(runs)
         ]
     )
 

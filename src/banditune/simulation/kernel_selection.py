@@ -58,7 +58,7 @@ def select_shortcut_rows(spec: SimulationSpec, params: FloatArray) -> list[bool]
 
 
 def set_shortcut(spec: SimulationSpec, shortcut: bool) -> SimulationSpec:
-    """The spec with or without its shortcut; the same object if nothing changes."""
+    """Return the spec with or without its shortcut; the same object if it is so already."""
     return spec if spec.use_shortcut == shortcut else replace(spec, use_shortcut=shortcut)
 
 

@@ -1,4 +1,4 @@
-"""The loops: a policy meets an instance, and the regret is counted. Shortcuts end in the same formula as the plain loop."""
+"""The loops: a policy plays an instance, and the regret is counted. Shortcuts use the same formula as the plain loop."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NAN_COMPARED = 4.0
 
 @scalar
 def find_best_arm(means):
-    """The arm with the highest mean; ties go to the lowest number."""
+    """Find the arm with the highest mean; ties go to the lowest number."""
     best = 0
     for arm in range(1, len(means)):
         if means[arm] > means[best]:
@@ -70,35 +70,35 @@ def find_best_arm(means):
 
 @scalar
 def compute_regret(instance, best, pulls, totals, unseen_total, realised):
-    """Regret so far, Eq. (1) of the paper or its expectation given the arms pulled.
+    """Compute the regret so far: Eq. (1) of the paper, or its expectation given the arms pulled.
 
-    Realised: what the best arm would have paid on the steps where it was not pulled, less what was paid on them.
+    Realised: the rewards that the best arm would have had at the steps where another arm was pulled, minus those received.
     """
     expected = 0.0
-    paid = 0.0
+    payoffs = 0.0
     for arm in range(len(pulls)):
         if arm != best:
             expected += pulls[arm] * (instance.means[best] - instance.means[arm])
-            paid += totals[arm]
-    return unseen_total - paid if realised else expected
+            payoffs += totals[arm]
+    return unseen_total - payoffs if realised else expected
 
 
 @scalar
 def fix_dims(setting):
-    """The setting with its number of features as a constant of the kernel, so that short loops over it are unrolled."""
+    """Replace the number of features by a constant of the kernel, so that short loops over it are unrolled."""
     return Setting(setting.arms, dims(), setting.horizon, setting.features, setting.options)
 
 
 @scalar
 def keep_runtime_dims(setting):
-    """The setting as it is: one kernel for problems with any number of features, for policies that do not look at them."""
+    """Return the setting unchanged: one kernel for any number of features, for policies that do not read them."""
     return setting
 
 
 @noinline
 def play_steps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
                trouble):  # fmt: skip
-    """Play step by step: the plain loop that every policy can have, and that every shortcut must agree with.
+    """Play step by step: the plain loop, which works for every policy, and with which every shortcut must agree.
 
     Returns False, with the step and the culprit in `trouble`, if the policy or the problem broke its contract.
     """
@@ -108,31 +108,31 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
     start(state, setting)
     best = find_best_arm(instance.means)
     unseen_total = 0.0
-    unseen_count = at[0] - at[0]  # a zero that is no literal: Numba would compile `reward` once more for that
+    unseen_count = at[0] - at[0]  # a zero that is no literal: Numba would compile `reward` again for a literal
     checkpoint = 0
     for step in range(at[len(at) - 1]):
-        chosen = select_arm(state, scratch, setting, step, params, agent)
-        if not (chosen >= 0 and chosen < setting.arms and chosen == math.floor(chosen)):
-            trouble[0], trouble[1], trouble[2] = INVALID_ARM, step, chosen
+        choice = select_arm(state, scratch, setting, step, params, agent)
+        if not (choice >= 0 and choice < setting.arms and choice == math.floor(choice)):
+            trouble[0], trouble[1], trouble[2] = INVALID_ARM, step, choice
             return False
-        arm = int(chosen)
+        arm = int(choice)
         pull = int(pulls[arm])
         seek(rewards, arm, pull)
-        paid = reward(instance, arm, pull, step, rewards)
-        if not math.isfinite(paid):
+        payoff = reward(instance, arm, pull, step, rewards)
+        if not math.isfinite(payoff):
             trouble[0], trouble[1], trouble[2] = INVALID_REWARD, step, arm
             return False
         pulls[arm] += 1
-        totals[arm] += paid
+        totals[arm] += payoff
         if realised and arm != best:
             seek(unseen, best, unseen_count)
-            missed = reward(instance, best, unseen_count, step, unseen)
-            if not math.isfinite(missed):
+            unseen_payoff = reward(instance, best, unseen_count, step, unseen)
+            if not math.isfinite(unseen_payoff):
                 trouble[0], trouble[1], trouble[2] = INVALID_REWARD, step, best
                 return False
-            unseen_total += missed
+            unseen_total += unseen_payoff
             unseen_count += 1
-        update(state, setting, step, params, arm, paid, agent)
+        update(state, setting, step, params, arm, payoff, agent)
         if step + 1 == at[checkpoint]:
             out[checkpoint] = compute_regret(instance, best, pulls, totals, unseen_total, realised)
             checkpoint += 1
@@ -146,22 +146,24 @@ def play_shortcut(instance, setting, params, agent, rewards, unseen, floats, int
     setting = resolve_setting(setting)
     best = find_best_arm(instance.means)
     unseen_total = 0.0
-    # Zeros that are no literals: with a literal, Numba would compile what they are passed to once more.
+    # Zeros that are no literals: Numba would compile the called functions again for literals.
     step = at[0] - at[0]
     unseen_count = step
     counted = integers[: setting.arms]
     for arm in range(setting.arms):
         counted[arm] = 0
     for checkpoint in range(len(at)):
-        to = at[checkpoint]
-        if not advance(instance, setting, params, agent, rewards, floats, integers[setting.arms :], pulls, step, to):
+        checkpoint_step = at[checkpoint]
+        if not advance(
+            instance, setting, params, agent, rewards, floats, integers[setting.arms :], pulls, step, checkpoint_step
+        ):
             trouble[0] = UNLOCATED_INVALID_REWARD
             return False
-        step = to
+        step = checkpoint_step
         if realised:
-            elsewhere = step - pulls[best]
-            unseen_total = sum_reward_range(instance, best, unseen_count, elsewhere, unseen, unseen_total)
-            unseen_count = elsewhere
+            unseen_pulls = step - pulls[best]
+            unseen_total = sum_reward_range(instance, best, unseen_count, unseen_pulls, unseen, unseen_total)
+            unseen_count = unseen_pulls
             for arm in range(setting.arms):
                 if arm != best:
                     totals[arm] = sum_reward_range(instance, arm, counted[arm], pulls[arm], rewards, totals[arm])
@@ -184,15 +186,15 @@ def sum_rewards(instance, arm, first, last, stream, total):
 
 @scalar
 def sum_bit_packed_rewards(instance, arm, first, last, stream, total):
-    """The same for 0/1 rewards, 32 at a time."""
+    """Add the rewards of pulls first .. last - 1 of an arm with 0/1 rewards, 32 at a time."""
     seek(stream, arm, 0)
     pull = int(first)
     while pull < last:
         lane = pull % WORD_BITS
-        taken = min(WORD_BITS - lane, int(last) - pull)
+        count = min(WORD_BITS - lane, int(last) - pull)
         word = reward_word(instance, arm, pull // WORD_BITS, stream)
-        total += count_ones((word >> lane) & ((1 << taken) - 1))
-        pull += taken
+        total += count_ones((word >> lane) & ((1 << count) - 1))
+        pull += count
     return total
 
 
@@ -209,21 +211,21 @@ def reset_cursors(cursors, noise):
 
 @scalar
 def compute_instance_key(seed, run):
-    """The Philox key of an instance: the generator itself, applied to (seed, run)."""
+    """Compute the Philox key of an instance: Philox applied to (seed, run)."""
     key0, key1, _, _ = philox(run & MASK32, run >> 32, 0, 0, seed & MASK32, seed >> 32)
     return key0, key1
 
 
 @scalar
 def clear_memory(memory):
-    """Set all numbers to 0, so that no run sees what another one left."""
-    for place in range(len(memory)):
-        memory[place] = 0
+    """Set all numbers to 0, so that no run depends on the one before."""
+    for position in range(len(memory)):
+        memory[position] = 0
 
 
 @scalar
 def start_state(memory, setting):
-    """A policy's state before the first step."""
+    """Make a policy's state before the first step."""
     setting = resolve_setting(setting)
     state = view(memory, setting)
     start(state, setting)
@@ -232,7 +234,7 @@ def start_state(memory, setting):
 
 @scalar
 def view_unstarted_state(memory, setting):
-    """The same before `start`."""
+    """Make a policy's state before `start`."""
     return view(memory, resolve_setting(setting))
 
 
@@ -264,7 +266,7 @@ def play_block(means, features, seed, first_run, options, params, policy_options
                 totals[arm] = 0.0
             trouble[3] = row
             trouble[4] = run
-            fine = play_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls, totals, at,
-                        realised, out[row, run], trouble)  # fmt: skip
-            if not fine:
+            succeeded = play_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls, totals,
+                        at, realised, out[row, run], trouble)  # fmt: skip
+            if not succeeded:
                 return

@@ -39,7 +39,7 @@ SCREENING_DRAWS, SCREENING_SECONDS = 1 << 20, 0.2
 
 
 DOUBTFUL_ERRORS = 3.0
-"""Standard errors from the stated means that raise a doubt. A doubt costs a second; it refuses nothing."""
+"""Standard errors from the stated means from which on a problem is doubtful: it is tested for a second longer."""
 
 
 DECIDING_DRAWS, DECIDING_SECONDS = 1 << 23, 2.0
@@ -79,8 +79,8 @@ MAX_SINGLE_ARMS = 16
 
 
 REWARD_KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "unit": ("in [0, 1]", lambda paid: (paid >= 0) & (paid <= 1)),
-    "binary": ("0 or 1", lambda paid: (paid == 0) | (paid == 1)),
+    "unit": ("in [0, 1]", lambda payoffs: (payoffs >= 0) & (payoffs <= 1)),
+    "binary": ("0 or 1", lambda payoffs: (payoffs == 0) | (payoffs == 1)),
 }
 """What rewards, a number or an array, must be by the kind that a problem states; `real` ones may be any number."""
 
@@ -89,9 +89,9 @@ def draw_rewards(means, options, key0, key1, cursor, arm, first, step, out):  # 
     """Rewards of pulls first, first + 1 ... of an arm; all at this step, for problems to which steps do not matter."""
     instance = Instance(means, options)
     stream = Stream(key0, key1, cursor)
-    for place in range(len(out)):
-        seek(stream, arm, first + place)  # type: ignore[no-untyped-call]
-        out[place] = reward(instance, arm, first + place, step, stream)
+    for position in range(len(out)):
+        seek(stream, arm, first + position)  # type: ignore[no-untyped-call]
+        out[position] = reward(instance, arm, first + position, step, stream)
 
 
 def compile_reward_sampler(spec: SimulationSpec) -> Callable[..., None]:
@@ -146,8 +146,8 @@ class DeviationSums(NamedTuple):
     @property
     def standard_errors(self) -> float:
         """The deviation of the mean in standard errors; 0 if it is not defined."""
-        fine = self.squares > 0 and math.isfinite(self.squares)
-        return abs(self.total) / math.sqrt(self.squares) if fine else 0.0
+        is_usable = self.squares > 0 and math.isfinite(self.squares)
+        return abs(self.total) / math.sqrt(self.squares) if is_usable else 0.0
 
     @property
     def detectable(self) -> float:
@@ -220,9 +220,9 @@ def compute_log_wealth(off: DeviationSums, reach: float) -> float:
 
 def _check_mean_range(spec: SimulationSpec, means: FloatArray) -> None:
     """Rewards in [0, 1] have means in [0, 1]."""
-    outside = np.argwhere((means < -MEAN_TOLERANCE) | (means > 1 + MEAN_TOLERANCE))
-    if spec.problem.rewards in ("unit", "binary") and len(outside):
-        run, arm = map(int, outside[0])
+    wrong = np.argwhere((means < -MEAN_TOLERANCE) | (means > 1 + MEAN_TOLERANCE))
+    if spec.problem.rewards in ("unit", "binary") and len(wrong):
+        run, arm = map(int, wrong[0])
         raise SimulationError(
             f"means of {spec.problem.name!r} must be in [0, 1], as rewards are (rewards={spec.problem.rewards!r}), but arm "
             f"{arm} of run {run} has {means[run, arm]:g}; correct `sample`, or the kind of rewards."
@@ -277,18 +277,18 @@ def _sum_deviations(sample: RewardSample, means: FloatArray, contrast: RewardCon
     )
 
 
-def _draw_sample(spec: SimulationSpec, block: int, means: FloatArray, most: int, seconds: float) -> RewardSample:
+def _draw_sample(spec: SimulationSpec, block: int, means: FloatArray, most_runs: int, seconds: float) -> RewardSample:
     """Draw up to `most` rewards of a block in these seconds: instances in turn, arms at random.
 
     Instances, arms and pulls are the same for every seed. Every reward has its own random numbers: rows have separate
     noise streams, and pulls differ within a row.
     """
     draw, problem = compile_reward_sampler(spec), spec.problem
-    began = time.process_time()  # on a busy machine, only the time of this process
+    start = time.process_time()  # on a busy machine, only the time of this process
     steady = problem.has_step_free_rewards and not problem.has_pull_dependent_means
     at_once = PULLS_PER_CALL if steady else min(PULLS_PER_CALL, spec.horizon) if problem.has_step_free_rewards else 1
     size = at_once if hasattr(draw, "compile") else 1
-    rows = max(1, min(most // size, MAX_CALLS))
+    rows = max(1, min(most_runs // size, MAX_CALLS))
     rng = np.random.default_rng(0)
     runs, arms = np.arange(rows) % BLOCK_SIZE, rng.integers(problem.arms, size=rows)
     firsts = np.minimum(rng.integers(spec.horizon, size=rows) // size * size, max(0, spec.horizon - size))
@@ -296,40 +296,49 @@ def _draw_sample(spec: SimulationSpec, block: int, means: FloatArray, most: int,
     keys = [compute_instance_key(spec.seed, block * BLOCK_SIZE + run) for run in range(BLOCK_SIZE)]  # type: ignore[no-untyped-call]
     options, cursor = copy_read_only(problem.options()), np.zeros(4, np.int64)
     sums = np.empty((4, rows))
-    done, more = 0, 1
+    drawn_runs, more = 0, 1
     # Each batch is as long as all before it; so the last one ends in time, if the first one does.
-    while done < rows and (not done or 2 * (time.process_time() - began) < seconds):
-        batch = slice(done, min(rows, done + more))
-        paid = np.empty((batch.stop - done, size))
-        for place, out in enumerate(paid, done):
-            cursor[3] = REWARD_STREAM + 256 * (place // BLOCK_SIZE)
-            run = runs[place]
-            draw(means[run], options, *keys[run], cursor, int(arms[place]), int(firsts[place]), int(steps[place]), out)
-        _check_reward_kind(spec, paid, runs[batch] + block * BLOCK_SIZE, arms[batch])
-        off = paid - means[runs[batch], arms[batch], None]
-        sums[:, batch] = paid.sum(axis=1), off.sum(axis=1), (off**2).sum(axis=1), np.abs(off).max(axis=1)
-        done, more = batch.stop, done + more
-    return RewardSample(size, runs[:done], arms[:done], steps[:done], *sums[:, :done])
+    while drawn_runs < rows and (not drawn_runs or 2 * (time.process_time() - start) < seconds):
+        batch = slice(drawn_runs, min(rows, drawn_runs + more))
+        payoffs = np.empty((batch.stop - drawn_runs, size))
+        for position, out in enumerate(payoffs, drawn_runs):
+            cursor[3] = REWARD_STREAM + 256 * (position // BLOCK_SIZE)
+            run = runs[position]
+            draw(
+                means[run],
+                options,
+                *keys[run],
+                cursor,
+                int(arms[position]),
+                int(firsts[position]),
+                int(steps[position]),
+                out,
+            )
+        _check_reward_kind(spec, payoffs, runs[batch] + block * BLOCK_SIZE, arms[batch])
+        off = payoffs - means[runs[batch], arms[batch], None]
+        sums[:, batch] = payoffs.sum(axis=1), off.sum(axis=1), (off**2).sum(axis=1), np.abs(off).max(axis=1)
+        drawn_runs, more = batch.stop, drawn_runs + more
+    return RewardSample(size, runs[:drawn_runs], arms[:drawn_runs], steps[:drawn_runs], *sums[:, :drawn_runs])
 
 
-def _check_reward_kind(spec: SimulationSpec, paid: FloatArray, runs: IntArray, arms: IntArray) -> None:
+def _check_reward_kind(spec: SimulationSpec, payoffs: FloatArray, runs: IntArray, arms: IntArray) -> None:
     """Refuse rewards that are not of the stated kind."""
     if spec.problem.rewards not in REWARD_KINDS:
         return
-    words, holds = REWARD_KINDS[spec.problem.rewards]
-    wrong = np.argwhere(np.isfinite(paid) & ~holds(paid))
+    description, holds = REWARD_KINDS[spec.problem.rewards]
+    wrong = np.argwhere(np.isfinite(payoffs) & ~holds(payoffs))
     if len(wrong):
         row, pull = wrong[0]
         raise SimulationError(
-            describe_wrong_reward(spec, words, int(runs[row]), int(arms[row]), float(paid[row, pull]))
+            describe_wrong_reward(spec, description, int(runs[row]), int(arms[row]), float(payoffs[row, pull]))
         )
 
 
-def describe_wrong_reward(spec: SimulationSpec, words: str, run: int, arm: int, paid: float) -> str:
+def describe_wrong_reward(spec: SimulationSpec, description: str, run: int, arm: int, payoff: float) -> str:
     """Describe a reward that is not of the stated kind."""
     return (
-        f"rewards of {spec.problem.name!r} must be {words}, as it states (rewards={spec.problem.rewards!r}), but arm {arm} "
-        f"of run {run} pays {paid:g}; correct its reward function, or the kind of rewards."
+        f"rewards of {spec.problem.name!r} must be {description}, as it states (rewards={spec.problem.rewards!r}), but "
+        f"arm {arm} of run {run} pays {payoff:g}; correct its reward function, or the kind of rewards."
     )
 
 
@@ -338,11 +347,14 @@ def _raise_refuted_mean(
 ) -> NoReturn:
     """Report the paid and the stated means, and the deviation that is detectable."""
     weights, stated = contrast.compute_weights(sample, means), means[sample.runs, sample.arms]
-    groups = [(weights == sign, words) for sign, words in contrast.groups if (weights == sign).any()]
+    groups = [(weights == sign, description) for sign, description in contrast.groups if (weights == sign).any()]
     means_of = [
-        (words, sample.totals[group].mean() / sample.pulls_per_row, stated[group].mean()) for group, words in groups
+        (description, sample.totals[group].mean() / sample.pulls_per_row, stated[group].mean())
+        for group, description in groups
     ]
-    comparison = " and ".join(f"{words} {_format_two_means(paid, mean)}" for words, paid, mean in means_of)
+    comparison = " and ".join(
+        f"{description} {_format_two_means(mean_reward, mean)}" for description, mean_reward, mean in means_of
+    )
     sums = _sum_deviations(sample, means, contrast)
     raise SimulationError(
         f"rewards of {spec.problem.name!r} must have the means that its `sample` returns, because regret compares with the "
@@ -352,7 +364,7 @@ def _raise_refuted_mean(
     )
 
 
-def _format_two_means(paid: float, stated: float) -> str:
+def _format_two_means(mean_reward: float, stated: float) -> str:
     """Format two means, with more digits if a few do not distinguish them."""
-    digits = 4 if f"{paid:.4g}" != f"{stated:.4g}" else 10
-    return f"{paid:.{digits}g} on average, not {stated:.{digits}g}"
+    digits = 4 if f"{mean_reward:.4g}" != f"{stated:.4g}" else 10
+    return f"{mean_reward:.{digits}g} on average, not {stated:.{digits}g}"

@@ -1,9 +1,9 @@
 """Transforms code so that a comparison with NaN is an error.
 
 NaN is neither less nor greater than any number. A policy that searches the highest index with `index > highest` never
-picks an arm whose index is NaN: it pulls the first one for ever, without an error. So in policies with custom functions,
+picks an arm whose index is NaN: it always pulls the first one, without an error. So in policies with custom functions,
 both sides of <, <=, > and >=, and the arguments of `max` and `min`, are checked first. Plain Python and compiled code
-share the changed code. == and != stay as they are.
+share the changed code. == and != are not changed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ NAN_CHECKS = {"choose": reject_nan_in_choose, "update": reject_nan_in_update}
 
 
 NAN_ERROR_FUNCTIONS = {NAN_IN_CHOOSE: "choose", NAN_IN_UPDATE: "update"}
-"""The function that an error comes from, by its message."""
+"""The function in which an error was raised, by its message."""
 
 
 def skip_arrays(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -70,15 +70,15 @@ def skip_arrays(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def add_nan_checks(function: types.FunctionType) -> types.CodeType | None:
-    """Add checks to the code of a function; None if its source is missing, or is not what was compiled."""
-    kept = getattr(function, CHECKED_CODE_ATTRIBUTE, None)
-    if kept is None or kept[0] != function.__code__:
+    """Add checks to the code of a function; None if its source is missing, or another one was compiled."""
+    cached = getattr(function, CHECKED_CODE_ATTRIBUTE, None)
+    if cached is None or cached[0] != function.__code__:
         changed = _transform_code(function.__code__, function.__code__.co_filename)
         if changed is None:
             return None
-        kept = (function.__code__, changed)
-        setattr(function, CHECKED_CODE_ATTRIBUTE, kept)
-    return kept[1]
+        cached = (function.__code__, changed)
+        setattr(function, CHECKED_CODE_ATTRIBUTE, cached)
+    return cached[1]
 
 
 @lru_cache(maxsize=4096)
@@ -95,10 +95,16 @@ def _transform_code(code: types.CodeType, file: str) -> types.CodeType | None:
         changed = _compile_tree(ast.fix_missing_locations(_ComparisonTransformer(lines).visit(ast.parse(lines))), code)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    originals, twins = list(_list_code_objects(plain)), list(_list_code_objects(changed))
-    if [_locate_code(original) for original in originals] != [_locate_code(twin) for twin in twins]:
+    originals, counterparts = list(_list_code_objects(plain)), list(_list_code_objects(changed))
+    if [_locate_code(original) for original in originals] != [
+        _locate_code(counterpart) for counterpart in counterparts
+    ]:
         return None
-    matches = [twin for original, twin in zip(originals, twins, strict=True) if _is_same_code(original, code)]
+    matches = [
+        counterpart
+        for original, counterpart in zip(originals, counterparts, strict=True)
+        if _is_same_code(original, code)
+    ]
     return matches[0] if len(matches) == 1 else None
 
 
@@ -117,12 +123,12 @@ def _locate_code(code: types.CodeType) -> tuple[str, int]:
     return code.co_qualname, code.co_firstlineno
 
 
-def _is_same_code(one: types.CodeType, other: types.CodeType) -> bool:
-    return _locate_code(one) == _locate_code(other) and one == other
+def _is_same_code(first: types.CodeType, second: types.CodeType) -> bool:
+    return _locate_code(first) == _locate_code(second) and first == second
 
 
 class _ComparisonTransformer(ast.NodeTransformer):
-    """Puts a check around what is compared."""
+    """Puts a check around values that are compared."""
 
     def __init__(self, source: str) -> None:
         tree = ast.parse(source)
@@ -137,9 +143,9 @@ class _ComparisonTransformer(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         operands = [node.left, *node.comparators]
-        for place, operator in enumerate(node.ops):
+        for position, operator in enumerate(node.ops):
             if isinstance(operator, _ORDER_OPERATORS):
-                operands[place], operands[place + 1] = map(_wrap_in_check, operands[place : place + 2])
+                operands[position], operands[position + 1] = map(_wrap_in_check, operands[position : position + 2])
         node.left, *node.comparators = operands
         return node
 
@@ -155,8 +161,8 @@ def _wrap_in_check(value: ast.expr) -> ast.expr:
     """Wrap a value in its check; literals and wrapped values need none."""
     if isinstance(value, ast.Tuple):
         return ast.copy_location(ast.Tuple([_wrap_in_check(part) for part in value.elts], value.ctx), value)
-    inner = value.operand if isinstance(value, ast.UnaryOp) else value
+    operand = value.operand if isinstance(value, ast.UnaryOp) else value
     checked = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == CHECK_NAME
-    if checked or isinstance(inner, ast.Constant | ast.Starred):
+    if checked or isinstance(operand, ast.Constant | ast.Starred):
         return value
     return ast.copy_location(ast.Call(ast.Name(CHECK_NAME, ast.Load()), [value], []), value)

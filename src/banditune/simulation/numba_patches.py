@@ -1,10 +1,10 @@
 """Patches Numba to halve the time to compile a kernel.
 
 Numba optimises every function and compiles it to machine code, before it inlines it into its callers. The helpers of a
-kernel are never called alone, so for them both steps are waste. Here they stay LLVM code until the whole kernel is
+kernel are never called alone, so for them both steps are waste. Here they remain LLVM code until the whole kernel is
 optimised; those marked `optimize_separately` are optimised first. Only functions whose qualified name starts with
 `INLINED_PREFIX` or `OPTIMIZED_PREFIX` are treated like this. Custom functions are not, because they may print, for which
-Numba needs the machine code. These are internals of Numba: if a version lacks what is replaced here, nothing is changed
+Numba needs the machine code. These are internals of Numba: if a version lacks them, nothing is changed,
 and compilation takes longer.
 """
 
@@ -49,7 +49,7 @@ def defer_helper_compilation() -> bool:
         if not library.name.startswith((INLINED_PREFIX, OPTIMIZED_PREFIX)):
             return executable(context, library, function, environment)
         library._ensure_finalized()
-        # Numba wants a built-in function of its own as a key for every compiled one; this one is never called.
+        # Numba needs a different built-in function as a key for every compiled one; this one is never called.
         return [environment].append
 
     CPUCodeLibrary._optimize_final_module = optimize_unless_inlined

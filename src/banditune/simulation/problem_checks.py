@@ -44,7 +44,7 @@ REMEMBERED_PROBLEMS = 64
 
 
 _passed: OrderedDict[tuple[Any, ...], MeanTestResult | None] = OrderedDict()
-"""Results of correct problems, by everything that decides them: each is checked once per process."""
+"""Results of correct problems, by all that decides them. Each problem is checked once per process."""
 
 
 def check_policy_and_problem(spec: SimulationSpec) -> None:
@@ -128,21 +128,21 @@ def _find_unwritten_memory(spec: SimulationSpec) -> str | None:
             }
             after = dict(_list_state_arrays(bind_function(start_state, slots)[0](memory, setting)))
         for name, array in after.items():
-            same = np.isnan(array) if array.dtype.kind == "f" else array == before[name]
-            unwritten[name] = same & unwritten.get(name, True)
-    for name, same in unwritten.items():
-        if same.any():
-            place = ", ".join(map(str, np.argwhere(same)[0]))
-            return f"`{name}[{place}]`"
+            unwritten_entries = np.isnan(array) if array.dtype.kind == "f" else array == before[name]
+            unwritten[name] = unwritten_entries & unwritten.get(name, True)
+    for name, unwritten_entries in unwritten.items():
+        if unwritten_entries.any():
+            position = ", ".join(map(str, np.argwhere(unwritten_entries)[0]))
+            return f"`{name}[{position}]`"
     return None
 
 
-def _list_state_arrays(state: Any, within: str = "") -> Iterator[tuple[str, Any]]:
+def _list_state_arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """List the arrays of a state, by their names; those of a record in it have the name of that record, too."""
     fields = state if isinstance(state, tuple) else (state,)
-    places = [f"{within or 'state'}[{place}]" for place in range(len(fields))]
-    named = [f"{within}.{name}" if within else name for name in getattr(state, "_fields", ())]
-    for name, value in zip(named or places, fields, strict=True):
+    numbered = [f"{prefix or 'state'}[{position}]" for position in range(len(fields))]
+    named = [f"{prefix}.{name}" if prefix else name for name in getattr(state, "_fields", ())]
+    for name, value in zip(named or numbered, fields, strict=True):
         if isinstance(value, np.ndarray):
             yield name, value
         elif isinstance(value, tuple):
@@ -150,9 +150,9 @@ def _list_state_arrays(state: Any, within: str = "") -> Iterator[tuple[str, Any]
 
 
 def check_sampled_instances(problem: Problem, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Check that instances depend on the seed, and on nothing else; returns the means of the first two blocks."""
-    first, again, second = (_draw_instance_block(problem, seed, block) for block in (0, 0, 1))
-    if first != again:
+    """Check that instances depend on the seed alone; returns the means of the first two blocks."""
+    first, repeated, second = (_draw_instance_block(problem, seed, block) for block in (0, 0, 1))
+    if first != repeated:
         raise InvalidRequest(
             f"`sample(size, rng)` of the problem {problem.name!r} must draw from `rng` alone, but called twice with the "
             "same one it drew other instances; use rng.random(...), rng.normal(...) and the like, and keep nothing between "
@@ -176,38 +176,38 @@ class _InstanceBlock:
 
 
 def _draw_instance_block(problem: Problem, seed: int, number: int) -> _InstanceBlock:
-    drawn = draw_instances(problem, seed, number)
-    assert drawn.features is not None
-    return _InstanceBlock(hashlib.sha256(drawn.means.tobytes() + drawn.features.tobytes()).hexdigest(), drawn.means)
+    block = draw_instances(problem, seed, number)
+    assert block.features is not None
+    return _InstanceBlock(hashlib.sha256(block.means.tobytes() + block.features.tobytes()).hexdigest(), block.means)
 
 
 def check_drawn_rewards(spec: SimulationSpec, means: FloatArray) -> None:
     """Draw a few rewards twice: they must depend on their stream alone and be of the stated kind."""
     problem = spec.problem
-    words, holds = REWARD_KINDS.get(problem.rewards, ("", None))
+    description, holds = REWARD_KINDS.get(problem.rewards, ("", None))
     reward: Any = getattr(problem.reward, "py_func", problem.reward)
-    options, began = np.array(problem.options()), time.perf_counter()
+    options, start = np.array(problem.options()), time.perf_counter()
     for run, arm, pull in product(
         *(range(min(SAMPLE_SIZE, most)) for most in (len(means), problem.arms, spec.horizon))
     ):
         try:
             # Plain Python warns of overflows; compiled code does not.
             with np.errstate(all="ignore"):
-                paid, again = (
+                payoff, repeated = (
                     _draw_reward(reward, Instance(means[run], options), spec.seed, run, arm, pull) for _ in range(2)
                 )
         except Exception:
             return  # the simulation reports what is wrong, with run and step
-        if not math.isfinite(paid):
+        if not math.isfinite(payoff):
             continue
-        if paid != again:
+        if payoff != repeated:
             raise InvalidRequest(
                 f"`reward` of the problem {problem.name!r} must draw from `stream` alone, but called twice for one pull it "
-                f"paid {paid:g} and {again:g}; use bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like."
+                f"paid {payoff:g} and {repeated:g}; use bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like."
             )
-        if holds is not None and not holds(paid):
-            raise SimulationError(describe_wrong_reward(spec, words, run, arm, paid))
-        if time.perf_counter() - began > SAMPLE_SECONDS:
+        if holds is not None and not holds(payoff):
+            raise SimulationError(describe_wrong_reward(spec, description, run, arm, payoff))
+        if time.perf_counter() - start > SAMPLE_SECONDS:
             return
 
 

@@ -28,8 +28,8 @@ def measure_reward_noise(problem: Problem, count: int) -> float:
     arms = np.random.default_rng(0).integers(problem.arms, size=count).tolist()
     squares = 0.0
     try:
-        for place, arm in enumerate(arms):
-            run, pull = place % BLOCK_SIZE, min(place // BLOCK_SIZE, (problem.max_horizon or count) - 1)
+        for position, arm in enumerate(arms):
+            run, pull = position % BLOCK_SIZE, min(position // BLOCK_SIZE, (problem.max_horizon or count) - 1)
             cursor[3] = REWARD_STREAM
             stream = Stream(*compute_instance_key(0, run), cursor)  # type: ignore[call-arg,no-untyped-call]
             seek(stream, arm, pull)  # type: ignore[no-untyped-call]

@@ -59,14 +59,14 @@ def run_tasks(
     """Run tasks of which all rows use the shortcut or none does: first those by the shortcut, then those step by step."""
     fast = select_shortcut_rows(spec, np.array([task.params[0] for task in tasks]))
     for shortcut in (True, False):
-        selected = [task for one, task in zip(fast, tasks, strict=True) if one == shortcut]
+        selected = [task for is_fast, task in zip(fast, tasks, strict=True) if is_fast == shortcut]
         if selected:
             run_alike_tasks(set_shortcut(spec, shortcut), selected, executor, progress, done)
 
 
 @contextmanager
 def open_executor(executor: Executor | None, workers: int | None) -> Iterator[Executor]:
-    """Yield the given executor, which stays open, or open threads for this call."""
+    """Yield the given executor, which is left open, or open threads for this call."""
     if executor is not None:
         yield executor
         return
@@ -124,16 +124,16 @@ def run_alike_tasks(
 
 
 def resubmit_chunk(
-    spec: SimulationSpec, flight: PendingChunk, lost: LostChunk, session: ExecutorSession
+    spec: SimulationSpec, flight: PendingChunk, lost_chunk: LostChunk, session: ExecutorSession
 ) -> PendingChunk:
     """Submit a lost chunk again, unless it was lost too often and may be the reason."""
-    flight = flight._replace(losses=flight.losses + lost.losses)
+    flight = flight._replace(losses=flight.losses + lost_chunk.losses)
     runs = flight.chunk.runs
     if flight.losses >= MAX_TRIES:
         raise WorkerLost(
             f"a worker must live until its chunk is done, but runs {runs.start} to {runs.stop - 1} of "
             f"{describe_spec(spec)} with parameters {flight.chunk.params.tolist()[:3]} lost their worker {flight.losses} "
-            f"times (at last: {lost.reason}); "
+            f"times (at last: {lost_chunk.reason}); "
             "check whether it has enough memory, and whether these runs crash it."
         )
     session.submit(flight.ticket, flight.chunk)
@@ -142,12 +142,12 @@ def resubmit_chunk(
 
 def raise_failure(spec: SimulationSpec, flight: PendingChunk, failure: FloatArray) -> NoReturn:
     """Raise an error that explains why a kernel stopped."""
-    task, within = flight.task, flight.chunk.runs
+    task, runs = flight.task, flight.chunk.runs
     if failure[0] == loop.UNLOCATED_INVALID_REWARD:
-        # The plain loop knows the step; if it does not fail, report what is known.
-        row, run = int(failure[3]), within.start + int(failure[4])
+        # The plain loop finds the step. If it does not fail, the step is left out.
+        row, run = int(failure[3]), runs.start + int(failure[4])
         plain = replace(spec, use_shortcut=False)
         simulate_rows_on_cpu(
             plain, task.params[row : row + 1], range(run, run + 1), first_row=task.first_row + row, workers=1
         )
-    raise SimulationError(describe_failure(spec, task.params, within, failure))
+    raise SimulationError(describe_failure(spec, task.params, runs, failure))

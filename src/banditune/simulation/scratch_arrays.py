@@ -43,7 +43,7 @@ def select_arm_without_scratch(state, scratch, setting, step, params, stream):
 
 @scalar
 def select_arm_with_scratch(state, scratch, setting, step, params, stream):
-    """Call `choose` with its scratch arrays, and clear them, so that they carry nothing to the next step."""
+    """Call `choose` with its scratch arrays, and clear them, so that no number is carried to the next step."""
     arm = choose(state, setting, step, params, stream, scratch)
     for array in scratch:
         for position in range(len(array)):
@@ -83,7 +83,10 @@ def _make_counter(shapes: Sequence[ScratchShape]) -> Callable[..., Any]:
     if not shapes:
         return _count_nothing
     factors = shapes[-1] if isinstance(shapes[-1], tuple) else (shapes[-1],)
-    count_before, number = _make_counter(shapes[:-1]), math.prod(each for each in factors if isinstance(each, int))
+    count_before, number = (
+        _make_counter(shapes[:-1]),
+        math.prod(factor for factor in factors if isinstance(factor, int)),
+    )
     by_arms, by_dims, by_horizon = (factors.count(word) for word in ("arms", "dims", "horizon"))
 
     @scalar

@@ -71,33 +71,33 @@ class Simulator:
 
     def simulate_chunk(self, chunk: Chunk, stop: IntArray) -> ChunkResult:
         """Simulate a chunk, block by block, until `stop` is set."""
-        began = time.perf_counter()
+        start = time.perf_counter()
         regrets = np.empty((len(chunk.params), len(chunk.runs), len(self.checkpoints)))
         failure = np.zeros(5)
-        for block, within in split_by_block(chunk.runs):
-            means, features = slice_instances(self.draw_cached_block(block), locate_in_block(block, within))
-            results = np.empty((len(chunk.params), len(within), len(self.checkpoints)))
-            one = chunk._replace(runs=within)
-            arguments = self._make_arguments(one, means, features, results, failure, stop)
+        for block, part in split_by_block(chunk.runs):
+            means, features = slice_instances(self.draw_cached_block(block), locate_in_block(block, part))
+            results = np.empty((len(chunk.params), len(part), len(self.checkpoints)))
+            block_chunk = chunk._replace(runs=part)
+            arguments = self._make_arguments(block_chunk, means, features, results, failure, stop)
             try:
                 self.kernel(*arguments)
             except Exception as error:
-                place = NAN_ERROR_FUNCTIONS.get(str(error)) if isinstance(error, FloatingPointError) else None
-                if place is None:
+                function_name = NAN_ERROR_FUNCTIONS.get(str(error)) if isinstance(error, FloatingPointError) else None
+                if function_name is None:
                     raise SimulationError(describe_exception(self.spec, error)) from error
                 # `update` is called after the pull of its step was counted.
                 pulls = arguments[PULLS_POSITION]
                 failure[:3] = (
                     NAN_COMPARED,
-                    pulls.sum() - (place == "update"),
-                    list(NAN_ERROR_FUNCTIONS.values()).index(place),
+                    pulls.sum() - (function_name == "update"),
+                    list(NAN_ERROR_FUNCTIONS.values()).index(function_name),
                 )
-            before = within.start - chunk.runs.start
-            regrets[:, before : before + len(within)] = results
+            before = part.start - chunk.runs.start
+            regrets[:, before : before + len(part)] = results
             if failure[0]:
                 failure[4] += before
                 break
-        return ChunkResult(regrets, failure, time.perf_counter() - began)
+        return ChunkResult(regrets, failure, time.perf_counter() - start)
 
     def _make_arguments(
         self,

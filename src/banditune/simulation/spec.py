@@ -1,4 +1,4 @@
-"""The specification of a simulation: everything that decides the regrets of a run, except its number."""
+"""The specification of a simulation: all that decides the regrets of a run, except its number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAM_VERSION = 1
 
 @dataclass(frozen=True)
 class SimulationSpec:
-    """Everything that decides the regrets of a run, except its number.
+    """All that decides the regrets of a run, except its number.
 
     `textbook_policy` is the policy with its textbook options, if these differ. `option_sources` are pairs of an option
     that was taken from the problem, and a text that says how. `ranges` are the requested search ranges: names of
@@ -47,8 +47,8 @@ class SimulationSpec:
         names = [parameter.name for parameter in self.policy.parameters]
         if rows.shape[1] == len(names):
             return rows
-        known = dict(self.fixed)
-        return np.stack([np.full(len(rows), known[name]) if name in known else rows[:, 0] for name in names], axis=1)
+        fixed = dict(self.fixed)
+        return np.stack([np.full(len(rows), fixed[name]) if name in fixed else rows[:, 0] for name in names], axis=1)
 
     def __post_init__(self) -> None:
         check_options_resolved(self.policy)

@@ -27,9 +27,9 @@ def compute_confidence_factor(setting):
     This is the bound of Abbasi-Yadkori, Pal and Szepesvari (2011) with ||theta|| <= sqrt(d), which fails with
     probability 1 / n. L is the largest norm of features.
     """
-    given = read_policy_option(setting, 0)
-    if given > 0.0:
-        return given
+    fixed_factor = read_policy_option(setting, 0)
+    if fixed_factor > 0.0:
+        return fixed_factor
     dims = setting.dims
     longest = measure_feature_norm(setting)
     log_term = math.log(1.0 + setting.horizon * longest * longest) + math.log(setting.horizon)

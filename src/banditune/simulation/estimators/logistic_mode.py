@@ -8,7 +8,7 @@ from banditune.core.scalar import noinline, scalar
 from banditune.simulation.estimators.logistic_state import (
     ERROR,
     LONGEST,
-    LOST,
+    MODE_LOST,
     PLAYED,
     PULLS,
     add_played_arm,
@@ -68,7 +68,7 @@ def move_estimate(state, share):
 
 @scalar
 def find_mode(state, last, tolerance):
-    """Move `estimate` to within `tolerance` of the mode, after a step of length `last`. Set LOST if that fails."""
+    """Move `estimate` to within `tolerance` of the mode, after a step of length `last`. Set MODE_LOST if that fails."""
     last += state.counts[ERROR]
     for step in range(QUICK_LOOKS):
         compute_gradient(state)
@@ -83,7 +83,7 @@ def find_mode(state, last, tolerance):
         if error <= 0.1 * tolerance or (error < 1e-3 and state.counts[ERROR] <= tolerance):
             return
         last = error
-    state.counts[LOST] = 0.0 if climb_to_mode(state) else 1.0
+    state.counts[MODE_LOST] = 0.0 if climb_to_mode(state) else 1.0
     state.counts[ERROR] = compute_tolerance(state)
     invert_hessian(state)
 
@@ -106,7 +106,7 @@ def find_mode_and_factor(state, last, tolerance):
         if error <= tolerance:
             return
         last = error
-    state.counts[LOST] = 0.0 if climb_to_mode(state) else 1.0
+    state.counts[MODE_LOST] = 0.0 if climb_to_mode(state) else 1.0
     state.counts[ERROR] = compute_tolerance(state)
 
 
@@ -145,11 +145,11 @@ def compute_log_posterior(state, share):
     for j in range(dims()):
         at = state.estimate[j] + share * state.step[j]
         value -= 0.5 * at * at
-    for place in range(int(state.counts[PLAYED])):
-        score = state.played_prior[place]
+    for position in range(int(state.counts[PLAYED])):
+        score = state.played_prior[position]
         for j in range(dims()):
-            score += (state.estimate[j] + share * state.step[j]) * state.played_rows[place * pad_dims() + j]
-        value += state.played_total[place] * score - state.played_pulls[place] * compute_log1pexp(score)
+            score += (state.estimate[j] + share * state.step[j]) * state.played_rows[position * pad_dims() + j]
+        value += state.played_total[position] * score - state.played_pulls[position] * compute_log1pexp(score)
     return value
 
 
@@ -162,34 +162,34 @@ def compute_log1pexp(score):
 @scalar
 def update_logistic(state, setting, step, params, arm, reward, stream):
     """Learn from a reward: the Hessian grows by one term, and the mode moves. It is found with the rough tolerance."""
-    place = count_logistic_pull(state, arm, reward)
-    features = state.played_rows[place * pad_dims() : (place + 1) * pad_dims()]
+    position = count_logistic_pull(state, arm, reward)
+    features = state.played_rows[position * pad_dims() : (position + 1) * pad_dims()]
     multiply_symmetric(state.inverse, features, state.pulled)
-    shrink, first = take_first_step(state, features, place, reward)
+    shrink, first = take_first_step(state, features, position, reward)
     subtract_outer(state.inverse, state.pulled, state.pulled, shrink)
     find_mode(state, first, ROUGH_TOLERANCE)
 
 
 @scalar
-def take_first_step(state, features, place, reward):
+def take_first_step(state, features, position, reward):
     """Take the Newton step for one more pull, with the old H^-1 x in `pulled`.
 
     With the slope w = p (1 - p), the new H^-1 is the old one minus shrink H^-1 x x' H^-1, shrink = w / (1 + w x' H^-1
     x). Returns shrink and the length of the step in posterior deviations.
     """
-    chance = state.chance[place]
+    chance = state.chance[position]
     slope = chance * (1.0 - chance)
     square = compute_dot(features, state.pulled)
     shrink = slope / (1.0 + slope * square)
-    along = (reward - chance) / (1.0 + slope * square)
+    shift = (reward - chance) / (1.0 + slope * square)
     for j in range(dims()):
-        state.estimate[j] += along * state.pulled[j]
+        state.estimate[j] += shift * state.pulled[j]
     return shrink, abs(reward - chance) * math.sqrt(max(square, 0.0))
 
 
 @scalar
 def is_certain(state, index, best, error):
-    """Return whether the best index stays the best if theta is wrong by `error` posterior deviations.
+    """Return whether the best index remains the best if theta is wrong by `error` posterior deviations.
 
     The Hessian is at least I, so no score changes by more than the error times |x|. Errors are estimates, so four times
     as much is allowed. A tie in the sense of `choose_first_tied` is never certain, however small the stated error.
@@ -207,7 +207,7 @@ def choose_first_tied(state, best):
 
     So rounding does not decide between tied arms, such as all arms while the mode is 0.
     """
-    if state.counts[LOST] != 0.0:
+    if state.counts[MODE_LOST] != 0.0:
         return NO_MODE
     smallest_tied = state.score[best] - 2.0 * compute_tolerance(state) * state.counts[LONGEST]
     arm = 0
@@ -229,12 +229,12 @@ def resume_logistic(state, setting, params, pulls, totals):
     for arm in range(setting.arms):
         if pulls[arm] > 0.0:
             add_played_arm(state, arm)
-            place = int(state.played_index[arm])
+            position = int(state.played_index[arm])
             state.pulls[arm] = pulls[arm]
-            state.played_pulls[place] = pulls[arm]
-            state.played_total[place] = totals[arm]
+            state.played_pulls[position] = pulls[arm]
+            state.played_total[position] = totals[arm]
             state.counts[PULLS] += pulls[arm]
     if state.counts[PLAYED] > 0.0:
-        state.counts[LOST] = 0.0 if climb_to_mode(state) else 1.0
+        state.counts[MODE_LOST] = 0.0 if climb_to_mode(state) else 1.0
         state.counts[ERROR] = compute_tolerance(state)
         invert_hessian(state)

@@ -62,7 +62,7 @@ class LogisticState(NamedTuple):
     counts: FloatArray
 
 
-PLAYED, PULLS, LOST, ERROR, LONGEST = 0, 1, 2, 3, 4
+PLAYED, PULLS, MODE_LOST, ERROR, LONGEST = 0, 1, 2, 3, 4
 """Positions in `counts`.
 
 They are the number of played arms, pulls in all, whether the mode was lost, an error, and the largest norm of features.
@@ -130,8 +130,8 @@ def start_logistic(state, setting):
     """Reset the memory to the prior."""
     arms = setting.arms
     for array in state:
-        for place in range(len(array)):
-            array[place] = 0.0
+        for position in range(len(array)):
+            array[position] = 0.0
     whiten_features(state.played_rows, state.prior_score, setting)
     longest = 0.0
     for arm in range(arms):
@@ -153,7 +153,7 @@ def start_logistic(state, setting):
 def compute_sigmoid(score):
     """Compute 1 / (1 + exp(-score)) to about 1e-15, in plain arithmetic so that loops become vector code.
 
-    exp(t) - 1 comes from a Taylor series at t / 512, then nine times (1 + q)^2 - 1 = q (2 + q). Scores are cut at 40.
+    exp(t) - 1 is a Taylor series at t / 512, then nine times (1 + q)^2 - 1 = q (2 + q). Scores are cut at 40.
     """
     t = min(max(-score, -40.0), 40.0) * (1.0 / 512.0)
     q = t * (
@@ -176,67 +176,67 @@ def count_logistic_pull(state, arm, reward):
     """Count a pull, and return the arm's position among the played arms. A first pull adds it to them."""
     if state.played_index[arm] < 0.0:
         add_played_arm(state, arm)
-    place = int(state.played_index[arm])
+    position = int(state.played_index[arm])
     state.pulls[arm] += 1.0
-    state.played_pulls[place] += 1.0
-    state.played_total[place] += reward
+    state.played_pulls[position] += 1.0
+    state.played_total[position] += reward
     state.counts[PULLS] += 1.0
-    return place
+    return position
 
 
 @noinline
 def add_played_arm(state, arm):
     """Add an arm to the played arms."""
-    place = int(state.counts[PLAYED])
-    state.played_index[arm] = place
-    state.counts[PLAYED] = place + 1.0
-    state.played_prior[place] = state.prior_score[arm]
+    position = int(state.counts[PLAYED])
+    state.played_index[arm] = position
+    state.counts[PLAYED] = position + 1.0
+    state.played_prior[position] = state.prior_score[arm]
     score = state.prior_score[arm]
-    at = place * count_packed_dims()
+    at = position * count_packed_dims()
     for i in range(dims()):
         feature = state.columns[locate_column(arm, i)]
         score += state.estimate[i] * feature
-        state.played_columns[locate_column(place, i)] = feature
-        state.played_rows[place * pad_dims() + i] = feature
+        state.played_columns[locate_column(position, i)] = feature
+        state.played_rows[position * pad_dims() + i] = feature
         for j in range(i + 1):
-            state.played_squares[at] = feature * state.played_rows[place * pad_dims() + j]
+            state.played_squares[at] = feature * state.played_rows[position * pad_dims() + j]
             at += 1
-    state.chance[place] = compute_sigmoid(score)
+    state.chance[position] = compute_sigmoid(score)
 
 
 @optimize_separately
 def add_weighted_features(sums, weights, rows):
     """Add the features of a block's arms to sums, each times its weight."""
-    for place in range(pad_dims()):
-        total = sums[place]
+    for position in range(pad_dims()):
+        total = sums[position]
         for lane in range(VECTOR_LANES):
-            total += weights[lane] * rows[lane * pad_dims() + place]
-        sums[place] = total
+            total += weights[lane] * rows[lane * pad_dims() + position]
+        sums[position] = total
 
 
 @optimize_separately
 def add_weighted_squares(sums, weights, squares):
     """Add the squares of a block's arms to sums, each times its weight."""
-    for place in range(count_packed_dims()):
-        total = sums[place]
+    for position in range(count_packed_dims()):
+        total = sums[position]
         for lane in range(VECTOR_LANES):
-            total += weights[lane] * squares[lane * count_packed_dims() + place]
-        sums[place] = total
+            total += weights[lane] * squares[lane * count_packed_dims() + position]
+        sums[position] = total
 
 
 @scalar
 def compute_gradient(state):
     """Compute chances and the gradient of the objective at `estimate`, over the played arms."""
     filled = count_blocks(state.counts[PLAYED])
-    for place in range(filled * VECTOR_LANES):
-        state.chance[place] = state.played_prior[place]
+    for position in range(filled * VECTOR_LANES):
+        state.chance[position] = state.played_prior[position]
     for b in range(filled):
         at = b * VECTOR_LANES
         add_products(state.chance[at:], state.played_columns[at * dims() :], state.estimate)
-    for place in range(filled * VECTOR_LANES):
-        state.chance[place] = compute_sigmoid(state.chance[place])
-    for place in range(filled * VECTOR_LANES):
-        state.residual[place] = state.played_total[place] - state.played_pulls[place] * state.chance[place]
+    for position in range(filled * VECTOR_LANES):
+        state.chance[position] = compute_sigmoid(state.chance[position])
+    for position in range(filled * VECTOR_LANES):
+        state.residual[position] = state.played_total[position] - state.played_pulls[position] * state.chance[position]
     for j in range(pad_dims()):
         state.gradient[j] = -state.estimate[j]
     for b in range(filled):
@@ -247,8 +247,8 @@ def compute_gradient(state):
 @scalar
 def factorise_weighted_squares(state, weights):
     """Compute the factor of I + sum of weight x x' over the played arms."""
-    for place in range(count_packed_dims()):
-        state.factor[place] = 0.0
+    for position in range(count_packed_dims()):
+        state.factor[position] = 0.0
     for i in range(dims()):
         state.factor[count_triangle(i) + i] = 1.0
     for b in range(count_blocks(state.counts[PLAYED])):
@@ -260,8 +260,10 @@ def factorise_weighted_squares(state, weights):
 @scalar
 def factorise_hessian(state):
     """Compute the factor of the Hessian I + sum of pulls chance (1 - chance) x x' at the chances computed last."""
-    for place in range(count_blocks(state.counts[PLAYED]) * VECTOR_LANES):
-        state.residual[place] = state.played_pulls[place] * state.chance[place] * (1.0 - state.chance[place])
+    for position in range(count_blocks(state.counts[PLAYED]) * VECTOR_LANES):
+        state.residual[position] = (
+            state.played_pulls[position] * state.chance[position] * (1.0 - state.chance[position])
+        )
     factorise_weighted_squares(state, state.residual)
 
 

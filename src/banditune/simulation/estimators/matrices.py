@@ -126,11 +126,11 @@ def shrink_triangular_factor(factor, turned, keep, take):
 
     This is Carlson's update (1973) of a triangular root of a covariance. It costs O(dims^2) and keeps the triangle.
     """
-    grown = 1.0
+    growth = 1.0
     for j in range(dims()):
-        before = grown
-        grown += turned[j] * turned[j]
-        root = 1.0 / math.sqrt(before * grown)
+        before = growth
+        growth += turned[j] * turned[j]
+        root = 1.0 / math.sqrt(before * growth)
         keep[j] = before * root
         take[j] = turned[j] * root
     for b in range(count_blocks(dims())):

@@ -112,8 +112,8 @@ def start_ridge(state, setting):
     """Reset the memory to the prior."""
     arms = setting.arms
     for array in state:
-        for place in range(len(array)):
-            array[place] = 0.0
+        for position in range(len(array)):
+            array[position] = 0.0
     whiten_features(state.rows, state.prior_score, setting)
     for arm in range(arms):
         for j in range(dims()):
@@ -121,8 +121,8 @@ def start_ridge(state, setting):
     for arm in range(arms):
         for j in range(pad_dims()):
             state.rows[arm * pad_dims() + j] = state.columns[locate_column(arm, j)] if j < dims() else 0.0
-    for place in range(arms, len(state.prior_score)):
-        state.prior_score[place] = PADDING_SCORE
+    for position in range(arms, len(state.prior_score)):
+        state.prior_score[position] = PADDING_SCORE
     refresh_ridge(state, setting)
     update_widths(state)
 
@@ -132,8 +132,8 @@ def refresh_ridge(state, setting):
     """Recompute everything from pulls and totals."""
     moment = state.whitened
     square = state.square
-    for place in range(len(square)):
-        square[place] = 0.0
+    for position in range(len(square)):
+        square[position] = 0.0
     for j in range(dims()):
         square[j * dims() + j] = setting.options[0]
         moment[j] = 0.0
@@ -141,30 +141,30 @@ def refresh_ridge(state, setting):
     for arm in range(setting.arms):
         if state.pulls[arm] > 0.0:
             row = state.rows[arm * pad_dims() : (arm + 1) * pad_dims()]
-            left = state.total[arm] - state.pulls[arm] * state.prior_score[arm]
+            residual = state.total[arm] - state.pulls[arm] * state.prior_score[arm]
             for i in range(dims()):
-                moment[i] += left * row[i]
+                moment[i] += residual * row[i]
                 for j in range(i + 1):
                     square[i * dims() + j] += state.pulls[arm] * row[i] * row[j]
     factorise_cholesky(square, setting.dims)
     invert_triangle(square, setting.dims)
     for i in range(dims()):
-        along = 0.0
+        projection = 0.0
         for j in range(i + 1):
-            along += square[i * dims() + j] * moment[j]
+            projection += square[i * dims() + j] * moment[j]
         for j in range(i + 1):
-            state.estimate[j] += along * square[i * dims() + j]
+            state.estimate[j] += projection * square[i * dims() + j]
         for j in range(dims()):
             state.factor[locate_column(j, i)] = square[i * dims() + j] if j <= i else 0.0
     score_ridge_arms(state, state.estimate, state.padded_score)
-    for place in range(len(state.variance)):
-        state.variance[place] = 0.0
+    for position in range(len(state.variance)):
+        state.variance[position] = 0.0
     for i in range(dims()):
         for j in range(dims()):
             state.gain[j] = state.factor[locate_column(j, i)]
         multiply_arms(state, state.gain, state.padded_arm_values)
-        for place in range(len(state.variance)):
-            state.variance[place] += state.padded_arm_values[place] * state.padded_arm_values[place]
+        for position in range(len(state.variance)):
+            state.variance[position] += state.padded_arm_values[position] * state.padded_arm_values[position]
     state.age[0] = 0.0
     state.age[1] = 0.0
     for arm in range(setting.arms):
@@ -174,8 +174,8 @@ def refresh_ridge(state, setting):
 @scalar
 def multiply_arms(state, vector, products):
     """Compute every arm's x'vector."""
-    for place in range(len(products)):
-        products[place] = 0.0
+    for position in range(len(products)):
+        products[position] = 0.0
     for b in range(count_blocks(len(products))):
         at = b * VECTOR_LANES
         add_products(products[at:], state.columns[at * dims() :], vector)
@@ -184,8 +184,8 @@ def multiply_arms(state, vector, products):
 @scalar
 def score_ridge_arms(state, theta, scores):
     """Compute every arm's score under a theta."""
-    for place in range(len(scores)):
-        scores[place] = state.prior_score[place]
+    for position in range(len(scores)):
+        scores[position] = state.prior_score[position]
     for b in range(count_blocks(len(scores))):
         at = b * VECTOR_LANES
         add_products(scores[at:], state.columns[at * dims() :], theta)
@@ -196,10 +196,10 @@ def whiten_arm(state, arm, turned, gain):
     """Put factor x into `turned` and G^-1 x = factor' turned into `gain`, for the features x of an arm."""
     row = state.rows[arm * pad_dims() : (arm + 1) * pad_dims()]
     for j in range(dims()):
-        along = 0.0
+        projection = 0.0
         for i in range(dims()):
-            along += state.factor[locate_column(i, j)] * row[i]
-        turned[j] = along
+            projection += state.factor[locate_column(i, j)] * row[i]
+        turned[j] = projection
     for i in range(pad_dims()):
         gain[i] = 0.0
     add_weighted_rows(gain, state.factor, turned)
@@ -213,10 +213,10 @@ def prepare_update(state, arm):
 
 
 @scalar
-def count_pulls(state, arm, pulls, paid):
+def count_pulls(state, arm, pulls, payoffs):
     """Count pulls of an arm and their rewards."""
     state.pulls[arm] += pulls
-    state.total[arm] += paid
+    state.total[arm] += payoffs
     state.age[0] += 1.0
 
 
@@ -229,10 +229,10 @@ def move_arms(state, gain, shifts, step, shrink):
     """
     for j in range(pad_dims()):
         state.estimate[j] += step * gain[j]
-    for place in range(len(state.variance)):
-        along = shifts[place]
-        state.padded_score[place] += step * along
-        state.variance[place] = max(state.variance[place] - shrink * along * along, 0.0)
+    for position in range(len(state.variance)):
+        shift = shifts[position]
+        state.padded_score[position] += step * shift
+        state.variance[position] = max(state.variance[position] - shrink * shift * shift, 0.0)
 
 
 @scalar
@@ -275,7 +275,7 @@ def sample_scores(state, setting, scale, stream):
     state : record
         The memory of a policy on ridge regression; see `define_ridge_policy`.
     setting : Setting
-        What the policy knows of the problem.
+        The numbers of arms, features and steps, the features, and the policy's options.
     scale : float
         Factor of the standard deviation. With the noise of rewards it is posterior sampling.
     stream : Stream

@@ -30,9 +30,9 @@ def count_blocks(count):
 
 
 @scalar
-def locate_column(place, dim):
+def locate_column(position, dim):
     """Return the position of a feature in blocks of columns."""
-    return (place // VECTOR_LANES * dims() + dim) * VECTOR_LANES + place % VECTOR_LANES
+    return (position // VECTOR_LANES * dims() + dim) * VECTOR_LANES + position % VECTOR_LANES
 
 
 @optimize_separately
@@ -62,10 +62,10 @@ def subtract_outer(matrix, first, second, weight):
 
 
 @optimize_separately
-def subtract_outer_block(columns, vector, other, weight):
+def subtract_outer_block(columns, vector, second, weight):
     """Subtract weight vector part' from a block of columns."""
     for lane in range(VECTOR_LANES):
-        entry = weight * other[lane]
+        entry = weight * second[lane]
         for j in range(dims()):
             columns[j * VECTOR_LANES + lane] -= entry * vector[j]
 
@@ -92,23 +92,23 @@ def argmax_score(score):
     """
     arms = len(score)
     highest = score[0]
-    place = 0
+    position = 0
     at = 0
     while at + 8 <= arms:
         low = take_larger(take_larger(score[at], score[at + 1]), take_larger(score[at + 2], score[at + 3]))
         high = take_larger(take_larger(score[at + 4], score[at + 5]), take_larger(score[at + 6], score[at + 7]))
         if take_larger(low, high) > highest:
             highest = take_larger(low, high)
-            place = at
+            position = at
         at += 8
     while at < arms:
         if score[at] > highest:
             highest = score[at]
-            place = at
+            position = at
         at += 1
-    while score[place] < highest:
-        place += 1
-    return place
+    while score[position] < highest:
+        position += 1
+    return position
 
 
 @scalar

@@ -6,9 +6,9 @@ from banditune.core.scalar import scalar
 
 
 @scalar
-def read_policy_option(setting, place):
+def read_policy_option(setting, position):
     """Read one of the policy's options, which follow the penalty and the prior."""
-    return setting.options[1 + setting.dims + setting.dims * setting.dims + place]
+    return setting.options[1 + setting.dims + setting.dims * setting.dims + position]
 
 
 @scalar

@@ -87,18 +87,18 @@ class DaskSession(ExecutorSession):
 
     def _collect_ended(self) -> list[Any]:
         """Collect all other futures that have ended, to fetch them with one request."""
-        found = []
+        ended = []
         while not self.ended.empty():
-            found.append(self.ended.get())
-        return found
+            ended.append(self.ended.get())
+        return ended
 
     def _gather_results(self, futures: list[Any]) -> None:
-        fine = {place: future for place, future in enumerate(futures) if future.status == "finished"}
+        finished = {position: future for position, future in enumerate(futures) if future.status == "finished"}
         # A future whose worker died in the meantime may have no result: it is lost, the others are not.
         with translate_cluster_errors("Dask"):
-            found = self.client.gather(fine, errors="skip")
-        for place, future in fine.items():
-            outcome = found.get(place)
+            results = self.client.gather(finished, errors="skip")
+        for position, future in finished.items():
+            outcome = results.get(position)
             if outcome is None:
                 continue
             if not isinstance(unpack_reply(outcome), ChunkResult):
@@ -133,12 +133,12 @@ class DaskExecutor(Executor):
     Parameters
     ----------
     where : str or distributed.Client
-        The address of the scheduler, such as "dask://host:8786", or a client. A client stays open in the end.
+        The address of the scheduler, such as "dask://host:8786", or a client. A client that was passed is not closed.
 
     Raises
     ------
     InvalidRequest
-        If no scheduler answers, or if no worker comes within 60 seconds.
+        If no scheduler answers, or if no worker connects within 60 seconds.
     MissingDependency
         If Dask is not installed.
     """
@@ -184,9 +184,9 @@ class DaskExecutor(Executor):
 def _connect(address: str) -> Any:
     from distributed import Client
 
-    place = address.removeprefix("dask://")
+    location = address.removeprefix("dask://")
     try:
-        return Client(place if "://" in place else f"tcp://{place}", timeout=10, set_as_default=False)
+        return Client(location if "://" in location else f"tcp://{location}", timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InvalidRequest(
             f"a Dask scheduler must answer at {address}, but none does ({error}); start one with `dask scheduler`."
@@ -195,8 +195,8 @@ def _connect(address: str) -> Any:
 
 def _check_python_versions(client: Any) -> None:
     """Check the Python versions of workers first: code for another Python cannot be sent."""
-    ours = platform.python_version_tuple()[:2]
+    own_version = platform.python_version_tuple()[:2]
     for name, info in client.get_versions()["workers"].items():
         theirs = info["host"]["python"].split(".")[:2]
-        if tuple(theirs) != ours:
+        if tuple(theirs) != own_version:
             check_worker_versions((name, identify_worker().versions | {"python": ".".join(theirs)}))

@@ -26,7 +26,7 @@ ExecutorFactory = Callable[[], AbstractContextManager[Executor]]
 def make_executor_factory(
     executor: Any = "threads", workers: int | None = None, time_limit: Any = None, device: str = "cpu"
 ) -> ExecutorFactory:
-    """Make a factory from a name, a Dask client, the module ray or an open executor. Nothing is opened yet."""
+    """Make a factory from a name, a Dask client, the module ray or an open executor. The executor is opened later."""
     limit = _check_time_limit(time_limit)
     if device == "gpu" and (executor != "threads" or limit is not None):
         other = Setting("executor", executor) if limit is None else Setting("time_limit", limit, f"{limit:g}")

@@ -119,7 +119,7 @@ class ChildProcess:
         self.pipe, theirs = Pipe()
         # -P: files in the current folder are modules only if they are for this process.
         command = [sys.executable, "-P", "-m", "banditune.simulation.executors.worker", str(theirs.fileno())]
-        path = os.pathsep.join(place for place in sys.path if place)
+        path = os.pathsep.join(folder for folder in sys.path if folder)
         try:
             self.process = subprocess.Popen(
                 command,

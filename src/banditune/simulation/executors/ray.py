@@ -59,8 +59,8 @@ class RaySession(ExecutorSession):
             with translate_cluster_errors("Ray"):
                 ended: list[Any] = self.ray.wait(references, num_returns=1, timeout=1.0)[0]
                 if ended:
-                    found: list[Any] = self.ray.wait(references, num_returns=len(references), timeout=0)[0]
-                    return found or ended
+                    finished: list[Any] = self.ray.wait(references, num_returns=len(references), timeout=0)[0]
+                    return finished or ended
             self.executor.workers  # noqa: B018 - counts
             alone = None if self.executor.count else alone or time.monotonic()
             if alone and time.monotonic() - alone > WORKER_WAIT_SECONDS:
@@ -76,14 +76,14 @@ class RaySession(ExecutorSession):
             errors.LocalRayletDiedError,
         )
         try:
-            found = self.ray.get(reference)
+            result = self.ray.get(reference)
         except died as error:
             return LostChunk(f"{type(error).__name__}: {summarize_error(error)}")
         except errors.RayError as error:
             raise WorkerLost(f"a Ray worker failed: {summarize_error(error)}.") from error
         except Exception as error:
             raise make_cluster_lost_error("Ray", f"{type(error).__name__}: {summarize_error(error)}") from error
-        outcome: ChunkResult | LostChunk = unpack_reply(found)
+        outcome: ChunkResult | LostChunk = unpack_reply(result)
         if not isinstance(outcome, ChunkResult):
             check_worker_versions(outcome)
         return outcome

@@ -107,7 +107,7 @@ class ThreadExecutor(LocalExecutor):
         return LocalSession(self.pool, self._load_simulator(spec).simulate_chunk)
 
     def _load_simulator(self, spec: SimulationSpec) -> Any:
-        """Load the simulator of a spec. The last few are kept with their specs, so that addresses stay unique."""
+        """Load the simulator of a spec. The last few are kept with their specs, so that addresses are unique."""
         if id(spec) not in self.ready:
             self.ready[id(spec)] = make_checked_simulator(spec)
         self.ready.move_to_end(id(spec))

@@ -76,8 +76,8 @@ def make_worker_entry() -> Callable[..., Any]:
         if expected_versions is None or versions != expected_versions:
             return name, versions
         # By its name, and only now: another banditune may not have this module.
-        here = import_module("banditune.simulation.executors.transport")
-        return here.simulate_packed_chunk(here.PackedSpec(*packed_spec), chunk)
+        this_module = import_module("banditune.simulation.executors.transport")
+        return this_module.simulate_packed_chunk(this_module.PackedSpec(*packed_spec), chunk)
 
     return enter
 
@@ -90,11 +90,11 @@ def identify_worker() -> WorkerIdentity:
 def check_worker_versions(identity: Any) -> None:
     """Refuse a worker whose results could differ in their last bits."""
     name, theirs = identity
-    ours = identify_worker().versions
-    different = [package for package in ours if ours[package] != theirs.get(package)]
+    own_versions = identify_worker().versions
+    different = [package for package in own_versions if own_versions[package] != theirs.get(package)]
     if different:
         differences = " and ".join(
-            f"{package} {theirs.get(package, 'none')} (here {ours[package]})" for package in different
+            f"{package} {theirs.get(package, 'none')} (here {own_versions[package]})" for package in different
         )
         raise InvalidRequest(
             f"every worker must have the same versions as this process, so that results are the same, but {name} has "
@@ -111,7 +111,7 @@ def pack_spec(spec: Any) -> PackedSpec:
     # First: this attaches checked code to custom functions, which is made of source files that workers do not have.
     code = digest_spec_code(spec)
     try:
-        # What is packed as code is a setting of the process: two studies at once must not undo each other's.
+        # Which modules are packed as code is a setting of the process. Two studies at once must not undo each other's.
         with _packing_lock, _pickle_user_modules_by_value(cloudpickle):
             payload: bytes = cloudpickle.dumps(spec, protocol=5)
     except Exception as error:
@@ -169,8 +169,8 @@ def _list_installed_modules() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _list_library_folders() -> tuple[str, ...]:
     """Folders of the standard library and of installed packages."""
-    found = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return tuple(home for home in found if home)
+    folders = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return tuple(folder for folder in folders if folder)
 
 
 _simulators: OrderedDict[str, Any] = OrderedDict()
@@ -269,7 +269,7 @@ def make_cluster_lost_error(kind: str, why: object) -> WorkerLost:
 
 @contextmanager
 def translate_cluster_errors(kind: str) -> Iterator[None]:
-    """Translate whatever a cluster library raises when the cluster does not answer."""
+    """Translate all errors of a cluster library that come up when the cluster does not answer."""
     try:
         yield
     except Exception as error:

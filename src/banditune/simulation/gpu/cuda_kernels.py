@@ -99,7 +99,7 @@ def play_by_threads(means, features, seed, first_run, options, params, policy_op
     totals = cuda.local.array(arms_capacity, float64)
     cursors = cuda.local.array((3, 4), int64)
     trouble = cuda.local.array(3, float64)
-    # As on the CPU, where memory starts from zeros: what is multiplied by 0 must be a number.
+    # As on the CPU, memory starts from zeros. NaN times 0 would be NaN.
     for position in range(floats_capacity):
         floats[position] = 0.0
     for position in range(integers_capacity):

@@ -52,8 +52,8 @@ def find_best_in_warp(value, arm):
     """Find the highest value, then its arm. Mostly one lane has it; if several have, the lowest arm is taken."""
     highest = value
     for turn in range(5):
-        other = cuda.shfl_xor_sync(FULL_WARP_MASK, highest, 16 >> turn)
-        highest = other if other > highest else highest
+        rival_value = cuda.shfl_xor_sync(FULL_WARP_MASK, highest, 16 >> turn)
+        highest = rival_value if rival_value > highest else highest
     highest = cuda.shfl_sync(FULL_WARP_MASK, highest, 0)  # all lanes get the same, even if a value is NaN
     tied = cuda.ballot_sync(FULL_WARP_MASK, value == highest)
     if cuda.popc(tied) == 1:
@@ -84,8 +84,8 @@ def exchange_between_lanes(value, mask):
 def invert_float64(value):
     """Take the hardware's approximation in single precision, then a step that triples its digits."""
     guess = float64(cuda.libdevice.fast_fdividef(float32(1.0), float32(value)))
-    left = 1.0 - value * guess
-    return guess + guess * (left + left * left)
+    residual = 1.0 - value * guess
+    return guess + guess * (residual + residual * residual)
 
 
 @scalar
@@ -97,8 +97,8 @@ def invert_float32(value):
 def invert_root_float64(value):
     """Take the hardware's approximation in single precision, then a step that triples its digits."""
     guess = float64(cuda.libdevice.rsqrtf(float32(value)))
-    left = 1.0 - value * guess * guess
-    return guess + guess * (left * (0.5 + 0.375 * left))
+    residual = 1.0 - value * guess * guess
+    return guess + guess * (residual * (0.5 + 0.375 * residual))
 
 
 @scalar

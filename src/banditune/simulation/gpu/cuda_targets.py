@@ -101,7 +101,7 @@ FLOAT32_SLOTS: dict[Any, Any] = {
 """The slots of a shortcut in single precision."""
 
 
-def _compile_gpu_helper(copy: Any, original: Any, outside: bool) -> Any:
+def _compile_gpu_helper(copy: Any, original: Any, has_custom_code: bool) -> Any:
     is_call = (
         any(hasattr(original, mark) for mark in ("__noinline__", "__noinline_on_gpu__"))
         and original not in INLINED_LOOPS

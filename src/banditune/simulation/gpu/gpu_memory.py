@@ -19,7 +19,7 @@ THREADS_PER_CHUNK = 1 << 20
 
 
 CHUNKS_IN_FLIGHT = 16
-"""Chunks in flight: enough that nothing waits for the last runs of one, which may be long."""
+"""Chunks in flight: enough to keep the GPU busy while the last runs of one chunk, which may be long, end."""
 
 
 PREDRAW_THREADS_PER_BLOCK = 256

@@ -168,10 +168,10 @@ def bound_draw_error(state, scale, ratio):
         drift = abs(state.shared[locate_lane_column(DRIFT, i)])
         slope_change = abs(state.shared[locate_lane_column(SLOPE_CHANGE, i)])
         changed = cast_real(0.5) * (cast_real(1.0) + slope_change) * drift * (cast_real(1.0) + drift)
-        drawn = ratio * slope_change * abs(state.registers[locate_field(TERM, i)]) + changed * abs(
+        draw_error = ratio * slope_change * abs(state.registers[locate_field(TERM, i)]) + changed * abs(
             state.registers[locate_field(FIRST_TERM, i)]
         )
-        error = bound_chance_error(drift, slope_change) + scale * drawn
+        error = bound_chance_error(drift, slope_change) + scale * draw_error
         square += state.shared[locate_lane_column(CURVATURE, i)] * error * error
     return compute_root_of_sum(square)
 

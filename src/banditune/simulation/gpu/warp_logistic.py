@@ -274,12 +274,12 @@ def bound_mode_error(state):
 @scalar
 def find_first_tied(state, highest):
     """Find the first arm whose index, in WEIGHT, cannot be distinguished from the highest."""
-    enough = highest - cast_real(2.0) * compute_warp_tolerance(state) * state.shared[LONGEST_FEATURE]
+    threshold = highest - cast_real(2.0) * compute_warp_tolerance(state) * state.shared[LONGEST_FEATURE]
     tied = cast_real(0.0)
     arm = int32(0)
     for back in range(count_arms_per_lane()):
         i = count_arms_per_lane() - 1 - back
-        if state.registers[locate_field(WEIGHT, i)] >= enough:
+        if state.registers[locate_field(WEIGHT, i)] >= threshold:
             tied = cast_real(1.0)
             arm = int32(get_lane() + i * count_lanes())
     _, arm = argmax_over_lanes(tied, arm)

@@ -240,7 +240,7 @@ def compute_warp_log_posterior(state, setting, length):
         arm = get_lane() + i * count_lanes()
         if arm < setting.arms:
             score = registers[locate_field(SCORE, i)] + length * multiply_arm_vector(state, i, at)
-            grown = max(score, cast_real(0.0)) + math.log(cast_real(1.0) + math.exp(-abs(score)))
+            log_normalizer = max(score, cast_real(0.0)) + math.log(cast_real(1.0) + math.exp(-abs(score)))
             value += state.shared[locate_lane_column(TOTAL, i)] * score
-            value -= state.shared[locate_lane_column(PULLS, i)] * grown
+            value -= state.shared[locate_lane_column(PULLS, i)] * log_normalizer
     return sum_over_lanes(value)

@@ -17,7 +17,7 @@ SMALLEST_THRESHOLD = 1e-12
 def compute_beta_density(a, b, x):
     """Compute the density of Beta(a, b) at x, by Stirling's formula with its error.
 
-    Shapes climb to 10, where the error's series is accurate to 1e-16, by f(x; a, b) = f(x; a + 1, b) a / ((a + b) x)
+    Shapes are raised to 10, where the error's series is accurate to 1e-16, by f(x; a, b) = f(x; a + 1, b) a / ((a + b) x)
     and its mirror image.
     """
     above = 1.0

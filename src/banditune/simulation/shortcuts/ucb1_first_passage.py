@@ -97,7 +97,7 @@ def advance_ucb1_passages(instance, setting, params, agent, rewards, floats, int
 
     This is UCB1 for the following reason. An arm's index depends on its pulls alone, and UCB1 pulls the highest index.
     So before it pulls any arm whose index is below a level v, it has pulled every arm until its index first fell below
-    v. If those first passages need no more steps than remain, UCB1's counts at that moment are these, in whatever
+    v. If those first passages need no more steps than remain, UCB1's counts at that moment are these, in any
     order.
 
     The shortcut guesses a level, pulls each arm to its first passage, returns to the saved counts if that was too far,
