@@ -47,7 +47,16 @@ POLICIES = [
     "UCBGLM",
 ]
 PROBLEMS = ["Bernoulli", "BetaRewards", "Campaigns", "Gaussian", "Linear", "Logistic", "Mixture", "RewardTable"]
-OWN = ["DeployedPolicy", "NoTeS", "Parameter", "TwoPart", "define_policy", "define_problem", "wrap_policy"]
+OWN = [
+    "DeployedPolicy",
+    "NoTeS",
+    "Parameter",
+    "TwoPart",
+    "define_index_policy",
+    "define_policy",
+    "define_problem",
+    "wrap_policy",
+]
 ERRORS = ["BanditTuneError", "InvalidRequest", "SimulationError"]
 NAMESPACES = [
     "adapters",

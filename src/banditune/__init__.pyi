@@ -30,6 +30,7 @@ from banditune.policies.explore_then_commit import ExploreThenCommit as ExploreT
 from banditune.policies.gaussian_thompson import GaussianThompson as GaussianThompson
 from banditune.policies.glm_tsl import GLMTSL as GLMTSL
 from banditune.policies.greedy import Greedy as Greedy
+from banditune.policies.index_policy import define_index_policy as define_index_policy
 from banditune.policies.lints import LinTS as LinTS
 from banditune.policies.linucb import LinUCB as LinUCB
 from banditune.policies.thompson import Thompson as Thompson

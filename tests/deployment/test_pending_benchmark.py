@@ -28,7 +28,7 @@ def test_the_benchmark_of_late_rewards_can_deploy_every_policy(monkeypatch):
             # Refuses code without a mark.
             assert bind_function(policy.choose)[0] is not None
             found.add(name)
-    # It defines no `recall` and cannot be deployed.
-    assert set(collect_policies()) - found == {"optimal-mixture"}
+    # They define no `recall` and cannot be deployed.
+    assert set(collect_policies()) - found == {"optimal-mixture", "ucb-v"}
     assert {"own index", "own random"} <= found
     sys.modules.pop("pending")

@@ -12,7 +12,7 @@ from banditune.simulation.instances import draw_instances
 from banditune.simulation.loop import compute_instance_key
 from banditune.study.options_from_problem import resolve_policy_options
 
-DEPLOYABLE = [name for name in collect_policies() if name != "optimal-mixture"]
+DEPLOYABLE = [name for name in collect_policies() if name not in ("optimal-mixture", "ucb-v")]
 """All on the shelf but for one that walks from belief to belief, pull by pull."""
 
 

@@ -34,11 +34,16 @@ WIDTHS = [0.3, 1.0, 2.5]
 """The last one is beyond the usual range of every policy."""
 
 
+PLAIN_PYTHON = {"kl-ucb", "ucb-v", "bayes-ucb"}
+"""Policies whose shortcuts are compared as plain Python in test_index_leader.py, which is faster than compiling them."""
+
+
 def attached(kind):
     """Every shortcut or team of the policies on the shelf, with a class of policies that has it."""
     for name, policy in collect_policies().items():
         for fast in policy.shortcuts if kind is Shortcut else filter(None, [policy.warp_version]):
-            yield pytest.param(policy, fast, id=f"{name}-{getattr(fast, 'name', 'team')}")
+            marks = pytest.mark.slow if name in PLAIN_PYTHON else ()
+            yield pytest.param(policy, fast, marks=marks, id=f"{name}-{getattr(fast, 'name', 'team')}")
 
 
 def declared(kind):

@@ -8,7 +8,8 @@ import banditune as bt
 from helpers.policy_problem_pairs import PAIRS, POLICIES, SMALL
 
 ALIKE = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy", "lin-epsilon-greedy", "lints")
-"""Policies on the estimates of another one, which is tried."""
+ALIKE += ("kl-ucb", "ucb-v", "bayes-ucb")
+"""Policies on the estimates of another one, or with an index as another one, which is tried."""
 
 
 def in_turn():

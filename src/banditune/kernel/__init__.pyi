@@ -9,6 +9,10 @@ from banditune.core.policy import Setting as Setting
 from banditune.core.policy import Shortcut as Shortcut
 from banditune.core.problem import Instances as Instances
 from banditune.core.problem import Problem as Problem
+from banditune.core.quantiles import bernoulli_divergence as bernoulli_divergence
+from banditune.core.quantiles import beta_tail as beta_tail
+from banditune.core.quantiles import beta_upper_quantile as beta_upper_quantile
+from banditune.core.quantiles import divergence_upper_bound as divergence_upper_bound
 from banditune.core.scalar import scalar as scalar
 from banditune.core.space import Parameter as Parameter
 from banditune.core.space import Range as Range

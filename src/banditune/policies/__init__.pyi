@@ -2,6 +2,7 @@ from banditune.adapters.external_policy import wrap_policy as wrap_policy
 from banditune.exact.gittins import Gittins as Gittins
 from banditune.exact.optimal_mixture import OptimalMixture as OptimalMixture
 from banditune.exact.optimal_two_arms import Optimal as Optimal
+from banditune.policies.bayes_ucb import BayesUCB as BayesUCB
 from banditune.policies.custom_policy import define_policy as define_policy
 from banditune.policies.custom_policy import define_ridge_policy as define_ridge_policy
 from banditune.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
@@ -11,11 +12,15 @@ from banditune.policies.glm_greedy import GLMEpsilonGreedy as GLMEpsilonGreedy
 from banditune.policies.glm_greedy import GLMGreedy as GLMGreedy
 from banditune.policies.glm_tsl import GLMTSL as GLMTSL
 from banditune.policies.greedy import Greedy as Greedy
+from banditune.policies.index_policy import define_index_policy as define_index_policy
+from banditune.policies.kl_ucb import KLUCB as KLUCB
 from banditune.policies.linear_greedy import LinEpsilonGreedy as LinEpsilonGreedy
 from banditune.policies.linear_greedy import LinGreedy as LinGreedy
 from banditune.policies.lints import LinTS as LinTS
 from banditune.policies.linucb import LinUCB as LinUCB
+from banditune.policies.moss import MOSS as MOSS
 from banditune.policies.thompson import Thompson as Thompson
 from banditune.policies.ucb1 import UCB1 as UCB1
 from banditune.policies.ucb1_step import UCB1Step as UCB1Step
 from banditune.policies.ucb_glm import UCBGLM as UCBGLM
+from banditune.policies.ucb_v import UCBV as UCBV

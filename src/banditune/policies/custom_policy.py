@@ -9,6 +9,7 @@ from typing import Any
 from banditune.core.checks import check_scalar_function, check_scratch
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.option_types import Noise, Option, WeightPolicyPrior
 from banditune.core.policy import FROM_PROBLEM, ScratchShape, list_choose_arguments
 from banditune.core.space import Parameter
@@ -75,14 +76,27 @@ def check_choose_options(
     choose: Any, parameters: Any, scratch: Any
 ) -> tuple[tuple[Parameter, ...], tuple[tuple[str, ScratchShape], ...]]:
     """Check the parameters of a user's policy, one or several, its scratch arrays, and that `choose` takes both."""
-    records = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
-    if not callable(choose) or not all(isinstance(parameter, Parameter) for parameter in records):
+    records = check_parameters(parameters)
+    if not callable(choose):
         raise InvalidRequest(
-            f"`choose` must be a function and `parameters` Parameter records, but got {choose!r}, {records!r}."
+            "{} must be a function, but got {!r:.80}.", Argument("choose"), choose, argument="choose", code="own-code"
         )
     arrays = check_scratch(scratch or {})
     check_scalar_function("choose", choose, list_choose_arguments(arrays), "an arm")
     return records, tuple(arrays.items())
+
+
+def check_parameters(parameters: Any) -> tuple[Parameter, ...]:
+    """Check the parameters of a user's policy, one or several."""
+    records = (parameters,) if isinstance(parameters, Parameter) else tuple(parameters)
+    if not all(isinstance(parameter, Parameter) for parameter in records):
+        raise InvalidRequest(
+            "{} must be Parameter records, but got {!r:.200}.",
+            *(Argument("parameters"), records),
+            argument="parameters",
+            code="own-code",
+        )
+    return records
 
 
 @dataclass(frozen=True)

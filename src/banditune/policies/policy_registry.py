@@ -6,6 +6,10 @@ POLICIES = Registry(
     {
         "ucb1": "banditune.policies.ucb1:UCB1",
         "ucb1-step": "banditune.policies.ucb1_step:UCB1Step",
+        "kl-ucb": "banditune.policies.kl_ucb:KLUCB",
+        "ucb-v": "banditune.policies.ucb_v:UCBV",
+        "moss": "banditune.policies.moss:MOSS",
+        "bayes-ucb": "banditune.policies.bayes_ucb:BayesUCB",
         "ts": "banditune.policies.thompson:Thompson",
         "gaussian-ts": "banditune.policies.gaussian_thompson:GaussianThompson",
         "epsilon-greedy": "banditune.policies.epsilon_greedy:EpsilonGreedy",

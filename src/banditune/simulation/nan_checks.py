@@ -17,16 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.scalar import scalar
+from banditune.core.nan_errors import NAN_IN_CHOOSE, NAN_IN_UPDATE, reject_nan_in_choose, reject_nan_in_update
 
 CHECK_NAME = "_banditune_check_nan"
 """The name of the check that changed code calls on the values that it compares."""
-
-
-NAN_IN_CHOOSE = "`choose` compared NaN with a number; NaN is neither less nor greater than any"
-
-
-NAN_IN_UPDATE = "`update` compared NaN with a number; NaN is neither less nor greater than any"
 
 
 CHECKED_CODE_ATTRIBUTE = "__nan_checked_code__"
@@ -38,22 +32,6 @@ _FUTURE_FLAGS = annotations.compiler_flag
 
 
 _ORDER_OPERATORS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-
-
-@scalar
-def reject_nan_in_choose(value: Any) -> Any:
-    """The value, which must not be NaN."""
-    if value != value:
-        raise FloatingPointError(NAN_IN_CHOOSE)
-    return value
-
-
-@scalar
-def reject_nan_in_update(value: Any) -> Any:
-    """The value, which must not be NaN."""
-    if value != value:
-        raise FloatingPointError(NAN_IN_UPDATE)
-    return value
 
 
 NAN_CHECKS = {"choose": reject_nan_in_choose, "update": reject_nan_in_update}

@@ -1,0 +1,28 @@
+"""Scalar functions that refuse NaN in the comparisons of a policy, and their messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from banditune.core.scalar import scalar
+
+NAN_IN_CHOOSE = "`choose` compared NaN with a number; NaN is neither less nor greater than any"
+
+
+NAN_IN_UPDATE = "`update` compared NaN with a number; NaN is neither less nor greater than any"
+
+
+@scalar
+def reject_nan_in_choose(value: Any) -> Any:
+    """The value, which must not be NaN."""
+    if value != value:
+        raise FloatingPointError(NAN_IN_CHOOSE)
+    return value
+
+
+@scalar
+def reject_nan_in_update(value: Any) -> Any:
+    """The value, which must not be NaN."""
+    if value != value:
+        raise FloatingPointError(NAN_IN_UPDATE)
+    return value

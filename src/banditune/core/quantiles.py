@@ -1,0 +1,152 @@
+"""Scalar functions that indices need: the divergence of 0/1 laws, its upper bounds, and quantiles of Beta laws."""
+
+from __future__ import annotations
+
+import math
+
+from banditune.core.scalar import noinline, scalar
+
+SMALLEST = 1e-300
+"""Keeps a continued fraction away from 0."""
+
+
+MAX_STEPS = 200
+"""Steps after which iterations end in any case; they take 5 to 60."""
+
+
+@scalar
+def bernoulli_divergence(p, q):
+    """Compute the Kullback-Leibler divergence of a 0/1 law with mean p from one with mean q.
+
+    Parameters
+    ----------
+    p : float
+        The first mean, in [0, 1].
+    q : float
+        The second mean, in (0, 1).
+    """
+    divergence = 0.0
+    if p > 0.0:
+        divergence += p * math.log(p / q)
+    if p < 1.0:
+        divergence += (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
+    return divergence
+
+
+@noinline
+def divergence_upper_bound(mean, level):
+    """Compute the largest q in [mean, 1] whose divergence from the mean is at most a level (Garivier and Cappé 2011).
+
+    Newton's method from above, on a function that is convex there, so that it never steps over the solution. It ends
+    where steps no longer fall.
+
+    Parameters
+    ----------
+    mean : float
+        The mean, in [0, 1].
+    level : float
+        The level, 0 or more.
+    """
+    if mean >= 1.0 or level <= 0.0:
+        return min(mean, 1.0)
+    if mean <= 0.0:
+        return 1.0 - math.exp(-level)
+    entropy = mean * math.log(mean) + (1.0 - mean) * math.log(1.0 - mean)
+    # The variable is log(1 - q), in which the divergence is convex and falls. It starts at the larger of two lower ends:
+    # from the second term of the divergence alone, and from Pinsker's inequality.
+    log_gap = (entropy - level) / (1.0 - mean)
+    pinsker_gap = (1.0 - mean) - math.sqrt(0.5 * level)
+    if pinsker_gap > 0.0:
+        log_gap = max(log_gap, math.log(pinsker_gap))
+    for _ in range(MAX_STEPS):
+        gap = math.exp(log_gap)
+        q = 1.0 - gap
+        if q <= mean or gap == 0.0:
+            break
+        excess = entropy - mean * math.log1p(-gap) - (1.0 - mean) * log_gap - level
+        step = excess * q / (q - mean)
+        if not step > 4e-16 * max(abs(log_gap), 1e-3):
+            break
+        log_gap += step
+    return max(mean, 1.0 - math.exp(log_gap))
+
+
+@scalar
+def beta_fraction(x, a, b):
+    """Compute the continued fraction of the incomplete beta function by Lentz's method (Numerical Recipes, 6.4)."""
+    c = 1.0
+    d = 1.0 / max(1.0 - (a + b) * x / (a + 1.0), SMALLEST)
+    value = d
+    for m in range(1, MAX_STEPS):
+        even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
+        d = 1.0 / max(1.0 + even * d, SMALLEST)
+        c = max(1.0 + even / c, SMALLEST)
+        value *= d * c
+        odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
+        d = 1.0 / max(1.0 + odd * d, SMALLEST)
+        c = max(1.0 + odd / c, SMALLEST)
+        value *= d * c
+        if abs(d * c - 1.0) < 1e-15:
+            break
+    return value
+
+
+@noinline
+def beta_tail(x, a, b):
+    """Compute the probability that a Beta(a, b) number exceeds x.
+
+    Parameters
+    ----------
+    x : float
+        The number, in [0, 1].
+    a : float
+        The first shape, above 0.
+    b : float
+        The second shape, above 0.
+    """
+    if x <= 0.0:
+        return 1.0
+    if x >= 1.0:
+        return 0.0
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    if x < (a + 1.0) / (a + b + 2.0):
+        return 1.0 - math.exp(log_front) * beta_fraction(x, a, b) / a
+    return math.exp(log_front) * beta_fraction(1.0 - x, b, a) / b
+
+
+@noinline
+def beta_upper_quantile(tail, a, b):
+    """Compute the x that a Beta(a, b) number exceeds with a given probability.
+
+    Newton's method on the logarithm of the tail, kept inside a bracket that shrinks.
+
+    Parameters
+    ----------
+    tail : float
+        The probability, in (0, 1).
+    a : float
+        The first shape, above 0.
+    b : float
+        The second shape, above 0.
+    """
+    low = 0.0
+    high = 1.0
+    mean = a / (a + b)
+    x = min(mean + math.sqrt(-2.0 * math.log(tail) * mean * (1.0 - mean) / (a + b + 1.0)), 0.5 * (mean + 1.0))
+    log_tail = math.log(tail)
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    for _ in range(MAX_STEPS):
+        above = beta_tail(x, a, b)
+        if above > tail:
+            low = x
+        else:
+            high = x
+        density = math.exp(log_front + (a - 1.0) * math.log(x) + (b - 1.0) * math.log1p(-x))
+        newton = 2.0
+        if above > 0.0 and density > 1e-200:
+            newton = x + (math.log(above) - log_tail) * above / density
+        # A step of Newton squares the error, which is far below rounding after a step as short as this.
+        if abs(newton - x) <= 1e-8 * min(x, 1.0 - x) or high - low <= 4e-16 * high:
+            return min(max(newton, low), high)
+        x = newton if newton > low and newton < high else 0.5 * (low + high)
+    return x
