@@ -15,7 +15,8 @@ SHAPES = np.exp(RNG.uniform(-2, 9, (300, 2)))
 def test_the_largest_mean_has_the_divergence_that_is_allowed():
     means, levels = RNG.uniform(0.01, 0.9, 300), np.exp(RNG.uniform(-12, 0.5, 300))
     bounds = np.array([bt.kernel.divergence_upper_bound(*pair) for pair in zip(means, levels, strict=True)])
-    assert (means < bounds).all() and (bounds < 1).all()
+    assert (means < bounds).all()
+    assert (bounds < 1).all()
     divergences = [bt.kernel.bernoulli_divergence(*pair) for pair in zip(means, bounds, strict=True)]
     assert divergences == pytest.approx(levels, rel=1e-8)
 
