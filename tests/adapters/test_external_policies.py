@@ -18,6 +18,7 @@ from helpers.settings import group_settings
 ALPHA = bt.Parameter("alpha", 0, 1, textbook=1)
 DELTA = bt.Parameter("delta", 0, 1, textbook=1)
 PROBLEM = bt.Bernoulli(arms=4)
+CODE = "not-repeatable"
 
 
 class Mine:
@@ -42,6 +43,44 @@ def mine(arms, epsilon, seed):
 
 
 EPSILON = bt.wrap_policy(mine, bt.Parameter("epsilon", 0, 1, textbook=0.1))
+
+
+ONLY: list[Mine] = []
+
+
+def return_the_only_one(arms, epsilon, seed):
+    ONLY.extend([] if ONLY else [Mine(arms, epsilon, seed)])
+    return ONLY[0]
+
+
+PULLS = np.zeros(4)
+
+
+def share_pulls(arms, epsilon, seed):
+    """A new object every time, which counts in an array that all of them have."""
+    made = Mine(arms, epsilon, seed)
+    made.pulls = PULLS
+    return made
+
+
+def draw_without_the_seed(arms, epsilon, seed):
+    return Mine(arms, epsilon, None)
+
+
+def test_an_object_that_is_returned_again_is_refused():
+    same = bt.wrap_policy(return_the_only_one, bt.Parameter("epsilon", 0, 1, textbook=0.1))
+    with pytest.raises(
+        bt.SimulationError, match="must return a new object for every run, but it returned the same one"
+    ):
+        bt.simulate(same, PROBLEM, horizon=5, runs=2, run=bt.Run(workers=1))
+
+
+@pytest.mark.parametrize(("make", "codes"), [(mine, []), (share_pulls, [CODE]), (draw_without_the_seed, [CODE])])
+def test_runs_that_are_others_when_simulated_again_cause_a_notice(make, codes):
+    policy = bt.wrap_policy(make, bt.Parameter("epsilon", 0, 1, textbook=0.5))
+    curve = bt.curve(policy, PROBLEM, [0.0, 0.5], horizon=40, runs=2, run=bt.Run(workers=1))
+    assert [notice.code for notice in curve.notices] == codes
+    assert all("its objects share data" in notice for notice in curve.notices)
 
 
 def mabwiser_ucb1(alpha, arms, seed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,20 @@ def test_a_tuning_is_deployed_and_works_from_the_shell(banditune, tmp_path):
     assert refused.returncode == 2
     assert "must be one of 'red', '7'" in refused.stderr
     assert banditune("deployed", "show", "tuning.json").returncode == 2
+
+
+def test_a_value_that_is_worse_than_the_textbooks_is_deployed_with_a_warning(tmp_path, capsys):
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=12, search=bt.Search(validate=10))
+    worse = replace(tuning, gain=bt.results.Estimate.from_standard_error(-3.0, 1.0, 1000))
+    text = r"the tuned value has 3 more regret than the textbook policy \(95%: 1.0\d* to 4.9\d*\): deploy that one"
+    with pytest.warns(UserWarning, match=text):
+        worse.deploy()
+    worse.save(tmp_path / "tuning.json")
+    app(
+        ["deploy", str(tmp_path / "tuning.json"), "-o", str(tmp_path / "state.json")],
+        standalone_mode=False,
+    )
+    assert "banditune: warning: the tuned value has 3 more regret" in capsys.readouterr().err
 
 
 def live(state, *arguments):

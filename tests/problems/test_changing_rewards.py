@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ from banditune.problems.bernoulli_arms import draw_bernoulli_reward
 from banditune.problems.beta_arms import draw_beta_reward
 from banditune.problems.residual_noise import draw_gaussian_reward, draw_residual_reward
 from banditune.problems.reward_table import read_table_reward
+from banditune.simulation.fixed_arms import estimate_fixed_arm_advantage
+from banditune.simulation.instances import draw_instances
 from banditune.study.requests import build_spec
 from helpers.settings import group_settings
 
@@ -96,6 +100,51 @@ def test_a_result_says_beside_the_number_that_it_compares_with_one_fixed_arm():
     )
     assert "fixed arm" not in str(curve)
     assert curve.setup.compared_with is None
+
+
+@bt.kernel.scalar
+def soon_swapped(instance, arm, pull, step, stream):
+    """The arms change places after a tenth."""
+    return bt.kernel.bernoulli(stream, instance.means[arm if step < 100 else 1 - arm])
+
+
+def test_a_notice_states_how_much_more_another_fixed_arm_pays_than_the_one_that_regret_compares_with():
+    options = {"horizon": 1000, "regret": "realised", "runs": 5}
+    late, fair = (
+        bt.curve(bt.UCB1(noise=0.5), problem(reward, rewards="binary"), [1.0], **group_settings(**options))
+        for reward in (soon_swapped, swapped)
+    )
+    (notice,) = late.notices
+    assert notice.code == "better-fixed-arm"
+    # Arm 1 pays 0.3 for 100 steps and 0.7 for 900, the other one the reverse: 660 and 340.
+    low, high = (float(number) for number in re.search(r"pays 3\d\d\S* \(95%: (\S+) to (\S+)\)", notice).groups())
+    assert low < 320 < high
+    assert high - low < 20
+    assert fair.notices == ()
+
+
+def test_the_best_arm_of_the_first_rows_of_tables_is_seen_in_every_row():
+    tables = np.random.default_rng(1).random((20, 60, 5))
+    own = bt.RewardTable(tables)
+    for horizon in (60, 30):
+        spec = build_spec(bt.Greedy(), own, horizon=horizon)
+        means = draw_instances(own, 0, 0).means
+        # The table of each instance is the one with these means.
+        found = np.abs(tables.mean(axis=1)[None] - means[:, None]).sum(axis=2).argmin(axis=1)
+        totals = tables[found, :horizon].sum(axis=1)
+        exact = totals.max(axis=1) - totals[np.arange(len(means)), means.argmax(axis=1)]
+        ahead = horizon * estimate_fixed_arm_advantage(spec)
+        assert ahead.mean() < exact.mean() + 4 * ahead.std() / 16
+        assert (ahead.mean() > 4 * ahead.std() / 16) == (exact.mean() > 0) == (horizon == 30)
+
+
+def test_what_changes_is_not_assumed_to_stay():
+    own = bt.RewardTable(np.random.default_rng(0).random((8, 30, 2)))
+    changing = str(bt.curve(bt.Greedy(), own, horizon=30, runs=5))
+    assert "arms do not change" not in changing
+    assert "future problems are like those simulated, with the same changes" in changing
+    constant = str(bt.curve(bt.Greedy(), bt.RewardTable(np.random.default_rng(0).random((30, 2))), horizon=30, runs=5))
+    assert "arms do not change, and future problems are like those simulated; see" in constant
 
 
 def test_below_zero_another_tuner_is_advised_not_a_larger_budget():

@@ -161,6 +161,17 @@ def test_the_step_is_right_in_update():
         play(own(choose_mean, update=update_spoilt))
 
 
+@bt.kernel.scalar
+def choose_int_of_nan(state, setting, step, params, stream):
+    return int(math.nan if step == 30 else step) % setting.arms
+
+
+def test_the_whole_number_of_nan_is_no_arm():
+    """In compiled code it would be any number, mostly arm 0."""
+    with pytest.raises(bt.SimulationError, match=r"`choose` .* or take its int\(\), .* at step 30 of run 0"):
+        play(own(choose_int_of_nan))
+
+
 def test_ready_made_helpers_and_max_are_looked_at_too():
     with pytest.raises(bt.SimulationError, match=r"`choose` of the policy 'mine' .* at step \d+ of run 0"):
         play(own(choose_mean, update=update_to_nan), bt.Mixture([(0.9, 0.1, 0.1)]))

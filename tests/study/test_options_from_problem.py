@@ -96,6 +96,44 @@ def test_the_noise_of_a_problem_of_ones_own_is_measured():
     assert fitted(bt.UCB1(), OWN) == found
 
 
+class Loud(bt.Gaussian):
+    """Rewards of its own, and the noise of its base."""
+
+    reward = staticmethod(reward_with_noise)
+
+
+class Sure(bt.BetaRewards):
+    reward = staticmethod(reward_without_noise)
+
+
+class Stated(bt.kernel.Problem):
+    name, arms, noise = "stated", 3, 0.8
+    reward = staticmethod(reward_with_noise)
+
+    def sample(self, size, rng):
+        return Instances(sample_means(size, rng))
+
+
+def test_the_noise_of_other_rewards_in_a_subclass_is_measured_unless_its_class_states_it():
+    assert fitted(bt.UCB1(), Loud(arms=3, noise=9.0)).policy.noise == pytest.approx(0.7, rel=4 * 0.0111)
+    assert fitted(bt.UCB1(), Sure(arms=3)).policy.noise == 0.5  # the textbook's: these rewards do not vary
+    assert fitted(bt.UCB1(), Stated()).policy.noise == 0.8
+
+
+@bt.kernel.scalar
+def reward_with_growing_noise(instance, arm, pull, step, stream):
+    return instance.means[arm] + 0.005 * step * bt.kernel.normal(stream)
+
+
+def test_the_noise_of_rewards_that_change_with_the_step_is_measured_over_all_steps():
+    growing = bt.define_problem("growing", sample_means, reward_with_growing_noise, arms=3)
+    spec = build_spec(bt.UCB1(), growing, horizon=1000, simulation=bt.Simulation(regret="realised"))
+    steps = np.arange(1000)
+    # The fourth moments of a product of a step and a normal number give the error of a variance.
+    variance, fourth = np.mean((0.005 * steps) ** 2), 3 * np.mean((0.005 * steps) ** 4)
+    assert spec.policy.noise**2 == pytest.approx(variance, abs=4 * np.sqrt((fourth - variance**2) / 4096))
+
+
 @pytest.mark.parametrize(
     ("problem", "prior"),
     [

@@ -40,6 +40,7 @@ class ExternalSimulator:
         self.checkpoints = spec.checkpoints or (spec.horizon,)
         self.argument_names = set(inspect.signature(spec.policy.factory).parameters)  # type: ignore[attr-defined]
         self.draw = compile_reward_sampler(spec)
+        self.last_object: Any = None
 
     def simulate_chunk(self, chunk: Chunk, stop: IntArray) -> ChunkResult:
         """Simulate a chunk, run by run, until `stop` is set."""
@@ -102,6 +103,12 @@ class ExternalSimulator:
             raise SimulationError(
                 f"{describe_spec(spec)} cannot be created with {arguments}: {type(error).__name__}: {error}."
             ) from error
+        if instance is self.last_object:
+            raise SimulationError(
+                f"`make` of the policy {policy.name!r} must return a new object for every run, but it returned the same "
+                "one again, which knows what it learned in another run; create the object within `make`."
+            )
+        self.last_object = instance
         return find_methods(instance, spec.problem.arms, policy.select_method, policy.update_method)  # type: ignore[attr-defined]
 
     def select_arm(self, select: Any, run: int, step: int, params: FloatArray) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,10 +60,19 @@ def deploy(
             pending=pending,
         )
 
-    deployed = run_with_progress(work, quiet=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        deployed = run_with_progress(work, quiet=False)
     deployed.save(output)
+    print_warnings(caught)
     typer.echo(repr(deployed))
     typer.echo(f"note: {deployed.delay_notice}")
+
+
+def print_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
+    """Print warnings of Python as other commands print theirs."""
+    for warning in caught:
+        print_to_stderr(f"warning: {warning.message}")
 
 
 @app.command(short_help="Convert the parameter of a tuned policy for another library.")
@@ -106,15 +117,12 @@ def update(
     policy: PolicyAgainOption = None,
 ) -> None:
     """Learn a reward."""
-    import warnings
-
     found = load_deployed(state, policy)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found.update(found.find_arm(arm), reward)
     found.save(state)
-    for warning in caught:
-        print_to_stderr(f"warning: {warning.message}")
+    print_warnings(caught)
 
 
 @deployed_group.command(short_help="Drop pending rewards of an arm.")

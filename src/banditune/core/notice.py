@@ -8,13 +8,15 @@ from typing import Any, ParamSpec
 
 ADVICE = {
     "answer-misses-known-value": "Raise the budget of the search.",
+    "better-fixed-arm": "Let `sample` return the means over all steps of a run.",
     "broken-plugin": "Update, reinstall or uninstall that package.",
     "few-data": "Collect more tables or campaigns, or use a parametric problem that is fitted to them.",
     "no-effect": "Leave the parameter at its textbook value, or tune another policy.",
+    "not-repeatable": "Make a new object for every run, without data that it shares, and let it draw from `seed`.",
     "precision-not-reached": "Raise `max_runs` or `max_time`, or ask for a smaller precision.",
     "range-end": "Search another range with `ranges` in Python or --range on the command line.",
     "range-end-better": "Search closer to that end of the range.",
-    "regret-below-zero": "Use the expected regret, or a longer horizon.",
+    "regret-below-zero": "Use a tuner that fits no curves, such as `uniform`.",
     "scenario-left-out": "Give problems that the policy can be simulated on with `others`.",
     "search-contradicted": "Raise the budget; trust the validation, not the search.",
     "search-doubtful": "Raise the budget, or look at the regret curve.",
@@ -27,9 +29,11 @@ ADVICE = {
 
 CAUSES = {
     "answer-misses-known-value": "A value that was tried in the robustness check has surely less regret than the answer.",
+    "better-fixed-arm": "Rewards change with the step, and the fixed arm that regret compares with is not the best one.",
     "broken-plugin": "An installed package has a plug-in that cannot be used.",
     "few-data": "A data set has so few tables or campaigns that its halves may differ.",
     "no-effect": "No value of the parameter changed a decision.",
+    "not-repeatable": "A wrapped policy made other decisions when a run was simulated again.",
     "precision-not-reached": "The search ended before it was sure of the wanted precision.",
     "range-end": "The answer is at an end of the searched range.",
     "range-end-better": "The end of the range may be better than the answer.",

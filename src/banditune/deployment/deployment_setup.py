@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -179,6 +180,8 @@ def deploy_result(
         config, params, searched = tuning.setup.policy, tuning.params, tuning.searched_range
     else:
         raise InvalidRequest(f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.")
+    if isinstance(tuning, Tuning):
+        warn_of_worse_value(tuning)
     problem = tuning.setup.problem
     if "select_method" in config:  # a policy made by `bt.wrap_policy`
         raise refuse_external_policy(config["name"], params)
@@ -203,6 +206,16 @@ def deploy_result(
         rewards=get_reward_kind(problem),
         searched=searched,
     )
+
+
+def warn_of_worse_value(tuning: Tuning) -> None:
+    """Warn if a tuned value is significantly worse than the textbook policy. A comparison recommends the latter."""
+    if tuning.gain.high < 0:
+        warnings.warn(
+            f"the tuned value has {-tuning.gain.mean:.4g} more regret than the textbook policy (95%: "
+            f"{-tuning.gain.high:.4g} to {-tuning.gain.low:.4g}): deploy that one, or search again.",
+            stacklevel=3,
+        )
 
 
 def count_arms(problem: Mapping[str, Any]) -> int | None:

@@ -18,7 +18,6 @@ from banditune.reports.comparison_statements import (
 from banditune.reports.renderers import load_renderer
 from banditune.reports.robustness_statements import list_robustness_lines
 from banditune.reports.text_formatting import (
-    ASSUMPTIONS,
     describe_device,
     describe_lower_bound,
     describe_ranges,
@@ -30,6 +29,7 @@ from banditune.reports.text_formatting import (
     format_text_table,
     list_data_scope_lines,
     list_problem_options,
+    state_assumptions,
 )
 from banditune.reports.tuning_statements import describe_posterior, get_tuning_header, list_tuning_rows, state_gain
 from banditune.results.comparison_results import Comparison
@@ -99,14 +99,14 @@ def _(result: Tuning) -> str:
             f"{result.search_runs:,} of {result.budget:,} runs; "
             f"validation: {describe_validation(result.setup, result.validation_runs)}, paired; "
             f"{result.setup.regret_kind} regret, seed {result.setup.seed}{describe_device(result.setup)}",
-            ASSUMPTIONS,
+            state_assumptions(result.setup),
         ]
     )
 
 
 @format_text.register
 def _(result: RobustnessReport) -> str:
-    lines = [*list_robustness_lines(result), *list_data_scope_lines(result.setup)]
+    lines = [*list_robustness_lines(result), *list_data_scope_lines(result.setup), "", state_assumptions(result.setup)]
     return "\n".join([describe_setup(result.setup), *list_problem_options(result.setup), "", *lines])
 
 
@@ -125,7 +125,7 @@ def _(result: Backtest) -> str:
             *(f"warning: {warning}" for warning in result.notices),
             f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), evaluated on {result.campaigns} others; "
             f"seed {result.setup.seed}",
-            ASSUMPTIONS,
+            state_assumptions(result.setup),
         ]
     )
 
@@ -190,7 +190,9 @@ def _(result: Curve) -> str:
             *list_data_scope_lines(result.setup),
             "",
             format_text_table(rows, left=(3,)),
-            *(["", *(f"warning: {warning}" for warning in result.notices)] if result.notices else []),
+            "",
+            *(f"warning: {warning}" for warning in result.notices),
+            state_assumptions(result.setup),
         ]
     )
 
@@ -214,6 +216,6 @@ def _(result: Comparison) -> str:
             f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, {result.budget:,} runs per policy; "
             f"validation: {describe_validation(result.setup, result.validation_runs)}, the same for all; "
             f"seed {result.setup.seed}{describe_device(result.setup)}",
-            ASSUMPTIONS,
+            state_assumptions(result.setup),
         ]
     )

@@ -38,7 +38,6 @@ from banditune.reports.report_sections import (
 )
 from banditune.reports.robustness_statements import format_excess_share, state_robustness
 from banditune.reports.text_formatting import (
-    ASSUMPTIONS,
     describe_setup,
     describe_validation,
     format_interval,
@@ -46,6 +45,7 @@ from banditune.reports.text_formatting import (
     format_number,
     format_params,
     list_data_scope_lines,
+    state_assumptions,
 )
 from banditune.reports.tuning_statements import state_gain
 from banditune.results.comparison_results import Comparison
@@ -165,7 +165,7 @@ def _(result: Comparison) -> ReportContent:
         *describe_best_rerun(result),
         *(f"{line}." for line in list_entry_options(result) if line),
         *(f"{note[0].upper()}{note[1:]}." for note in list_comparison_notes(result)),
-        *format_sentences([ASSUMPTIONS]),
+        *format_sentences([state_assumptions(result.setup)]),
         *format_lower_bound_sentences(result.lower_bound, result.lowest_regret.mean),
     )
     sections = (

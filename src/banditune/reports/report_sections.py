@@ -9,7 +9,6 @@ from banditune.reports import repeat_commands, result_plots, search_plots
 from banditune.reports.report_content import ReportSection, ReportTable, format_sentences, make_notes_section
 from banditune.reports.robustness_statements import SCENARIO_HEADER, list_scenario_rows, state_robustness
 from banditune.reports.text_formatting import (
-    ASSUMPTIONS,
     TEXTBOOK_BASELINE,
     describe_confidence,
     describe_lower_bound,
@@ -21,6 +20,7 @@ from banditune.reports.text_formatting import (
     list_data_scope_lines,
     list_problem_options,
     name_baseline,
+    state_assumptions,
 )
 from banditune.reports.tuning_statements import (
     describe_baseline,
@@ -50,7 +50,7 @@ def make_tuning_sections(result: Tuning) -> tuple[ReportSection, ...]:
                 "the same for both values. The gain is a paired difference.",
                 *describe_option_sources(result.setup, result.textbook_policy),
                 *format_sentences(list_data_scope_lines(result.setup)),
-                *format_sentences([ASSUMPTIONS]),
+                *format_sentences([state_assumptions(result.setup)]),
                 *format_lower_bound_sentences(result.lower_bound, result.regret.mean),
             ),
             result_plots.make_tuning_plot(result),

@@ -139,11 +139,14 @@ def list_data_scope_lines(setup: StudySetup) -> Iterator[str]:
         yield f"the numbers are about {setup.data_scope.description}"
 
 
-ASSUMPTIONS = (
-    "assumed: every reward is known before the next decision, arms do not change, and future problems are like those "
-    "simulated; see `banditune explain assumptions`"
-)
-"""The assumptions behind every number, in one line."""
+def state_assumptions(setup: StudySetup) -> str:
+    """State the assumptions behind every number, in one line."""
+    changes = ", with the same changes" if setup.compared_with else ""
+    stay = "" if setup.compared_with else " arms do not change,"
+    return (
+        f"assumed: every reward is known before the next decision,{stay} and future problems are like those simulated"
+        f"{changes}; see `banditune explain assumptions`"
+    )
 
 
 def describe_device(setup: StudySetup) -> str:

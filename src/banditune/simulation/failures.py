@@ -45,8 +45,8 @@ def describe_failure(spec: SimulationSpec, params: FloatArray, runs: range, fail
     if code == loop.NAN_COMPARED:
         function = tuple(NAN_ERROR_FUNCTIONS.values())[int(culprit)]
         return (
-            f"`{function}` of the policy {spec.policy.name!r} must not compare NaN by <, <=, >, "
-            f">=, max or min, because NaN is neither less nor greater than any number, but it did {where}; look for 0 / 0, "
+            f"`{function}` of the policy {spec.policy.name!r} must not compare NaN by <, <=, >, >=, max or min, or take "
+            f"its int(), because NaN is neither less nor greater than any number, but it did {where}; look for 0 / 0, "
             "inf - inf and the logarithm or root of a negative number, or test for `math.isnan` first."
         )
     mistake = f"the problem {spec.problem.name!r} paid another for arm {culprit:.0f}"

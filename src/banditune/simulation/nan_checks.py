@@ -2,8 +2,8 @@
 
 NaN is neither less nor greater than any number. A policy that searches the highest index with `index > highest` never
 picks an arm whose index is NaN: it always pulls the first one, without an error. So in policies with custom functions,
-both sides of <, <=, > and >=, and the arguments of `max` and `min`, are checked first. Plain Python and compiled code
-share the changed code. == and != are not changed.
+both sides of <, <=, > and >=, and the arguments of `max`, `min` and `int`, are checked first. Plain Python and compiled
+code share the changed code. == and != are not changed. (The `int` of NaN is any number in compiled code, often 0.)
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ class _ComparisonTransformer(ast.NodeTransformer):
         bound |= {argument.arg for argument in ast.walk(tree) if isinstance(argument, ast.arg)}
         bound |= {name.asname or name.name for name in ast.walk(tree) if isinstance(name, ast.alias)}
         self.extremes = set() if "*" in bound else {"max", "min"} - bound
+        self.whole = set() if "*" in bound else {"int"} - bound
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -130,7 +131,8 @@ class _ComparisonTransformer(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         named = node.func.id if isinstance(node.func, ast.Name) else ""
-        if named in self.extremes and len(node.args) > 1 and not node.keywords:
+        many = (named in self.extremes and len(node.args) > 1) or (named in self.whole and len(node.args) == 1)
+        if many and not node.keywords:
             node.args = [_wrap_in_check(argument) for argument in node.args]
         return node
 

@@ -15,17 +15,19 @@ from banditune.simulation.instances import BLOCK_SIZE, check_instance_memory, dr
 from banditune.simulation.loop import compute_instance_key
 
 
-def measure_reward_noise(problem: Problem, count: int) -> float:
+def measure_reward_noise(problem: Problem, count: int, horizon: int | None = None) -> float:
     """Measure the standard deviation of `count` rewards around their means, in plain Python, without a compiler.
 
-    They are drawn on the first instances in turn, with random arms and pulls from 0 on. A reward that depends on the step
-    is drawn as if all earlier pulls were of its arm.
+    They are drawn on the first instances in turn, with random arms and pulls from 0 on. If rewards depend on the step,
+    steps are random ones below the horizon; without a horizon, as if all earlier pulls were of the same arm.
     """
     check_instance_memory(problem)
     means = draw_instances(problem, 0, 0).means
     function: Any = getattr(problem.reward, "py_func", problem.reward)
     options, cursor = copy_read_only(problem.options()), np.zeros(4, np.int64)
-    arms = np.random.default_rng(0).integers(problem.arms, size=count).tolist()
+    rng = np.random.default_rng(0)
+    arms = rng.integers(problem.arms, size=count).tolist()
+    steps = rng.integers(horizon, size=count).tolist() if horizon and not problem.has_step_free_rewards else None
     squares = 0.0
     try:
         for position, arm in enumerate(arms):
@@ -33,7 +35,8 @@ def measure_reward_noise(problem: Problem, count: int) -> float:
             cursor[3] = REWARD_STREAM
             stream = Stream(*compute_instance_key(0, run), cursor)  # type: ignore[call-arg,no-untyped-call]
             seek(stream, arm, pull)  # type: ignore[no-untyped-call]
-            squares += (function(Instance(means[run], options), arm, pull, pull, stream) - means[run, arm]) ** 2
+            step = pull if steps is None else steps[place]
+            squares += (function(Instance(means[run], options), arm, pull, step, stream) - means[run, arm]) ** 2
     except Exception as error:
         raise _make_refusal(problem, f"{type(error).__name__}: {error}") from error
     if not math.isfinite(squares):

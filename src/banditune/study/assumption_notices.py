@@ -53,9 +53,9 @@ MAX_FEATURE_INSTANCES = 16
 """Instances whose features are checked if each instance has its own features."""
 
 
-def note_wrong_assumptions(policy: Policy, problem: Problem) -> Iterator[Notice]:
+def note_wrong_assumptions(policy: Policy, problem: Problem, horizon: int | None = None) -> Iterator[Notice]:
     """Yield notices if the noise or the prior of a policy is far from the problem's."""
-    yield from note_wrong_noise(policy, problem)
+    yield from note_wrong_noise(policy, problem, horizon)
     yield from note_wrong_prior(policy, problem)
     yield from note_wrong_beta_prior(policy, problem)
     yield from note_wrong_theta_prior(policy, problem)
@@ -132,12 +132,12 @@ def compute_score_ratio(prior: Any, features: FloatArray, scores: FloatArray) ->
 
 
 @with_code("wrong-noise")
-def note_wrong_noise(policy: Policy, problem: Problem) -> Iterator[str]:
+def note_wrong_noise(policy: Policy, problem: Problem, horizon: int | None = None) -> Iterator[str]:
     """Yield a notice if the policy's noise is far from that of the problem's rewards."""
     assumed = getattr(policy, "noise", None)
     if not isinstance(assumed, int | float):
         return
-    true = find_reward_noise(problem)
+    true = find_reward_noise(problem, horizon)
     if not true or 1 / MAX_NOISE_RATIO[problem.rewards] <= assumed / true <= MAX_NOISE_RATIO[problem.rewards]:
         return
     direction = "much" if assumed < true else "little"
@@ -148,10 +148,10 @@ def note_wrong_noise(policy: Policy, problem: Problem) -> Iterator[str]:
     )
 
 
-def find_reward_noise(problem: Problem) -> float | None:
+def find_reward_noise(problem: Problem, horizon: int | None = None) -> float | None:
     """Return the noise of a problem's rewards; None if it cannot be measured."""
     try:
-        return float(compute_reward_noise(problem).value)
+        return float(compute_reward_noise(problem, horizon).value)
     except InvalidRequest:
         return None
 

@@ -23,7 +23,7 @@ from banditune.simulation.memory import check_regret_memory
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator, check_storable
 from banditune.study.exact_values import find_lower_bound
-from banditune.study.hold_out import HoldOutSplit, has_hold_out, note_small_data_set, split_spec
+from banditune.study.hold_out import HoldOutSplit, has_hold_out, split_spec
 from banditune.study.notices import collect_notices
 from banditune.study.parameter_effect import choose_probe_values, note_no_effect
 from banditune.study.parameter_values import (
@@ -39,7 +39,9 @@ from banditune.study.parameter_values import (
     name_params,
     resolve_only_range,
 )
+from banditune.study.problem_notices import note_problem
 from banditune.study.progress import ProgressCallback, ProgressCounter
+from banditune.study.repeatability import note_unrepeatable_runs
 from banditune.study.requests import build_spec, check_count, make_study_setup, resolve_executor
 from banditune.study.search import FIRST_VALIDATION_INSTANCE, check_search, resolve_tuner, run_search
 from banditune.study.settings import (
@@ -159,7 +161,7 @@ def compare(
         validation_runs=validate,
         setup=setup,
         lower_bound=lower_bound,
-        notices=(*note_small_data_set(problem), *_list_policy_notices(candidates)),
+        notices=(*note_problem(specs[0]), *_list_policy_notices(candidates)),
         best_rerun=rerun,
     )
 
@@ -233,6 +235,7 @@ def _tune_and_validate(
     counter: ProgressCounter,
 ) -> _ValidatedPolicy:
     """Tune a policy if there is a tuner, and simulate it and the textbook policy on fresh instances."""
+    unrepeatable = tuple(note_unrepeatable_runs(spec))
     params, spent, posterior, split = make_textbook_row(spec), 0, None, split_spec(spec)
     search_range = resolve_only_range(spec) if tuner else None
     if tuner and search_range:
@@ -264,7 +267,7 @@ def _tune_and_validate(
     end_advantage = validate_unexplored_end(split, posterior, tuned, fresh, simulator, counter, 2 * number)
     warnings = collect_notices(spec, search_range, value, posterior, tuned, textbook, end_advantage, no_effect)
     return _ValidatedPolicy(
-        name, split, params, posterior, spent, tuned, textbook, distribution, number, tuple(warnings)
+        name, split, params, posterior, spent, tuned, textbook, distribution, number, (*unrepeatable, *warnings)
     )
 
 

@@ -45,7 +45,7 @@ def collect_notices(
     """
     if no_effect:
         yield no_effect
-    yield from note_wrong_assumptions(spec.policy, spec.problem)
+    yield from note_wrong_assumptions(spec.policy, spec.problem, spec.horizon)
     if search_range is None or no_effect:
         yield from note_dominant_runs(sample)
     else:
@@ -134,7 +134,7 @@ def note_worse_than_textbook(
         )
     else:
         # If the policy's noise is wrong, there is a notice on that, and more runs would not help.
-        wrong_noise = any(note_wrong_assumptions(spec.policy, spec.problem))
+        wrong_noise = any(note_wrong_assumptions(spec.policy, spec.problem, spec.horizon))
         yield f"{statement}{'' if wrong_noise else ': more runs are needed; raise the budget'}."
 
 

@@ -15,6 +15,7 @@ from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Wording
 from banditune.core.policy import PRIOR_KINDS, Policy
 from banditune.core.problem import Problem
+from banditune.core.scalar import is_package_code
 from banditune.exact.table_policies import resolve_optimal_policy
 from banditune.problems.bernoulli_arms import Bernoulli, Mixture
 from banditune.problems.beta_arms import BetaRewards
@@ -79,16 +80,16 @@ class MeanMoments(NamedTuple):
     source: str
 
 
-def resolve_policy_options(policy: Policy, problem: Problem) -> ResolvedPolicy:
+def resolve_policy_options(policy: Policy, problem: Problem, horizon: int | None = None) -> ResolvedPolicy:
     """Replace "problem" by the problem's numbers, and make the textbook policy.
 
     Textbook numbers are for rewards in [0, 1]. For other rewards, textbooks take noise and prior as known: then the
-    textbook policy has the problem's numbers, too.
+    textbook policy has the problem's numbers, too. The horizon matters for rewards that change with the step.
     """
     asked, policy = policy, resolve_optimal_policy(policy, problem)
     if policy is not asked:
         return ResolvedPolicy(policy, None, tuple((option.name, SOURCE_EXACT) for option in fields(policy)))  # type: ignore[arg-type]
-    found = {name: resolve_option(policy, name, problem) for name in list_options_from_problem(policy)}
+    found = {name: resolve_option(policy, name, problem, horizon) for name in list_options_from_problem(policy)}
     if not found:
         return ResolvedPolicy(policy, None, ())
     fitted = replace(policy, **{name: one.value for name, one in found.items()})  # type: ignore[type-var]
@@ -98,10 +99,10 @@ def resolve_policy_options(policy: Policy, problem: Problem) -> ResolvedPolicy:
     return ResolvedPolicy(fitted, None if textbook == fitted else textbook, sources)
 
 
-def resolve_option(policy: Policy, name: str, problem: Problem) -> ResolvedOption:
+def resolve_option(policy: Policy, name: str, problem: Problem, horizon: int | None = None) -> ResolvedOption:
     """Resolve an option of the policy with the problem's number."""
     if name == "noise":
-        return resolve_noise(policy, problem)
+        return resolve_noise(policy, problem, horizon)
     if name != "prior" or policy.prior_kind not in PRIOR_RESOLVERS:
         raise InvalidRequest(
             f"only `noise` and `prior` can be taken from the problem, and a prior only if it is {PRIOR_KINDS['beta']}, "
@@ -113,9 +114,9 @@ def resolve_option(policy: Policy, name: str, problem: Problem) -> ResolvedOptio
     return PRIOR_RESOLVERS[policy.prior_kind](policy, problem)
 
 
-def resolve_noise(policy: Policy, problem: Problem) -> ResolvedOption:
+def resolve_noise(policy: Policy, problem: Problem, horizon: int | None = None) -> ResolvedOption:
     """Resolve the standard deviation of a reward around its arm's mean."""
-    found = compute_reward_noise(problem)
+    found = compute_reward_noise(problem, horizon)
     return found if found.value > 0 else use_textbook_option(policy, "noise", problem, "rewards")
 
 
@@ -133,24 +134,44 @@ def use_textbook_option(policy: Policy, name: str, problem: Problem, what: str) 
     return ResolvedOption(policy.textbook_options[name], SOURCE_TEXTBOOK.format(what))
 
 
-@singledispatch
-def compute_reward_noise(problem: Problem) -> ResolvedOption:
-    """Compute the noise of rewards: the root of their mean variance over arms and instances."""
-    if problem.noise is not None:
+def compute_reward_noise(problem: Problem, horizon: int | None = None) -> ResolvedOption:
+    """Compute the noise of rewards: the root of their mean variance over arms and instances.
+
+    A number or formula of this package is about this package's rewards. So those of a user's subclass are measured, unless
+    it states a `noise` itself.
+    """
+    if states_own_noise(problem):
         return ResolvedOption(float(problem.noise), SOURCE_EXACT)
+    stated = find_stated_noise(problem) if is_package_code(problem.reward) else None
+    if stated is not None:
+        return stated
     if problem.rewards == "binary":
         return compute_binary_noise(problem)
-    return ResolvedOption(round_sampled(measure_reward_noise(problem, NOISE_DRAWS), SOURCE_DRAWN), SOURCE_DRAWN)
+    return ResolvedOption(
+        round_sampled(measure_reward_noise(problem, NOISE_DRAWS, horizon), SOURCE_DRAWN), SOURCE_DRAWN
+    )
 
 
-@compute_reward_noise.register
-def _(problem: BetaRewards) -> ResolvedOption:
+def states_own_noise(problem: Problem) -> bool:
+    """Return whether a class of a user states the noise."""
+    owner = next(kind for kind in type(problem).__mro__ if "noise" in vars(kind))
+    return problem.noise is not None and not is_package_code(owner)
+
+
+@singledispatch
+def find_stated_noise(problem: Problem) -> ResolvedOption | None:
+    """Find the noise of this package's rewards: a number, or by a formula."""
+    return None if problem.noise is None else ResolvedOption(float(problem.noise), SOURCE_EXACT)
+
+
+@find_stated_noise.register
+def _(problem: BetaRewards) -> ResolvedOption | None:
     found = compute_binary_noise(problem)
     return found._replace(value=round_sampled(found.value / math.sqrt(problem.v + 1), found.source))
 
 
-@compute_reward_noise.register
-def _(problem: Campaigns) -> ResolvedOption:
+@find_stated_noise.register
+def _(problem: Campaigns) -> ResolvedOption | None:
     if problem.rewards == "real":
         return ResolvedOption(problem.noise, SOURCE_EXACT)
     found = compute_binary_noise(problem)

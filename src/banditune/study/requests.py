@@ -68,7 +68,7 @@ def build_spec(
         raise make_argument_error("policy", "wrong-type", f"must be a policy such as UCB1(), but got {policy!r}{hint}.")
     problem, horizon = check_problem_and_horizon(problem, horizon)
     check_compatible(policy, problem, horizon)
-    fitted = resolve_policy_options(policy, problem)
+    fitted = resolve_policy_options(policy, problem, horizon)
     policy = fitted.policy
     spec = SimulationSpec(
         policy,

@@ -15,7 +15,6 @@ from banditune.results.robustness_results import RobustnessReport, Scenario
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.assumption_notices import note_wrong_assumptions
-from banditune.study.hold_out import note_small_data_set
 from banditune.study.parameter_values import (
     complete_row,
     get_searched_values,
@@ -23,7 +22,9 @@ from banditune.study.parameter_values import (
     name_params,
     resolve_only_range,
 )
+from banditune.study.problem_notices import note_problem
 from banditune.study.progress import ProgressCounter
+from banditune.study.repeatability import note_unrepeatable_runs
 from banditune.study.requests import build_spec, check_count, make_study_setup, resolve_executor
 from banditune.study.scenario_tuning import estimate_scenario_runs, estimate_scenario_seconds, evaluate_scenario
 from banditune.study.scenarios import list_scenario_specs
@@ -110,7 +111,12 @@ def robustness(
         check_search(tuner, resolve_only_range(other), budget)
     counter = ProgressCounter(run.progress, 0)
     with StoredSimulator(resolve_executor(run, spec)) as simulator:
-        notices = (*note_wrong_assumptions(spec.policy, spec.problem), *note_small_data_set(spec.problem), *left_out)
+        notices = (
+            *note_unrepeatable_runs(spec),
+            *note_wrong_assumptions(spec.policy, spec.problem, spec.horizon),
+            *note_problem(spec),
+            *left_out,
+        )
         plan = RobustnessPlan(
             scenarios=scenarios, tuner=tuner, budget=budget, validation_runs=validate, notices=notices
         )

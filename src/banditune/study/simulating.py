@@ -15,11 +15,13 @@ from banditune.results.tuning_results import Curve
 from banditune.simulation.instances import SEARCH_INSTANCE_LIMIT
 from banditune.storage.stored_simulator import StoredSimulator, check_storable
 from banditune.study.assumption_notices import note_wrong_assumptions
-from banditune.study.hold_out import note_small_data_set, split_spec
+from banditune.study.hold_out import split_spec
 from banditune.study.parameter_effect import choose_curve_probe_values, note_no_effect
 from banditune.study.parameter_values import make_parameter_rows, resolve_ranges
+from banditune.study.problem_notices import note_problem
 from banditune.study.progress import ProgressCounter
 from banditune.study.regret_curves import resolve_axis, simulate_curve
+from banditune.study.repeatability import note_unrepeatable_runs
 from banditune.study.requests import build_spec, check_count, resolve_executor
 from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation, check_unused
 
@@ -163,6 +165,7 @@ def curve(
         )
     search_range, grid = resolve_axis(spec, values)
     check_storable(run.store, spec)
+    unrepeatable = tuple(note_unrepeatable_runs(spec))
     with StoredSimulator(resolve_executor(run, spec), run.store) as simulator:
         split = split_spec(spec)
         found = simulate_curve(spec, split, search_range, grid, range(runs), simulator, run.progress)
@@ -171,8 +174,9 @@ def curve(
             some = choose_curve_probe_values(search_range, found.values)
             no_effect = note_no_effect(split.search_spec, search_range.name, some, range(runs), simulator)
     notices = (
+        *unrepeatable,
         *filter(None, [no_effect]),
-        *note_wrong_assumptions(spec.policy, spec.problem),
-        *note_small_data_set(spec.problem),
+        *note_wrong_assumptions(spec.policy, spec.problem, spec.horizon),
+        *note_problem(spec),
     )
     return replace(found, notices=notices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -23,7 +23,7 @@ from banditune.results.tuning_results import Curve, Tuning
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator, check_storable
 from banditune.study.exact_values import find_lower_bound
-from banditune.study.hold_out import HoldOutSplit, note_small_data_set, split_spec
+from banditune.study.hold_out import HoldOutSplit, split_spec
 from banditune.study.notices import collect_notices, note_missed_precision
 from banditune.study.parameter_effect import choose_probe_values, note_no_effect
 from banditune.study.parameter_values import (
@@ -34,8 +34,10 @@ from banditune.study.parameter_values import (
     name_params,
     resolve_only_range,
 )
+from banditune.study.problem_notices import note_problem
 from banditune.study.progress import ProgressCounter
 from banditune.study.regret_curves import MAX_CURVE_VALUES, simulate_curve
+from banditune.study.repeatability import note_unrepeatable_runs
 from banditune.study.requests import build_spec, make_study_setup, resolve_executor
 from banditune.study.robustness_check import RobustnessPlan, evaluate_robustness
 from banditune.study.scenarios import list_scenario_specs, resolve_scenario_budget
@@ -141,6 +143,7 @@ def tune(
     plan = _plan_tuning(spec, search, budget, precision, included)
     check_storable(run.store, spec)
     lower_bound = find_lower_bound(problem, spec.horizon, resolve_lower_bound_choice(included))
+    unrepeatable = tuple(note_unrepeatable_runs(spec))
     counter = ProgressCounter(run.progress, plan.budget, later=2 * plan.validation_runs + plan.extra_runs)
     with StoredSimulator(executor, run.store) as simulator:
         answer, trials = run_search(
@@ -161,7 +164,8 @@ def tune(
             regret_curve = _simulate_tuning_curve(plan, validated, simulator, counter, run.announce)
         if plan.robustness:
             report = evaluate_robustness(spec, answer.value, plan.robustness, simulator, counter, run.announce)
-    return _make_tuning(plan, trials, validated, lower_bound, regret_curve, report)
+    found = _make_tuning(plan, trials, validated, lower_bound, regret_curve, report)
+    return replace(found, notices=(*unrepeatable, *found.notices)) if unrepeatable else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,7 +307,7 @@ def _make_tuning(
         precision=goal.precision,
         precision_reached=None if goal.precision is None or posterior is None else not missed,
         notices=(
-            *note_small_data_set(spec.problem),
+            *note_problem(spec),
             *collect_notices(spec, search_range, value, posterior, tuned, textbook, end_advantage, validated.no_effect),
             *missed,
         ),

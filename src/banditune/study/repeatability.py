@@ -1,0 +1,44 @@
+"""Checks whether the runs of an external policy are the same when they are simulated again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from banditune.core.arrays import FloatArray
+from banditune.core.notice import with_code
+from banditune.simulation.executor import Chunk
+from banditune.simulation.spec import SimulationSpec
+from banditune.study.parameter_values import make_textbook_row
+
+REPEATED_STEPS = 32
+"""Steps of the runs that are simulated twice."""
+
+
+@with_code("not-repeatable")
+def note_unrepeatable_runs(spec: SimulationSpec) -> Iterator[str]:
+    """Yield a notice if two runs of an external policy differ when they are simulated again.
+
+    This comes before all other runs: objects that share what they learn may decide alike once they know enough. Compiled
+    policies have clean memory, and random numbers with addresses.
+    """
+    if not spec.policy.is_external:
+        return
+    steps = min(REPEATED_STEPS, spec.horizon)
+    short = replace(spec, regret="expected", checkpoints=tuple(range(1, steps + 1)))
+    first, second = (_simulate_two_runs(short) for _ in range(2))
+    if not np.array_equal(first, second):
+        yield (
+            f"{spec.policy.name} is not repeatable: simulated twice with the same seed, a run had other decisions. Either "
+            "its objects share data, so that runs learn from earlier ones, and all numbers are wrong. Or it draws from a "
+            "generator that does not start from `seed`, and other calls have other numbers. Make a new object with data of "
+            "its own for every run, and pass it the seed."
+        )
+
+
+def _simulate_two_runs(spec: SimulationSpec) -> FloatArray:
+    """Simulate two runs at the textbook value; returns their regrets at every step."""
+    chunk = Chunk(make_textbook_row(spec)[None, :], 0, range(2))
+    return spec.policy.make_simulator(spec).simulate_chunk(chunk, np.zeros(1, np.int64)).regrets  # type: ignore[no-any-return]
