@@ -6,10 +6,10 @@ from typing import Any
 
 from banditune.core.scalar import scalar
 
-NAN_IN_CHOOSE = "`choose` compared NaN with a number; NaN is neither less nor greater than any"
+NAN_IN_CHOOSE = "`choose` compared NaN with a number, or took its int(); NaN is neither less nor greater than any"
 
 
-NAN_IN_UPDATE = "`update` compared NaN with a number; NaN is neither less nor greater than any"
+NAN_IN_UPDATE = "`update` compared NaN with a number, or took its int(); NaN is neither less nor greater than any"
 
 
 @scalar

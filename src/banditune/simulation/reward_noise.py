@@ -35,7 +35,7 @@ def measure_reward_noise(problem: Problem, count: int, horizon: int | None = Non
             cursor[3] = REWARD_STREAM
             stream = Stream(*compute_instance_key(0, run), cursor)  # type: ignore[call-arg,no-untyped-call]
             seek(stream, arm, pull)  # type: ignore[no-untyped-call]
-            step = pull if steps is None else steps[place]
+            step = pull if steps is None else steps[position]
             squares += (function(Instance(means[run], options), arm, pull, step, stream) - means[run, arm]) ** 2
     except Exception as error:
         raise _make_refusal(problem, f"{type(error).__name__}: {error}") from error
