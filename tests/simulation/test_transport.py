@@ -12,6 +12,7 @@ import banditune as bt
 from banditune.simulation.executors import transport
 from banditune.simulation.simulator import Simulator
 from banditune.study.requests import build_spec
+from helpers.faulty_policy import Faulty
 
 PROBLEM = bt.Bernoulli(arms=3)
 
@@ -70,6 +71,17 @@ def test_a_job_is_small_and_made_ready_once(monkeypatch):
     for first in (0, 5, 10):
         transport.simulate_packed_chunk(recipe, ([[0.0]], 0, range(first, first + 5)))
     assert len(made) == 1
+
+
+def test_a_spec_that_is_unpacked_in_its_own_process_leaves_classes_as_they_are():
+    """cloudpickle would put copies of the functions into the class, which no shortcut would then replace."""
+    policy = Faulty()
+    spec = build_spec(policy, PROBLEM, horizon=10)
+    before = vars(Faulty)["choose"]
+    packed = transport.pack_spec(spec)
+    assert len(packed.payload) > 5000, "the class is sent as code"
+    assert transport.load_simulator(packed).spec is spec
+    assert vars(Faulty)["choose"] is before
 
 
 def test_what_cannot_travel_is_a_sentence():

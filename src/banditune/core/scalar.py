@@ -95,7 +95,15 @@ def addressed_by(*names: str) -> Callable[[ScalarFunction], ScalarFunction]:
 
 
 class Slot:
-    """A placeholder in scalar code, filled when a loop is bound to a policy and a problem."""
+    """A placeholder in scalar code, filled when a loop is bound to a policy and a problem.
+
+    A shortcut draws rewards through the slot "reward".
+
+    Parameters
+    ----------
+    name : str
+        The slot's name.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

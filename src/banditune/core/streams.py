@@ -81,7 +81,17 @@ def mix_round(c0, c1, c2, c3, key0, key1):
 @addressed_by("pull")
 @scalar
 def seek(stream, arm, pull):
-    """Point a stream at the draws of one pull of one arm."""
+    """Point a stream at the draws of one pull of one arm.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream of rewards.
+    arm : int
+        The arm.
+    pull : int
+        The number of its earlier pulls.
+    """
     stream.cursor[0] = 0
     stream.cursor[1] = pull
     stream.cursor[2] = arm

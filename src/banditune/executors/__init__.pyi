@@ -1,5 +1,12 @@
+from banditune.simulation.executor import Chunk as Chunk
+from banditune.simulation.executor import ChunkResult as ChunkResult
 from banditune.simulation.executor import Executor as Executor
+from banditune.simulation.executor import ExecutorSession as ExecutorSession
+from banditune.simulation.executor import LostChunk as LostChunk
 from banditune.simulation.executors.dask import DaskExecutor as DaskExecutor
 from banditune.simulation.executors.processes import ProcessExecutor as ProcessExecutor
 from banditune.simulation.executors.ray import RayExecutor as RayExecutor
 from banditune.simulation.executors.threads import ThreadExecutor as ThreadExecutor
+from banditune.simulation.executors.transport import pack_spec as pack_spec
+from banditune.simulation.executors.transport import simulate_packed_chunk as simulate_packed_chunk
+from banditune.simulation.executors.transport import unpack_reply as unpack_reply

@@ -13,9 +13,11 @@ from banditune.core.quantiles import bernoulli_divergence as bernoulli_divergenc
 from banditune.core.quantiles import beta_tail as beta_tail
 from banditune.core.quantiles import beta_upper_quantile as beta_upper_quantile
 from banditune.core.quantiles import divergence_upper_bound as divergence_upper_bound
+from banditune.core.scalar import Slot as Slot
 from banditune.core.scalar import scalar as scalar
 from banditune.core.space import Parameter as Parameter
 from banditune.core.space import Range as Range
+from banditune.core.streams import seek as seek
 from banditune.core.streams import uniform as uniform
 from banditune.policies.custom_policy import define_ridge_policy as define_ridge_policy
 from banditune.simulation.estimators.arm_totals import argmax_mean as argmax_mean

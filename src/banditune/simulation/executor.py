@@ -22,7 +22,17 @@ WORKER_WAIT_SECONDS = 60.0
 
 
 class Chunk(NamedTuple):
-    """Rows of parameters on runs of a spec. With independent noise, noise streams are numbered from `first_row` on."""
+    """Rows of parameters on runs of a spec.
+
+    Parameters
+    ----------
+    params : ndarray
+        Values of the parameters, a row each.
+    first_row : int
+        With independent noise, noise streams are numbered from this row on.
+    runs : range
+        The numbers of the runs.
+    """
 
     params: FloatArray
     first_row: int
@@ -30,10 +40,16 @@ class Chunk(NamedTuple):
 
 
 class ChunkResult(NamedTuple):
-    """Regrets of a chunk, an array (rows, runs, steps).
+    """Regrets of a chunk.
 
-    `failure` holds the code, step, culprit, row and run of a failed kernel, with code 0 for none. `seconds` is the time
-    that the chunk took.
+    Parameters
+    ----------
+    regrets : ndarray
+        An array (rows, runs, checkpoints).
+    failure : ndarray
+        The code, step, culprit, row and run of a failed kernel, with code 0 for none.
+    seconds : float
+        The time that the chunk took.
     """
 
     regrets: FloatArray
@@ -42,7 +58,15 @@ class ChunkResult(NamedTuple):
 
 
 class LostChunk(NamedTuple):
-    """A chunk without result, because its worker died. `losses` counts how often that happened."""
+    """A chunk without result, because its worker died. It is submitted again, a few times.
+
+    Parameters
+    ----------
+    reason : str
+        Why there is no result.
+    losses : int
+        How often that happened.
+    """
 
     reason: str
     losses: int = 1

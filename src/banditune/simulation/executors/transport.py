@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from banditune.core.errors import InvalidRequest, MissingDependency, SimulationError, WorkerLost
 from banditune.simulation.executor import Chunk, ChunkResult
@@ -103,7 +104,23 @@ def check_worker_versions(identity: Any) -> None:
 
 
 def pack_spec(spec: Any) -> PackedSpec:
-    """Pack a spec for workers. Custom code is included, because workers do not have the files of users."""
+    """Pack a spec for workers. Custom code is included, because workers do not have the files of users.
+
+    Parameters
+    ----------
+    spec : SimulationSpec
+        What is simulated, as `open_session` of an executor receives it.
+
+    Returns
+    -------
+    PackedSpec
+        Bytes and words that can be pickled.
+
+    Raises
+    ------
+    InvalidRequest
+        If the policy or the problem cannot be pickled.
+    """
     import cloudpickle
 
     from banditune.simulation.spec import describe_spec
@@ -119,7 +136,9 @@ def pack_spec(spec: Any) -> PackedSpec:
             f"{describe_spec(spec)} must be sent to other processes, but it cannot be pickled: {type(error).__name__}: "
             f"{error}; use executor='threads', or build it from functions and numbers."
         ) from error
-    return PackedSpec(hashlib.sha256(payload).hexdigest(), payload, code, describe_spec(spec))
+    packed = PackedSpec(hashlib.sha256(payload).hexdigest(), payload, code, describe_spec(spec))
+    _specs_of_this_process[packed.digest] = spec
+    return packed
 
 
 def digest_spec_code(spec: Any) -> str:
@@ -176,6 +195,10 @@ def _list_library_folders() -> tuple[str, ...]:
 _simulators: OrderedDict[str, Any] = OrderedDict()
 
 
+_specs_of_this_process: WeakValueDictionary[str, Any] = WeakValueDictionary()
+"""Specs that were packed here. To unpack one in the same process would put new functions into the classes of users."""
+
+
 _simulators_lock = threading.Lock()
 
 
@@ -188,7 +211,20 @@ def pack_chunk(chunk: Chunk) -> Any:
 
 
 def simulate_packed_chunk(packed_spec: PackedSpec, chunk: Any) -> ChunkResult | RemoteError:
-    """Simulate a packed chunk of a packed spec in this process."""
+    """Simulate a packed chunk of a packed spec in this process. This is what a worker runs.
+
+    Parameters
+    ----------
+    packed_spec : PackedSpec
+        What `pack_spec` returned.
+    chunk : Chunk or tuple
+        The chunk that was submitted.
+
+    Returns
+    -------
+    ChunkResult or RemoteError
+        The regrets, or the error of the policy or the problem; `unpack_reply` tells them apart.
+    """
     from banditune.core.arrays import copy_read_only
     from banditune.simulation.blas_threads import limit_blas_threads
     from banditune.simulation.simulator import NO_STOP_SIGNAL
@@ -213,7 +249,7 @@ def load_simulator(packed_spec: PackedSpec) -> Any:
     with _simulators_lock:
         if packed_spec.digest not in _simulators:
             try:
-                spec = pickle.loads(packed_spec.payload)
+                spec = _specs_of_this_process.get(packed_spec.digest) or pickle.loads(packed_spec.payload)
             except Exception as error:
                 raise InvalidRequest(_explain_missing_package(packed_spec, error)) from error
             if digest_spec_code(spec) != packed_spec.code_digest:
@@ -245,7 +281,25 @@ def pack_error(error: Exception) -> RemoteError:
 
 
 def unpack_reply(outcome: Any) -> Any:
-    """Return the result that a worker sent; raise its error."""
+    """Return the result that a worker sent; raise its error.
+
+    Parameters
+    ----------
+    outcome : ChunkResult or RemoteError
+        What `simulate_packed_chunk` returned.
+
+    Returns
+    -------
+    ChunkResult
+        The regrets of the chunk.
+
+    Raises
+    ------
+    InvalidRequest
+        If the worker has other versions or other code.
+    SimulationError
+        If the policy or the problem failed.
+    """
     if isinstance(outcome, RemoteError):
         raise (InvalidRequest if outcome.is_request_error else SimulationError)(outcome.message)
     return outcome
