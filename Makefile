@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs docs-all slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
+.PHONY: demo test docs docs-all pictures slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -15,9 +15,14 @@ test: .venv/tested
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Without --quiet, with which --strict overlooks warnings.
 docs: .venv/documented
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is site/index.html."
+
+# The pictures of the site, drawn by banditune itself.
+pictures: .venv/installed
+	$(BIN)/python tools/site/pictures.py
 
 # The site, and every code block of README and docs, slow ones too.
 docs-all: docs .venv/tested

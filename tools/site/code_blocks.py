@@ -220,6 +220,7 @@ def run_command(command: str) -> tuple[int, str]:
 
     Plain `banditune` commands run in this process, which saves the time of a start.
     """
+    command = command.replace("\\\n", " ")
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words = list(lexer)
