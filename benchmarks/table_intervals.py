@@ -3,7 +3,8 @@
 python benchmarks/table_intervals.py                 # about a minute on one core
 
 UCB1 is simulated on 60,000 tables of five arms with uniform rates, 0/1 rewards and 50 steps, in their order. Samples of
-these regrets are drawn for several widths and numbers of tables, and also normal numbers, which are not skewed.
+these regrets are drawn for several widths and numbers of tables, and also normal numbers, which are not skewed. Other
+tables: --arms 3 --steps 200 --rates 1 9.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from banditune.results import Estimate
 
 WIDTHS = (0.05, 0.1, 0.15, 0.2, 0.3)
 COUNTS = (3, 5, 8, 13, 20, 27, 60, 133)
-TABLES, HORIZON, ARMS = 60_000, 50, 5
+TABLES = 60_000
 
 
-def simulate_populations(rng: np.random.Generator) -> dict[str, np.ndarray]:
+def simulate_populations(
+    arms: int, steps: int, rates: tuple[float, float], rng: np.random.Generator
+) -> dict[str, np.ndarray]:
     """The regrets of all tables by the width, and normal numbers."""
-    tables = (rng.random((TABLES, HORIZON, ARMS)) < rng.random((TABLES, 1, ARMS))).astype(float)
+    tables = (rng.random((TABLES, steps, arms)) < rng.beta(*rates, (TABLES, 1, arms))).astype(float)
     problem = bt.RewardTable(tables, shuffled=False, population=True)
-    regrets = bt.simulate(bt.UCB1(noise=0.5), problem, WIDTHS, horizon=HORIZON, runs=TABLES, seed=3)
+    regrets = bt.simulate(bt.UCB1(noise=0.5), problem, WIDTHS, horizon=steps, runs=TABLES, seed=3)
     by_width = {f"gamma = {width}": row for width, row in zip(WIDTHS, regrets, strict=True)}
     return by_width | {"normal": rng.standard_normal(TABLES)}
 
@@ -52,9 +55,12 @@ def judge(population: np.ndarray, count: int, samples: int, rng: np.random.Gener
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=3000, help="samples a cell")
+    parser.add_argument("--arms", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--rates", type=float, nargs=2, default=(1, 1), help="Beta prior of the arms' rates")
     options = parser.parse_args()
     rng = np.random.default_rng(11)
-    populations = simulate_populations(rng)
+    populations = simulate_populations(options.arms, options.steps, options.rates, rng)
     error = 100 * math.sqrt(0.95 * 0.05 / options.samples)
     print(
         f"% of intervals that hold, % of Student's, widening against Student's; the standard error of 95% is {error:.1f}"

@@ -160,6 +160,8 @@ def test_an_end_is_told_only_if_it_is_surely_better_and_refutes_a_precision_if_i
     assert any(note_missed_precision(goal, BELIEF, level, other)) == refuted
     for high in (1.49, 1.51):  # 15% of 10 are wanted
         assert any(note_missed_precision(goal, BELIEF, level, (0.0, replace(other[1], high=high)))) == (high > 1.5)
+    tables = replace(other[1], low=-1.0, high=5.0, unit="table")
+    assert "; more tables are needed to know." in next(note_missed_precision(goal, BELIEF, level, (0.0, tables)))
     # What the search did try refutes it only if it is surely better.
     for low in (1.49, 1.51):
         assert any(note_missed_precision(goal, BELIEF, (1.0, replace(other[1], low=low, high=3.0)), None)) == (

@@ -270,10 +270,8 @@ def note_missed_precision(
     if ahead.low > limit:
         yield f"{missed} {end:.4g}, the end of the range, is {format_advantage(ahead)}."
     else:
-        yield (
-            f"{missed} {end:.4g}, the end of the range, may be {format_advantage(ahead)}; validate on more instances to "
-            "know."
-        )
+        advice = "validate on more instances" if ahead.unit == "run" else f"more {ahead.unit}s are needed"
+        yield f"{missed} {end:.4g}, the end of the range, may be {format_advantage(ahead)}; {advice} to know."
 
 
 def format_advantage(ahead: Estimate) -> str:
