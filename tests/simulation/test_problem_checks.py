@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import banditune as bt
 from banditune.simulation import problem_checks
@@ -16,6 +17,7 @@ from banditune.simulation.mean_test import (
     check_stated_means,
     compute_log_wealth,
     is_mean_refuted,
+    resolve_doubtful_errors,
 )
 from banditune.simulation.problem_checks import check_custom_problem, check_policy_and_problem
 from banditune.simulation.spec import SimulationSpec
@@ -106,8 +108,23 @@ def more_for_the_last(instance, arm, pull, step, stream):
 
 
 @bt.kernel.scalar
+def three_times_for_the_last(instance, arm, pull, step, stream):
+    return bt.kernel.bernoulli(stream, instance.means[arm] * (3.0 if arm == 45 else 1.0))
+
+
+def rare_means(size, rng):
+    return rng.beta(3.36, 771, (size, 46))
+
+
+@bt.kernel.scalar
 def wearing_out(instance, arm, pull, step, stream):
     return instance.means[arm] / (1 + 0.01 * pull)
+
+
+def test_more_contrasts_need_more_standard_errors_for_a_doubt():
+    assert resolve_doubtful_errors(3) == resolve_doubtful_errors(20) == 3.0
+    # Bonferroni: 102 contrasts raise a doubt by chance as often as 20 do at three standard errors.
+    assert norm.sf(resolve_doubtful_errors(102)) * 102 == pytest.approx(20 * norm.sf(3.0), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +140,13 @@ def wearing_out(instance, arm, pull, step, stream):
             r"those of arms above their instance's average are 0\.\d+ on average, not 0\.\d+ and those below it 0\.\d+",
         ),
         (problem(normal_means, more_for_the_last), r"over [\d,]+ pulls those of arm 2 are 0\.\d+ on average"),
+        (
+            bt.define_problem("mine", rare_means, three_times_for_the_last, arms=46, rewards="binary"),
+            r"over [\d,]+ pulls those of arm 45 are 0\.01\d+ on average, not 0\.004\d+",
+        ),
         (problem(uniform_means, wearing_out), "they are 0"),
     ],
-    ids=["scale", "arm", "one arm", "pull"],
+    ids=["scale", "arm", "one arm", "one of 46 arms", "pull"],
 )
 def test_rewards_with_other_means_are_refused(own, message):
     with pytest.raises(bt.SimulationError, match=f"(?s)must have the means that its `sample` returns, .*{message}"):

@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from statistics import NormalDist
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -40,6 +41,10 @@ SCREENING_DRAWS, SCREENING_SECONDS = 1 << 20, 0.2
 
 DOUBTFUL_ERRORS = 3.0
 """Standard errors from the stated means from which on a problem is doubtful: it is tested for a second longer."""
+
+
+FEW_CONTRASTS = 20
+"""With more contrasts than this, more standard errors raise a doubt, so that doubts by chance are as rare."""
 
 
 DECIDING_DRAWS, DECIDING_SECONDS = 1 << 23, 2.0
@@ -74,7 +79,7 @@ MEAN_TOLERANCE = 1e-6
 """Tolerated deviation of means, as a share of the largest of their instance: single precision has it."""
 
 
-MAX_SINGLE_ARMS = 16
+MAX_SINGLE_ARMS = 100
 """Up to this many arms, each is tested separately."""
 
 
@@ -184,24 +189,31 @@ def check_stated_means(spec: SimulationSpec, first: FloatArray, second: FloatArr
     if not np.isfinite(sample.totals).all():
         return None
     contrasts = list(_list_contrasts(spec))
-    suspect = max(contrasts, key=lambda contrast: _sum_deviations(sample, first, contrast).standard_errors)
-    if _sum_deviations(sample, first, suspect).standard_errors > DOUBTFUL_ERRORS:
+    sums = [_sum_deviations(sample, first, contrast) for contrast in contrasts]
+    suspect, most = max(zip(contrasts, sums, strict=True), key=lambda pair: pair[1].standard_errors)
+    if most.standard_errors > resolve_doubtful_errors(len(contrasts)):
         decides = _draw_sample(spec, 1, second, DECIDING_DRAWS, DECIDING_SECONDS)
         off = _sum_deviations(decides, second, suspect)
         if np.isfinite(decides.totals).all() and is_mean_refuted(spec.problem.rewards, off):
             _raise_refuted_mean(spec, decides, second, suspect)
     single = [
-        _sum_deviations(sample, first, contrast)
-        for contrast in contrasts
+        found
+        for contrast, found in zip(contrasts, sums, strict=True)
         if contrast.compute_weights is not _weigh_all and len(contrast.groups) == 1
     ]
     return MeanTestResult(
         len(sample.totals) * sample.pulls_per_row,
         float(sample.totals.sum() / sample.totals.size / sample.pulls_per_row),
         float(first[sample.runs, sample.arms].mean()),
-        _sum_deviations(sample, first, contrasts[0]).detectable,
-        max((sums.detectable for sums in single), default=math.nan),
+        sums[0].detectable,
+        max((found.detectable for found in single), default=math.nan),
     )
+
+
+def resolve_doubtful_errors(contrast_count: int) -> float:
+    """Return the standard errors that raise a doubt, with this number of contrasts."""
+    share = 1 - NormalDist().cdf(DOUBTFUL_ERRORS)
+    return max(DOUBTFUL_ERRORS, NormalDist().inv_cdf(1 - share * FEW_CONTRASTS / max(contrast_count, FEW_CONTRASTS)))
 
 
 def is_mean_refuted(kind: str, off: DeviationSums) -> bool:
