@@ -113,9 +113,9 @@ def report(rows):
     """Counts by case, wrong verdicts, and why others were not decided."""
     for name in (*CASES, None):
         some = [row for row in rows if name in (None, row["case"])]
-        counts = Counter("fragile" if row["verdict"] == "worse than theory" else row["verdict"] for row in some)
+        counts = Counter("fragile" if row["verdict"] == "worse than textbook" else row["verdict"] for row in some)
         fine = [row["truth"] for row in some if row["verdict"] == "fine"]
-        fragile = [row["truth"] for row in some if row["verdict"] in ("fragile", "worse than theory")]
+        fragile = [row["truth"] for row in some if row["verdict"] in ("fragile", "worse than textbook")]
         inside = [row["least"] <= row["truth"] <= row["most"] for row in some]
         above, below = sum(loss > TOLERATED_EXCESS for loss in fine), sum(loss <= TOLERATED_EXCESS for loss in fragile)
         print(

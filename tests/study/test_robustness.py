@@ -72,7 +72,7 @@ def test_worse_than_theory_is_said_only_where_that_is_sure():
         Estimate.from_standard_error(15.0, 0.3, 1000),
     )
     theory = Estimate.from_standard_error(14.7, 0.3, 1000)
-    for behind, verdict in ((0.3, "fragile"), (0.7, "worse than theory"), (None, "fragile")):
+    for behind, verdict in ((0.3, "fragile"), (0.7, "worse than textbook"), (None, "fragile")):
         told = None if behind is None else Estimate.from_standard_error(behind, 0.3, 1000)
         assert (
             Scenario(
@@ -104,7 +104,7 @@ def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
     )
     words = [scenario.description for scenario in report.scenarios]
     assert words == ["as expected", "close arms", "a third of the horizon (167)", "three times the horizon (1,500)"]
-    assert report.worst_scenario.verdict in ("fragile", "worse than theory")
+    assert report.worst_scenario.verdict in ("fragile", "worse than textbook")
     assert "fragile" in repr(report)
     assert (
         bt.results.from_json(report.to_json()).scenarios[1].excess_regret.mean == report.scenarios[1].excess_regret.mean

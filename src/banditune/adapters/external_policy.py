@@ -139,5 +139,5 @@ def wrap_policy(
         what = f"it requires {unknown[0]!r}" if unknown else f"it does not take {missing[0]!r}"
         raise InvalidRequest(f"`make` may have the arguments {', '.join((*names, *CONTEXT_ARGUMENTS))}, but {what}.")
     return ExternalPolicy(
-        name or getattr(make, "__name__", "foreign").strip("<>"), params, make, select, update, rewards
+        name or getattr(make, "__name__", "external").strip("<>"), params, make, select, update, rewards
     )

@@ -61,7 +61,7 @@ def state_robustness(report: RobustnessReport) -> str:
     count = len(report.other_scenarios)
     fine = sum(scenario.verdict == "fine" for scenario in report.other_scenarios)
     undecided = [scenario for scenario in report.other_scenarios if scenario.verdict == "not decided"]
-    broken = [scenario for scenario in report.other_scenarios if scenario.verdict in ("fragile", "worse than theory")]
+    broken = [scenario for scenario in report.other_scenarios if scenario.verdict in ("fragile", "worse than textbook")]
     clauses = [f"{format_params(report.params)} is fine in {fine} of {format_count(count, 'other scenario')}"]
     if broken:
         worst = max(broken, key=lambda scenario: scenario.excess_share)

@@ -107,14 +107,14 @@ class Scenario(ResultRecord):
 
     @property
     def verdict(self) -> str:
-        """One of "fine", "fragile", "worse than theory" and "not decided".
+        """One of "fine", "fragile", "worse than textbook" and "not decided".
 
         "fine" means at most 10% more regret than the best value, with 95% confidence and a gap that is trusted.
-        "fragile" means more than 10%, and "worse than theory" also significantly worse than the textbook value.
+        "fragile" means more than 10%, and "worse than textbook" also significantly worse than the textbook value.
         """
         if self.excess_share_low > TOLERATED_EXCESS:
             return (
-                "worse than theory"
+                "worse than textbook"
                 if self.difference_to_textbook and self.difference_to_textbook.low > 0
                 else "fragile"
             )
