@@ -10,6 +10,8 @@ import typer
 
 from banditune.cli.app import CommandGroup, app
 from banditune.cli.options import (
+    ExampleNames,
+    ExamplesFolderOption,
     FiguresOption,
     HtmlOption,
     JsonOption,
@@ -116,6 +118,25 @@ def list_registry(json: JsonOption = False) -> None:
                 options = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
                 typer.echo(f"  {' ' * width}    options {options}")
         typer.echo("")
+
+
+@app.command(short_help="List the examples, or write them into a folder.")
+def examples(names: ExampleNames = None, output: ExamplesFolderOption = None) -> None:
+    """List the examples with a line on each, or write them into a folder, all of them or those named."""
+    from banditune.core.example_files import list_examples, write_examples
+    from banditune.core.request_errors import make_argument_error
+
+    if output is not None:
+        for path in write_examples(output, names or ()):
+            typer.echo(f"wrote {path}")
+        return
+    if names:
+        raise make_argument_error("output", "missing", "must name a folder for the examples, but got none.")
+    found = list_examples()
+    width = max(map(len, found))
+    for name, about in found.items():
+        typer.echo(f"{name.ljust(width)}  {about}")
+    typer.echo("\nwrite them by: banditune examples -o FOLDER")
 
 
 store_group = CommandGroup(help="Inspect a store of regrets.", no_args_is_help=True, rich_markup_mode=None)

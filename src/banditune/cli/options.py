@@ -275,6 +275,16 @@ MarkdownOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="assumptions")]
 
 
+ExampleNames = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME", show_default=False, help="Examples of the list, or a folder.")
+]
+
+
+ExamplesFolderOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Write the examples into this folder.")
+]
+
+
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no progress, only warnings.")]
 
 

@@ -1,0 +1,68 @@
+"""The examples of the package: their list, and what is written of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import banditune as bt
+from banditune.core import example_files
+from banditune.core.example_files import list_examples, write_examples
+from conftest import ROOT
+
+
+def test_every_example_has_a_line_on_what_it_is():
+    found = list_examples()
+    assert {"smoking_trials.py", "extending/policy.py", "extending/plugin"} <= set(found)
+    assert all(about and not about.startswith("#") for about in found.values())
+    assert not [name for name in found if name.startswith(("data", "extending/plugin/"))]
+
+
+def test_all_examples_are_written_as_they_are(tmp_path):
+    written = write_examples(tmp_path)
+    assert {path.relative_to(tmp_path).as_posix() for path in written} >= {
+        "data/SOURCES.md",
+        "extending/plugin/pyproject.toml",
+        "smoking_trials.py",
+    }
+    for path in written:
+        assert path.read_bytes() == (ROOT / "examples" / path.relative_to(tmp_path)).read_bytes()
+    assert len(written) > 10
+
+
+def test_a_script_comes_with_the_data_that_it_reads(tmp_path):
+    names = [path.relative_to(tmp_path).as_posix() for path in write_examples(tmp_path, ["smoking_trials.py"])]
+    assert names == [
+        *("data/SOURCES.md", "data/smoking-cessation-trials.csv", "data/zozo-beta-priors.csv", "smoking_trials.py")
+    ]
+    names = [path.relative_to(tmp_path).as_posix() for path in write_examples(tmp_path, ["extending/policy.py"])]
+    assert names == ["extending/policy.py"]
+
+
+def test_a_file_that_was_changed_is_not_replaced(tmp_path):
+    (path,) = write_examples(tmp_path, ["extending/policy.py"])
+    assert write_examples(tmp_path, ["extending/policy.py"]) == [path]
+    path.write_text("mine")
+    with pytest.raises(
+        bt.InvalidRequest, match=r"must not replace a file that was changed, but '.*policy.py' is there"
+    ):
+        write_examples(tmp_path)
+    assert path.read_text() == "mine"
+    assert [each.name for each in tmp_path.iterdir()] == ["extending"]
+
+
+def test_an_unknown_example_is_refused_with_those_that_there_are(tmp_path):
+    with pytest.raises(bt.InvalidRequest, match=r"the example must be one of fashion_shop\.py, .*but got 'policy\.py'"):
+        write_examples(tmp_path, ["policy.py"])
+
+
+def test_a_package_without_examples_says_so(monkeypatch):
+    monkeypatch.setattr(example_files, "DATA", "nowhere")
+    with pytest.raises(bt.InvalidRequest, match="install banditune again"):
+        list_examples()
+
+
+def test_the_command_lists_and_writes(banditune, tmp_path):
+    listed = banditune("examples")
+    assert listed.returncode == 0, listed.stderr
+    assert "extending/tuner.py " in listed.stdout
+    assert banditune("examples", "extending").stderr.startswith("banditune: --output must name a folder")
