@@ -69,7 +69,7 @@ def test_some_campaigns_can_be_taken_alone(written):
         ((["a"], ["x"], [2], [np.nan]), {}, "finite total"),
         ((["a", "a"], ["x", "x"], [1, 1], [1, 1]), {}, "add them up"),
         ((["a"], ["x", "y"], [1], [1]), {}, "same length"),
-        ((["a"], ["x"], [1], [1]), {"rewards": "foo"}, "binary, unit or real"),
+        ((["a"], ["x"], [1], [1]), {"rewards": "foo"}, "one of 'binary', 'unit', 'real', but got 'foo'"),
         ((["a"], ["x"], 1, [1, 2]), {}, "same length"),
         ((["a"], ["x"], [2], [1.0], [np.nan]), {"rewards": "real"}, "`squares` must be finite numbers >= 0"),
         ((["a"], ["x"], [2], [1.0], [-1.0]), {"rewards": "real"}, "`squares` must be finite numbers >= 0"),

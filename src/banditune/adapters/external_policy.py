@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditune.adapters.object_methods import CONTEXT_ARGUMENTS
+from banditune.core.checks import check_reward_kind
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Policy
+from banditune.core.request_errors import make_argument_error
 from banditune.core.space import Parameter
 
 
@@ -127,17 +129,20 @@ def wrap_policy(
     if not callable(make) or not all(isinstance(parameter, Parameter) for parameter in params):
         raise InvalidRequest(
             "`wrap_policy` must be given a function that returns the object, and its parameters such as "
-            f"Parameter('alpha', 0, 2, textbook=1), but got {make!r} and {parameters!r}."
+            f"Parameter('alpha', 0, 2, textbook=1), but got {make!r} and {parameters!r}.",
+            argument="make",
+            code="wrong-type",
         )
-    if rewards not in ("real", "unit", "binary"):
-        raise InvalidRequest(f'`rewards` must be "real", "unit" or "binary", but got {rewards!r}.')
+    check_reward_kind(rewards)
     names = [parameter.name for parameter in params]
     arguments = inspect.signature(make).parameters
     unknown = [argument for argument in arguments if argument not in (*names, *CONTEXT_ARGUMENTS)]
     missing = [parameter for parameter in names if parameter not in arguments]
     if unknown or missing:
         what = f"it requires {unknown[0]!r}" if unknown else f"it does not take {missing[0]!r}"
-        raise InvalidRequest(f"`make` may have the arguments {', '.join((*names, *CONTEXT_ARGUMENTS))}, but {what}.")
+        raise make_argument_error(
+            "make", "own-code", f"may have the arguments {', '.join((*names, *CONTEXT_ARGUMENTS))}, but {what}."
+        )
     return ExternalPolicy(
         name or getattr(make, "__name__", "external").strip("<>"), params, make, select, update, rewards
     )

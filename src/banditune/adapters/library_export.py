@@ -10,6 +10,7 @@ import numpy as np
 
 from banditune.core.descriptions import OWN_CODE_KEY, shorten_value
 from banditune.core.errors import InvalidRequest
+from banditune.core.request_errors import make_name_error
 from banditune.results.tuning_results import ExportedPolicy, Tuning
 
 ExportRule = Callable[[Mapping[str, Any], float, int], tuple[str, str, float, bool, str]]
@@ -52,18 +53,22 @@ def export_params(tuning: Tuning, library: str) -> ExportedPolicy:
     ('alpha', True)
     """
     if library not in EXPORT_RULES:
-        raise InvalidRequest(f"the other library must be one of {', '.join(EXPORT_RULES)}, but got {library!r}.")
+        raise make_name_error("the other library", EXPORT_RULES, library, argument="library")
     config = tuning.setup.policy or {}
     entry = EXPORT_RULES[library].get(str(config.get("name")))
     if entry is None:
         raise InvalidRequest(
             f"a policy that {library} has too must be exported, but it has none like {config.get('name')!r}; "
-            f"it has {', '.join(EXPORT_RULES[library])}. Its own policies can be tuned with bt.wrap_policy(...)."
+            f"it has {', '.join(EXPORT_RULES[library])}. Its own policies can be tuned with bt.wrap_policy(...).",
+            argument="library",
+            code="unsupported",
         )
     if OWN_CODE_KEY in config:
         raise InvalidRequest(
             f"a policy of this package must be exported, but {config.get('name')!r} is your own ({config[OWN_CODE_KEY]}); "
-            "its equivalent in another library is not known."
+            "its equivalent in another library is not known.",
+            argument="library",
+            code="unsupported",
         )
     value = next(iter(tuning.params.values()), 0.0)
     code, parameter, equal, same, notes = entry(config, value, tuning.setup.horizon)

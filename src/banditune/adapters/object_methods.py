@@ -40,7 +40,9 @@ def find_method(obj: Any, what: str, requested: str | None, usual: tuple[str, ..
     if method is None:
         raise InvalidRequest(
             f"an object that selects arms must have a method {' or '.join(names)}, but {type(obj).__name__} has none; "
-            f"give the name of its method as {what}=NAME."
+            f"give the name of its method as {what}=NAME.",
+            argument=what,
+            code="own-code",
         )
     return method  # type: ignore[no-any-return]
 

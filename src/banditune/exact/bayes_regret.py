@@ -16,6 +16,7 @@ from banditune.core.arrays import FloatArray, IntArray, copy_read_only
 from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.exact import beta_quadrature, table_cache
 from banditune.exact.packed_counts import extract_pulls, extract_successes, iterate_slices
 from banditune.exact.policy_transitions import TransitionModel, make_transition_model
@@ -40,9 +41,15 @@ def compute_bayes_regret(
     params = copy_read_only(rows)
     width = max(1, len(policy.parameters))
     if params.ndim != 2 or params.shape[1] != width or not np.isfinite(params).all():
-        raise InvalidRequest(f"`rows` must be rows of {width} finite numbers for {policy.name}, but got {rows!r}.")
+        raise make_argument_error(
+            "rows", "wrong-shape", f"must be rows of {width} finite numbers for {policy.name}, but got {rows!r}."
+        )
     if policy.needs_features:
-        raise InvalidRequest(f"{policy.name} knows arms by their features, but those of {problem.name!r} have none.")
+        raise InvalidRequest(
+            f"{policy.name} knows arms by their features, but those of {problem.name!r} have none.",
+            argument="policy",
+            code="unsupported",
+        )
     spec = SimulationSpec(policy, problem, horizon)
     regrets = []
     for number, row in enumerate(params):
@@ -88,7 +95,9 @@ def make_counts_posterior(problem: Problem) -> CountsPosterior:
         return CountsPosterior(best, lambda counts: compute_mixture_means(weights, means, counts), 4 * max(means.shape))
     raise InvalidRequest(
         f"exact regrets need a problem whose posterior is known from counts, bernoulli or mixture, but got "
-        f"{problem.name!r}; simulate() it instead."
+        f"{problem.name!r}; simulate() it instead.",
+        argument="problem",
+        code="unsupported",
     )
 
 

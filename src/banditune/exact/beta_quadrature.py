@@ -34,7 +34,9 @@ def compute_beta_weights(a: float, b: float) -> FloatArray:
     if max(weights[0], weights[-1]) > 1e-12 or abs(weights[::2].sum() - 0.5) > 1e-5:
         raise InvalidRequest(
             f"the shapes of a Beta distribution must be between about 0.04 and 50,000 for exact integrals, but got "
-            f"({a:g}, {b:g}); simulate instead."
+            f"({a:g}, {b:g}); simulate instead.",
+            argument="prior",
+            code="out-of-range",
         )
     weights.setflags(write=False)
     return weights

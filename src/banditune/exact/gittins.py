@@ -26,8 +26,10 @@ from numpy.typing import NDArray
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import check_integer, check_number, check_prior_pairs, convert_to_array, is_from_problem
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Setting
 from banditune.core.option_types import ArmPolicyPrior, Option
 from banditune.core.policy import FROM_PROBLEM
+from banditune.core.request_errors import make_limit_error
 from banditune.core.scalar import scalar
 from banditune.exact.beta_quadrature import argmax_posterior_mean
 from banditune.exact.table_cache import check_table_fits, load_or_make_table
@@ -178,7 +180,12 @@ def compute_gittins_index(
         step = prices[1] - prices[0]
         low, high = max(low, index - step), min(high, index + 2 * step)
     if not math.isfinite(index):
-        raise InvalidRequest(f"shapes of a prior must not be so far apart, but got prior={prior!r}.")
+        raise InvalidRequest(
+            "shapes of a prior must not be so far apart, but got {}.",
+            Setting("prior", prior),
+            argument="prior",
+            code="out-of-range",
+        )
     return float(index)
 
 
@@ -186,16 +193,17 @@ def resolve_end(left: Any, discount: Any) -> tuple[int, float]:
     """Resolve the number of pulls to the end, and the discount (1 for none)."""
     if (left is None) == (discount is None):
         raise InvalidRequest(
-            f"either `left` or `discount` must be given, but got {'neither' if left is None else 'both'}."
+            "either {} or {} must be given, but got {}.",
+            *(Argument("left"), Argument("discount"), "neither" if left is None else "both"),
+            argument="left",
+            code="missing",
         )
     if discount is not None:
         rate = check_discount(discount)
         return compute_far_end(rate), rate
     left = check_integer("left", left, 1)
     if left > MAX_ROUNDS_LEFT:
-        raise InvalidRequest(
-            f"`left <= {MAX_ROUNDS_LEFT}` must hold, but got left={left}; for more rounds use a discount."
-        )
+        raise make_limit_error("left", left, most=MAX_ROUNDS_LEFT, advice="; for more rounds use a discount")
     return left, 1.0
 
 
@@ -203,7 +211,7 @@ def check_discount(discount: Any) -> float:
     """Check a discount factor."""
     rate = check_number("discount", discount, above=0)
     if rate > MAX_DISCOUNT:
-        raise InvalidRequest(f"`discount <= {MAX_DISCOUNT:g}` must hold, but got discount={discount!r}; use a horizon.")
+        raise make_limit_error("discount", discount, most=MAX_DISCOUNT, advice="; use a horizon")
     return rate
 
 

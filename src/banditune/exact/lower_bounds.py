@@ -102,8 +102,7 @@ class BoundCalculator:
         1 - level, as far as the central limit theorem holds.
         """
         runs = check_integer("runs", runs, 2)
-        if not 0.5 <= check_number("confidence", level) < 1:
-            raise InvalidRequest(f"`0.5 <= confidence < 1` must hold (95% is 0.95), but got confidence={level!r}.")
+        check_number("confidence", level, least=0.5, below=1, note=" (95% is 0.95)")
         first = count_pilot_runs(self.horizon)
         pilots = {name: Estimate.from_sample(self.sample_bound(name, range(first))) for name in self.names}
         name = max(pilots, key=lambda name: _compute_limit(pilots[name], level, runs))
@@ -154,12 +153,16 @@ def _check_problem(problem: Any, horizon: Any) -> int:
     if not has_lower_bound(problem):
         raise InvalidRequest(
             f"the problem must be bernoulli or gaussian for a lower bound, but got {getattr(problem, 'name', problem)!r}"
-            f"{' with residuals' * bool(getattr(problem, 'residuals', ()))}; for a mixture there is its optimum."
+            f"{' with residuals' * bool(getattr(problem, 'residuals', ()))}; for a mixture there is its optimum.",
+            argument="problem",
+            code="unsupported",
         )
     if isinstance(problem, Gaussian) and not all(1e-3 <= sd / problem.noise <= 1e3 for _, sd in problem.prior):
         raise InvalidRequest(
             "the prior's standard deviation must be between 0.001 and 1,000 times the noise for a lower bound, but got "
-            f"prior={problem.prior!r} and noise={problem.noise!r}."
+            f"prior={problem.prior!r} and noise={problem.noise!r}.",
+            argument="prior",
+            code="out-of-range",
         )
     bounded_horizon = min(check_integer("horizon", horizon, 1), BOUND_HORIZON_LIMIT)
     check_table_fits(

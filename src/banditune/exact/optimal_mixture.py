@@ -296,7 +296,11 @@ class OptimalMixture(Policy):
     def __post_init__(self) -> None:
         if is_from_problem(self.means):
             if not is_from_problem(self.weights):
-                raise InvalidRequest("`weights` must be left out where `means` are the problem's, but got both.")
+                raise InvalidRequest(
+                    "`weights` must be left out where `means` are the problem's, but got both.",
+                    argument="weights",
+                    code="conflict",
+                )
             return
         weights = None if is_from_problem(self.weights) else self.weights
         checked = Mixture(self.means, weights)
@@ -310,6 +314,8 @@ class OptimalMixture(Policy):
         if arms != len(self.means[0]):
             raise InvalidRequest(
                 f"`means` of {self.name} must have as many columns as the problem has arms, {arms}, but they have "
-                f"{len(self.means[0])}; give it the means and weights of the problem."
+                f"{len(self.means[0])}; give it the means and weights of the problem.",
+                argument="means",
+                code="conflict",
             )
         return compute_optimal_machine(self.means, self.weights, horizon)

@@ -138,8 +138,7 @@ def compute_optimal_reward_two_arms(
     `free` limits the memory for them; by default it is all free memory.
     """
     shapes, horizon = resolve_two_arm_shapes(shapes), check_integer("horizon", horizon, 1)
-    if not 0 < check_number("discount", discount) <= 1:
-        raise InvalidRequest(f"`0 < discount <= 1` must hold, but got discount={discount!r}.")
+    check_number("discount", discount, above=0, most=1)
     check_table_fits("the value of every state", lambda n: 8 * count_belief_states(n), horizon, free)
     layer, _ = run_backward_induction(shapes, horizon, discount, with_thresholds=False)
     return float(layer[0])
@@ -235,7 +234,9 @@ class Optimal(TotalsPolicy):
         if arms != 2:
             raise InvalidRequest(
                 f"`arms = 2` must hold for {self.name}, but got arms={arms}; use ts or ucb1, or optimal-mixture where the "
-                "means are one of a few vectors."
+                "means are one of a few vectors.",
+                argument="arms",
+                code="unsupported",
             )
         return compute_optimal_thresholds(self.prior, horizon)
 

@@ -109,5 +109,7 @@ def _make_refusal(problem: Problem) -> InvalidRequest:
     given = f"{problem.name} with {problem.arms} arms" if isinstance(problem, Problem) else repr(problem)
     return InvalidRequest(
         f"the problem must be bernoulli with 2 arms, or mixture, for its optimum to be computed, but it is {given}; use "
-        "one of these, or compare policies by simulation."
+        "one of these, or compare policies by simulation.",
+        argument="problem",
+        code="unsupported",
     )

@@ -70,7 +70,9 @@ def make_transition_model(spec: SimulationSpec, params: FloatArray) -> Transitio
     if policy.is_external:
         raise InvalidRequest(
             f"exact regrets need a policy of scalar functions, but {policy.name!r} is an external object; "
-            "simulate() it instead."
+            "simulate() it instead.",
+            argument="policy",
+            code="unsupported",
         )
     options = freeze_options(policy.options(arms, spec.problem.dims, spec.horizon))
     drawing = KNOWN_ARM_PROBABILITIES.get((policy.view, policy.start, policy.choose, policy.update))
@@ -188,7 +190,9 @@ class ScriptedTransitions:
         if (cursor != before).any():
             raise InvalidRequest(
                 f"a policy must draw no random numbers for its exact regret, unless it is Thompson sampling or "
-                f"epsilon-greedy, but {self.spec.policy.name!r} drew some at step {step}; simulate() it instead."
+                f"epsilon-greedy, but {self.spec.policy.name!r} drew some at step {step}; simulate() it instead.",
+                argument="policy",
+                code="unsupported",
             )
         if trouble[0] >= 0:
             raise SimulationError(self._describe_failure(step, counts[int(trouble[0])], trouble[1]))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
-from banditune.core.checks import convert_to_array
+from banditune.core.checks import check_reward_kind, convert_to_array
 from banditune.core.errors import InvalidRequest
+from banditune.core.request_errors import make_argument_error
 from banditune.logs.residual_sample import ResidualSample
 
 
@@ -110,7 +111,7 @@ class Logs:
         """
         chosen = np.unique(np.asarray(campaigns, np.int64))
         if not len(chosen):
-            raise InvalidRequest("logs must hold a campaign, but none was selected.")
+            raise InvalidRequest("logs must hold a campaign, but none was selected.", code="missing")
         kept = np.isin(self.campaign, chosen)
         arms, arm = np.unique(self.arm[kept], return_inverse=True)
         return Logs(
@@ -241,33 +242,43 @@ def make_logs(
     >>> bt.make_logs(["may", "may", "june", "june"], ["red", "blue"] * 2, [10, 20, 30, 40], [1, 5, 6, 20])
     100 decisions in 2 campaigns with 2 arms, binary rewards
     """
-    if rewards not in ("binary", "unit", "real"):
-        raise InvalidRequest(f"`rewards` must be binary, unit or real, but got {rewards!r}.")
+    check_reward_kind(rewards)
     pulls, total = np.atleast_1d(convert_to_array(pulls)), np.atleast_1d(convert_to_array(total))
     known = None if squares is None else np.atleast_1d(convert_to_array(squares))
     columns = [campaign, arm, pulls, total, *(() if known is None else (known,))]
     if len({len(column) for column in columns}) > 1 or not len(pulls):
         raise InvalidRequest(
-            f"columns must be of the same length, but got lengths {[len(column) for column in columns]}."
+            f"columns must be of the same length, but got lengths {[len(column) for column in columns]}.",
+            code="wrong-shape",
         )
     counted = ((pulls >= 1) & (pulls < 2**53)).all() and (pulls % 1 == 0).all()
     if not (counted and np.isfinite(total).all()):
         raise InvalidRequest(
-            "every row must have a whole number of pulls, 1 or more, below 2^53, and a finite total; leave others out."
+            "every row must have a whole number of pulls, 1 or more, below 2^53, and a finite total; leave others out.",
+            argument="pulls",
+            code="bad-data",
         )
     if rewards != "real" and ((total < 0) | (total > pulls)).any():
-        raise InvalidRequest(f"`0 <= total <= pulls` must hold for {rewards} rewards, but it does not in every row.")
+        raise InvalidRequest(
+            f"`0 <= total <= pulls` must hold for {rewards} rewards, but it does not in every row.",
+            argument="total",
+            code="out-of-range",
+        )
     pulls = pulls.astype(np.int64)
     campaigns, first = _number_names(campaign)
     arms, second = _number_names(arm)
     if len(set(zip(first.tolist(), second.tolist(), strict=True))) < len(first):
-        raise InvalidRequest("every arm of a campaign must have one row, but some have several; add them up.")
+        raise InvalidRequest(
+            "every arm of a campaign must have one row, but some have several; add them up.",
+            argument="arm",
+            code="bad-data",
+        )
     order = np.lexsort((second, first))
     if known is None:
         known = total - total**2 / pulls if rewards == "binary" else np.full(len(pulls), np.nan)
     elif not (np.isfinite(known) & (known >= -1e-9 * total**2)).all():
-        raise InvalidRequest(
-            "`squares` must be finite numbers >= 0, sums of squared deviations from the mean of a row."
+        raise make_argument_error(
+            "squares", "bad-data", "must be finite numbers >= 0, sums of squared deviations from the mean of a row."
         )
     return Logs(
         campaigns,
@@ -287,12 +298,16 @@ def _check_features(features: Any, rows: int, names: Sequence[str]) -> FloatArra
     """Check that features are finite, with a row for each row of the logs, and with as many names as columns or none."""
     table = convert_to_array(features)
     if table.ndim != 2 or len(table) != rows or not table.shape[1] or not np.isfinite(table).all():
-        raise InvalidRequest(
-            f"`features` must be finite numbers, a row for each of the {rows} rows of the logs, but their shape is "
-            f"{np.shape(table)}."
+        raise make_argument_error(
+            "features",
+            "wrong-shape",
+            f"must be finite numbers, a row for each of the {rows} rows of the logs, but their shape is "
+            f"{np.shape(table)}.",
         )
     if names and len(names) != table.shape[1]:
-        raise InvalidRequest(f"`feature_names` must be {table.shape[1]} names, one per feature, but got {list(names)}.")
+        raise make_argument_error(
+            "feature_names", "wrong-shape", f"must be {table.shape[1]} names, one per feature, but got {list(names)}."
+        )
     return table
 
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.core.space import Range
 from banditune.policies.glm_tsl import GLMTSL
 from banditune.policies.lints import LinTS
@@ -82,5 +82,7 @@ def select_row_names(only: str | None) -> list[str]:
     words = [word.strip() for word in only.split(",")]
     for word in words:
         if not any(word in name for name in names) or not word:
-            raise InvalidRequest(f"`only` must hold words from the names {', '.join(names)}, but got {word!r}.")
+            raise make_argument_error(
+                "only", "unknown-name", f"must hold words from the names {', '.join(names)}, but got {word!r}."
+            )
     return [name for name in names if any(word in name for word in words)]

@@ -111,7 +111,7 @@ class FeaturePolicy(Policy):
         self, whitened: FloatArray, prior_scores: FloatArray, pulls: FloatArray, totals: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Compute mean and covariance of theta in the coordinates in which the prior is N(0, I)."""
-        raise InvalidRequest(f"the policy {type(self).__name__} must define `compute_posterior`.")
+        raise InvalidRequest(f"the policy {type(self).__name__} must define `compute_posterior`.", code="own-code")
 
     def measure_longest_feature(self, features: FloatArray) -> float:
         """Return the largest norm of features, in the coordinates in which the prior is N(0, I)."""
@@ -164,7 +164,9 @@ class LogisticPolicy(FeaturePolicy):
         if longest > 1000:
             raise InvalidRequest(
                 f"|x| sd must be below 1000 for {self.name}, with features x and the prior's standard deviation sd, or "
-                f"all chances are 0 or 1, but it is {longest:.3g}; rescale the features or the prior."
+                f"all chances are 0 or 1, but it is {longest:.3g}; rescale the features or the prior.",
+                argument="prior",
+                code="out-of-range",
             )
 
 
@@ -184,9 +186,8 @@ class RidgePolicy(FeaturePolicy):
         super().__post_init__()
         if is_from_problem(self.noise):
             return
-        object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
-        if not 1e-50 < self.noise < 1e50:
-            raise InvalidRequest(f"`1e-50 < noise < 1e50` must hold for {self.name}, but got noise={self.noise!r}.")
+        noise = check_number("noise", self.noise, above=1e-50, below=1e50, note=f" for {self.name}")
+        object.__setattr__(self, "noise", noise)
 
     def compute_penalty(self) -> float:
         return float(self.noise) ** 2
@@ -206,5 +207,7 @@ class RidgePolicy(FeaturePolicy):
         if growth > 1e12:
             raise InvalidRequest(
                 f"horizon (|x| sd / noise)^2 must be below 1e12 for {self.name}, with features x and the prior's standard "
-                f"deviation sd, or rounding decides, but it is {growth:.2g}; rescale the features or the prior."
+                f"deviation sd, or rounding decides, but it is {growth:.2g}; rescale the features or the prior.",
+                argument="noise",
+                code="out-of-range",
             )

@@ -71,7 +71,9 @@ class GaussianThompson(TotalsPolicy):
         if not (1e-100 < sd < 1e100 and 1e-100 < noise < 1e100 and abs(mean) < 1e100):
             raise InvalidRequest(
                 "the prior's standard deviation and `noise` must be > 0 and below 1e100 for gaussian-ts, but got "
-                f"prior={self.prior!r} and noise={self.noise!r}."
+                f"prior={self.prior!r} and noise={self.noise!r}.",
+                argument="prior",
+                code="out-of-range",
             )
         if not is_from_problem(self.prior):
             object.__setattr__(self, "prior", (mean, sd))

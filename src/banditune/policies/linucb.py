@@ -102,7 +102,9 @@ class LinUCB(RidgePolicy):
         super().__post_init__()
         if isinstance(self.confidence, str) and self.confidence not in ("paper", "theorem"):
             raise InvalidRequest(
-                f'`confidence` must be "paper", "theorem" or a number > 0, but got {self.confidence!r}.'
+                f'`confidence` must be "paper", "theorem" or a number > 0, but got {self.confidence!r}.',
+                argument="confidence",
+                code="unknown-name",
             )
         if not isinstance(self.confidence, str):
             object.__setattr__(self, "confidence", check_number("confidence", self.confidence, above=0))

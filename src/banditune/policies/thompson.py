@@ -145,7 +145,9 @@ class Thompson(TotalsPolicy):
         prior = check_pair("prior", self.prior)
         if min(prior) < self.smallest_prior_shape:
             raise InvalidRequest(
-                f"`a >= 0.1` and `b >= 0.1` must hold for the prior of ts (draws would be 0 or 1), but got {self.prior!r}."
+                f"`a >= 0.1` and `b >= 0.1` must hold for the prior of ts (draws would be 0 or 1), but got {self.prior!r}.",
+                argument="prior",
+                code="out-of-range",
             )
         object.__setattr__(self, "prior", prior)
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import check_number, is_from_problem
-from banditune.core.errors import InvalidRequest
 from banditune.core.option_types import Noise, Option
 from banditune.core.policy import FROM_PROBLEM, Policy, Shortcut
 from banditune.core.scalar import scalar
@@ -137,9 +136,7 @@ class UCB1(Policy):
     def __post_init__(self) -> None:
         if is_from_problem(self.noise):
             return
-        noise = check_number("noise", self.noise)
-        if not 0 < noise < 1e100:
-            raise InvalidRequest(f"`0 < noise < 1e100` must hold for ucb1, but got noise={self.noise!r}.")
+        noise = check_number("noise", self.noise, above=0, below=1e100, note=" for ucb1")
         object.__setattr__(self, "noise", noise)
 
     def memory(self, arms: int, dims: int, horizon: int) -> int:

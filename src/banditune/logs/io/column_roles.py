@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Setting
+from banditune.core.request_errors import suggest_name
 
 USUAL_NAMES = {
     "campaign": "campaign experiment test trial study campaign_id experiment_id test_id trial_id study_id "
@@ -68,7 +69,9 @@ def assign_columns(names: Sequence[str], requested: Mapping[str, str | Sequence[
     """Assign columns as the user requested, else by their usual names."""
     for name in names:
         if names.count(name) > 1:
-            raise InvalidRequest(f"columns must have different names, but two are called {name!r}; rename one.")
+            raise InvalidRequest(
+                f"columns must have different names, but two are called {name!r}; rename one.", code="bad-data"
+            )
     found = {
         part: _match_column(part, requested[part], names) for part in USUAL_NAMES if requested.get(part) is not None
     }
@@ -95,7 +98,11 @@ def _assign_reward_columns(names: Sequence[str], found: Mapping[str, str], taken
     """Find the columns of a reward for each decision, or of pulls and successes of each arm."""
     if "reward" in found:
         if "pulls" in found or "successes" in found:
-            raise InvalidRequest("a row is a decision with a reward, or an arm with pulls and successes, but got both.")
+            raise InvalidRequest(
+                "a row is a decision with a reward, or an arm with pulls and successes, but got both.",
+                argument="reward",
+                code="conflict",
+            )
         return {}
     pulls = found.get("pulls") or _find_usual_column("pulls", names, taken)
     successes = found.get("successes") or _find_usual_column("successes", names, taken | ({pulls} if pulls else set()))
@@ -103,22 +110,27 @@ def _assign_reward_columns(names: Sequence[str], found: Mapping[str, str], taken
         return {"pulls": pulls, "successes": successes}
     if "pulls" in found or "successes" in found:
         other = "successes" if "pulls" in found else "pulls"
-        raise InvalidRequest(
-            f"pulls and successes belong together, but no column holds {other}; name it with {other}='COLUMN'."
-        )
+        text = "pulls and successes belong together, but no column holds {}; name it with {}."
+        raise InvalidRequest(text, other, Setting(other, "COLUMN"), argument=other, code="missing")
     seen = pulls or successes
     if seen and not _find_usual_column("reward", names, taken):
         part, other = ("pulls", "successes") if pulls else ("successes", "pulls")
         raise InvalidRequest(
-            f"pulls and successes belong together, but beside {seen!r}, which looks like {part}, no column has a name that "
-            f"says {other}; name it with {other}='COLUMN', or the reward of each decision with reward='COLUMN'."
+            "pulls and successes belong together, but beside {!r}, which looks like {}, no column has a name that says {}; "
+            "name it with {}, or the reward of each decision with {}.",
+            *(seen, part, other, Setting(other, "COLUMN"), Setting("reward", "COLUMN")),
+            argument=other,
+            code="missing",
         )
     reward = _guess_column("reward", names, taken)
     if pulls:
         raise InvalidRequest(
-            f"a row must be one decision with its reward, but the column {pulls!r} says that rows are totals of several "
-            f"pulls, of which only counts of successes can be read. Give a row for each decision; if {pulls!r} means "
-            f"something else, name the reward with reward={reward!r}."
+            "a row must be one decision with its reward, but the column {!r} says that rows are totals of several pulls, "
+            "of which only counts of successes can be read. Give a row for each decision; if {!r} means something else, "
+            "name the reward with {}.",
+            *(pulls, pulls, Setting("reward", reward)),
+            argument="reward",
+            code="bad-data",
         )
     return {"reward": reward}
 
@@ -127,11 +139,9 @@ def _match_column(part: str, name: object, names: Sequence[str]) -> str:
     """Find a column that the user named."""
     word = str(name).strip()
     if word not in names:
-        near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise InvalidRequest(
-            f"the column for {part} must be one of {_format_column_names(names)}, but got {word!r:.60}{hint}"
-        )
+        hint = suggest_name(word, names, cutoff=0.5)
+        text = f"the column for {part} must be one of {_format_column_names(names)}, but got {word!r:.60}{hint}"
+        raise InvalidRequest(text, argument=part, code="unknown-name")
     return word
 
 
@@ -141,8 +151,11 @@ def _check_distinct(columns: Sequence[tuple[str, str]]) -> None:
     for part, column in columns:
         if column in parts:
             raise InvalidRequest(
-                f"a column must be named once, but {column!r} was named by `{parts[column]}` and by `{part}`; name another "
-                "by one of them, or leave it out there."
+                "a column must be named once, but {!r} was named by {} and by {}; name another by one of them, or leave it "
+                "out there.",
+                *(column, Argument(parts[column]), Argument(part)),
+                argument=part,
+                code="conflict",
             )
         parts[column] = part
 
@@ -167,8 +180,6 @@ def _guess_column(part: str, names: Sequence[str], taken: set[str]) -> str:
     if found is None:
         alone = "; if all rows are of one campaign, add a column with its name" if part == "campaign" else ""
         free = _format_column_names([name for name in names if name not in taken])
-        raise InvalidRequest(
-            f"a column must hold the {part}, but none of {free} has a name that says so; "
-            f"name it with {part}='COLUMN'{alone}."
-        )
+        text = "a column must hold the {}, but none of {} has a name that says so; name it with {}{}."
+        raise InvalidRequest(text, part, free, Setting(part, "COLUMN"), alone, argument=part, code="missing")
     return found

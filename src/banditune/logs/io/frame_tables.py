@@ -29,7 +29,9 @@ class FrameTable:
             source = _ColumnFrame(source)
         if not hasattr(source, "columns") or not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
             raise InvalidRequest(
-                f"logs must be a path, a data frame or a mapping of columns, but got {type(source).__name__}."
+                f"logs must be a path, a data frame or a mapping of columns, but got {type(source).__name__}.",
+                argument="source",
+                code="wrong-type",
             )
         self.source = source
         self.names = [str(name) for name in source.columns]
@@ -51,7 +53,11 @@ class _ColumnFrame:
         self._columns = columns
         lengths = {len(column) for column in columns.values()}
         if len(lengths) > 1:
-            raise InvalidRequest(f"columns must be of the same length, but there are lengths {sorted(lengths)}.")
+            raise InvalidRequest(
+                f"columns must be of the same length, but there are lengths {sorted(lengths)}.",
+                argument="source",
+                code="wrong-shape",
+            )
         self._length = lengths.pop() if lengths else 0
 
     def __len__(self) -> int:
@@ -77,7 +83,11 @@ class ParquetTable:
         try:
             self.file = parquet.ParquetFile(path)
         except (pa.ArrowException, OSError) as error:
-            raise InvalidRequest(f"{str(path)!r} must be a Parquet file, but it cannot be read: {error}.") from error
+            raise InvalidRequest(
+                f"{str(path)!r} must be a Parquet file, but it cannot be read: {error}.",
+                argument="source",
+                code="file-format",
+            ) from error
         self.path = path
         self.names = list(self.file.schema_arrow.names)
 
@@ -91,7 +101,9 @@ class ParquetTable:
                 yield from _check_block(found, columns, checker, first)
                 first += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise InvalidRequest(f"{str(self.path)!r} cannot be read to its end: {error}.") from error
+            raise InvalidRequest(
+                f"{str(self.path)!r} cannot be read to its end: {error}.", argument="source", code="cannot-read"
+            ) from error
 
 
 def _convert_arrow_column(column: Any) -> Any:

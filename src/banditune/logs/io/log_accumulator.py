@@ -6,6 +6,7 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Setting
 from banditune.logs.campaign_logs import Logs
 from banditune.logs.io.column_roles import ColumnRoles
 from banditune.logs.io.row_records import CheckedRows, EncodedNames, RowNumbering
@@ -73,8 +74,11 @@ class LogAccumulator:
     def _enlarge(self, size: int) -> None:
         if size > MAX_CELLS:
             raise InvalidRequest(
-                f"logs must have {MAX_CELLS:,} arms of campaigns at most, but the columns {self.columns.campaign!r} and "
-                f"{self.columns.arm!r} have more; does one of them number decisions? Name others with `campaign` and `arm`."
+                "logs must have {:,} arms of campaigns at most, but the columns {!r} and {!r} have more; does one of "
+                "them number decisions? Name others with {} and {}.",
+                *(MAX_CELLS, self.columns.campaign, self.columns.arm, Argument("campaign"), Argument("arm")),
+                argument="campaign",
+                code="too-large",
             )
         more = size - len(self.pulls)
         if more > 0:
@@ -91,10 +95,19 @@ class LogAccumulator:
             arm = rows.arm.names[int(rows.arm.codes[row])]
             place = f"{self.numbering.noun} {int(rows.lines[row])}{self.numbering.origin}"
             raise InvalidRequest(
-                f"an arm's features must stay the same within a campaign, but {self.columns.features[feature]!r} of arm "
-                f"{arm!r} changes from {self.features[cell[row], feature]:g} to {rows.features[row, feature]:g} in {place}"
-                ". Features that change per decision are contexts, which these problems do not have: leave them out with "
-                "features='', or make every context a campaign of its own."
+                "an arm's features must stay the same within a campaign, but {!r} of arm {!r} changes from {:g} to "
+                "{:g} in {}. Features that change per decision are contexts, which these problems do not have: leave "
+                "them out with {}, or make every context a campaign of its own.",
+                *(
+                    self.columns.features[feature],
+                    arm,
+                    self.features[cell[row], feature],
+                    rows.features[row, feature],
+                    place,
+                    Setting("features", ""),
+                ),
+                argument="features",
+                code="bad-data",
             )
 
     def make_logs(self) -> Logs:
@@ -103,7 +116,11 @@ class LogAccumulator:
         order = np.argsort(keys, kind="stable")
         order = order[self.pulls[order] > 0]
         if not len(order):
-            raise InvalidRequest("logs must hold a decision, but there is none; look at the file and its columns.")
+            raise InvalidRequest(
+                "logs must hold a decision, but there is none; look at the file and its columns.",
+                argument="source",
+                code="missing",
+            )
         campaigns, campaign = np.unique(keys[order] >> 32, return_inverse=True)
         arms, arm = np.unique(keys[order] & 0xFFFFFFFF, return_inverse=True)
         names, arm_names = list(self.campaigns), list(self.arms)

@@ -11,6 +11,7 @@ import numpy as np
 
 from banditune.core.checks import suggest_utf8_conversion
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Message, Setting
 from banditune.logs.campaign_logs import Logs
 from banditune.logs.io.column_roles import ColumnRoles, assign_columns
 from banditune.logs.io.frame_tables import FrameTable, ParquetTable
@@ -116,18 +117,18 @@ def read_logs(
         if settings.progress:
             settings.progress(checker.rows)
     if checker.bad and (not settings.skip_bad or checker.bad == checker.rows):
-        way_out = "mend them, or leave them out with skip_bad=True"
+        way_out = Message("mend them, or leave them out with {}", Setting("skip_bad", True))
         if checker.bad == checker.rows:
-            way_out = "mend them, or name other columns"
+            way_out = Message("mend them, or name other columns")
         if 2 * checker.garbled > checker.bad:
-            way_out = suggest_utf8_conversion()
+            way_out = Message(suggest_utf8_conversion())
         elif checker.garbled:
-            way_out = f"{way_out}; or {suggest_utf8_conversion()}"
+            way_out = Message("{}; or {}", way_out, suggest_utf8_conversion())
         if 2 * checker.unpaid > checker.bad:
-            way_out = f"if an empty reward stands for 0, say blank=0; else {way_out}"
-        raise InvalidRequest(f"{checker.describe_bad_rows()}; {way_out}.")
+            way_out = Message("if an empty reward stands for 0, say {}; else {}", Setting("blank", 0), way_out)
+        raise InvalidRequest("{}; {}.", checker.describe_bad_rows(), way_out, argument="source", code="bad-data")
     if not checker.rows:
-        raise InvalidRequest("logs must hold a row, but the table has none.")
+        raise InvalidRequest("logs must hold a row, but the table has none.", argument="source", code="missing")
     logs = replace(tally.make_logs(), omissions=tuple(_note_skipped_rows(checker)))
     return logs.replace_messages(
         [
@@ -146,9 +147,10 @@ STRAY_REWARD_SHARE = 0.01
 def _note_stray_rewards(logs: Logs, others: int) -> Iterator[str]:
     decisions = int(logs.pulls.sum())
     if 0 < others < STRAY_REWARD_SHARE * decisions:
-        yield (
-            f"{others:,} of {decisions:,} rewards are neither 0 nor 1, so all are taken as {logs.rewards}; if these are "
-            "mistakes, claim rewards='binary' and leave them out with skip_bad=True."
+        yield Message(
+            "{:,} of {:,} rewards are neither 0 nor 1, so all are taken as {}; if these are mistakes, claim {} and leave "
+            "them out with {}.",
+            *(others, decisions, logs.rewards, Setting("rewards", "binary"), Setting("skip_bad", True)),
         )
 
 
@@ -168,9 +170,10 @@ def _note_misleading_logs(logs: Logs) -> Iterator[str]:
     once = np.flatnonzero(pulls == 1)
     if len(once):
         few = ", ".join(logs.arms[number] for number in once[:5]) + (" ..." if len(once) > 5 else "")
-        yield (
-            f"{len(once)} of {len(logs.arms)} arms were pulled only once ({few}): a common prior makes use of that, a "
-            "prior per arm cannot. If the arm's column numbers decisions, name another with `arm`."
+        yield Message(
+            "{} of {} arms were pulled only once ({}): a common prior makes use of that, a prior per arm cannot. If the "
+            "arm's column numbers decisions, name another with {}.",
+            *(len(once), len(logs.arms), few, Argument("arm")),
         )
     alone = np.flatnonzero(logs.arm_counts == 1)
     if len(alone):
@@ -197,6 +200,8 @@ def open_table(source: Any) -> LogTable:
     path = Path(source)
     if not path.is_file():
         raise InvalidRequest(
-            f"logs must be a file that exists, .csv or .parquet, or a data frame, but got {str(source)!r}."
+            f"logs must be a file that exists, .csv or .parquet, or a data frame, but got {str(source)!r}.",
+            argument="source",
+            code="cannot-read",
         )
     return ParquetTable(path) if path.suffix.lower() in (".parquet", ".pq") else TextTable(path)

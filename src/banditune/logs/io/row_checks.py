@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
-from banditune.core.checks import check_number
+from banditune.core.checks import check_number, check_reward_kind
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Setting
+from banditune.core.request_errors import make_argument_error
 from banditune.logs.io.cell_values import (
     encode_names,
     is_valid_text,
@@ -47,15 +49,21 @@ class RowChecker:
     def __init__(
         self, columns: ColumnRoles, numbering: RowNumbering, rewards: str | None, blank: float | None = None
     ) -> None:
-        if rewards is not None and rewards not in REWARD_RANGES:
-            raise InvalidRequest(f"`rewards` must be one of {', '.join(REWARD_RANGES)}, but got {rewards!r}.")
+        if rewards is not None:
+            check_reward_kind(rewards)
         if columns.reward is None and rewards not in (None, "binary"):
             raise InvalidRequest(
-                f"pulls and successes are sums of 0 and 1, but rewards={rewards!r} was given; leave it out."
+                "pulls and successes are sums of 0 and 1, but {} was given; leave it out.",
+                Setting("rewards", rewards),
+                argument="rewards",
+                code="conflict",
             )
         if columns.reward is None and blank is not None:
-            raise InvalidRequest(
-                f"`blank` stands for empty rewards, but here are pulls and successes, and blank={blank!r}; leave it out."
+            raise make_argument_error(
+                "blank",
+                "conflict",
+                "stands for empty rewards, but here are pulls and successes, and {}; leave it out.",
+                Setting("blank", blank),
             )
         self.columns = columns
         self.numbering = numbering

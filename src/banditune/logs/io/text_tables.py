@@ -67,9 +67,17 @@ class TextTable:
         try:
             self.names = [name.strip() for name in next(csv.reader([first], delimiter=self.delimiter), [])]
         except csv.Error as error:
-            raise InvalidRequest(f"the first line of {str(path)!r} must name the columns, but: {error}.") from error
+            raise InvalidRequest(
+                f"the first line of {str(path)!r} must name the columns, but: {error}.",
+                argument="source",
+                code="bad-data",
+            ) from error
         if not any(self.names):
-            raise InvalidRequest(f"the first line of {str(path)!r} must name the columns, but it is empty.")
+            raise InvalidRequest(
+                f"the first line of {str(path)!r} must name the columns, but it is empty.",
+                argument="source",
+                code="missing",
+            )
 
     def read_blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
         fast = (make_arrow_reader if has_arrow() else make_plain_reader)(self.names, self.delimiter, columns)
@@ -115,7 +123,9 @@ def _open_bytes(path: Path) -> Iterator[Any]:
             file.seek(0)
             yield gzip.GzipFile(fileobj=file) if zipped else file
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidRequest(f"{str(path)!r} cannot be read to its end: {error}.") from error
+        raise InvalidRequest(
+            f"{str(path)!r} cannot be read to its end: {error}.", argument="source", code="cannot-read"
+        ) from error
 
 
 def _count_lines(data: bytes) -> int:
@@ -133,7 +143,9 @@ def _read_lines(file: Any, path: Path) -> Iterator[bytes]:
     while line := file.readline(MAX_LINE_BYTES):
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             raise InvalidRequest(
-                f"{str(path)!r} must be text in lines, but one is longer than {MAX_LINE_BYTES >> 20} MiB."
+                f"{str(path)!r} must be text in lines, but one is longer than {MAX_LINE_BYTES >> 20} MiB.",
+                argument="source",
+                code="file-format",
             )
         yield line
 

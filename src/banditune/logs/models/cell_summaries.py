@@ -6,6 +6,7 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Setting
 from banditune.logs.campaign_logs import Logs
 from banditune.logs.models.beta_rewards import convert_to_counts, fit_reward_concentration
 from banditune.logs.models.normal_normal import WithinCellVariance
@@ -33,24 +34,35 @@ def check_binary_rewards(logs: Logs, model: str) -> None:
     """Rewards 0 and 1, of which there are some of each."""
     if logs.rewards != "binary":
         raise InvalidRequest(
-            f"the model {model!r} must have rewards 0 and 1, but these are {logs.rewards}; try model='auto'."
+            "the model {!r} must have rewards 0 and 1, but these are {}; try {}.",
+            *(model, logs.rewards, Setting("model", "auto")),
+            argument="model",
+            code="unsupported",
         )
     total, pulls = float(logs.total.sum()), int(logs.pulls.sum())
     if total in (0, pulls):
         raise InvalidRequest(
             f"some rewards must be 0 and some 1, but all {pulls:,} are {total / pulls:g}: such logs do not tell how arms "
-            "differ; take longer logs, or say the prior yourself: Bernoulli(arms, prior=(a, b))."
+            "differ; take longer logs, or say the prior yourself: Bernoulli(arms, prior=(a, b)).",
+            argument="logs",
+            code="insufficient-data",
         )
 
 
 def pool_cell_variances(logs: Logs) -> WithinCellVariance:
     """What cells say about noise; there must be some."""
     if not np.isfinite(logs.squares).all():
-        raise InvalidRequest("logs of real rewards must tell how rewards vary, but `squares` are missing; give them.")
+        raise InvalidRequest(
+            "logs of real rewards must tell how rewards vary, but `squares` are missing; give them.",
+            argument="squares",
+            code="missing",
+        )
     degrees = float(logs.pulls.sum() - len(logs.pulls))
     if degrees < 1 or logs.squares.sum() <= 0:
         raise InvalidRequest(
             "some arm must be pulled twice in a campaign and pay different rewards, but none did: such logs do not tell "
-            "the noise; take more logs."
+            "the noise; take more logs.",
+            argument="logs",
+            code="insufficient-data",
         )
     return WithinCellVariance(float(logs.squares.sum()), degrees)

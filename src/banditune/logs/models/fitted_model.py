@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from banditune.core.errors import InvalidRequest
 from banditune.core.problem import Problem
+from banditune.core.request_errors import make_argument_error
 from banditune.logs.campaign_logs import Logs
 from banditune.logs.models.mean_samplers import MeanSampler
 from banditune.results.log_results import FittedParameter
@@ -49,7 +49,7 @@ def resolve_problem_arms(logs: Logs, wish: FitOptions) -> int:
 def check_arms_option(wish: FitOptions, arms: int, why: str) -> None:
     """Check that given arms are those of the logs."""
     if wish.arms != arms:
-        raise InvalidRequest(f"`arms` must be {arms}, {why}, but got {wish.arms}; leave it out.")
+        raise make_argument_error("arms", "conflict", f"must be {arms}, {why}, but got {wish.arms}; leave it out.")
 
 
 def select_arm_names(logs: Logs, wish: FitOptions) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +10,8 @@ import numpy as np
 from banditune.core.checks import check_arms, check_integer, check_number
 from banditune.core.descriptions import describe
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Message, Setting
+from banditune.core.request_errors import make_argument_error, suggest_name
 from banditune.logs.campaign_logs import INTERCEPT, Logs, add_intercept
 from banditune.logs.models.fitted_model import FitOptions, FittedModel
 from banditune.logs.models.multivariate_models import (
@@ -87,22 +88,24 @@ def fit(
     ('beta-binomial', 2, 50)
     """
     if not isinstance(logs, Logs):
-        raise InvalidRequest(
-            f"`logs` must be past logs (banditune.logs.Logs), but got {type(logs).__name__}; read them first: "
-            "fit(read_logs(FILE))."
+        raise make_argument_error(
+            "logs",
+            "wrong-type",
+            f"must be past logs (banditune.logs.Logs), but got {type(logs).__name__}; read them first: "
+            "fit(read_logs(FILE)).",
         )
-    confidence = check_number("confidence", confidence, above=0)
-    if not 0.5 <= confidence < 1:
-        raise InvalidRequest(f"`0.5 <= confidence < 1` must hold, but got confidence={confidence:g}.")
+    confidence = check_number("confidence", confidence, least=0.5, below=1)
     name, notes = choose_model(logs, model)
     if name in FEATURE_MODELS:
         logs, more = prepare_features(logs, intercept)
         notes = (*notes, *more)
     elif not intercept:
-        raise InvalidRequest(f"`intercept` must be left out for the model {name!r}, which uses no features.")
+        raise make_argument_error(
+            "intercept", "conflict", f"must be left out for the model {name!r}, which uses no features."
+        )
     if per_arm and name not in ("beta-binomial", "beta", "gaussian"):
-        raise InvalidRequest(
-            f"`per_arm` must be left out for the model {name!r}, which tells arms apart in its own way."
+        raise make_argument_error(
+            "per_arm", "conflict", f"must be left out for the model {name!r}, which tells arms apart in its own way."
         )
     wanted, more = _resolve_arm_count(logs, arms, per_arm or name == "correlated")
     lengths = logs.decision_counts
@@ -145,8 +148,8 @@ def prepare_features(logs: Logs, intercept: bool) -> tuple[Logs, tuple[str, ...]
         return logs, ()
     found = add_intercept(logs)
     if found.intercept:
-        words = f"a feature {INTERCEPT!r}, which is 1 for every arm, is added; intercept=False leaves it out"
-        return found, (words,)
+        text = "a feature {!r}, which is 1 for every arm, is added; {} leaves it out"
+        return found, (Message(text, INTERCEPT, Setting("intercept", False)),)
     return found, ("the features hold a constant already, alone or as a sum of some: no intercept is added",)
 
 
@@ -173,13 +176,14 @@ def choose_model(logs: Logs, model: str) -> tuple[str, tuple[str, ...]]:
     if model in MODELS:
         return model, ()
     if model != "auto":
-        near = difflib.get_close_matches(str(model), MODELS, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise InvalidRequest(f"`model` must be 'auto' or one of {', '.join(MODELS)}, but got {model!r}{hint}")
+        hint = suggest_name(model, MODELS, cutoff=0.5)
+        text = f"must be 'auto' or one of {', '.join(MODELS)}, but got {model!r}{hint}"
+        raise make_argument_error("model", "unknown-name", text)
     if logs.features is not None:
         return ("logistic" if logs.rewards == "binary" else "linear"), ()
     if logs.rewards == "unit":
-        return "beta", ("rewards are in [0, 1]: beta rewards; model='gaussian' would take them as any numbers",)
+        note = "rewards are in [0, 1]: beta rewards; {} would take them as any numbers"
+        return "beta", (Message(note, Setting("model", "gaussian")),)
     return ("beta-binomial" if logs.rewards == "binary" else "gaussian"), ()
 
 
@@ -192,11 +196,17 @@ def _resolve_arm_count(logs: Logs, arms: Any, named: bool) -> tuple[int, tuple[s
     if usual < 2:
         if widths.max() == 1:
             raise InvalidRequest(
-                f"campaigns must have two arms or more, so that they tell how arms differ, but each of {len(widths):,} has "
-                "one; if the column is a time or numbers decisions, name another with `campaign`."
+                "campaigns must have two arms or more, so that they tell how arms differ, but each of {:,} has one; "
+                "if the column is a time or numbers decisions, name another with {}.",
+                *(len(widths), Argument("campaign")),
+                argument="logs",
+                code="insufficient-data",
             )
         raise InvalidRequest(
-            "a problem must have two arms or more, but a typical campaign has one; say how many with `arms`."
+            "a problem must have two arms or more, but a typical campaign has one; say how many with {}.",
+            Argument("arms"),
+            argument="arms",
+            code="insufficient-data",
         )
     if named or widths.min() == widths.max():
         return usual, ()

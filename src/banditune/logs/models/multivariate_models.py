@@ -10,6 +10,7 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Setting
 from banditune.logs.campaign_logs import Logs, format_arm_list
 from banditune.logs.models.cell_summaries import check_binary_rewards, pool_cell_variances
 from banditune.logs.models.fitted_model import FitOptions, FittedModel, check_arms_option
@@ -75,9 +76,12 @@ def fit_correlated_arms_model(logs: Logs, wish: FitOptions) -> FittedModel:
     if rare:
         some = ", ".join(rare[:5]) + (f" and {len(rare) - 5} more" if len(rare) > 5 else "")
         raise InvalidRequest(
-            f"each arm must be in 3 campaigns or more for the model 'correlated', but {some} are in fewer of these "
-            f"{len(logs.campaigns)} campaigns; try model='campaigns', or leave these arms out. A backtest fits "
-            "a part of the campaigns, `share` of them."
+            "each arm must be in 3 campaigns or more for the model 'correlated', but {} are in fewer of these {} "
+            "campaigns; try {}, or leave these arms out. A backtest fits a part of the campaigns, "
+            "{} of them.",
+            *(some, len(logs.campaigns), Setting("model", "campaigns"), Argument("share")),
+            argument="model",
+            code="insufficient-data",
         )
     check_arms_option(wish, arms, "the arms that come back")
     # Two arms tell their correlation in the campaigns that hold both.
@@ -134,19 +138,26 @@ def _scale_features(logs: Logs, model: str) -> tuple[FloatArray, FloatArray]:
     """Features of the cells with typical size 1, and their true sizes."""
     if logs.features is None:
         raise InvalidRequest(
-            f"the model {model!r} must have features of arms, but the logs have none; name their columns."
+            f"the model {model!r} must have features of arms, but the logs have none; name their columns.",
+            argument="model",
+            code="missing",
         )
     scale = np.sqrt((logs.features**2).mean(axis=0))
     empty = np.flatnonzero(scale == 0)
     if len(empty):
         raise InvalidRequest(
-            f"features must not be 0 for all arms, but {_list_feature_names(logs)[empty[0]]!r} is; leave it out."
+            f"features must not be 0 for all arms, but {_list_feature_names(logs)[empty[0]]!r} is; leave it out.",
+            argument="logs",
+            code="insufficient-data",
         )
     features = logs.features / scale
     if np.linalg.matrix_rank(features, tol=1e-6 * math.sqrt(len(features))) < features.shape[1]:
         raise InvalidRequest(
-            "features must not follow from each other, but some is a sum of others; leave one out (an indicator for every "
-            "arm and a constant are such a case; the constant that a fit adds is left out with intercept=False)."
+            "features must not follow from each other, but some is a sum of others; leave one out (an indicator "
+            "for every arm and a constant are such a case; the constant that a fit adds is left out with {}).",
+            Setting("intercept", False),
+            argument="logs",
+            code="insufficient-data",
         )
     return features, scale
 
@@ -162,7 +173,9 @@ def _choose_covariance_kind(count: int, dims: int, simple: str, uneven: bool = F
     if count < 3:
         raise InvalidRequest(
             f"there must be 3 campaigns or more to tell how they differ, but there are {count}; take logs of more, or cut "
-            "long ones into several."
+            "long ones into several.",
+            argument="logs",
+            code="insufficient-data",
         )
     if count >= (3 * dims if uneven else dims + 2) and (simple == "diagonal" or dims <= MAX_FULL_COVARIANCE_ARMS):
         return "full", ()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.messages import Message, Setting, join_messages
 from banditune.logs.campaign_logs import Logs, sample_campaigns
 from banditune.logs.models.adaptivity import (
     POSSIBLE_STOPPING_NOTE,
@@ -83,19 +84,21 @@ STATISTIC_MEANINGS = {
 """What it means that a statistic is above what the fit replays, and below."""
 
 
-def _suggest_remedy(statistic: str, model: str, logs: Logs) -> str:
+def _suggest_remedy(statistic: str, model: str, logs: Logs) -> Message:
     """What to try, of what has not been tried and suits the logs."""
     binary, back = logs.rewards == "binary", logs.same_arms and len(logs.campaigns) > 2
     tries = {
-        "model='correlated'": binary
+        Setting("model", "correlated"): binary
         and back
         and statistic in (BEST_ARM_LEAD, ARM_CORRELATION, RANK_STABILITY)
         and model != "correlated",
-        "model='campaigns'": statistic not in (NOISE_DIFFERENCE, FEATURE_MISFIT) and model != "campaigns",
-        "per_arm=True": back and statistic == RANK_STABILITY and model in ("beta-binomial", "beta", "gaussian"),
+        Setting("model", "campaigns"): statistic not in (NOISE_DIFFERENCE, FEATURE_MISFIT) and model != "campaigns",
+        Setting("per_arm", True): back
+        and statistic == RANK_STABILITY
+        and model in ("beta-binomial", "beta", "gaussian"),
     }
-    found = [words for words, fits in tries.items() if fits]
-    return f": try {' or '.join(found)}" if found else ""
+    found = [Message("{}", setting) for setting, fits in tries.items() if fits]
+    return Message(": try {}", join_messages(" or ", found)) if found else Message("")
 
 
 class PredictiveChecks(NamedTuple):
@@ -143,7 +146,11 @@ def run_predictive_checks(logs: Logs, draft: FittedModel, model: str, seed: int 
     else:
         checks, bands = _compare_statistics(statistics, seen, _draw_replays(replayed, len(cells)))
     notes += [
-        STATISTIC_MEANINGS[found.statistic][found.p_value > 0.5] + _suggest_remedy(found.statistic, model, logs)
+        Message(
+            "{}{}",
+            STATISTIC_MEANINGS[found.statistic][found.p_value > 0.5],
+            _suggest_remedy(found.statistic, model, logs),
+        )
         for found in checks
         if found.has_failed
     ]

@@ -206,7 +206,9 @@ def compute_scoring_terms(
     if sign <= 0 or not math.isfinite(size):
         raise InvalidRequest(
             "the logs must tell something about every feature, but there are features, or sums of them, about which they "
-            "tell nothing; drop features that are constant or that follow from others."
+            "tell nothing; drop features that are constant or that follow from others.",
+            argument="logs",
+            code="insufficient-data",
         )
     spread = np.linalg.inv(total)
     around = np.einsum("iab,bc,icd->ad", mean_information, spread, mean_information, optimize=True)

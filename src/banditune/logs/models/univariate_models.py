@@ -8,6 +8,8 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument, Message, Setting
+from banditune.core.request_errors import make_argument_error
 from banditune.logs.campaign_logs import Logs, format_arm_list
 from banditune.logs.models.beta_binomial import FittedBetaPrior, fit_beta_prior
 from banditune.logs.models.beta_rewards import convert_to_counts, fit_reward_concentration
@@ -55,13 +57,21 @@ def fit_beta_binomial_model(logs: Logs, wish: FitOptions) -> FittedModel:
 def fit_beta_rewards_model(logs: Logs, wish: FitOptions) -> FittedModel:
     """Beta rewards around mean rewards from a beta distribution."""
     if logs.rewards == "real":
-        raise InvalidRequest("the model 'beta' must have rewards in [0, 1], but these are real; try model='gaussian'.")
+        raise InvalidRequest(
+            "the model 'beta' must have rewards in [0, 1], but these are real; try {}.",
+            Setting("model", "gaussian"),
+            argument="model",
+            code="unsupported",
+        )
     pool_cell_variances(logs)
     pulls = logs.pulls.astype(float)
     v, fitted = fit_reward_concentration(logs.campaign, pulls, logs.mean, logs.squares, wish.confidence)
     if v < MIN_REWARD_CONCENTRATION:
         raise InvalidRequest(
-            "the model 'beta' must have rewards between 0 and 1, but these are all 0 or 1; try model='beta-binomial'."
+            "the model 'beta' must have rewards between 0 and 1, but these are all 0 or 1; try {}.",
+            Setting("model", "beta-binomial"),
+            argument="model",
+            code="unsupported",
         )
     given = convert_to_counts(pulls, logs.mean, v)
     found, priors = _fit_beta_priors(logs, *given, wish, pulls * (v + 1))
@@ -97,11 +107,17 @@ def fit_gaussian_model(logs: Logs, wish: FitOptions) -> FittedModel:
 def fit_campaigns_model(logs: Logs, wish: FitOptions) -> FittedModel:
     """Resample past campaigns, with each arm's mean from its posterior, so that noise is not taken for differences."""
     if logs.arm_counts.max() < 2:
-        raise InvalidRequest("the model 'campaigns' must have a campaign with two arms or more, but all have one.")
+        raise InvalidRequest(
+            "the model 'campaigns' must have a campaign with two arms or more, but all have one.",
+            argument="logs",
+            code="insufficient-data",
+        )
     whole = np.flatnonzero(logs.arm_counts >= wish.arms)
     if not len(whole):
-        raise InvalidRequest(
-            f"`arms` must be at most {logs.arm_counts.max()}, the most that a campaign had, but got {wish.arms}."
+        raise make_argument_error(
+            "arms",
+            "out-of-range",
+            f"must be at most {logs.arm_counts.max()}, the most that a campaign had, but got {wish.arms}.",
         )
     estimates, notes, found, scale = _compute_cell_posteriors(logs, wish)
     if len(whole) < len(logs.campaigns):
@@ -149,7 +165,9 @@ def _fit_beta_priors(
     if len(successes) < 2 or float(trials.max()) < 2:
         raise InvalidRequest(
             "logs must hold two arms or more, one of them pulled twice in a campaign, but these do not: a prior is known "
-            "by how arms differ beyond chance; take more logs."
+            "by how arms differ beyond chance; take more logs.",
+            argument="logs",
+            code="insufficient-data",
         )
     common = fit_beta_prior(successes, failures, wish.confidence)
     table = np.tile([common.a, common.b], (len(logs.arms), 1))
@@ -168,7 +186,11 @@ def _fit_gaussian_priors(logs: Logs, wish: FitOptions) -> tuple[FittedNormalPrio
     """The common normal distribution, or those of the arms; and a row (mean, sd) for each arm's name."""
     inside = pool_cell_variances(logs)
     if len(logs.pulls) < 3:
-        raise InvalidRequest(f"logs must hold three arms or more for a normal prior, but they hold {len(logs.pulls)}.")
+        raise InvalidRequest(
+            f"logs must hold three arms or more for a normal prior, but they hold {len(logs.pulls)}.",
+            argument="logs",
+            code="insufficient-data",
+        )
     pulls = logs.pulls.astype(float)
     common = fit_normal_priors([NormalCells(logs.mean, pulls)], inside, wish.confidence, [""])
     table = np.tile(common.priors[0], (len(logs.arms), 1))
@@ -201,8 +223,11 @@ def _note_sparse_arms(logs: Logs) -> list[str]:
     if not few:
         return []
     return [
-        f"{few:,} arms are in fewer than {FEW_CAMPAIGNS_PER_ARM} campaigns: their intervals are wide, because two "
-        "campaigns hold little information on an arm's own prior; without `per_arm` one prior is estimated from all arms"
+        Message(
+            "{:,} arms are in fewer than {} campaigns: their intervals are wide, because two campaigns hold little "
+            "information on an arm's own prior; without {} one prior is estimated from all arms",
+            *(few, FEW_CAMPAIGNS_PER_ARM, Argument("per_arm")),
+        )
     ]
 
 
