@@ -17,7 +17,7 @@ from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import convert_to_plain
 from banditune.core.errors import ErrorCode, InvalidRequest
 from banditune.core.messages import Argument, Setting
-from banditune.core.policy import FROM_PROBLEM, ScratchShape
+from banditune.core.policy import FROM_PROBLEM, Policy, ScratchShape
 from banditune.core.request_errors import make_argument_error, make_limit_error, make_type_error
 
 
@@ -306,8 +306,14 @@ def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     return value
 
 
+def check_policy(policy: Any) -> None:
+    """Check that an argument is a policy."""
+    check_type("policy", policy, Policy, "a policy such as UCB1()")
+
+
 def check_type(name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
     """Check that a value is of one of these types; `expected` names them, as in "a policy such as UCB1()"."""
     if not isinstance(value, kind):
-        raise make_type_error(name, expected, value)
+        is_class = isinstance(value, type) and issubclass(value, kind)
+        raise make_type_error(name, expected, value, f"; make one, such as {value.__name__}()" if is_class else "")
     return value

@@ -89,12 +89,12 @@ class BanditTuneError(Exception):
 class InvalidRequest(BanditTuneError, ValueError):
     """A request that cannot be served: an argument, a file or a record that does not fit."""
 
-    def quote(self) -> InvalidRequest:
-        """Return the same error with a message that every vocabulary writes alike.
+    def quote(self, before: str = "") -> InvalidRequest:
+        """Return the same error with a message that every vocabulary writes alike, with some text before it.
 
         For options of policies and problems that were not given as arguments: name:option=value, or a field in a file.
         """
-        return InvalidRequest(str(self), argument=self.argument, code=self.code)
+        return InvalidRequest(f"{before}{self}", argument=self.argument, code=self.code)
 
 
 class SimulationError(BanditTuneError, RuntimeError):

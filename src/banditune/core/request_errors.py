@@ -15,9 +15,9 @@ def make_argument_error(name: str, code: ErrorCode, text: str, *values: object) 
     return InvalidRequest("{} {}", Argument(name), Message(text, *values), argument=name, code=code)
 
 
-def make_type_error(name: str, expected: str, value: Any) -> InvalidRequest:
+def make_type_error(name: str, expected: str, value: Any, advice: str = "") -> InvalidRequest:
     """Make the error for a value of another kind: `policy` must be a policy such as UCB1(), but got 3."""
-    return make_argument_error(name, "wrong-type", f"must be {expected}, but got {value!r:.80}.")
+    return make_argument_error(name, "wrong-type", f"must be {expected}, but got {value!r:.80}{advice}.")
 
 
 def make_unused_error(name: str, value: Any, why: str, *, of: str = "") -> InvalidRequest:

@@ -70,7 +70,8 @@ class PolicyAgent:
         if size > MAX_MEMORY_NUMBERS:
             raise InvalidRequest(
                 f"the memory of a deployed policy must fit into {MAX_MEMORY_NUMBERS / 2**27:g} GiB, but "
-                f"{policy.name} needs {size / 2**27:.1f} for {arms} arms with {dims} features; use fewer."
+                f"{policy.name} needs {size / 2**27:.1f} for {arms} arms with {dims} features; use fewer.",
+                code="too-large",
             )
         self.policy, self.horizon = policy, horizon
         self.memory, imagined = allocate_aligned(size), allocate_aligned(size)

@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.atomic_files import write_atomically
+from banditune.core.atomic_files import make_read_error, write_atomically
 from banditune.core.checks import check_integer, convert_to_integer
 from banditune.core.errors import InvalidRequest
 from banditune.core.policy import Policy
+from banditune.core.request_errors import make_argument_error
 from banditune.deployment.agent import PolicyAgent, compile_step_kernel, make_agent_stream
 from banditune.deployment.deployment_state import (
     MAX_ABS_REWARD,
@@ -277,7 +278,11 @@ class DeployedPolicy:
             expected = {"real": f"a number up to {MAX_ABS_REWARD:g}", "unit": "a number in [0, 1]", "binary": "0 or 1"}[
                 kind
             ]
-            raise InvalidRequest(f"a reward must be {expected} for {self._policy.name}, but got {reward!r:.60}.")
+            raise InvalidRequest(
+                f"a reward must be {expected} for {self._policy.name}, but got {reward!r:.60}.",
+                argument="reward",
+                code="out-of-range",
+            )
         return paid
 
     def _warn_unusual_rewards(self, rewards: list[tuple[ArmName, float]]) -> None:
@@ -303,7 +308,9 @@ class DeployedPolicy:
             or not any(arm in group for group in groups)
         ):
             names = ", ".join(map(repr, self._names[:10])) + ", ..." * (len(self._names) > 10)
-            raise InvalidRequest(f"the arm must be one of {names}, but got {arm!r:.60}.")
+            raise InvalidRequest(
+                f"the arm must be one of {names}, but got {arm!r:.60}.", argument="arm", code="unknown-name"
+            )
 
     def _learn(self, arm: ArmName, paid: float) -> None:
         place = self._places.get(arm)
@@ -350,11 +357,11 @@ class DeployedPolicy:
             waits = self._retired[arm].pending_pulls if place is None else self._pending[place]
             dropped = convert_to_integer(pulls)
             if dropped is None or not 0 <= dropped <= waits:
-                raise InvalidRequest(
-                    f"`pulls` must be a whole number from 0 to {waits}, the pending pulls of {arm!r}, not {pulls!r}."
-                    if waits
-                    else f"an arm must have pending pulls that can be dropped, but {arm!r} has none."
-                )
+                if not waits:
+                    text = f"an arm must have pending pulls that can be dropped, but {arm!r} has none."
+                    raise InvalidRequest(text, argument="pulls", code="out-of-range")
+                text = f"must be a whole number from 0 to {waits}, the pending pulls of {arm!r}, not {pulls!r}."
+                raise make_argument_error("pulls", "out-of-range", text)
             if place is None:
                 self._retired[arm] = replace(self._retired[arm], pending_pulls=waits - dropped)
             else:
@@ -379,10 +386,18 @@ class DeployedPolicy:
         """
         with self._lock:
             if str(name) in map(str, (*self._places, *self._retired)):
-                raise InvalidRequest(f"the name of a new arm must be new, but {name!r} is or was an arm.")
+                raise InvalidRequest(
+                    f"the name of a new arm must be new, but {name!r} is or was an arm.",
+                    argument="name",
+                    code="conflict",
+                )
             present = self._collect_present_arms()
             if len(present) + len(self._retired) >= MAX_DEPLOYED_ARMS:
-                raise InvalidRequest(f"there must be at most {MAX_DEPLOYED_ARMS} arms, and this limit is reached.")
+                raise InvalidRequest(
+                    f"there must be at most {MAX_DEPLOYED_ARMS} arms, and this limit is reached.",
+                    argument="name",
+                    code="too-large",
+                )
             known = [arm.features for arm in (*present, *self._retired.values())]
             new = ArmState(check_arm_name(name), features=add_known_intercept(read_feature_row(features), known))
             self._rebuild_agent((*present, new, *self._retired.values()))
@@ -405,7 +420,11 @@ class DeployedPolicy:
         with self._lock:
             self._check_arm(name, self._places, self._retired)
             if name in self._retired:
-                raise InvalidRequest(f"an arm must be active to be retired, but {name!r} is retired already.")
+                raise InvalidRequest(
+                    f"an arm must be active to be retired, but {name!r} is retired already.",
+                    argument="name",
+                    code="conflict",
+                )
             present = tuple(replace(arm, retired=arm.name == name) for arm in self._collect_present_arms())
             self._rebuild_agent((*present, *self._retired.values()))
 
@@ -504,7 +523,9 @@ class DeployedPolicy:
             with np.errstate(all="ignore"):
                 return cls(restored, state)
         except (np.linalg.LinAlgError, OverflowError) as error:
-            raise InvalidRequest(f"the numbers of a state must be valid for the policy, but: {error}.") from error
+            raise InvalidRequest(
+                f"the numbers of a state must be valid for the policy, but: {error}.", code="bad-data"
+            ) from error
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None) -> DeployedPolicy:
@@ -546,9 +567,7 @@ class DeployedPolicy:
                 content = file.read(MAX_STATE_BYTES + 1)
             text = content.decode()
         except (OSError, ValueError) as error:
-            raise InvalidRequest(
-                f"the state {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}."
-            ) from error
+            raise make_read_error("the state", path, error) from error
         return cls.from_json(text, policy)
 
     def __repr__(self) -> str:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import check_choice, convert_to_array
+from banditune.core.checks import check_choice, check_policy, convert_to_array
 from banditune.core.descriptions import describe
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.policy import Policy
+from banditune.core.request_errors import make_argument_error
 from banditune.deployment.agent import DeployedArms
 from banditune.deployment.deployed_policy import DeployedPolicy
 from banditune.deployment.deployment_state import (
@@ -26,7 +28,12 @@ from banditune.deployment.deployment_state import (
     parse_range_limits,
 )
 from banditune.deployment.feature_rows import read_feature_rows
-from banditune.deployment.policy_restoration import load_own_policy, refuse_external_policy, restore_policy
+from banditune.deployment.policy_restoration import (
+    PASS_POLICY_TO_DEPLOY,
+    load_own_policy,
+    refuse_external_policy,
+    restore_policy,
+)
 from banditune.problems.generalized_linear import prepend_ones
 from banditune.problems.problem_registry import get_reward_kind
 from banditune.registry import collect_policies
@@ -99,8 +106,7 @@ def deploy(
     ['red', 'blue']
     >>> policy.update_many([("red", 1), ("blue", 0)])
     """
-    if not isinstance(policy, Policy):
-        raise InvalidRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}.")
+    check_policy(policy)
     if policy.is_external:
         raise refuse_external_policy(policy.name, params if isinstance(params, Mapping) else {})
     horizon = check_count("horizon", horizon, most=MAX_HORIZON)
@@ -179,7 +185,11 @@ def deploy_result(
     elif isinstance(tuning, Tuning) and tuning.setup.policy is not None:
         config, params, searched = tuning.setup.policy, tuning.params, tuning.searched_range
     else:
-        raise InvalidRequest(f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.")
+        raise InvalidRequest(
+            f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.",
+            argument="result",
+            code="wrong-type",
+        )
     if isinstance(tuning, Tuning):
         warn_of_worse_value(tuning)
     problem = tuning.setup.problem
@@ -188,7 +198,7 @@ def deploy_result(
     if policy is None and tuning.setup.policy_source is not None:
         policy = load_own_policy(tuning.setup.policy_source)
     restored = restore_policy(
-        config, policy, collect_policies().without_plugins(), of="that was tuned", call="result.deploy(mine)"
+        config, policy, collect_policies().without_plugins(), of="that was tuned", call=PASS_POLICY_TO_DEPLOY
     )
     if features is None and restored.needs_features:
         features = problem.get("features")
@@ -229,9 +239,16 @@ def count_arms(problem: Mapping[str, Any]) -> int | None:
 def resolve_arm_names(names: Any, arms: Any, table: list[Any]) -> list[ArmName]:
     """Return the names of arms as given, or numbers from 0."""
     if names is None and arms is None and not table:
-        raise InvalidRequest("either `arms`, `names` or `features` must be given, so that the policy knows its arms.")
+        raise InvalidRequest(
+            "either {}, {} or {} must be given, so that the policy knows its arms.",
+            *(Argument("arms"), Argument("names"), Argument("features")),
+            argument="arms",
+            code="missing",
+        )
     if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray | None):
-        raise InvalidRequest(f"`names` must be a list of names, one per arm, but got {names!r:.80}.")
+        raise make_argument_error(
+            "names", "wrong-type", f"must be a list of names, one per arm, but got {names!r:.80}."
+        )
     if names is None:
         found: list[ArmName] = list(
             range(check_count("arms", len(table) if arms is None else arms, 1, MAX_DEPLOYED_ARMS))
@@ -242,7 +259,9 @@ def resolve_arm_names(names: Any, arms: Any, table: list[Any]) -> list[ArmName]:
         counts = f"{len(found)} names" if names is not None else f"{len(found)} arms"
         raise InvalidRequest(
             f"names, arms and features must be of the same number, but got {counts}, arms={arms!r} and {len(table)} "
-            "rows of features."
+            "rows of features.",
+            argument="names",
+            code="conflict",
         )
     return found
 

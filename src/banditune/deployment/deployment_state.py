@@ -16,6 +16,7 @@ import numpy as np
 from banditune.core.checks import check_names, convert_to_integer, convert_to_number
 from banditune.core.descriptions import convert_to_plain
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Wording
 
 STATE_FORMAT = "banditune deployed state"
 
@@ -132,27 +133,31 @@ def parse_state(text: str) -> DeploymentState:
     """Read and check a state. Raise `InvalidRequest` if anything in it is not valid."""
     if len(text) > MAX_STATE_BYTES:
         raise InvalidRequest(
-            f"a state must be shorter than {MAX_STATE_BYTES} characters, but this one has {len(text)}."
+            f"a state must be shorter than {MAX_STATE_BYTES} characters, but this one has {len(text)}.",
+            code="too-large",
         )
     try:
         found = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
-            f"a state must be JSON as `DeployedPolicy.save` writes it, but: {error!s:.200}."
+            f"a state must be JSON as `DeployedPolicy.save` writes it, but: {error!s:.200}.", code="file-format"
         ) from error
     if isinstance(found, dict) and isinstance(found.get("kind"), str):
         raise InvalidRequest(
-            f"a state of a deployed policy must be given, but this is a {found['kind']:.40}; make a state from a tuning "
-            "with `banditune deploy`, or tuning.deploy()."
+            "a state of a deployed policy must be given, but this is a {:.40}; make a state from a tuning with {}.",
+            *(found["kind"], Wording("tuning.deploy()", "`banditune deploy`")),
+            code="file-format",
         )
     if not isinstance(found, dict) or found.get("format") != STATE_FORMAT:
         raise InvalidRequest(
-            f"a state must be a JSON object whose `format` is {STATE_FORMAT!r}, but this is {found!r:.80}."
+            f"a state must be a JSON object whose `format` is {STATE_FORMAT!r}, but this is {found!r:.80}.",
+            code="file-format",
         )
     if found.get("version") not in (1, 2, STATE_VERSION) or isinstance(found["version"], bool):
         raise InvalidRequest(
             f"the version of a state must be 1, 2 or {STATE_VERSION}, but it is {found.get('version')!r:.40}; a "
-            "newer banditune may have written it."
+            "newer banditune may have written it.",
+            code="schema-version",
         )
     if found["version"] == 1:
         found = {"rewards": "real"} | found
@@ -163,11 +168,9 @@ def parse_state(text: str) -> DeploymentState:
     data = _require_fields("a state", found, field_names, old_names)
     pending = data["pending"]
     if pending not in PENDING_MODES:
-        raise InvalidRequest(f"`pending` of a state must be one of {PENDING_MODES}, but is {pending!r:.40}.")
+        raise _make_field_error("pending", f"one of {PENDING_MODES}", pending)
     if data["rewards"] not in TUNED_REWARD_KINDS:
-        raise InvalidRequest(
-            f"`rewards` of a state must be one of {TUNED_REWARD_KINDS}, but is {data['rewards']!r:.40}."
-        )
+        raise _make_field_error("rewards", f"one of {TUNED_REWARD_KINDS}", data["rewards"])
     arms = _require_list("arms", data["arms"], MAX_DEPLOYED_ARMS)
     state = DeploymentState(
         _parse_policy(data["policy"]),
@@ -190,9 +193,7 @@ def parse_range_limits(searched: Mapping[str, Any]) -> dict[str, tuple[float, fl
     for name, ends in searched.items():
         pair = _require_list("searched_range", list(ends) if isinstance(ends, tuple) else ends, 2)
         if len(pair) != 2:
-            raise InvalidRequest(
-                f"`searched_range` of a state must hold two numbers per parameter, but got {pair!r:.60}."
-            )
+            raise _make_field_error("searched_range", "two numbers per parameter", pair)
         found[str(name)] = _parse_number("searched_range", pair[0]), _parse_number("searched_range", pair[1])
     return found
 
@@ -201,25 +202,35 @@ def check_arm_states(arms: tuple[ArmState, ...]) -> None:
     """Check limits, that names are unique, that arms have equally many features, and that one is not retired."""
     if len(arms) > MAX_DEPLOYED_ARMS or any(len(arm.features) > MAX_DIMS for arm in arms):
         raise InvalidRequest(
-            f"a deployed policy must have at most {MAX_DEPLOYED_ARMS} arms with {MAX_DIMS} features, but has more."
+            f"a deployed policy must have at most {MAX_DEPLOYED_ARMS} arms with {MAX_DIMS} features, but has more.",
+            code="too-large",
         )
     if not any(not arm.retired for arm in arms):
-        raise InvalidRequest("a deployed policy must have an arm that is not retired, but it has none.")
+        raise InvalidRequest(
+            "a deployed policy must have an arm that is not retired, but it has none.", code="conflict"
+        )
     check_names([str(arm.name) for arm in arms], len(arms))
     if sum(arm.pulls + arm.pending_pulls for arm in arms) > MAX_PULLS:
-        raise InvalidRequest(f"arms must have at most {MAX_PULLS} pulls in all, but they have more.")
+        raise InvalidRequest(f"arms must have at most {MAX_PULLS} pulls in all, but they have more.", code="too-large")
     widths = sorted({len(arm.features) for arm in arms})
     if len(widths) > 1:
         raise InvalidRequest(
-            f"all arms must have the same number of features, but some have {widths[0]} and some {widths[-1]}."
+            f"all arms must have the same number of features, but some have {widths[0]} and some {widths[-1]}.",
+            argument="features",
+            code="wrong-shape",
         )
+
+
+def _make_field_error(name: str, requirement: str, found: Any) -> InvalidRequest:
+    """Make the error for a field of a state that holds something else."""
+    return InvalidRequest(f"`{name}` of a state must be {requirement}, but got {found!r:.60}.", code="bad-data")
 
 
 def _parse_number(name: str, value: Any, most: float = 1e300) -> float:
     """Return a finite number, or raise `InvalidRequest`."""
     found = convert_to_number(value)
     if not -most <= found <= most:
-        raise InvalidRequest(f"`{name}` of a state must be finite numbers up to {most:g}, but got {value!r:.60}.")
+        raise _make_field_error(name, f"finite numbers up to {most:g}", value)
     return found
 
 
@@ -227,7 +238,7 @@ def _parse_whole(name: str, value: Any, low: int, high: int) -> int:
     """Return a whole number within bounds, or raise `InvalidRequest`."""
     found = convert_to_integer(value)
     if found is None or not low <= found <= high:
-        raise InvalidRequest(f"`{name}` of a state must be a whole number from {low} to {high}, but got {value!r:.60}.")
+        raise _make_field_error(name, f"a whole number from {low} to {high}", value)
     return found
 
 
@@ -238,7 +249,9 @@ def check_arm_name(name: Any) -> ArmName:
     text = isinstance(name, str) and 1 <= len(name) <= 200
     if not text and (isinstance(name, bool) or not isinstance(name, int) or abs(name) > 2**53):
         raise InvalidRequest(
-            f"the name of an arm must be a text of 1 to 200 characters or a whole number, but got {name!r:.60}."
+            f"the name of an arm must be a text of 1 to 200 characters or a whole number, but got {name!r:.60}.",
+            argument="name",
+            code="wrong-type",
         )
     return name  # type: ignore[no-any-return]
 
@@ -247,7 +260,7 @@ def _parse_arm(found: Any, old_names: Mapping[str, str]) -> ArmState:
     field_names = tuple(f.name for f in fields(ArmState))
     data = _require_fields("an arm", _require_object("arms", found), field_names, old_names)
     if not isinstance(data["retired"], bool):
-        raise InvalidRequest(f"`retired` of an arm must be true or false, but is {data['retired']!r:.40}.")
+        raise _make_field_error("retired", "true or false", data["retired"])
     return ArmState(
         check_arm_name(data["name"]),
         _parse_whole("pulls", data["pulls"], 0, MAX_PULLS),
@@ -264,14 +277,14 @@ def _parse_arm(found: Any, old_names: Mapping[str, str]) -> ArmState:
 def _parse_policy(found: Any) -> Mapping[str, Any]:
     data = _require_object("policy", found)
     if not isinstance(data.get("name"), str):
-        raise InvalidRequest(f"the policy of a state must have a name, but it is {data!r:.80}.")
+        raise InvalidRequest(f"the policy of a state must have a name, but it is {data!r:.80}.", code="bad-data")
     return data
 
 
 def _parse_stream_position(found: Any) -> tuple[int, int]:
     pair = _require_list("stream_position", found, 2)
     if len(pair) != 2:
-        raise InvalidRequest(f"`stream_position` of a state must be two numbers, but got {found!r:.60}.")
+        raise _make_field_error("stream_position", "two numbers", found)
     first, second = (_parse_whole("stream_position", value, 0, 2**32 - 1) for value in pair)
     return first, second
 
@@ -282,13 +295,13 @@ def _refuse_constant(word: str) -> None:
 
 def _require_object(name: str, found: Any) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise InvalidRequest(f"`{name}` of a state must hold objects, but got {found!r:.60}.")
+        raise _make_field_error(name, "objects", found)
     return found
 
 
 def _require_list(name: str, found: Any, most: int) -> list[Any]:
     if not isinstance(found, list) or len(found) > most:
-        raise InvalidRequest(f"`{name}` of a state must be a list of at most {most}, but got {found!r:.60}.")
+        raise _make_field_error(name, f"a list of at most {most}", found)
     return found
 
 
@@ -298,5 +311,7 @@ def _require_fields(
     """Return the fields by their present names. `old_names` maps these to the names in `found`."""
     names = {old_names.get(name, name): name for name in field_names}
     if sorted(found) != sorted(names):
-        raise InvalidRequest(f"{what} must hold the fields {sorted(names)}, but got {sorted(found)!r:.200}.")
+        raise InvalidRequest(
+            f"{what} must hold the fields {sorted(names)}, but got {sorted(found)!r:.200}.", code="file-format"
+        )
     return {names[key]: value for key, value in found.items()}

@@ -10,6 +10,7 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import convert_to_array
 from banditune.core.errors import InvalidRequest
+from banditune.core.request_errors import make_argument_error
 from banditune.deployment.deployment_state import MAX_ABS_REWARD, ArmState
 
 
@@ -19,8 +20,10 @@ def read_feature_rows(features: Any) -> list[tuple[float, ...]]:
         return []
     table = convert_to_array(features)
     if table.ndim != 2 or 0 in table.shape:
-        raise InvalidRequest(
-            f"`features` must have a row of numbers for every arm, but got an array of shape {table.shape}."
+        raise make_argument_error(
+            "features",
+            "wrong-shape",
+            f"must have a row of numbers for every arm, but got an array of shape {table.shape}.",
         )
     return [read_feature_row(row) for row in table]
 
@@ -37,7 +40,11 @@ def read_feature_row(features: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         row = np.array([math.nan])
     if row.ndim != 1 or not np.isfinite(row).all() or np.abs(row).max(initial=0) > MAX_ABS_REWARD:
-        raise InvalidRequest(f"the features of an arm must be a row of finite numbers, but got {features!r:.80}.")
+        raise InvalidRequest(
+            f"the features of an arm must be a row of finite numbers, but got {features!r:.80}.",
+            argument="features",
+            code="wrong-type",
+        )
     return tuple(row.tolist())
 
 

@@ -175,8 +175,7 @@ def load_problem(path: str | Path) -> ProblemFile:
         raise make_read_error("the problem file", path, error) from error
     except (tomllib.TOMLDecodeError, RecursionError, ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, InvalidRequest):
-            text = f"in the problem file {str(path)!r}: {error}"
-            raise InvalidRequest(text, argument=error.argument, code=error.code) from error
+            raise error.quote(f"in the problem file {str(path)!r}: ") from error
         raise InvalidRequest(
             f"the problem file {str(path)!r} must be TOML, but: {error}.", code="file-format"
         ) from error

@@ -114,7 +114,11 @@ def save_figure(figure: Any, path: str | Path) -> str | Path:
 def check_figure_format(path: str | Path) -> None:
     """Check that the ending of the file is a format that can be drawn."""
     if Path(path).suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise InvalidRequest(f"a figure's file must end in .svg, .png or .pdf, but got {str(path)!r}.")
+        raise InvalidRequest(
+            f"a figure's file must end in .svg, .png or .pdf, but got {str(path)!r}.",
+            argument="path",
+            code="file-format",
+        )
 
 
 @singledispatch
@@ -125,7 +129,9 @@ def draw_result(result: Any, axes: Any) -> None:
         return
     raise InvalidRequest(
         "a result must be a curve, tuning, comparison, fit, store, exact regrets, bounds or reproduction to be drawn, "
-        f"but got {type(result).__name__}; its numbers are in the report."
+        f"but got {type(result).__name__}; its numbers are in the report.",
+        argument="result",
+        code="wrong-type",
     )
 
 

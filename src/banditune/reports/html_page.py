@@ -74,12 +74,16 @@ def report(
     check_report_path(path)
     contents = [build_report_content(item) for item in (result if isinstance(result, list | tuple) else [result])]
     if not contents:
-        raise InvalidRequest("a report must have a result, but got an empty list.")
+        raise InvalidRequest("a report must have a result, but got an empty list.", argument="results", code="missing")
     if answer:
         sections = (ReportSection("In short", tuple(words)),) if words else ()
         contents.insert(0, ReportContent(title or contents[0].title, answer, tuple(figures), sections))
     elif title or words or figures:
-        raise InvalidRequest("an `answer` must be given with `title`, `words` or `figures`, but got none; add one.")
+        raise InvalidRequest(
+            "an `answer` must be given with `title`, `words` or `figures`, but got none; add one.",
+            argument="answer",
+            code="missing",
+        )
     write_atomically(path, render_page(*contents).encode())
     return path
 
@@ -88,7 +92,9 @@ def check_report_path(path: str | Path) -> None:
     """Check that the ending of the file is one that browsers open."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InvalidRequest(
-            f"a report's file must end in .html, but got {str(path)!r}; figures and Markdown have options of their own."
+            f"a report's file must end in .html, but got {str(path)!r}; figures and Markdown have options of their own.",
+            argument="path",
+            code="file-format",
         )
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.atomic_files import write_atomically
-from banditune.core.errors import InvalidRequest
+from banditune.core.atomic_files import create_folder, write_atomically
 from banditune.reports.figures import BLUE, GREY, ORANGE, make_figure, plot, save_figure, style_axes
 from banditune.reports.plain_text import format_text
 from banditune.reports.text_formatting import format_text_table
@@ -203,10 +202,7 @@ def draw_paper_curves(result: Reproduction, path: str | Path | None = None) -> A
 
 def check_output_folder(folder: Path) -> None:
     """Make a folder, or raise `InvalidRequest` if that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidRequest(f"the folder {str(folder)!r} cannot be created: {error.strerror or error}.") from error
+    create_folder(folder)
 
 
 def write_paper_folder(result: Reproduction, folder: Path) -> None:

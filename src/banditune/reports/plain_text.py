@@ -68,7 +68,11 @@ def format_text(result: Any) -> str:
     if load_renderer(result):
         return format_text(result)
     if not isinstance(result, ResultRecord):
-        raise InvalidRequest(f"a result must be given, such as that of `tune`, but got {type(result).__name__}.")
+        raise InvalidRequest(
+            f"a result must be given, such as that of `tune`, but got {type(result).__name__}.",
+            argument="result",
+            code="wrong-type",
+        )
     own_repr = type(result).__repr__
     return str(own_repr(result)) if own_repr is not ResultRecord.__repr__ else f"a {type(result).__name__}"
 

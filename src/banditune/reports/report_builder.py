@@ -61,7 +61,9 @@ def build_report_content(result: Any) -> ReportContent:
         return build_report_content(result)
     raise InvalidRequest(
         "a result must be a tuning, curve, comparison, robustness report, backtest, fit, store or exact result to be "
-        f"reported, but got {type(result).__name__}."
+        f"reported, but got {type(result).__name__}.",
+        argument="result",
+        code="wrong-type",
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from banditune.core.atomic_files import check_writable, read_beginning, write_atomically
-from banditune.core.errors import InvalidRequest
+from banditune.core.atomic_files import check_writable, create_folder, read_beginning, write_atomically
 from banditune.reports.figures import check_drawable, plot
 from banditune.reports.html_page import render_page
 from banditune.reports.markdown_report import render_markdown
@@ -49,10 +48,7 @@ def write_report_files(
 
 def write_figure_files(record: ResultRecord, folder: Path, name: str) -> Iterator[Path]:
     """Write the figure of a result in each format, and yield the paths."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidRequest(f"the folder {str(folder)!r} cannot be created: {error.strerror or error}.") from error
+    create_folder(folder)
     for ending in ("svg", "png", "pdf"):
         path = folder / f"{name}.{ending}"
         plot(record, path)

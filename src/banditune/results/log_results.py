@@ -157,7 +157,11 @@ class FittedProblem(ResultRecord):
         for estimate in self.estimates:
             if estimate.name == name:
                 return estimate
-        raise InvalidRequest(f"the fit has {', '.join(e.name for e in self.estimates)}, but got {name!r}.")
+        raise InvalidRequest(
+            f"the fit has {', '.join(e.name for e in self.estimates)}, but got {name!r}.",
+            argument="name",
+            code="unknown-name",
+        )
 
     def to_pandas(self) -> Any:
         """Return a pandas data frame with one row per estimate.

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 
 from banditune.core.arrays import FloatArray
-from banditune.core.atomic_files import write_atomically
+from banditune.core.atomic_files import make_read_error, write_atomically
 from banditune.core.descriptions import convert_to_plain
 from banditune.core.errors import InvalidRequest, MissingDependency
 from banditune.core.notice import Notice
@@ -184,14 +184,18 @@ def decode_record(value: Any) -> Any:
     _import_record_types()
     kind = RECORD_TYPES.get(str(value["kind"]))
     if kind is None:
-        raise InvalidRequest(f"a result must be one of {sorted(RECORD_TYPES)}, but got {value['kind']!r}.")
+        raise InvalidRequest(
+            f"a result must be one of {sorted(RECORD_TYPES)}, but got {value['kind']!r}.", code="unknown-name"
+        )
     # Older saved results lack some fields.
     defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
     defaults |= {f.name: f.default_factory() for f in fields(kind) if f.default_factory is not MISSING}
     given = {key: item for key, item in value.items() if key != "kind"}
     names = [f.name for f in fields(kind)]
     if sorted(names) != sorted(defaults | given):
-        raise InvalidRequest(f"a {kind.__name__} must hold the fields {names}, but got {sorted(defaults | given)}.")
+        raise InvalidRequest(
+            f"a {kind.__name__} must hold the fields {names}, but got {sorted(defaults | given)}.", code="file-format"
+        )
     types = _get_field_types(kind)
     for f in fields(kind):
         if f.name in given:
@@ -199,7 +203,8 @@ def decode_record(value: Any) -> Any:
                 given[f.name] = convert_to_type(types[f.name], given[f.name])
             except TypeError as error:
                 raise InvalidRequest(
-                    f"the field {f.name!r} of a {kind.__name__} must be of type {f.type}, but got {given[f.name]!r:.60}."
+                    f"the field {f.name!r} of a {kind.__name__} must be of type {f.type}, but got {given[f.name]!r:.60}.",
+                    code="bad-data",
                 ) from error
     return kind(**(defaults | given))
 
@@ -313,18 +318,22 @@ def from_json(text: str) -> Any:
         if isinstance(given, dict) and given.get("format") == DEPLOYED_STATE_FORMAT:
             raise InvalidRequest(
                 "a result must be given, but this is the state of a deployed policy; `banditune deployed show` and "
-                "DeployedPolicy.load(path) read it."
+                "DeployedPolicy.load(path) read it.",
+                code="wrong-type",
             )
         if not isinstance(given, dict) or "kind" not in given:
             raise InvalidRequest(
-                "a result must be a JSON object with a `kind`, as `to_json` writes it, but this has none."
+                "a result must be a JSON object with a `kind`, as `to_json` writes it, but this has none.",
+                code="file-format",
             )
         check_schema_version(given.pop("schema_version", None))
         return decode_record(given)
     except (json.JSONDecodeError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidRequest):
             raise
-        raise InvalidRequest(f"a result must be JSON as `to_json` writes it, but: {error}.") from error
+        raise InvalidRequest(
+            f"a result must be JSON as `to_json` writes it, but: {error}.", code="file-format"
+        ) from error
 
 
 def load_result(path: str | Path) -> Any:
@@ -359,12 +368,11 @@ def load_result(path: str | Path) -> Any:
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InvalidRequest(f"the result file {str(path)!r} cannot be read: {why}.") from error
+        raise make_read_error("the result file", path, error) from error
     try:
         return from_json(text)
     except InvalidRequest as error:
-        raise InvalidRequest(f"in the result file {str(path)!r}: {error}") from error
+        raise error.quote(f"in the result file {str(path)!r}: ") from error
 
 
 def make_data_frame(columns: Mapping[str, Any]) -> Any:

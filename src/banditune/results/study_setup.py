@@ -104,7 +104,9 @@ class StudySetup(ResultRecord):
         for role in ("policy", "problem", "tuner"):
             config = getattr(self, role)
             if config is not None and "name" not in config:
-                raise InvalidRequest(f"the {role} of a setup must have a name, but got {dict(config)!r:.60}.")
+                raise InvalidRequest(
+                    f"the {role} of a setup must have a name, but got {dict(config)!r:.60}.", code="bad-data"
+                )
         check_option_sources(self.policy or {}, self.from_problem)
 
     @property
@@ -127,5 +129,7 @@ def check_option_sources(policy: Mapping[str, Any], from_problem: Mapping[str, s
     unknown = set(from_problem) - set(policy)
     if unknown:
         raise InvalidRequest(
-            f"`from_problem` must name options of the policy, {sorted(policy)}, but got {sorted(unknown)}."
+            f"`from_problem` must name options of the policy, {sorted(policy)}, but got {sorted(unknown)}.",
+            argument="from_problem",
+            code="unknown-name",
         )

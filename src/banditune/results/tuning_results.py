@@ -199,7 +199,9 @@ class Tuning(ResultRecord):
     def __post_init__(self) -> None:
         if not self.params or set(self.params) != set(self.textbook_params):
             given = f"{dict(self.params)} and {dict(self.textbook_params)}"
-            raise InvalidRequest(f"a tuning must have the same parameters, tuned and of the textbook, but got {given}.")
+            raise InvalidRequest(
+                f"a tuning must have the same parameters, tuned and of the textbook, but got {given}.", code="conflict"
+            )
 
     @property
     def searched_parameter(self) -> str:

@@ -57,17 +57,20 @@ class Binder:
         function = getattr(function, "py_func", function)
         function = self.slots.get(function, function)
         if not isinstance(function, types.FunctionType):
-            raise InvalidRequest(f"scalar code must be plain Python functions, but got {function!r}.")
+            raise InvalidRequest(f"scalar code must be plain Python functions, but got {function!r}.", code="own-code")
         marked = compiled or is_package_code(function) or getattr(function, "__scalar__", False)
         if self.open_functions and not marked:
             raise InvalidRequest(
                 f"scalar code must be marked, but {function.__qualname__!r}, which a kernel reaches, is not; put "
-                "@bt.kernel.scalar above it."
+                "@bt.kernel.scalar above it.",
+                code="own-code",
             )
         key = function, self.role if needs_nan_checks(function) else ""
         if key not in self.bound_copies:
             if function in self.open_functions:
-                raise InvalidRequest(f"scalar code must not recurse, but {function.__qualname__!r} calls itself.")
+                raise InvalidRequest(
+                    f"scalar code must not recurse, but {function.__qualname__!r} calls itself.", code="own-code"
+                )
             self.open_functions.append(function)
             self.bound_copies[key] = self._copy_function(function, compile_it)
             self.open_functions.pop()
@@ -87,7 +90,7 @@ class Binder:
         lines += [digest for _, digest in defaults]
         if function.__kwdefaults__:
             raise InvalidRequest(
-                f"scalar code takes no keyword-only arguments, but {function.__qualname__!r} has some."
+                f"scalar code takes no keyword-only arguments, but {function.__qualname__!r} has some.", code="own-code"
             )
         attributes_of = dict(list_global_names(code))
         if CHECK_NAME in attributes_of:
@@ -140,7 +143,8 @@ class Binder:
             return value, value.__name__
         raise InvalidRequest(
             f"scalar code can use functions, modules, numbers, tuples and arrays, but {user.__qualname__!r} uses "
-            f"{name!r}, a {type(value).__name__}; pass it as an option or a parameter instead."
+            f"{name!r}, a {type(value).__name__}; pass it as an option or a parameter instead.",
+            code="own-code",
         )
 
     def _bind_module(
@@ -150,7 +154,8 @@ class Binder:
         if module.__name__ == "numpy" and "random" in {attribute.split(".")[0] for attribute in attributes}:
             raise InvalidRequest(
                 f"random numbers must come from `stream`, so that the same seed gives the same result, but "
-                f"{user.__qualname__!r} uses `{name}.random`; use banditune's uniform(stream), normal(stream) and others."
+                f"{user.__qualname__!r} uses `{name}.random`; use banditune's uniform(stream), normal(stream) and others.",
+                code="own-code",
             )
         if module.__name__ in ("math", "numpy", "numba.cuda"):
             return module, f"module {module.__name__}"
@@ -158,7 +163,9 @@ class Binder:
         lines = []
         for attribute in sorted({chain.split(".")[0] for chain in attributes}):
             if not hasattr(module, attribute):
-                raise InvalidRequest(f"{user.__qualname__!r} uses `{name}.{attribute}`, which does not exist.")
+                raise InvalidRequest(
+                    f"{user.__qualname__!r} uses `{name}.{attribute}`, which does not exist.", code="own-code"
+                )
             attribute_chains = tuple(
                 chain.partition(".")[2] for chain in attributes if chain.startswith(f"{attribute}.")
             )

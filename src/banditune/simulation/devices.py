@@ -6,7 +6,9 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
+from banditune.core.checks import check_choice
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Setting
 
 DEVICES = ("cpu", "gpu", "auto")
 
@@ -16,13 +18,17 @@ GPU_INSTALL_COMMAND = "pip install 'banditune[gpu]'"
 
 def resolve_device(device: Any) -> str:
     """Resolve a device to "cpu" or "gpu": `auto` takes a GPU if one can be used."""
-    if device not in DEVICES:
-        raise InvalidRequest(f"`device` must be one of {', '.join(map(repr, DEVICES))}, but got {device!r}.")
+    check_choice("device", device, DEVICES)
     if device == "cpu":
         return "cpu"
     reason = explain_missing_gpu()
     if reason and device == "gpu":
-        raise InvalidRequest(f'device="gpu" needs an NVIDIA GPU, its driver and numba-cuda, but {reason}.')
+        raise InvalidRequest(
+            "{} needs an NVIDIA GPU, its driver and numba-cuda, but {}.",
+            *(Setting("device", "gpu"), reason),
+            argument="device",
+            code="unavailable",
+        )
     return "cpu" if reason or (device == "auto" and is_cuda_simulated()) else "gpu"
 
 

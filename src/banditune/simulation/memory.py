@@ -21,7 +21,8 @@ def check_memory(what: str, size: float, way_out: str) -> None:
     free = measure_free_memory()
     if size > USABLE_MEMORY_SHARE * free:
         raise InvalidRequest(
-            f"{what} must fit into memory, but need {format_bytes(size)} of {format_bytes(free)} that are free; {way_out}."
+            f"{what} must fit into memory, but need {format_bytes(size)} of {format_bytes(free)} that are free; {way_out}.",
+            code="too-large",
         )
 
 

@@ -104,7 +104,9 @@ def check_start_writes_memory(spec: SimulationSpec) -> None:
     if field is not None:
         raise InvalidRequest(
             f"`start` of the policy {policy.name!r} must give every number of its memory a value, so that no run depends "
-            f"on the one before it, but it leaves {field} as it was; set it there, if only to 0.0."
+            f"on the one before it, but it leaves {field} as it was; set it there, if only to 0.0.",
+            argument="policy",
+            code="own-code",
         )
 
 
@@ -156,13 +158,17 @@ def check_sampled_instances(problem: Problem, seed: int) -> tuple[FloatArray, Fl
         raise InvalidRequest(
             f"`sample(size, rng)` of the problem {problem.name!r} must draw from `rng` alone, but called twice with the "
             "same one it drew other instances; use rng.random(...), rng.normal(...) and the like, and keep nothing between "
-            "calls."
+            "calls.",
+            argument="problem",
+            code="own-code",
         )
     if first == second and len(np.unique(first.means, axis=0)) == len(first.means):
         raise InvalidRequest(
             f"`sample(size, rng)` of the problem {problem.name!r} must draw from `rng`, but from two different ones it "
             f"drew the same {len(first.means)} instances, so that no run would see others; use rng.random(...) and the "
-            "like, or table[rng.integers(len(table), size=size)] to draw from a table."
+            "like, or table[rng.integers(len(table), size=size)] to draw from a table.",
+            argument="problem",
+            code="own-code",
         )
     return first.means, second.means
 
@@ -203,7 +209,9 @@ def check_drawn_rewards(spec: SimulationSpec, means: FloatArray) -> None:
         if payoff != repeated:
             raise InvalidRequest(
                 f"`reward` of the problem {problem.name!r} must draw from `stream` alone, but called twice for one pull it "
-                f"paid {payoff:g} and {repeated:g}; use bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like."
+                f"paid {payoff:g} and {repeated:g}; use bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like.",
+                argument="problem",
+                code="own-code",
             )
         if holds is not None and not holds(payoff):
             raise SimulationError(describe_wrong_reward(spec, description, run, arm, payoff))

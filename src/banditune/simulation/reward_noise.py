@@ -47,5 +47,7 @@ def measure_reward_noise(problem: Problem, count: int, horizon: int | None = Non
 def _make_refusal(problem: Problem, why: str) -> InvalidRequest:
     return InvalidRequest(
         f"`reward` of {problem.name!r} must return finite numbers, but {why}; correct `reward`. It was called to measure "
-        "the noise that the policy takes from the problem."
+        "the noise that the policy takes from the problem.",
+        argument="problem",
+        code="own-code",
     )

@@ -71,7 +71,9 @@ def check_options_resolved(policy: Policy) -> None:
         raise InvalidRequest(
             f"`{missing[0]}` of {policy.name} must be given in numbers, because there is no problem here to take it from, "
             f"but it is {FROM_PROBLEM!r}; make the policy as {type(policy).__name__}({example}), or tune it on a "
-            "problem first."
+            "problem first.",
+            argument=missing[0],
+            code="missing",
         )
 
 

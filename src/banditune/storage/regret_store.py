@@ -18,6 +18,7 @@ import numpy as np
 from banditune.core.arrays import FloatArray, IntArray
 from banditune.core.atomic_files import SMALLEST_DATABASE, SQLITE_HEADER, check_writable, read_beginning
 from banditune.core.errors import InvalidRequest, StoreError
+from banditune.core.messages import Argument
 from banditune.simulation.instances import BLOCK_SIZE
 from banditune.storage.store_layout import (
     APPLICATION_ID,
@@ -373,5 +374,5 @@ def begin_write(connection: sqlite3.Connection) -> Iterator[None]:
 
 def _check_path(path: Any) -> Path:
     if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
-        raise StoreError(f"`store` must be the name of a file, but got {path!r}.")
+        raise StoreError("{} must be the name of a file, but got {!r}.", *(Argument("store"), path), argument="store")
     return Path(path)

@@ -78,7 +78,9 @@ def serialize_key(record: dict[str, Any]) -> str:
         return json.dumps(record, sort_keys=True, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise InvalidRequest(
-            f"options of a policy and a problem must be numbers, strings and lists of them for a store, but: {error}."
+            f"options of a policy and a problem must be numbers, strings and lists of them for a store, but: {error}.",
+            argument="store",
+            code="unsupported",
         ) from error
 
 
@@ -110,7 +112,9 @@ def _digest_first_instances(spec: SimulationSpec) -> str:
     if first != again:
         raise InvalidRequest(
             f"`sample(size, rng)` of the problem {spec.problem.name!r} must draw from `rng` alone, but it drew other "
-            "instances from the same generator; stored regrets could not be used again."
+            "instances from the same generator; stored regrets could not be used again.",
+            argument="problem",
+            code="own-code",
         )
     return first
 

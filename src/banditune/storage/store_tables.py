@@ -113,7 +113,11 @@ def check_table_format(to: str | Path) -> None:
     check_writable(to)
     suffix = Path(to).suffix.lower()
     if suffix not in TABLE_FORMATS:
-        raise InvalidRequest(f"a table can be written as {' or '.join(TABLE_FORMATS)}, but got {str(to)!r}.")
+        raise InvalidRequest(
+            f"a table can be written as {' or '.join(TABLE_FORMATS)}, but got {str(to)!r}.",
+            argument="to",
+            code="file-format",
+        )
     if suffix == ".parquet" and not (find_spec("pandas") and find_spec("pyarrow")):
         raise MissingDependency(
             'Parquet needs pandas and pyarrow; install them with: pip install "banditune[parquet]", or write a .csv.'

@@ -162,7 +162,9 @@ def check_storable(store: Any, *todo: SimulationSpec) -> None:
         if store is not None and spec.policy.is_external:
             raise InvalidRequest(
                 f"a store must identify the code behind its regrets, but cannot for {spec.policy.name!r}; leave out the "
-                "store."
+                "store.",
+                argument="store",
+                code="unsupported",
             )
 
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from banditune.core.atomic_files import SQLITE_HEADER, read_beginning
+from banditune.core.atomic_files import SQLITE_HEADER, make_read_error, read_beginning
 from banditune.core.errors import InvalidRequest
 from banditune.results.estimates import Estimate, RegretDistribution
 from banditune.results.result_record import freeze_floats
@@ -39,7 +39,9 @@ def load_store_summaries(path: str | Path, names: ParameterNames) -> list[StoreS
     else:
         raise InvalidRequest(
             f"the file {str(path)!r} must be a result (JSON), a store, or a summary of one (.csv), but it "
-            + ("begins otherwise." if head else "is empty.")
+            + ("begins otherwise." if head else "is empty."),
+            argument="path",
+            code="file-format",
         )
     try:
         lines = read(path)
@@ -48,9 +50,13 @@ def load_store_summaries(path: str | Path, names: ParameterNames) -> list[StoreS
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InvalidRequest):
             raise
-        raise InvalidRequest(f"the file {str(path)!r} must be as it was written, but: {error}.") from error
+        raise InvalidRequest(
+            f"the file {str(path)!r} must be as it was written, but: {error}.", argument="path", code="file-format"
+        ) from error
     if not summaries:
-        raise InvalidRequest(f"the file {str(path)!r} must hold regrets, but there are none yet.")
+        raise InvalidRequest(
+            f"the file {str(path)!r} must hold regrets, but there are none yet.", argument="path", code="missing"
+        )
     return summaries
 
 
@@ -67,18 +73,22 @@ def _read_summary_csv(path: str | Path) -> list[dict[str, Any]]:
             if missing:
                 raise InvalidRequest(
                     f"the table {str(path)!r} must be a summary, but it has no column {missing[0]!r}; make it with "
-                    "`banditune store export FILE -o few.csv --summary`."
+                    "`banditune store export FILE -o few.csv --summary`.",
+                    argument="path",
+                    code="file-format",
                 )
             lines = [dict.fromkeys(OPTIONAL_COLUMNS, "") | line for line in reader]
             for number, line in enumerate(lines, 2):
                 if None in line or None in line.values():
                     raise InvalidRequest(
                         f"the summary {str(path)!r} must have as many cells in a line as in its head, but line {number} "
-                        "does not; it may have been cut off."
+                        "does not; it may have been cut off.",
+                        argument="path",
+                        code="file-format",
                     )
             return lines
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidRequest(f"the summary {str(path)!r} cannot be read: {error}.") from error
+        raise make_read_error("the summary", path, error) from error
 
 
 def _make_store_summary(lines: list[dict[str, Any]], names: ParameterNames) -> StoreSummary:

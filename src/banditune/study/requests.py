@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import check_arguments, check_integer, check_scratch
+from banditune.core.checks import check_arguments, check_integer, check_policy, check_scratch
 from banditune.core.descriptions import describe, find_source
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Condition, Setting
@@ -63,9 +63,7 @@ def build_spec(
 ) -> SimulationSpec:
     """Check a request and build its spec."""
     check_settings(search=search, simulation=simulation, run=run)
-    if not isinstance(policy, Policy):
-        hint = "; make one, e.g. UCB1()" if isinstance(policy, type) and issubclass(policy, Policy) else ""
-        raise make_argument_error("policy", "wrong-type", f"must be a policy such as UCB1(), but got {policy!r}{hint}.")
+    check_policy(policy)
     problem, horizon = check_problem_and_horizon(problem, horizon)
     check_compatible(policy, problem, horizon)
     fitted = resolve_policy_options(policy, problem, horizon)

@@ -111,9 +111,7 @@ def check_policy(
     >>> print(report["plain-python"].finding)
     compiled code and plain Python agree in every bit (5 runs of 4 rows of parameters)
     """
-    if not isinstance(policy, Policy):
-        hint = f"; make one, such as {policy.__name__}()" if isinstance(policy, type) else ""
-        raise InvalidRequest(f"`policy` must be a policy such as UCB1(), but got {policy!r:.80}{hint}.")
+    check_policy(policy)
     subject = PolicySubject(policy, problem, horizon, params, seed)
     return run_steps("policy", str(policy.name), subject.list_steps())
 

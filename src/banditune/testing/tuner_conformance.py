@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from banditune.core.arrays import FloatArray
+from banditune.core.checks import check_type
 from banditune.core.errors import InvalidRequest, StopSearch
 from banditune.core.space import Range
 from banditune.core.tuner import SPEND_BUDGET, Goal, SearchAnswer, Trial, Tuner
@@ -119,9 +120,7 @@ def check_tuner(tuner: Tuner, *, budget: int = 1000, seed: int = 0) -> Conforman
     >>> [check.name for check in report.checks]
     ['description', 'contract', 'budget-and-range', 'random-numbers', 'study']
     """
-    if not isinstance(tuner, Tuner):
-        hint = f"; make one, such as {tuner.__name__}()" if isinstance(tuner, type) else ""
-        raise InvalidRequest(f"`tuner` must be a tuner such as TwoPart(), but got {tuner!r:.80}{hint}.")
+    check_type("tuner", tuner, Tuner, "a tuner such as TwoPart()")
     budget, seed = check_count("budget", budget), check_count("seed", seed, 0)
     steps: dict[str, Callable[[], Finding]] = {
         "description": lambda: check_description(tuner, "Mine()"),

@@ -8,23 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import convert_to_number
-from banditune.core.errors import InvalidRequest
+from banditune.core.checks import check_number
+from banditune.core.request_errors import make_limit_error
 from banditune.core.space import Range
 from banditune.core.tuner import SearchGenerator, Trial, Tuner
 
 
 def check_precision(precision: Any) -> float:
     """Check a precision, which is a share of the range."""
-    if not 0.001 <= convert_to_number(precision) <= 0.5:
-        raise InvalidRequest(f"`0.001 <= precision <= 0.5` must hold, but got precision={precision!r}.")
-    return float(precision)
+    return check_number("precision", precision, least=0.001, most=0.5)
 
 
 def check_budget(budget: int, least: int, who: str, advice: str = "raise the budget or the precision") -> None:
     """Check that a budget is enough for a tuner."""
     if budget < least:
-        raise InvalidRequest(f"`budget >= {least}` must hold for {who}, but got budget={budget}; {advice}.")
+        raise make_limit_error("budget", budget, least=least, note=f" for {who}", advice=f"; {advice}")
 
 
 def make_grid(search_range: Range, precision: float) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from banditune.core.checks import check_number, convert_to_number
+from banditune.core.checks import check_number
 from banditune.core.errors import InvalidRequest
 from banditune.core.space import Range
 from banditune.core.tuner import SearchGenerator, Trial, Tuner
@@ -58,7 +58,11 @@ def compute_steepness(slope: float, noise: float) -> float:
     """Compute the square of a curve's slope in units of the noise, which the theorem depends on."""
     ratio = check_number("slope", slope, above=0) / check_number("noise", noise, above=0)
     if not 1e-6 <= ratio <= 1e6:
-        raise InvalidRequest(f"`1e-6 <= slope / noise <= 1e6` must hold, but got slope={slope!r} and noise={noise!r}.")
+        raise InvalidRequest(
+            f"`1e-6 <= slope / noise <= 1e6` must hold, but got slope={slope!r} and noise={noise!r}.",
+            argument="slope",
+            code="out-of-range",
+        )
     return ratio**2
 
 
@@ -127,8 +131,7 @@ def compute_budget(bound: float, precision: float, slope: float, noise: float) -
     >>> bt.tuners.compute_budget(0.05, precision=0.1, slope=1, noise=1)
     8197
     """
-    if not 0 < convert_to_number(bound) < 1:
-        raise InvalidRequest(f"`0 < bound < 1` must hold, but got bound={bound!r}.")
+    check_number("bound", bound, above=0, below=1)
     iterations = count_iterations(precision)
     compute_steepness(slope, noise)
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.errors import InvalidRequest, MissingDependency
+from banditune.core.checks import check_choice, check_integer
+from banditune.core.errors import MissingDependency
+from banditune.core.request_errors import make_type_error
 from banditune.core.space import Range
 from banditune.core.tuner import SearchGenerator, Trial, Tuner
 
@@ -36,14 +38,14 @@ class Optuna(Tuner):
     name = "optuna"
 
     def __post_init__(self) -> None:
-        if self.sampler not in SAMPLER_CLASSES:
-            raise InvalidRequest(f"`sampler` must be one of {', '.join(SAMPLER_CLASSES)}, but got {self.sampler!r}.")
+        check_choice("sampler", self.sampler, tuple(SAMPLER_CLASSES))
         for name, least in (("trials", 1), ("seed", 0)):
             number = getattr(self, name)
             if name == "seed" and number is None:
                 continue
-            if not isinstance(number, int) or isinstance(number, bool) or number < least:
-                raise InvalidRequest(f"`{name}` must be a whole number of at least {least}, but got {name}={number!r}.")
+            if not isinstance(number, int):
+                raise make_type_error(name, f"a whole number >= {least}", number)
+            check_integer(name, number, least)
 
     def search(self, search_range: Range, budget: int, rng: np.random.Generator | None = None) -> SearchGenerator:
         rng = np.random.default_rng(0) if rng is None else rng

@@ -161,7 +161,9 @@ class DaskExecutor(Executor):
             if time.monotonic() > end:
                 raise InvalidRequest(
                     f"a Dask cluster must have workers, but none came to {self.client.scheduler.address} in "
-                    f"{WORKER_WAIT_SECONDS:.0f} s; start some with `dask worker {self.client.scheduler.address}`."
+                    f"{WORKER_WAIT_SECONDS:.0f} s; start some with `dask worker {self.client.scheduler.address}`.",
+                    argument="executor",
+                    code="unavailable",
                 )
             time.sleep(0.1)
 
@@ -189,7 +191,9 @@ def _connect(address: str) -> Any:
         return Client(location if "://" in location else f"tcp://{location}", timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InvalidRequest(
-            f"a Dask scheduler must answer at {address}, but none does ({error}); start one with `dask scheduler`."
+            f"a Dask scheduler must answer at {address}, but none does ({error}); start one with `dask scheduler`.",
+            argument="executor",
+            code="unavailable",
         ) from error
 
 

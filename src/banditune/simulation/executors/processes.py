@@ -15,6 +15,7 @@ from typing import Any
 
 from banditune.core.arrays import IntArray
 from banditune.core.errors import InvalidRequest, WorkerLost
+from banditune.core.messages import Argument, Setting
 from banditune.simulation.executor import Chunk, ChunkResult, LostChunk
 from banditune.simulation.executors.threads import LocalExecutor, LocalSession
 from banditune.simulation.executors.transport import (
@@ -53,7 +54,10 @@ class ProcessExecutor(LocalExecutor):
     def __init__(self, workers: int | None = None, *, time_limit: float | None = None) -> None:
         if os.name != "posix":
             raise InvalidRequest(
-                "child processes need Linux or macOS; use executor='threads', or a Dask or Ray cluster."
+                "child processes need Linux or macOS; use {}, or a Dask or Ray cluster.",
+                Setting("executor", "threads"),
+                argument="executor",
+                code="unavailable",
             )
         super().__init__(workers)
         self.time_limit = time_limit
@@ -106,7 +110,8 @@ def make_timeout_error(spec: SimulationSpec, chunk: Chunk, what: str, limit: flo
         subject = f"{runs} of {describe_spec(spec)} with parameters {chunk.params.tolist()[:3]}"
     return WorkerLost(
         f"{rule} {limit:g} s with this time limit, but {subject} took longer; raise the limit, or check "
-        "whether a loop of the policy or the problem never ends."
+        "whether a loop of the policy or the problem never ends.",
+        argument="time_limit",
     )
 
 
@@ -197,6 +202,8 @@ def start_child() -> ChildProcess:
         return ChildProcess()
     except OSError as error:
         raise WorkerLost(
-            f"a child process must start, but the system refused it ({error.strerror or error}); use fewer "
-            "`workers`, or check the limits of memory, processes and open files."
+            "a child process must start, but the system refused it ({}); use fewer {}, or check the limits of "
+            "memory, processes and open files.",
+            *(error.strerror or error, Argument("workers")),
+            argument="workers",
         ) from error

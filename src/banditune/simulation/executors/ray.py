@@ -124,7 +124,9 @@ class RayExecutor(Executor):
         elif address != "ray":
             raise InvalidRequest(
                 f"this process can be in one Ray cluster, and is connected already, but got {address}; give `ray` to use "
-                "that one, or call ray.shutdown() first."
+                "that one, or call ray.shutdown() first.",
+                argument="executor",
+                code="unavailable",
             )
         self.counted, self.count = 0.0, 0
 
@@ -168,10 +170,14 @@ def _connect(ray: Any, address: str) -> None:
         raise InvalidRequest(
             f"Ray's client server must start a server for this process, but at {address} it failed "
             f"({summarize_error(error)}); try again, or start the head with GRPC_ENABLE_FORK_SUPPORT=0, which prevents "
-            "most of these failures."
+            "most of these failures.",
+            argument="executor",
+            code="unavailable",
         ) from error
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise InvalidRequest(
             f"a Ray cluster must answer at {address}, but none does ({summarize_error(error)}); start one with "
-            "`ray start --head --ray-client-server-port 10001`."
+            "`ray start --head --ray-client-server-port 10001`.",
+            argument="executor",
+            code="unavailable",
         ) from error

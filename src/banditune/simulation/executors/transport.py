@@ -19,7 +19,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from banditune.core.errors import InvalidRequest, MissingDependency, SimulationError, WorkerLost
+from banditune.core.errors import ErrorCode, InvalidRequest, MissingDependency, SimulationError, WorkerLost
+from banditune.core.messages import Setting
 from banditune.simulation.executor import Chunk, ChunkResult
 
 KEPT_SIMULATORS = 4
@@ -40,10 +41,12 @@ class PackedSpec(NamedTuple):
 
 
 class RemoteError(NamedTuple):
-    """An error of a worker: its message, and whether the request caused it."""
+    """An error of a worker: its message, whether the request caused it, and what programs read."""
 
     message: str
     is_request_error: bool
+    argument: str | None = None
+    code: ErrorCode | None = None
 
 
 class WorkerIdentity(NamedTuple):
@@ -99,7 +102,9 @@ def check_worker_versions(identity: Any) -> None:
         )
         raise InvalidRequest(
             f"every worker must have the same versions as this process, so that results are the same, but {name} has "
-            f"{differences}; install the same versions there."
+            f"{differences}; install the same versions there.",
+            argument="executor",
+            code="unavailable",
         )
 
 
@@ -133,8 +138,11 @@ def pack_spec(spec: Any) -> PackedSpec:
             payload: bytes = cloudpickle.dumps(spec, protocol=5)
     except Exception as error:
         raise InvalidRequest(
-            f"{describe_spec(spec)} must be sent to other processes, but it cannot be pickled: {type(error).__name__}: "
-            f"{error}; use executor='threads', or build it from functions and numbers."
+            "{} must be sent to other processes, but it cannot be pickled: {}: {}; use {}, or build it from "
+            "functions and numbers.",
+            *(describe_spec(spec), type(error).__name__, error, Setting("executor", "threads")),
+            argument="executor",
+            code="own-code",
         ) from error
     packed = PackedSpec(hashlib.sha256(payload).hexdigest(), payload, code, describe_spec(spec))
     _specs_of_this_process[packed.digest] = spec
@@ -251,11 +259,15 @@ def load_simulator(packed_spec: PackedSpec) -> Any:
             try:
                 spec = _specs_of_this_process.get(packed_spec.digest) or pickle.loads(packed_spec.payload)
             except Exception as error:
-                raise InvalidRequest(_explain_missing_package(packed_spec, error)) from error
+                raise InvalidRequest(
+                    _explain_missing_package(packed_spec, error), argument="executor", code="unavailable"
+                ) from error
             if digest_spec_code(spec) != packed_spec.code_digest:
                 raise InvalidRequest(
                     f"every worker must have the same code as this process, but {identify_worker().name} has other code "
-                    f"for {packed_spec.description}; install the same banditune there."
+                    f"for {packed_spec.description}; install the same banditune there.",
+                    argument="executor",
+                    code="unavailable",
                 )
             _simulators[packed_spec.digest] = make_checked_simulator(spec)
         _simulators.move_to_end(packed_spec.digest)
@@ -276,7 +288,7 @@ def _explain_missing_package(packed_spec: PackedSpec, error: Exception) -> str:
 def pack_error(error: Exception) -> RemoteError:
     """Pack an error for the way back."""
     if isinstance(error, InvalidRequest | MissingDependency | SimulationError):
-        return RemoteError(str(error), not isinstance(error, SimulationError))
+        return RemoteError(error.message, not isinstance(error, SimulationError), error.argument, error.code)
     return RemoteError(f"a worker ({identify_worker().name}) failed: {type(error).__name__}: {error}.", False)
 
 
@@ -301,7 +313,8 @@ def unpack_reply(outcome: Any) -> Any:
         If the policy or the problem failed.
     """
     if isinstance(outcome, RemoteError):
-        raise (InvalidRequest if outcome.is_request_error else SimulationError)(outcome.message)
+        kind = InvalidRequest if outcome.is_request_error else SimulationError
+        raise kind(outcome.message, argument=outcome.argument, code=outcome.code)
     return outcome
 
 
@@ -317,7 +330,8 @@ def make_cluster_lost_error(kind: str, why: object) -> WorkerLost:
     """Make the error for a cluster that went away."""
     return WorkerLost(
         f"the {kind} cluster must run until the work is done, but {why}; start it and the study again: with a store it "
-        "continues where it stopped."
+        "continues where it stopped.",
+        argument="executor",
     )
 
 

@@ -80,7 +80,9 @@ class GpuMemoryPlan:
         if self.max_runs < 1:
             raise InvalidRequest(
                 f"a run of every value must fit into 1/{2 * CHUNKS_IN_FLIGHT} of the GPU's free memory, but it needs "
-                f"{size / 2**20:,.1f} of {free / 2**20:,.1f} MiB; ask for fewer values or checkpoints, or use fewer arms."
+                f"{size / 2**20:,.1f} of {free / 2**20:,.1f} MiB; ask for fewer values or checkpoints, or use fewer arms.",
+                argument="values",
+                code="too-large",
             )
         if self.draws_ahead:
             with compilation.translate_compile_errors(describe_spec(spec)), GPU_COMPILE_LOCK:

@@ -14,6 +14,7 @@ from numba import cuda
 
 from banditune.core.arrays import FloatArray, freeze_options
 from banditune.core.errors import BanditTuneError, SimulationError
+from banditune.core.messages import Setting
 from banditune.core.problem import Instances
 from banditune.core.scalar import is_package_code
 from banditune.simulation import bind, instances, kernel_selection, memory, scheduler
@@ -180,8 +181,8 @@ def check_gpu_regrets(
             replace(spec, device="cpu"), params[row : row + 1], range(run, run + 1), first_row=first_row + row
         )
         raise SimulationError(
-            f"{describe_spec(spec)} failed in run {run} with parameters {params[row].tolist()} (seed={spec.seed}, "
-            f'horizon={spec.horizon}) on the GPU, though not on the CPU; use device="cpu".'
+            "{} failed in run {} with parameters {} (seed={}, horizon={}) on the GPU, though not on the CPU; use {}.",
+            *(describe_spec(spec), run, params[row].tolist(), spec.seed, spec.horizon, Setting("device", "cpu")),
         )
 
 
@@ -196,6 +197,7 @@ def translate_gpu_errors(spec: SimulationSpec) -> Iterator[None]:
         lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
         message = lines[0] if lines else type(error).__name__
         raise SimulationError(
-            f"the GPU stopped while it simulated {describe_spec(spec)}: {message}; if the policy or the problem is custom, "
-            'simulate it with device="cpu", which checks every index.'
+            "the GPU stopped while it simulated {}: {}; if the policy or the problem is custom, simulate it with "
+            "{}, which checks every index.",
+            *(describe_spec(spec), message, Setting("device", "cpu")),
         ) from error

@@ -9,6 +9,7 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray, freeze_options
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Setting
 from banditune.core.policy import Shortcut, WarpVersion
 from banditune.core.problem import Problem
 from banditune.simulation import compilation, instances, kernel_selection
@@ -74,8 +75,10 @@ def plan_launch(spec: SimulationSpec, dtype: str | None = None) -> LaunchPlan:
     size = 8 * round_up_size(floats) + 4 * round_up_size(integers) + 12 * round_up_size(arms)
     if size > LOCAL_MEMORY_LIMIT:
         raise InvalidRequest(
-            f"a run must fit into {LOCAL_MEMORY_LIMIT >> 10} KiB on a GPU, but {describe_spec(spec)} needs "
-            f'{size >> 10:,} KiB; use fewer arms or features, or device="cpu".'
+            "a run must fit into {} KiB on a GPU, but {} needs {:,} KiB; use fewer arms or features, or {}.",
+            *(LOCAL_MEMORY_LIMIT >> 10, describe_spec(spec), size >> 10, Setting("device", "cpu")),
+            argument="device",
+            code="too-large",
         )
     reads = spec.problem.has_step_free_rewards and (shortcut is None or shortcut.reads_rewards(spec.problem))
     slots |= {
@@ -96,8 +99,10 @@ def select_thread_target(spec: SimulationSpec, dtype: str) -> compilation.Compil
         return THREAD_TARGETS[dtype]
     if options not in TABLE_TARGETS:
         raise InvalidRequest(
-            f"a policy's table must be of one of the types {', '.join(TABLE_TARGETS)} on a GPU, but that of "
-            f'{spec.policy.name!r} is {options}; change it, or use device="cpu".'
+            "a policy's table must be of one of the types {} on a GPU, but that of {!r} is {}; change it, or use {}.",
+            *(", ".join(TABLE_TARGETS), spec.policy.name, options, Setting("device", "cpu")),
+            argument="device",
+            code="unsupported",
         )
     return TABLE_TARGETS[options]
 
