@@ -128,7 +128,7 @@ def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
         (("rewards",), ["real"], "rewards"),
         (("version",), True, "version"),
         (("format",), "pickle", "format"),
-        (("kind",), "Tuning", "this is a Tuning; make a state from a tuning with `banditune deploy`"),
+        (("kind",), "Tuning", "this is a Tuning; make a state from a tuning with tuning.deploy()"),
         (("policy",), {"name": "os.system", "prior": "rm"}, "passed again"),
         (("policy", "name"), "gittins", "computes a table"),
         (("policy", "prior"), [1, -1], "prior of ts"),

@@ -100,7 +100,7 @@ def test_blocks_do_not_change_what_is_read(written, monkeypatch):
         ('campaign,arm,n,wins\na,b,"1,200",1\n', {}, "with a comma for a point or between thousands"),
         (DECISIONS + "spring,red,0.5\n", {"rewards": "binary"}, "line 7: the reward must be 0 or 1, but is 0.5"),
         (DECISIONS + "spring,red,2\n", {"rewards": "unit"}, r"must be a number in \[0, 1\], but is 2"),
-        (DECISIONS, {"rewards": "odd"}, "one of binary, unit, real"),
+        (DECISIONS, {"rewards": "odd"}, "one of 'binary', 'unit', 'real'"),
         ("campaign,arm,reward,propensity\na,b,1,0\n", {}, r"propensity must be in \(0, 1\], but is 0"),
         ("campaign,arm,reward,x1\na,b,1,0\na,b,1,2\n", {}, "'x1' of arm 'b' changes from 0 to 2 in line 3"),
         (b"PK\x03\x04" + bytes(range(256)) * 20, {}, "column"),

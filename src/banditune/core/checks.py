@@ -306,7 +306,7 @@ def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     return value
 
 
-def check_policy(policy: Any) -> None:
+def check_is_policy(policy: Any) -> None:
     """Check that an argument is a policy."""
     check_type("policy", policy, Policy, "a policy such as UCB1()")
 

@@ -77,4 +77,4 @@ def make_limit_error(
 
 def format_limit(limit: float) -> str:
     """Format a limit: whole numbers in full, others with six digits at most."""
-    return str(limit) if isinstance(limit, int) else f"{limit:g}"
+    return str(limit) if isinstance(limit, int) else f"{limit:g}".replace("e+", "e")

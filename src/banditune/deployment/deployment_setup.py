@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import check_choice, check_policy, convert_to_array
+from banditune.core.checks import check_choice, check_is_policy, convert_to_array
 from banditune.core.descriptions import describe
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument
@@ -106,7 +106,7 @@ def deploy(
     ['red', 'blue']
     >>> policy.update_many([("red", 1), ("blue", 0)])
     """
-    check_policy(policy)
+    check_is_policy(policy)
     if policy.is_external:
         raise refuse_external_policy(policy.name, params if isinstance(params, Mapping) else {})
     horizon = check_count("horizon", horizon, most=MAX_HORIZON)

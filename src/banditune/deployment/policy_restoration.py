@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from banditune.core.checks import check_arguments, check_policy, check_scratch, list_options_from_problem
+from banditune.core.checks import check_arguments, check_is_policy, check_scratch, list_options_from_problem
 from banditune.core.descriptions import OWN_CODE_KEY, describe
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument, Wording
@@ -42,7 +42,7 @@ def refuse_external_policy(name: Any, params: Mapping[str, Any]) -> InvalidReque
 
 def check_deployable(policy: Policy, state: DeploymentState) -> None:
     """Check that a policy can be saved and rebuilt, and that its arms fit it."""
-    check_policy(policy)
+    check_is_policy(policy)
     check_options_resolved(policy)
     if policy.recall is None or policy.resume is None:
         raise InvalidRequest(

@@ -251,19 +251,7 @@ def make_logs(
             f"columns must be of the same length, but got lengths {[len(column) for column in columns]}.",
             code="wrong-shape",
         )
-    counted = ((pulls >= 1) & (pulls < 2**53)).all() and (pulls % 1 == 0).all()
-    if not (counted and np.isfinite(total).all()):
-        raise InvalidRequest(
-            "every row must have a whole number of pulls, 1 or more, below 2^53, and a finite total; leave others out.",
-            argument="pulls",
-            code="bad-data",
-        )
-    if rewards != "real" and ((total < 0) | (total > pulls)).any():
-        raise InvalidRequest(
-            f"`0 <= total <= pulls` must hold for {rewards} rewards, but it does not in every row.",
-            argument="total",
-            code="out-of-range",
-        )
+    _check_sums(pulls, total, rewards)
     pulls = pulls.astype(np.int64)
     campaigns, first = _number_names(campaign)
     arms, second = _number_names(arm)
@@ -292,6 +280,23 @@ def make_logs(
         None if features is None else _check_features(features, len(pulls), feature_names)[order],
         tuple(feature_names),
     )
+
+
+def _check_sums(pulls: FloatArray, total: FloatArray, rewards: str) -> None:
+    """Check that pulls are counts, and that their rewards can have these sums."""
+    counted = ((pulls >= 1) & (pulls < 2**53)).all() and (pulls % 1 == 0).all()
+    if not (counted and np.isfinite(total).all()):
+        raise InvalidRequest(
+            "every row must have a whole number of pulls, 1 or more, below 2^53, and a finite total; leave others out.",
+            argument="pulls",
+            code="bad-data",
+        )
+    if rewards != "real" and ((total < 0) | (total > pulls)).any():
+        raise InvalidRequest(
+            f"`0 <= total <= pulls` must hold for {rewards} rewards, but it does not in every row.",
+            argument="total",
+            code="out-of-range",
+        )
 
 
 def _check_features(features: Any, rows: int, names: Sequence[str]) -> FloatArray:

@@ -186,7 +186,8 @@ class RidgePolicy(FeaturePolicy):
         super().__post_init__()
         if is_from_problem(self.noise):
             return
-        noise = check_number("noise", self.noise, above=1e-50, below=1e50, note=f" for {self.name}")
+        noise = check_number("noise", self.noise, above=0)
+        check_number("noise", noise, above=1e-50, below=1e50, note=f" for {self.name}")
         object.__setattr__(self, "noise", noise)
 
     def compute_penalty(self) -> float:

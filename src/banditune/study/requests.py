@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import check_arguments, check_integer, check_policy, check_scratch
+from banditune.core.checks import check_arguments, check_integer, check_is_policy, check_scratch
 from banditune.core.descriptions import describe, find_source
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Condition, Setting
@@ -63,7 +63,7 @@ def build_spec(
 ) -> SimulationSpec:
     """Check a request and build its spec."""
     check_settings(search=search, simulation=simulation, run=run)
-    check_policy(policy)
+    check_is_policy(policy)
     problem, horizon = check_problem_and_horizon(problem, horizon)
     check_compatible(policy, problem, horizon)
     fitted = resolve_policy_options(policy, problem, horizon)

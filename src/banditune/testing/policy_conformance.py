@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from banditune.core.arrays import FloatArray
+from banditune.core.checks import check_is_policy
 from banditune.core.errors import BanditTuneError, InvalidRequest
 from banditune.core.policy import Policy, Shortcut
 from banditune.core.problem import Problem
@@ -111,7 +112,7 @@ def check_policy(
     >>> print(report["plain-python"].finding)
     compiled code and plain Python agree in every bit (5 runs of 4 rows of parameters)
     """
-    check_policy(policy)
+    check_is_policy(policy)
     subject = PolicySubject(policy, problem, horizon, params, seed)
     return run_steps("policy", str(policy.name), subject.list_steps())
 
