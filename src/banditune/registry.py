@@ -54,17 +54,8 @@ def _make_from_spec(
     name, _, text = spec.partition(":")
     name = name.lower()
     if name not in registry:
-        # Names of classes differ: Thompson is registered as 'ts'.
-        known = {registry[key].__name__.lower(): key for key in registry.names} | {key: key for key in registry}
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        raise make_name_error(
-            f"the {what}",
-            registry,
-            name,
-            argument=what,
-            more=", or FILE.py:NAME",
-            close=known[close[0]] if close else None,
-        )
+        close = find_close_name(name, registry)
+        raise make_name_error(f"the {what}", registry, name, argument=what, more=", or FILE.py:NAME", close=close)
     make = registry[name]
     given = parse_options(spec, text)
     repeated = next((option for option in given if option in options), None)
@@ -116,6 +107,20 @@ def _make_from_plugin(make: Callable[..., Any], options: dict[str, Any], plugin:
             f"{error}.",
             code="own-code",
         ) from error
+
+
+def find_close_name(word: str, registry: Registry) -> str | None:
+    """Find the registered name that is most like a word, which may be the name of a class: Thompson is registered as 'ts'.
+
+    Of two that are equally like it, it is a registered name rather than that of a class.
+    """
+    known = {registry[key].__name__.lower(): key for key in registry.names} | {key: key for key in registry}
+
+    def rate(name: str) -> tuple[float, bool]:
+        return difflib.SequenceMatcher(None, name, word).ratio(), name in registry
+
+    best = max(known, key=rate)
+    return known[best] if rate(best)[0] >= 0.5 else None
 
 
 def load_from_file(what: str, spec: str, kind: type, options: Any) -> Any:

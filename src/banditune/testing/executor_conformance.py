@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from banditune.core.checks import convert_to_integer
-from banditune.core.errors import InvalidRequest, SimulationError
+from banditune.core.checks import check_type, convert_to_integer
+from banditune.core.errors import SimulationError
 from banditune.core.policy import Policy
 from banditune.core.problem import Instances
 from banditune.policies.epsilon_greedy import EpsilonGreedy
@@ -62,8 +62,7 @@ def check_executor(executor: Executor) -> ConformanceReport:
     >>> [check.name for check in report.checks]
     ['workers', 'same-bits', 'each-chunk-once', 'stopping', 'errors']
     """
-    if not isinstance(executor, Executor):
-        raise InvalidRequest(f"`executor` must be an executor such as ThreadExecutor(), but got {executor!r:.80}.")
+    check_type("executor", executor, Executor, "an executor such as ThreadExecutor()")
     steps: dict[str, Callable[[], Finding]] = {
         "workers": lambda: check_workers(executor),
         "same-bits": lambda: check_bits(executor),
