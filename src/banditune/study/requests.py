@@ -159,7 +159,7 @@ def check_compatible(policy: Policy, problem: Problem, horizon: int) -> None:
 def check_policy_functions(policy: Policy) -> None:
     """Check that the functions of a policy exist and take the arguments with which they are called."""
     check_scratch(policy.scratch)
-    required = {name: FUNCTION_ARGUMENTS[name] for name in ("view", "start", "update")}
+    required = {name: FUNCTION_ARGUMENTS[name] for name in ("view", "start", "choose", "update")}
     required["choose"] = list_choose_arguments(policy.scratch)
     check_scalar_functions(policy, required)
     check_arguments("memory", policy.memory, SIZE_ARGUMENTS)
