@@ -13,6 +13,7 @@ from banditune.exact import lower_bounds
 from banditune.exact.lower_bounds import BoundCalculator
 from banditune.reports.plain_text import format_text
 from banditune.reports.report_builder import build_report_content
+from banditune.reports.result_plots import make_tuning_plot
 from banditune.study import exact_values
 from helpers.settings import group_settings
 
@@ -282,6 +283,10 @@ def test_a_bound_that_stops_growing_says_where_and_is_no_key_figure(monkeypatch)
     assert not any("lower bound" in figure[0] for figure in build_report_content(tuning).key_figures)
     bound = bt.exact.compute_lower_bound(bt.Bernoulli(arms=2), horizon=1000, runs=10)
     assert "The bound is that of horizon 500" in format_text(bound)
+    assert build_report_content(bound).key_figures[0][2].endswith(", of horizon 500")
+    (label,) = [mark.label for mark in make_tuning_plot(tuning).marks if "lower bound" in mark.label]
+    assert label.startswith(f"lower bound: {tuning.lower_bound.regret:.4g} (")
+    assert label.endswith(", weak)")
     near = bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(horizon=200, **options))
     assert near.lower_bound.horizon_limit is None
     assert "weak bound" not in format_text(near)

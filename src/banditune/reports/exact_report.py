@@ -138,8 +138,10 @@ def _(result: LowerBoundEstimates) -> ReportContent:
         ReportSection("Bounds", words, make_bound_plot(result), shown),
         make_repeat_section(result, result.setup, settings),
     )
+    bound = result.lower_bound
+    shorter = f", of horizon {bound.horizon_limit:,}" if bound.horizon_limit else ""
     key_figures = (
-        ("lower bound", format_number(result.lower_bound.regret), describe_confidence(result.lower_bound)),
+        ("lower bound", format_number(bound.regret), f"{describe_confidence(bound)}{shorter}"),
         ("highest bound", result.lower_bound.method, f"of {format_count(len(result.kinds), 'kind')}"),
     )
     return ReportContent(describe_setup(result.setup), state_lower_bound(result), key_figures, sections)

@@ -85,11 +85,12 @@ def choose_regret_range(intervals: Sequence[tuple[float, float]]) -> tuple[float
     return low, top if top > low else low + 1.0
 
 
-def make_lower_bound_marks(bound: LowerBound | None, shape: str) -> tuple[PlotMark, ...]:
-    """Mark the lower bound as a line, if it is known."""
+def make_lower_bound_marks(bound: LowerBound | None, shape: str, regret: float = 0.0) -> tuple[PlotMark, ...]:
+    """Mark the lower bound as a line, if it is known. It may be weak beside the regret of a policy."""
     if bound is None:
         return ()
-    label = f"lower bound: {format_number(bound.regret)} ({describe_confidence(bound)})"
+    weak = ", weak" if bound.explain_weakness(regret) else ""
+    label = f"lower bound: {format_number(bound.regret)} ({describe_confidence(bound)}{weak})"
     if bound.is_exact:
         label = f"optimum: {format_number(bound.regret)}"
     place = (float(bound.regret),)

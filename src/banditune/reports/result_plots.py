@@ -53,7 +53,7 @@ def make_tuning_plot(result: Tuning) -> PlotSpec:
         *make_posterior_marks(result),
         *(make_curve_marks(result.curve) if result.curve else ()),
         make_search_mark(result),
-        *make_lower_bound_marks(result.lower_bound, "level"),
+        *make_lower_bound_marks(result.lower_bound, "level", result.regret.mean),
         make_estimate_mark(
             BLACK_COLOUR, "textbook", textbook, f"{usual}: {name} = {format_number(textbook)}", result.textbook_regret
         ),
@@ -128,7 +128,7 @@ def make_comparison_plot(result: Comparison) -> PlotSpec:
     rows = list(enumerate(result.entries))
     tuned, others = ([(row, entry) for row, entry in rows if entry.is_tuned == which] for which in (True, False))
     marks = [
-        *make_lower_bound_marks(result.lower_bound, "rule"),
+        *make_lower_bound_marks(result.lower_bound, "rule", result.lowest_regret.mean),
         *([make_textbook_mark(tuned), make_policy_mark(tuned, TUNED_COLOUR, "tuned, 95% interval")] if tuned else ()),
         *([make_policy_mark(others, BLACK_COLOUR, "not tuned, 95% interval")] if others else ()),
     ]
