@@ -17,7 +17,7 @@ import page_parts  # noqa: E402
 from mkdocs.exceptions import PluginError  # noqa: E402
 from mkdocs.structure.files import File  # noqa: E402
 
-INSERT = re.compile(r"^<!-- insert: (\w+)((?: [\w.]+)?) -->$", re.MULTILINE)
+INSERT = re.compile(r"^<!-- insert: (\w+)((?: [\w./-]+)?) -->$", re.MULTILINE)
 FROM_ROOT = {"index.md": "README.md", "reference/changes.md": "CHANGELOG.md"}
 """Pages that are files at the root of the repository."""
 

@@ -14,6 +14,7 @@ import banditune as bt
 from banditune.core.notice import ADVICE, CAUSES
 from banditune.registry import describe_registries
 
+ROOT = Path(__file__).parents[2]
 DESCRIPTIONS = {
     "index.md": "What banditune does, how to install it, a first result, and what it is good for.",
     "reference/changes.md": "What was added, changed and fixed in each version.",
@@ -110,6 +111,13 @@ def read_packaged_page(topic: str) -> str:
     return bt.explain(topic)
 
 
+def show_example(path: str) -> str:
+    """Show a file of `examples/` as a code block."""
+    code = (ROOT / "examples" / path).read_text(encoding="utf-8")
+    language = {".py": "python", ".toml": "toml"}[Path(path).suffix]
+    return f'```{language} title="examples/{path}"\n{code}```'
+
+
 def list_commands() -> str:
     """Document every command with its options, from the declarations of the command line."""
     import typer
@@ -157,6 +165,7 @@ def clean(text: str | None) -> str:
 PARTS: dict[str, Callable[..., str]] = {
     "api": list_api,
     "commands": list_commands,
+    "example": show_example,
     "notices": list_notices,
     "packaged": read_packaged_page,
     "registry": list_registry,
