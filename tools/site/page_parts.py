@@ -30,7 +30,7 @@ def read_root_page(path: Path, page: str) -> str:
 
     text = path.read_text(encoding="utf-8").replace("src/banditune/core/pages/", "docs/explanation/")
     text = re.sub(r"\]\(docs/([^)#]+)", relative, text)
-    return f"---\ndescription: {DESCRIPTIONS[page]}\n---\n\n{text}"
+    return f"---\ndescription: {DESCRIPTIONS[page]}\nhide: [navigation]\n---\n\n{text}"
 
 
 def format_table(header: list[str], rows: list[list[str]]) -> str:
