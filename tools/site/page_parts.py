@@ -36,7 +36,13 @@ def read_root_page(path: Path, page: str) -> str:
 def format_table(header: list[str], rows: list[list[str]]) -> str:
     """Format a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(escape_bars, line)) + " |" for line in lines)
+
+
+def escape_bars(cell: str) -> str:
+    """Escape bars, which separate cells, except in code, where they do not."""
+    parts = cell.split("`")
+    return "`".join(part.replace("|", "\\|") if number % 2 == 0 else part for number, part in enumerate(parts))
 
 
 def list_notices() -> str:
@@ -81,10 +87,15 @@ def list_api(package: str) -> str:
             for name, home in shared
         ]
         text.append(format_table(["name", "what it is"], rows))
-    text += [f"::: {package}.{name}" for name, _ in own]
+    # What all policies, problems and tuners inherit is documented once, with the contracts.
+    options = (
+        "\n    options:\n      members: false\n      inherited_members: false" if package in CONTRACT_PACKAGES else ""
+    )
+    text += [f"::: {package}.{name}{options}" for name, _ in own]
     return "\n\n".join(text)
 
 
+CONTRACT_PACKAGES = {f"banditune.{name}" for name in ("policies", "problems", "tuners")}
 NAMESPACES = [name for name in dir(bt) if inspect.ismodule(getattr(bt, name))]
 
 
