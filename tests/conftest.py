@@ -1,26 +1,18 @@
-"""Shared by all tests."""
+"""Fixtures of all tests."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
-
-
-def close(sample: np.ndarray, expected: float, se_expected: float = 0.0) -> bool:
-    """Whether a sample's mean is within 4 (joint) standard errors of what it should be."""
-    se = np.std(sample, ddof=1) / np.sqrt(len(sample))
-    return bool(abs(np.mean(sample) - expected) <= 4 * np.hypot(se, se_expected))
 
 
 @pytest.fixture
 def run_python(tmp_path):
-    """Run Python code in a new process: `run_python(code, cache=folder, **environment)`."""
+    """Run Python code in a new process: `run_python(code, *arguments, **environment)`."""
 
     def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         script = tmp_path / "script.py"
@@ -38,8 +30,8 @@ def run_python(tmp_path):
 
 
 @pytest.fixture
-def banditune(tmp_path):
-    """Run the command line in a new process."""
+def run_banditune(tmp_path):
+    """Run the command line in a new process: `run_banditune(*arguments, **environment)`."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "banditune", *arguments]
@@ -51,8 +43,8 @@ def banditune(tmp_path):
 
 
 @pytest.fixture
-def elsewhere(monkeypatch):
-    """A problem from a package that no other process has."""
+def problem_of_missing_package(monkeypatch):
+    """A problem from a package that other processes cannot import."""
     import banditune as bt
 
     module = ModuleType("elsewhere")
@@ -62,14 +54,14 @@ def elsewhere(monkeypatch):
 
 
 @pytest.fixture
-def book(tmp_path):
-    """The path of a store that is not there yet."""
-    return tmp_path / "study.ledger"
+def store(tmp_path):
+    """The path of a store that does not exist yet."""
+    return tmp_path / "study.db"
 
 
 @pytest.fixture
-def written(tmp_path):
-    """Write a file: `written(content, name)` gives its path."""
+def write_file(tmp_path):
+    """Write a file: `write_file(content, name)` returns its path."""
 
     def write(content, name="logs.csv"):
         path = tmp_path / name
@@ -95,6 +87,3 @@ def comparison():
 
     policies = [bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1)), bt.Greedy(), bt.UCB1(noise=1)]
     return bt.compare(policies, bt.Bernoulli(arms=3), horizon=300, budget=60, search=bt.Search(validate=300))
-
-
-ROOT = Path(__file__).parent.parent

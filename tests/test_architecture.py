@@ -1,4 +1,4 @@
-"""The house: imports point one way, names load lazily, everything on a shelf keeps its promises."""
+"""The architecture: imports point one way, modules are small, and registered things are public."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from banditune.problems import problem_registry
 from banditune.registry import collect_policies
 from banditune.results.result_record import RECORD_TYPES
 from banditune.tuners import tuner_registry
-from conftest import ROOT
+from helpers.paths import ROOT
 
 SOURCE = ROOT / "src" / "banditune"
 
@@ -47,66 +47,66 @@ MAY_ALSO = {
 """Imports within a layer, and the one that points up, with the reason."""
 
 FRONTS = {"", "errors", "executors", "kernel"}
-"""Packages that hold nothing but public names of other packages."""
+"""Packages that contain only public names of other packages."""
 
-# What must be told to make a thing on a shelf.
+# Arguments of registered functions that cannot be called without any.
 NEEDED = {"mixture": [(0.5, 0.4)], "campaigns": [[(1, 2), (3, 4)]]}
 
 
-def name_of(path):
-    """The module in a file, without the package's name."""
+def name_module(path):
+    """The name of the module in a file, without the name of the package."""
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
 
 
-MODULES = {name_of(path): path for path in SOURCE.rglob("*.py")}
+MODULES = {name_module(path): path for path in SOURCE.rglob("*.py")}
 
 
-def imports(path):
-    """The modules of this package that a file imports, wherever in the file, imports inside functions too."""
+def list_imports(path):
+    """The modules of this package that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "banditune":
-            home = node.module.partition(".")[2]
+            package = node.module.partition(".")[2]
             for alias in node.names:
-                inner = f"{home}.{alias.name}".lstrip(".")
-                yield inner if inner in MODULES else home
+                full_name = f"{package}.{alias.name}".lstrip(".")
+                yield full_name if full_name in MODULES else package
         elif isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == "banditune")
 
 
-IMPORTS = {name: set(imports(path)) for name, path in MODULES.items()}
+IMPORTS = {name: set(list_imports(path)) for name, path in MODULES.items()}
 
 
-def package_of(module):
-    """The entry of `LAYERS` that a module belongs to."""
+def find_package(module):
+    """The entry of `LAYERS` to which a module belongs."""
     known = {package for layer in LAYERS for package in layer}
-    parts = module.split(".")
-    return next((".".join(parts[:size]) for size in (2, 1) if ".".join(parts[:size]) in known), parts[0])
+    words = module.split(".")
+    return next((".".join(words[:size]) for size in (2, 1) if ".".join(words[:size]) in known), words[0])
 
 
 def test_imports_point_one_way():
     level = {package: number for number, layer in enumerate(LAYERS) for package in layer}
     seen = set()
     for module, others in IMPORTS.items():
-        home = package_of(module)
-        for other in map(package_of, others):
+        home = find_package(module)
+        for other in map(find_package, others):
             if home in FRONTS or other == home:
                 continue
             seen.add((home, other))
             allowed = level.get(other, 99) < level[home] or (home, other) in MAY_ALSO
             assert allowed, f"{module} imports {other or 'the public API'}"
     assert ("study", "simulation") in seen
-    assert set(MAY_ALSO) <= seen, "an exception that nothing needs"
+    assert set(MAY_ALSO) <= seen, "an exception that is not needed"
 
 
 def test_no_module_imports_itself_through_others():
     def reach(start):
-        found, todo = set(), [start]
+        reached, todo = set(), [start]
         while todo:
             for other in IMPORTS.get(todo.pop(), ()):
-                if other not in found:
-                    found.add(other)
+                if other not in reached:
+                    reached.add(other)
                     todo.append(other)
-        return found
+        return reached
 
     assert not [module for module in MODULES if module in reach(module)]
 
@@ -152,9 +152,9 @@ def test_every_record_that_users_get_has_a_public_name():
 
 
 @pytest.mark.parametrize("name", [name for name in bt.__all__ if name != "__version__"])
-def test_every_public_name_is_there_and_explained(name):
-    thing = getattr(bt, name)
-    assert inspect.getdoc(thing)
+def test_every_public_name_has_a_docstring(name):
+    public_object = getattr(bt, name)
+    assert inspect.getdoc(public_object)
 
 
 def test_unknown_names_are_attribute_errors():
@@ -164,16 +164,16 @@ def test_unknown_names_are_attribute_errors():
 
 
 @pytest.mark.parametrize(
-    ("shelf", "kind"),
+    ("registry", "base_class"),
     [(collect_policies(), Policy), (problem_registry.PROBLEMS, Problem), (tuner_registry.TUNERS, Tuner)],
 )
-def test_everything_on_a_shelf_is_made_described_and_explained(shelf, kind, tmp_path):
+def test_everything_registered_can_be_made_and_described(registry, base_class, tmp_path):
     np.save(tmp_path / "rewards.npy", np.eye(3))
-    needed = NEEDED | {"reward-table": tmp_path / "rewards.npy"}
-    assert len(shelf) > 4
-    for name, make in shelf.items():
-        record = make(needed[name]) if name in needed else make()
-        assert isinstance(record, kind)
+    arguments = NEEDED | {"reward-table": tmp_path / "rewards.npy"}
+    assert len(registry) > 4
+    for name, make in registry.items():
+        record = make(arguments[name]) if name in arguments else make()
+        assert isinstance(record, base_class)
         assert record.name == name or name == "warm-up"
         assert describe(record)["name"] == record.name
         assert inspect.getdoc(make).splitlines()[0].endswith((".", ":"))
@@ -186,41 +186,41 @@ WITHOUT_PARAMETERS = {"greedy", "lin-greedy", "glm-greedy", "gittins", "optimal"
 
 
 @pytest.mark.parametrize("name", collect_policies())
-def test_every_parameter_has_bounds_around_theorys_value(name):
+def test_every_parameter_has_bounds_around_its_textbook_value(name):
     parameters = collect_policies()[name]().parameters
     assert len(parameters) == (0 if name in WITHOUT_PARAMETERS else 1)
     for arms, horizon in ((2, 10), (10, 10_000), (100, 1000)):
         for parameter in parameters:
-            found = parameter.resolve(arms, horizon)
-            assert found.low <= found.textbook <= found.high
-            assert found.scale_from_unit(0.0) == found.low
-            assert found.scale_from_unit(1.0) == pytest.approx(found.high)
+            resolved = parameter.resolve(arms, horizon)
+            assert resolved.low <= resolved.textbook <= resolved.high
+            assert resolved.scale_from_unit(0.0) == resolved.low
+            assert resolved.scale_from_unit(1.0) == pytest.approx(resolved.high)
 
 
-def clocks(code):
-    """What code uses of `time`, under whatever name it was imported, and of `datetime`."""
+def list_clock_names(code):
+    """What code uses of `time`, under any name, and of `datetime`."""
     nodes = list(ast.walk(ast.parse(code)))
-    called = {"time"}
+    names = {"time"}
     for node in nodes:
         if isinstance(node, ast.Import):
-            called |= {alias.asname or alias.name for alias in node.names if alias.name == "time"}
+            names |= {alias.asname or alias.name for alias in node.names if alias.name == "time"}
             yield from (alias.name for alias in node.names if alias.name == "datetime")
         elif isinstance(node, ast.ImportFrom) and node.module in ("time", "datetime"):
             yield from (alias.name if node.module == "time" else "datetime" for alias in node.names)
     for node in nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in called:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
             yield node.attr
 
 
 def test_no_wall_clock_is_read():
-    """It can be set back while a study runs; `monotonic` and `perf_counter` cannot."""
+    """The wall clock can be set back during a study. `monotonic` and `perf_counter` cannot."""
     assert len(MODULES) > 200
     for path in MODULES.values():
-        assert set(clocks(path.read_text())) <= {"monotonic", "perf_counter", "process_time", "sleep"}, path
+        assert set(list_clock_names(path.read_text())) <= {"monotonic", "perf_counter", "process_time", "sleep"}, path
 
 
 @pytest.mark.parametrize(
-    ("code", "found"),
+    ("code", "names"),
     [
         ("import time; time.time()", ["time"]),
         ("import time as clock; clock.time_ns()", ["time_ns"]),
@@ -229,81 +229,84 @@ def test_no_wall_clock_is_read():
         ("import datetime as dates", ["datetime"]),
     ],
 )
-def test_a_wall_clock_is_seen_under_any_name(code, found):
-    assert list(clocks(code)) == found
+def test_a_wall_clock_is_detected_under_any_name(code, names):
+    assert list(list_clock_names(code)) == names
 
 
-def test_the_lowest_versions_that_are_allowed_are_those_that_are_tested():
+def test_the_lowest_allowed_versions_are_tested():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    asked = [*project["dependencies"], *(each for some in project["optional-dependencies"].values() for each in some)]
-    bounds = dict(each.split(">=") for each in asked if not each.startswith("banditune["))
+    requirements = [
+        *project["dependencies"],
+        *(each for some in project["optional-dependencies"].values() for each in some),
+    ]
+    bounds = dict(each.split(">=") for each in requirements if not each.startswith("banditune["))
     lines = (ROOT / "tests" / "lowest.txt").read_text().splitlines()
     tested = dict(line.split("==") for line in lines if line and not line.startswith("#"))
     assert len(bounds) > 10
     for name, bound in bounds.items():
-        plain = name.partition("[")[0]
-        assert numbers(tested.get(plain, "0")) == numbers(bound), plain
+        name = name.partition("[")[0]
+        assert parse_version(tested.get(name, "0")) == parse_version(bound), name
 
 
-def numbers(version):
+def parse_version(version):
     """A version as three numbers."""
-    found = [int(part) for part in version.split(".")]
-    return [*found, 0, 0][:3]
+    parts = [int(part) for part in version.split(".")]
+    return [*parts, 0, 0][:3]
 
 
 KERNEL_MARKS = {"scalar", "noinline", "noinline_on_gpu", "optimize_separately", "bit_packed", "njit", "jit"}
-MOST_LINES, LONGEST_FUNCTION, MOST_PARAMETERS, MOST_OF_A_VERB = 400, 60, 8, 10
+MAX_LINES, MAX_FUNCTION_LINES, MAX_PARAMETERS, MAX_PARAMETERS_OF_VERBS = 400, 60, 8, 10
 
 
-def code_lines(node, text):
+def count_code_lines(node, text):
     """Lines of a function or a module without docstrings and blank lines."""
     skipped = set()
     for inner in ast.walk(node):
         body = getattr(inner, "body", None)
         if isinstance(body, list):
-            for one in body:
+            for statement in body:
                 if (
-                    isinstance(one, ast.Expr)
-                    and isinstance(one.value, ast.Constant)
-                    and isinstance(one.value.value, str)
+                    isinstance(statement, ast.Expr)
+                    and isinstance(statement.value, ast.Constant)
+                    and isinstance(statement.value.value, str)
                 ):
-                    skipped |= set(range(one.lineno, one.end_lineno + 1))
+                    skipped |= set(range(statement.lineno, statement.end_lineno + 1))
     lines = text.splitlines()
     first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", len(lines))
     return sum(1 for number in range(first, last + 1) if number not in skipped and lines[number - 1].strip())
 
 
-def functions(path):
-    """Functions of a module that are no kernels, with their number of parameters."""
+def list_functions(path):
+    """Functions of a module that are no kernels, with their numbers of parameters and decorators."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
             marks = {getattr(getattr(mark, "func", mark), "id", "") for mark in node.decorator_list}
             marks |= {getattr(getattr(mark, "func", mark), "attr", "") for mark in node.decorator_list}
             if not marks & KERNEL_MARKS:
                 names = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                yield node, len([one for one in names if one.arg not in ("self", "cls")]), marks
+                yield node, len([argument for argument in names if argument.arg not in ("self", "cls")]), marks
 
 
-def test_modules_are_read_in_one_sitting():
-    sizes = {name: code_lines(ast.parse(path.read_text()), path.read_text()) for name, path in MODULES.items()}
-    long = {name: size for name, size in sizes.items() if size > MOST_LINES}
+def test_modules_have_at_most_400_lines():
+    sizes = {name: count_code_lines(ast.parse(path.read_text()), path.read_text()) for name, path in MODULES.items()}
+    long = {name: size for name, size in sizes.items() if size > MAX_LINES}
     assert not long
 
 
-def test_functions_fit_a_screen_and_take_few_parameters():
+def test_functions_are_short_and_take_few_parameters():
     verbs = {"backtest", "compare", "curve", "deploy", "robustness", "simulate", "tune", "read_logs"}
     seen = 0
     for name, path in MODULES.items():
         text = path.read_text()
-        for node, parameters, marks in functions(path):
+        for node, parameters, marks in list_functions(path):
             seen += 1
-            size = code_lines(node, text)
-            assert size <= LONGEST_FUNCTION, f"{name}.{node.name}: {size} lines"
+            size = count_code_lines(node, text)
+            assert size <= MAX_FUNCTION_LINES, f"{name}.{node.name}: {size} lines"
             # The options of a command are its interface: Typer reads them from the signature.
             if "command" in marks or (name, node.name) in MANY_PARAMETERS:
                 continue
-            most = MOST_OF_A_VERB if node.name in verbs else MOST_PARAMETERS
-            assert parameters <= most, f"{name}.{node.name}: {parameters} parameters"
+            limit = MAX_PARAMETERS_OF_VERBS if node.name in verbs else MAX_PARAMETERS
+            assert parameters <= limit, f"{name}.{node.name}: {parameters} parameters"
     assert seen > 1500
 
 
@@ -321,17 +324,17 @@ COMPILED = (
 )
 MANY_PARAMETERS = {
     **dict.fromkeys(COMPILED, "a kernel: compiled code takes arrays and numbers, no records"),
-    ("cli.runner", "run_and_print"): "one parameter for each thing that may become of a result",
+    ("cli.runner", "run_and_print"): "one parameter for each output of a result",
 }
 """Functions beyond a limit, with the reason."""
 
 
 def test_everything_that_is_registered_is_public():
-    for registry, front in (
+    for registry, namespace in (
         (collect_policies(), bt.policies),
         (problem_registry.PROBLEMS, bt.problems),
         (tuner_registry.TUNERS, bt.tuners),
     ):
         assert len(registry) > 4
         for name, make in registry.items():
-            assert make.__name__ in dir(front), name
+            assert make.__name__ in dir(namespace), name

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from helpers.paths import ROOT
 
 
 @pytest.mark.parametrize(
     ("name", "report", "answers"),
     [
-        # What is said of the next trial is judged by trials of its length.
+        # Statements about the next trial are for trials of its length.
         ("smoking_trials.py", "next-trial.html", ("more of 1,000 patients quit", "(175 decisions)")),
         ("fashion_shop.py", "fashion-shop.html", ("clicks (95%:",)),
     ],

@@ -13,7 +13,7 @@ import banditune as bt
 from banditune.core.policy import Policy
 from banditune.policies.policy_registry import POLICIES
 from banditune.registry import import_file, make_from_spec
-from conftest import ROOT
+from helpers.paths import ROOT
 
 FOLDER = ROOT / "examples" / "extending"
 

@@ -1,14 +1,14 @@
-"""What is never unpickled."""
+"""Only messages between processes are pickled."""
 
 from __future__ import annotations
 
 import ast
 
-from conftest import ROOT
+from helpers.paths import ROOT
 
 
-def test_only_what_travels_is_pickled():
-    """Files, ledgers and states are never unpickled: no other module imports pickle, and arrays are read without it."""
+def test_only_executors_use_pickle():
+    """Files and states are never unpickled, and arrays are read without pickle."""
     paths = list((ROOT / "src").rglob("*.py"))
     assert len(paths) > 200
     for path in paths:
@@ -19,6 +19,6 @@ def test_only_what_travels_is_pickled():
             if isinstance(node, ast.Import | ast.ImportFrom)
             for alias in (node.names if isinstance(node, ast.Import) else [ast.alias(node.module or "")])
         }
-        pickles = names & {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}
-        assert not pickles or path.parent.name == "executors", path
+        used = names & {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}
+        assert not used or path.parent.name == "executors", path
         assert text.count("np.load(") == text.count("allow_pickle=False") - text.count("np.save("), path

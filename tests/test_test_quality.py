@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from conftest import ROOT
+from helpers.paths import ROOT
 
 TESTS = ROOT / "tests"
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef

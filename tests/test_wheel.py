@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 from banditune.core.example_files import list_files
-from conftest import ROOT
+from helpers.paths import ROOT
 
 
 def test_the_wheel_works_in_an_empty_environment(tmp_path):
@@ -64,11 +64,13 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path):
         "--horizon",
         "50",
     ]
-    done = subprocess.run([*command, "--budget", "20"], capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert "gamma" in done.stdout
+    process = subprocess.run(
+        [*command, "--budget", "20"], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert process.returncode == 0, process.stderr
+    assert "gamma" in process.stdout
     command = [tmp_path / "env" / "bin" / "banditune", "examples", "extending/tuner.py", "-o", "mine"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert done.stdout == f"wrote {Path('mine/extending/tuner.py')}\n", done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert process.stdout == f"wrote {Path('mine/extending/tuner.py')}\n", process.stderr
     written = (tmp_path / "mine" / "extending" / "tuner.py").read_bytes()
     assert written == (ROOT / "examples" / "extending" / "tuner.py").read_bytes()

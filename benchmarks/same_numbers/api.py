@@ -245,12 +245,12 @@ def tuner(name: str, **options: Any) -> Any:
 def simulate(
     one: Any, on: Any, values: Any = None, *, horizon: int, runs: int, device: str = "cpu", **more: Any
 ) -> np.ndarray:
-    """Regrets; `more` are seed, regret, noise, at, first, jobs, cluster, shortcut and ledger."""
+    """Regrets; `more` are flat settings, as `group_settings` takes them."""
     return bt.simulate(one, on, values, **group_settings(horizon=horizon, runs=runs, device=device, **more))
 
 
 def tune(one: Any, on: Any, by: Any = None, *, horizon: int, **more: Any) -> Any:
-    """A tuning; `more` are flat settings, as `group_settings` takes them, and those of `simulate`."""
+    """A tuning; `more` are flat settings, as `group_settings` takes them."""
     return bt.tune(one, on, **group_settings(tuner=by, horizon=horizon, **more))
 
 

@@ -61,13 +61,13 @@ def play(policy: str, problem: str, values: Any, device: str, horizon: int = 120
     ask = partial(api.simulate, api.policy(policy), api.problem(problem), values, horizon=horizon, device=device)
     at = [1, 10, horizon // 2, horizon]
     found = {
-        "expected": ask(runs=40, at=at),
-        "realised": ask(runs=30, regret="realised", at=at),
-        "own noise": ask(runs=30, noise="own", seed=5),
-        "realised, own noise": ask(runs=20, noise="own", regret="realised", first=7),
+        "expected": ask(runs=40, checkpoints=at),
+        "realised": ask(runs=30, regret="realised", checkpoints=at),
+        "own noise": ask(runs=30, common_random_numbers=False, seed=5),
+        "realised, own noise": ask(runs=20, common_random_numbers=False, regret="realised", first_instance=7),
     }
     if plain:
-        found["step by step"] = ask(runs=40, at=at, shortcut=False)
+        found["step by step"] = ask(runs=40, checkpoints=at, shortcuts=False)
     return found | {"means": found["expected"].mean(axis=1)[:, -1].tolist()}, []
 
 
@@ -123,7 +123,7 @@ def play_problem(name: str, device: str) -> api.Answer:
             values = None if policy == "lin-greedy" else VALUES
             ask = partial(api.simulate, api.policy(policy), api.problem(problem), values, horizon=60, device=device)
             headline[f"{problem}: {policy}"] = ask(runs=30)
-            headline[f"{problem}: {policy}, realised"] = ask(runs=20, regret="realised", noise="own")
+            headline[f"{problem}: {policy}, realised"] = ask(runs=20, regret="realised", common_random_numbers=False)
     return headline, []
 
 
@@ -136,7 +136,7 @@ def play_by_step(device: str) -> api.Answer:
     ask = partial(api.simulate, api.policy("ucb1 noise"), values=VALUES, runs=30, regret="realised", device=device)
     return {
         "own": ask(api.problem("own by step"), horizon=60),
-        "tables in their order": ask(api.problem("tables"), horizon=50, noise="own"),
+        "tables in their order": ask(api.problem("tables"), horizon=50, common_random_numbers=False),
     }, []
 
 
@@ -145,7 +145,9 @@ def draw_from_laws(device: str) -> api.Answer:
     """Every step pulls the next arm, and every arm draws from another law."""
     laws = api.problem("streams")
     at = list(range(1, 4 * laws.arms + 1))
-    ask = partial(api.simulate, api.policy("in turn"), laws, horizon=at[-1], regret="realised", at=at, device=device)
+    ask = partial(
+        api.simulate, api.policy("in turn"), laws, horizon=at[-1], regret="realised", checkpoints=at, device=device
+    )
     found = ask(runs=50)
     first = np.diff(found[0, 0], prepend=0)[: 2 * laws.arms]
     return {"all": found, "other seed": ask(runs=20, seed=9), "first": first.tolist()}, []
@@ -154,25 +156,32 @@ def draw_from_laws(device: str) -> api.Answer:
 @request("processes")
 def play_in_processes() -> api.Answer:
     ask = partial(api.simulate, api.policy("ucb1"), api.problem("bernoulli"), VALUES, horizon=60, runs=40)
-    return {"processes": ask(cluster="processes", jobs=2), "one thread": ask(jobs=1)}, []
+    return {"processes": ask(executor="processes", workers=2), "one thread": ask(workers=1)}, []
 
 
 # ---------------------------------------------------------------- tune, curve, compare, stress
 
 TUNED = {
     "usual": ("ucb1", "bernoulli", None, {"budget": 400}),
-    "precision": ("ts", "bernoulli", None, {"within": 0.1, "max_budget": 3000, "validate": 100}),
+    "precision": ("ts", "bernoulli", None, {"precision": 0.1, "max_runs": 3000, "validate": 100}),
     "range": ("ucb1", "gaussian", None, {"budget": 200, "validate": 80, "ranges": {"gamma": (0, 3)}}),
     "log scale": ("own log", "bernoulli", None, {"budget": 200, "validate": 80}),
     "whole numbers": ("explore-then-commit", "bernoulli", None, {"budget": 200, "validate": 80}),
-    "curve": ("ucb1", "bernoulli", None, {"budget": 200, "validate": 80, "curve": True}),
-    "stress": ("ucb1", "bernoulli", None, {"budget": 120, "validate": 60, "stress": True}),
-    "lower bound": ("ucb1 noise", "two arms", None, {"budget": 120, "validate": 60, "floor": True}),
+    "curve": ("ucb1", "bernoulli", None, {"budget": 200, "validate": 80, "include": ("curve",)}),
+    "stress": ("ucb1", "bernoulli", None, {"budget": 120, "validate": 60, "include": ("robustness",)}),
+    "lower bound": ("ucb1 noise", "two arms", None, {"budget": 120, "validate": 60, "include": ("lower_bound",)}),
     "realised": (
         "ucb1",
         "bernoulli",
         None,
-        {"budget": 200, "validate": 80, "regret": "realised", "noise": "own", "seed": 4, "shortcut": False},
+        {
+            "budget": 200,
+            "validate": 80,
+            "regret": "realised",
+            "common_random_numbers": False,
+            "seed": 4,
+            "shortcuts": False,
+        },
     ),
     "features": ("lints", "linear", None, {"budget": 150, "validate": 60}),
     "held-out tables": ("ucb1 noise", "tables", None, {"budget": 150, "regret": "realised"}),
@@ -207,7 +216,13 @@ def plan_search() -> api.Answer:
 def draw_given_curve(device: str) -> api.Answer:
     values = [0.0, 0.1, 0.25, 0.5, 1.0]
     found = api.draw_curve(
-        api.policy("ucb1"), api.problem("bernoulli"), values, horizon=120, runs=80, noise="own", device=device
+        api.policy("ucb1"),
+        api.problem("bernoulli"),
+        values,
+        horizon=120,
+        runs=80,
+        common_random_numbers=False,
+        device=device,
     )
     return api.of_curve(found)
 
@@ -446,7 +461,7 @@ def deploy_tuning(folder: Path) -> api.Answer:
 def play_guests() -> api.Answer:
     return {
         name: api.simulate(
-            api.policy(name), api.problem("bernoulli"), [0.3, 1.0], horizon=40, runs=5, regret="realised", jobs=1
+            api.policy(name), api.problem("bernoulli"), [0.3, 1.0], horizon=40, runs=5, regret="realised", workers=1
         )
         for name in ("mabwiser", "river", "own object")
     }, []
@@ -464,11 +479,11 @@ def export_to_libraries() -> api.Answer:
 @request("ledger")
 def tune_with_ledger(folder: Path) -> api.Answer:
     ledger = folder / "study.ledger"
-    ask = partial(api.tune, api.policy("ucb1"), api.problem("bernoulli"), horizon=120, validate=60, ledger=ledger)
+    ask = partial(api.tune, api.policy("ucb1"), api.problem("bernoulli"), horizon=120, validate=60, store=ledger)
     answers = {"first": api.of_tuning(ask(budget=150)), "again": api.of_tuning(ask(budget=150))}
     headline, results = joined(answers)
     kept = api.simulate(
-        api.policy("ucb1"), api.problem("bernoulli"), VALUES, horizon=120, runs=40, at=[60, 120], ledger=ledger
+        api.policy("ucb1"), api.problem("bernoulli"), VALUES, horizon=120, runs=40, checkpoints=[60, 120], store=ledger
     )
     code, _ = api.call(folder, "store", "verify", "study.ledger")
     summed, _ = api.call(folder, "store", "export", "study.ledger", "--summary", "-o", "summary.csv")

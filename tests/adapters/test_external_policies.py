@@ -1,4 +1,4 @@
-"""Other people's policies: played with the same rewards as ours, and told what to do with a tuned value."""
+"""Policies of other libraries: simulated with the same rewards, tuned, and exported."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import banditune as bt
 from banditune.simulation.dispatch import simulate_rows
 from banditune.simulation.instances import draw_instances
 from banditune.simulation.spec import SimulationSpec
-from conftest import close
 from helpers.settings import group_settings
+from helpers.statistics import mean_agrees
 
 ALPHA = bt.Parameter("alpha", 0, 1, textbook=1)
 DELTA = bt.Parameter("delta", 0, 1, textbook=1)
@@ -21,8 +21,8 @@ PROBLEM = bt.Bernoulli(arms=4)
 CODE = "not-repeatable"
 
 
-class Mine:
-    """An object as anybody might write it."""
+class EpsilonGreedyAgent:
+    """An object with methods, as a user would write it."""
 
     def __init__(self, arms, epsilon, seed):
         self.pulls, self.totals = np.zeros(arms), np.zeros(arms)
@@ -38,18 +38,18 @@ class Mine:
         self.totals[arm] += reward
 
 
-def mine(arms, epsilon, seed):
-    return Mine(arms, epsilon, seed)
+def my_agent(arms, epsilon, seed):
+    return EpsilonGreedyAgent(arms, epsilon, seed)
 
 
-EPSILON = bt.wrap_policy(mine, bt.Parameter("epsilon", 0, 1, textbook=0.1))
+EPSILON = bt.wrap_policy(my_agent, bt.Parameter("epsilon", 0, 1, textbook=0.1))
 
 
-ONLY: list[Mine] = []
+ONLY: list[EpsilonGreedyAgent] = []
 
 
 def return_the_only_one(arms, epsilon, seed):
-    ONLY.extend([] if ONLY else [Mine(arms, epsilon, seed)])
+    ONLY.extend([] if ONLY else [EpsilonGreedyAgent(arms, epsilon, seed)])
     return ONLY[0]
 
 
@@ -58,13 +58,13 @@ PULLS = np.zeros(4)
 
 def share_pulls(arms, epsilon, seed):
     """A new object every time, which counts in an array that all of them have."""
-    made = Mine(arms, epsilon, seed)
+    made = EpsilonGreedyAgent(arms, epsilon, seed)
     made.pulls = PULLS
     return made
 
 
 def draw_without_the_seed(arms, epsilon, seed):
-    return Mine(arms, epsilon, None)
+    return EpsilonGreedyAgent(arms, epsilon, None)
 
 
 def test_an_object_that_is_returned_again_is_refused():
@@ -75,7 +75,7 @@ def test_an_object_that_is_returned_again_is_refused():
         bt.simulate(same, PROBLEM, horizon=5, runs=2, run=bt.Run(workers=1))
 
 
-@pytest.mark.parametrize(("make", "codes"), [(mine, []), (share_pulls, [CODE]), (draw_without_the_seed, [CODE])])
+@pytest.mark.parametrize(("make", "codes"), [(my_agent, []), (share_pulls, [CODE]), (draw_without_the_seed, [CODE])])
 def test_runs_that_are_others_when_simulated_again_cause_a_notice(make, codes):
     policy = bt.wrap_policy(make, bt.Parameter("epsilon", 0, 1, textbook=0.5))
     curve = bt.curve(policy, PROBLEM, [0.0, 0.5], horizon=40, runs=2, run=bt.Run(workers=1))
@@ -96,20 +96,20 @@ def river_ucb(delta, seed):
 
 
 @pytest.mark.parametrize("regret", ["expected", "realised"])
-def test_mabwiser_and_river_play_as_ours_with_the_same_index_to_the_last_bit(regret):
+def test_mabwiser_and_river_have_the_regrets_of_ucb1_with_the_same_index(regret):
     pytest.importorskip("mabwiser")
     pytest.importorskip("river")
-    options = {"horizon": 60, "runs": 10, "regret": regret, "at": [20, 60], "jobs": 1}
+    options = {"horizon": 60, "runs": 10, "regret": regret, "checkpoints": [20, 60], "workers": 1}
     regrets = bt.simulate(bt.policies.UCB1Step(noise=0.5), PROBLEM, [0.3, 1.0], **group_settings(**options))
-    for guest in (bt.wrap_policy(mabwiser_ucb1, ALPHA), bt.wrap_policy(river_ucb, DELTA)):
-        theirs = bt.simulate(guest, PROBLEM, [0.3, 1.0], **group_settings(**options))
+    for external in (bt.wrap_policy(mabwiser_ucb1, ALPHA), bt.wrap_policy(river_ucb, DELTA)):
+        external_regrets = bt.simulate(external, PROBLEM, [0.3, 1.0], **group_settings(**options))
         # Ties go to another arm in River; without one, all is the same.
-        assert (theirs == regrets).mean() > 0.8
-        if guest.name == "mabwiser_ucb1":
-            assert (theirs == regrets).all()
+        assert (external_regrets == regrets).mean() > 0.8
+        if external.name == "mabwiser_ucb1":
+            assert (external_regrets == regrets).all()
 
 
-def test_ucb1_with_the_log_of_the_step_is_played_as_by_hand():
+def test_ucb1_with_the_log_of_the_step_agrees_with_its_formula():
     means = draw_instances(PROBLEM, 0, 0).means
     regrets = bt.simulate(bt.policies.UCB1Step(noise=0.25), bt.Mixture(means[:1]), [0.8], horizon=50, runs=1)
     from banditune.core.problem import Instance
@@ -128,14 +128,14 @@ def test_ucb1_with_the_log_of_the_step_is_played_as_by_hand():
     assert regrets[0, 0] == pytest.approx((means[0].max() - means[0]) @ pulls)
 
 
-def test_any_object_is_played_in_law_as_ours():
+def test_an_object_has_the_law_of_the_same_policy_of_the_package():
     regrets = bt.simulate(EPSILON, PROBLEM, [0.2], horizon=100, runs=400, run=bt.Run(workers=1))[0]
-    ours = bt.simulate(bt.EpsilonGreedy(), PROBLEM, [0.2], horizon=100, runs=4000)[0]
-    assert close(regrets, float(ours.mean()), ours.std() / math.sqrt(len(ours)))
+    expected = bt.simulate(bt.EpsilonGreedy(), PROBLEM, [0.2], horizon=100, runs=4000)[0]
+    assert mean_agrees(regrets, float(expected.mean()), expected.std() / math.sqrt(len(expected)))
 
 
-def test_processes_give_the_same_numbers_and_tables_work():
-    one = bt.simulate(
+def test_objects_have_the_same_regrets_in_processes_and_on_tables():
+    one_worker = bt.simulate(
         EPSILON,
         PROBLEM,
         [0.2, 0.5],
@@ -144,7 +144,7 @@ def test_processes_give_the_same_numbers_and_tables_work():
         simulation=bt.Simulation(common_random_numbers=False),
         run=bt.Run(workers=1),
     )
-    two = bt.simulate(
+    two_workers = bt.simulate(
         EPSILON,
         PROBLEM,
         [0.2, 0.5],
@@ -153,16 +153,16 @@ def test_processes_give_the_same_numbers_and_tables_work():
         simulation=bt.Simulation(common_random_numbers=False),
         run=bt.Run(workers=2),
     )
-    assert (one == two).all()
+    assert (one_worker == two_workers).all()
     table = bt.RewardTable(np.random.default_rng(0).random((3, 40, 4)))
     greedy = bt.simulate(EPSILON, table, [0.0], horizon=40, runs=10, run=bt.Run(workers=1))
     assert greedy == pytest.approx(bt.simulate(bt.Greedy(), table, horizon=40, runs=10))
 
 
-def test_a_guest_is_tuned_like_any_policy():
+def test_an_object_is_tuned_and_compared():
     tuning = bt.tune(EPSILON, PROBLEM, horizon=40, budget=60, search=bt.Search(validate=20), run=bt.Run(workers=1))
     assert 0 <= tuning.params["epsilon"] <= 1
-    assert tuning.setup.policy["name"] == "mine"
+    assert tuning.setup.policy["name"] == "my_agent"
     assert (
         len(
             bt.compare(
@@ -178,8 +178,8 @@ def test_a_guest_is_tuned_like_any_policy():
     )
 
 
-class Global:
-    """Draws from generators that the whole process shares."""
+class GlobalRandomAgent:
+    """Draws from the global generators of Python and NumPy."""
 
     def choose(self):
         return random.randrange(2) ^ int(np.random.randint(2))
@@ -188,43 +188,43 @@ class Global:
         pass
 
 
-def test_generators_that_a_process_shares_are_seeded_for_every_run_and_given_back():
-    guest = bt.wrap_policy(lambda width: Global(), bt.Parameter("width", 0, 1, textbook=1), name="global")
+def test_global_generators_are_seeded_for_every_run_and_restored():
+    external = bt.wrap_policy(lambda width: GlobalRandomAgent(), bt.Parameter("width", 0, 1, textbook=1), name="global")
     random.seed(5)
-    first = bt.simulate(guest, bt.Bernoulli(arms=2), [1], horizon=20, runs=5, run=bt.Run(workers=1))
-    left = random.random()
+    first = bt.simulate(external, bt.Bernoulli(arms=2), [1], horizon=20, runs=5, run=bt.Run(workers=1))
+    next_draw = random.random()
     random.seed(5)
     assert (
-        bt.simulate(guest, bt.Bernoulli(arms=2), [1], horizon=20, runs=5, first_instance=0, run=bt.Run(workers=1))
+        bt.simulate(external, bt.Bernoulli(arms=2), [1], horizon=20, runs=5, first_instance=0, run=bt.Run(workers=1))
         == first
     ).all()
-    assert random.random() == left
+    assert random.random() == next_draw
 
 
-def test_threads_play_guests_one_at_a_time_to_the_same_end():
-    guest = bt.wrap_policy(lambda width: Global(), bt.Parameter("width", 0, 1, textbook=1), name="global")
-    alone, four = (
-        bt.simulate(guest, bt.Bernoulli(arms=2), [1], **group_settings(horizon=30, runs=40, **where))
-        for where in ({"jobs": 1}, {"cluster": bt.executors.ThreadExecutor(4)})
+def test_threads_change_no_regret_of_an_object():
+    external = bt.wrap_policy(lambda width: GlobalRandomAgent(), bt.Parameter("width", 0, 1, textbook=1), name="global")
+    one_thread, four_threads = (
+        bt.simulate(external, bt.Bernoulli(arms=2), [1], **group_settings(horizon=30, runs=40, **settings))
+        for settings in ({"workers": 1}, {"executor": bt.executors.ThreadExecutor(4)})
     )
-    assert (alone == four).all()
+    assert (one_thread == four_threads).all()
 
 
-def broken(where):
-    """An object that fails in one place."""
+def make_broken_policy(part):
+    """An object that fails in one method."""
 
     class Broken:
         def select(self):
-            if where == "select":
+            if part == "select":
                 raise KeyError("lost")
-            return {"arm": 7, "word": "red", "nan": math.nan}.get(where, 0)
+            return {"arm": 7, "word": "red", "nan": math.nan}.get(part, 0)
 
         def update(self, arm, reward):
-            if where == "update":
+            if part == "update":
                 raise ValueError("no")
 
     def make(width):
-        if where == "make":
+        if part == "make":
             raise RuntimeError("never")
         return Broken()
 
@@ -232,7 +232,7 @@ def broken(where):
 
 
 @pytest.mark.parametrize(
-    ("where", "sentence"),
+    ("part", "message"),
     [
         ("make", "cannot be created with {'width': 1.0}: RuntimeError: never"),
         ("select", r"failed to select \(KeyError: 'lost'\) at step 0 of run 0"),
@@ -242,23 +242,23 @@ def broken(where):
         ("nan", "chose nan"),
     ],
 )
-def test_what_breaks_is_named_with_run_and_step(where, sentence):
-    with pytest.raises(bt.SimulationError, match=sentence):
-        bt.simulate(broken(where), PROBLEM, [1.0], horizon=5, runs=2, run=bt.Run(workers=1))
+def test_errors_of_an_object_name_the_run_and_the_step(part, message):
+    with pytest.raises(bt.SimulationError, match=message):
+        bt.simulate(make_broken_policy(part), PROBLEM, [1.0], horizon=5, runs=2, run=bt.Run(workers=1))
 
 
 @bt.kernel.scalar
-def pays_at_first(instance, arm, pull, step, stream):
+def pay_three_times(instance, arm, pull, step, stream):
     return 1.0 if pull < 3 else math.inf
 
 
 @bt.kernel.scalar
-def pays_before_step_five(instance, arm, pull, step, stream):
+def pay_before_step_five(instance, arm, pull, step, stream):
     return math.nan if step >= 5 and arm == 0 else instance.means[arm]
 
 
-class Second:
-    """Pulls arm 1 only, and has nothing to tune."""
+class SecondArm:
+    """Pulls arm 1 only, and has no parameter."""
 
     def select(self):
         return 1
@@ -268,11 +268,11 @@ class Second:
 
 
 @pytest.mark.parametrize("regret", ["expected", "realised"])
-def test_a_reward_that_is_not_a_number_is_named_with_run_and_step(regret):
-    """That of the arm that was pulled, and that of the best arm, which only realised regret looks at."""
-    for reward, arm, step in ((pays_at_first, 1, 3), (pays_before_step_five, 0, 5)):
+def test_a_reward_that_is_not_finite_is_an_error_with_run_and_step(regret):
+    """Rewards of the pulled arm, and of the best arm, which only realised regret reads."""
+    for reward, arm, step in ((pay_three_times, 1, 3), (pay_before_step_five, 0, 5)):
         problem = bt.define_problem("odd", lambda size, rng: np.tile([0.9, 0.1], (size, 1)), reward, arms=2)
-        spec = SimulationSpec(bt.wrap_policy(Second, ()), problem, 10, regret=regret)
+        spec = SimulationSpec(bt.wrap_policy(SecondArm, ()), problem, 10, regret=regret)
         if arm == 0 and regret == "expected":
             assert np.isfinite(simulate_rows(spec, [[0.0]], range(7, 8), workers=1)).all()
             continue
@@ -281,34 +281,34 @@ def test_a_reward_that_is_not_a_number_is_named_with_run_and_step(regret):
 
 
 @bt.kernel.scalar
-def pays_five(instance, arm, pull, step, stream):
+def pay_five(instance, arm, pull, step, stream):
     return 5.0
 
 
-def test_a_problem_must_keep_its_word_to_guests_too():
-    problem = bt.define_problem("five", lambda size, rng: rng.random((size, 2)), pays_five, arms=2, rewards="unit")
+def test_a_reward_outside_its_stated_range_is_an_error():
+    problem = bt.define_problem("five", lambda size, rng: rng.random((size, 2)), pay_five, arms=2, rewards="unit")
     with pytest.raises(
         bt.SimulationError, match=r"rewards of 'five' must be in \[0, 1\], .* but arm 0 of run 0 pays 5"
     ):
-        bt.simulate(bt.wrap_policy(Second, ()), problem, horizon=5, runs=2)
+        bt.simulate(bt.wrap_policy(SecondArm, ()), problem, horizon=5, runs=2)
 
 
-def test_a_guest_without_parameters_is_played_and_compared():
-    """Arm 1 of means 0.9 and 0.1 loses 0.8 a step."""
-    problem, guest = bt.Mixture([(0.9, 0.1)]), bt.wrap_policy(Second, ())
-    assert bt.simulate(guest, problem, horizon=10, runs=3, run=bt.Run(workers=1)) == pytest.approx(8)
-    compared = bt.compare(
-        [guest, bt.UCB1(noise=0.5)],
+def test_an_object_without_parameters_is_simulated_and_compared():
+    """Arm 1 of means 0.9 and 0.1 has a regret of 0.8 a step."""
+    problem, external = bt.Mixture([(0.9, 0.1)]), bt.wrap_policy(SecondArm, ())
+    assert bt.simulate(external, problem, horizon=10, runs=3, run=bt.Run(workers=1)) == pytest.approx(8)
+    comparison = bt.compare(
+        [external, bt.UCB1(noise=0.5)],
         problem,
         horizon=10,
         budget=40,
         search=bt.Search(validate=20),
         run=bt.Run(workers=1),
     )
-    assert [entry.policy for entry in compared.entries] == ["ucb1(noise=0.5)", guest.name]
+    assert [entry.policy for entry in comparison.entries] == ["ucb1(noise=0.5)", external.name]
 
 
-def test_what_cannot_be_a_guest_is_refused(tmp_path):
+def test_wrong_objects_are_refused(tmp_path):
     width = bt.Parameter("width", 0, 1, textbook=1)
     for make, parameters in ((5, width), (lambda width, other: 1, width), (lambda: 1, width), (lambda width: 1, "x")):
         with pytest.raises(bt.InvalidRequest):
@@ -319,7 +319,11 @@ def test_what_cannot_be_a_guest_is_refused(tmp_path):
         bt.simulate(bt.wrap_policy(lambda width: 1, width), PROBLEM, horizon=3, runs=1, run=bt.Run(workers=1))
     with pytest.raises(bt.InvalidRequest, match="a method ask, but"):
         bt.simulate(
-            bt.wrap_policy(mine, EPSILON.parameters, select="ask"), PROBLEM, horizon=3, runs=1, run=bt.Run(workers=1)
+            bt.wrap_policy(my_agent, EPSILON.parameters, select="ask"),
+            PROBLEM,
+            horizon=3,
+            runs=1,
+            run=bt.Run(workers=1),
         )
     with pytest.raises(bt.InvalidRequest, match="store must identify the code"):
         bt.simulate(EPSILON, PROBLEM, horizon=3, runs=1, run=bt.Run(workers=1, store=tmp_path / "a.ledger"))
@@ -327,12 +331,12 @@ def test_what_cannot_be_a_guest_is_refused(tmp_path):
         bt.simulate(EPSILON, PROBLEM, horizon=3, runs=1, run=bt.Run(device="gpu"))
 
 
-def tuned(policy):
+def tune_policy(policy):
     return bt.tune(policy, PROBLEM, horizon=100, budget=60, search=bt.Search(validate=20))
 
 
-def made(export):
-    """The object that an export's code makes."""
+def run_exported_code(export):
+    """The object that the code of an export creates."""
     from mabwiser.mab import MAB, LearningPolicy
     from river import bandit, proba
 
@@ -341,40 +345,42 @@ def made(export):
 
 
 @pytest.mark.parametrize("library", ["mabwiser", "river"])
-def test_exports_make_objects_with_the_equal_parameter(library):
+def test_exported_code_creates_an_equal_policy(library):
     pytest.importorskip(library)
-    step = tuned(bt.policies.UCB1Step(noise=0.2))
-    found = step.export_params(library)
-    assert found.is_same_rule
-    assert found.value == pytest.approx(0.4 * step.params["gamma"])
-    guest = bt.wrap_policy(lambda width: made(found), bt.Parameter("width", 0, 1, textbook=1), name="exported")
-    regrets = bt.simulate(guest, PROBLEM, [1.0], horizon=60, runs=8, run=bt.Run(workers=1))
-    ours = bt.simulate(bt.policies.UCB1Step(noise=0.2), PROBLEM, [step.params["gamma"]], horizon=60, runs=8)
-    assert (regrets == ours).mean() >= (1.0 if library == "mabwiser" else 0.5)
-    horizon = tuned(bt.UCB1(noise=0.5)).export_params(library)
-    assert not horizon.is_same_rule
-    assert "logarithm of the step" in horizon.notes
-    assert "the other library's is narrower, 39% of it at step 2" in horizon.notes
-    assert tuned(bt.EpsilonGreedy()).export_params(library).is_same_rule
-    assert "no width" in tuned(bt.Thompson(prior=(1, 1))).export_params(library).notes
+    tuning = tune_policy(bt.policies.UCB1Step(noise=0.2))
+    export = tuning.export_params(library)
+    assert export.is_same_rule
+    assert export.value == pytest.approx(0.4 * tuning.params["gamma"])
+    external = bt.wrap_policy(
+        lambda width: run_exported_code(export), bt.Parameter("width", 0, 1, textbook=1), name="exported"
+    )
+    regrets = bt.simulate(external, PROBLEM, [1.0], horizon=60, runs=8, run=bt.Run(workers=1))
+    expected = bt.simulate(bt.policies.UCB1Step(noise=0.2), PROBLEM, [tuning.params["gamma"]], horizon=60, runs=8)
+    assert (regrets == expected).mean() >= (1.0 if library == "mabwiser" else 0.5)
+    other_export = tune_policy(bt.UCB1(noise=0.5)).export_params(library)
+    assert not other_export.is_same_rule
+    assert "logarithm of the step" in other_export.notes
+    assert "the other library's is narrower, 39% of it at step 2" in other_export.notes
+    assert tune_policy(bt.EpsilonGreedy()).export_params(library).is_same_rule
+    assert "no width" in tune_policy(bt.Thompson(prior=(1, 1))).export_params(library).notes
     for policy in (bt.UCB1(noise=0.5), bt.EpsilonGreedy(), bt.Thompson(prior=(1, 1))):
-        assert made(tuned(policy).export_params(library)) is not None
-    assert bt.results.from_json(found.to_json()).code == found.code
+        assert run_exported_code(tune_policy(policy).export_params(library)) is not None
+    assert bt.results.from_json(export.to_json()).code == export.code
     with pytest.raises(bt.InvalidRequest, match="has none like 'gaussian-ts'"):
-        tuned(bt.GaussianThompson(prior=(0, 1), noise=1)).export_params(library)
+        tune_policy(bt.GaussianThompson(prior=(0, 1), noise=1)).export_params(library)
     with pytest.raises(bt.InvalidRequest, match="must be one of mabwiser, river"):
-        step.export_params("vowpal")
+        tuning.export_params("vowpal")
 
 
-def test_a_saved_tuning_is_exported_on_the_command_line(banditune, tmp_path):
-    tuned(bt.policies.UCB1Step(noise=0.5)).save(tmp_path / "tuned.json")
-    process = banditune("export", "tuned.json", "--to", "river")
+def test_a_saved_tuning_is_exported_on_the_command_line(run_banditune, tmp_path):
+    tune_policy(bt.policies.UCB1Step(noise=0.5)).save(tmp_path / "tuned.json")
+    process = run_banditune("export", "tuned.json", "--to", "river")
     assert process.stdout.startswith("river: bandit.UCB(delta="), process.stderr
-    assert banditune("export", "tuned.json", "--to", "vowpal").returncode == 2
+    assert run_banditune("export", "tuned.json", "--to", "vowpal").returncode == 2
 
 
 @pytest.mark.parametrize("workers", [0, -1, "x", True])
-def test_numbers_of_workers_that_cannot_be_are_refused(workers):
-    for cluster in (bt.executors.ThreadExecutor, bt.executors.ProcessExecutor):
+def test_wrong_numbers_of_workers_are_refused(workers):
+    for executor in (bt.executors.ThreadExecutor, bt.executors.ProcessExecutor):
         with pytest.raises(bt.InvalidRequest, match="`workers` must be a whole number >= 1"):
-            cluster(workers)
+            executor(workers)

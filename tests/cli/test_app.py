@@ -14,18 +14,18 @@ import banditune as bt
 from banditune.cli import main
 
 
-def test_version_and_help(banditune):
-    assert banditune("--version").stdout == f"banditune {bt.__version__}\n"
-    assert "tune" in banditune("--help").stdout
-    assert "this runs that file" in " ".join(banditune("tune", "--help").stdout.split())
+def test_version_and_help(run_banditune):
+    assert run_banditune("--version").stdout == f"banditune {bt.__version__}\n"
+    assert "tune" in run_banditune("--help").stdout
+    assert "this runs that file" in " ".join(run_banditune("tune", "--help").stdout.split())
 
 
-def test_help_is_quick():
-    """Processor time, best of five: other tests run beside this one."""
-    assert min(processor_seconds([sys.executable, "-m", "banditune", "--help"]) for _ in range(5)) < 0.5
+def test_help_takes_less_than_half_a_second():
+    """Processor time, the best of five: other tests run at the same time."""
+    assert min(measure_processor_seconds([sys.executable, "-m", "banditune", "--help"]) for _ in range(5)) < 0.5
 
 
-def processor_seconds(command):
+def measure_processor_seconds(command):
     before = os.times()
     subprocess.run(command, check=True, capture_output=True)
     after = os.times()
@@ -33,7 +33,7 @@ def processor_seconds(command):
 
 
 @pytest.mark.parametrize("group", [[], ["deployed"], ["exact"], ["store"]])
-def test_helps_of_commands_are_whole_in_a_usual_terminal(monkeypatch, capsys, group):
+def test_help_fits_80_columns(monkeypatch, capsys, group):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.argv", ["banditune", *group, "--help"])
     with pytest.raises(SystemExit):
@@ -59,7 +59,7 @@ LONG = [
 
 
 @pytest.mark.parametrize("delay", [1.0, 4.0])
-def test_ctrl_c_leaves_within_two_seconds_with_130(tmp_path, delay):
+def test_ctrl_c_ends_within_two_seconds_with_code_130(tmp_path, delay):
     command = [sys.executable, "-m", "banditune", *LONG, "--no-shortcuts", "-o", str(tmp_path / "out.json")]
     process = subprocess.Popen(
         command,
@@ -81,7 +81,7 @@ def test_ctrl_c_leaves_within_two_seconds_with_130(tmp_path, delay):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_one_sentence():
+def test_a_full_disk_is_an_error_of_one_line():
     process = subprocess.run(
         f"{sys.executable} -m banditune list > /dev/full", shell=True, capture_output=True, text=True
     )
@@ -90,13 +90,13 @@ def test_a_full_disk_is_one_sentence():
     assert process.stderr.count("\n") == 1
 
 
-def test_without_a_command_the_help_is_shown(banditune):
-    process = banditune()
+def test_without_a_command_the_help_is_shown(run_banditune):
+    process = run_banditune()
     assert process.returncode == 0
-    assert process.stdout == banditune("--help").stdout
+    assert process.stdout == run_banditune("--help").stdout
 
 
-def test_a_closed_pipe_is_no_traceback():
+def test_a_closed_pipe_prints_no_traceback():
     script = f"set -o pipefail; {sys.executable} -m banditune list | true"  # nobody reads
     process = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert (process.stderr, process.returncode) == ("", 141)

@@ -6,7 +6,7 @@ import pytest
 
 import banditune as bt
 from banditune.core.pages import TOPICS
-from conftest import ROOT
+from helpers.paths import ROOT
 from helpers.settings import group_settings
 
 
@@ -17,14 +17,14 @@ def test_the_documentation_shows_the_same_pages():
         assert page.endswith(f"---\n\n<!-- insert: packaged {topic} -->\n")
 
 
-def test_the_command_line_prints_a_page(banditune):
-    process = banditune("explain", "assumptions")
+def test_the_command_line_prints_a_page(run_banditune):
+    process = run_banditune("explain", "assumptions")
     assert process.returncode == 0, process.stderr
     assert process.stdout == bt.explain("assumptions")
-    assert banditune("explain").stdout == process.stdout
+    assert run_banditune("explain").stdout == process.stdout
 
 
-def test_an_unknown_topic_is_refused_with_those_that_there_are():
+def test_an_unknown_topic_is_refused_with_the_known_ones():
     with pytest.raises(bt.InvalidRequest, match="the topic must be one of assumptions, but got 'magic'"):
         bt.explain("magic")
 
@@ -37,7 +37,7 @@ def test_each_assumption_says_when_it_fails_what_then_happens_and_what_to_do():
             assert section.count(part) == 1, (section[:30], part)
 
 
-def test_texts_and_reports_of_results_name_the_page(tmp_path):
+def test_results_and_reports_name_the_page(tmp_path):
     options = {"horizon": 50, "budget": 60}
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3, prior=(1, 1)), **group_settings(validate=50, **options))
     comparison = bt.compare(

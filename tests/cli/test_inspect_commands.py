@@ -13,20 +13,20 @@ from banditune.cli import app
 from banditune.results.result_record import DEPLOYED_STATE_FORMAT
 
 
-def test_list_shows_the_shelves(banditune):
+def test_list_shows_all_policies_problems_and_tuners(run_banditune):
     from banditune.problems import problem_registry
     from banditune.registry import collect_policies
     from banditune.tuners import tuner_registry
 
-    process = banditune("list")
+    process = run_banditune("list")
     assert process.returncode == 0
     for name in (*collect_policies(), *problem_registry.PROBLEMS, *tuner_registry.TUNERS):
         assert f"  {name} " in process.stdout
     assert "gamma in [0, 1], textbook 1" in process.stdout
-    assert set(json.loads(banditune("list", "--json").stdout)) == {"policies", "problems", "tuners"}
+    assert set(json.loads(run_banditune("list", "--json").stdout)) == {"policies", "problems", "tuners"}
 
 
-def test_a_result_that_cannot_be_read_is_named(tmp_path):
+def test_an_unreadable_result_is_named(tmp_path):
     path = tmp_path / "prior.toml"
     path.write_text("banditune = 1")
     with pytest.raises(bt.InvalidRequest, match=r"in the result file '.*prior.toml': a result must be JSON"):
@@ -44,11 +44,11 @@ def test_the_state_of_a_deployed_policy_is_no_result(tmp_path):
         app(["report", str(state), "-o", str(tmp_path / "state.html")], standalone_mode=False)
 
 
-def test_another_library_is_named_as_such_and_takes_tunings_only(tmp_path):
+def test_export_refuses_unknown_libraries(tmp_path):
     path = tmp_path / "tuning.json"
     bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=10, budget=12, search=bt.Search(validate=2)).save(path)
     with pytest.raises(bt.InvalidRequest, match="the other library must be one of mabwiser, river, but got 'foo'"):
         app(["export", str(path), "--to", "foo"], standalone_mode=False)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         app(["export", "--help"], standalone_mode=False)
-    assert "comparison" not in printed.getvalue()
+    assert "comparison" not in output.getvalue()

@@ -10,7 +10,7 @@ from helpers.command_lines import SMALL, TUNE
 MIXTURE = ["tune", "--policy", "ucb1", "--problem", "mixture", "--horizon", "100", "--means"]
 
 
-WRONG = [
+MISTAKES = [
     (["tune", "--policy", "ucb", *SMALL[2:]], "did you mean 'ucb1'?"),
     (["tune", "--policy", "ucb1", "--problem", "bernouli", "--horizon", "9"], "did you mean 'bernoulli'?"),
     ([*TUNE, "--tuner", "nots"], "did you mean 'notes'?"),
@@ -96,29 +96,29 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), WRONG)
-def test_mistakes_get_one_sentence_and_exit_code_2(monkeypatch, capfd, tmp_path, arguments, message):
-    """In this process, as a new one takes two seconds; that of the next test is new."""
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES)
+def test_mistakes_print_one_line_and_exit_with_code_2(monkeypatch, capfd, tmp_path, arguments, message):
+    """In this process, because a new one takes two seconds. The next test starts a new one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["banditune", *arguments])
     monkeypatch.setattr("banditune.cli.runner.install_sigterm_handler", lambda: None)
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         main()
     out, output = capfd.readouterr()
-    assert_is_one_sentence(ended.value.code, out, output, message)
+    assert_one_line(exit_info.value.code, out, output, message)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_mistake_in_a_new_process(banditune, tmp_path):
-    arguments, message = WRONG[0]
-    process = banditune(*arguments)
-    assert_is_one_sentence(process.returncode, process.stdout, process.stderr, message)
+def test_a_mistake_in_a_new_process_prints_one_line(run_banditune, tmp_path):
+    arguments, message = MISTAKES[0]
+    process = run_banditune(*arguments)
+    assert_one_line(process.returncode, process.stdout, process.stderr, message)
     assert list(tmp_path.iterdir()) == []
 
 
-def assert_is_one_sentence(code, out, told, message):
-    assert code == 2, told
-    assert message in told
-    assert told.count("\n") == 1
-    assert "Traceback" not in told
+def assert_one_line(code, out, errors, message):
+    assert code == 2, errors
+    assert message in errors
+    assert errors.count("\n") == 1
+    assert "Traceback" not in errors
     assert out == ""

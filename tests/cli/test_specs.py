@@ -10,18 +10,18 @@ from banditune.study.options_from_problem import resolve_policy_options
 from helpers.command_lines import OWN, SMALL
 
 
-def test_own_policies_and_problems_come_from_a_file(banditune, tmp_path):
+def test_policies_and_problems_are_loaded_from_a_file(run_banditune, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
-    process = banditune(
+    process = run_banditune(
         "tune", "--policy", "own.py:mine", "--problem", "own.py:coins", "--horizon", "50", "--budget", "20"
     )
     assert process.returncode == 0, process.stderr
     assert "mine on coins" in process.stdout
-    again = banditune(
+    repeated = run_banditune(
         "tune", "--policy", "own.py:mine", "--problem", "own.py:coins", "--horizon", "50", "--budget", "20"
     )
-    assert again.stdout == process.stdout
-    process = banditune(
+    assert repeated.stdout == process.stdout
+    process = run_banditune(
         "tune", "--policy", "own.py:broken", "--problem", "own.py:coins", "--horizon", "50", "--budget", "20"
     )
     assert process.returncode == 1
@@ -30,7 +30,7 @@ def test_own_policies_and_problems_come_from_a_file(banditune, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("policy", "problem", "wanted"),
+    ("policy", "problem", "expected"),
     [
         ("ts", bt.Bernoulli(arms=3, prior=(2, 5)), bt.Thompson(prior=(2, 5))),
         ("ts:prior=problem", bt.Bernoulli(arms=3, prior=(2, 5)), bt.Thompson(prior=(2, 5))),
@@ -48,23 +48,23 @@ def test_own_policies_and_problems_come_from_a_file(banditune, tmp_path):
         ),
     ],
 )
-def test_a_policy_takes_what_the_problem_has(policy, problem, wanted):
-    assert resolve_policy_options(parse_policy(policy), problem).policy == wanted
+def test_a_policy_takes_noise_and_prior_from_the_problem(policy, problem, expected):
+    assert resolve_policy_options(parse_policy(policy), problem).policy == expected
 
 
-def test_a_file_with_a_slip_is_one_sentence(banditune, tmp_path):
+def test_an_error_in_a_users_file_is_named(run_banditune, tmp_path):
     (tmp_path / "own.py").write_text("1 / 0")
-    process = banditune("tune", "--policy", "own.py:mine", *SMALL[2:])
+    process = run_banditune("tune", "--policy", "own.py:mine", *SMALL[2:])
     assert process.returncode == 2
     assert "own.py cannot be run: ZeroDivisionError" in process.stderr
 
 
-def test_own_files_may_use_dataclasses_and_their_neighbours(banditune, tmp_path):
+def test_a_users_file_may_import_its_neighbours(run_banditune, tmp_path):
     (tmp_path / "own.py").write_text(
         OWN + "\nimport neighbour\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\n"
     )
     (tmp_path / "neighbour.py").write_text("")
-    process = banditune("tune", "--policy", "own.py:mine", *SMALL[2:], "--budget", "20", "--validate", "20")
+    process = run_banditune("tune", "--policy", "own.py:mine", *SMALL[2:], "--budget", "20", "--validate", "20")
     assert process.returncode == 0, process.stderr
 
 

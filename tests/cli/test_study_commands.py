@@ -17,8 +17,8 @@ import banditune as bt
 from helpers.command_lines import SMALL, TUNE
 
 
-def test_tune_prints_the_answer(banditune):
-    process = banditune(*TUNE)
+def test_tune_prints_the_result(run_banditune):
+    process = run_banditune(*TUNE)
     assert process.returncode == 0
     assert process.stderr == ""
     assert "gamma = " in process.stdout
@@ -27,27 +27,27 @@ def test_tune_prints_the_answer(banditune):
     assert "gain" in process.stdout
 
 
-def test_tune_prints_json_with_the_fields_of_the_record(banditune):
-    process = banditune(*TUNE, "--json")
+def test_tune_prints_json_with_the_fields_of_the_record(run_banditune):
+    process = run_banditune(*TUNE, "--json")
     data = json.loads(process.stdout)
     result = bt.tune(bt.UCB1(), bt.Bernoulli(arms=3), horizon=100, budget=40, search=bt.Search(validate=50))
     assert bt.results.from_json(process.stdout) == result
     assert {"params", "regret", "textbook_regret", "gain", "search_runs", "trials"} <= data.keys()
 
 
-def test_results_and_figures_are_written(banditune, tmp_path):
-    process = banditune(*TUNE, "-o", "out.json", "--plot", "out.svg", "--quiet")
+def test_tune_writes_a_result_and_a_figure(run_banditune, tmp_path):
+    process = run_banditune(*TUNE, "-o", "out.json", "--plot", "out.svg", "--quiet")
     assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
     assert bt.load_result(tmp_path / "out.json").curve is not None
     assert b"<svg" in (tmp_path / "out.svg").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "out.svg"]
 
 
-def test_curve_and_compare(banditune):
-    process = banditune("curve", *SMALL, "--runs", "30", "--values", "0.1,0.5,1")
+def test_curve_and_compare_print_their_results(run_banditune):
+    process = run_banditune("curve", *SMALL, "--runs", "30", "--values", "0.1,0.5,1")
     assert process.returncode == 0
     assert "<- best" in process.stdout
-    process = banditune(
+    process = run_banditune(
         "compare",
         *SMALL,
         "--policy",
@@ -66,34 +66,34 @@ def test_curve_and_compare(banditune):
     assert "has the lowest regret" in process.stdout
 
 
-def on_a_terminal(arguments, seconds):
+def read_terminal(arguments, seconds):
     """What a terminal shows of a command within some seconds."""
     leader, follower = pty.openpty()
     process = subprocess.Popen([sys.executable, "-m", "banditune", *arguments], stdout=follower, stderr=follower)
     os.close(follower)
-    shown = b""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    output = b""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
         ready, _, _ = select.select([leader], [], [], 0.2)
         if ready:
             try:
-                piece = os.read(leader, 65536)
+                data = os.read(leader, 65536)
             except OSError:
                 break
-            shown += piece
-            if b" runs" in shown:
+            output += data
+            if b" runs" in output:
                 break
         elif process.poll() is not None:
             break
     process.kill()
     process.wait()
     os.close(leader)
-    return shown.decode(errors="replace")
+    return output.decode(errors="replace")
 
 
 def test_a_progress_bar_is_shown_on_a_terminal_only():
     arguments = ["tune", "--policy", "ucb1", "--problem", "bernoulli", "--horizon", "10000", "--budget", "100000"]
-    assert " of 102,000 runs" in on_a_terminal([*arguments, "--no-shortcuts"], 40)
+    assert " of 102,000 runs" in read_terminal([*arguments, "--no-shortcuts"], 40)
     process = subprocess.run(
         [sys.executable, "-m", "banditune", *TUNE, "--budget", "3000"], capture_output=True, text=True, timeout=100
     )
@@ -103,9 +103,9 @@ def test_a_progress_bar_is_shown_on_a_terminal_only():
 
 
 @pytest.mark.slow
-def test_structured_bandits_are_tuned_from_the_command_line(banditune, tmp_path):
+def test_a_linear_bandit_is_tuned_on_the_command_line(run_banditune, tmp_path):
     np.save(tmp_path / "arms.npy", np.random.default_rng(0).normal(size=(8, 3)))
-    process = banditune(
+    process = run_banditune(
         "tune",
         "--policy",
         "linucb:noise=0.3",
@@ -124,6 +124,6 @@ def test_structured_bandits_are_tuned_from_the_command_line(banditune, tmp_path)
     )
     assert process.returncode == 0, process.stderr
     assert "features=8 x 3" in process.stdout
-    process = banditune("tune", "--policy", "lints", "--problem", "bernoulli", "--horizon", "100")
+    process = run_banditune("tune", "--policy", "lints", "--problem", "bernoulli", "--horizon", "100")
     assert process.returncode == 2
     assert "lints needs features of arms" in process.stderr

@@ -15,8 +15,8 @@ from banditune.cli.unstructured_messages import translate_message, translate_res
 from helpers.command_lines import SMALL, TUNE
 
 
-def test_sentences_name_options_instead_of_arguments():
-    told = {
+def test_messages_name_options_instead_of_arguments():
+    messages = {
         "`max_time` must be > 0, but got max_time=-1.": "--max-time must be > 0, but got --max-time -1.",
         "try model='correlated' or per_arm=True.": "try --model correlated or --per-arm.",
         "is added; intercept=False leaves it out": "is added; --no-intercept leaves it out",
@@ -31,21 +31,21 @@ def test_sentences_name_options_instead_of_arguments():
         "`seed` of a state must be a whole number": None,
         "rewards of 'mine' must be in [0, 1], as it states (rewards='unit')": None,
     }
-    assert {sentence: translate_message(sentence) for sentence in told} == {
-        sentence: wanted or sentence for sentence, wanted in told.items()
+    assert {message: translate_message(message) for message in messages} == {
+        message: expected or message for message, expected in messages.items()
     }
 
 
-def test_settings_of_a_result_stay_as_they_are():
+def test_settings_in_a_result_are_not_translated():
     text = "ucb1(noise=0.5) on b(arms=3), runs=5\nwarning: try runs=5\nended by `max_runs`"
     assert translate_result(text) == "ucb1(noise=0.5) on b(arms=3), runs=5\nwarning: try --runs 5\nended by --max-runs"
 
 
 @pytest.mark.parametrize("piece", ["x", "x.", "x(", "x=", "`x", "`x >", "x='", "(", "x()", "x(x"])
-def test_sentences_of_any_length_are_spoken_at_once(piece):
-    long = piece * 200_000
+def test_long_messages_are_translated_in_linear_time(piece):
+    message = piece * 200_000
     start = time.process_time()
-    assert translate_message(long) == long
+    assert translate_message(message) == message
     assert time.process_time() - start < 10  # where each letter looks at all the others it is minutes
 
 
@@ -61,37 +61,37 @@ def test_sentences_of_any_length_are_spoken_at_once(piece):
         ([*TUNE, "--arms", "1"], "--arms must be a whole number >= 2, but got --arms 1."),
     ],
 )
-def test_options_within_a_policy_or_a_problem_are_named_as_they_are_typed(arguments, message, capsys):
+def test_options_of_a_policy_are_named_as_they_are_typed(arguments, message, capsys):
     with pytest.raises(bt.InvalidRequest) as error:
         app(arguments, standalone_mode=False)
     print_to_stderr(error.value)
     assert capsys.readouterr().err.startswith(f"banditune: {message}")
 
 
-def test_all_commands_name_an_option_alike():
+def test_an_option_has_the_same_flag_in_all_commands():
     flags = {}
     for name, option in messages._iterate_flags(typer.main.get_command(app)):
         assert flags.setdefault(name, option) == option, name
     assert flags == messages.collect_flags()
 
 
-def test_silence_hides_no_warnings(tmp_path, capsys):
-    noisy = ["tune", "--policy", "ucb1:noise=0.5", "--problem", "gaussian:noise=5", *TUNE[5:]]
+def test_quiet_prints_warnings_to_stderr(tmp_path, capsys):
+    command = ["tune", "--policy", "ucb1:noise=0.5", "--problem", "gaussian:noise=5", *TUNE[5:]]
 
-    def printed(*arguments):
-        app([*noisy, *arguments], standalone_mode=False)
+    def run_command(*arguments):
+        app([*command, *arguments], standalone_mode=False)
         return capsys.readouterr()
 
-    said = printed()
-    assert "warning: ucb1 takes rewards" in said.out
-    assert said.err == ""
-    quiet = printed("-q", "-o", str(tmp_path / "out.json"))
+    usual = run_command()
+    assert "warning: ucb1 takes rewards" in usual.out
+    assert usual.err == ""
+    quiet = run_command("-q", "-o", str(tmp_path / "out.json"))
     assert quiet.out == ""
     assert "Give it: ucb1:noise=5 on the command line" in quiet.err
     loaded = bt.load_result(tmp_path / "out.json")
     lines = quiet.err.splitlines()
     assert len(lines) == len(loaded.notices) >= 1
     assert all(line.startswith("banditune: warning: ") for line in lines)
-    told = printed("--json")
-    assert bt.results.from_json(told.out) == loaded
-    assert told.err == quiet.err
+    json_output = run_command("--json")
+    assert bt.results.from_json(json_output.out) == loaded
+    assert json_output.err == quiet.err

@@ -10,22 +10,22 @@ import pytest
 from banditune.core.atomic_files import write_atomically
 
 
-def test_a_file_is_on_the_disk_before_it_takes_its_name_and_the_name_after_that(tmp_path, monkeypatch):
-    done = []
+def test_a_file_is_synchronized_before_it_is_renamed(tmp_path, monkeypatch):
+    calls = []
     sync, replace = os.fsync, os.replace
 
-    def synced(handle):
-        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else f"file of {os.fstat(handle).st_size}")
+    def record_sync(handle):
+        calls.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else f"file of {os.fstat(handle).st_size}")
         sync(handle)
 
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "replace", lambda old, new: (done.append("name"), replace(old, new)))
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "replace", lambda old, new: (calls.append("name"), replace(old, new)))
     write_atomically(tmp_path / "new.json", [b"12", b"345"])
-    assert done == ["file of 5", "name", "folder"]
+    assert calls == ["file of 5", "name", "folder"]
     assert (tmp_path / "new.json").read_bytes() == b"12345"
 
 
-def test_new_files_get_the_processs_mask_which_is_left_alone(tmp_path, monkeypatch):
+def test_new_files_have_the_mode_of_the_process_mask(tmp_path, monkeypatch):
     path, before = tmp_path / "new.json", os.umask(0o027)
     try:
         with monkeypatch.context() as patch:
@@ -36,16 +36,16 @@ def test_new_files_get_the_processs_mask_which_is_left_alone(tmp_path, monkeypat
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_what_takes_the_place_of_a_private_file_was_never_public(tmp_path):
+def test_the_replacement_of_a_private_file_is_never_public(tmp_path):
     path = tmp_path / "state.json"
     path.write_bytes(b"secret")
     path.chmod(0o400)
-    seen = []
+    modes = []
 
-    def content():
-        seen.extend(stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir() if each != path)
+    def iterate_content():
+        modes.extend(stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir() if each != path)
         yield b"more"
 
-    write_atomically(path, content())
-    assert seen == [0o600]
+    write_atomically(path, iterate_content())
+    assert modes == [0o600]
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"more", 0o400)

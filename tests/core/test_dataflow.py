@@ -14,17 +14,17 @@ from banditune.core.problem import depends_on_step
 
 
 @bt.kernel.scalar
-def changing_reward(instance, arm, pull, step, stream):
+def pay_by_step(instance, arm, pull, step, stream):
     return 1.0 if (step < 50) == (arm == 0) else 0.0
 
 
 @pytest.mark.parametrize("opname", ["LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"])
 @pytest.mark.parametrize("name", ["step", "pull"])
-def test_the_step_is_seen_where_one_instruction_loads_two_names(monkeypatch, opname, name):
-    """Python 3.13 and later join two loads; the older ones, with which this may run, do not."""
+def test_a_variable_is_found_where_one_instruction_loads_two(monkeypatch, opname, name):
+    """Python 3.13 and later join two loads in one instruction."""
     argval = name if opname == "LOAD_FAST" else (name, "stream")
     monkeypatch.setattr(dis, "get_instructions", lambda code: [SimpleNamespace(opname=opname, argval=argval)])
-    assert loads_variable.__wrapped__(changing_reward.__code__, "step") == (name == "step")
+    assert loads_variable.__wrapped__(pay_by_step.__code__, "step") == (name == "step")
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_the_step_is_seen_where_one_instruction_loads_two_names(monkeypatch, opn
         (math.sin, True),
     ],
 )
-def test_whether_a_reward_looks_at_its_fourth_argument_is_seen_in_its_code(reward, reads):
+def test_it_is_known_from_its_code_whether_a_reward_depends_on_the_step(reward, reads):
     assert depends_on_step(reward) == reads

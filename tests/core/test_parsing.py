@@ -7,7 +7,7 @@ import pytest
 import banditune as bt
 from banditune.core.parsing import read_matrix
 
-GOOD = {
+MATRICES = {
     "numbers.csv": b"1,2\n3,4\n",
     "names.csv": b"a,b\n1,2\n3,4\n",
     "excel.csv": b"\xef\xbb\xbf1;2\n3;4\n",
@@ -16,7 +16,7 @@ GOOD = {
 }
 
 
-BAD = {
+NO_MATRICES = {
     "letter.csv": (b"1,2O\n3,4\n", "column 2 in line 1 .* must be a number, but is '2O'"),
     "brackets.csv": (b"a,b\n1,2\n3,(1)\n", r"column 2 in line 3 .* must be a number, but is '\(1\)'"),
     "empty_cell.csv": (b"a,b\n1,2\n3,\n", "column 2 in line 3 .* must be a number, but is ''"),
@@ -29,15 +29,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", GOOD)
-def test_features_are_read_from_text_files(name, tmp_path):
-    (tmp_path / name).write_bytes(GOOD[name])
+@pytest.mark.parametrize("name", MATRICES)
+def test_matrices_are_read_from_text_files(name, tmp_path):
+    (tmp_path / name).write_bytes(MATRICES[name])
     assert read_matrix(tmp_path / name).tolist() == [[1, 2], [3, 4]]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_a_file_that_holds_no_features_is_refused_in_a_sentence(name, tmp_path):
-    content, told = BAD[name]
+@pytest.mark.parametrize("name", NO_MATRICES)
+def test_a_file_without_a_matrix_is_refused(name, tmp_path):
+    content, message = NO_MATRICES[name]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(bt.InvalidRequest, match=told):
+    with pytest.raises(bt.InvalidRequest, match=message):
         read_matrix(tmp_path / name)

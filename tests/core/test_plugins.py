@@ -202,14 +202,14 @@ def test_a_file_cannot_name_a_plugin(installed, tmp_path):
 def test_a_result_finds_the_policy_of_a_package_again(installed):
     policy = make_from_spec("policy", "narrow:noise=0.5", POLICIES, Policy)
     result = bt.tune(policy, bt.Bernoulli(arms=3), horizon=20, budget=20, search=bt.Search(validate=20))
-    live = bt.results.from_json(result.to_json()).deploy()
-    live.update(live.select_arm(), 1.0)
-    assert live.to_json().count("narrow") == 1
+    deployed = bt.results.from_json(result.to_json()).deploy()
+    deployed.update(deployed.select_arm(), 1.0)
+    assert deployed.to_json().count("narrow") == 1
 
 
-def test_the_command_line_takes_the_names_of_a_package(installed, banditune):
+def test_the_command_line_takes_the_names_of_a_package(installed, run_banditune):
     path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
-    listed = banditune("list", "--json", PYTHONPATH=path)
+    listed = run_banditune("list", "--json", PYTHONPATH=path)
     assert listed.returncode == 0, listed.stderr
     assert json.loads(listed.stdout)["tuners"]["middle"]["package"] == "other-package 1.0"
     assert "banditune: warning: the plug-in 'gone' of z-broken 1.0 is left out" in listed.stderr
@@ -225,7 +225,7 @@ def test_the_command_line_takes_the_names_of_a_package(installed, banditune):
         "--budget",
         "20",
     ]
-    tuned = banditune("tune", *words, "--validate", "20", PYTHONPATH=path)
+    tuned = run_banditune("tune", *words, "--validate", "20", PYTHONPATH=path)
     assert tuned.returncode == 0, tuned.stderr
     assert "gamma = 0.5 has regret" in tuned.stdout
 

@@ -1,4 +1,4 @@
-"""The generator against its published vectors, the samplers against SciPy."""
+"""Philox, compared with its published vectors, and samplers, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ VECTORS = [
 ]
 
 
-def words(text: str) -> list[int]:
+def parse_words(text: str) -> list[int]:
     return [int(word, 16) for word in text.split()]
 
 
 @pytest.mark.parametrize(("counter", "key", "result"), VECTORS)
-def test_philox_gives_the_published_words_in_plain_python_and_compiled(counter, key, result):
-    arguments = (*words(counter), *words(key))
-    assert list(streams.philox(*arguments)) == words(result)
-    assert list(compile_kernel(streams.philox)(*arguments)) == words(result)
+def test_philox_gives_the_published_words(counter, key, result):
+    arguments = (*parse_words(counter), *parse_words(key))
+    assert list(streams.philox(*arguments)) == parse_words(result)
+    assert list(compile_kernel(streams.philox)(*arguments)) == parse_words(result)
 
 
-def drawn(sampler, *shapes: float, size: int = DRAWS, key: int = 1) -> np.ndarray:
+def draw(sampler, *shapes: float, size: int = DRAWS, key: int = 1) -> np.ndarray:
     """Draws of a sampler from one stream, compiled."""
 
     def fill0(out, cursor, first):
         stream = Stream(first, 20, cursor)
-        for place in range(len(out)):
-            out[place] = sampler(stream)
+        for index in range(len(out)):
+            out[index] = sampler(stream)
 
     def fill1(out, cursor, first, a):
         stream = Stream(first, 20, cursor)
-        for place in range(len(out)):
-            out[place] = sampler(stream, a)
+        for index in range(len(out)):
+            out[index] = sampler(stream, a)
 
     def fill2(out, cursor, first, a, b):
         stream = Stream(first, 20, cursor)
-        for place in range(len(out)):
-            out[place] = sampler(stream, a, b)
+        for index in range(len(out)):
+            out[index] = sampler(stream, a, b)
 
     out = np.empty(size)
     compile_kernel((fill0, fill1, fill2)[len(shapes)])(out, np.zeros(4, np.int64), key, *shapes)
     return out
 
 
-def ks_distance(sample: np.ndarray, cdf, resolution: float = 0.0) -> float:
-    """The Kolmogorov-Smirnov distance where values stand for cells: F is taken at the cells' edges."""
+def compute_ks_distance(sample: np.ndarray, cdf, resolution: float = 0.0) -> float:
+    """The Kolmogorov-Smirnov distance of rounded values: F is taken at the edges of their cells."""
     values, counts = np.unique(sample, return_counts=True)
     above = np.cumsum(counts) / len(sample)
     below = above - counts / len(sample)
@@ -67,23 +67,23 @@ def ks_distance(sample: np.ndarray, cdf, resolution: float = 0.0) -> float:
     return max(np.max(above - cdf(values + half)), np.max(cdf(values - half) - below))
 
 
-def check_ks(sample: np.ndarray, cdf, resolution: float = 0.0) -> None:
+def assert_ks_agrees(sample: np.ndarray, cdf, resolution: float = 0.0) -> None:
     assert np.isfinite(sample).all()
-    distance = ks_distance(sample, cdf, resolution)
+    distance = compute_ks_distance(sample, cdf, resolution)
     assert stats.kstwo.sf(distance, len(sample)) > ALPHA, distance
 
 
-def test_uniforms_are_uniform_and_strictly_inside():
-    sample = drawn(streams.uniform)
+def test_uniforms_are_uniform_and_strictly_between_0_and_1():
+    sample = draw(streams.uniform)
     assert sample.min() > 0
     assert sample.max() < 1
-    check_ks(sample, stats.uniform.cdf)
+    assert_ks_agrees(sample, stats.uniform.cdf)
     assert 0 < streams.convert_to_unit(0, 0) < streams.convert_to_unit(2**32 - 1, 2**32 - 1) < 1
 
 
-def test_normals_are_normal_far_into_the_tail():
-    check_ks(drawn(distributions.normal), stats.norm.cdf)
-    sample = np.abs(drawn(distributions.normal, size=4_000_000, key=5))
+def test_normals_are_normal_in_the_tails():
+    assert_ks_agrees(draw(distributions.normal), stats.norm.cdf)
+    sample = np.abs(draw(distributions.normal, size=4_000_000, key=5))
     for edge in (0.2, 1.0, 3.0, 3.6, 3.7, 4.0, 4.5):
         expected = 2 * stats.norm.sf(edge)
         se = math.sqrt(expected * (1 - expected) / len(sample))
@@ -93,42 +93,42 @@ def test_normals_are_normal_far_into_the_tail():
 def test_pairs_of_normals_are_independent():
     def fill(out, cursor):
         stream = Stream(7, 8, cursor)
-        for place in range(len(out) // 2):
-            out[2 * place], out[2 * place + 1] = distributions.normal_pair(stream)
+        for index in range(len(out) // 2):
+            out[2 * index], out[2 * index + 1] = distributions.normal_pair(stream)
 
     out = np.empty(2 * DRAWS)
     compile_kernel(fill)(out, np.zeros(4, np.int64))
     first, second = out[::2], out[1::2]
-    check_ks(second, stats.norm.cdf)
+    assert_ks_agrees(second, stats.norm.cdf)
     assert abs(np.corrcoef(first, second)[0, 1]) < 4 / math.sqrt(DRAWS)
     assert abs(np.corrcoef(first**2, second**2)[0, 1]) < 4 / math.sqrt(DRAWS)
 
 
-def test_exponentials():
-    check_ks(drawn(distributions.exponential), stats.expon.cdf)
+def test_exponentials_have_the_exponential_law():
+    assert_ks_agrees(draw(distributions.exponential), stats.expon.cdf)
 
 
 @pytest.mark.parametrize("shape", [0.05, 0.3, 0.99, 1.0, 1.5, 7.0, 100.0, 1e4, 1e6, 1e9])
-def test_gamma_variates(shape):
-    sample = drawn(distributions.gamma_variate, shape)
+def test_gamma_variates_have_the_gamma_law(shape):
+    sample = draw(distributions.gamma_variate, shape)
     assert sample.min() >= 0
-    check_ks(sample, stats.gamma(shape).cdf)
+    assert_ks_agrees(sample, stats.gamma(shape).cdf)
 
 
 @pytest.mark.parametrize("shape", [1e-300, 1e-8])
 def test_logarithms_of_gamma_variates_with_tiny_shapes_are_scaled_exponentials(shape):
     """log X is -Exp / shape, up to a term of order 1."""
-    sample = drawn(distributions.log_gamma_variate, shape)
-    check_ks(sample * shape, lambda x: np.exp(np.minimum(x, 0)), resolution=1e-4)
+    sample = draw(distributions.log_gamma_variate, shape)
+    assert_ks_agrees(sample * shape, lambda x: np.exp(np.minimum(x, 0)), resolution=1e-4)
 
 
 @pytest.mark.parametrize("shape", [1e-3, 0.01, 0.04, 2.0])
 def test_logarithms_of_gamma_variates_have_the_gamma_law(shape):
-    sample = drawn(distributions.log_gamma_variate, shape)
-    check_ks(np.exp(sample[sample > -600]), lambda x: given_above(stats.gamma(shape).cdf, x, math.exp(-600)))
+    sample = draw(distributions.log_gamma_variate, shape)
+    assert_ks_agrees(np.exp(sample[sample > -600]), lambda x: truncate_below(stats.gamma(shape).cdf, x, math.exp(-600)))
 
 
-def given_above(cdf, x, low):
+def truncate_below(cdf, x, low):
     return np.clip((cdf(x) - cdf(low)) / (1 - cdf(low)), 0, 1)
 
 
@@ -148,11 +148,11 @@ def given_above(cdf, x, low):
         (0.05, 1e9),
     ],
 )
-def test_beta_variates(a, b):
-    sample = drawn(distributions.beta, a, b)
+def test_beta_variates_have_the_beta_law(a, b):
+    sample = draw(distributions.beta, a, b)
     assert sample.min() >= 0
     assert sample.max() <= 1
-    check_ks(sample, lambda x: special.betainc(a, b, np.clip(x, 0, 1)))
+    assert_ks_agrees(sample, lambda x: special.betainc(a, b, np.clip(x, 0, 1)))
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,12 @@ def test_beta_variates(a, b):
     ],
 )
 def test_beta_variates_with_tiny_shapes_have_the_right_masses_at_both_ends(a, b):
-    sample = drawn(distributions.beta, a, b)
+    sample = draw(distributions.beta, a, b)
     assert ((sample >= 0) & (sample <= 1)).all()
     for edge in (1e-12, 0.5, 1 - 1e-12):
         expected = float(special.betainc(a, b, edge)) if a > 1e-300 else 0.5
-        found = stats.binomtest(int(np.sum(sample <= edge)), DRAWS, expected)
-        assert found.pvalue > 6e-5, edge  # what lies beyond 4 standard errors of a normal; counts can be small here
+        test_result = stats.binomtest(int(np.sum(sample <= edge)), DRAWS, expected)
+        assert test_result.pvalue > 6e-5, edge  # as unlikely as 4 standard errors; counts can be small here
 
 
 @pytest.mark.parametrize("p", [0.0, 1e-12, 0.004, 0.37, 0.5, 0.999, 1 - 1e-12, 1.0])
@@ -201,7 +201,7 @@ def test_bernoulli_words_have_independent_bits_of_the_right_mean(p):
 
 
 @pytest.mark.parametrize("p", [0.0, 1e-9, 0.2, 0.73, 1 - 2**-40, 1.0])
-def test_a_single_pull_is_a_bit_of_its_word(p):
+def test_a_bernoulli_bit_is_a_bit_of_its_word(p):
     stream = Stream(11, 12, np.array([0, 0, 5, 256], np.int64))
     for number in range(4):
         word = binomial_draws.bernoulli_word(stream, number, p)
@@ -218,8 +218,8 @@ def test_ones_counts_bits():
     ("trials", "p"),
     [(1, 0.3), (10, 0.5), (20, 0.95), (1000, 0.004), (1000, 0.3), (10**6, 0.5), (10**9, 1e-8), (10**12, 0.7)],
 )
-def test_binomials(trials, p):
-    sample = drawn(
+def test_binomials_have_the_binomial_law(trials, p):
+    sample = draw(
         binomial_draws.binomial, trials, p, size=DRAWS if trials < 10**12 else DRAWS // 5
     )  # SciPy is slow there
     assert sample.min() >= 0
@@ -234,34 +234,34 @@ def test_binomials(trials, p):
 
 
 @pytest.mark.parametrize(("trials", "p", "value"), [(0, 0.5, 0), (7, 0.0, 0), (7, 1.0, 7)])
-def test_binomials_at_the_edges(trials, p, value):
-    assert (drawn(binomial_draws.binomial, trials, p, size=100) == value).all()
+def test_binomials_without_randomness_are_exact(trials, p, value):
+    assert (draw(binomial_draws.binomial, trials, p, size=100) == value).all()
 
 
-def test_stirling_completes_the_log_gamma_function():
+def test_the_stirling_error_agrees_with_the_log_gamma_function():
     for z in [1e-3, 0.5, 1.0, 2.5, 9.99, 10.0, 123.4]:
         expected = special.gammaln(z) - ((z - 0.5) * math.log(z) - z + 0.5 * math.log(2 * math.pi))
         assert binomial_draws.compute_stirling_error(z) == pytest.approx(expected, abs=2e-13)
     assert binomial_draws.compute_stirling_error(1e8) == pytest.approx(1 / 12e8)
 
 
-def test_a_counter_that_runs_over_goes_on_in_the_next_word():
+def test_a_counter_carries_into_the_next_word():
     stream = Stream(1, 2, np.array([2**32 - 1, 0, 0, 2], np.int64))
     first = streams.uniform(stream)
     assert stream.cursor.tolist() == [0, 1, 0, 2]
     assert streams.uniform(stream) != first
 
 
-def test_plain_python_and_compiled_samplers_agree_to_the_last_bit():
+def test_plain_python_and_compiled_samplers_agree_bitwise():
     def fill(out, cursor):
         stream = Stream(5, 6, cursor)
-        for place in range(len(out) // 6):
-            out[6 * place] = streams.uniform(stream)
-            out[6 * place + 1] = distributions.normal(stream)
-            out[6 * place + 2] = distributions.gamma_variate(stream, 0.3 + place)
-            out[6 * place + 3] = distributions.beta(stream, 0.5 + place % 3, 2.0)
-            out[6 * place + 4] = binomial_draws.binomial(stream, 40 + place, 0.4)
-            out[6 * place + 5] = distributions.exponential(stream)
+        for index in range(len(out) // 6):
+            out[6 * index] = streams.uniform(stream)
+            out[6 * index + 1] = distributions.normal(stream)
+            out[6 * index + 2] = distributions.gamma_variate(stream, 0.3 + index)
+            out[6 * index + 3] = distributions.beta(stream, 0.5 + index % 3, 2.0)
+            out[6 * index + 4] = binomial_draws.binomial(stream, 40 + index, 0.4)
+            out[6 * index + 5] = distributions.exponential(stream)
 
     plain, compiled = np.empty(600), np.empty(600)
     bind_function(fill)[0](plain, np.zeros(4, np.int64))

@@ -1,4 +1,4 @@
-"""States of deployed policies: whole files, and no file that does harm."""
+"""States of deployed policies: files that are whole, and hostile files that are refused."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from hypothesis import strategies as st
 import banditune as bt
 from banditune.core.atomic_files import write_atomically
 from banditune.deployment.deployment_state import OLD_FIELD_NAMES, DeploymentState, parse_state
-from conftest import ROOT
+from helpers.paths import ROOT
 
-MANY = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+MANY_EXAMPLES = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
-def a_state(policy=None, **told):
+def make_state(policy=None, **settings):
     """A state with some history, as JSON."""
-    live = bt.deploy(policy or bt.Thompson(prior=(1, 1)), 0.3, **({"horizon": 100, "names": ["a", "b", 3]} | told))
+    deployed = bt.deploy(
+        policy or bt.Thompson(prior=(1, 1)), 0.3, **({"horizon": 100, "names": ["a", "b", 3]} | settings)
+    )
     for turn in range(12):
-        live.update(live.select_arm(), float(turn % 3 == 0))
-    live.select_arms(2)
-    live.retire_arm("b")
-    return json.loads(live.to_json())
+        deployed.update(deployed.select_arm(), float(turn % 3 == 0))
+    deployed.select_arms(2)
+    deployed.retire_arm("b")
+    return json.loads(deployed.to_json())
 
 
-VALID = a_state()
+VALID = make_state()
 
 scalars = st.one_of(
     st.none(),
@@ -42,86 +44,90 @@ scalars = st.one_of(
         [0, -1, 1, 2**31, 2**32, 2**53 + 1, 1e308, -1e308, 0.5, "ucb1", "ts", "gittins", "optimal", "mean"]
     ),
 )
-anything = st.recursive(
+json_values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
 )
 
 
-def works_or_is_refused(text):
-    """Whether a text is refused with a sentence, or gives a policy that works."""
+def assert_works_or_is_refused(text):
+    """A text is refused with a short message, or gives a policy that works. Return whether it works."""
     try:
-        live = bt.DeployedPolicy.from_json(text)
+        deployed = bt.DeployedPolicy.from_json(text)
     except bt.InvalidRequest as error:
         assert len(str(error)) < 2000
         return False
     try:
-        arm = live.select_arm()
+        arm = deployed.select_arm()
     except bt.SimulationError:
-        return True  # said in a sentence: a mode that is not found, for one
-    assert arm in live.arms
-    live.update(arm, 1.0)
-    assert math.isfinite(sum(arm.total for arm in live.state.arms))
-    assert bt.DeployedPolicy.from_json(live.to_json()).state == live.state
+        return True  # a valid error, for example of a mode that is not found
+    assert arm in deployed.arms
+    deployed.update(arm, 1.0)
+    assert math.isfinite(sum(arm.total for arm in deployed.state.arms))
+    assert bt.DeployedPolicy.from_json(deployed.to_json()).state == deployed.state
     return True
 
 
-def places(found, path=()):
-    """Every place in a JSON value."""
+def iterate_paths(tree, path=()):
+    """Every path in a JSON value."""
     yield path
-    for key, value in found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ():
-        yield from places(value, (*path, key))
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        yield from iterate_paths(value, (*path, key))
 
 
-def changed(found, path, value):
-    """A JSON value with another value in one place; without that place where it is `...`."""
+def replace_value(tree, path, value):
+    """A JSON value with another value at a path, or without the path where the value is `...`."""
     if not path:
         return value
-    copy = dict(found) if isinstance(found, dict) else list(found)
+    copy = dict(tree) if isinstance(tree, dict) else list(tree)
     if len(path) == 1 and value is ...:
         del copy[path[0]]
     elif len(path) == 1:
         copy[path[0]] = value
     else:
-        copy[path[0]] = changed(found[path[0]], path[1:], value)
+        copy[path[0]] = replace_value(tree[path[0]], path[1:], value)
     return copy
 
 
-@MANY
-@given(st.lists(st.tuples(st.sampled_from(list(places(VALID))[1:]), anything | st.just(...)), min_size=1, max_size=3))
-def test_a_state_with_changed_places_is_refused_or_works(changes):
+@MANY_EXAMPLES
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(list(iterate_paths(VALID))[1:]), json_values | st.just(...)), min_size=1, max_size=3
+    )
+)
+def test_a_changed_state_is_refused_or_works(changes):
     state = VALID
     for path, value in changes:
         try:
-            state = changed(state, path, value)
+            state = replace_value(state, path, value)
         except (KeyError, IndexError, TypeError):
-            continue  # an earlier change took the place away
-    works_or_is_refused(json.dumps(state))
+            continue  # an earlier change removed the path
+    assert_works_or_is_refused(json.dumps(state))
 
 
-@MANY
-@given(st.text(max_size=200) | anything.map(json.dumps))
-def test_texts_that_are_no_state_are_refused(text):
+@MANY_EXAMPLES
+@given(st.text(max_size=200) | json_values.map(json.dumps))
+def test_other_texts_are_refused(text):
     with pytest.raises(bt.InvalidRequest):
         parse_state(text)
 
 
-@MANY
+@MANY_EXAMPLES
 @given(st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 4))
-def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
+def test_damaged_bytes_are_refused_or_work(tmp_path_factory, position, inserted, deleted):
     content = json.dumps(VALID).encode()
-    at %= len(content)
+    position %= len(content)
     path = tmp_path_factory.getbasetemp() / "damaged.json"
-    path.write_bytes(content[:at] + put + content[at + cut :])
+    path.write_bytes(content[:position] + inserted + content[position + deleted :])
     try:
         loaded = bt.DeployedPolicy.load(path)
     except bt.InvalidRequest as error:
         assert 0 < len(str(error)) < 2000
     else:
-        assert works_or_is_refused(loaded.to_json())
+        assert assert_works_or_is_refused(loaded.to_json())
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "message"),
     [
         (("version",), 4, "version of a state must be 1, 2 or 3"),
         (("rewards",), "eval", "rewards"),
@@ -155,9 +161,9 @@ def test_damaged_bytes_are_refused_or_work(tmp_path_factory, at, put, cut):
         (("surprise",), 1, "must hold the fields"),
     ],
 )
-def test_hostile_states_are_refused_with_a_sentence(path, value, said):
-    with pytest.raises(bt.InvalidRequest, match=said):
-        bt.DeployedPolicy.from_json(json.dumps(changed(VALID, path, value)))
+def test_hostile_states_are_refused(path, value, message):
+    with pytest.raises(bt.InvalidRequest, match=message):
+        bt.DeployedPolicy.from_json(json.dumps(replace_value(VALID, path, value)))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +178,9 @@ def test_texts_that_break_parsers_are_refused(text):
 def test_numbers_that_are_not_finite_are_refused():
     for word in ("NaN", "Infinity", "-Infinity", "1e999"):
         with pytest.raises(bt.InvalidRequest, match="finite"):
-            bt.DeployedPolicy.from_json(json.dumps(changed(VALID, ("arms", 0, "total"), "?")).replace('"?"', word))
+            bt.DeployedPolicy.from_json(
+                json.dumps(replace_value(VALID, ("arms", 0, "total"), "?")).replace('"?"', word)
+            )
 
 
 def test_a_file_that_is_too_long_or_missing_is_refused(tmp_path):
@@ -187,16 +195,16 @@ def test_a_file_that_is_too_long_or_missing_is_refused(tmp_path):
         bt.DeployedPolicy.load(tmp_path)
 
 
-def test_memory_that_a_state_asks_for_is_bounded():
+def test_the_memory_of_a_state_is_bounded():
     arms = [dict(VALID["arms"][0], name=number, features=[0.1] * 600) for number in range(400)]
-    hostile = changed(
-        changed(VALID, ("arms",), arms), ("policy",), {"name": "glm-tsl", "prior": [0, 1], "factor": None}
+    hostile = replace_value(
+        replace_value(VALID, ("arms",), arms), ("policy",), {"name": "glm-tsl", "prior": [0, 1], "factor": None}
     )
     with pytest.raises(bt.InvalidRequest, match="must fit into"):
         bt.DeployedPolicy.from_json(json.dumps(hostile))
 
 
-def test_a_state_goes_to_json_and_back_without_loss():
+def test_a_state_is_the_same_after_json():
     text = json.dumps(VALID)
     state = parse_state(text)
     assert isinstance(state, DeploymentState)
@@ -204,50 +212,50 @@ def test_a_state_goes_to_json_and_back_without_loss():
     assert parse_state(state.to_json()) == state
 
 
-def test_states_that_do_not_say_for_which_rewards_they_were_tuned_are_read():
+def test_states_of_version_1_without_rewards_are_read():
     data = json.loads(bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=10, arms=2).to_json())
     del data["rewards"]
     with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
         bt.DeployedPolicy.from_json(json.dumps(data))
-    live = bt.DeployedPolicy.from_json(json.dumps(renamed(data) | {"version": 1}))
-    live.update(0, 5.0)
-    assert json.loads(live.to_json())["version"] == 3
+    deployed = bt.DeployedPolicy.from_json(json.dumps(rename_fields(data) | {"version": 1}))
+    deployed.update(0, 5.0)
+    assert json.loads(deployed.to_json())["version"] == 3
 
 
-def renamed(found):
-    """A state with the names of fields that versions 1 and 2 had."""
-    if isinstance(found, list):
-        return [renamed(item) for item in found]
-    if not isinstance(found, dict):
-        return found
-    return {OLD_FIELD_NAMES.get(key, key): renamed(value) for key, value in found.items()}
+def rename_fields(tree):
+    """A state with the field names of versions 1 and 2."""
+    if isinstance(tree, list):
+        return [rename_fields(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return {OLD_FIELD_NAMES.get(key, key): rename_fields(value) for key, value in tree.items()}
 
 
-def test_states_with_the_old_names_of_fields_are_read():
-    told = renamed(VALID) | {"version": 2}
-    assert {"drawn", "searched"} < set(told)
-    assert "waiting" in told["arms"][0]
-    assert json.loads(parse_state(json.dumps(told)).to_json()) == VALID
-    del told["searched"]
-    assert parse_state(json.dumps(told)).searched_range == {}
-    for mixed in (told | {"version": 3}, VALID | {"version": 2}, told | {"stream_position": [0, 0]}):
+def test_states_of_version_2_are_read():
+    old = rename_fields(VALID) | {"version": 2}
+    assert {"drawn", "searched"} < set(old)
+    assert "waiting" in old["arms"][0]
+    assert json.loads(parse_state(json.dumps(old)).to_json()) == VALID
+    del old["searched"]
+    assert parse_state(json.dumps(old)).searched_range == {}
+    for mixed in (old | {"version": 3}, VALID | {"version": 2}, old | {"stream_position": [0, 0]}):
         with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
             parse_state(json.dumps(mixed))
 
 
-def test_a_save_that_fails_leaves_the_old_state(tmp_path, monkeypatch):
+def test_a_failed_save_keeps_the_old_state(tmp_path, monkeypatch):
     path = tmp_path / "state.json"
-    live = bt.DeployedPolicy.from_json(json.dumps(VALID))
-    live.save(path)
+    deployed = bt.DeployedPolicy.from_json(json.dumps(VALID))
+    deployed.save(path)
     before = path.read_bytes()
-    live.select_arm()
+    deployed.select_arm()
 
-    def full(*_):
+    def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.replace", full)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(bt.InvalidRequest, match="No space"):
-        live.save(path)
+        deployed.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
     monkeypatch.undo()
@@ -255,7 +263,7 @@ def test_a_save_that_fails_leaves_the_old_state(tmp_path, monkeypatch):
     assert bt.DeployedPolicy.load(path).state == parse_state(before.decode())
 
 
-def test_no_code_named_in_a_state_is_run_and_nothing_is_unpickled():
+def test_the_code_of_states_runs_and_unpickles_nothing():
     paths = list((ROOT / "src" / "banditune" / "deployment").glob("*.py"))
     assert len(paths) > 5
     for path in paths:
@@ -264,7 +272,7 @@ def test_no_code_named_in_a_state_is_run_and_nothing_is_unpickled():
 
 
 @pytest.mark.parametrize(
-    ("where", "what"),
+    ("field", "value"),
     [
         ("policy", {}),
         ("policy", {"name": ["ucb1"]}),
@@ -276,20 +284,20 @@ def test_no_code_named_in_a_state_is_run_and_nothing_is_unpickled():
         ("problem", {"name": "mixture", "means": "abc"}),
     ],
 )
-def test_a_saved_tuning_with_nonsense_in_it_is_not_deployed(where, what):
+def test_a_damaged_tuning_is_not_deployed(field, value):
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=20, budget=20, search=bt.Search(validate=5))
     data = json.loads(tuning.to_json())
-    data["setup"][where] = what
+    data["setup"][field] = value
     with pytest.raises(bt.InvalidRequest):
         bt.results.from_json(json.dumps(data)).deploy()
 
 
-def test_what_could_not_be_loaded_is_not_deployed():
+def test_a_policy_that_could_not_be_loaded_is_not_deployed():
     with pytest.raises(bt.InvalidRequest, match="at most"):
         bt.deploy(bt.LinUCB(prior=(0, 1), noise=0.5), 0.5, horizon=100, features=np.ones((2, 1500)))
-    live = bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, arms=2)
+    deployed = bt.deploy(bt.UCB1(noise=0.5), 0.5, horizon=100, arms=2)
     with pytest.raises(bt.InvalidRequest, match="the arm must be one of"):
-        live.update(True, 1)
+        deployed.update(True, 1)
     assert bt.tune(
         bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=20, search=bt.Search(validate=5)
     ).deploy(names=np.array(["a", "b"])).arms == ("a", "b")

@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from conftest import ROOT
 from helpers.browser import CHROMIUM, Browser
+from helpers.paths import ROOT
 
 LOADING = {
     "script": "src",

@@ -1,4 +1,4 @@
-"""Simulation against exact expected regret, 400,000 runs each, a million in `make slow`."""
+"""Simulated regrets agree with exact ones: 400,000 runs each, a million in `make slow`."""
 
 from __future__ import annotations
 
@@ -9,54 +9,56 @@ import pytest
 
 import banditune as bt
 from banditune.exact.bayes_regret import compute_bayes_regret
-from conftest import close
+from helpers.statistics import mean_agrees
 
 RUNS = pytest.mark.parametrize("runs", [400_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-TWO = bt.Mixture(((0.6, 0.4), (0.2, 0.9)))
-THREE = bt.Mixture(((0.6, 0.4, 0.5), (0.1, 0.35, 0.3)), weights=(0.3, 0.7))
-BETA = bt.Bernoulli(arms=3, prior=((1, 1), (2, 2), (1, 3)))
+TWO_ARMS = bt.Mixture(((0.6, 0.4), (0.2, 0.9)))
+THREE_ARMS = bt.Mixture(((0.6, 0.4, 0.5), (0.1, 0.35, 0.3)), weights=(0.3, 0.7))
+BETA_ARMS = bt.Bernoulli(arms=3, prior=((1, 1), (2, 2), (1, 3)))
 
 CASES = [
-    (bt.UCB1(noise=0.5), 1.0, THREE, 20),
-    (bt.UCB1(noise=0.5), 0.3, THREE, 20),
-    (bt.UCB1(noise=0.5), 0.0, TWO, 20),
-    (bt.UCB1(noise=1.0), 0.7, TWO, 13),
-    (bt.UCB1(noise=0.5), 0.2, BETA, 40),
-    (bt.Greedy(), 0.0, THREE, 20),
-    (bt.EpsilonGreedy(), 0.15, TWO, 20),
-    (bt.EpsilonGreedy(), 1.0, THREE, 8),
-    (bt.ExploreThenCommit(), 3.2, THREE, 20),
-    (bt.Thompson(prior=(1, 1)), 1.0, TWO, 20),
-    (bt.Thompson(prior=(1, 1)), 0.5, TWO, 20),
-    (bt.Thompson(prior=(1, 1)), 0.0, TWO, 20),
-    (bt.Thompson(prior=(2.0, 1.0)), 0.8, TWO, 12),
-    (bt.Thompson(prior=(1, 1)), 0.6, BETA, 12),
+    (bt.UCB1(noise=0.5), 1.0, THREE_ARMS, 20),
+    (bt.UCB1(noise=0.5), 0.3, THREE_ARMS, 20),
+    (bt.UCB1(noise=0.5), 0.0, TWO_ARMS, 20),
+    (bt.UCB1(noise=1.0), 0.7, TWO_ARMS, 13),
+    (bt.UCB1(noise=0.5), 0.2, BETA_ARMS, 40),
+    (bt.Greedy(), 0.0, THREE_ARMS, 20),
+    (bt.EpsilonGreedy(), 0.15, TWO_ARMS, 20),
+    (bt.EpsilonGreedy(), 1.0, THREE_ARMS, 8),
+    (bt.ExploreThenCommit(), 3.2, THREE_ARMS, 20),
+    (bt.Thompson(prior=(1, 1)), 1.0, TWO_ARMS, 20),
+    (bt.Thompson(prior=(1, 1)), 0.5, TWO_ARMS, 20),
+    (bt.Thompson(prior=(1, 1)), 0.0, TWO_ARMS, 20),
+    (bt.Thompson(prior=(2.0, 1.0)), 0.8, TWO_ARMS, 12),
+    (bt.Thompson(prior=(1, 1)), 0.6, BETA_ARMS, 12),
 ]
 
 
-PLAYED = [(*case, shortcut) for case in CASES for shortcut in (False, True) if case[0].shortcuts or not shortcut]
+CASES_AND_SHORTCUTS = [
+    (*case, shortcut) for case in CASES for shortcut in (False, True) if case[0].shortcuts or not shortcut
+]
 
 
 @RUNS
-@pytest.mark.parametrize(("policy", "value", "problem", "horizon", "shortcut"), PLAYED)
-def test_simulated_regret_is_the_exact_one(policy, value, problem, horizon, shortcut, runs):
+@pytest.mark.parametrize(("policy", "value", "problem", "horizon", "shortcut"), CASES_AND_SHORTCUTS)
+def test_simulated_regret_agrees_with_the_exact_regret(policy, value, problem, horizon, shortcut, runs):
     exact = compute_bayes_regret(policy, problem, [[value]], horizon)[0]
     regrets = bt.simulate(
         policy, problem, [value], horizon=horizon, runs=runs, seed=1, simulation=bt.Simulation(shortcuts=shortcut)
     )[0]
-    assert close(regrets, exact)
+    assert mean_agrees(regrets, exact)
 
 
 @RUNS
-def test_gaussian_thompson_chooses_with_the_exact_probability(runs):
+def test_gaussian_thompson_sampling_chooses_with_the_exact_probability(runs):
     """Two steps, two arms: after the first pull the arm's posterior is known, so the second choice is a Gaussian tail."""
     problem = bt.Mixture([(1.0, 0.0)])  # arm 0 pays 1, arm 1 pays 0: the first reward is its arm's mean
     policy = bt.GaussianThompson(prior=(0, 1), noise=1.0)
     regrets = bt.simulate(policy, problem, [0.6], horizon=2, runs=runs)[0]
     # A pull leaves the posterior N(reward / 2, 1/2); the draws are scaled by gamma = .6.
     spread = 0.6 * math.sqrt(1 + 0.5)
-    again_after_one = 0.5 * math.erfc(-(0.5 / spread) / math.sqrt(2))
-    first_wrong = 0.5
-    second_wrong = 0.5 * (1 - again_after_one) + 0.5 * 0.5
-    assert close(regrets, first_wrong + second_wrong)
+    repeat_probability = 0.5 * math.erfc(-(0.5 / spread) / math.sqrt(2))
+    first_regret = 0.5
+    second_regret = 0.5 * (1 - repeat_probability) + 0.5 * 0.5
+    assert mean_agrees(regrets, first_regret + second_regret)
     assert np.isin(regrets, [0.0, 1.0, 2.0]).all()

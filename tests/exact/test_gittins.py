@@ -1,4 +1,4 @@
-"""Gittins indices against published values, exact small cases and optimal play."""
+"""Gittins indices, compared with published values, exact small cases and optimal policies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import banditune as bt
 from banditune.exact import table_cache
 from banditune.exact.gittins import Gittins, compute_gittins_index, count_table_entries, load_gittins_table
 from banditune.simulation import memory
-from conftest import close
+from helpers.statistics import mean_agrees
 
 # Gittins, Glazebrook and Weber, Multi-armed Bandit Allocation Indices (2011); the prior is Beta(1, 1).
 PUBLISHED = [
@@ -27,19 +27,19 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("discount", "successes", "failures", "published"), PUBLISHED)
-def test_discounted_indices_are_the_published_ones(discount, successes, failures, published):
+def test_discounted_indices_agree_with_published_ones(discount, successes, failures, published):
     assert compute_gittins_index(successes, failures, discount=discount) == pytest.approx(published, abs=5.1e-5)
 
 
-def best_ratio(a, b, left):
-    """The highest (expected rewards) / (expected pulls) of all stopping rules, by trying every rule."""
+def compute_best_ratio(a, b, left):
+    """The highest (expected rewards) / (expected pulls) of all stopping rules, by enumeration."""
 
     @cache
-    def rules(a, b, left):
-        """(rewards, pulls) of every rule that pulls at least once; 4^(2^left) at worst, so for very few rounds."""
+    def iterate_rules(a, b, left):
+        """The (rewards, pulls) of every rule that pulls at least once. There are up to 4^(2^left) of them."""
         mean = Fraction(a, a + b)
         after = [
-            [(Fraction(0), Fraction(0)), *rules(*child, left - 1)] if left > 1 else [(Fraction(0), Fraction(0))]
+            [(Fraction(0), Fraction(0)), *iterate_rules(*child, left - 1)] if left > 1 else [(Fraction(0), Fraction(0))]
             for child in ((a + 1, b), (a, b + 1))
         ]
         return {
@@ -48,27 +48,27 @@ def best_ratio(a, b, left):
             for lost in after[1]
         }
 
-    return max(rewards / pulls for rewards, pulls in rules(a, b, left))
+    return max(rewards / pulls for rewards, pulls in iterate_rules(a, b, left))
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 4), (3, 1), (2, 2)])
 @pytest.mark.parametrize("left", [1, 2, 3, 4])
 def test_the_index_is_the_best_ratio_of_all_stopping_rules(a, b, left):
     assert compute_gittins_index(0, 0, left=left, prior=(a, b)) == pytest.approx(
-        float(best_ratio(a, b, left)), abs=1e-9
+        float(compute_best_ratio(a, b, left)), abs=1e-9
     )
 
 
-def test_successes_in_the_prior_and_seen_ones_are_the_same():
+def test_successes_in_the_prior_count_as_observed_ones():
     assert compute_gittins_index(3, 2, left=40) == pytest.approx(
         compute_gittins_index(0, 0, left=40, prior=(4, 3)), abs=1e-12
     )
 
 
 def test_the_index_grows_with_successes_and_rounds_left_and_falls_with_failures():
-    here = compute_gittins_index(3, 3, left=20)
-    assert compute_gittins_index(4, 3, left=20) > here > compute_gittins_index(3, 4, left=20)
-    assert compute_gittins_index(3, 3, left=21) > here > 0.5
+    index = compute_gittins_index(3, 3, left=20)
+    assert compute_gittins_index(4, 3, left=20) > index > compute_gittins_index(3, 4, left=20)
+    assert compute_gittins_index(3, 3, left=21) > index > 0.5
     assert compute_gittins_index(3, 3, left=1) == pytest.approx(0.5, abs=1e-9)
 
 
@@ -89,14 +89,14 @@ def test_the_table_holds_the_indices(prior, discount, monkeypatch, tmp_path):
 
 
 def test_pulling_the_highest_index_is_optimal_with_a_discount():
-    """Two arms, cut off where nothing is left: the index policy earns what dynamic programming does."""
+    """Two arms, at a horizon where hardly any reward is left: the index policy earns what dynamic programming earns."""
     discount, rounds = 0.7, 34
 
     @cache
-    def index(a, b):
+    def compute_index(a, b):
         return compute_gittins_index(0, 0, discount=discount, prior=(a, b))
 
-    def earned(choose):
+    def compute_reward(choose):
         @cache
         def value(first, second, left):
             if left == 0:
@@ -111,42 +111,44 @@ def test_pulling_the_highest_index_is_optimal_with_a_discount():
         return value
 
     for first, second in (((1, 1), (1, 1)), ((1, 2), (4, 9)), ((2, 1), (9, 5))):
-        best = earned(lambda first, second, options: max(options))(first, second, rounds)
-        by_index = earned(lambda first, second, options: options[index(*second) > index(*first)])(first, second, rounds)
+        best = compute_reward(lambda first, second, options: max(options))(first, second, rounds)
+        by_index = compute_reward(
+            lambda first, second, options: options[compute_index(*second) > compute_index(*first)]
+        )(first, second, rounds)
         assert by_index == pytest.approx(best, abs=2 * discount**rounds / (1 - discount))
         assert by_index <= best
 
 
-def test_the_paper_s_gittins_line():
+def test_the_regret_of_gittins_on_the_warm_up_agrees_with_the_paper():
     """Uniform priors, horizon 200, on the warm-up: 3.75 (the paper has 3.9)."""
     regrets = bt.simulate(Gittins(prior=(1, 1)), bt.problems.two_point_mixture(), horizon=200, runs=100_000, seed=1)[0]
-    assert close(regrets, 3.75, 0.03)
+    assert mean_agrees(regrets, 3.75, 0.03)
 
 
-def test_arms_may_have_priors_of_their_own():
-    alike, own = Gittins(prior=(2, 3)), Gittins(prior=[(2, 3), (2, 3)])
+def test_arms_may_have_different_priors():
+    common, separate = Gittins(prior=(2, 3)), Gittins(prior=[(2, 3), (2, 3)])
     problem = bt.Bernoulli(arms=2, prior=[(5, 1), (1, 5)])
-    played = [bt.simulate(policy, problem, horizon=50, runs=500)[0] for policy in (alike, own)]
-    assert (played[0] == played[1]).all()
-    # The true priors tell which arm is likely better: knowing them loses less.
-    knowing = bt.simulate(Gittins(prior=problem.prior), problem, horizon=50, runs=500)[0]
-    assert knowing.mean() < played[0].mean() / 2
+    regrets = [bt.simulate(policy, problem, horizon=50, runs=500)[0] for policy in (common, separate)]
+    assert (regrets[0] == regrets[1]).all()
+    # The true priors state which arm is likely better: they lower the regret.
+    informed = bt.simulate(Gittins(prior=problem.prior), problem, horizon=50, runs=500)[0]
+    assert informed.mean() < regrets[0].mean() / 2
 
 
-def test_the_table_is_kept_on_disk_and_made_again_if_damaged(monkeypatch, tmp_path):
+def test_the_table_is_stored_and_computed_again_if_damaged(monkeypatch, tmp_path):
     monkeypatch.setattr(table_cache, "find_cache_folder", lambda: tmp_path)
     table = load_gittins_table((1.0, 1.0), 12, None)
-    (file,) = (tmp_path / "tables").iterdir()
-    before = file.stat().st_mtime_ns
+    (path,) = (tmp_path / "tables").iterdir()
+    before = path.stat().st_mtime_ns
     table_cache.recent_tables.clear()
-    again = load_gittins_table((1.0, 1.0), 12, None)
-    assert (again == table).all()
-    assert file.stat().st_mtime_ns == before
-    file.write_bytes(file.read_bytes()[:100])
+    stored = load_gittins_table((1.0, 1.0), 12, None)
+    assert (stored == table).all()
+    assert path.stat().st_mtime_ns == before
+    path.write_bytes(path.read_bytes()[:100])
     table_cache.recent_tables.clear()
     assert (load_gittins_table((1.0, 1.0), 12, None) == table).all()
-    assert file.stat().st_mtime_ns != before
-    assert not again.flags.writeable
+    assert path.stat().st_mtime_ns != before
+    assert not stored.flags.writeable
 
 
 def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeypatch):
@@ -158,7 +160,7 @@ def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeyp
 
 
 @pytest.mark.parametrize(
-    ("request_", "words"),
+    ("make", "message"),
     [
         (lambda: Gittins(prior=(0, 1)), "a > 0"),
         (lambda: Gittins(discount=1.0), "discount <= 0.999"),
@@ -178,6 +180,6 @@ def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeyp
         (lambda: bt.simulate(Gittins(prior=[(1, 1)] * 3), bt.Bernoulli(arms=2), horizon=5), "or 2 such pairs"),
     ],
 )
-def test_complaints_say_what_must_hold(request_, words):
-    with pytest.raises(bt.InvalidRequest, match=words):
-        request_()
+def test_wrong_requests_for_indices_are_refused(make, message):
+    with pytest.raises(bt.InvalidRequest, match=message):
+        make()

@@ -1,4 +1,4 @@
-"""Lower bounds against optimal policies, brute force and simulated regrets."""
+"""Lower bounds, compared with optimal policies, enumeration and simulated regrets."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from banditune.simulation import memory
 RNG = np.random.default_rng(2019)
 
 
-def bounds(problem, horizon, runs=1000, seed=0):
+def estimate_bounds(problem, horizon, runs=1000, seed=0):
     return BoundCalculator(problem, horizon, seed).estimate_all(runs)
 
 
-def lower_bound(problem, horizon, runs=1000, seed=0, level=0.95):
+def select_bound(problem, horizon, runs=1000, seed=0, level=0.95):
     return BoundCalculator(problem, horizon, seed).select_best(runs, level)
 
 
-def optimal_regret(priors, horizon):
-    """The Bayes regret of the best policy for Bernoulli arms, by recursion over what was seen."""
+def compute_optimal_regret(priors, horizon):
+    """The Bayes regret of the best policy for Bernoulli arms, by recursion over states."""
 
     @cache
     def value(state, left):
@@ -55,31 +55,31 @@ def optimal_regret(priors, horizon):
     return horizon * compute_expected_max(priors) - value(tuple(priors), horizon)
 
 
-def random_priors(arms):
+def draw_priors(arms):
     return tuple((float(a), float(b)) for a, b in np.exp(RNG.uniform(-0.7, 1.5, (arms, 2))))
 
 
-CASES = [(random_priors(2), int(RNG.integers(5, 18))) for _ in range(19)] + [(((1.0, 1.0), (1.0, 1.0)), 30)]
-CASES += [(random_priors(3), horizon) for horizon in (4, 6, 8)]
+CASES = [(draw_priors(2), int(RNG.integers(5, 18))) for _ in range(19)] + [(((1.0, 1.0), (1.0, 1.0)), 30)]
+CASES += [(draw_priors(3), horizon) for horizon in (4, 6, 8)]
 
 
 @pytest.mark.parametrize(("priors", "horizon"), CASES)
 def test_no_bound_exceeds_the_optimal_regret(priors, horizon):
-    optimum = optimal_regret(priors, horizon)
+    optimum = compute_optimal_regret(priors, horizon)
     problem = bt.Bernoulli(arms=len(priors), prior=priors)
-    found = bounds(problem, horizon, runs=1500, seed=1)
-    assert set(found) == {"future", "belief", "together", "one arm"} | ({"value"} if len(priors) == 2 else set())
-    for name, estimate in found.items():
+    estimates = estimate_bounds(problem, horizon, runs=1500, seed=1)
+    assert set(estimates) == {"future", "belief", "together", "one arm"} | ({"value"} if len(priors) == 2 else set())
+    for name, estimate in estimates.items():
         assert estimate.mean <= optimum + 4 * estimate.se + 1e-9, name
-    assert found["one arm"].se == 0
-    assert 0.2 * optimum < found["one arm"].mean <= found["together"].mean + 3 * found["together"].se + 1e-3
-    assert max(estimate.mean for estimate in found.values()) > 0.5 * optimum
+    assert estimates["one arm"].se == 0
+    assert 0.2 * optimum < estimates["one arm"].mean <= estimates["together"].mean + 3 * estimates["together"].se + 1e-3
+    assert max(estimate.mean for estimate in estimates.values()) > 0.5 * optimum
 
 
-def test_optimal_regret_of_two_uniform_arms():
+def test_the_optimal_regret_of_two_uniform_arms_is_known():
     # One pull loses E max - 1/2; the second pull knows the first's reward.
-    assert optimal_regret(((1.0, 1.0), (1.0, 1.0)), 1) == pytest.approx(1 / 6)
-    assert optimal_regret(((1.0, 1.0), (1.0, 1.0)), 2) == pytest.approx(4 / 3 - 1 / 2 - 7 / 12)
+    assert compute_optimal_regret(((1.0, 1.0), (1.0, 1.0)), 1) == pytest.approx(1 / 6)
+    assert compute_optimal_regret(((1.0, 1.0), (1.0, 1.0)), 2) == pytest.approx(4 / 3 - 1 / 2 - 7 / 12)
 
 
 def test_penalties_tighten_the_bound():
@@ -95,20 +95,20 @@ def test_penalties_tighten_the_bound():
 def test_the_value_bound_is_the_least_sum_over_all_sequences(problem):
     horizon = 6
     truths, rewards = draw_paths(problem, horizon, 0, 0)
-    found = compute_path_bounds(problem, ("value",), truths[:3], rewards[:3])["value"]
+    computed = compute_path_bounds(problem, ("value",), truths[:3], rewards[:3])["value"]
 
     @cache
-    def most(*seen):
-        """E max and the two means after so many rewards, with these sums."""
-        counts, sums = seen[:2], seen[2:]
+    def compute_means(*counts_and_sums):
+        """E max and the two means after these numbers of rewards with these sums."""
+        counts, sums = counts_and_sums[:2], counts_and_sums[2:]
         priors = problem.prior * (2 // len(problem.prior))
         if problem.name == "bernoulli":
             laws = [stats.beta(a + s, b + n - s) for (a, b), n, s in zip(priors, counts, sums, strict=True)]
             grid = np.linspace(0.0, 1.0, 2001)
         else:
             precisions = [sd**-2 + n * problem.noise**-2 for (_, sd), n in zip(priors, counts, strict=True)]
-            tops = [m * sd**-2 + s * problem.noise**-2 for (m, sd), s in zip(priors, sums, strict=True)]
-            laws = [stats.norm(top / p, p**-0.5) for top, p in zip(tops, precisions, strict=True)]
+            weighted_means = [m * sd**-2 + s * problem.noise**-2 for (m, sd), s in zip(priors, sums, strict=True)]
+            laws = [stats.norm(top / p, p**-0.5) for top, p in zip(weighted_means, precisions, strict=True)]
             grid = np.linspace(-8.0, 8.0, 2001)
         below = integrate.simpson(laws[0].cdf(grid) * laws[1].cdf(grid), x=grid)
         return grid[-1] - below, laws[0].mean(), laws[1].mean()
@@ -119,18 +119,18 @@ def test_the_value_bound_is_the_least_sum_over_all_sequences(problem):
             counts, total = [0, 0], 0.0
             for arm in pulls:
                 sums = [float(rewards[run, a, : counts[a]].sum()) for a in (0, 1)]
-                largest, *means = most(*counts, *sums)
+                largest, *means = compute_means(*counts, *sums)
                 total += largest - means[arm]
                 counts[arm] += 1
             totals.append(total)
-        assert found[run] == pytest.approx(min(totals), abs=1e-3)
+        assert computed[run] == pytest.approx(min(totals), abs=1e-3)
 
 
-def test_majorants_give_away_little():
-    """Against the exact maximum, by max-plus convolution."""
+def test_majorants_lose_little():
+    """Compared with the exact maximum, by max-plus convolution."""
     horizon, arms = 120, 4
     _, rewards = draw_paths(bt.Bernoulli(arms=arms), horizon, 5, 0)
-    corners, place = np.empty((arms, horizon + 1), np.int64), np.empty(arms, np.int64)
+    corners, positions = np.empty((arms, horizon + 1), np.int64), np.empty(arms, np.int64)
     losses = []
     for path in rewards:
         sums = np.empty((arms, horizon + 1))
@@ -143,14 +143,14 @@ def test_majorants_give_away_little():
         exact = sums[0]
         for arm in range(1, arms):
             exact = np.array([maximise_split(exact[: n + 1], sums[arm][: n + 1], n) for n in range(horizon + 1)])
-        relaxed = maximise_counts(sums, corners, place, horizon)
+        relaxed = maximise_counts(sums, corners, positions, horizon)
         losses.append(relaxed - exact[horizon])
     assert min(losses) >= -1e-9
     assert np.mean(losses) < 0.2
 
 
-def plain_stopping(prior, horizon, rival, price, power):
-    """d and U of a Bernoulli arm after (successes, failures), by recursion, with integrals by Simpson's rule."""
+def solve_stopping(prior, horizon, rival, price, power):
+    """d and U of a Bernoulli arm after (successes, failures), by recursion and Simpson's rule."""
     a, b = prior
 
     @cache
@@ -158,8 +158,8 @@ def plain_stopping(prior, horizon, rival, price, power):
         above, steps = np.linspace(rival, 1, 1001), np.linspace(0, rival, 1001)
         # Both by parts, so that nothing but the distribution function is integrated.
         slope = power * above ** (power - 1.0) * (1 - special.betainc(a + s, b + f, above))
-        paid = rival**power + integrate.simpson(slope, x=above)
-        return price * paid - integrate.simpson(special.betainc(a + s, b + f, steps), x=steps)
+        total = rival**power + integrate.simpson(slope, x=above)
+        return price * total - integrate.simpson(special.betainc(a + s, b + f, steps), x=steps)
 
     @cache
     def least(s, f):
@@ -176,29 +176,29 @@ def plain_stopping(prior, horizon, rival, price, power):
 def test_stopping_against_one_arm_is_optimal():
     horizon, prior = 6, (1.5, 0.8)
     arm = _RivalArms(prior, 1, (prior, (1.0, 1.0)), horizon)
-    places = np.searchsorted(NODE_MEANS, [0.05, 0.4, 0.7, 0.98])
+    nodes = np.searchsorted(NODE_MEANS, [0.05, 0.4, 0.7, 0.98])
     for price, power in ((0.1, 0), (0.2, 1), (0.15, 4)):
-        levels, start = arm.compute_stopping_values(places, price, power)
-        assert len(levels) == len(start) == len(places) == 4
-        for place, level, first in zip(places, levels, start, strict=True):
-            pay, least, _ = plain_stopping(prior, horizon, NODE_MEANS[place], price, power)
+        levels, start = arm.compute_stopping_values(nodes, price, power)
+        assert len(levels) == len(start) == len(nodes) == 4
+        for node, level, first in zip(nodes, levels, start, strict=True):
+            pay, least, _ = solve_stopping(prior, horizon, NODE_MEANS[node], price, power)
             assert first == pytest.approx(pay(0, 0), abs=1e-5)
             assert level == pytest.approx(least(0, 0), abs=1e-4)
 
 
 @pytest.mark.parametrize("priors", [((1.5, 0.8), (1.0, 2.0)), ((1.0, 1.0),) * 3])
-def test_slacks_are_those_of_the_best_counts(priors):
-    """All counts, with tables by plain recursion."""
+def test_slacks_agree_with_those_of_the_best_counts(priors):
+    """All counts are tried, with tables by recursion."""
     horizon, price, power, arms = 6, 0.12, 1, len(priors)
     problem = bt.Bernoulli(arms=arms, prior=priors)
     truths, rewards = draw_paths(problem, horizon, 4, 0)
-    found = compute_least_slacks(problem, truths, rewards, price, power)
+    slacks = compute_least_slacks(problem, truths, rewards, price, power)
     exact = []
     for means, path in zip(truths[:6], rewards[:6], strict=True):
         slack = np.empty((arms, horizon + 1))
         for arm in range(arms):
             rival = max(np.delete(means, arm))
-            pay, least, after_another = plain_stopping(priors[arm], horizon, rival, price, power)
+            pay, least, after_another = solve_stopping(priors[arm], horizon, rival, price, power)
             spent = 0.0
             for n in range(horizon + 1):
                 s = int(path[arm, :n].sum())
@@ -206,28 +206,28 @@ def test_slacks_are_those_of_the_best_counts(priors):
                 spent += after_another(s, n - s) - least(s, n - s) if n < horizon else 0.0
         counts = (n for n in product(range(horizon + 1), repeat=arms) if sum(n) == horizon)
         exact.append(min(sum(slack[range(arms), n]) for n in counts))
-    assert (found >= -1e-9).all()
-    np.testing.assert_allclose(found[:6], exact, atol=1e-4)
+    assert (slacks >= -1e-9).all()
+    np.testing.assert_allclose(slacks[:6], exact, atol=1e-4)
 
 
-def test_a_bound_that_couples_arms_is_tighter():
-    found = bounds(bt.Bernoulli(arms=2), 100, runs=1000)
-    assert found["together"].low > 1.1 * found["one arm"].mean
+def test_the_coupled_bound_is_tighter():
+    estimates = estimate_bounds(bt.Bernoulli(arms=2), 100, runs=1000)
+    assert estimates["together"].low > 1.1 * estimates["one arm"].mean
 
 
-def test_bands_and_chords_give_away_little():
-    """At a longer horizon: all states against those in the band, and the guess, which is smooth, against chords."""
+def test_bands_and_chords_lose_little():
+    """At a longer horizon: all states against those in the band, and the estimate against chords."""
     horizon, price, power = 400, 0.04, 1
     arm = _RivalArms((1.0, 1.0), 4, ((1.0, 1.0),) * 4, horizon)
-    places = np.searchsorted(NODE_MEANS, [0.3, 0.8])
-    levels, _ = arm.compute_stopping_values(places, price, power)
-    for place, level in zip(places, levels, strict=True):
+    nodes = np.searchsorted(NODE_MEANS, [0.3, 0.8])
+    levels, _ = arm.compute_stopping_values(nodes, price, power)
+    for node, level in zip(nodes, levels, strict=True):
         s = np.arange(horizon + 1)
         law = stats.beta(1 + s, 1 + horizon - s)
-        lifted = stats.beta(2 + s, 1 + horizon - s)
-        rival, mean = NODE_MEANS[place], law.mean()
-        loss = rival * law.cdf(rival) - mean * lifted.cdf(rival)
-        pays = price * (mean * lifted.sf(rival) + rival * law.cdf(rival)) - loss
+        success_law = stats.beta(2 + s, 1 + horizon - s)
+        rival, mean = NODE_MEANS[node], law.mean()
+        loss = rival * law.cdf(rival) - mean * success_law.cdf(rival)
+        pays = price * (mean * success_law.sf(rival) + rival * law.cdf(rival)) - loss
         stops = np.zeros(horizon + 1)
         for pulls in range(horizon - 1, -1, -1):
             mean = (1 + np.arange(pulls + 1)) / (2 + pulls)
@@ -239,14 +239,14 @@ def test_bands_and_chords_give_away_little():
     )
 
 
-def test_prices_are_climbed_to():
+def test_the_search_finds_the_best_price():
     price, power = find_best_price(lambda price, power: -(math.log(price / 0.03) ** 2) - (power - 2) ** 2, 0.2)
     assert power == 2
     assert price == pytest.approx(0.03, rel=0.1)
 
 
-def test_stopping_against_one_gaussian_arm():
-    """Two pulls, by quadrature: the table is below, and close."""
+def test_stopping_against_one_gaussian_arm_agrees_with_quadrature():
+    """Two pulls: the table is below the exact value, and close to it."""
     sd, noise, price = 1.3, 0.6, 0.2
     variances = [1 / (sd**-2 + n / noise**2) for n in (0, 1)]
     step = math.sqrt(variances[0] - variances[1])
@@ -265,55 +265,55 @@ def test_stopping_against_one_gaussian_arm():
         assert exact - 1e-3 < levels[number] < exact + 1e-6
 
 
-def test_the_largest_of_gaussian_means():
-    found = _integrate_max_cdf(np.array([-30.0, 30.0]), ((0.0, 1.0), (0.0, 1.0)))
-    assert 30 - found[1] == pytest.approx(1 / math.sqrt(math.pi), abs=1e-9)
-    assert found[0] == 0
+def test_the_expected_largest_gaussian_mean_is_known():
+    integrals = _integrate_max_cdf(np.array([-30.0, 30.0]), ((0.0, 1.0), (0.0, 1.0)))
+    assert 30 - integrals[1] == pytest.approx(1 / math.sqrt(math.pi), abs=1e-9)
+    assert integrals[0] == 0
 
 
 @pytest.mark.parametrize(
     "problem",
     [bt.Gaussian(arms=2), bt.Gaussian(arms=4, prior=((0, 1), (0, 1), (1, 0.5), (-3, 2)), noise=0.5)],
 )
-def test_gaussian_bounds_are_below_what_good_policies_lose(problem):
+def test_gaussian_bounds_are_below_the_regret_of_good_policies(problem):
     horizon = 50
     regrets = bt.simulate(
         bt.GaussianThompson(prior=(0, 1), noise=1), problem, [0.3, 0.5, 0.8], horizon=horizon, runs=20000
     )
-    lost = regrets.mean(axis=1).min()
+    lowest_regret = regrets.mean(axis=1).min()
     se = regrets.std(axis=1).max() / math.sqrt(regrets.shape[1])
-    for name, estimate in bounds(problem, horizon, runs=2000, seed=2).items():
-        assert estimate.mean <= lost + 4 * math.hypot(se, estimate.se), name
-    best = lower_bound(problem, horizon, runs=2000)
-    assert 0.15 * lost < best.value < lost
+    for name, estimate in estimate_bounds(problem, horizon, runs=2000, seed=2).items():
+        assert estimate.mean <= lowest_regret + 4 * math.hypot(se, estimate.se), name
+    best = select_bound(problem, horizon, runs=2000)
+    assert 0.15 * lowest_regret < best.value < lowest_regret
 
 
 @pytest.mark.slow
-def test_bernoulli_bounds_are_below_what_good_policies_lose():
+def test_bernoulli_bounds_are_below_the_regret_of_good_policies():
     problem = bt.Bernoulli(arms=10)
     regrets = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [0.4], horizon=200, runs=20000).mean()
-    best = lower_bound(problem, 200, runs=500)
+    best = select_bound(problem, 200, runs=500)
     assert best.name == "together"
     assert 0.55 * regrets < best.value < regrets
 
 
-def test_a_seed_decides_the_samples_whatever_the_chunks():
+def test_samples_depend_on_the_seed_and_not_on_chunks():
     problem = bt.Bernoulli(arms=3)
     names = ("future", "belief")
-    whole = sample_bounds(problem, 20, names, range(50), 7)
-    parts = [sample_bounds(problem, 20, names, part, 7) for part in (range(5), range(5, 33), range(33, 50))]
-    np.testing.assert_array_equal(whole, np.concatenate(parts, axis=1))
-    assert bounds(problem, 20, runs=50, seed=7)["belief"].mean == whole[1].mean()
-    assert (sample_bounds(problem, 20, names, range(50), 8) != whole).any()
-    first, second = (lower_bound(problem, 20, runs=100) for _ in range(2))
+    at_once = sample_bounds(problem, 20, names, range(50), 7)
+    parts = [sample_bounds(problem, 20, names, runs, 7) for runs in (range(5), range(5, 33), range(33, 50))]
+    np.testing.assert_array_equal(at_once, np.concatenate(parts, axis=1))
+    assert estimate_bounds(problem, 20, runs=50, seed=7)["belief"].mean == at_once[1].mean()
+    assert (sample_bounds(problem, 20, names, range(50), 8) != at_once).any()
+    first, second = (select_bound(problem, 20, runs=100) for _ in range(2))
     assert first == second
 
 
-def test_limits_hold_as_often_as_they_say():
-    """Of two arms and two pulls the optimum is 1/4, and "value" finds it exactly; three arms have a sampled limit."""
-    assert lower_bound(bt.Bernoulli(arms=2), 2, runs=10).value == pytest.approx(0.25)
-    optimum = optimal_regret(((1.0, 1.0),) * 3, 4)
-    above = [lower_bound(bt.Bernoulli(arms=3), 4, runs=200, seed=seed).value > optimum for seed in range(20)]
+def test_confidence_limits_hold_at_their_rate():
+    """For two arms and two pulls, "value" finds the optimum of 1/4. For three arms the limit is sampled."""
+    assert select_bound(bt.Bernoulli(arms=2), 2, runs=10).value == pytest.approx(0.25)
+    optimum = compute_optimal_regret(((1.0, 1.0),) * 3, 4)
+    above = [select_bound(bt.Bernoulli(arms=3), 4, runs=200, seed=seed).value > optimum for seed in range(20)]
     assert sum(above) <= 3
 
 
@@ -326,18 +326,18 @@ def test_limits_hold_as_often_as_they_say():
         ((bt.Bernoulli(), 10, 10, -1), "`seed` must be a whole number >= 0"),
     ],
 )
-def test_what_cannot_be_bounded_is_refused(arguments, message):
-    for function in (bounds, lower_bound):
+def test_wrong_requests_for_bounds_are_refused(arguments, message):
+    for function in (estimate_bounds, select_bound):
         with pytest.raises(bt.InvalidRequest, match=message):
             function(*arguments)
 
 
-def test_levels_are_probabilities():
+def test_a_confidence_must_be_a_probability():
     with pytest.raises(bt.InvalidRequest, match="confidence < 1"):
-        lower_bound(bt.Bernoulli(), 10, level=1.0)
+        select_bound(bt.Bernoulli(), 10, level=1.0)
 
 
-def test_samples_that_do_not_fit_are_refused(monkeypatch):
+def test_samples_that_do_not_fit_into_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "measure_free_memory", lambda: 1e6)
     with pytest.raises(bt.InvalidRequest, match="must fit into memory"):
-        bounds(bt.Bernoulli(arms=100), 10**9)
+        estimate_bounds(bt.Bernoulli(arms=100), 10**9)

@@ -1,4 +1,4 @@
-"""The optimal policy: its value by brute force, its choices by another recursion, its regret by simulation."""
+"""The optimal policy: its value by enumeration, its choices by another recursion, its regret by simulation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from banditune.simulation import memory, simulator
 from banditune.simulation.dispatch import simulate_rows
 from banditune.simulation.estimators.arm_totals import ArmTotals
 from banditune.simulation.spec import SimulationSpec
-from conftest import close
+from helpers.statistics import mean_agrees
 
 WARM_UP = ((0.6, 0.4), (0.4, 0.6))
 PRIORS = [((1, 1), (1, 1)), ((0.3, 2.5), (4, 4)), ((0.05, 0.1), (1, 1)), ((30, 20), (0.7, 0.5)), ((1, 9), (5, 0.2))]
@@ -39,14 +39,14 @@ MIXTURES = [
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Tables are kept here, and there are none."""
+def cache_folder(tmp_path, monkeypatch):
+    """An empty folder for tables."""
     monkeypatch.setattr(table_cache, "find_cache_folder", lambda: tmp_path)
     return tmp_path / "tables"
 
 
-def best_of_histories(chance_of, arms, horizon, discount=1.0):
-    """The best expected reward, by a walk over every history of (arm, reward); `chance_of(history, arm)` is its success."""
+def compute_best_reward(chance_of, arms, horizon, discount=1.0):
+    """The best expected reward, by a walk over every history of (arm, reward)."""
 
     def value(history):
         if len(history) == horizon:
@@ -61,7 +61,7 @@ def best_of_histories(chance_of, arms, horizon, discount=1.0):
     return value([])
 
 
-def beta_chance(shapes):
+def make_beta_probability(shapes):
     def chance_of(history, arm):
         rewards = [reward for pulled, reward in history if pulled == arm]
         a, b = shapes[arm]
@@ -70,7 +70,7 @@ def beta_chance(shapes):
     return chance_of
 
 
-def mixture_chance(means, weights):
+def make_mixture_probability(means, weights):
     def chance_of(history, arm):
         joint = [
             weight * math.prod(row[pulled] if reward else 1 - row[pulled] for pulled, reward in history)
@@ -82,64 +82,65 @@ def mixture_chance(means, weights):
 
 
 @pytest.mark.parametrize("shapes", PRIORS)
-def test_no_way_to_play_two_arms_is_better(shapes):
+def test_two_arms_have_no_better_policy(shapes):
     for horizon, discount in ((1, 1.0), (2, 1.0), (7, 1.0), (6, 0.7)):
-        exact = best_of_histories(beta_chance(shapes), 2, horizon, discount)
+        exact = compute_best_reward(make_beta_probability(shapes), 2, horizon, discount)
         assert optimal_two_arms.compute_optimal_reward_two_arms(shapes, horizon, discount) == pytest.approx(
             exact, abs=1e-13
         )
 
 
-def test_no_way_to_play_two_arms_with_any_prior_is_better():
+def test_two_arms_with_any_prior_have_no_better_policy():
     rng = np.random.default_rng(4)
     for _ in range(4):
         shapes = np.exp(rng.normal(0, 1.5, (2, 2))).tolist()
-        exact = best_of_histories(beta_chance(shapes), 2, 6)
+        exact = compute_best_reward(make_beta_probability(shapes), 2, 6)
         assert optimal_two_arms.compute_optimal_reward_two_arms(shapes, 6) == pytest.approx(exact, abs=1e-13)
 
 
 @pytest.mark.parametrize(("means", "weights", "horizon"), MIXTURES)
-def test_no_way_to_play_a_mixture_is_better(means, weights, horizon):
-    exact = best_of_histories(mixture_chance(means, weights or [1 / len(means)] * len(means)), len(means[0]), horizon)
+def test_a_mixture_has_no_better_policy(means, weights, horizon):
+    exact = compute_best_reward(
+        make_mixture_probability(means, weights or [1 / len(means)] * len(means)), len(means[0]), horizon
+    )
     assert optimal_mixture.compute_optimal_reward_mixture(means, weights, horizon) == pytest.approx(exact, abs=1e-13)
 
 
-def test_no_way_to_play_any_mixture_is_better():
+def test_no_mixture_has_a_better_policy():
     rng = np.random.default_rng(5)
     for instances, arms, horizon in ((2, 2, 7), (4, 2, 6), (3, 3, 5)):
         means, weights = rng.random((instances, arms)).tolist(), rng.dirichlet(np.ones(instances)).tolist()
-        exact = best_of_histories(mixture_chance(means, weights), arms, horizon)
+        exact = compute_best_reward(make_mixture_probability(means, weights), arms, horizon)
         assert optimal_mixture.compute_optimal_reward_mixture(means, weights, horizon) == pytest.approx(
             exact, abs=1e-13
         )
 
 
-def test_the_known_values_of_uniform_arms_and_of_the_warm_up():
+def test_the_optima_of_uniform_arms_and_of_the_warm_up_are_known():
     assert optimal_two_arms.compute_optimal_reward_two_arms((1, 1), 200) == pytest.approx(131.094, abs=5e-4)
     assert compute_optimum(bt.Bernoulli(arms=2), 200).regret == pytest.approx(2.239, abs=5e-4)
     assert compute_optimum(bt.problems.two_point_mixture(), 200).regret == pytest.approx(2.4805, abs=5e-5)
 
 
-def test_the_warm_up_loses_as_long_as_a_walk_with_drift_is_on_the_wrong_side():
-    """Its belief moves by one, to the right with .6 whatever is pulled; at 0 the wrong arm is pulled half of the time."""
+def test_the_optimum_of_the_warm_up_is_that_of_a_random_walk():
+    """The walk goes right with probability .6 whatever is pulled. At 0 the wrong arm is pulled half of the time."""
     horizon = 600
-    at = np.zeros(2 * horizon + 1)
-    at[horizon] = 1.0
-    lost = 0.0
+    probabilities = np.zeros(2 * horizon + 1)
+    probabilities[horizon] = 1.0
+    regret = 0.0
     for _ in range(horizon):
-        lost += 0.2 * (at[:horizon].sum() + at[horizon] / 2)
-        at = 0.6 * np.roll(at, 1) + 0.4 * np.roll(at, -1)
-    assert compute_optimum(bt.problems.two_point_mixture(), horizon).regret == pytest.approx(lost, abs=1e-10)
+        regret += 0.2 * (probabilities[:horizon].sum() + probabilities[horizon] / 2)
+        probabilities = 0.6 * np.roll(probabilities, 1) + 0.4 * np.roll(probabilities, -1)
+    assert compute_optimum(bt.problems.two_point_mixture(), horizon).regret == pytest.approx(regret, abs=1e-10)
 
 
-def test_a_discount_and_a_forced_choice():
-    sure = ((1e9, 1e-9), (1e-9, 1e9))
-    assert optimal_two_arms.compute_optimal_reward_two_arms(sure, 50, 0.9) == pytest.approx((1 - 0.9**50) / 0.1)
-    assert optimal_two_arms.compute_optimal_reward_two_arms(sure, 50) == pytest.approx(50)
+def test_the_discounted_reward_of_certain_arms_is_known():
+    certain = ((1e9, 1e-9), (1e-9, 1e9))
+    assert optimal_two_arms.compute_optimal_reward_two_arms(certain, 50, 0.9) == pytest.approx((1 - 0.9**50) / 0.1)
+    assert optimal_two_arms.compute_optimal_reward_two_arms(certain, 50) == pytest.approx(50)
 
 
-def test_steps_made_together_are_as_those_made_alone():
-    """The kernel leaves no belief out at any horizon, and is what plain Python makes of it."""
+def test_the_kernel_computes_every_state_as_plain_python_does():
     for horizon in (1, 2, 7, 8, 9, 17):
         layer, thresholds = (
             np.full(count_belief_states(horizon), np.nan),
@@ -152,20 +153,20 @@ def test_steps_made_together_are_as_those_made_alone():
         assert thresholds.max() <= horizon
 
 
-def places(horizon):
-    """(pulls1, successes1, pulls2, place) of every threshold."""
+def iterate_thresholds(horizon):
+    """(pulls1, successes1, pulls2, index) of every threshold."""
     for pulls1 in range(horizon):
         for successes1, pulls2 in product(range(pulls1 + 1), range(horizon - pulls1)):
             yield pulls1, successes1, pulls2, locate_rows(pulls1, horizon) + successes1 * (horizon - pulls1) + pulls2
 
 
-def test_every_threshold_has_a_place_of_its_own():
-    assert sorted(place for *_, place in places(9)) == list(range(count_belief_states(9)))
+def test_every_threshold_has_a_different_index():
+    assert sorted(index for *_, index in iterate_thresholds(9)) == list(range(count_belief_states(9)))
 
 
 @pytest.mark.parametrize("shapes", PRIORS)
-def test_thresholds_are_the_full_choice(shapes):
-    """The best arm of every belief, from the recursion for values: arm 2 from some number of its successes on."""
+def test_thresholds_agree_with_the_best_arm_of_every_state(shapes):
+    """The best arm of every state, from the recursion for values: arm 2 from some number of its successes on."""
     horizon = 16
     (a1, b1), (a2, b2) = shapes
 
@@ -179,15 +180,15 @@ def test_thresholds_are_the_full_choice(shapes):
         return chance1 * (1 + won1) + (1 - chance1) * lost1, chance2 * (1 + won2) + (1 - chance2) * lost2
 
     table = compute_optimal_thresholds(shapes, horizon)
-    histories = list(places(horizon))
+    histories = list(iterate_thresholds(horizon))
     assert len(histories) == len(table)
-    for pulls1, successes1, pulls2, place in histories:
-        both = [values(pulls1, successes1, pulls2, s) for s in range(pulls2 + 1)]
-        advantages = [value2 - value1 for value1, value2 in both]
+    for pulls1, successes1, pulls2, index in histories:
+        pairs = [values(pulls1, successes1, pulls2, s) for s in range(pulls2 + 1)]
+        advantages = [value2 - value1 for value1, value2 in pairs]
         assert all(after >= before - 1e-13 for before, after in pairwise(advantages))
-        pulled = [advantage > 1e-13 for advantage in advantages]
-        assert pulled == [s >= table[place] for s in range(pulls2 + 1)]
-        assert table[place] <= pulls2 + 1
+        second_is_better = [advantage > 1e-13 for advantage in advantages]
+        assert second_is_better == [s >= table[index] for s in range(pulls2 + 1)]
+        assert table[index] <= pulls2 + 1
 
 
 @pytest.mark.parametrize("shapes", PRIORS)
@@ -202,10 +203,10 @@ def test_thresholds_rise_with_the_successes_of_the_other_arm(shapes):
 
 
 def test_advantages_follow_from_later_ones():
-    """The identity in the docstring of `Optimal`, and the value from it: pull arm 1 until the end, or gain by arm 2."""
+    """The identity in the docstring of `Optimal`, and the value from it."""
     horizon, (a1, b1), (a2, b2) = 40, (0.5, 1.5), (3.0, 4.0)
 
-    def chances(pulls1, pulls2):
+    def compute_probabilities(pulls1, pulls2):
         return (
             (a1 + np.arange(pulls1 + 1)[:, None]) / (a1 + b1 + pulls1),
             (a2 + np.arange(pulls2 + 1)) / (a2 + b2 + pulls2),
@@ -215,7 +216,7 @@ def test_advantages_follow_from_later_ones():
     for step in range(horizon - 1, -1, -1):
         now = {}
         for pulls1 in range(step + 1):
-            p1, p2 = chances(pulls1, step - pulls1)
+            p1, p2 = compute_probabilities(pulls1, step - pulls1)
             now[pulls1] = p2 - p1
             if later:
                 gain, loss = np.maximum(later[pulls1], 0), np.minimum(later[pulls1 + 1], 0)
@@ -224,7 +225,7 @@ def test_advantages_follow_from_later_ones():
         later = now
     value, reached = 0.0, np.ones(1)
     for pulls1, gain in enumerate(reversed(gains)):
-        p1 = chances(pulls1, 0)[0][:, 0]
+        p1 = compute_probabilities(pulls1, 0)[0][:, 0]
         value += reached @ (p1 + gain)
         reached = np.append(reached * (1 - p1), 0) + np.append(0, reached * p1)
     assert optimal_two_arms.compute_optimal_reward_two_arms(((a1, b1), (a2, b2)), horizon) == pytest.approx(
@@ -234,7 +235,7 @@ def test_advantages_follow_from_later_ones():
 
 def test_ties_go_to_the_first_arm():
     table = compute_optimal_thresholds((1, 1), 7)
-    assert table[0] == 1  # nothing is known of either: arm 2 is not pulled
+    assert table[0] == 1  # nothing is known of either arm: arm 2 is not pulled
     last = locate_rows(2, 7) + 1 * (7 - 2) + 4
     assert table[last] == 3  # one success in two pulls is as good as two in four, however it is rounded
     assert compute_optimal_machine(((0.5, 0.5), (0.2, 0.2)), None, 30)[::3].max() == 0
@@ -249,13 +250,13 @@ def test_ties_go_to_the_first_arm():
         (bt.Mixture(((0.9, 0.6, 0.5), (0.1, 0.2, 0.7), (1.0, 0.0, 0.3)), (0.5, 0.2, 0.3)), 25),
     ],
 )
-def test_playing_the_optimal_policy_has_the_smallest_regret(problem, horizon):
+def test_the_simulated_regret_of_the_optimal_policy_is_the_optimum(problem, horizon):
     policy = make_optimal_policy(problem)
     regrets = bt.simulate(policy, problem, horizon=horizon, runs=100_000, seed=3)[0]
-    assert close(regrets, compute_optimum(problem, horizon).regret)
+    assert mean_agrees(regrets, compute_optimum(problem, horizon).regret)
 
 
-def test_the_regret_of_realised_rewards_is_the_same():
+def test_the_realised_regret_of_the_optimal_policy_is_the_optimum():
     regrets = bt.simulate(
         Optimal(prior=(1, 1)),
         bt.Bernoulli(arms=2),
@@ -263,7 +264,7 @@ def test_the_regret_of_realised_rewards_is_the_same():
         runs=100_000,
         simulation=bt.Simulation(regret="realised"),
     )[0]
-    assert close(regrets, compute_optimum(bt.Bernoulli(arms=2), 50).regret)
+    assert mean_agrees(regrets, compute_optimum(bt.Bernoulli(arms=2), 50).regret)
 
 
 def test_the_expected_largest_mean_is_exact():
@@ -274,22 +275,22 @@ def test_the_expected_largest_mean_is_exact():
 
 
 @bt.kernel.scalar
-def any_reward(instance, arm, pull, step, stream):
-    """More than the problem promises, -1.5 to 2.5, from the fifth pull on."""
+def pay_any_number(instance, arm, pull, step, stream):
+    """From the fifth pull on, a reward from -1.5 to 2.5, which is outside of what the problem states."""
     mean = instance.means[arm]
     if pull < 4:
         return 1.0 if bt.kernel.uniform(stream) < mean else 0.0
     return mean + 3 * bt.kernel.uniform(stream) - 1.5
 
 
-def two_means(size, rng):
+def draw_two_means(size, rng):
     return rng.random((size, 2))
 
 
 @pytest.mark.slow
-def test_rewards_other_than_0_and_1_never_lead_outside_the_tables(monkeypatch):
+def test_other_rewards_than_0_and_1_do_not_leave_the_tables(monkeypatch):
     monkeypatch.setattr(simulator, "check_policy_and_problem", lambda job: None)
-    uneven = bt.define_problem("uneven", two_means, any_reward, arms=2, rewards="binary")
+    uneven = bt.define_problem("uneven", draw_two_means, pay_any_number, arms=2, rewards="binary")
     for policy in (
         Optimal(prior=(1, 1)),
         OptimalMixture(bt.problems.two_point_mixture().means),
@@ -303,7 +304,7 @@ def test_rewards_other_than_0_and_1_never_lead_outside_the_tables(monkeypatch):
             assert optimal_two_arms.choose_optimal_arm(state, setting, sum(pulls), np.zeros(1), None) in (0, 1)
 
 
-def test_a_machine_leads_from_node_to_node_one_step_on():
+def test_every_node_of_the_machine_leads_to_the_next_step():
     horizon = 12
     table = compute_optimal_machine(((0.9, 0.6), (0.1, 0.2), (1.0, 0.0)), None, horizon).reshape(-1, 3)
     step = np.full(len(table), -1)
@@ -319,24 +320,24 @@ def test_a_machine_leads_from_node_to_node_one_step_on():
     assert step.max() == horizon - 1
 
 
-def test_an_outcome_that_no_instance_explains_teaches_nothing():
+def test_an_impossible_outcome_changes_no_belief():
     table = compute_optimal_machine(((1.0, 0.4), (1.0, 0.3)), None, 4).reshape(-1, 3)
     assert len(table) == 4
     assert (table[:, 0] == 0).all()
     assert (table[:3, 1] == table[:3, 2]).all()
 
 
-def test_beliefs_of_equal_evidence_share_a_node():
-    made = optimal_mixture.build_posterior_layers(bt.problems.two_point_mixture(), 500)
-    assert [len(layer.success_probabilities) for layer in made[:4]] == [1, 2, 3, 4]
-    assert max(len(layer.success_probabilities) for layer in made) < 150  # the rest is ruled out
+def test_states_of_equal_evidence_share_a_node():
+    layers = optimal_mixture.build_posterior_layers(bt.problems.two_point_mixture(), 500)
+    assert [len(layer.success_probabilities) for layer in layers[:4]] == [1, 2, 3, 4]
+    assert max(len(layer.success_probabilities) for layer in layers) < 150  # the rest is ruled out
 
 
-def test_a_horizon_that_does_not_fit_is_refused_with_one_that_does(monkeypatch, folder):
+def test_a_horizon_that_does_not_fit_is_refused_with_one_that_does(monkeypatch, cache_folder):
     monkeypatch.setattr(memory, "measure_free_memory", lambda: 1e6)
-    with pytest.raises(bt.InvalidRequest, match=r"at horizon=1000 it needs 1\.2 GiB") as refused:
+    with pytest.raises(bt.InvalidRequest, match=r"at horizon=1000 it needs 1\.2 GiB") as error:
         optimal_two_arms.compute_optimal_reward_two_arms((1, 1), 1000)
-    largest = int(str(refused.value).split()[-1].rstrip("."))
+    largest = int(str(error.value).split()[-1].rstrip("."))
     assert optimal_two_arms.compute_optimal_reward_two_arms((1, 1), largest) > 0
     with pytest.raises(bt.InvalidRequest, match="the largest horizon that fits"):
         optimal_two_arms.compute_optimal_reward_two_arms((1, 1), largest + 1)
@@ -344,14 +345,14 @@ def test_a_horizon_that_does_not_fit_is_refused_with_one_that_does(monkeypatch, 
         bt.simulate(Optimal(prior=(1, 1)), bt.Bernoulli(arms=2), horizon=1000)
 
 
-def test_a_mixture_that_does_not_fit_is_refused_with_an_estimate(monkeypatch, folder):
+def test_a_mixture_that_does_not_fit_is_refused_with_an_estimate(monkeypatch, cache_folder):
     means = ((0.7, 0.45), (0.35, 0.5))
-    made = optimal_mixture.build_posterior_layers(bt.Mixture(means), 60)
-    needed = sum(layer.success_probabilities.nbytes + layer.next_nodes.nbytes for layer in made)
+    layers = optimal_mixture.build_posterior_layers(bt.Mixture(means), 60)
+    needed = sum(layer.success_probabilities.nbytes + layer.next_nodes.nbytes for layer in layers)
     monkeypatch.setattr(memory, "measure_free_memory", lambda: 3e6)
-    with pytest.raises(bt.InvalidRequest, match="at horizon=60 they need about") as refused:
+    with pytest.raises(bt.InvalidRequest, match="at horizon=60 they need about") as error:
         optimal_mixture.compute_optimal_reward_mixture(means, None, 60)
-    message = str(refused.value)
+    message = str(error.value)
     assert needed / 2**20 == pytest.approx(float(message.split("about ")[1].split()[0]), rel=0.25)
     largest = int(message.split()[-1].rstrip("."))
     assert 20 < largest < 60
@@ -364,20 +365,20 @@ def test_a_mixture_that_does_not_fit_is_refused_with_an_estimate(monkeypatch, fo
 
 
 @pytest.mark.parametrize(
-    ("module", "maker", "policy"),
+    ("module", "function_name", "policy"),
     [
         (optimal_two_arms, "run_backward_induction", Optimal((2, 1))),
         (optimal_mixture, "build_posterior_layers", OptimalMixture(bt.problems.two_point_mixture().means)),
     ],
 )
-def test_tables_are_kept_and_made_again_when_damaged(module, maker, policy, monkeypatch, folder):
+def test_tables_are_stored_and_computed_again_when_damaged(module, function_name, policy, monkeypatch, cache_folder):
     calls = []
-    make = getattr(module, maker)
-    monkeypatch.setattr(module, maker, lambda *args, **kwargs: calls.append(1) or make(*args, **kwargs))
+    function = getattr(module, function_name)
+    monkeypatch.setattr(module, function_name, lambda *args, **kwargs: calls.append(1) or function(*args, **kwargs))
     first = policy.options(2, 0, 20).tolist()
     assert policy.options(2, 0, 20).tolist() == first
     assert len(calls) == 1
-    (path,) = folder.iterdir()
+    (path,) = cache_folder.iterdir()
     path.write_bytes(path.read_bytes()[:-50])
     table_cache.recent_tables.clear()
     assert policy.options(2, 0, 20).tolist() == first
@@ -386,7 +387,7 @@ def test_tables_are_kept_and_made_again_when_damaged(module, maker, policy, monk
     assert len(calls) == 3
 
 
-def test_the_policies_are_told_by_their_names_and_priors():
+def test_labels_contain_names_and_priors():
     assert make_label(Optimal()) == "optimal"
     assert Optimal(prior=(1, 1)) == make_optimal_policy(bt.Bernoulli(arms=2))
     assert make_label(Optimal([(1, 1), (2, 1)])) == "optimal(prior=((1, 1), (2, 1)))"
@@ -394,7 +395,7 @@ def test_the_policies_are_told_by_their_names_and_priors():
     assert hash(OptimalMixture([[0.6, 0.4], [0.4, 0.6]])) == hash(OptimalMixture(bt.problems.two_point_mixture().means))
 
 
-def test_what_cannot_be_computed_is_refused():
+def test_wrong_requests_for_optima_are_refused():
     for problem in (bt.Bernoulli(arms=3), bt.Gaussian(arms=2), bt.BetaRewards(arms=2), "bernoulli"):
         with pytest.raises(bt.InvalidRequest, match="bernoulli with 2 arms, or mixture"):
             compute_optimum(problem, 10)

@@ -1,4 +1,4 @@
-"""A real browser for tests: Chromium without a window, told what to do through a pipe."""
+"""A real browser for tests: Chromium without a window, controlled through a pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-PATIENCE = 60
+TIMEOUT = 60
 
 
 class Browser:
@@ -35,83 +35,85 @@ class Browser:
         os.close(to_browser)
         os.close(from_browser)
         self.events: list[dict] = []
-        self.asked = 0
-        self.rest = b""
+        self.command_count = 0
+        self.buffer = b""
         self.session = None
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        target = self.send_command("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.send_command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for part in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{part}.enable")
+            self.send_command(f"{part}.enable")
 
-    def ask(self, method: str, **params: object) -> dict:
+    def send_command(self, method: str, **params: object) -> dict:
         """Send a command and wait for its answer."""
-        self.asked += 1
-        message = {"id": self.asked, "method": method, "params": params}
+        self.command_count += 1
+        message = {"id": self.command_count, "method": method, "params": params}
         if self.session:
             message["sessionId"] = self.session
         os.write(self.inbox, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self.hear()
-            if answer.get("id") == self.asked:
-                assert "error" not in answer, answer
-                return answer["result"]
+            reply = self.read_message()
+            if reply.get("id") == self.command_count:
+                assert "error" not in reply, reply
+                return reply["result"]
 
-    def hear(self) -> dict:
-        """The next message of the browser; events are kept."""
-        end = time.monotonic() + PATIENCE
-        while b"\0" not in self.rest:
+    def read_message(self) -> dict:
+        """The next message of the browser. Events are stored."""
+        end = time.monotonic() + TIMEOUT
+        while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.outbox], [], [], max(0, end - time.monotonic()))
             assert ready, "the browser does not answer"
-            piece = os.read(self.outbox, 1 << 20)
-            assert piece, "the browser has gone"
-            self.rest += piece
-        text, _, self.rest = self.rest.partition(b"\0")
+            data = os.read(self.outbox, 1 << 20)
+            assert data, "the browser has gone"
+            self.buffer += data
+        text, _, self.buffer = self.buffer.partition(b"\0")
         message = json.loads(text)
         if "method" in message:
             self.events.append(message)
         return message
 
     def open(self, path: Path, width: int, height: int = 900) -> None:
-        """Load a file in a window of this size; below 600 pixels it is a phone's."""
+        """Load a file in a window of this size. Below 600 pixels the window is that of a phone."""
         phone = width < 600
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        self.send_command(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
+        )
         self.events.clear()
-        self.ask("Page.navigate", url=path.resolve().as_uri())
+        self.send_command("Page.navigate", url=path.resolve().as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
-            self.hear()
+            self.read_message()
 
-    def run(self, code: str) -> object:
+    def evaluate(self, code: str) -> object:
         """The value of a JavaScript expression."""
-        answer = self.ask("Runtime.evaluate", expression=code, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
+        reply = self.send_command("Runtime.evaluate", expression=code, returnByValue=True)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
-    def mouse(self, kind: str, x: float, y: float) -> None:
+    def send_mouse_event(self, kind: str, x: float, y: float) -> None:
         """Move the mouse, or press (`mousePressed`) and release (`mouseReleased`) its left button."""
-        self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+        self.send_command("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
 
-    def requests(self) -> list[str]:
-        """Addresses that the page asked for, but for itself."""
+    def list_requests(self) -> list[str]:
+        """Addresses that the page requested, except its own."""
         sent = [event["params"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return [request["request"]["url"] for request in sent[1:]]
 
-    def complaints(self) -> list[dict]:
-        """What was written to the console, errors and all."""
+    def list_messages(self) -> list[dict]:
+        """Messages and errors of the console."""
         kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
         return [event["params"] for event in self.events if event["method"] in kinds]
 
-    def picture(self, path: Path) -> None:
+    def save_screenshot(self, path: Path) -> None:
         """The whole page as a PNG file."""
-        data = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
+        data = self.send_command("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
         path.write_bytes(base64.b64decode(data))
 
-    def printed(self, path: Path) -> None:
+    def save_pdf(self, path: Path) -> None:
         """The page on paper, as a PDF file."""
-        path.write_bytes(base64.b64decode(self.ask("Page.printToPDF", printBackground=True)["data"]))
+        path.write_bytes(base64.b64decode(self.send_command("Page.printToPDF", printBackground=True)["data"]))
 
     def close(self) -> None:
-        """End the browser, this one only."""
+        """End this browser only."""
         os.close(self.inbox)
         os.close(self.outbox)
         self.process.terminate()
-        self.process.wait(timeout=PATIENCE)
+        self.process.wait(timeout=TIMEOUT)

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from helpers.deployed import Nature, deployed, policy_called, problem_for, value_for
+from helpers.deployed_policies import SimulatedArms, choose_value, deploy_on, make_matching_problem, make_policy
 
 
-def played(live, nature, steps):
-    """The arms of so many steps, each rewarded at once."""
+def run_steps(deployed, simulated, steps):
+    """The arms of the next steps. Each is rewarded at once."""
     arms = []
     for _ in range(steps):
-        arms.append(live.select_arm())
-        live.update(arms[-1], nature.pay(arms[-1]))
+        arms.append(deployed.select_arm())
+        deployed.update(arms[-1], simulated.pull(arms[-1]))
     return arms
 
 
-def simulated_gaps(policy, problem, seed, horizon):
-    """What each step of run 0 lost, by the engine's plain loop."""
-    value = value_for(policy)
+def simulate_gaps(policy, problem, seed, horizon):
+    """The regret of each step of run 0, by the plain loop."""
+    value = choose_value(policy)
     regrets = bt.simulate(
         policy,
         problem,
@@ -36,47 +36,48 @@ def simulated_gaps(policy, problem, seed, horizon):
     return np.diff(regrets[0, 0], prepend=0.0)
 
 
-def agrees_step_by_step(name, seed, horizon):
-    """Whether live and simulated runs pull the same arms: all gaps of an instance are different."""
-    policy = policy_called(name)
-    nature = Nature(problem_for(policy), seed)
-    arms = played(deployed(policy, nature, horizon, seed), nature, horizon)
-    gaps = nature.means.max() - nature.means
+def agrees_with_simulation(name, seed, horizon):
+    """Whether a deployed policy pulls the arms of the simulated one. All gaps of an instance differ."""
+    policy = make_policy(name)
+    simulated = SimulatedArms(make_matching_problem(policy), seed)
+    arms = run_steps(deploy_on(policy, simulated, horizon, seed), simulated, horizon)
+    gaps = simulated.means.max() - simulated.means
     assert np.diff(np.sort(gaps)).min() > 1e-6
-    return np.allclose(gaps[arms], simulated_gaps(policy, nature.problem, seed, horizon), rtol=0, atol=1e-9)
+    return np.allclose(gaps[arms], simulate_gaps(policy, simulated.problem, seed, horizon), rtol=0, atol=1e-9)
 
 
-def goes_on_alike(name, seed):
-    """Whether a policy that is saved and loaded goes on as it would have, and as its twin that was not saved."""
-    policy = policy_called(name)
-    natures = [Nature(problem_for(policy), seed) for _ in range(2)]
-    live, twin = (deployed(policy, nature, 60, seed) for nature in natures)
-    assert played(live, natures[0], 12) == played(twin, natures[1], 12)
-    again = bt.DeployedPolicy.from_json(live.to_json(), policy)
-    assert again.state == live.state
-    later = deepcopy(natures[0])
-    return played(live, natures[0], 6) == played(twin, natures[1], 6) == played(again, later, 6)
+def continues_after_loading(name, seed):
+    """Whether a policy that was saved and loaded pulls the same arms as one that was not."""
+    policy = make_policy(name)
+    simulated_arms = [SimulatedArms(make_matching_problem(policy), seed) for _ in range(2)]
+    deployed, unsaved = (deploy_on(policy, simulated, 60, seed) for simulated in simulated_arms)
+    assert run_steps(deployed, simulated_arms[0], 12) == run_steps(unsaved, simulated_arms[1], 12)
+    loaded = bt.DeployedPolicy.from_json(deployed.to_json(), policy)
+    assert loaded.state == deployed.state
+    simulated_for_loaded = deepcopy(simulated_arms[0])
+    arms = run_steps(deployed, simulated_arms[0], 6)
+    return arms == run_steps(unsaved, simulated_arms[1], 6) == run_steps(loaded, simulated_for_loaded, 6)
 
 
-def arms_come_and_go(name):
-    """Whether only arms that are there are selected, and a state survives JSON."""
-    policy = policy_called(name)
-    nature = Nature(problem_for(policy), 2)
-    live = deployed(policy, nature, 100, 2)
-    played(live, nature, 10)
+def follows_arm_changes(name):
+    """Whether only active arms are selected, and a state is the same after JSON."""
+    policy = make_policy(name)
+    simulated = SimulatedArms(make_matching_problem(policy), 2)
+    deployed = deploy_on(policy, simulated, 100, 2)
+    run_steps(deployed, simulated, 10)
     if name == "optimal":  # for two arms only
         with pytest.raises(bt.InvalidRequest, match="arms = 2"):
-            live.add_arm("new")
-        return live.arms == (0, 1)
-    live.add_arm("new", () if nature.features is None else nature.features[0] + 0.1)
-    live.retire_arm(0)
-    live.update(0, 1.0)
-    selected = set(live.select_arms(8))
-    assert selected <= set(live.arms)
-    assert 0 not in live.arms
-    return bt.DeployedPolicy.from_json(live.to_json(), policy).state == live.state
+            deployed.add_arm("new")
+        return deployed.arms == (0, 1)
+    deployed.add_arm("new", () if simulated.features is None else simulated.features[0] + 0.1)
+    deployed.retire_arm(0)
+    deployed.update(0, 1.0)
+    selected = set(deployed.select_arms(8))
+    assert selected <= set(deployed.arms)
+    assert 0 not in deployed.arms
+    return bt.DeployedPolicy.from_json(deployed.to_json(), policy).state == deployed.state
 
 
-def of(policy=None, value=0.3, arms=4, **told):
-    """A deployed policy, UCB1 unless told otherwise."""
-    return bt.deploy(policy or bt.UCB1(noise=0.5), value, **({"horizon": 1000, "arms": arms} | told))
+def deploy_policy(policy=None, value=0.3, arms=4, **settings):
+    """A deployed policy, UCB1 unless another is given."""
+    return bt.deploy(policy or bt.UCB1(noise=0.5), value, **({"horizon": 1000, "arms": arms} | settings))

@@ -17,13 +17,13 @@ from banditune.results.store_results import StoredMean, StoreSummary
 from banditune.results.study_setup import StudySetup
 from banditune.results.tuning_results import Curve, Tuning
 
-EVIL = "<script>alert(1)</script>"
+SCRIPT_NAME = "<script>alert(1)</script>"
 
 
-FIRST = 2**40
+FIRST_INSTANCE = 2**40
 
 
-def setup_for(policy="ucb1", problem="bernoulli", tuner="two-part"):
+def make_setup(policy="ucb1", problem="bernoulli", tuner="two-part"):
     versions = {"banditune": "0.1.0", "python": "3.11.7"}
     options = {"name": problem, "arms": 10, "prior": [[1.0, 1.0]], "names": []}
     return StudySetup(
@@ -39,7 +39,7 @@ def setup_for(policy="ucb1", problem="bernoulli", tuner="two-part"):
     )
 
 
-def a_curve(policy="ucb1"):
+def make_curve(policy="ucb1"):
     values = np.linspace(0, 1, 33)
     mean = 40 + 400 * (values - 0.22) ** 2
     shape = UnimodalityTest(rejected=False, statistic=-0.35, critical_value=4.24, false_alarm_rate=0.01, second_dip=())
@@ -55,21 +55,21 @@ def a_curve(policy="ucb1"):
         textbook=1.0,
         log_scale=False,
         unimodality=shape,
-        setup=setup_for(policy),
+        setup=make_setup(policy),
         refined=True,
     )
 
 
-def a_tuning(policy="ucb1", **changes):
-    """A tuning as the two-part tuner leaves it, with a curve and a long tail; nothing is simulated."""
+def make_tuning(policy="ucb1", **changes):
+    """A tuning of the two-part tuner, with a curve and a long tail."""
     rng = np.random.default_rng(0)
     tuned = np.append(rng.gamma(3, 9, 1390), rng.uniform(300, 2000, 10))
-    theory = rng.normal(355, 60, 1400)
+    textbook = rng.normal(355, 60, 1400)
     trials = tuple(
-        TrialResult.from_regrets(values, [rng.gamma(3, 12, 1 + 7 * place) for place, _ in enumerate(values)])
+        TrialResult.from_regrets(values, [rng.gamma(3, 12, 1 + 7 * number) for number, _ in enumerate(values)])
         for values in (np.linspace(0.02, 1, 5), *(np.linspace(0.1, 0.4, 6) / k + 0.2 - 0.2 / k for k in range(1, 12)))
     )
-    belief = SearchPosterior(
+    posterior = SearchPosterior(
         mean=45.0,
         low=38.6,
         high=54.1,
@@ -81,39 +81,39 @@ def a_tuning(policy="ucb1", **changes):
         misfit=False,
         confidence=0.95,
     )
-    made = Tuning(
+    tuning = Tuning(
         params={"gamma": 0.2222},
         regret=Estimate.from_sample(tuned),
-        textbook_regret=Estimate.from_sample(theory),
-        gain=Estimate.from_sample(theory - tuned),
+        textbook_regret=Estimate.from_sample(textbook),
+        gain=Estimate.from_sample(textbook - tuned),
         textbook_params={"gamma": 1.0},
         search_runs=1000,
         budget=1000,
         validation_runs=1400,
         trials=trials,
-        posterior=belief,
+        posterior=posterior,
         precision=None,
         precision_reached=None,
         notices=(bt.results.Notice("14 of 1,400 runs carry 52% of the mean regret.", "skewed-regret"),),
-        curve=a_curve(policy),
-        setup=setup_for(policy),
-        distribution=RegretDistribution.from_sample(tuned, FIRST),
-        textbook_distribution=RegretDistribution.from_sample(theory, FIRST),
+        curve=make_curve(policy),
+        setup=make_setup(policy),
+        distribution=RegretDistribution.from_sample(tuned, FIRST_INSTANCE),
+        textbook_distribution=RegretDistribution.from_sample(textbook, FIRST_INSTANCE),
     )
-    return replace(made, **changes)
+    return replace(tuning, **changes)
 
 
-def notes_tuning():
-    """A tuning from before spreads were kept: two values a trial, no curve, no belief."""
+def make_notes_tuning():
+    """A tuning of an old version by NoTeS: two values a trial, no curve, no posterior, no distribution."""
     pairs = ((1 / 3, 2 / 3), (2 / 9, 4 / 9), (4 / 27, 8 / 27))
     trials = tuple(TrialResult.from_regrets(pair, np.random.default_rng(1).gamma(2, 20, (2, 25))) for pair in pairs)
     changes = {"distribution": None, "textbook_distribution": None, "curve": None, "posterior": None, "notices": ()}
-    return a_tuning(trials=trials, setup=setup_for(tuner="notes"), **changes)
+    return make_tuning(trials=trials, setup=make_setup(tuner="notes"), **changes)
 
 
-def a_comparison(first="ts", second="ucb1"):
+def make_comparison(first_policy="ts", second_policy="ucb1"):
     rng = np.random.default_rng(3)
-    best, other = rng.gamma(2, 6, 1000), rng.gamma(2, 9, 1000)
+    best, other_sample = rng.gamma(2, 6, 1000), rng.gamma(2, 9, 1000)
     entries = tuple(
         ComparisonEntry(
             policy=name,
@@ -124,30 +124,38 @@ def a_comparison(first="ts", second="ucb1"):
             difference_to_best=Estimate.from_sample(sample - best),
             textbook_regret=Estimate.from_sample(2 * sample),
             search_runs=500,
-            distribution=RegretDistribution.from_sample(sample, FIRST),
+            distribution=RegretDistribution.from_sample(sample, FIRST_INSTANCE),
         )
-        for name, params, sample in ((first, {"gamma": 0.67}, best), (second, {}, other))
+        for name, params, sample in ((first_policy, {"gamma": 0.67}, best), (second_policy, {}, other_sample))
     )
     return Comparison(
-        entries=entries, best_policy=first, budget=500, validation_runs=1000, setup=replace(setup_for(), policy=None)
+        entries=entries,
+        best_policy=first_policy,
+        budget=500,
+        validation_runs=1000,
+        setup=replace(make_setup(), policy=None),
     )
 
 
-def an_account(policy="ucb1"):
-    """What a ledger may hold of a setup: a search of many values, few runs of one, two values on fresh instances."""
+def make_store_summary(policy="ucb1"):
+    """A summary of a store: a search of many values, few runs of one, two values on fresh instances."""
     rng = np.random.default_rng(4)
-    sizes = [(value / 10, False, 350) for value in range(10)] + [(0.95, False, 3), (0.2, True, 400), (0.9, True, 400)]
-    tallies = []
-    for value, fresh, runs in sizes:
+    value_runs = [(value / 10, False, 350) for value in range(10)] + [
+        (0.95, False, 3),
+        (0.2, True, 400),
+        (0.9, True, 400),
+    ]
+    means = []
+    for value, fresh, runs in value_runs:
         sample = rng.gamma(2, 10 + 30 * value, runs)
-        tallies.append(
+        means.append(
             StoredMean(
                 params=(value,),
                 noise_stream=0,
                 fresh=fresh,
                 step=1000,
                 regret=Estimate.from_sample(sample),
-                distribution=RegretDistribution.from_sample(sample, FIRST),
+                distribution=RegretDistribution.from_sample(sample, FIRST_INSTANCE),
             )
         )
     return StoreSummary(
@@ -163,35 +171,35 @@ def an_account(policy="ucb1"):
         dtype="float64",
         versions="banditune 0.1.0",
         parameters=("gamma",),
-        stored_means=tuple(tallies),
+        stored_means=tuple(means),
     )
 
 
-def computed_setup(policy=None):
+def make_exact_setup(policy=None):
     options = {"name": policy} if policy else None
-    return replace(setup_for(), policy=options, problem=describe(bt.Bernoulli(arms=2)), tuner=None, horizon=60)
+    return replace(make_setup(), policy=options, problem=describe(bt.Bernoulli(arms=2)), tuner=None, horizon=60)
 
 
-def an_optimum():
-    return ExactOptimum(reward=37.5, oracle_reward=40.0, regret=2.5, setup=computed_setup())
+def make_optimum():
+    return ExactOptimum(reward=37.5, oracle_reward=40.0, regret=2.5, setup=make_exact_setup())
 
 
-def exact_regrets(policy="ucb1", values=(1.0, 0.0, 0.1, 0.2, 0.3, 0.6), **changes):
+def make_exact_regrets(policy="ucb1", values=(1.0, 0.0, 0.1, 0.2, 0.3, 0.6), **changes):
     values = np.array(values)
-    floor = LowerBound(regret=2.5, is_exact=True, confidence=1.0, method="dynamic programming")
-    made = ExactRegret(
+    lower_bound = LowerBound(regret=2.5, is_exact=True, confidence=1.0, method="dynamic programming")
+    result = ExactRegret(
         parameter="gamma",
         values=values,
         regret=2.6 + 5 * (values - 0.2) ** 2,
         textbook=1.0,
-        setup=computed_setup(policy),
-        lower_bound=floor,
+        setup=make_exact_setup(policy),
+        lower_bound=lower_bound,
     )
-    return replace(made, **changes)
+    return replace(result, **changes)
 
 
-def a_bound(**changes):
-    floor = LowerBound(regret=4.5, is_exact=False, confidence=0.95, method="together")
+def make_lower_bound(**changes):
+    lower_bound = LowerBound(regret=4.5, is_exact=False, confidence=0.95, method="together")
     kinds = ("belief", "together", "one arm")
     means, errors = np.array([2.4, 4.53, 3.9]), np.array([0.15, 0.02, 0.0])
     return replace(
@@ -200,48 +208,48 @@ def a_bound(**changes):
             mean=means,
             se=errors,
             runs=(1000, 200, 0),
-            lower_bound=floor,
-            setup=computed_setup(),
+            lower_bound=lower_bound,
+            setup=make_exact_setup(),
             confidence=0.95,
         ),
         **changes,
     )
 
 
-def flat_tuning(level):
-    """Every run loses the same: no interval, no tail."""
-    same = np.full(50, float(level))
+def make_constant_tuning(level):
+    """A tuning whose runs all have the same regret: no interval, no tail."""
+    sample = np.full(50, float(level))
     trials = (TrialResult.from_regrets((0.5, 1.0), np.full((2, 3), float(level))),)
     changes = {
-        "regret": Estimate.from_sample(same),
-        "textbook_regret": Estimate.from_sample(same),
-        "gain": Estimate.from_sample(0 * same),
+        "regret": Estimate.from_sample(sample),
+        "textbook_regret": Estimate.from_sample(sample),
+        "gain": Estimate.from_sample(0 * sample),
     }
-    spreads = {
-        "distribution": RegretDistribution.from_sample(same, FIRST),
-        "textbook_distribution": RegretDistribution.from_sample(same, FIRST),
+    distributions = {
+        "distribution": RegretDistribution.from_sample(sample, FIRST_INSTANCE),
+        "textbook_distribution": RegretDistribution.from_sample(sample, FIRST_INSTANCE),
     }
-    return a_tuning(trials=trials, curve=None, posterior=None, **changes, **spreads)
+    return make_tuning(trials=trials, curve=None, posterior=None, **changes, **distributions)
 
 
-EVERY = {
-    "tuning": a_tuning,
-    "tuning without curve, belief and spread": notes_tuning,
-    "curve": a_curve,
-    "comparison": a_comparison,
-    "account of a ledger": an_account,
-    "exact regrets": exact_regrets,
-    "exact regret of one value": lambda: exact_regrets(values=(0.5,), lower_bound=None),
-    "exact regret without a parameter": lambda: exact_regrets("gittins", (0.0,), parameter="value", textbook=0.0),
-    "bound": a_bound,
-    "nothing lost": lambda: flat_tuning(0),
-    "rewards above the best arm's": lambda: flat_tuning(-3),
-    "curve of one value": lambda: replace(a_curve(), values=np.ones(1), mean=np.ones(1), se=np.zeros(1)),
+RESULTS = {
+    "tuning": make_tuning,
+    "tuning without curve, posterior and distribution": make_notes_tuning,
+    "curve": make_curve,
+    "comparison": make_comparison,
+    "summary of a store": make_store_summary,
+    "exact regrets": make_exact_regrets,
+    "exact regret of one value": lambda: make_exact_regrets(values=(0.5,), lower_bound=None),
+    "exact regret without a parameter": lambda: make_exact_regrets("gittins", (0.0,), parameter="value", textbook=0.0),
+    "bound": make_lower_bound,
+    "no regret": lambda: make_constant_tuning(0),
+    "rewards above the best arm's": lambda: make_constant_tuning(-3),
+    "curve of one value": lambda: replace(make_curve(), values=np.ones(1), mean=np.ones(1), se=np.zeros(1)),
 }
 
 
-class Balance(HTMLParser):
-    """Whether all that is opened is closed, in order."""
+class TagChecker(HTMLParser):
+    """Checks that all tags are closed in order."""
 
     VOID = ("meta", "input", "br")
 

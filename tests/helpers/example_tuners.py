@@ -10,8 +10,8 @@ import banditune as bt
 
 
 @dataclasses.dataclass(frozen=True)
-class Asks(bt.tuners.Tuner):
-    """A tuner of a user's own that asks one question."""
+class OneTrialTuner(bt.tuners.Tuner):
+    """A tuner that makes one trial."""
 
     size: object
     accepts_goal: bool = False
@@ -23,23 +23,23 @@ class Asks(bt.tuners.Tuner):
 
 
 @dataclasses.dataclass(frozen=True)
-class Strays(bt.tuners.Tuner):
-    """A tuner that asks for these values, one after the other, with so many runs each, and answers."""
+class StrayingTuner(bt.tuners.Tuner):
+    """A tuner that asks for given values one after the other, and gives a fixed answer."""
 
-    asked: tuple
+    values: tuple
     size: int
     answer: object
     name = "strays"
 
     def search(self, among, budget):
-        for value in self.asked:
+        for value in self.values:
             yield bt.tuners.Trial((value,), self.size)
         return self.answer
 
 
 @dataclasses.dataclass(frozen=True)
-class Draws(bt.tuners.Tuner):
-    """A tuner that asks for one value drawn at random, and answers with it."""
+class RandomValueTuner(bt.tuners.Tuner):
+    """A tuner that asks for one random value, and answers with it."""
 
     accepts_goal: bool = False
     name = "draws"
@@ -52,8 +52,8 @@ class Draws(bt.tuners.Tuner):
 
 
 @dataclasses.dataclass(frozen=True)
-class Answers(bt.tuners.Tuner):
-    """A search that answers one value, whatever it sees."""
+class FixedAnswerTuner(bt.tuners.Tuner):
+    """A tuner with a fixed answer."""
 
     name = "answers"
     value: float = 0.0

@@ -22,19 +22,19 @@ B,control,105,21
 """
 
 
-def _odd(data):
+def refuse_block(data):
     raise row_checks.SuspectBlock
 
 
 READERS = {
     "arrow": text_block_readers.make_arrow_reader,
     "plain": text_block_readers.make_plain_reader,
-    "row by row": lambda *_: _odd,
+    "row by row": lambda *_: refuse_block,
 }
 """Three ways of reading text."""
 
 
-def cells(logs: Logs):
+def sum_by_name(logs: Logs):
     """Pulls and totals by the names of campaign and arm."""
     return {
         (logs.campaigns[c], logs.arms[a]): (int(n), float(t))

@@ -18,7 +18,7 @@ Choice = Callable[[History], Sequence[float]]
 Shapes = tuple[float, float]
 
 
-def expected_reward(choose: Choice, pays: Callable[[History, int], float], horizon: int) -> float:
+def compute_expected_reward(choose: Choice, pays: Callable[[History, int], float], horizon: int) -> float:
     """Expected total reward, where `pays(history, arm)` is the probability that the arm's next reward is 1."""
 
     def walk(history: History) -> float:
@@ -36,25 +36,25 @@ def expected_reward(choose: Choice, pays: Callable[[History, int], float], horiz
     return walk([])
 
 
-def mixture_regret(choose: Choice, mixture: Iterable[tuple[float, Sequence[float]]], horizon: int) -> float:
+def compute_mixture_regret(choose: Choice, mixture: Iterable[tuple[float, Sequence[float]]], horizon: int) -> float:
     """Regret averaged over a mixture of (weight, means), whose weights sum to one: each instance on its own."""
     return math.fsum(
-        weight * (horizon * max(means) - expected_reward(choose, lambda _, arm, row=means: row[arm], horizon))
+        weight * (horizon * max(means) - compute_expected_reward(choose, lambda _, arm, row=means: row[arm], horizon))
         for weight, means in mixture
     )
 
 
-def beta_regret(choose: Choice, priors: Sequence[Shapes], horizon: int) -> float:
+def compute_beta_regret(choose: Choice, priors: Sequence[Shapes], horizon: int) -> float:
     """Regret averaged over independent Beta priors, one for each arm."""
 
     def pays(history: History, arm: int) -> float:
         own = [reward for pulled, reward in history if pulled == arm]
         return (priors[arm][0] + sum(own)) / (sum(priors[arm]) + len(own))
 
-    return horizon * expected_max(tuple(priors)) - expected_reward(choose, pays, horizon)
+    return horizon * compute_expected_max(tuple(priors)) - compute_expected_reward(choose, pays, horizon)
 
 
-def tally(history: History, arms: int) -> tuple[np.ndarray, np.ndarray]:
+def count_history(history: History, arms: int) -> tuple[np.ndarray, np.ndarray]:
     """Pulls and total reward of each arm."""
     pulls, totals = np.zeros(arms), np.zeros(arms)
     for arm, reward in history:
@@ -64,13 +64,13 @@ def tally(history: History, arms: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def expected_max(priors: tuple[Shapes, ...]) -> float:
+def compute_expected_max(priors: tuple[Shapes, ...]) -> float:
     """The expected largest of independent Beta variables."""
-    return integral(lambda x: 1 - math.prod(float(betainc(*prior, x)) for prior in priors), priors)
+    return integrate_over_unit(lambda x: 1 - math.prod(float(betainc(*prior, x)) for prior in priors), priors)
 
 
 @cache
-def win_probability(first: Shapes, *others: Shapes) -> float:
+def compute_win_probability(first: Shapes, *others: Shapes) -> float:
     """P(X is above all others) for independent Beta variables X ~ Beta(*first) and others."""
     a, b = first
     constant = betaln(a, b)
@@ -79,16 +79,16 @@ def win_probability(first: Shapes, *others: Shapes) -> float:
         density = math.exp((a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - constant)
         return density * math.prod(float(betainc(*other, x)) for other in others)
 
-    return integral(integrand, (first, *others))
+    return integrate_over_unit(integrand, (first, *others))
 
 
-def integral(function: Callable[[float], float], shapes: Sequence[Shapes]) -> float:
+def integrate_over_unit(function: Callable[[float], float], shapes: Sequence[Shapes]) -> float:
     """An integral over the unit interval by adaptive quadrature, split where Beta variables have their means."""
     cuts = sorted({0.0, 1.0, *(a / (a + b) for a, b in shapes)})
     return sum(quad(function, *piece, epsabs=1e-13, epsrel=1e-11, limit=200)[0] for piece in pairwise(cuts))
 
 
-def exact_win(first: tuple[int, int], second: tuple[int, int]) -> float:
+def compute_exact_win_probability(first: tuple[int, int], second: tuple[int, int]) -> float:
     """P(X > Y) for Beta variables of integer shapes: a finite sum of fractions."""
 
     def inverse_beta(a: int, b: int) -> Fraction:

@@ -9,7 +9,7 @@ from banditune.registry import collect_policies
 from banditune.simulation.spec import SimulationSpec
 from banditune.study.requests import build_spec
 
-SMALL = {
+SMALL_PROBLEMS = {
     "bernoulli": lambda: bt.Bernoulli(arms=4, prior=(2, 5)),
     "beta": lambda: bt.BetaRewards(arms=4, v=3),
     "campaigns": lambda: bt.Campaigns([[(2, 5), (3, 3), (1, 9)], [(20, 5), (3, 30), (1, 1)]]),
@@ -25,21 +25,21 @@ SMALL = {
 POLICIES = collect_policies()
 
 
-def let_in(policy: str, problem: str) -> bool:
-    """Whether the door lets a policy play a problem."""
+def can_simulate(policy: str, problem: str) -> bool:
+    """Whether a policy takes a problem."""
     try:
-        build_spec(POLICIES[policy](), SMALL[problem](), horizon=200)
+        build_spec(POLICIES[policy](), SMALL_PROBLEMS[problem](), horizon=200)
     except bt.InvalidRequest:
         return False
     return True
 
 
-PAIRS = [(policy, problem) for policy in POLICIES for problem in SMALL if let_in(policy, problem)]
+PAIRS = [(policy, problem) for policy in POLICIES for problem in SMALL_PROBLEMS if can_simulate(policy, problem)]
 
 
-def params_for(spec: SimulationSpec) -> np.ndarray:
-    """Theory's value and two others."""
-    found = [p.resolve(spec.problem.arms, spec.horizon) for p in spec.policy.parameters]
-    if not found:
+def list_values(spec: SimulationSpec) -> np.ndarray:
+    """The textbook value and two others."""
+    ranges = [p.resolve(spec.problem.arms, spec.horizon) for p in spec.policy.parameters]
+    if not ranges:
         return np.array([[0.0]])
-    return np.array([[found[0].textbook], [found[0].scale_from_unit(0.15)], [found[0].scale_from_unit(0.0)]])
+    return np.array([[ranges[0].textbook], [ranges[0].scale_from_unit(0.15)], [ranges[0].scale_from_unit(0.0)]])

@@ -9,21 +9,21 @@ from banditune.core.space import Range
 UNIT = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
 
 
-def search(tuner, height, budget, noise=0.0, seed=0, among=UNIT):
-    """Run a tuner on a known curve; returns its answer and what it spent."""
+def run_tuner(tuner, compute_height, budget, noise=0.0, seed=0, among=UNIT):
+    """Run a tuner on a known curve. Return its answer and the number of runs."""
     rng = np.random.default_rng(seed)
     generator = tuner.search(among, budget)
     spent = 0
     try:
         trial = next(generator)
         while True:
-            each = isinstance(trial.size, tuple)
-            sizes = trial.size if each else [trial.size] * len(trial.values)
+            has_sizes = isinstance(trial.size, tuple)
+            sizes = trial.size if has_sizes else [trial.size] * len(trial.values)
             spent += sum(sizes)
-            told = [
-                height(value) + noise * rng.standard_normal(size)
+            regrets = [
+                compute_height(value) + noise * rng.standard_normal(size)
                 for value, size in zip(trial.values, sizes, strict=True)
             ]
-            trial = generator.send(told if each else np.array(told))
+            trial = generator.send(regrets if has_sizes else np.array(regrets))
     except StopIteration as answer:
         return getattr(answer.value, "value", answer.value), spent

@@ -18,29 +18,34 @@ from helpers.settings import group_settings
 PROBLEM = bt.Bernoulli(arms=3)
 
 
-USUAL = {"horizon": 100, "jobs": 1}
+SHORT_RUN = {"horizon": 100, "workers": 1}
 
 
-def simulated(book, values=0.3, runs=50, **others):
-    return bt.simulate(bt.UCB1(noise=0.5), PROBLEM, values, **group_settings(runs=runs, ledger=book, **USUAL | others))
+def simulate_with_store(store, values=0.3, runs=50, **settings):
+    """Simulate UCB1 with a store."""
+    return bt.simulate(
+        bt.UCB1(noise=0.5), PROBLEM, values, **group_settings(runs=runs, store=store, **SHORT_RUN | settings)
+    )
 
 
 @bt.kernel.scalar
-def constant_reward(instance, arm, pull, step, stream):
+def pay_mean(instance, arm, pull, step, stream):
     return instance.means[arm]
 
 
-def told(policy=None, problem=PROBLEM, **others):
-    spec = build_spec(policy or bt.UCB1(noise=0.5), problem, **group_settings(**{"horizon": 100} | others))
+def serialize_key_of(policy=None, problem=PROBLEM, **settings):
+    """The key of a request, as text."""
+    spec = build_spec(policy or bt.UCB1(noise=0.5), problem, **group_settings(**{"horizon": 100} | settings))
     return store_keys.serialize_key(store_keys.build_key(spec))
 
 
-def parts_that_differ(one, other):
-    one, other = json.loads(one), json.loads(other)
-    return {key for key in one if one[key] != other[key]}
+def list_differences(first, second):
+    """The parts of two keys that differ."""
+    first, second = json.loads(first), json.loads(second)
+    return {key for key in first if first[key] != second[key]}
 
 
-STORED_SERIES = StoredSeries(
+EXAMPLE_SERIES = StoredSeries(
     StoredSetup.from_key_text(json.dumps({"at": [1], "policy": {"name": "x"}, "problem": {"name": "y"}})),
     np.array([0.1]).tobytes(),
     0,

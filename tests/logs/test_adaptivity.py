@@ -19,47 +19,49 @@ from banditune.logs.models.adaptivity import (
 )
 from banditune.logs.models.fitted_model import FitOptions
 from banditune.logs.models.fitting import MODELS
-from helpers.sample_logs import binary_logs, cells, together
+from helpers.sample_logs import list_cells, make_binary_logs, make_correlated_logs
 
 
-def thompson_logs(seed, means):
+def make_thompson_logs(seed, means):
     return recovery.binary(len(means), *recovery.thompson(np.random.default_rng(seed), means, 300))
 
 
-def test_checks_hold_where_a_policy_chose_the_arms():
+def test_checks_pass_where_a_policy_chose_the_arms():
     for seed in range(4):
         rng = np.random.default_rng([20, seed])
-        logs = thompson_logs(seed, rng.beta(2, 5, (25, 6)))
+        logs = make_thompson_logs(seed, rng.beta(2, 5, (25, 6)))
         assert is_adaptively_chosen(logs)
         fit = bt.fit(logs)
         assert not any(check.has_failed for check in fit.checks)
         (note,) = (note for note in fit.notes if "pulled the more often" in note)
         assert "'share of arms without a success', 'spread weighted by pulls'" in note
         assert [check.statistic for check in bt.fit(logs, "campaigns").checks] == ["lead of the best arm"]
-    assert not is_adaptively_chosen(binary_logs())
-    assert not is_adaptively_chosen(together())
+    assert not is_adaptively_chosen(make_binary_logs())
+    assert not is_adaptively_chosen(make_correlated_logs())
 
 
-def test_checks_still_fail_on_a_wrong_fit_where_a_policy_chose_the_arms():
+def test_checks_fail_on_a_wrong_fit_where_a_policy_chose_the_arms():
     rng = np.random.default_rng(21)
     logits = rng.normal(-1, 0.8, (25, 1)) + rng.normal(0, 0.3, (25, 6))
-    fit = bt.fit(thompson_logs(22, 1 / (1 + np.exp(-logits))))
+    fit = bt.fit(make_thompson_logs(22, 1 / (1 + np.exp(-logits))))
     assert "arms rise and fall together" in {check.statistic for check in fit.checks if check.has_failed}
 
 
-def test_means_drawn_given_the_logs_are_means_of_the_prior_whoever_chose_the_arms():
-    # Averaged over logs, posteriors are the prior: exactly what the checks of a policy's logs rely on.
-    above = []
+def test_posterior_means_average_to_the_prior_where_a_policy_chose_the_arms():
+    # Averaged over logs, posteriors are the prior. The checks of a policy's logs rely on this.
+    p_values = []
     for seed in range(60):
         rng = np.random.default_rng([23, seed])
         logs = recovery.binary(10, *recovery.thompson(rng, rng.beta(2, 5, (10, 4)), 60))
-        known = rng.beta(2 + logs.total, 5 + logs.pulls - logs.total, (200, len(logs.total)))
-        fresh = rng.beta(2, 5, (200, len(logs.total)))
-        above.append(posterior_predictive.make_predictive_check("", known.std(axis=1), fresh.std(axis=1)).p_value)
-    assert abs(np.mean(above) - 0.5) < 4 * np.std(above) / math.sqrt(60)
+        posterior_means = rng.beta(2 + logs.total, 5 + logs.pulls - logs.total, (200, len(logs.total)))
+        prior_means = rng.beta(2, 5, (200, len(logs.total)))
+        p_values.append(
+            posterior_predictive.make_predictive_check("", posterior_means.std(axis=1), prior_means.std(axis=1)).p_value
+        )
+    assert abs(np.mean(p_values) - 0.5) < 4 * np.std(p_values) / math.sqrt(60)
 
 
-def test_the_significance_of_a_lead_is_that_of_two_sorted_arms():
+def test_the_significance_of_a_lead_agrees_with_its_formula():
     campaign, arm = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 2, 0, 0, 1])
     pulls, wins = np.array([10, 20, 40, 10, 30, 30]), np.array([5, 4, 10, 2, 0, 0])
     rate = 19 / 70
@@ -67,7 +69,7 @@ def test_the_significance_of_a_lead_is_that_of_two_sorted_arms():
     assert compute_lead_significances(bt.make_logs(campaign, arm, pulls, wins)) == pytest.approx([lead, 0, 0])
 
 
-def test_checks_hold_where_tests_ended_when_they_were_significant():
+def test_checks_pass_where_tests_stopped_at_significance():
     for seed in range(4):
         rng = np.random.default_rng([30, seed])
         means = rng.beta(10, 40, (60, 2))
@@ -81,24 +83,24 @@ def test_checks_hold_where_tests_ended_when_they_were_significant():
         assert len(bt.fit(ordinary).checks) > len(fit.checks)
 
 
-def test_checks_still_fail_on_a_wrong_fit_where_tests_ended_when_they_were_significant():
+def test_checks_fail_on_a_wrong_fit_where_tests_stopped_at_significance():
     rng = np.random.default_rng(31)
     fit = bt.fit(alarms.stopped(rng, alarms.around(rng)))
     assert "arms rise and fall together" in {check.statistic for check in fit.checks if check.has_failed}
 
 
-def test_a_lead_that_lengths_may_explain_is_told_with_that_cause():
-    # Two lengths; the lead is too large in both, as far as the fit can tell, and lengths do not follow it.
+def test_a_lead_that_stopping_may_explain_is_noted():
+    # Two lengths. The lead is too large in both, and lengths do not depend on it.
     pulls = np.repeat(np.tile([200, 300], 20), 3)
     wins = (pulls * np.tile([0.1, 0.1, 0.3], 40)).astype(int)
-    logs = bt.make_logs(*cells(40, 3), pulls, wins)
+    logs = bt.make_logs(*list_cells(40, 3), pulls, wins)
     assert not is_stopped_early(logs)
     assert POSSIBLE_STOPPING_NOTE in bt.fit(logs).notes
-    same = bt.make_logs(*cells(40, 3), np.full(120, 200), np.tile([20, 20, 60], 40))
-    assert POSSIBLE_STOPPING_NOTE not in bt.fit(same).notes
+    equal_lengths = bt.make_logs(*list_cells(40, 3), np.full(120, 200), np.tile([20, 20, 60], 40))
+    assert POSSIBLE_STOPPING_NOTE not in bt.fit(equal_lengths).notes
 
 
-def test_it_does_not_matter_who_chose_the_arms():
+def test_estimates_do_not_depend_on_who_chose_the_arms():
     at_random = recovery.beta_binomial(np.random.default_rng(14))
     by_thompson = recovery.beta_binomial_adaptive(np.random.default_rng(14))
     assert by_thompson.pulls.max() > 5 * at_random.pulls.max()

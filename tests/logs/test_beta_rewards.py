@@ -8,10 +8,10 @@ import recovery
 
 import banditune as bt
 from banditune.logs.models.beta_rewards import compute_reward_concentration, convert_to_counts
-from helpers.sample_logs import binary_logs
+from helpers.sample_logs import make_binary_logs
 
 
-def test_the_concentration_of_beta_rewards_is_found():
+def test_the_concentration_of_beta_rewards_is_estimated():
     rng = np.random.default_rng(10)
     means = rng.beta(2, 3, 4000)
     rewards = rng.beta(4 * means, 4 * (1 - means), (5, 4000))
@@ -21,11 +21,11 @@ def test_the_concentration_of_beta_rewards_is_found():
     assert (wins[0], losses[0]) == pytest.approx((6.173, 43.83))
 
 
-def test_unit_rewards_are_fitted_by_beta_rewards():
+def test_rewards_in_the_unit_interval_are_fitted_by_beta_rewards():
     logs = recovery.unit(np.random.default_rng(11))
     fit = bt.fit(logs)
     assert fit.model == "beta"
     assert isinstance(fit.problem, bt.BetaRewards)
     assert not any(check.has_failed for check in fit.checks)
     with pytest.raises(bt.InvalidRequest, match="beta-binomial"):
-        bt.fit(binary_logs(), "beta")
+        bt.fit(make_binary_logs(), "beta")

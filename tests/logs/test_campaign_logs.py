@@ -8,12 +8,12 @@ import pytest
 from banditune.core.errors import InvalidRequest
 from banditune.logs.campaign_logs import make_logs
 from banditune.logs.io.log_reader import read_logs
-from helpers.log_files import DECISIONS, TOTALS, cells
+from helpers.log_files import DECISIONS, TOTALS, sum_by_name
 
 
-def test_decisions_are_added_up_by_campaign_and_arm(written):
-    logs = read_logs(written(DECISIONS))
-    assert cells(logs) == {
+def test_decisions_are_summed_by_campaign_and_arm(write_file):
+    logs = read_logs(write_file(DECISIONS))
+    assert sum_by_name(logs) == {
         ("spring", "red"): (2, 1.0),
         ("spring", "blue"): (1, 0.0),
         ("autumn", "red"): (1, 1.0),
@@ -31,37 +31,37 @@ def test_pulls_that_cannot_be_counted_are_refused(pulls):
         make_logs(["a", "a"], ["x", "y"], [pulls, 5], [0, 1])
 
 
-def test_one_campaign_is_told_as_one(written):
-    assert repr(read_logs(written("campaign,arm,reward\na,b,1\na,b,0\n"))).startswith(
+def test_a_single_campaign_is_printed_in_the_singular(write_file):
+    assert repr(read_logs(write_file("campaign,arm,reward\na,b,1\na,b,0\n"))).startswith(
         "2 decisions in 1 campaign with 1 arm,"
     )
 
 
-def test_what_may_mislead_is_said(written):
-    logs = read_logs(written("campaign,arm,reward\na,r,1\na,s,1\na,s,0\n")).messages
-    assert any("a single campaign" in said for said in logs)
-    assert any("1 of 2 arms were pulled only once (r)" in said for said in logs)
-    logs = read_logs(written("campaign,arm,reward\na,r,1\na,r,0\nb,r,1\nb,s,0\n")).messages
-    assert any("1 campaigns have a single arm (a)" in said for said in logs)
+def test_messages_name_what_may_mislead(write_file):
+    messages = read_logs(write_file("campaign,arm,reward\na,r,1\na,s,1\na,s,0\n")).messages
+    assert any("a single campaign" in message for message in messages)
+    assert any("1 of 2 arms were pulled only once (r)" in message for message in messages)
+    messages = read_logs(write_file("campaign,arm,reward\na,r,1\na,r,0\nb,r,1\nb,s,0\n")).messages
+    assert any("1 campaigns have a single arm (a)" in message for message in messages)
 
 
-def test_a_campaign_column_that_numbers_decisions_is_noticed(monkeypatch):
+def test_a_campaign_column_that_numbers_decisions_is_refused(monkeypatch):
     monkeypatch.setattr("banditune.logs.io.log_accumulator.MAX_CELLS", 100)
     table = {"campaign": list(range(200)), "arm": [0] * 200, "reward": [1] * 200}
     with pytest.raises(InvalidRequest, match="number decisions"):
         read_logs(table)
 
 
-def test_some_campaigns_can_be_taken_alone(written):
-    logs = read_logs(written(TOTALS)).select_campaigns([1])
+def test_campaigns_can_be_selected(write_file):
+    logs = read_logs(write_file(TOTALS)).select_campaigns([1])
     assert logs.campaigns == ("B",)
-    assert cells(logs) == {("B", "gum"): (107, 21.0), ("B", "control"): (105, 21.0)}
+    assert sum_by_name(logs) == {("B", "gum"): (107, 21.0), ("B", "control"): (105, 21.0)}
     with pytest.raises(InvalidRequest):
         logs.select_campaigns([])
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "sentence"),
+    ("columns", "options", "message"),
     [
         ((["a"], ["x"], [0], [0]), {}, "1 or more"),
         ((["a"], ["x"], [1.5], [0]), {}, "whole number"),
@@ -81,6 +81,6 @@ def test_some_campaigns_can_be_taken_alone(written):
         ((["a"], ["x"], [1], [1]), {"features": [[1, 2]], "feature_names": ["a"]}, "2 names, one per feature"),
     ],
 )
-def test_sums_that_cannot_be_are_refused(columns, options, sentence):
-    with pytest.raises(InvalidRequest, match=sentence):
+def test_wrong_sums_are_refused(columns, options, message):
+    with pytest.raises(InvalidRequest, match=message):
         make_logs(*columns, **options)

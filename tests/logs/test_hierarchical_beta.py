@@ -11,11 +11,11 @@ from scipy import optimize, stats
 
 import banditune as bt
 from banditune.logs.models import hierarchical_beta
-from helpers.sample_logs import binary_logs, cells, rare_logs, together
+from helpers.sample_logs import list_cells, make_binary_logs, make_correlated_logs, make_rare_logs
 
 
-def test_campaigns_keep_what_arms_have_in_common():
-    logs = together()
+def test_campaigns_keep_the_correlation_of_arms():
+    logs = make_correlated_logs()
     fit = bt.fit(logs, "campaigns")
     means = fit.problem.sample(20_000, np.random.default_rng(0)).means
     inside = means.std(axis=1, ddof=1)
@@ -29,112 +29,116 @@ def test_campaigns_keep_what_arms_have_in_common():
     assert any("rise and fall together" in note and "campaigns" in note for note in independent.notes)
 
 
-def centre_oracle(logs, size, worth):
-    """By SciPy's beta-binomial distribution and quadrature: the log likelihood of a size, and the centres' means."""
+def integrate_centres(logs, size, centre_size):
+    """The log likelihood of a size and the means of the centres, by SciPy's beta-binomial distribution and quadrature."""
     overall = logs.total.sum() / logs.pulls.sum()
     total, centres = 0.0, []
     for campaign in range(len(logs.campaigns)):
-        mine = logs.campaign == campaign
-        wins, pulls = logs.total[mine], logs.pulls[mine]
+        in_campaign = logs.campaign == campaign
+        wins, pulls = logs.total[in_campaign], logs.pulls[in_campaign]
 
-        def height(logit, wins=wins, pulls=pulls):
-            good, bad = 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(logit))
-            prior = stats.beta.logpdf(good, worth * overall, worth * (1 - overall)) + np.log(good * bad)
-            return prior + stats.betabinom.logpmf(wins[:, None], pulls[:, None], size * good, size * bad).sum(axis=0)
+        def compute_log_density(logit, wins=wins, pulls=pulls):
+            success, failure = 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(logit))
+            prior = stats.beta.logpdf(success, centre_size * overall, centre_size * (1 - overall)) + np.log(
+                success * failure
+            )
+            return prior + stats.betabinom.logpmf(wins[:, None], pulls[:, None], size * success, size * failure).sum(
+                axis=0
+            )
 
         grid = np.linspace(-200, 20, 60_001)
-        heights = height(grid)
-        weights = np.exp(heights - heights.max())
-        total += heights.max() + math.log(np.trapezoid(weights, grid))
+        log_density = compute_log_density(grid)
+        weights = np.exp(log_density - log_density.max())
+        total += log_density.max() + math.log(np.trapezoid(weights, grid))
         centres.append(np.average(1 / (1 + np.exp(-grid)), weights=weights))
     return total, np.array(centres)
 
 
-@pytest.mark.parametrize("logs", [rare_logs(campaigns=5, pulls=600), binary_logs(campaigns=4)])
-def test_the_likelihood_of_a_spread_within_campaigns_is_that_of_an_integral(logs):
-    mine = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, (logs.pulls - logs.total).astype(float))
-    places = [
-        (2.0, mine.centre_concentration),
-        (40.0, mine.centre_concentration / 5),
-        (8000.0, mine.centre_concentration),
+@pytest.mark.parametrize("logs", [make_rare_logs(campaigns=5, pulls=600), make_binary_logs(campaigns=4)])
+def test_the_likelihood_of_a_spread_within_campaigns_agrees_with_integration(logs):
+    cells = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, (logs.pulls - logs.total).astype(float))
+    sizes = [
+        (2.0, cells.centre_concentration),
+        (40.0, cells.centre_concentration / 5),
+        (8000.0, cells.centre_concentration),
         (8000.0, 3000.0),
     ]
-    found = [
-        hierarchical_beta.compute_evidence(mine._replace(centre_concentration=worth), math.log(size))
-        for size, worth in places
+    computed = [
+        hierarchical_beta.compute_evidence(cells._replace(centre_concentration=centre_size), math.log(size))
+        for size, centre_size in sizes
     ]
-    expected = [centre_oracle(logs, *place) for place in places]
-    for place in range(1, 4):
-        rise = expected[place][0] - expected[0][0]
-        assert found[place][0] - found[0][0] == pytest.approx(rise, abs=1e-3)
-    for (_, mean), (_, exact) in zip(found, expected, strict=True):
+    expected = [integrate_centres(logs, *pair) for pair in sizes]
+    for index in range(1, 4):
+        rise = expected[index][0] - expected[0][0]
+        assert computed[index][0] - computed[0][0] == pytest.approx(rise, abs=1e-3)
+    for (_, mean), (_, exact) in zip(computed, expected, strict=True):
         assert mean == pytest.approx(exact, rel=5e-3)
 
 
 @pytest.mark.parametrize("name", ["campaigns, Thompson", "campaigns, two long"])
-def test_the_prior_of_centres_is_the_likeliest_of_all(name):
+def test_the_prior_of_centres_has_the_highest_likelihood(name):
     logs = recovery.DESIGNS[name][1](np.random.default_rng(1))
-    mine = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, logs.pulls - logs.total)
-    found, size = hierarchical_beta.fit_concentration_and_centres(mine)
+    cells = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, logs.pulls - logs.total)
+    fitted, size = hierarchical_beta.fit_concentration_and_centres(cells)
 
-    def fall(numbers):
+    def compute_loss(parameters):
         return -hierarchical_beta.compute_evidence(
-            hierarchical_beta.replace_centre_logit(mine, numbers[2])._replace(
-                centre_concentration=math.exp(numbers[1])
+            hierarchical_beta.replace_centre_logit(cells, parameters[2])._replace(
+                centre_concentration=math.exp(parameters[1])
             ),
-            numbers[0],
+            parameters[0],
         )[0]
 
-    start = np.array([size, math.log(found.centre_concentration), hierarchical_beta.compute_logit(found.centre_mean)])
+    start = np.array([size, math.log(fitted.centre_concentration), hierarchical_beta.compute_logit(fitted.centre_mean)])
     best = optimize.minimize(
-        fall, start + np.array([0.5, -0.5, 0.2]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4}
+        compute_loss, start + np.array([0.5, -0.5, 0.2]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4}
     )
-    assert fall(start) == pytest.approx(best.fun, abs=0.01)
-    assert found.centre_mean == pytest.approx(1 / (1 + math.exp(-best.x[2])), rel=0.01)
-    # The rate of all pulls is no mean of campaigns here.
-    assert abs(mine.centre_mean / found.centre_mean - 1) > 0.1
+    assert compute_loss(start) == pytest.approx(best.fun, abs=0.01)
+    assert fitted.centre_mean == pytest.approx(1 / (1 + math.exp(-best.x[2])), rel=0.01)
+    # The rate of all pulls is not the mean of campaigns here.
+    assert abs(cells.centre_mean / fitted.centre_mean - 1) > 0.1
 
 
-def test_among_many_campaigns_of_one_arm_those_of_two_tell_the_spread(monkeypatch):
+def test_campaigns_with_two_arms_determine_the_spread(monkeypatch):
     monkeypatch.setattr(hierarchical_beta, "MAX_INFORMATIVE_CELLS", 200)
     rng = np.random.default_rng(5)
     campaign = np.concatenate([np.arange(300), [300, 300]])
     arm = np.concatenate([np.zeros(301, int), [1]])
     pulls = np.full(302, 50)
-    for good in (5, 25):
-        total = np.concatenate([rng.binomial(50, 0.2, 300), [5, good]])
+    for successes in (5, 25):
+        total = np.concatenate([rng.binomial(50, 0.2, 300), [5, successes]])
         fit = bt.fit(bt.make_logs(campaign, arm, pulls, total), "campaigns", arms=2)
         assert len(fit.problem.posteriors) == 1
-        assert (fit["sd within campaigns"].value > 0) == (good > 5)
+        assert (fit["sd within campaigns"].value > 0) == (successes > 5)
         assert any("estimated from 1 of them, chosen at random among those with two arms" in note for note in fit.notes)
 
 
-def test_pieces_of_campaigns_add_up(monkeypatch):
-    logs = binary_logs()
-    mine = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, logs.pulls - logs.total)
-    whole = hierarchical_beta.compute_evidence(mine, 3.0)
+def test_the_evidence_of_chunks_adds_up(monkeypatch):
+    logs = make_binary_logs()
+    cells = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, logs.pulls - logs.total)
+    at_once = hierarchical_beta.compute_evidence(cells, 3.0)
     monkeypatch.setattr(hierarchical_beta, "MAX_CHUNK_NODES", 300)
-    parts = hierarchical_beta.compute_evidence(mine, 3.0)
-    assert parts[0] == pytest.approx(whole[0])
-    assert np.allclose(parts[1], whole[1])
+    in_chunks = hierarchical_beta.compute_evidence(cells, 3.0)
+    assert in_chunks[0] == pytest.approx(at_once[0])
+    assert np.allclose(in_chunks[1], at_once[1])
     monkeypatch.setattr(hierarchical_beta, "MAX_INFORMATIVE_CELLS", 41)
     assert any("estimated from 10 of them" in note for note in bt.fit(logs, "campaigns").notes)
 
 
-def test_rare_rewards_have_a_spread_within_campaigns_and_an_interval():
-    fit = bt.fit(rare_logs(), "campaigns")["sd within campaigns"]
+def test_the_spread_of_rare_rewards_within_campaigns_is_estimated():
+    fit = bt.fit(make_rare_logs(), "campaigns")["sd within campaigns"]
     truth = math.sqrt(0.001 / 8001)
     assert fit.low < truth < fit.high
     assert 0.5 * truth < fit.value < 2 * truth
-    # Half of the old floor, a hundredth of the largest possible standard deviation.
-    none = bt.fit(rare_logs(size=None), "campaigns")["sd within campaigns"]
-    assert none.low == 0
-    assert none.value <= none.high < 0.01 * math.sqrt(0.001)
-    assert none.high > 0
+    # A hundredth of the largest possible standard deviation.
+    equal_arms = bt.fit(make_rare_logs(size=None), "campaigns")["sd within campaigns"]
+    assert equal_arms.low == 0
+    assert equal_arms.value <= equal_arms.high < 0.01 * math.sqrt(0.001)
+    assert equal_arms.high > 0
 
 
-def test_arms_of_campaigns_without_spread_differ_as_much_as_logs_allow():
-    logs = bt.make_logs(*cells(6, 3), np.full(18, 1000), np.repeat([3, 5, 8, 2, 4, 6], 3))
+def test_equal_arms_of_campaigns_differ_by_the_upper_end_of_the_spread():
+    logs = bt.make_logs(*list_cells(6, 3), np.full(18, 1000), np.repeat([3, 5, 8, 2, 4, 6], 3))
     fit = bt.fit(logs, "campaigns")
     spread = fit["sd within campaigns"]
     assert (spread.value, spread.low) == (0, 0)
@@ -142,14 +146,14 @@ def test_arms_of_campaigns_without_spread_differ_as_much_as_logs_allow():
     ((a, b), *_), *_ = fit.problem.posteriors
     size = 14 / 3 * 0.001 * (1 - 14 / 3 * 0.001) / spread.high**2 - 1
     assert a + b == pytest.approx(size + 1000, rel=1e-3)
-    real = bt.make_logs(*cells(4, 3), np.full(12, 10), np.full(12, 5.0), np.full(12, 9.0), rewards="real")
+    real = bt.make_logs(*list_cells(4, 3), np.full(12, 10), np.full(12, 5.0), np.full(12, 9.0), rewards="real")
     spread = bt.fit(real, "campaigns")["sd within campaigns"]
     assert (spread.value, spread.low) == (0, 0)
     assert 0.01 < spread.high < 1
 
 
-def test_a_campaign_that_never_paid_is_not_taken_to_pay_nothing():
-    logs = bt.make_logs(*cells(4, 2), np.full(8, 500), [0, 0, 3, 2, 1, 4, 2, 2])
+def test_a_campaign_without_successes_has_a_positive_mean():
+    logs = bt.make_logs(*list_cells(4, 2), np.full(8, 500), [0, 0, 3, 2, 1, 4, 2, 2])
     first = bt.fit(logs, "campaigns").problem.posteriors[0][0]
     mean = first[0] / sum(first)
     assert 14 / 4000 / 20 < mean < 14 / 4000 / 2

@@ -19,40 +19,40 @@ from banditune.core.errors import InvalidRequest
 from banditune.logs.campaign_logs import Logs
 from banditune.logs.io import frame_tables, text_block_readers, text_tables
 from banditune.logs.io.log_reader import read_logs
-from helpers.log_files import DECISIONS, READERS, cells
+from helpers.log_files import DECISIONS, READERS, sum_by_name
 
 pandas = pytest.importorskip("pandas")
 
 
-def test_all_kinds_of_tables_give_the_same_logs(written, tmp_path):
-    wanted = cells(read_logs(written(DECISIONS)))
+def test_all_kinds_of_tables_give_the_same_logs(write_file, tmp_path):
+    expected = sum_by_name(read_logs(write_file(DECISIONS)))
     frame = pandas.read_csv(io.StringIO(DECISIONS))
     frame.to_parquet(tmp_path / "logs.parquet")
     sources = [
-        written(DECISIONS.replace(",", "\t"), "logs.tsv"),
-        written(DECISIONS.replace(",", ";"), "semicolons.csv"),
-        written(DECISIONS.replace("\n", "\r\n"), "windows.csv"),
-        written(b"\xef\xbb\xbf" + DECISIONS.encode(), "mark.csv"),
-        written(gzip.compress(DECISIONS.encode()), "logs.csv.gz"),
-        written(DECISIONS.rstrip("\n"), "unended.csv"),
-        written(DECISIONS.replace("\n", "\n\n"), "blank.csv"),
-        written(DECISIONS.replace("red", '"red"').replace("1\n", "True\n").replace("0\n", "false\n"), "quoted.csv"),
+        write_file(DECISIONS.replace(",", "\t"), "logs.tsv"),
+        write_file(DECISIONS.replace(",", ";"), "semicolons.csv"),
+        write_file(DECISIONS.replace("\n", "\r\n"), "windows.csv"),
+        write_file(b"\xef\xbb\xbf" + DECISIONS.encode(), "mark.csv"),
+        write_file(gzip.compress(DECISIONS.encode()), "logs.csv.gz"),
+        write_file(DECISIONS.rstrip("\n"), "unended.csv"),
+        write_file(DECISIONS.replace("\n", "\n\n"), "blank.csv"),
+        write_file(DECISIONS.replace("red", '"red"').replace("1\n", "True\n").replace("0\n", "false\n"), "quoted.csv"),
         tmp_path / "logs.parquet",
         frame,
         {name: frame[name].tolist() for name in frame},
         frame.astype({"reward": bool, "arm": "category"}),
     ]
     for source in sources:
-        assert cells(read_logs(source)) == wanted, source
+        assert sum_by_name(read_logs(source)) == expected, source
 
 
 def test_a_polars_frame_is_read():
     polars = pytest.importorskip("polars")
     frame = polars.read_csv(io.StringIO(DECISIONS))
-    assert cells(read_logs(frame))["spring", "red"] == (2, 1.0)
+    assert sum_by_name(read_logs(frame))["spring", "red"] == (2, 1.0)
 
 
-def test_squares_of_rewards_far_from_zero_do_not_cancel(written, monkeypatch):
+def test_squares_of_rewards_far_from_zero_do_not_cancel(write_file, monkeypatch):
     monkeypatch.setattr(frame_tables, "BATCH_ROWS", 7)
     rng = np.random.default_rng(0)
     reward = 1e8 + rng.normal(size=100)
@@ -63,20 +63,20 @@ def test_squares_of_rewards_far_from_zero_do_not_cancel(written, monkeypatch):
         assert logs.squares[arm] == pytest.approx(((own - own.mean()) ** 2).sum(), rel=1e-6)
 
 
-def test_blocks_do_not_change_what_is_read(written, monkeypatch):
+def test_block_sizes_do_not_change_the_logs(write_file, monkeypatch):
     rng = np.random.default_rng(1)
     lines = [f"{rng.integers(5)},{rng.integers(4)},{rng.normal():.3f}" for _ in range(500)]
-    path = written("campaign,arm,reward\n" + "\n".join(lines))
-    whole = read_logs(path)
+    path = write_file("campaign,arm,reward\n" + "\n".join(lines))
+    in_one_block = read_logs(path)
     monkeypatch.setattr(text_tables, "BLOCK_BYTES", 64)
-    parts = read_logs(path)
-    assert list(cells(parts)) == list(cells(whole))
-    np.testing.assert_allclose(parts.total, whole.total, atol=1e-12)
-    np.testing.assert_allclose(parts.squares, whole.squares, rtol=1e-9)
+    in_many_blocks = read_logs(path)
+    assert list(sum_by_name(in_many_blocks)) == list(sum_by_name(in_one_block))
+    np.testing.assert_allclose(in_many_blocks.total, in_one_block.total, atol=1e-12)
+    np.testing.assert_allclose(in_many_blocks.squares, in_one_block.squares, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "sentence"),
+    ("content", "options", "message"),
     [
         ("", {}, "must name the columns"),
         ("campaign,arm,reward\n", {}, "must hold a row"),
@@ -106,15 +106,15 @@ def test_blocks_do_not_change_what_is_read(written, monkeypatch):
         (b"PK\x03\x04" + bytes(range(256)) * 20, {}, "column"),
     ],
 )
-def test_what_cannot_be_read_gives_a_sentence(written, content, options, sentence):
+def test_wrong_tables_are_refused_with_a_message(write_file, content, options, message):
     rows = {name: options[name] for name in options if name in ("rewards", "blank", "skip_bad")}
     columns = {name: options[name] for name in options if name not in rows}
-    with pytest.raises(InvalidRequest, match=sentence):
-        read_logs(written(content), settings=bt.ReadSettings(**rows), **columns)
+    with pytest.raises(InvalidRequest, match=message):
+        read_logs(write_file(content), settings=bt.ReadSettings(**rows), **columns)
 
 
-def test_sources_that_are_no_tables_are_refused(tmp_path, written):
-    for source in (tmp_path, tmp_path / "none.csv", 5, None, [1, 2], written(b"PAR1nonsense", "x.parquet")):
+def test_other_sources_are_refused(tmp_path, write_file):
+    for source in (tmp_path, tmp_path / "none.csv", 5, None, [1, 2], write_file(b"PAR1nonsense", "x.parquet")):
         with pytest.raises(InvalidRequest):
             read_logs(source)
     with pytest.raises(InvalidRequest, match="same length"):
@@ -151,25 +151,25 @@ FIELDS = st.one_of(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(FIELDS, min_size=3, max_size=3), min_size=1, max_size=12), st.integers(20, 200))
-def test_the_fast_ways_and_the_slow_way_read_the_same(tmp_path, monkeypatch, rows, block):
+def test_all_readers_give_the_same_logs(tmp_path, monkeypatch, rows, block):
     with (tmp_path / "logs.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["campaign", "arm", "reward"], *rows])
     monkeypatch.setattr(text_tables, "BLOCK_BYTES", block)
-    found = []
+    results = []
     for reader in READERS.values():
         monkeypatch.setattr(text_block_readers, "make_arrow_reader", reader)
         try:
-            found.append(cells(read_logs(tmp_path / "logs.csv", settings=bt.ReadSettings(skip_bad=True))))
+            results.append(sum_by_name(read_logs(tmp_path / "logs.csv", settings=bt.ReadSettings(skip_bad=True))))
         except InvalidRequest as error:
-            found.append(str(error))
-    assert found[0] == found[1] == found[2]
-    expected = by_hand(rows)
+            results.append(str(error))
+    assert results[0] == results[1] == results[2]
+    expected = sum_plainly(rows)
     if expected:
-        assert {key: (n, pytest.approx(t)) for key, (n, t) in expected.items()} == found[0]
+        assert {key: (n, pytest.approx(t)) for key, (n, t) in expected.items()} == results[0]
 
 
-def by_hand(rows):
-    """The same sums, as plainly as can be."""
+def sum_plainly(rows):
+    """The same sums in plain Python."""
     sums = defaultdict(lambda: (0, 0.0))
     for campaign, arm, reward in rows:
         word = reward.strip().lower()
@@ -187,37 +187,37 @@ def by_hand(rows):
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=300), st.sampled_from(["logs.csv", "logs.parquet", "logs.csv.gz"]), st.booleans())
-def test_any_bytes_give_logs_or_a_sentence(tmp_path, data, name, headed):
-    (tmp_path / name).write_bytes((b"campaign,arm,reward\n" if headed else b"") + data)
+def test_any_bytes_are_read_or_refused(tmp_path, data, name, has_header):
+    (tmp_path / name).write_bytes((b"campaign,arm,reward\n" if has_header else b"") + data)
     try:
         assert isinstance(read_logs(tmp_path / name, settings=bt.ReadSettings(skip_bad=True)), Logs)
     except InvalidRequest as error:
         assert str(error).endswith(".")
 
 
-def test_missing_cells_of_pandas_are_missing():
+def test_missing_values_of_pandas_are_missing():
     frame = pandas.DataFrame({"campaign": ["a", pandas.NA], "arm": ["x", "y"], "reward": [1, 0]})
     with pytest.raises(InvalidRequest, match=r"row 1, counted from 0: the campaign is missing\)"):
         read_logs(frame)
 
 
 @pytest.mark.parametrize("batch", [2, 1 << 18])
-def test_rows_of_a_table_are_counted_from_0_and_those_of_text_as_lines(tmp_path, written, monkeypatch, batch):
+def test_rows_of_frames_are_counted_from_0_and_lines_of_text_from_1(tmp_path, write_file, monkeypatch, batch):
     monkeypatch.setattr(frame_tables, "BATCH_ROWS", batch)
     content = "campaign,arm,reward\na,x,1\na,y,0\na,x,0\na,,1\na,y,\n"
     frame = pandas.read_csv(io.StringIO(content))
     frame.to_parquet(tmp_path / "logs.parquet")
-    places = {
+    tables = {
         "row 3, counted from 0: the arm is missing; row 4: the": (
             frame,
             frame.set_index([list("vwxyz")]),
             tmp_path / "logs.parquet",
         ),
-        "line 5: the arm is missing; line 6: the": (written(content),),
+        "line 5: the arm is missing; line 6: the": (write_file(content),),
     }
-    for told, sources in places.items():
+    for message, sources in tables.items():
         for source in sources:
-            with pytest.raises(InvalidRequest, match=told):
+            with pytest.raises(InvalidRequest, match=message):
                 read_logs(source)
     features = {"campaign": "aaa", "arm": "bcb", "reward": [1, 0, 1], "x1": [0, 0, 2]}
     with pytest.raises(InvalidRequest, match=r"changes from 0 to 2 in row 2, counted from 0\. Features"):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from helpers.sample_logs import binary_logs, cells, levelled_logs, real_logs
+from helpers.sample_logs import list_cells, make_binary_logs, make_logs_with_intercept, make_real_logs
 
 
 def test_arms_with_features_keep_their_names():
-    """Arms are numbered as they come in the logs; a policy that is deployed speaks of them by name."""
+    """Arms are numbered in the order of the logs. A deployed policy refers to them by name."""
     rng = np.random.default_rng(0)
     size = {"cheap": 1.0, "middle": 2.0, "dear": 3.0}
     rows = [(campaign, str(arm)) for campaign in range(12) for arm in rng.choice(["dear", "cheap", "middle"], 60)]
@@ -38,12 +38,12 @@ def test_arms_with_features_keep_their_names():
         assert tuning.deploy().select_arm() in size
 
 
-def test_features_that_differ_between_campaigns_are_drawn():
+def test_features_that_differ_between_campaigns_are_drawn_from_a_prior():
     rng = np.random.default_rng(7)
     features = np.column_stack([np.ones(60), rng.normal(2, 0.5, 60)])
     theta = rng.normal(0.5, 0.4, (12, 2))
     means = (features * np.repeat(theta, 5, axis=0)).sum(axis=1).reshape(12, 5)
-    fit = bt.fit(real_logs(means, features=features))
+    fit = bt.fit(make_real_logs(means, features=features))
     assert fit.problem.features is None
     assert fit.problem.names == ()
     assert any("features differ between campaigns" in note for note in fit.notes)
@@ -53,8 +53,8 @@ def test_features_that_differ_between_campaigns_are_drawn():
 
 
 @pytest.mark.parametrize("rewards", ["binary", "real"])
-def test_an_intercept_mends_six_failed_checks(rewards):
-    logs = levelled_logs(rewards)
+def test_an_intercept_corrects_six_failed_checks(rewards):
+    logs = make_logs_with_intercept(rewards)
     without, fit = bt.fit(logs, intercept=False), bt.fit(logs)
     assert sum(check.has_failed for check in without.checks) >= 6
     assert not any(check.has_failed for check in fit.checks)
@@ -66,8 +66,8 @@ def test_an_intercept_mends_six_failed_checks(rewards):
     assert any("'intercept', which is 1 for every arm, is added" in note for note in fit.notes)
 
 
-def test_features_that_hold_a_constant_get_no_second_one():
-    logs = levelled_logs("real")
+def test_features_that_contain_a_constant_need_no_intercept():
+    logs = make_logs_with_intercept("real")
     parts = (logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares)
     for constant in (np.full((240, 1), 5.0), np.eye(8)[logs.arm]):
         features = constant if constant.shape[1] > 1 else np.column_stack([logs.features, constant])
@@ -76,14 +76,14 @@ def test_features_that_hold_a_constant_get_no_second_one():
         assert not fit.problem.intercept
         assert any("hold a constant already" in note for note in fit.notes)
     with pytest.raises(bt.InvalidRequest, match="`intercept` must be left out for the model 'beta-binomial'"):
-        bt.fit(binary_logs(), intercept=False)
+        bt.fit(make_binary_logs(), intercept=False)
 
 
-def test_drawn_features_have_an_intercept_too():
+def test_drawn_features_have_an_intercept():
     rng = np.random.default_rng(3)
     features = rng.normal(2, 0.5, (60, 1))
     means = (3 + features[:, 0] * np.repeat(rng.normal(0.5, 0.4, 12), 5)).reshape(12, 5)
-    problem = bt.fit(real_logs(means, features=features)).problem
+    problem = bt.fit(make_real_logs(means, features=features)).problem
     assert problem.dims == 2
     assert problem.feature_prior[0] == pytest.approx((features.mean(),))
     sample = problem.sample(400, np.random.default_rng(0))
@@ -91,8 +91,8 @@ def test_drawn_features_have_an_intercept_too():
     assert sample.features[..., 1].std() == pytest.approx(features.std(), rel=0.1)
 
 
-def test_deployed_policies_know_the_intercept():
-    problem = bt.fit(levelled_logs("binary")).problem
+def test_deployed_policies_add_the_intercept():
+    problem = bt.fit(make_logs_with_intercept("binary")).problem
     tuning = bt.tune(
         bt.UCBGLM(prior=problem.prior, noise=0.5),
         problem,
@@ -101,21 +101,21 @@ def test_deployed_policies_know_the_intercept():
         search=bt.Search(validate=10),
         run=bt.Run(workers=1),
     )
-    for live in (tuning.deploy(), tuning.deploy(features=levelled_logs("binary").features[:8])):
-        live.add_arm("new", (0.5, 1.5))
-        live.add_arm("newer", (1, 0.5, 1.5))
-        state = json.loads(live.to_json())
+    for deployed in (tuning.deploy(), tuning.deploy(features=make_logs_with_intercept("binary").features[:8])):
+        deployed.add_arm("new", (0.5, 1.5))
+        deployed.add_arm("newer", (1, 0.5, 1.5))
+        state = json.loads(deployed.to_json())
         assert [arm["features"] for arm in state["arms"]] == [
             *map(list, problem.features),
             [1, 0.5, 1.5],
             [1, 0.5, 1.5],
         ]
         with pytest.raises(bt.InvalidRequest, match="same number of features"):
-            live.add_arm("odd", (0.5,))
+            deployed.add_arm("odd", (0.5,))
 
 
-def test_arms_that_are_seldom_there_share_the_sd_of_all():
-    """Twelve campaigns, of which nine hold two arms of twenty: seldom arms once had an sd five times the true one."""
+def test_rare_arms_share_the_sd_of_all_arms():
+    """Twelve campaigns, nine of which have two arms of twenty. Rare arms once had an sd five times the true one."""
     rng = np.random.default_rng(5)
     widths = np.where(np.arange(12) < 9, 2, 20)
     campaign, arm = np.repeat(np.arange(12), widths), np.concatenate([np.arange(width) for width in widths])
@@ -130,10 +130,10 @@ def test_arms_that_are_seldom_there_share_the_sd_of_all():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_arms_without_a_success_are_correlated_with_the_others(seed):
-    """The first arm pays 1 in 160,000, so that it had no success: its logit has no likeliest value."""
+    """The first arm pays 1 in 160,000 and had no success. Its logit has no likeliest value."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(-5, 0.5, (20, 1)) + rng.normal(0, 0.5, (20, 6)) - 7 * (np.arange(6) == 0)
-    campaign, arm = cells(20, 6)
+    campaign, arm = list_cells(20, 6)
     wins = rng.binomial(300, 1 / (1 + np.exp(-logits.ravel())))
     assert not wins[arm == 0].any()
     fit = bt.fit(bt.make_logs(campaign, arm, np.full(120, 300), wins), "correlated")

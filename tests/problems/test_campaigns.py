@@ -12,21 +12,21 @@ import banditune as bt
 from banditune.core.descriptions import describe, make_label, shorten_value
 
 
-def test_campaigns_tell_what_their_rewards_use():
-    told = {kind: set(describe(bt.Campaigns([[(1, 2), (3, 4)]], kind))) for kind in ("binary", "unit", "real")}
-    always = {"name", "posteriors", "rewards", "arms", "names"}
-    # Binary ones had a noise before there was any v, and ledgers know them so.
-    assert told == {"binary": always | {"noise"}, "unit": always | {"v"}, "real": always | {"noise"}}
+def test_descriptions_contain_the_options_that_rewards_use():
+    options = {kind: set(describe(bt.Campaigns([[(1, 2), (3, 4)]], kind))) for kind in ("binary", "unit", "real")}
+    common = {"name", "posteriors", "rewards", "arms", "names"}
+    # Binary rewards had a noise before v existed, and stores identify them by it.
+    assert options == {"binary": common | {"noise"}, "unit": common | {"v"}, "real": common | {"noise"}}
 
 
-def test_campaigns_are_counted_where_a_problem_is_told_in_words():
+def test_labels_contain_the_number_of_campaigns():
     rows = [[(1.5, 2), (3, 4), (5, 6), (7, 8), (9, 1)], [(1, 2), (3, 4), (5, 6)], [(1, 2), (3, 4)]]
     assert make_label(bt.Campaigns(rows)).startswith("campaigns(posteriors=3 tables, ")
-    # A mean and a covariance are told as they were.
+    # A mean and a covariance are not shortened.
     assert shorten_value(([0, 1], [[1, 0], [0, 1]])) == "((0, 1), ((1, 0), (0, 1)))"
 
 
-def test_campaigns_with_more_arms_give_some_of_them_in_their_order():
+def test_campaigns_with_more_arms_give_some_of_them_in_order():
     rows = [[(1e9 * k, 1e9 * (10 - k)) for k in (1, 2, 3, 4)], [(7e9, 3e9), (8e9, 2e9)]]
     problem = bt.Campaigns(rows)
     assert problem.arms == 2
@@ -52,6 +52,6 @@ def test_campaigns_with_more_arms_give_some_of_them_in_their_order():
         ({"posteriors": [[(1, 2, 3)]]}, "pairs of finite numbers"),
     ],
 )
-def test_campaigns_that_cannot_be_are_refused(options, message):
+def test_wrong_campaigns_are_refused(options, message):
     with pytest.raises(bt.InvalidRequest, match=message):
         bt.Campaigns(**options)

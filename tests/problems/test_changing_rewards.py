@@ -1,4 +1,4 @@
-"""Rewards that change with the step or with the pulls of their arm: what is refused, and what is said."""
+"""Rewards that change with the step or with the pulls of their arm."""
 
 from __future__ import annotations
 
@@ -20,66 +20,68 @@ from helpers.settings import group_settings
 
 
 @bt.kernel.scalar
-def swapped(instance, arm, pull, step, stream):
-    """The arms change places at half time."""
+def exchange_arms(instance, arm, pull, step, stream):
+    """The arms change places after half of the steps."""
     return bt.kernel.bernoulli(stream, instance.means[arm if step < 500 else 1 - arm])
 
 
 @bt.kernel.scalar
-def pays_half(instance, arm, pull, step, stream):
+def pay_half(instance, arm, pull, step, stream):
     return 0.5 * bt.kernel.bernoulli(stream, instance.means[arm]) + 0.0 * step
 
 
 @bt.kernel.scalar
-def wears_out(instance, arm, pull, step, stream):
+def pay_100_times(instance, arm, pull, step, stream):
     """Arm 0 pays 1 for 100 pulls, then nothing; arm 1 always pays 1/2."""
     return (1.0 if pull < 100 else 0.0) if arm == 0 else 0.5
 
 
 @bt.kernel.scalar
-def reads_cursor(instance, arm, pull, step, stream):
+def read_cursor(instance, arm, pull, step, stream):
     return 1.0 if stream.cursor[1] < 100 else 0.0
 
 
 @bt.kernel.scalar
-def hands_on(instance, arm, pull, step, stream):
-    return wears_out(instance, arm, pull, step, stream)
+def pay_by_helper(instance, arm, pull, step, stream):
+    return pay_100_times(instance, arm, pull, step, stream)
 
 
-def two_arms(size, rng):
+def sample_two_arms(size, rng):
     return np.tile([0.7, 0.3], (size, 1))
 
 
-def problem(reward, **more):
-    return bt.define_problem("mine", two_arms, reward, arms=2, **more)
+def define_problem(reward, **options):
+    return bt.define_problem("mine", sample_two_arms, reward, arms=2, **options)
 
 
-ASKED = {"horizon": 1000, "runs": 5}
+SETTINGS = {"horizon": 1000, "runs": 5}
 
 
-@pytest.mark.parametrize("reward", [swapped, pays_half])
+@pytest.mark.parametrize("reward", [exchange_arms, pay_half])
 def test_expected_regret_is_refused_where_a_reward_reads_the_step(reward):
     text = "`reward` of the problem 'mine' reads `step`; ask for regret='realised', which compares with one fixed arm"
-    own = problem(reward, rewards="unit")
+    own = define_problem(reward, rewards="unit")
     for verb in (bt.simulate, bt.curve, bt.tune):
         with pytest.raises(bt.InvalidRequest, match=text):
             verb(bt.UCB1(noise=0.5), own, horizon=1000)
     with pytest.raises(bt.InvalidRequest, match=text):
         bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], own, horizon=1000)
-    assert np.isfinite(bt.simulate(bt.UCB1(noise=0.5), own, **group_settings(regret="realised", **ASKED))).all()
+    assert np.isfinite(bt.simulate(bt.UCB1(noise=0.5), own, **group_settings(regret="realised", **SETTINGS))).all()
 
 
 @pytest.mark.parametrize("regret", ["expected", "realised"])
-@pytest.mark.parametrize("reward", [wears_out, reads_cursor, hands_on])
+@pytest.mark.parametrize("reward", [pay_100_times, read_cursor, pay_by_helper])
 def test_both_regrets_are_refused_where_a_reward_reads_the_pull(reward, regret):
     with pytest.raises(
         bt.InvalidRequest, match=r"must not depend on how often it was pulled.*Let the reward change with `step`"
     ):
-        bt.simulate(bt.UCB1(noise=0.5), problem(reward, rewards="unit"), **group_settings(regret=regret, **ASKED))
+        bt.simulate(
+            bt.UCB1(noise=0.5), define_problem(reward, rewards="unit"), **group_settings(regret=regret, **SETTINGS)
+        )
 
 
-def test_a_result_says_beside_the_number_that_it_compares_with_one_fixed_arm():
-    own, options = problem(swapped, rewards="binary"), {"horizon": 1000, "regret": "realised"}
+def test_a_result_states_that_it_compares_with_one_fixed_arm():
+    own, options = define_problem(exchange_arms, rewards="binary"), {"horizon": 1000, "regret": "realised"}
     tuner = bt.tuners.Uniform()
     for result in (
         bt.tune(bt.UCB1(noise=0.5), own, **group_settings(tuner=tuner, budget=60, validate=50, **options)),
@@ -103,7 +105,7 @@ def test_a_result_says_beside_the_number_that_it_compares_with_one_fixed_arm():
 
 
 @bt.kernel.scalar
-def soon_swapped(instance, arm, pull, step, stream):
+def exchange_arms_soon(instance, arm, pull, step, stream):
     """The arms change places after a tenth."""
     return bt.kernel.bernoulli(stream, instance.means[arm if step < 100 else 1 - arm])
 
@@ -111,8 +113,8 @@ def soon_swapped(instance, arm, pull, step, stream):
 def test_a_notice_states_how_much_more_another_fixed_arm_pays_than_the_one_that_regret_compares_with():
     options = {"horizon": 1000, "regret": "realised", "runs": 5}
     late, fair = (
-        bt.curve(bt.UCB1(noise=0.5), problem(reward, rewards="binary"), [1.0], **group_settings(**options))
-        for reward in (soon_swapped, swapped)
+        bt.curve(bt.UCB1(noise=0.5), define_problem(reward, rewards="binary"), [1.0], **group_settings(**options))
+        for reward in (exchange_arms_soon, exchange_arms)
     )
     (notice,) = late.notices
     assert notice.code == "better-fixed-arm"
@@ -147,8 +149,8 @@ def test_what_changes_is_not_assumed_to_stay():
     assert "arms do not change, and future problems are like those simulated; see" in constant
 
 
-def test_below_zero_another_tuner_is_advised_not_a_larger_budget():
-    own = problem(swapped, rewards="binary")
+def test_a_negative_regret_advises_another_tuner():
+    own = define_problem(exchange_arms, rewards="binary")
     result = bt.tune(
         bt.UCB1(noise=0.5),
         own,
@@ -157,12 +159,12 @@ def test_below_zero_another_tuner_is_advised_not_a_larger_budget():
         search=bt.Search(validate=250),
         simulation=bt.Simulation(regret="realised"),
     )
-    words = " ".join(result.notices)
-    assert "a regret below 0, here -1" in words
-    assert "more was earned than by one fixed arm" in words
-    assert "use another tuner, such as uniform" in words
-    assert "raise the budget" not in words
-    other = bt.tune(
+    notices = " ".join(result.notices)
+    assert "a regret below 0, here -1" in notices
+    assert "more was earned than by one fixed arm" in notices
+    assert "use another tuner, such as uniform" in notices
+    assert "raise the budget" not in notices
+    uniform = bt.tune(
         bt.UCB1(noise=0.5),
         own,
         horizon=1000,
@@ -170,11 +172,11 @@ def test_below_zero_another_tuner_is_advised_not_a_larger_budget():
         search=bt.Search(tuner=bt.tuners.Uniform(), validate=250),
         simulation=bt.Simulation(regret="realised"),
     )
-    assert other.regret.high < result.regret.low - 50
-    assert "another tuner" not in " ".join(other.notices)
+    assert uniform.regret.high < result.regret.low - 50
+    assert "another tuner" not in " ".join(uniform.notices)
 
 
-def test_tables_in_their_order_are_compared_with_one_fixed_arm_and_shuffled_ones_have_constant_means():
+def test_ordered_tables_have_changing_means_and_shuffled_tables_constant_ones():
     rows = np.random.default_rng(0).random((30, 2))
     in_order, shuffled = bt.RewardTable([rows, rows]), bt.RewardTable(rows)
     assert (in_order.has_step_dependent_means, shuffled.has_step_dependent_means) == (True, False)
@@ -182,30 +184,30 @@ def test_tables_in_their_order_are_compared_with_one_fixed_arm_and_shuffled_ones
     assert build_spec(bt.Greedy(), shuffled, horizon=30).regret == "expected"
 
 
-class SwappedTable(bt.RewardTable):
-    """Draws rows, and rewards of its own."""
+class TableWithOtherRewards(bt.RewardTable):
+    """A table with other rewards."""
 
-    reward = staticmethod(swapped)
+    reward = staticmethod(exchange_arms)
 
 
-def test_a_table_with_rewards_of_its_own_has_constant_means_only_if_these_have():
-    own = SwappedTable(np.random.default_rng(0).random((30, 2)), shuffled=True)
+def test_a_table_with_changing_rewards_has_changing_means():
+    own = TableWithOtherRewards(np.random.default_rng(0).random((30, 2)), shuffled=True)
     assert own.has_step_dependent_means
     with pytest.raises(bt.InvalidRequest, match="reads `step`"):
         build_spec(bt.Greedy(), own, horizon=30)
 
 
-OURS = [draw_bernoulli_reward, draw_beta_reward, draw_gaussian_reward, draw_residual_reward]
+PACKAGE_REWARDS = [draw_bernoulli_reward, draw_beta_reward, draw_gaussian_reward, draw_residual_reward]
 
 
-@pytest.mark.parametrize("reward", OURS, ids=lambda reward: reward.__name__)
-def test_the_pull_is_an_address_for_problems_of_the_package(reward):
+@pytest.mark.parametrize("reward", PACKAGE_REWARDS, ids=lambda reward: reward.__name__)
+def test_rewards_of_the_package_use_the_pull_as_an_address_only(reward):
     def wrapped(instance, arm, pull, step, stream):
         return reward(instance, arm, pull, step, stream)
 
-    for own in (reward, wrapped):
-        found = problem(own)
-        assert (found.has_step_dependent_means, found.has_pull_dependent_means, found.has_step_free_rewards) == (
+    for function in (reward, wrapped):
+        problem = define_problem(function)
+        assert (problem.has_step_dependent_means, problem.has_pull_dependent_means, problem.has_step_free_rewards) == (
             False,
             False,
             True,
@@ -213,108 +215,112 @@ def test_the_pull_is_an_address_for_problems_of_the_package(reward):
     assert depends_on_argument(read_table_reward, "step")
 
 
-def ignored(first, second):
+def ignore_second(first, second):
     return first
 
 
-def read(first, second=1):
+def read_second(first, second=1):
     return first + second
 
 
-def passed(x):
-    return ignored(1, x)
+def pass_to_ignoring(x):
+    return ignore_second(1, x)
 
 
-def passed_by_name(x):
-    return ignored(second=x, first=1)
+def pass_by_name_to_ignoring(x):
+    return ignore_second(second=x, first=1)
 
 
-def passed_on(x):
-    return read(1, x)
+def pass_to_reading(x):
+    return read_second(1, x)
 
 
-def renamed(x):
+def rename_only(x):
     y = x
-    return ignored(1, y)
+    return ignore_second(1, y)
 
 
-def renamed_and_read(x):
+def rename_and_read(x):
     y = x
     return y + 1
 
 
-def calculated_first(x):
-    return ignored(1, x + 1)
+def pass_a_sum(x):
+    return ignore_second(1, x + 1)
 
 
-def either(x):
-    helper = ignored if len("ab") == 2 else read
+def pass_to_either(x):
+    helper = ignore_second if len("ab") == 2 else read_second
     return helper(1, x)
 
 
-def decides(x):
+def decide(x):
     if x:
         return 1
     return 2
 
 
-def stored(x):
+def store_in_array(x):
     table = np.zeros(2)
     table[0] = x
     return table[0]
 
 
-def indexed(x):
+def read_item(x):
     return np.zeros(9)[x]
 
 
-def looped(x):
+def loop(x):
     total = 0
     for _ in range(x):
         total += 1
     return total
 
 
-def built_in(x):
+def call_int(x):
     return int(x)
 
 
-def unpacked(x):
-    return ignored(*(1, x))
+def unpack(x):
+    return ignore_second(*(1, x))
 
 
-def within(x):
+def read_in_closure(x):
     def inner():
         return x
 
     return inner()
 
 
-def recursive(x):
-    return recursive(x)
+def recurse(x):
+    return recurse(x)
 
 
-@pytest.mark.parametrize("function", [ignored, passed, passed_by_name, renamed], ids=lambda function: function.__name__)
-def test_an_argument_that_matters_nowhere_is_not_read(function):
+@pytest.mark.parametrize(
+    "function",
+    [ignore_second, pass_to_ignoring, pass_by_name_to_ignoring, rename_only],
+    ids=lambda function: function.__name__,
+)
+def test_an_unused_argument_is_not_read(function):
     assert not depends_on_argument(function, function.__code__.co_argcount - 1)
 
 
 @pytest.mark.parametrize(
     "function",
     [
-        read,
-        passed_on,
-        renamed_and_read,
-        calculated_first,
-        either,
-        decides,
-        stored,
-        indexed,
-        looped,
-        built_in,
-        unpacked,
-        within,
-        recursive,
+        read_second,
+        pass_to_reading,
+        rename_and_read,
+        pass_a_sum,
+        pass_to_either,
+        decide,
+        store_in_array,
+        read_item,
+        loop,
+        call_int,
+        unpack,
+        read_in_closure,
+        recurse,
     ],
     ids=lambda function: function.__name__,
 )
@@ -322,7 +328,7 @@ def test_an_argument_that_may_matter_is_read(function):
     assert depends_on_argument(function, function.__code__.co_argcount - 1)
 
 
-def test_what_cannot_be_seen_may_be_read():
+def test_functions_without_source_may_read_an_argument():
     assert depends_on_argument(int, 0)
-    assert depends_on_argument(lambda *given: 1, 0)
-    assert depends_on_argument(ignored, 5)
+    assert depends_on_argument(lambda *arguments: 1, 0)
+    assert depends_on_argument(ignore_second, 5)

@@ -1,4 +1,4 @@
-"""Problems as TOML files: what is written is read back, and no file does harm."""
+"""Problems as TOML files: written, read, and refused where they are damaged or hostile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_a_problem_comes_back_as_it_was_written(tmp_path, problem):
+def test_a_problem_is_read_as_it_was_written(tmp_path, problem):
     bt.save_problem(problem, tmp_path / "prior.toml", 500, ("from past logs\nof two lines", "\x00 and noise"))
     loaded = bt.load_problem(tmp_path / "prior.toml")
     assert loaded.problem == problem
@@ -35,44 +35,46 @@ def test_a_problem_comes_back_as_it_was_written(tmp_path, problem):
     assert loaded.horizon == 500
 
 
-class Skewed(bt.Bernoulli):
+class SkewedBernoulli(bt.Bernoulli):
     """Bernoulli in name only."""
 
     def sample(self, size, rng):
         return bt.kernel.Instances(rng.random((size, self.arms)) ** 2)
 
 
-def test_a_problem_that_is_not_on_the_shelf_cannot_be_written(tmp_path):
-    own = [bt.define_problem(name, lambda size, rng: None, lambda *_: 0.0, arms=2) for name in ("mine", "bernoulli")]
-    for problem in (bt.RewardTable(np.eye(3)), *own, Skewed(arms=2)):
+def test_a_users_problem_cannot_be_written(tmp_path):
+    defined = [
+        bt.define_problem(name, lambda size, rng: None, lambda *_: 0.0, arms=2) for name in ("mine", "bernoulli")
+    ]
+    for problem in (bt.RewardTable(np.eye(3)), *defined, SkewedBernoulli(arms=2)):
         with pytest.raises(bt.InvalidRequest, match="only problems of this package"):
             bt.save_problem(problem, tmp_path / "prior.toml")
 
 
-def test_a_file_gives_every_verb_its_problem_and_horizon(banditune, tmp_path):
+def test_every_command_reads_problem_and_horizon_from_a_file(run_banditune, tmp_path):
     bt.save_problem(bt.Bernoulli(arms=3, prior=(2, 5)), tmp_path / "prior.toml", 50)
-    usual = ["--policy", "ucb1", "--problem", "prior.toml", "--json"]
-    process = banditune("tune", *usual, "--budget", "20", "--validate", "10")
+    options = ["--policy", "ucb1", "--problem", "prior.toml", "--json"]
+    process = run_banditune("tune", *options, "--budget", "20", "--validate", "10")
     assert process.returncode == 0, process.stderr
     assert '"horizon": 50' in process.stdout
-    process = banditune("curve", *usual, "--horizon", "60", "--runs", "5", "--values", "1")
+    process = run_banditune("curve", *options, "--horizon", "60", "--runs", "5", "--values", "1")
     assert '"horizon": 60' in process.stdout
-    process = banditune("compare", *usual, "--policy", "ts", "--budget", "20", "--validate", "10")
+    process = run_banditune("compare", *options, "--policy", "ts", "--budget", "20", "--validate", "10")
     assert process.returncode == 0, process.stderr
-    process = banditune("tune", *usual, "--arms", "5")
+    process = run_banditune("tune", *options, "--arms", "5")
     assert process.returncode == 2
     assert "takes no --arms" in process.stderr
     bt.save_problem(bt.Bernoulli(arms=3), tmp_path / "prior.toml")
-    process = banditune("tune", *usual)
+    process = run_banditune("tune", *options)
     assert process.returncode == 2
     assert "--horizon" in process.stderr
 
 
-GOOD = format_problem_file(PROBLEMS[5], 100)
+VALID = format_problem_file(PROBLEMS[5], 100)
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         ("", "banditune = 1"),
         ("banditune = 2\n[problem]\nname = 'bernoulli'", "banditune = 1"),
@@ -93,13 +95,13 @@ GOOD = format_problem_file(PROBLEMS[5], 100)
         ("not toml", "must be TOML"),
     ],
 )
-def test_what_cannot_be_read_gives_a_sentence(tmp_path, text, sentence):
+def test_wrong_problem_files_are_refused(tmp_path, text, message):
     (tmp_path / "prior.toml").write_text(text)
-    with pytest.raises(bt.InvalidRequest, match=sentence):
+    with pytest.raises(bt.InvalidRequest, match=message):
         bt.load_problem(tmp_path / "prior.toml")
 
 
-def test_a_file_that_is_missing_or_too_large_gives_a_sentence(tmp_path, monkeypatch):
+def test_a_missing_or_too_large_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("banditune.problems.problem_file.MAX_PROBLEM_FILE_BYTES", 100)
     (tmp_path / "large.toml").write_text("#" * 200)
     for name in ("none.toml", "large.toml", "."):
@@ -109,11 +111,11 @@ def test_a_file_that_is_missing_or_too_large_gives_a_sentence(tmp_path, monkeypa
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_damaged_files_give_a_problem_or_a_sentence(tmp_path, data):
-    place = data.draw(st.integers(0, len(GOOD)))
-    cut = data.draw(st.integers(0, 12))
-    new = data.draw(st.text(string.printable, max_size=8))
-    (tmp_path / "prior.toml").write_text(GOOD[:place] + new + GOOD[place + cut :])
+def test_damaged_files_are_read_or_refused(tmp_path, data):
+    position = data.draw(st.integers(0, len(VALID)))
+    deleted = data.draw(st.integers(0, 12))
+    inserted = data.draw(st.text(string.printable, max_size=8))
+    (tmp_path / "prior.toml").write_text(VALID[:position] + inserted + VALID[position + deleted :])
     try:
         assert isinstance(bt.load_problem(tmp_path / "prior.toml").problem, bt.kernel.Problem)
     except bt.InvalidRequest as error:

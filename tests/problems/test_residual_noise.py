@@ -1,4 +1,4 @@
-"""Real rewards keep their shape: a sample of residuals in the logs, in the fitted problem and in its rewards."""
+"""Residuals: sampled from the logs, kept in the fitted problem, drawn in its rewards."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ PROBLEMS = [
 ]
 
 
-def rewards_of(problem, arm, pulls, mean=10.0):
-    """Rewards of an arm, by plain Python."""
+def draw_rewards(problem, arm, pulls, mean=10.0):
+    """Rewards of an arm, in plain Python."""
     instance = Instance(np.full(problem.arms, mean), np.array(problem.options()))
     stream = Stream(1, 2, np.array([0, 0, 0, REWARD_STREAM]))
-    found = []
+    rewards = []
     for pull in range(pulls):
         seek(stream, arm, pull)
-        found.append(problem.reward(instance, arm, pull, pull, stream))
-    return np.array(found)
+        rewards.append(problem.reward(instance, arm, pull, pull, stream))
+    return np.array(rewards)
 
 
-def skewed_rows(decisions=20_000, campaigns=10, arms=4, seed=1, scale=3.0):
-    """A row per decision, of rewards with an exponential law around their means."""
+def make_skewed_rows(decisions=20_000, campaigns=10, arms=4, seed=1, scale=3.0):
+    """A row per decision, with exponential rewards around the means."""
     rng = np.random.default_rng(seed)
     campaign, arm = rng.integers(campaigns, size=decisions), rng.integers(arms, size=decisions)
     means = rng.normal(0, 0.5, (campaigns, arms))
@@ -48,17 +48,17 @@ def skewed_rows(decisions=20_000, campaigns=10, arms=4, seed=1, scale=3.0):
     return {"campaign": campaign, "arm": arm, "reward": reward}
 
 
-def test_the_sample_is_a_simple_random_one_however_rows_come():
+def test_the_sample_of_rewards_does_not_depend_on_blocks():
     rng = np.random.default_rng(2)
     cells, rewards = rng.integers(7, size=10_000), rng.normal(size=10_000)
-    whole, parts = RewardReservoir(500), RewardReservoir(500)
-    whole.add(cells, rewards)
-    for part in np.array_split(np.arange(10_000), [1, 7, 400, 401, 9000]):
-        parts.add(cells[part], rewards[part])
+    at_once, in_parts = RewardReservoir(500), RewardReservoir(500)
+    at_once.add(cells, rewards)
+    for rows in np.array_split(np.arange(10_000), [1, 7, 400, 401, 9000]):
+        in_parts.add(cells[rows], rewards[rows])
     lowest = np.argsort(hash_numbers(np.arange(10_000, dtype=np.uint64)))[:500]
-    for found in (whole, parts):
-        assert np.array_equal(found.rewards, rewards[lowest])
-        assert np.array_equal(found.cells, cells[lowest])
+    for reservoir in (at_once, in_parts):
+        assert np.array_equal(reservoir.rewards, rewards[lowest])
+        assert np.array_equal(reservoir.cells, cells[lowest])
     # Hashes in 100 classes: chi-square with 99 degrees of freedom.
     counts = np.bincount(
         (hash_numbers(np.arange(100_000, dtype=np.uint64)) >> np.uint64(32)).astype(np.int64) * 100 >> 32
@@ -66,59 +66,64 @@ def test_the_sample_is_a_simple_random_one_however_rows_come():
     assert abs(((counts - 1000) ** 2 / 1000).sum() - 99) < 4 * math.sqrt(2 * 99)
 
 
-def test_residuals_are_rewards_less_the_middle_of_their_cells():
-    rows = skewed_rows(3000)
+def test_residuals_are_rewards_minus_the_medians_of_their_cells():
+    rows = make_skewed_rows(3000)
     logs = bt.read_logs(rows)
     assert len(logs.residuals.value) == 3000
     assert abs(logs.residuals.value.mean()) < 1e-12
-    centres = {}
+    medians = {}
     for cell in (0, 17, 39):
         campaign, arm = logs.campaigns[logs.campaign[cell]], logs.arms[logs.arm[cell]]
-        paid = rows["reward"][(rows["campaign"].astype(str) == campaign) & (rows["arm"].astype(str) == arm)]
-        found = np.sort(logs.residuals.value[logs.residuals.cell == cell])
-        centres[cell] = np.median(found)
-        assert found - centres[cell] == pytest.approx(np.sort(paid) - np.median(paid))
-    assert len({round(float(centre), 9) for centre in centres.values()}) == 1
-    # Where the sample holds a small part of a cell, its mean is known best.
-    part = RewardReservoir(100)
-    part.add(np.zeros(3000, np.int64), rows["reward"])
+        rewards = rows["reward"][(rows["campaign"].astype(str) == campaign) & (rows["arm"].astype(str) == arm)]
+        residuals = np.sort(logs.residuals.value[logs.residuals.cell == cell])
+        medians[cell] = np.median(residuals)
+        assert residuals - medians[cell] == pytest.approx(np.sort(rewards) - np.median(rewards))
+    assert len({round(float(median), 9) for median in medians.values()}) == 1
+    # Where the sample contains a small part of a cell, the mean of the cell is the best centre.
+    reservoir = RewardReservoir(100)
+    reservoir.add(np.zeros(3000, np.int64), rows["reward"])
     mean = np.array([rows["reward"].mean()])
-    value = part.compute_residuals(np.array([0]), np.array([3000]), mean).value
-    assert value == pytest.approx((part.rewards - mean) * math.sqrt(3000 / 2999))
+    value = reservoir.compute_residuals(np.array([0]), np.array([3000]), mean).value
+    assert value == pytest.approx((reservoir.rewards - mean) * math.sqrt(3000 / 2999))
 
 
 def test_short_cells_keep_the_skewness_of_rewards():
-    rows = skewed_rows(20_000, campaigns=250)
+    rows = make_skewed_rows(20_000, campaigns=250)
     shape = np.array(bt.fit(bt.read_logs(rows)).problem.residuals)
     assert (shape**3).mean() == pytest.approx(2, rel=0.2)
 
 
-def test_medians_are_those_of_numpy():
+def test_group_medians_agree_with_numpy():
     rng = np.random.default_rng(6)
     group, values = rng.integers(5, size=101), rng.normal(size=101)
-    expected = [np.median(values[group == one]) for one in group]
+    expected = [np.median(values[group == number]) for number in group]
     assert compute_group_medians(group, values) == pytest.approx(expected)
 
 
-def test_blocks_do_not_matter_and_parts_of_logs_have_their_part(monkeypatch):
+def test_residuals_do_not_depend_on_blocks_and_follow_selected_campaigns(monkeypatch):
     monkeypatch.setattr(log_accumulator, "RewardReservoir", lambda: RewardReservoir(5000))
-    rows = skewed_rows()
+    rows = make_skewed_rows()
     logs = bt.read_logs(rows)
     assert len(logs.residuals.value) == 5000
     monkeypatch.setattr(frame_tables, "BATCH_ROWS", 777)
-    again = bt.read_logs(rows)
-    assert np.array_equal(again.residuals.cell, logs.residuals.cell)
-    assert again.residuals.value == pytest.approx(logs.residuals.value, rel=1e-9, abs=1e-12)
-    assert bt.fit(again).problem.residuals == bt.fit(logs).problem.residuals
-    part = logs.select_campaigns([2, 5])
+    in_blocks = bt.read_logs(rows)
+    assert np.array_equal(in_blocks.residuals.cell, logs.residuals.cell)
+    assert in_blocks.residuals.value == pytest.approx(logs.residuals.value, rel=1e-9, abs=1e-12)
+    assert bt.fit(in_blocks).problem.residuals == bt.fit(logs).problem.residuals
+    selected = logs.select_campaigns([2, 5])
     names = [(logs.campaigns[logs.campaign[cell]], logs.arms[logs.arm[cell]]) for cell in logs.residuals.cell]
-    mine = [(name, value) for name, value in zip(names, logs.residuals.value, strict=True) if name[0] in part.campaigns]
-    found = [(part.campaigns[part.campaign[cell]], part.arms[part.arm[cell]]) for cell in part.residuals.cell]
-    assert list(zip(found, part.residuals.value, strict=True)) == mine
-    assert len(mine) > 500
+    expected = [
+        (name, value) for name, value in zip(names, logs.residuals.value, strict=True) if name[0] in selected.campaigns
+    ]
+    selected_names = [
+        (selected.campaigns[selected.campaign[cell]], selected.arms[selected.arm[cell]])
+        for cell in selected.residuals.cell
+    ]
+    assert list(zip(selected_names, selected.residuals.value, strict=True)) == expected
+    assert len(expected) > 500
 
 
-def test_fewer_residuals_keep_the_spread_of_heavy_tails():
+def test_condensed_residuals_keep_the_spread_of_heavy_tails():
     rng = np.random.default_rng(3)
     values = rng.standard_t(3, 60_000)
     few = condense_residuals(values, 2048)
@@ -134,11 +139,11 @@ def test_rewards_have_the_means_and_the_shape_of_the_residuals(problem):
     for arm in range(problem.arms):
         shape = np.array(problem.residuals[arm] if per_arm else problem.residuals)
         assert abs(shape.mean()) < 1e-9
-        paid = rewards_of(problem, arm, 4000)
-        known = 10 + problem.noise * shape
-        assert np.isin(paid, known).all()
-        assert len(np.unique(paid)) > 490
-        assert abs(paid.mean() - 10) < 4 * problem.noise * shape.std() / math.sqrt(4000)
+        rewards = draw_rewards(problem, arm, 4000)
+        possible_rewards = 10 + problem.noise * shape
+        assert np.isin(rewards, possible_rewards).all()
+        assert len(np.unique(rewards)) > 490
+        assert abs(rewards.mean() - 10) < 4 * problem.noise * shape.std() / math.sqrt(4000)
     assert float((np.array(problem.residuals) ** 2).mean()) == pytest.approx(1)
     spec = build_spec(bt.UCB1(noise=1) if not problem.dims else bt.LinUCB(prior=(0, 1), noise=1), problem, horizon=400)
     assert problem.reward is draw_residual_reward
@@ -146,17 +151,17 @@ def test_rewards_have_the_means_and_the_shape_of_the_residuals(problem):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_residuals_stay_in_files_and_variants(problem, tmp_path):
+def test_problem_files_and_variants_keep_residuals(problem, tmp_path):
     bt.save_problem(problem, tmp_path / "prior.toml", 100)
     assert bt.load_problem(tmp_path / "prior.toml").problem == problem
-    found = list(list_variants(problem))
-    assert len(found) >= 4
-    for _, other in found:
-        assert other.residuals
-        assert len(rewards_of(other, other.arms - 1, 3)) == 3
+    variants = list(list_variants(problem))
+    assert len(variants) >= 4
+    for _, variant in variants:
+        assert variant.residuals
+        assert len(draw_rewards(variant, variant.arms - 1, 3)) == 3
 
 
-def test_without_residuals_nothing_changes():
+def test_without_residuals_rewards_are_gaussian():
     plain = bt.Gaussian(arms=3, noise=2.0)
     assert plain.reward is not draw_residual_reward
     assert list(plain.options()) == [2.0]
@@ -166,53 +171,53 @@ def test_without_residuals_nothing_changes():
 
 
 @pytest.mark.parametrize(
-    ("residuals", "words"),
+    ("residuals", "message"),
     [
         ([[1, 2], [3, 4]], "a row for each of the 3 arms"),
         ([1, 1, 1], "not all the same"),
         ([1, math.nan], "finite numbers"),
     ],
 )
-def test_residuals_that_are_none_are_refused(residuals, words):
-    with pytest.raises(bt.InvalidRequest, match=words):
+def test_wrong_residuals_are_refused(residuals, message):
+    with pytest.raises(bt.InvalidRequest, match=message):
         bt.Gaussian(arms=3, residuals=residuals)
 
 
-def test_there_is_no_lower_bound_for_other_rewards_than_gaussian_ones():
+def test_problems_with_residuals_have_no_lower_bound():
     with pytest.raises(bt.InvalidRequest, match="'gaussian' with residuals"):
         bt.exact.compute_lower_bound(PROBLEMS[0], horizon=100)
     with pytest.raises(bt.InvalidRequest, match='unless `rewards` are "real"'):
         bt.Campaigns([[(1, 1), (1, 1)]], residuals=SKEWED)
 
 
-def test_fits_say_where_the_shape_of_rewards_comes_from():
-    logs = bt.read_logs(skewed_rows())
+def test_fits_note_the_source_of_residuals():
+    logs = bt.read_logs(make_skewed_rows())
     for model in ("gaussian", "campaigns"):
         fit = bt.fit(logs, model)
         shape = np.array(fit.problem.residuals)
         assert (shape**3).mean() == pytest.approx(2, rel=0.2)
         assert any("from 20,000 residuals of the logs, with skewness" in note for note in fit.notes)
-    own = bt.fit(logs, per_arm=True).problem
-    assert np.shape(own.residuals) == (4, 1024)
+    per_arm = bt.fit(logs, per_arm=True).problem
+    assert np.shape(per_arm.residuals) == (4, 1024)
     parts = (logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares)
     sums = bt.make_logs(*parts, rewards="real")
     assert bt.fit(sums).problem.residuals == ()
     assert any("the logs hold sums only, so rewards are assumed to be Gaussian" in note for note in bt.fit(sums).notes)
-    few = bt.read_logs(skewed_rows(90))
+    few = bt.read_logs(make_skewed_rows(90))
     assert bt.fit(few).problem.residuals == ()
     assert any("too few to tell the shape of rewards" in note for note in bt.fit(few).notes)
 
 
-def test_linear_fits_keep_the_shape_too():
-    rows = skewed_rows(scale=1.0)
+def test_linear_fits_keep_residuals():
+    rows = make_skewed_rows(scale=1.0)
     rows |= {"x1": np.array([0.3, -1.0, 2.0, 0.7])[rows["arm"]]}
     fit = bt.fit(bt.read_logs(rows))
     assert fit.model == "linear"
     assert (np.array(fit.problem.residuals) ** 3).mean() == pytest.approx(2, rel=0.2)
 
 
-def test_arms_with_a_noise_of_their_own_keep_it_per_arm():
-    rows = skewed_rows()
+def test_residuals_per_arm_keep_the_noise_of_each_arm():
+    rows = make_skewed_rows()
     rows["reward"] = rows["reward"] * np.where(rows["arm"] == 1, 4.0, 1.0)
     shape = np.array(bt.fit(bt.read_logs(rows), per_arm=True).problem.residuals)
     sizes = shape.std(axis=1)

@@ -1,4 +1,4 @@
-"""Tables of known rewards: played as they stand, or row by row at random."""
+"""Tables of known rewards: simulated in their order, or with rows drawn at random."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 
 import banditune as bt
 from banditune.simulation.instances import draw_instances
-from conftest import close
 from helpers.settings import group_settings
+from helpers.statistics import mean_agrees
 
 rng = np.random.default_rng(0)
 TABLES = rng.random((7, 60, 3)).round(3)
 
 
-def ucb1_by_hand(table, gamma):
-    """UCB1 on a table, as plainly as can be: the realised regret against the best column."""
+def compute_ucb1_regret(table, gamma):
+    """The realised regret of UCB1 on a table, against the best column."""
     steps, arms = table.shape
     pulls, totals, regret = np.zeros(arms), np.zeros(arms), 0.0
     best = int(table.mean(axis=0).argmax())
@@ -31,15 +31,15 @@ def ucb1_by_hand(table, gamma):
     return regret
 
 
-def test_tables_in_their_order_are_played_as_by_hand():
+def test_regrets_on_ordered_tables_agree_with_a_plain_ucb1():
     problem = bt.RewardTable(TABLES)
     regrets = bt.simulate(bt.UCB1(noise=0.5), problem, [0.1, 0.5], horizon=60, runs=300)
     means = draw_instances(problem, 0, 0).means
-    own = {tuple(np.round(table.mean(axis=0), 12)): table for table in TABLES}
+    table_of_means = {tuple(np.round(table.mean(axis=0), 12)): table for table in TABLES}
     for run in range(40):
-        table = own[tuple(np.round(means[run], 12))]
+        table = table_of_means[tuple(np.round(means[run], 12))]
         for row, gamma in enumerate((0.1, 0.5)):
-            assert regrets[row, run] == pytest.approx(ucb1_by_hand(table, gamma), abs=1e-9)
+            assert regrets[row, run] == pytest.approx(compute_ucb1_regret(table, gamma), abs=1e-9)
 
 
 def test_all_tables_are_equally_likely():
@@ -51,7 +51,7 @@ def test_all_tables_are_equally_likely():
 
 
 def test_a_single_table_draws_rows_with_replacement():
-    # The first arm always pays a tenth more than the second in the same row: shared rows show in the regret's spread.
+    # The first arm pays a tenth more than the second in the same row. Shared rows lower the spread of regrets.
     base = rng.random(50) * 0.9
     problem = bt.RewardTable(np.stack([base + 0.1, base], axis=1))
     assert problem.shuffled
@@ -60,29 +60,29 @@ def test_a_single_table_draws_rows_with_replacement():
     )[0]
     expected = bt.simulate(bt.UCB1(noise=0.5), problem, [1.0], horizon=500, runs=400)[0]
     np.testing.assert_allclose(realised, expected, atol=1e-9)
-    noise = bt.RewardTable(np.stack([base + 0.1, rng.permutation(base)], axis=1))
+    independent = bt.RewardTable(np.stack([base + 0.1, rng.permutation(base)], axis=1))
     realised, expected = (
-        bt.simulate(bt.UCB1(noise=0.5), noise, [1.0], horizon=500, runs=4000, simulation=bt.Simulation(regret=regret))[
-            0
-        ]
+        bt.simulate(
+            bt.UCB1(noise=0.5), independent, [1.0], horizon=500, runs=4000, simulation=bt.Simulation(regret=regret)
+        )[0]
         for regret in ("realised", "expected")
     )
-    assert close(realised - expected, 0.0)
+    assert mean_agrees(realised - expected, 0.0)
     assert np.std(realised - expected) > 1
 
 
-def test_drawn_rows_are_like_independent_draws():
-    # Binary rewards with one success rate a column: the table stands for Bernoulli arms with these means.
+def test_drawn_rows_have_the_law_of_independent_rewards():
+    # Binary rewards with one success rate a column: drawn rows are Bernoulli rewards with these means.
     table = np.zeros((100, 2))
     table[:60, 0] = 1
     table[rng.permutation(100)[:40], 1] = 1
     shuffled = bt.simulate(bt.UCB1(noise=0.5), bt.RewardTable(table), [0.3], horizon=200, runs=4000)[0]
     bernoulli = bt.simulate(bt.UCB1(noise=0.5), bt.Mixture([[0.6, 0.4]]), [0.3], horizon=200, runs=4000)[0]
     se = bernoulli.std(ddof=1) / math.sqrt(len(bernoulli))
-    assert close(shuffled, float(bernoulli.mean()), se)
+    assert mean_agrees(shuffled, float(bernoulli.mean()), se)
 
 
-def test_own_noise_draws_other_rows():
+def test_separate_random_numbers_draw_other_rows():
     problem = bt.RewardTable(TABLES[0])
     regrets = bt.simulate(
         bt.UCB1(noise=0.5),
@@ -95,7 +95,7 @@ def test_own_noise_draws_other_rows():
     assert (regrets[0] != regrets[1]).any()
 
 
-def test_rewards_say_which_policies_can_play():
+def test_the_rewards_of_a_table_decide_which_policies_it_takes():
     assert bt.RewardTable(TABLES).rewards == "unit"
     assert bt.RewardTable(TABLES * 3).rewards == "real"
     assert bt.RewardTable(TABLES > 0.5).rewards == "binary"
@@ -104,7 +104,7 @@ def test_rewards_say_which_policies_can_play():
         bt.simulate(bt.Thompson(prior=(1, 1)), bt.RewardTable(TABLES * 3), horizon=20, runs=2)
 
 
-def test_a_table_can_be_tuned_and_says_so(tmp_path):
+def test_tuning_on_a_table_uses_realised_regret(tmp_path):
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.RewardTable(TABLES), horizon=60, budget=200, search=bt.Search(validate=50))
     assert tuning.setup.regret_kind == "realised"
     assert tuning.setup.problem["digest"] == bt.RewardTable(TABLES).digest
@@ -113,7 +113,7 @@ def test_a_table_can_be_tuned_and_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("tables", [1, [1, 2], [[1], [2]], [[1, math.nan]], "x", [[[1, 2]], [[1]]], []])
-def test_what_is_no_table_is_refused(tables):
+def test_wrong_tables_are_refused(tables):
     with pytest.raises(bt.InvalidRequest):
         bt.RewardTable(tables)
 
@@ -126,11 +126,11 @@ def test_tables_of_different_lengths_are_named():
         bt.RewardTable([TABLES[0], TABLES[1][:, :2]])
 
 
-def test_tables_come_from_files(banditune, tmp_path):
+def test_tables_are_read_from_files(run_banditune, tmp_path):
     lines = ["day,left,right"] + [f"{day},{day % 2},{(day + row) % 2}" for day in range(3) for row in range(40)]
     (tmp_path / "rewards.csv").write_text("\n".join(lines))
     np.save(tmp_path / "rewards.npy", TABLES)
-    process = banditune(
+    process = run_banditune(
         "tune",
         "--policy",
         "ucb1",
@@ -145,7 +145,7 @@ def test_tables_come_from_files(banditune, tmp_path):
         "--json",
     )
     assert process.returncode == 0, process.stderr
-    process = banditune(
+    process = run_banditune(
         "curve",
         "--policy",
         "ucb1",
@@ -159,25 +159,27 @@ def test_tables_come_from_files(banditune, tmp_path):
         "0,1",
     )
     assert process.returncode == 0, process.stderr
-    process = banditune("curve", "--policy", "ucb1", "--problem", "reward-table:file=none.csv", "--horizon", "100")
+    process = run_banditune("curve", "--policy", "ucb1", "--problem", "reward-table:file=none.csv", "--horizon", "100")
     assert process.returncode == 2
     assert "cannot be read" in process.stderr
 
 
-def test_rows_are_drawn_or_not_and_nothing_else(tmp_path):
+def test_shuffled_is_true_or_false(tmp_path):
     from banditune.problems.reward_table import read_reward_table
 
     np.save(tmp_path / "one.npy", TABLES[0])
     (tmp_path / "one.csv").write_text("a,b\n1,0\n0,1\n")
     for name in ("one.npy", "one.csv"):
-        told = {None: True, "true": True, "False": False, True: True, False: False}
-        assert {word: read_reward_table(tmp_path / name, word).shuffled for word in told} == told
-        for word in ("maybe", "", 2, "none"):
-            with pytest.raises(bt.InvalidRequest, match=f"^`shuffled` must be True, .* but got {word!r}; leave it out"):
-                read_reward_table(tmp_path / name, word)
-    for odd in ("true", "no", 1, 0.0, [True]):
+        expected = {None: True, "true": True, "False": False, True: True, False: False}
+        assert {value: read_reward_table(tmp_path / name, value).shuffled for value in expected} == expected
+        for value in ("maybe", "", 2, "none"):
+            with pytest.raises(
+                bt.InvalidRequest, match=f"^`shuffled` must be True, .* but got {value!r}; leave it out"
+            ):
+                read_reward_table(tmp_path / name, value)
+    for wrong in ("true", "no", 1, 0.0, [True]):
         with pytest.raises(bt.InvalidRequest, match=r"^`shuffled` must be True"):
-            bt.RewardTable(TABLES, odd)
+            bt.RewardTable(TABLES, wrong)
     assert bt.RewardTable(TABLES, np.True_).shuffled is True
     assert not bt.RewardTable(TABLES).shuffled
 
@@ -193,74 +195,74 @@ def test_a_table_without_names_is_refused(tmp_path):
         build_problem({"name": "reward-table", "file": str(tmp_path / "bare.csv")})
 
 
-def drawn_tables(count, rng, arms=4, steps=30):
-    """Tables of 0/1 rewards whose arms' rates are uniform."""
+def draw_tables(count, rng, arms=4, steps=30):
+    """Tables of 0/1 rewards. The rates of arms are uniform."""
     return (rng.random((count, steps, arms)) < rng.random((count, 1, arms))).astype(float)
 
 
-def test_a_seed_splits_tables_into_two_parts_that_share_none():
+def test_a_seed_splits_tables_into_two_disjoint_parts():
     problem = bt.RewardTable(TABLES, names=("a", "b", "c"))
-    search, judge = problem.split(5)
-    assert (search.unit_count, judge.unit_count) == (2, 5)
+    search, held_out = problem.split(5)
+    assert (search.unit_count, held_out.unit_count) == (2, 5)
     assert [bt.RewardTable([TABLES[0]] * count).split()[0].unit_count for count in (5, 6, 9, 40)] == [2, 2, 3, 13]
-    whole = {part.tobytes() for part in np.asarray(TABLES, float)}
-    parts = [
-        {np.asarray(part.select_units([place])._option_values[3:]).tobytes() for place in range(part.unit_count)}
-        for part in (search, judge)
+    contents = {table.tobytes() for table in np.asarray(TABLES, float)}
+    contents_of_parts = [
+        {np.asarray(table.select_units([index])._option_values[3:]).tobytes() for index in range(table.unit_count)}
+        for table in (search, held_out)
     ]
-    assert parts[0] | parts[1] == whole
-    assert not parts[0] & parts[1]
-    assert problem.split(5) == (search, judge)
-    assert any(problem.split(seed) != (search, judge) for seed in range(6, 9))
-    assert judge.names == ("a", "b", "c")
-    assert not judge.shuffled
+    assert contents_of_parts[0] | contents_of_parts[1] == contents
+    assert not contents_of_parts[0] & contents_of_parts[1]
+    assert problem.split(5) == (search, held_out)
+    assert any(problem.split(seed) != (search, held_out) for seed in range(6, 9))
+    assert held_out.names == ("a", "b", "c")
+    assert not held_out.shuffled
     for whole_or_few in (bt.RewardTable(TABLES, population=True), bt.RewardTable(TABLES[:3])):
         with pytest.raises(bt.InvalidRequest, match="must have 5 tables or more, and not be the whole population"):
             whole_or_few.split()
 
 
 @pytest.mark.parametrize("problem", [bt.RewardTable(TABLES), bt.Campaigns([[(n, 9), (4, 6)] for n in range(1, 9)])])
-def test_runs_know_the_table_or_campaign_that_they_play(problem):
+def test_the_table_or_campaign_of_every_run_is_known(problem):
     from banditune.study.hold_out import find_units
 
     runs = range(200, 600)
     units = find_units(problem, 3, runs)
     assert set(units.tolist()) == set(range(problem.unit_count))
-    drawn = np.concatenate([draw_instances(problem, 3, block).means for block in range(3)])[200:600]
+    means = np.concatenate([draw_instances(problem, 3, block).means for block in range(3)])[200:600]
     if isinstance(problem, bt.RewardTable):
-        np.testing.assert_allclose(drawn, np.array([table.mean(axis=0) for table in TABLES])[units])
+        np.testing.assert_allclose(means, np.array([table.mean(axis=0) for table in TABLES])[units])
     else:  # campaign n has an arm with n successes and 9 failures
-        rates = np.array([drawn[units == unit, 0].mean() for unit in range(8)])
+        rates = np.array([means[units == unit, 0].mean() for unit in range(8)])
         np.testing.assert_allclose(rates, [n / (n + 9) for n in range(1, 9)], atol=0.1)
 
 
-def test_validation_plays_tables_that_no_search_plays():
-    problem = bt.RewardTable(drawn_tables(12, np.random.default_rng(1)))
+def test_validation_uses_tables_that_the_search_did_not_use():
+    problem = bt.RewardTable(draw_tables(12, np.random.default_rng(1)))
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=30, budget=100, seed=4, search=bt.Search(validate=300))
     sample = tuning.setup.data_scope
     assert (sample.unit, sample.count, sample.searched_count, sample.held_out_count) == ("table", 12, 4, 8)
     assert (tuning.regret.unit, tuning.regret.runs, tuning.validation_runs) == ("table", 8, 300)
-    both = [tuning.params["gamma"], 1.0]
-    judge = problem.split(4)[1]
-    fresh = bt.simulate(bt.UCB1(noise=0.5), judge, both, horizon=30, runs=300, seed=4, first_instance=2**40)
+    values = [tuning.params["gamma"], 1.0]
+    held_out = problem.split(4)[1]
+    fresh = bt.simulate(bt.UCB1(noise=0.5), held_out, values, horizon=30, runs=300, seed=4, first_instance=2**40)
     assert tuning.distribution.worst_runs[0] >= 2**40
     assert fresh[0, tuning.distribution.worst_runs[0] - 2**40] == pytest.approx(tuning.distribution.worst_regrets[0])
-    # UCB1 draws nothing, so a table has one regret, and the error is that of eight such numbers.
+    # UCB1 draws no random numbers, so a table has one regret. The error is that of eight such numbers.
     regrets = np.unique(np.round(fresh[0], 6), return_counts=True)[0]
     by_table = [
-        bt.simulate(bt.UCB1(noise=0.5), judge.select_units([place]), both, horizon=30, runs=1)[:, 0]
-        for place in range(8)
+        bt.simulate(bt.UCB1(noise=0.5), held_out.select_units([index]), values, horizon=30, runs=1)[:, 0]
+        for index in range(8)
     ]
     assert set(regrets.tolist()) <= {round(float(pair[0]), 6) for pair in by_table}
     assert tuning.regret.mean == pytest.approx(np.mean(by_table, axis=0)[0])
     gains = np.array([pair[1] - pair[0] for pair in by_table])
     assert tuning.gain.se == pytest.approx(gains.std(ddof=1) / math.sqrt(8))
-    for reach in (tuning.gain.high - tuning.gain.mean, tuning.gain.mean - tuning.gain.low):
-        assert reach >= 2.364624 * tuning.gain.se * (1 - 1e-6)  # Student's with 7 degrees of freedom
+    for half_width in (tuning.gain.high - tuning.gain.mean, tuning.gain.mean - tuning.gain.low):
+        assert half_width >= 2.364624 * tuning.gain.se * (1 - 1e-6)  # Student's with 7 degrees of freedom
 
 
-def test_texts_reports_and_files_say_what_the_numbers_are_about(tmp_path):
-    problem = bt.RewardTable(drawn_tables(12, np.random.default_rng(1)))
+def test_texts_reports_and_files_state_what_the_numbers_are_about(tmp_path):
+    problem = bt.RewardTable(draw_tables(12, np.random.default_rng(1)))
     about = "new tables: 4 of the 12 tables were searched, the other 8 validate; errors are over tables"
     options = {"horizon": 30, "seed": 4}
     tuning = bt.tune(
@@ -287,21 +289,21 @@ def test_texts_reports_and_files_say_what_the_numbers_are_about(tmp_path):
     assert all(scenario.excess_regret.unit == "table" for scenario in tuning.robustness.scenarios)
 
 
-def test_a_curve_judges_its_best_value_on_tables_that_did_not_choose_it():
-    problem = bt.RewardTable(drawn_tables(8, np.random.default_rng(2)))
+def test_a_curve_evaluates_its_best_value_on_held_out_tables():
+    problem = bt.RewardTable(draw_tables(8, np.random.default_rng(2)))
     curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5, 1.0], horizon=30, runs=400)
-    search, judge = problem.split(0)
-    place = curve.values.tolist().index(curve.best_value)
-    for part, mean in ((search, curve.mean[place]), (judge, curve.best_regret.mean)):
+    search, held_out = problem.split(0)
+    best = curve.values.tolist().index(curve.best_value)
+    for tables_of_part, mean in ((search, curve.mean[best]), (held_out, curve.best_regret.mean)):
         tables = [
-            bt.simulate(bt.UCB1(noise=0.5), part.select_units([n]), [curve.best_value], horizon=30, runs=1)
-            for n in range(part.unit_count)
+            bt.simulate(bt.UCB1(noise=0.5), tables_of_part.select_units([n]), [curve.best_value], horizon=30, runs=1)
+            for n in range(tables_of_part.unit_count)
         ]
         assert mean == pytest.approx(np.mean(tables))
 
 
 @pytest.mark.parametrize(
-    ("tables", "message", "about", "warned"),
+    ("tables", "options", "about", "is_noted"),
     [
         (TABLES, {"population": True}, "these 7 tables, taken as all there is; errors are over runs", False),
         (TABLES[:3], {}, "these 3 tables alone; errors are over runs", True),
@@ -309,21 +311,21 @@ def test_a_curve_judges_its_best_value_on_tables_that_did_not_choose_it():
         (TABLES[:1], {}, "new orders of the rows of this table; another table may differ", False),
     ],
 )
-def test_where_nothing_is_held_out_errors_are_over_runs_and_results_say_so(tables, message, about, warned):
-    problem = bt.RewardTable(tables, **message)
+def test_without_held_out_tables_errors_are_over_runs(tables, options, about, is_noted):
+    problem = bt.RewardTable(tables, **options)
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=60, budget=60, search=bt.Search(validate=40))
     assert f"the numbers are about {about}" in bt.reports.format_text(tuning)
     assert (tuning.regret.unit, tuning.regret.runs) == ("run", 40)
-    assert any("too few to hold some out, which takes 5" in warning for warning in tuning.notices) == warned
+    assert any("too few to hold some out, which takes 5" in warning for warning in tuning.notices) == is_noted
     fresh = bt.simulate(
         bt.UCB1(noise=0.5), problem, list(tuning.params.values()), horizon=60, runs=40, first_instance=2**40
     )
     assert tuning.regret.mean == pytest.approx(fresh.mean(), rel=1e-6)
 
 
-def test_population_is_true_or_false(tmp_path, banditune):
+def test_population_is_true_or_false(tmp_path, run_banditune):
     np.save(tmp_path / "rewards.npy", TABLES)
-    process = banditune(
+    process = run_banditune(
         "tune",
         "--policy",
         "ucb1:noise=0.5",
@@ -338,27 +340,27 @@ def test_population_is_true_or_false(tmp_path, banditune):
     )
     assert process.returncode == 0, process.stderr
     assert "the numbers are about these 7 tables, taken as all there is" in process.stdout
-    for odd in ("maybe", 1, None):
+    for wrong in ("maybe", 1, None):
         with pytest.raises(bt.InvalidRequest, match=r"^`population` must be True, if the data are all there is"):
-            bt.RewardTable(TABLES, population=odd)
+            bt.RewardTable(TABLES, population=wrong)
     assert bt.RewardTable(TABLES, population=True) != bt.RewardTable(TABLES)
 
 
-def test_campaigns_are_a_sample_too_and_mixtures_are_all_there_is():
+def test_campaigns_are_a_sample_and_mixtures_a_population():
     posteriors = [[(1 + n % 5, 9), (4, 6), (2, 8)] for n in range(10)]
     tuning = bt.tune(
         bt.UCB1(noise=0.5), bt.Campaigns(posteriors), horizon=50, budget=60, search=bt.Search(validate=200)
     )
     assert (tuning.regret.unit, tuning.regret.runs) == ("campaign", 7)
     assert "about new campaigns: 3 of the 10 campaigns were searched" in bt.reports.format_text(tuning)
-    whole = bt.tune(
+    population = bt.tune(
         bt.UCB1(noise=0.5),
         bt.Campaigns(posteriors, population=True),
         horizon=50,
         budget=60,
         search=bt.Search(validate=200),
     )
-    assert (whole.regret.unit, whole.regret.runs) == ("run", 200)
+    assert (population.regret.unit, population.regret.runs) == ("run", 200)
     mixture = bt.tune(
         bt.UCB1(noise=0.5), bt.Mixture([(0.5, 0.4), (0.2, 0.3)]), horizon=50, budget=60, search=bt.Search(validate=20)
     )
@@ -367,15 +369,15 @@ def test_campaigns_are_a_sample_too_and_mixtures_are_all_there_is():
 
 def compute_coverage(make, samples, truth):
     estimates = [make(sample) for sample in samples]
-    return float(np.mean([one.low <= truth <= one.high for one in estimates]))
+    return float(np.mean([estimate.low <= truth <= estimate.high for estimate in estimates]))
 
 
 def make_unit_estimate(sample):
     return bt.results.Estimate.from_units(sample, "table")
 
 
-def test_intervals_hold_where_a_few_tables_cost_most():
-    """Regrets of tables at a small width have a skewness of 2.7, which few samples of some tables show."""
+def test_intervals_cover_where_few_tables_have_most_of_the_regret():
+    """Regrets of tables at a small width have a skewness of 2.7, which samples of a few tables rarely show."""
     rng = np.random.default_rng(6)
     tables = (rng.random((20_000, 50, 5)) < rng.random((20_000, 1, 5))).astype(float)
     new = bt.RewardTable(tables, shuffled=False, population=True)
@@ -390,15 +392,15 @@ def test_intervals_hold_where_a_few_tables_cost_most():
     assert (mirrored.low, mirrored.high) == pytest.approx((-estimate.high, -estimate.low))
 
 
-def test_intervals_of_tables_are_not_far_too_wide():
+def test_intervals_over_tables_are_slightly_wider_than_students_t():
     samples = np.random.default_rng(1).standard_normal((2000, 20))
     assert 0.97 < compute_coverage(make_unit_estimate, samples, 0.0) < 1
     for count, widening in ((20, 1.6), (500, 1.05)):
-        some = np.random.default_rng(2).standard_normal(count)
-        wide, student = make_unit_estimate(some), bt.results.Estimate.from_sample(some)
+        sample = np.random.default_rng(2).standard_normal(count)
+        wide, student = make_unit_estimate(sample), bt.results.Estimate.from_sample(sample)
         assert wide.high - wide.low < widening * (student.high - student.low)
-    same = make_unit_estimate(np.ones(5))
-    assert (same.low, same.high) == (1, 1)
+    constant = make_unit_estimate(np.ones(5))
+    assert (constant.low, constant.high) == (1, 1)
 
 
 def test_joint_intervals_of_tables_are_as_skewed_as_single_ones():
@@ -417,8 +419,8 @@ GRID = (0.1, 0.2, 0.3, 0.5)
 
 
 @dataclass(frozen=True)
-class BestOfFew(bt.tuners.Tuner):
-    """Takes the best of a few values."""
+class BestOfFourValues(bt.tuners.Tuner):
+    """Answers with the best of four values."""
 
     name = "best of few"
 
@@ -427,18 +429,18 @@ class BestOfFew(bt.tuners.Tuner):
         return GRID[int(regrets.mean(axis=1).argmin())]
 
 
-def covers(tuning, truth):
+def covers_truth(tuning, truth):
     return tuning.regret.low <= truth(tuning.params["gamma"]) <= tuning.regret.high
 
 
 def test_intervals_cover_the_regret_on_new_tables():
-    # benchmarks/data_sets.py does this with 40 tables and 200 data sets of each kind.
+    # benchmarks/data_sets.py repeats this with 40 tables and 200 data sets of each kind.
     policy, sets = bt.UCB1(noise=0.5), 60
-    new = bt.RewardTable(drawn_tables(10_000, np.random.default_rng(3)), population=True)
+    new = bt.RewardTable(draw_tables(10_000, np.random.default_rng(3)), population=True)
     truth = dict(zip(GRID, bt.simulate(policy, new, GRID, horizon=30, runs=10_000).mean(axis=1), strict=True))
     covered = {False: 0, True: 0}
     for number in range(sets):
-        tables = drawn_tables(16, np.random.default_rng([4, number]))
+        tables = draw_tables(16, np.random.default_rng([4, number]))
         for population in covered:
             problem = bt.RewardTable(tables, population=population)
             tuning = bt.tune(
@@ -447,10 +449,10 @@ def test_intervals_cover_the_regret_on_new_tables():
                 horizon=30,
                 budget=160,
                 seed=number,
-                search=bt.Search(tuner=BestOfFew(), validate=100),
+                search=bt.Search(tuner=BestOfFourValues(), validate=100),
                 run=bt.Run(workers=1),
             )
-            covered[population] += covers(tuning, truth.get)
+            covered[population] += covers_truth(tuning, truth.get)
     assert covered[False] >= 0.95 * sets - 3 * math.sqrt(0.95 * 0.05 * sets)
-    # With errors over runs of the same tables, as if these were independent, most intervals miss.
+    # With errors over runs of the same tables, as if these were independent, most intervals do not cover.
     assert covered[True] < 0.7 * sets

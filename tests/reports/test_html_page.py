@@ -15,57 +15,66 @@ from banditune.reports.html_page import render_page
 from banditune.reports.report_builder import build_report_content
 from banditune.results.estimates import Estimate
 from banditune.results.search_results import TrialResult
-from helpers.example_results import EVERY, EVIL, Balance, a_comparison, a_curve, a_tuning, an_account, exact_regrets
+from helpers.example_results import (
+    RESULTS,
+    SCRIPT_NAME,
+    TagChecker,
+    make_comparison,
+    make_curve,
+    make_exact_regrets,
+    make_store_summary,
+    make_tuning,
+)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_result_becomes_a_file_that_is_whole_and_asks_for_nothing(name, tmp_path):
-    assert bt.report(EVERY[name](), tmp_path / "report.html") == tmp_path / "report.html"
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_result_becomes_a_valid_file_that_loads_nothing(name, tmp_path):
+    assert bt.report(RESULTS[name](), tmp_path / "report.html") == tmp_path / "report.html"
     text = (tmp_path / "report.html").read_text()
-    tags = Balance()
+    tags = TagChecker()
     tags.feed(text)
     tags.close()
     assert tags.open == []
     assert tags.scripts == 2
     assert not re.search(r"https?:|\bsrc=|\bhref=|@import|url\((?!#frame)|\bstyle=", text)
     assert len(text) < 300_000
-    drawn = "".join(re.findall(r'<svg class="plot".*?</svg>', text))
-    assert drawn
-    assert not re.search(r"\bnan\b|\binf\b", drawn.lower().replace("info", ""))
+    plots = "".join(re.findall(r'<svg class="plot".*?</svg>', text))
+    assert plots
+    assert not re.search(r"\bnan\b|\binf\b", plots.lower().replace("info", ""))
 
 
-def test_the_front_door_and_the_record_write_the_same_report(tmp_path):
-    result = a_comparison()
+def test_function_and_method_write_the_same_report(tmp_path):
+    result = make_comparison()
     result.report(tmp_path / "a.html")
     bt.report(result, tmp_path / "b.html")
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
-def test_what_is_no_result_of_a_verb_is_refused(tmp_path):
+def test_other_records_are_refused(tmp_path):
     with pytest.raises(bt.InvalidRequest, match="a result must be a tuning, curve, comparison"):
         bt.report(Estimate.from_sample(np.ones(3)), tmp_path / "report.html")
 
 
-def test_the_browser_is_told_to_load_nothing_and_to_run_only_the_pages_own_script():
-    text = render_page(build_report_content(a_tuning()))
+def test_the_content_security_policy_allows_the_script_of_the_page_only():
+    text = render_page(build_report_content(make_tuning()))
     rules = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert rules.startswith("default-src 'none';")
     assert "unsafe" not in rules
     for tag in ("style", "script"):
-        inside = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1]
-        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        content = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{digest}'" in rules
 
 
-@pytest.mark.parametrize("name", [EVIL, '"><img src=x onerror=alert(1)>', "</title><b>", "a & b"])
-def test_names_stay_text(name):
+@pytest.mark.parametrize("name", [SCRIPT_NAME, '"><img src=x onerror=alert(1)>', "</title><b>", "a & b"])
+def test_names_are_escaped(name):
     for result in (
-        a_tuning(name, notices=(name,)),
-        a_curve(name),
-        a_comparison(name, f"{name} (2)"),
-        an_account(name),
-        exact_regrets(name),
-        exact_regrets(name, (0.0,), parameter="value", textbook=0.0),
+        make_tuning(name, notices=(name,)),
+        make_curve(name),
+        make_comparison(name, f"{name} (2)"),
+        make_store_summary(name),
+        make_exact_regrets(name),
+        make_exact_regrets(name, (0.0,), parameter="value", textbook=0.0),
     ):
         text = render_page(build_report_content(result))
         assert name not in text or "<" not in name
@@ -75,15 +84,15 @@ def test_names_stay_text(name):
         json.loads(data)
 
 
-def test_what_stands_in_backticks_is_code():
+def test_text_in_backticks_is_code():
     assert "<li>look at <code>a &lt; b</code></li>" in render_page(
-        build_report_content(a_tuning(notices=("look at `a < b`",)))
+        build_report_content(make_tuning(notices=("look at `a < b`",)))
     )
 
 
-def test_a_long_search_stays_a_small_file():
+def test_a_long_search_makes_a_small_file():
     trials = tuple(
-        TrialResult.from_regrets(np.arange(1, 9) / 100 + place % 50 / 100, np.ones((8, 3)) * place)
-        for place in range(3000)
+        TrialResult.from_regrets(np.arange(1, 9) / 100 + number % 50 / 100, np.ones((8, 3)) * number)
+        for number in range(3000)
     )
-    assert len(render_page(build_report_content(a_tuning(trials=trials)))) < 300_000
+    assert len(render_page(build_report_content(make_tuning(trials=trials)))) < 300_000

@@ -14,165 +14,165 @@ import banditune as bt
 from banditune.reports import svg_plots
 from banditune.results.exact_results import LowerBound
 from helpers.browser import CHROMIUM, Browser
-from helpers.example_results import EVERY, EVIL, a_comparison, a_curve, a_tuning
+from helpers.example_results import RESULTS, SCRIPT_NAME, make_comparison, make_curve, make_tuning
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """A Chromium for all tests of this file; without one they are skipped, unless that is forbidden."""
+    """A Chromium for all tests of this file. Without one they are skipped, unless that is forbidden."""
     if CHROMIUM is None:
         if os.environ.get("BANDITUNE_NEEDS_CHROMIUM") == "1":
             pytest.fail("BANDITUNE_NEEDS_CHROMIUM is set, but there is no Chromium: apt-get install chromium.")
         pytest.skip("there is no Chromium here: apt-get install chromium.")
-    found = Browser(tmp_path_factory.mktemp("chromium"))
-    yield found
-    found.close()
+    chromium = Browser(tmp_path_factory.mktemp("chromium"))
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
-    """Open a result's report in a window of some width; nothing may be fetched, nothing complained about."""
+def open_report(browser, tmp_path):
+    """Open the report of a result in a window of some width. Nothing may be loaded, and nothing reported."""
 
-    def opener(result, width):
+    def open_result(result, width):
         bt.report(result, tmp_path / "report.html")
         browser.open(tmp_path / "report.html", width)
         return browser
 
-    yield opener
-    assert browser.requests() == []
-    assert browser.complaints() == []
+    yield open_result
+    assert browser.list_requests() == []
+    assert browser.list_messages() == []
 
 
-def centre(browser, selector):
-    """Where an element is on the screen, after scrolling there."""
+def find_centre(browser, selector):
+    """The position and the size of an element on the screen, after scrolling to it."""
     code = f"""(() => {{
-        const found = document.querySelector({json.dumps(selector)});
-        found.scrollIntoView({{block: "center"}});
-        const box = found.getBoundingClientRect();
+        const element = document.querySelector({json.dumps(selector)});
+        element.scrollIntoView({{block: "center"}});
+        const box = element.getBoundingClientRect();
         return [box.left + box.width / 2, box.top + box.height / 2, box.width, box.height];
     }})()"""
-    return browser.run(code)
+    return browser.evaluate(code)
 
 
-TUNED = '[data-plot="0"] .marks > .dots:last-child circle'
+TUNED_DOT = '[data-plot="0"] .marks > .dots:last-child circle'
 
 
-CURVE = '[data-plot="0"] .line path'
+CURVE_PATH = '[data-plot="0"] .line path'
 
 
 TIP = "document.querySelector('.tip:not([hidden])')?.textContent"
 
 
-def test_the_curve_is_there_and_a_dot_tells_its_value(opened):
-    browser = opened(a_tuning(), 1280)
-    _, _, width, height = centre(browser, '[data-plot="0"] .band path')
+def test_a_dot_of_the_curve_shows_its_value(open_report):
+    browser = open_report(make_tuning(), 1280)
+    _, _, width, height = find_centre(browser, '[data-plot="0"] .band path')
     assert width > 500
     assert height > 50
-    x, y, *_ = centre(browser, TUNED)
-    assert browser.run(TIP) is None
-    browser.mouse("mouseMoved", x, y)
-    assert browser.run(TIP).startswith("tuned: 0.2222, regret ")
-    browser.mouse("mouseMoved", 2, 2)
-    assert browser.run(TIP) is None
+    x, y, *_ = find_centre(browser, TUNED_DOT)
+    assert browser.evaluate(TIP) is None
+    browser.send_mouse_event("mouseMoved", x, y)
+    assert browser.evaluate(TIP).startswith("tuned: 0.2222, regret ")
+    browser.send_mouse_event("mouseMoved", 2, 2)
+    assert browser.evaluate(TIP) is None
 
 
-def test_dragging_zooms_and_reset_goes_back(opened):
-    browser = opened(a_tuning(), 1280)
-    path = f"document.querySelector('{CURVE}').getAttribute('d')"
-    before = browser.run(path)
-    x, y, *_ = centre(browser, TUNED)
-    browser.mouse("mousePressed", x - 60, y - 60)
-    browser.mouse("mouseMoved", x, y)
-    assert browser.run("document.querySelector('.drag').getAttribute('visibility')") == "visible"
-    browser.mouse("mouseReleased", x + 60, y + 15)
-    assert browser.run("document.querySelector('.drag').getAttribute('visibility')") == "hidden"
-    zoomed = browser.run(path)
+def test_dragging_zooms_and_reset_goes_back(open_report):
+    browser = open_report(make_tuning(), 1280)
+    path = f"document.querySelector('{CURVE_PATH}').getAttribute('d')"
+    before = browser.evaluate(path)
+    x, y, *_ = find_centre(browser, TUNED_DOT)
+    browser.send_mouse_event("mousePressed", x - 60, y - 60)
+    browser.send_mouse_event("mouseMoved", x, y)
+    assert browser.evaluate("document.querySelector('.drag').getAttribute('visibility')") == "visible"
+    browser.send_mouse_event("mouseReleased", x + 60, y + 15)
+    assert browser.evaluate("document.querySelector('.drag').getAttribute('visibility')") == "hidden"
+    zoomed = browser.evaluate(path)
     assert zoomed != before
     for button in ("in", "out", "reset"):
-        browser.run(f"document.querySelector('[data-zoom={button}]').click()")
-        assert (browser.run(path) == before) == (button == "reset")
+        browser.evaluate(f"document.querySelector('[data-zoom={button}]').click()")
+        assert (browser.evaluate(path) == before) == (button == "reset")
 
 
 @pytest.mark.parametrize("axis", ["x", "y"])
-def test_axes_can_be_logarithmic(opened, axis):
-    browser = opened(a_tuning(), 1280)
-    path = f"document.querySelector('{CURVE}').getAttribute('d')"
-    before = browser.run(path)
+def test_axes_can_be_logarithmic(open_report, axis):
+    browser = open_report(make_tuning(), 1280)
+    path = f"document.querySelector('{CURVE_PATH}').getAttribute('d')"
+    before = browser.evaluate(path)
     box = f"document.querySelector('[data-log={axis}]')"
-    browser.run(f"{box}.click()")
-    after = browser.run(path)
+    browser.evaluate(f"{box}.click()")
+    after = browser.evaluate(path)
     assert after != before
-    assert "NaN" not in browser.run("document.body.innerHTML")
-    browser.run(f"{box}.click()")
-    assert browser.run(path) == before
+    assert "NaN" not in browser.evaluate("document.body.innerHTML")
+    browser.evaluate(f"{box}.click()")
+    assert browser.evaluate(path) == before
 
 
-def test_keys_go_from_dot_to_dot(opened):
-    browser = opened(a_curve(), 1280)
-    browser.run("document.querySelector('.plot').focus()")
-    told = []
+def test_keys_move_from_dot_to_dot(open_report):
+    browser = open_report(make_curve(), 1280)
+    browser.evaluate("document.querySelector('.plot').focus()")
+    tips = []
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "Escape"):
-        browser.ask("Input.dispatchKeyEvent", type="keyDown", key=key)
-        told.append(browser.run(TIP))
-    assert told[0].startswith("gamma = 0, regret")
-    assert told[1].startswith("gamma = 0.03125, regret")
-    assert told[2:] == [told[0], None]
+        browser.send_command("Input.dispatchKeyEvent", type="keyDown", key=key)
+        tips.append(browser.evaluate(TIP))
+    assert tips[0].startswith("gamma = 0, regret")
+    assert tips[1].startswith("gamma = 0.03125, regret")
+    assert tips[2:] == [tips[0], None]
 
 
-@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger", "exact regrets", "bound"])
-def test_the_script_draws_what_was_drawn_without_it(opened, name, tmp_path):
-    result = EVERY[name]()
-    browser = opened(result, svg_plots.PLOT_WIDTH + 40)
-    still = re.findall(r'<svg class="plot".*?</svg>', (tmp_path / "report.html").read_text())
-    live = browser.run("[...document.querySelectorAll('.plot')].map((plot) => plot.outerHTML)")
-    assert len(still) == len(live) > 0
-    for one, other in zip(still, live, strict=True):
-        assert re.search('viewBox="[^"]*"', one)[0] == re.search('viewBox="[^"]*"', other)[0]
-        assert re.findall(r"<text[^>]*>([^<]*)<", one) == re.findall(r"<text[^>]*>([^<]*)<", other)
-        paths = [re.findall(' d="([^"]*)"', drawn) for drawn in (one, other)]
-        numbers = [[float(n) for path in drawn for n in re.findall(r"-?\d+\.?\d*", path)] for drawn in paths]
+@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "summary of a store", "exact regrets", "bound"])
+def test_the_script_draws_the_same_plot(open_report, name, tmp_path):
+    result = RESULTS[name]()
+    browser = open_report(result, svg_plots.PLOT_WIDTH + 40)
+    written = re.findall(r'<svg class="plot".*?</svg>', (tmp_path / "report.html").read_text())
+    drawn_by_script = browser.evaluate("[...document.querySelectorAll('.plot')].map((plot) => plot.outerHTML)")
+    assert len(written) == len(drawn_by_script) > 0
+    for expected, drawn in zip(written, drawn_by_script, strict=True):
+        assert re.search('viewBox="[^"]*"', expected)[0] == re.search('viewBox="[^"]*"', drawn)[0]
+        assert re.findall(r"<text[^>]*>([^<]*)<", expected) == re.findall(r"<text[^>]*>([^<]*)<", drawn)
+        paths = [re.findall(' d="([^"]*)"', plots) for plots in (expected, drawn)]
+        numbers = [[float(n) for path in plots for n in re.findall(r"-?\d+\.?\d*", path)] for plots in paths]
         assert np.allclose(*numbers, atol=0.15)
 
 
-def test_a_policy_with_a_script_for_a_name_stays_text(opened):
-    for result in (a_tuning(EVIL, notices=(EVIL,)), a_comparison(EVIL)):
-        browser = opened(result, 1280)
-        assert EVIL in browser.run("document.body.innerText")
-        assert browser.run("document.scripts.length") == 2
+def test_a_script_as_a_name_is_not_run(open_report):
+    for result in (make_tuning(SCRIPT_NAME, notices=(SCRIPT_NAME,)), make_comparison(SCRIPT_NAME)):
+        browser = open_report(result, 1280)
+        assert SCRIPT_NAME in browser.evaluate("document.body.innerText")
+        assert browser.evaluate("document.scripts.length") == 2
         assert not any(event["method"] == "Page.javascriptDialogOpening" for event in browser.events)
 
 
-def test_no_other_script_can_run_and_nothing_can_be_fetched(browser, tmp_path):
-    bt.report(a_curve(), tmp_path / "report.html")
+def test_no_other_script_runs_and_nothing_is_loaded(browser, tmp_path):
+    bt.report(make_curve(), tmp_path / "report.html")
     browser.open(tmp_path / "report.html", 1280)
-    browser.run(
+    browser.evaluate(
         "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.hit = 1'}))"
     )
-    assert browser.run("window.hit") is None
+    assert browser.evaluate("window.hit") is None
     code = "fetch('data:text/plain,hello').then(() => 'fetched', () => 'refused')"
-    answer = browser.ask("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True)
+    answer = browser.send_command("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True)
     assert answer["result"]["value"] == "refused"
 
 
 @pytest.mark.parametrize("width", [360, 390])
-@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "account of a ledger", "exact regrets", "bound"])
-def test_it_can_be_read_on_a_phone(opened, name, width):
+@pytest.mark.parametrize("name", ["tuning", "curve", "comparison", "summary of a store", "exact regrets", "bound"])
+def test_the_page_can_be_read_on_a_phone(open_report, name, width):
     long = "a-policy-of-my-own-with-a-name-that-goes-on-and-on(noise=0.5)"
-    browser = opened(a_comparison(EVIL, long) if name == "comparison" else EVERY[name](), width)
-    assert browser.run("document.documentElement.scrollWidth") <= width
+    browser = open_report(make_comparison(SCRIPT_NAME, long) if name == "comparison" else RESULTS[name](), width)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
     beyond = f"""[...document.querySelectorAll('.plot text')].filter((text) => {{
         const box = text.getBoundingClientRect();
         return box.left < 0 || box.right > {width};
     }}).map((text) => text.textContent)"""
-    assert browser.run(beyond) == []
-    assert browser.run("parseFloat(getComputedStyle(document.querySelector('.plot text')).fontSize)") >= 12
+    assert browser.evaluate(beyond) == []
+    assert browser.evaluate("parseFloat(getComputedStyle(document.querySelector('.plot text')).fontSize)") >= 12
 
 
 @pytest.mark.parametrize("width", [420, 1280])
-def test_no_line_goes_through_the_name_of_a_policy(opened, width):
-    browser = opened(
+def test_no_line_crosses_the_name_of_a_policy(open_report, width):
+    browser = open_report(
         replace(
-            a_comparison("a-policy-with-quite-a-long-name"),
+            make_comparison("a-policy-with-quite-a-long-name"),
             lower_bound=LowerBound(regret=3.5, is_exact=True, confidence=1.0, method="exact"),
         ),
         width,
@@ -187,20 +187,20 @@ def test_no_line_goes_through_the_name_of_a_policy(opened, width):
             x > box.x && x < box.x + box.width && top < box.y + box.height - 3 && bottom > box.y + 3));
         return [lines.length, boxes.length, crossed.length];
     })()"""
-    lines, names, crossed = browser.run(code)
+    lines, names, crossed = browser.evaluate(code)
     assert lines > names == 2
     assert crossed == 0
 
 
-def test_it_can_be_printed_and_read_at_night(opened, tmp_path):
-    browser = opened(a_tuning(), 1280)
-    browser.printed(tmp_path / "report.pdf")
+def test_the_page_can_be_printed_and_has_a_dark_mode(open_report, tmp_path):
+    browser = open_report(make_tuning(), 1280)
+    browser.save_pdf(tmp_path / "report.pdf")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
     paper = "getComputedStyle(document.body).backgroundColor"
-    day = browser.run(paper)
+    day = browser.evaluate(paper)
     night = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.ask("Emulation.setEmulatedMedia", features=night)
-    dark = browser.run(paper)
-    browser.ask("Emulation.setEmulatedMedia", features=[])
+    browser.send_command("Emulation.setEmulatedMedia", features=night)
+    dark = browser.evaluate(paper)
+    browser.send_command("Emulation.setEmulatedMedia", features=[])
     assert day == "rgb(255, 255, 255)"
     assert dark != day

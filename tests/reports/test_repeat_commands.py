@@ -18,28 +18,28 @@ from banditune.reports import repeat_commands
 from banditune.reports.html_page import render_page
 from banditune.reports.report_builder import build_report_content
 from banditune.tuners import tuner_registry
-from helpers.example_results import a_comparison, a_curve, a_tuning, setup_for
+from helpers.example_results import make_comparison, make_curve, make_setup, make_tuning
 
 
-def test_the_worst_runs_of_a_tuning_can_be_played_again():
+def test_the_worst_runs_of_a_tuning_can_be_simulated_again():
     policy, problem = bt.UCB1(noise=0.5), bt.Bernoulli(arms=3)
     for validate in (60, None):
         tuning = bt.tune(policy, problem, horizon=100, budget=40, seed=5, search=bt.Search(validate=validate))
         values = [tuning.params["gamma"], 1.0]
-        for spread, row in ((tuning.distribution, 0), (tuning.textbook_distribution, 1)):
+        for distribution, row in ((tuning.distribution, 0), (tuning.textbook_distribution, 1)):
             regrets = bt.simulate(
-                policy, problem, values, horizon=100, seed=5, first_instance=spread.worst_runs[0], runs=1
+                policy, problem, values, horizon=100, seed=5, first_instance=distribution.worst_runs[0], runs=1
             )
             assert (
-                np.float32(regrets[row, 0]) == spread.worst_regrets[0]
+                np.float32(regrets[row, 0]) == distribution.worst_regrets[0]
             )  # regrets of a tuning are kept in single precision
         assert tuning.distribution.mean == tuning.regret.mean
         code = repeat_commands.format_simulate_call(tuning.setup, values, tuning.distribution.worst_runs[0])
-        found = eval(code, {"bt": bt, "policy": policy, "problem": problem})
-        assert np.float32(found[0, 0]) == tuning.distribution.worst_regrets[0]
+        repeated = eval(code, {"bt": bt, "policy": policy, "problem": problem})
+        assert np.float32(repeated[0, 0]) == tuning.distribution.worst_regrets[0]
 
 
-SHELVES = [
+RECORDS = [
     *(("policy", policy_registry.POLICIES, make()) for make in policy_registry.POLICIES.values()),
     *(
         ("problem", problem_registry.PROBLEMS, make())
@@ -54,16 +54,16 @@ SHELVES = [
 ]
 
 
-@pytest.mark.parametrize(("what", "shelf", "made"), SHELVES, ids=lambda value: getattr(value, "name", None))
-def test_a_command_line_makes_the_same_again(what, shelf, made):
-    spec = repeat_commands.format_spec(describe(made))
-    assert describe(make_from_spec(what, spec, shelf, object)) == describe(made)
+@pytest.mark.parametrize(("kind", "registry", "record"), RECORDS, ids=lambda value: getattr(value, "name", None))
+def test_the_spec_of_a_record_makes_an_equal_one(kind, registry, record):
+    spec = repeat_commands.format_spec(describe(record))
+    assert describe(make_from_spec(kind, spec, registry, object)) == describe(record)
 
 
-def test_what_a_command_line_cannot_tell_has_none():
+def test_records_beyond_the_command_line_have_no_spec():
     features = np.random.default_rng(0).normal(size=(12, 30))
     assert repeat_commands.format_spec(describe(bt.Linear(features=features))) is None
-    result = a_tuning(setup=replace(setup_for(), problem=describe(bt.Linear(features=features))))
+    result = make_tuning(setup=replace(make_setup(), problem=describe(bt.Linear(features=features))))
     assert repeat_commands.make_command(result) is None
     assert "There is no command line for this result" in render_page(build_report_content(result))
     assert repeat_commands.format_spec(describe(bt.Bernoulli(arms=2, names=("a b", "c")))) is None
@@ -71,61 +71,63 @@ def test_what_a_command_line_cannot_tell_has_none():
 
 
 @bt.kernel.scalar
-def pull_last(state, setting, step, params, stream):
+def choose_last(state, setting, step, params, stream):
     return setting.arms - 1
 
 
-def test_what_is_your_own_is_told_by_its_file_and_not_by_a_name_of_the_shelf():
-    mine = bt.define_policy("ucb1", pull_last, parameters=bt.Parameter("gamma", 0, 1, textbook=1))
-    own = bt.define_problem("bernoulli", lambda size, rng: rng.random((size, 2)), pull_last, arms=2)
-    result = a_tuning(setup=replace(setup_for(), policy=describe(mine), problem=describe(own)))
+def test_users_code_is_named_by_its_file():
+    policy = bt.define_policy("ucb1", choose_last, parameters=bt.Parameter("gamma", 0, 1, textbook=1))
+    problem = bt.define_problem("bernoulli", lambda size, rng: rng.random((size, 2)), choose_last, arms=2)
+    result = make_tuning(setup=replace(make_setup(), policy=describe(policy), problem=describe(problem)))
     assert repeat_commands.make_command(result).startswith(
         "banditune tune --policy test_repeat_commands.py:NAME --problem test_repeat_commands.py:NAME --horizon 10000 "
     )
     page = render_page(build_report_content(result))
-    assert "test_repeat_commands.py:pull_last" in page
+    assert "test_repeat_commands.py:choose_last" in page
     assert "NAME is the name of your policy or problem" in page
-    assert "NAME is the name" not in render_page(build_report_content(a_tuning()))
-    both = a_comparison()
-    some = replace(both, entries=(replace(both.entries[0], policy_config=describe(mine)), *both.entries[1:]))
-    assert "--policy test_repeat_commands.py:NAME --policy ucb1" in repeat_commands.make_command(some)
-    assert "test_repeat_commands.py:pull_last" in render_page(build_report_content(some))
+    assert "NAME is the name" not in render_page(build_report_content(make_tuning()))
+    comparison = make_comparison()
+    changed = replace(
+        comparison, entries=(replace(comparison.entries[0], policy_config=describe(policy)), *comparison.entries[1:])
+    )
+    assert "--policy test_repeat_commands.py:NAME --policy ucb1" in repeat_commands.make_command(changed)
+    assert "test_repeat_commands.py:choose_last" in render_page(build_report_content(changed))
 
 
-def test_a_function_with_some_of_its_arguments_is_told_by_its_own_file():
+def test_a_partial_function_is_named_by_its_file():
     def sample(size, rng, arms):
         return rng.random((size, arms))
 
-    own = bt.define_problem("mine", partial(sample, arms=2), bt.Gaussian.reward, arms=2)
-    assert describe(own)["own code"] == "test_repeat_commands.py:sample"
+    problem = bt.define_problem("mine", partial(sample, arms=2), bt.Gaussian.reward, arms=2)
+    assert describe(problem)["own code"] == "test_repeat_commands.py:sample"
 
 
-def test_what_was_typed_at_a_prompt_has_no_file_to_be_told():
-    typed = {"bt": bt}
-    exec(compile("def choose(state, setting, step, params, stream): return 0", "<prompt>", "exec"), typed)
-    mine = bt.define_policy("mine", typed["choose"])
-    assert describe(mine) == {"name": "mine", "own code": "choose"}
-    assert repeat_commands.format_spec(describe(mine)) is None
+def test_code_from_a_prompt_has_no_file():
+    namespace = {"bt": bt}
+    exec(compile("def choose(state, setting, step, params, stream): return 0", "<prompt>", "exec"), namespace)
+    policy = bt.define_policy("mine", namespace["choose"])
+    assert describe(policy) == {"name": "mine", "own code": "choose"}
+    assert repeat_commands.format_spec(describe(policy)) is None
 
 
-def test_the_command_line_of_a_result_says_what_was_asked_for():
-    assert repeat_commands.make_command(a_tuning(precision=0.02, budget=100_000, requested_validation_runs=50)) == (
+def test_the_command_of_a_result_contains_its_arguments():
+    assert repeat_commands.make_command(make_tuning(precision=0.02, budget=100_000, requested_validation_runs=50)) == (
         "banditune tune --policy ucb1:noise=0.5 --problem 'bernoulli:arms=10,prior=1,1;' --horizon 10000 "
         "--tuner two-part --precision 0.02 --max-runs 100000 --validate 50 --curve"
     )
-    assert "--values" not in repeat_commands.make_command(a_curve())
-    given = replace(a_curve(), refined=False, values=np.array([0.1, 0.5]), setup=replace(setup_for(), seed=3))
-    assert repeat_commands.make_command(given).endswith("--values 0.1,0.5 --runs 1000 --seed 3")
-    assert "--policy ts --policy ucb1" in repeat_commands.make_command(a_comparison())
-    own = replace(a_comparison(), setup=replace(a_comparison().setup, common_random_numbers=False))
-    assert repeat_commands.make_command(own) is None
+    assert "--values" not in repeat_commands.make_command(make_curve())
+    with_values = replace(make_curve(), refined=False, values=np.array([0.1, 0.5]), setup=replace(make_setup(), seed=3))
+    assert repeat_commands.make_command(with_values).endswith("--values 0.1,0.5 --runs 1000 --seed 3")
+    assert "--policy ts --policy ucb1" in repeat_commands.make_command(make_comparison())
+    separate = replace(make_comparison(), setup=replace(make_comparison().setup, common_random_numbers=False))
+    assert repeat_commands.make_command(separate) is None
 
 
-def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
+def test_the_command_of_a_tuning_repeats_it(run_banditune, tmp_path):
     result = bt.tune(
         bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=100, budget=40, seed=2, search=bt.Search(validate=50)
     )
-    process = banditune(*repeat_commands.make_command(result).replace("'", "").split()[1:], "--json")
+    process = run_banditune(*repeat_commands.make_command(result).replace("'", "").split()[1:], "--json")
     assert process.returncode == 0, process.stderr
     assert bt.results.from_json(process.stdout) == result
 
@@ -138,8 +140,8 @@ def test_the_command_line_gives_the_very_result_again(banditune, tmp_path):
         lambda: bt.exact.compute_lower_bound(bt.Gaussian(arms=3), horizon=30, runs=50, seed=1, confidence=0.9),
     ],
 )
-def test_the_command_line_computes_the_very_result_again(banditune, make):
+def test_the_command_of_an_exact_result_repeats_it(run_banditune, make):
     result = make()
-    process = banditune(*shlex.split(repeat_commands.make_command(result))[1:], "--json")
+    process = run_banditune(*shlex.split(repeat_commands.make_command(result))[1:], "--json")
     assert process.returncode == 0, process.stderr
     assert bt.results.from_json(process.stdout) == result

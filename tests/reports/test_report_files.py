@@ -7,31 +7,31 @@ import pytest
 from banditune.reports.html_page import render_page
 from banditune.reports.markdown_report import escape_markdown, render_markdown
 from banditune.reports.report_builder import build_report_content
-from helpers.example_results import EVIL, a_comparison, a_curve, a_tuning
+from helpers.example_results import SCRIPT_NAME, make_comparison, make_curve, make_tuning
 
 
-def test_markdown_has_the_tables_and_names_stay_text():
-    text = render_markdown(build_report_content(a_comparison(EVIL, "a|b")))
+def test_markdown_has_tables_and_escaped_names():
+    text = render_markdown(build_report_content(make_comparison(SCRIPT_NAME, "a|b")))
     assert "| policy | tuned to | regret |" in text
     assert r"\<script\>alert(1)\</script\>" in text
     assert r"a\|b" in text
-    assert EVIL not in "\n".join(line for line in text.splitlines() if not line.startswith("    banditune"))
+    assert SCRIPT_NAME not in "\n".join(line for line in text.splitlines() if not line.startswith("    banditune"))
     assert escape_markdown("two\nlines  *here*") == r"two lines \*here\*"
-    assert "## Warnings" in render_markdown(build_report_content(a_tuning()))
+    assert "## Warnings" in render_markdown(build_report_content(make_tuning()))
 
 
-def test_the_command_writes_all_that_is_asked_for(banditune, tmp_path):
-    a_tuning().save(tmp_path / "result.json")
-    process = banditune("report", "result.json", "-o", "r.html", "--figures", "figures", "--markdown", "r.md")
+def test_report_writes_all_requested_files(run_banditune, tmp_path):
+    make_tuning().save(tmp_path / "result.json")
+    process = run_banditune("report", "result.json", "-o", "r.html", "--figures", "figures", "--markdown", "r.md")
     assert process.returncode == 0, process.stderr
     assert process.stdout.splitlines()[0] == "wrote r.html"
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["result.pdf", "result.png", "result.svg"]
-    assert (tmp_path / "r.html").read_text() == render_page(build_report_content(a_tuning()))
+    assert (tmp_path / "r.html").read_text() == render_page(build_report_content(make_tuning()))
     assert (tmp_path / "r.md").read_text().startswith("# gamma = 0.2222 has regret")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["result.json"], "must have a file to write"),
         (["nothing.json", "-o", "r.html"], "cannot be read"),
@@ -39,9 +39,9 @@ def test_the_command_writes_all_that_is_asked_for(banditune, tmp_path):
         (["result.json", "--figures", "result.json"], "cannot be created"),
     ],
 )
-def test_requests_that_cannot_be_served_are_complained_about(banditune, tmp_path, arguments, complaint):
-    a_curve().save(tmp_path / "result.json")
-    process = banditune("report", *arguments)
+def test_wrong_arguments_of_report_are_refused(run_banditune, tmp_path, arguments, message):
+    make_curve().save(tmp_path / "result.json")
+    process = run_banditune("report", *arguments)
     assert process.returncode == 2
-    assert complaint in process.stderr
+    assert message in process.stderr
     assert len(process.stderr.splitlines()) == 1

@@ -12,29 +12,37 @@ from banditune.reports import plot_marks, result_plots, svg_plots
 from banditune.reports.report_builder import build_report_content
 from banditune.results.estimates import Estimate, RegretDistribution
 from banditune.results.exact_results import LowerBound
-from helpers.example_results import FIRST, a_bound, a_comparison, a_tuning, an_account, exact_regrets
+from helpers.example_results import (
+    FIRST_INSTANCE,
+    make_comparison,
+    make_exact_regrets,
+    make_lower_bound,
+    make_store_summary,
+    make_tuning,
+)
 
 
-def test_a_comparison_calls_each_dot_what_it_is_on_the_page_and_in_the_figure():
-    found = replace(
-        a_comparison(), lower_bound=LowerBound(regret=7.5, is_exact=False, confidence=0.95, method="penalty")
+def test_marks_of_a_comparison_have_the_same_labels_on_page_and_figure():
+    comparison = replace(
+        make_comparison(), lower_bound=LowerBound(regret=7.5, is_exact=False, confidence=0.95, method="penalty")
     )
-    floor, theory, tuned, untuned = result_plots.make_comparison_plot(found).marks
-    assert (floor.label, floor.x) == ("lower bound: 7.5 (95% sure)", (7.5,))
-    assert (theory.label, theory.y, theory.hollow) == ("textbook", (0.0,), True)
+    lower_bound, textbook, tuned, untuned = result_plots.make_comparison_plot(comparison).marks
+    assert (lower_bound.label, lower_bound.x) == ("lower bound: 7.5 (95% sure)", (7.5,))
+    assert (textbook.label, textbook.y, textbook.hollow) == ("textbook", (0.0,), True)
     assert (tuned.label, tuned.y) == ("tuned, 95% interval", (0.0,))
     assert (untuned.label, untuned.y) == ("not tuned, 95% interval", (1.0,))
-    axes = bt.plot(found).axes[0]
-    assert [words.get_text() for words in axes.get_legend().get_texts()] == [
-        mark.label for mark in (floor, theory, tuned, untuned)
+    axes = bt.plot(comparison).axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        mark.label for mark in (lower_bound, textbook, tuned, untuned)
     ]
-    assert [words.get_text() for words in axes.get_yticklabels()] == ["ts", "ucb1"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["ts", "ucb1"]
     assert axes.yaxis_inverted()
     assert axes.lines[0].get_xdata() == [7.5, 7.5]
     assert [
-        mark.label for mark in result_plots.make_comparison_plot(replace(found, entries=found.entries[1:])).marks
+        mark.label
+        for mark in result_plots.make_comparison_plot(replace(comparison, entries=comparison.entries[1:])).marks
     ] == [
-        floor.label,
+        lower_bound.label,
         untuned.label,
     ]
 
@@ -54,40 +62,40 @@ def test_ticks_are_round_numbers(axis, expected):
     assert svg_plots.choose_ticks(axis, svg_plots.AxisScale(axis, 0, 100), 7) == pytest.approx(expected)
 
 
-def test_a_tuning_without_any_regret_can_be_drawn():
-    none = Estimate.from_standard_error(0.0, 0.0, 100)
-    low, high = bt.plot(a_tuning(regret=none, textbook_regret=none, gain=none)).axes[0].get_ylim()
+def test_a_tuning_with_regret_0_can_be_plotted():
+    zero = Estimate.from_standard_error(0.0, 0.0, 100)
+    low, high = bt.plot(make_tuning(regret=zero, textbook_regret=zero, gain=zero)).axes[0].get_ylim()
     assert (low, high) == (0.0, 1.0)
 
 
-def test_a_logarithmic_axis_hides_what_has_no_logarithm():
-    place = svg_plots.AxisScale(plot_marks.PlotAxis("", -5, 100, least=1, log=True), 0, 100)
-    assert [place(1), place(10), place(100)] == pytest.approx([0, 50, 100])
-    assert place(0) < 0
-    assert place(-4) < 0
+def test_a_logarithmic_axis_hides_values_without_a_logarithm():
+    locate = svg_plots.AxisScale(plot_marks.PlotAxis("", -5, 100, least=1, log=True), 0, 100)
+    assert [locate(1), locate(10), locate(100)] == pytest.approx([0, 50, 100])
+    assert locate(0) < 0
+    assert locate(-4) < 0
 
 
-def test_the_tail_goes_from_all_runs_to_the_worst_one():
-    spread = RegretDistribution.from_sample(np.arange(1000.0), FIRST)
-    losses, shares, tips = result_plots.compute_tail_points("tuned", spread)
-    assert list(losses) == sorted(losses)
+def test_the_tail_covers_all_runs_up_to_the_worst():
+    distribution = RegretDistribution.from_sample(np.arange(1000.0), FIRST_INSTANCE)
+    regrets, shares, tips = result_plots.compute_tail_points("tuned", distribution)
+    assert list(regrets) == sorted(regrets)
     assert list(shares) == sorted(shares, reverse=True)
-    assert (losses[-1], shares[-1]) == (999, 0.001)
-    assert tips[-1] == f"tuned: run {FIRST + 999} has regret 999, the worst of 1,000"
+    assert (regrets[-1], shares[-1]) == (999, 0.001)
+    assert tips[-1] == f"tuned: run {FIRST_INSTANCE + 999} has regret 999, the worst of 1,000"
     assert "tuned: 50% of runs have regret 499 or more" in tips
 
 
-@pytest.mark.parametrize("make", [exact_regrets, a_bound, an_account])
-def test_plots_of_the_page_are_drawn_as_figures_too(make, tmp_path):
+@pytest.mark.parametrize("make", [make_exact_regrets, make_lower_bound, make_store_summary])
+def test_figures_have_the_marks_of_the_page(make, tmp_path):
     result = make()
-    drawn = bt.plot(result).axes[0]
-    legend = {words.get_text() for words in drawn.get_legend().get_texts()}
+    axes = bt.plot(result).axes[0]
+    legend = {text.get_text() for text in axes.get_legend().get_texts()}
     assert {mark.label for mark in build_report_content(result).sections[0].plot.marks if mark.label} == legend
     bt.plot(result, tmp_path / "figure.svg")
     assert "<svg" in (tmp_path / "figure.svg").read_text()
 
 
-def test_figures_have_fonts_that_publishers_take_and_are_the_same_files_again(tmp_path):
+def test_figures_have_embedded_fonts_and_reproducible_files(tmp_path):
     curve = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), [0.2, 0.5, 1], horizon=20, runs=20)
     for kind in ("pdf", "svg", "png"):
         first, second = tmp_path / f"first.{kind}", tmp_path / f"second.{kind}"

@@ -9,23 +9,23 @@ from banditune.results.search_results import TrialResult
 
 
 def test_batches_of_trials_keep_every_run():
-    trials = [TrialResult.from_regrets((0.1 * (place % 3), 0.5), np.ones((2, place + 1))) for place in range(800)]
+    trials = [TrialResult.from_regrets((0.1 * (number % 3), 0.5), np.ones((2, number + 1))) for number in range(800)]
     batches = search_plots.batch_trials(trials)
     assert len(batches) == search_plots.BATCH_COUNT
     assert (batches[0].label, batches[-1].label) == ("trials 1 to 16", "trials 785 to 800")
     assert sum(batch.runs.sum() for batch in batches) == sum(trial.total_runs for trial in trials)
-    single = search_plots.batch_trials(trials[:3])
-    assert [batch.label for batch in single] == ["trial 1", "trial 2", "trial 3"]
-    assert single[1].runs.tolist() == [2, 2]
+    single_batches = search_plots.batch_trials(trials[:3])
+    assert [batch.label for batch in single_batches] == ["trial 1", "trial 2", "trial 3"]
+    assert single_batches[1].runs.tolist() == [2, 2]
 
 
-def test_neighbouring_values_are_put_together_where_there_are_too_many():
+def test_neighbouring_values_are_merged_where_there_are_too_many():
     values, runs = search_plots.merge_neighbours(np.array([1.0, 2.0, 10.0, 11.0]), np.array([1.0, 3.0, 1.0, 1.0]), 2)
     assert values.tolist() == [1.75, 10.5]
     assert runs.tolist() == [4, 2]
 
 
-def test_the_middle_of_a_trial_holds_nine_tenths_of_its_runs():
+def test_the_middle_of_a_trial_contains_nine_tenths_of_its_runs():
     (batch,) = search_plots.batch_trials(
         [TrialResult.from_regrets((0.1, 0.2, 0.3, 0.9), [np.ones(n) for n in (1, 50, 48, 1)])]
     )

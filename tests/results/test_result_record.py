@@ -17,7 +17,7 @@ from banditune.results.search_results import TrialResult
 PROBLEM = bt.Bernoulli(arms=3)
 
 
-def test_results_go_to_json_and_back_without_loss(tuning, comparison, tmp_path):
+def test_results_are_the_same_after_json(tuning, comparison, tmp_path):
     for result in (tuning, comparison, tuning.curve, tuning.regret, tuning.trials[0]):
         assert bt.results.from_json(result.to_json()) == result
         assert json.loads(result.to_json())["kind"] == type(result).__name__
@@ -25,7 +25,7 @@ def test_results_go_to_json_and_back_without_loss(tuning, comparison, tmp_path):
         assert bt.load_result(tmp_path / "result.json") == result
 
 
-def test_a_result_that_was_read_back_reads_the_same(tuning, comparison):
+def test_results_print_the_same_after_json(tuning, comparison):
     for result in (tuning, comparison, tuning.curve):
         assert repr(bt.results.from_json(result.to_json())) == repr(result)
 
@@ -62,14 +62,14 @@ def test_results_are_frozen(tuning):
         tuning.curve.mean[0] = 0
 
 
-def test_results_go_to_pandas(tuning, comparison):
+def test_results_become_data_frames(tuning, comparison):
     assert list(tuning.to_pandas().columns) == ["trial", "gamma", "mean", "se", "runs"]
     assert len(tuning.curve.to_pandas()) == len(tuning.curve.values)
     assert list(comparison.to_pandas()["policy"]) == [entry.policy for entry in comparison.entries]
     assert comparison.to_pandas()["regret"][0] == comparison.entries[0].regret.mean
 
 
-def test_results_can_be_read_and_drawn(tuning, comparison, tmp_path):
+def test_results_are_printed_and_plotted(tuning, comparison, tmp_path):
     assert "tuned" in repr(tuning)
     assert "has the lowest regret" in repr(comparison)
     assert "<- best" in repr(tuning.curve)
@@ -99,22 +99,22 @@ def test_results_can_be_read_and_drawn(tuning, comparison, tmp_path):
         ('{"schema_version": 2, "kind": "Estimate"}', "must have `schema_version` 1, but this one has 2"),
     ],
 )
-def test_a_broken_result_is_refused_in_a_sentence(text, message, tmp_path):
+def test_wrong_results_are_refused(text, message, tmp_path):
     with pytest.raises(bt.InvalidRequest, match=message):
         bt.results.from_json(text)
     with pytest.raises(bt.InvalidRequest, match="cannot be read"):
         bt.load_result(tmp_path / "missing.json")
 
 
-def places_in(message):
+def iterate_items(message):
     """Every container in a JSON value, with each of its keys."""
     for key in list(message) if isinstance(message, dict) else range(len(message)):
         yield message, key
         if isinstance(message[key], dict | list):
-            yield from places_in(message[key])
+            yield from iterate_items(message[key])
 
 
-def test_a_result_with_any_part_of_another_type_is_a_sentence_or_a_result():
+def test_results_with_a_changed_part_are_read_or_refused():
     tuning = bt.tune(
         bt.UCB1(noise=0.5),
         PROBLEM,
@@ -125,20 +125,20 @@ def test_a_result_with_any_part_of_another_type_is_a_sentence_or_a_result():
     )
     data = json.loads(tuning.to_json())
     refused = 0
-    for within, key in places_in(data):
-        kept = within[key]
-        for wrong in (5, "x", None, True, [{}], {"kind": "Estimate"}):
-            within[key] = wrong
+    for container, key in iterate_items(data):
+        original = container[key]
+        for replacement in (5, "x", None, True, [{}], {"kind": "Estimate"}):
+            container[key] = replacement
             try:
                 repr(bt.results.from_json(json.dumps(data)))
             except bt.InvalidRequest:
                 refused += 1
-        within[key] = kept
+        container[key] = original
     assert refused > 1000
     assert bt.results.from_json(json.dumps(data)) == tuning
 
 
-def test_open_ends_in_an_array_are_read_back():
+def test_infinite_and_missing_numbers_are_read():
     trial = TrialResult(
         values=freeze_floats([1.0, 2.0]),
         mean=freeze_floats([math.inf, -math.inf]),
@@ -164,13 +164,13 @@ class KindUniform(bt.tuners.Uniform):
 
 
 def test_an_option_may_be_called_kind():
-    """As records are told apart in JSON by a `kind`; nobody's options are records."""
+    """JSON identifies records by their `kind`. Options of users are no records."""
     tuning = bt.tune(
         KindUCB1(), KindBernoulli(arms=3), horizon=20, budget=44, search=bt.Search(tuner=KindUniform(), validate=5)
     )
-    read = bt.results.from_json(tuning.to_json())
-    assert read == tuning
-    assert [part["kind"] for part in (read.setup.policy, read.setup.problem, read.setup.tuner)] == [
+    loaded = bt.results.from_json(tuning.to_json())
+    assert loaded == tuning
+    assert [part["kind"] for part in (loaded.setup.policy, loaded.setup.problem, loaded.setup.tuner)] == [
         "Estimate",
         (1, 2),
         3,

@@ -1,4 +1,4 @@
-"""The kernel cache: two policies never share a kernel, a second process hits, an edit misses."""
+"""The kernel cache: different code has different kernels, and a second process loads them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ print(regret[0, 0], sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cach
 """
 
 
-def test_a_policy_in_a_script_caches_and_an_edited_helper_misses(run_python, tmp_path):
+def test_an_edited_helper_misses_the_cache(run_python, tmp_path):
     def run(body):
         process = run_python(SCRIPT.format(body=body), BANDITUNE_CACHE=str(tmp_path / "cache"))
         assert process.returncode == 0, process.stderr
@@ -50,7 +50,7 @@ def test_a_policy_in_a_script_caches_and_an_edited_helper_misses(run_python, tmp
 
 
 @pytest.mark.slow
-def test_versions_of_numba_keep_kernels_apart(run_python, tmp_path):
+def test_versions_of_numba_have_separate_kernels(run_python, tmp_path):
     def run(version=""):
         other = f"import numba; numba.__version__ = {version!r}\n" if version else ""
         process = run_python(other + SCRIPT.format(body="step"), BANDITUNE_CACHE=str(tmp_path / "cache"))
@@ -63,14 +63,14 @@ def test_versions_of_numba_keep_kernels_apart(run_python, tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["/proc/nowhere", pytest.param("/dev/null/cache", marks=pytest.mark.slow)])
-def test_a_cache_folder_that_cannot_be_written_only_costs_time(run_python, folder):
+def test_a_cache_folder_that_cannot_be_written_is_no_error(run_python, folder):
     process = run_python(SCRIPT.format(body="step"), BANDITUNE_CACHE=folder)
     assert process.returncode == 0, process.stderr
     assert process.stdout.split()[0] == "5.0"
 
 
-def test_a_full_disk_only_costs_time(run_python, tmp_path):
-    """No file may grow beyond 1 kB: the kernel cannot be saved."""
+def test_a_cache_on_a_full_disk_is_no_error(run_python, tmp_path):
+    """No file may exceed 1 kB, so the kernel cannot be saved."""
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n" + SCRIPT.format(body="step")
     process = run_python(
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + code, BANDITUNE_CACHE=str(tmp_path / "c")
@@ -79,11 +79,11 @@ def test_a_full_disk_only_costs_time(run_python, tmp_path):
     assert process.stdout.split()[0] == "5.0"
 
 
-def digest(function, **slots):
+def compute_digest(function, **slots):
     return bind_function(function, slots)[1]
 
 
-def always(arm):
+def make_constant_choice(arm):
     @bt.kernel.scalar
     def choose(state, setting, step, params, stream):
         return arm
@@ -91,11 +91,11 @@ def always(arm):
     return choose
 
 
-def test_closures_count():
-    assert digest(always(0)) != digest(always(1))
-    first, second = always(0), always(0)
+def test_the_digest_contains_closures():
+    assert compute_digest(make_constant_choice(0)) != compute_digest(make_constant_choice(1))
+    first, second = make_constant_choice(0), make_constant_choice(0)
     assert first is not second
-    assert digest(first) == digest(second)
+    assert compute_digest(first) == compute_digest(second)
 
 
 def test_a_module_imported_in_a_function_can_be_used():
@@ -111,13 +111,15 @@ def test_a_module_imported_in_a_function_can_be_used():
 
 def test_two_policies_from_one_factory_do_not_share_a_kernel():
     regrets = [
-        bt.simulate(bt.define_policy("fixed", always(arm)), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=1)[0, 0]
+        bt.simulate(bt.define_policy("fixed", make_constant_choice(arm)), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=1)[
+            0, 0
+        ]
         for arm in (0, 1)
     ]
     assert regrets == [0.0, 10.0]
 
 
-def test_defaults_constants_and_helpers_count():
+def test_the_digest_contains_defaults_constants_and_helpers():
     @bt.kernel.scalar
     def first(x, y=1):
         return x + y
@@ -129,31 +131,37 @@ def test_defaults_constants_and_helpers_count():
     def third(x, y=1):
         return x - y
 
-    assert len({digest(f) for f in (first, second, third)}) == 3
-    one, two = ({"math": math, "f": f} for f in (first, second))
+    assert len({compute_digest(f) for f in (first, second, third)}) == 3
+    first_scope, second_scope = ({"math": math, "f": f} for f in (first, second))
     code = (lambda x: f(x)).__code__  # noqa: F821
-    assert digest(types.FunctionType(code, one)) != digest(types.FunctionType(code, two))
+    assert compute_digest(types.FunctionType(code, first_scope)) != compute_digest(
+        types.FunctionType(code, second_scope)
+    )
 
 
-def test_the_field_order_of_a_record_counts():
+def test_the_digest_contains_the_field_order_of_records():
     Ab, Ba = (namedtuple("State", fields) for fields in ("ab", "ba"))
     code = (lambda x: State(x, x)).__code__  # noqa: F821
-    assert digest(types.FunctionType(code, {"State": Ab})) != digest(types.FunctionType(code, {"State": Ba}))
+    assert compute_digest(types.FunctionType(code, {"State": Ab})) != compute_digest(
+        types.FunctionType(code, {"State": Ba})
+    )
 
 
-def test_array_defaults_count_by_content_and_function_defaults_by_code():
-    def with_default(default):
-        def taker(x, table=default):
+def test_the_digest_contains_the_content_of_array_defaults():
+    def make_function(default):
+        def function(x, table=default):
             return x
 
-        return taker
+        return function
 
     tables = [np.zeros(5000), np.zeros(5000)]
     tables[1][2500] = 1.0
-    assert digest(with_default(tables[0])) != digest(with_default(tables[1]))
-    assert digest(with_default(always(0))) != digest(with_default(always(1)))
-    first, second = (with_default(always(1)) for _ in range(2))
-    assert digest(first) == digest(second)
+    assert compute_digest(make_function(tables[0])) != compute_digest(make_function(tables[1]))
+    assert compute_digest(make_function(make_constant_choice(0))) != compute_digest(
+        make_function(make_constant_choice(1))
+    )
+    first, second = (make_function(make_constant_choice(1)) for _ in range(2))
+    assert compute_digest(first) == compute_digest(second)
 
 
 def test_redefining_a_helper_in_a_session_recompiles():
@@ -170,63 +178,63 @@ def test_redefining_a_helper_in_a_session_recompiles():
     assert bt.simulate(policy, problem, horizon=10, runs=1)[0, 0] == 10
 
 
-def test_comments_and_line_numbers_do_not_count():
+def test_the_digest_ignores_comments_and_line_numbers():
     sources = ("def f(x):\n    return x + 1\n", "\n\n# why\ndef f(x):  # how\n    return x + 1\n")
-    found = []
+    digests = []
     for source in sources:
         scope: dict = {"__name__": "scripted"}
         exec(source, scope)
-        found.append(digest(scope["f"]))
-    assert found[0] == found[1]
+        digests.append(compute_digest(scope["f"]))
+    assert digests[0] == digests[1]
 
 
-def test_arrays_count_by_content():
-    def at(table):
-        return lambda place: table[place]
+def test_the_digest_contains_the_content_of_arrays():
+    def make_reader(table):
+        return lambda index: table[index]
 
-    assert digest(at(np.arange(3.0))) != digest(at(np.arange(3.0) + 1))
-    assert compile_kernel(at(np.arange(3.0)))(2) == 2.0
+    assert compute_digest(make_reader(np.arange(3.0))) != compute_digest(make_reader(np.arange(3.0) + 1))
+    assert compile_kernel(make_reader(np.arange(3.0)))(2) == 2.0
 
 
-def test_what_cannot_be_digested_is_refused():
+def test_a_dict_in_a_closure_is_refused():
     box = {"a": 1}
 
-    def uses_a_dict(x):
+    def read_dict(x):
         return box["a"] + x
 
     with pytest.raises(bt.InvalidRequest, match=r"'box', a dict; pass it as an option"):
-        bind_function(uses_a_dict)
+        bind_function(read_dict)
 
 
 def test_recursion_and_missing_names_are_refused():
     @bt.kernel.scalar
-    def loops(x):
-        return loops(x - 1)
+    def recurse(x):
+        return recurse(x - 1)
 
     with pytest.raises(bt.InvalidRequest, match="must not recurse"):
-        bind_function(loops)
+        bind_function(recurse)
 
-    def typo(stream):
+    def misspell(stream):
         return bt.unifrom(stream)
 
     with pytest.raises(bt.InvalidRequest, match=r"`bt.unifrom`, which does not exist"):
-        bind_function(typo)
+        bind_function(misspell)
 
 
-def test_every_cached_kernel_carries_its_digest_in_its_name():
-    copy, told = bind_function(always(0))
-    assert copy.__qualname__.endswith(told)
-    assert len(told) == 20
+def test_the_name_of_a_kernel_ends_with_its_digest():
+    copy, expected = bind_function(make_constant_choice(0))
+    assert copy.__qualname__.endswith(expected)
+    assert len(expected) == 20
 
 
-def test_helpers_are_left_to_their_kernel_and_other_compiled_code_is_not_touched():
-    """A version of Numba that is built differently would say False: compiling would take twice as long."""
+def test_the_compilation_of_helpers_is_deferred():
+    """With a version of Numba that is built differently it would be False, and compiling would take twice as long."""
     assert defer_helper_compilation()
     assert numba.njit(lambda x: x + 1.0)(2.0) == 3.0
 
 
 @pytest.mark.slow
-def test_kernels_compiled_as_numba_would_give_the_same_numbers(run_python, tmp_path):
+def test_the_deferred_compilation_changes_no_number(run_python, tmp_path):
     code = """
 import sys
 import banditune as bt
@@ -235,9 +243,9 @@ if sys.argv[1] == "plain":
     compilation.defer_helper_compilation = lambda: False
 print(bt.simulate(bt.EpsilonGreedy(), bt.Bernoulli(arms=3), [0.3], horizon=60, runs=5).tolist())
 """
-    lean, plain = (run_python(code, how, BANDITUNE_CACHE=str(tmp_path / how)) for how in ("lean", "plain"))
-    assert lean.returncode == plain.returncode == 0, plain.stderr
-    assert lean.stdout == plain.stdout
+    deferred, plain = (run_python(code, how, BANDITUNE_CACHE=str(tmp_path / how)) for how in ("lean", "plain"))
+    assert deferred.returncode == plain.returncode == 0, plain.stderr
+    assert deferred.stdout == plain.stdout
 
 
 def test_a_policy_may_print_from_its_compiled_code(run_python, tmp_path):

@@ -1,4 +1,4 @@
-"""Real clusters: a Dask scheduler and its workers as processes of their own, and a Ray cluster. Run with `make cluster`."""
+"""Real clusters: a Dask scheduler with workers, and a Ray cluster. Run with `make cluster`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import pytest
 import banditune as bt
 from banditune.simulation import chunks
 from banditune.simulation.executors.executor_factory import make_executor_factory
-from conftest import ROOT
-from helpers.owned import OWN, OWN_PROBLEM
+from helpers.paths import ROOT
 from helpers.settings import group_settings
+from helpers.user_code import USER_POLICY, USER_PROBLEM
 
 pytestmark = [
     pytest.mark.cluster,
@@ -33,60 +33,60 @@ pytestmark = [
 
 PROBLEM = bt.Bernoulli(arms=10)
 WORKERS = 4
-LONG = {"horizon": 2000, "runs": 6000, "shortcut": False}
-"""A study of some seconds, in a hundred pieces or more."""
+LONG = {"horizon": 2000, "runs": 6000, "shortcuts": False}
+"""A simulation of some seconds, in a hundred chunks or more."""
 
 ENDLESS = LONG | {"runs": 1_000_000}
 
 
 @bt.kernel.scalar
-def choose_fatal(state, setting, step, params, stream):
+def choose_99_rarely(state, setting, step, params, stream):
     return 99 if bt.kernel.uniform(stream) < 1e-4 else 1
 
 
-FATAL = bt.define_policy("fatal", choose_fatal)
+FAILING = bt.define_policy("fatal", choose_99_rarely)
 
 
-def environment(**more):
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])} | more
+def make_environment(**options):
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])} | options
 
 
-def until(condition, seconds=60):
-    end = time.monotonic() + seconds
+def wait_until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it took too long"
+        assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.05)
 
 
 class DaskProcesses:
-    """A scheduler and workers, each a process."""
+    """A scheduler and workers, each in a process."""
 
     kind = "dask"
 
-    def __init__(self, folder: Path, **more) -> None:
+    def __init__(self, folder: Path, **options) -> None:
         self.log = (folder / "log").open("w")
         self.file = folder / "scheduler.json"
         self.scheduler = self.start(
-            "scheduler", "--port", "0", "--no-dashboard", "--no-jupyter", "--scheduler-file", self.file, **more
+            "scheduler", "--port", "0", "--no-dashboard", "--no-jupyter", "--scheduler-file", self.file, **options
         )
         self.workers = []
-        until(self.file.exists)
-        until(lambda: self.file.read_text().strip().endswith("}"))
+        wait_until(self.file.exists)
+        wait_until(lambda: self.file.read_text().strip().endswith("}"))
         self.address = json.loads(self.file.read_text())["address"].replace("tcp://", "dask://")
 
-    def start(self, *arguments, **more):
+    def start(self, *arguments, **options):
         command = [sys.executable, "-m", "dask", *map(str, arguments)]
-        return subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment(**more))
+        return subprocess.Popen(command, stdout=self.log, stderr=self.log, env=make_environment(**options))
 
-    def work(self, count=1, **more):
-        begun = [
+    def start_workers(self, count=1, **options):
+        started = [
             self.start(
-                "worker", "--scheduler-file", self.file, "--nthreads", "1", "--no-nanny", "--no-dashboard", **more
+                "worker", "--scheduler-file", self.file, "--nthreads", "1", "--no-nanny", "--no-dashboard", **options
             )
             for _ in range(count)
         ]
-        self.workers += begun
-        return begun
+        self.workers += started
+        return started
 
     def kill(self, count):
         for _ in range(count):
@@ -94,12 +94,12 @@ class DaskProcesses:
             worker.send_signal(signal.SIGKILL)
             worker.wait()
 
-    def full(self, count=WORKERS):
-        """Have all workers there again."""
+    def restore(self, count=WORKERS):
+        """Start workers until all are there."""
         self.workers = [worker for worker in self.workers if worker.poll() is None]
-        self.work(count - len(self.workers))
+        self.start_workers(count - len(self.workers))
         with bt.executors.DaskExecutor(self.address) as cluster:
-            until(lambda: len(cluster.client.nthreads()) == count)
+            wait_until(lambda: len(cluster.client.nthreads()) == count)
         return self
 
     def close(self):
@@ -117,22 +117,22 @@ def dask_processes(tmp_path_factory):
 
 
 class RayNode:
-    """A Ray cluster of one node, which others can join as clients; apart from all others on this machine."""
+    """A Ray cluster of one node, separate from others on this machine. Clients can join it."""
 
     kind = "ray"
 
     def __init__(self, folder: Path) -> None:
         self.log = (folder / "log").open("a")
         # A port that is free now may be taken when Ray binds it, some seconds later.
-        while not self.started(free_port()):
+        while not self.start_head(find_free_port()):
             text = (folder / "log").read_text()
             assert re.search("Failed to bind to address|[Aa]ddress already in use", text), text
             self.log.truncate(0)
             shutil.rmtree(self.home, ignore_errors=True)
 
-    def started(self, port: int) -> bool:
-        """Start the head; whether it stays."""
-        # A short name: sockets lie in it, and their paths have a limit.
+    def start_head(self, port: int) -> bool:
+        """Start the head. Return whether it stays."""
+        # A short name: it contains sockets, whose paths have a limit.
         self.home = tempfile.mkdtemp(prefix="ray")
         start = [
             Path(sys.executable).parent / "ray",
@@ -152,120 +152,132 @@ class RayNode:
             self.home,
         ]
         # Ray's client server forks while gRPC's threads run. With gRPC's fork handlers the new server often dies.
-        alive = environment(GRPC_ENABLE_FORK_SUPPORT="0")
-        self.head = subprocess.Popen([*map(str, start)], stdout=self.log, stderr=self.log, env=alive)
-        found = Path(self.home, "ray_current_cluster")
-        until(
-            lambda: self.head.poll() is not None or (found.exists() and found.read_text() and self.listens(port)), 120
+        variables = make_environment(GRPC_ENABLE_FORK_SUPPORT="0")
+        self.head = subprocess.Popen([*map(str, start)], stdout=self.log, stderr=self.log, env=variables)
+        address_file = Path(self.home, "ray_current_cluster")
+        wait_until(
+            lambda: (
+                self.head.poll() is not None
+                or (address_file.exists() and address_file.read_text() and self.listens(port))
+            ),
+            120,
         )
         if self.head.poll() is not None:
             return False
-        # Its client server takes long to let a driver in; one test goes through it.
+        # Its client server takes long to accept a driver. One test uses it.
         self.address, self.client, self.port = "ray", f"ray://127.0.0.1:{port}", port
-        self.place = found.read_text().strip()
+        self.cluster_address = address_file.read_text().strip()
         return True
 
     def listens(self, port: int) -> bool:
-        """Whether a process of this head has the port, and no other program."""
+        """Whether a process of this head listens on the port."""
         import psutil
 
         try:
             children = psutil.Process(self.head.pid).children(recursive=True)
-            doors = [door for child in children for door in child.net_connections()]
+            connections = [connection for child in children for connection in child.net_connections()]
         except psutil.NoSuchProcess:
             return False
         return any(
-            door.laddr and door.laddr.port == port and door.status == psutil.CONN_LISTEN
-            for door in doors
-            if door.family in (socket.AF_INET, socket.AF_INET6)
+            connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
+            for connection in connections
+            if connection.family in (socket.AF_INET, socket.AF_INET6)
         )
 
-    def full(self):
+    def restore(self):
         return self
 
     def kill(self, count):
-        """Kill processes that play a piece now."""
+        """Kill processes that simulate a chunk now."""
         import psutil
 
         def busy():
             return [
-                each
-                for each in psutil.process_iter(["cmdline"])
-                if (each.info["cmdline"] or [""])[0].startswith("ray::simulate")
+                process
+                for process in psutil.process_iter(["cmdline"])
+                if (process.info["cmdline"] or [""])[0].startswith("ray::simulate")
             ]
 
-        until(lambda: len(busy()) >= count)
+        wait_until(lambda: len(busy()) >= count)
         for process in busy()[:count]:
             process.send_signal(signal.SIGKILL)
 
     def close(self):
-        """End this node and no other: `ray stop` ends all that it finds."""
+        """End this node only. `ray stop` would end all nodes."""
         self.head.terminate()
         self.head.wait(60)
         self.log.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-def free_port():
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return door.getsockname()[1]
+def find_free_port():
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        return connection.getsockname()[1]
 
 
-def answers(port):
-    with socket.socket() as door:
-        return door.connect_ex(("127.0.0.1", port)) == 0
+def is_listening(port):
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")
 def ray_node(tmp_path_factory):
     node = RayNode(tmp_path_factory.mktemp("ray"))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("RAY_ADDRESS", node.place)  # where `ray` is, for this process and its children
+        patched.setenv(
+            "RAY_ADDRESS", node.cluster_address
+        )  # where "ray" finds the cluster, in this process and its children
         yield node
     node.close()
 
 
 @pytest.fixture(params=["dask", "ray"])
 def cluster(request):
-    return request.getfixturevalue({"dask": "dask_processes", "ray": "ray_node"}[request.param]).full()
+    return request.getfixturevalue({"dask": "dask_processes", "ray": "ray_node"}[request.param]).restore()
 
 
 @pytest.fixture(scope="module")
 def reference():
-    """What one thread finds."""
-    return bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(jobs=1, **LONG))
+    """Regrets by one thread."""
+    return bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(workers=1, **LONG))
 
 
-def test_the_same_bits_as_one_thread_for_every_kind_of_policy(cluster):
+def test_a_cluster_has_the_regrets_of_one_thread(cluster):
     closed_over = 0.5
 
     @bt.kernel.scalar
-    def choose_here(state, setting, step, params, stream):
+    def choose_locally(state, setting, step, params, stream):
         return (
             bt.kernel.draw_arm(state, stream)
             if bt.kernel.uniform(stream) < closed_over * params[0]
             else bt.kernel.argmax_mean(state)
         )
 
-    here = bt.define_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, textbook=0.2)])
+    local_policy = bt.define_policy("here", choose_locally, parameters=[bt.Parameter("share", 0, 1, textbook=0.2)])
     pairs = [
         (bt.UCB1(noise=0.5), PROBLEM),
-        (here, PROBLEM),
-        (OWN, OWN_PROBLEM),
+        (local_policy, PROBLEM),
+        (USER_POLICY, USER_PROBLEM),
         (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=3)),
         (bt.exact.Gittins(prior=(1, 1)), bt.Bernoulli(arms=2)),
     ]
-    options = {"horizon": 50, "runs": 700, "noise": "own", "regret": "realised", "at": [20, 50]}
-    with make_executor_factory(cluster.address)() as place:
+    options = {
+        "horizon": 50,
+        "runs": 700,
+        "common_random_numbers": False,
+        "regret": "realised",
+        "checkpoints": [20, 50],
+    }
+    with make_executor_factory(cluster.address)() as executor:
         for policy, problem in pairs:
             values = [0.2, 0.7] if policy.parameters else None
-            regrets = bt.simulate(policy, problem, values, **group_settings(jobs=1, **options))
-            together = bt.simulate(policy, problem, values, **group_settings(cluster=place, **options))
-            assert regrets.tobytes() == together.tobytes(), policy.name
+            regrets = bt.simulate(policy, problem, values, **group_settings(workers=1, **options))
+            cluster_regrets = bt.simulate(policy, problem, values, **group_settings(executor=executor, **options))
+            assert regrets.tobytes() == cluster_regrets.tobytes(), policy.name
 
 
-def test_two_of_four_workers_are_killed_and_the_result_is_the_same(cluster, reference):
+def test_killing_workers_changes_no_regret(cluster, reference):
     killed = []
 
     def progress(done, total):
@@ -274,14 +286,14 @@ def test_two_of_four_workers_are_killed_and_the_result_is_the_same(cluster, refe
             cluster.kill(2)
 
     regrets = bt.simulate(
-        bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(cluster=cluster.address, progress=progress, **LONG)
+        bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(executor=cluster.address, progress=progress, **LONG)
     )
     assert killed
     assert killed[0] < 2 * LONG["runs"]
     assert regrets.tobytes() == reference.tobytes()
 
 
-def study(*more):
+def make_tune_command(*options):
     return [
         sys.executable,
         "-m",
@@ -300,38 +312,40 @@ def study(*more):
         "--no-shortcuts",
         "--no-lower-bound",
         "--json",
-        *map(str, more),
+        *map(str, options),
     ]
 
 
 @pytest.fixture(scope="module")
-def tuned():
-    process = subprocess.run(study("--workers", "1"), capture_output=True, text=True, env=environment(), timeout=300)
+def reference_tuning():
+    process = subprocess.run(
+        make_tune_command("--workers", "1"), capture_output=True, text=True, env=make_environment(), timeout=300
+    )
     assert process.returncode == 0, process.stderr
     return process.stdout
 
 
-def test_a_driver_that_was_killed_goes_on_from_its_ledger(cluster, tuned, tmp_path):
-    book = tmp_path / "study.ledger"
-    command = study("--executor", cluster.address, "--store", book)
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-    until(lambda: blocks_in(book) >= 4)
+def test_a_killed_driver_continues_from_its_store(cluster, reference_tuning, tmp_path):
+    store = tmp_path / "study.db"
+    command = make_tune_command("--executor", cluster.address, "--store", store)
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=make_environment())
+    wait_until(lambda: count_blocks(store) >= 4)
     driver.kill()
     driver.communicate()
-    kept = blocks_in(book)
-    process = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=300)
+    stored = count_blocks(store)
+    process = subprocess.run(command, capture_output=True, text=True, env=make_environment(), timeout=300)
     assert process.returncode == 0, process.stderr
-    assert process.stdout == tuned
-    assert kept >= 4
-    assert blocks_in(book) > kept
+    assert process.stdout == reference_tuning
+    assert stored >= 4
+    assert count_blocks(store) > stored
 
 
-def blocks_in(book):
+def count_blocks(store):
     import sqlite3
 
-    if not book.exists():
+    if not store.exists():
         return 0
-    connection = sqlite3.connect(f"file:{book}?mode=ro", uri=True, timeout=30)
+    connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=30)
     try:
         return connection.execute("SELECT count(*) FROM blocks").fetchone()[0]
     except sqlite3.OperationalError:
@@ -340,18 +354,18 @@ def blocks_in(book):
         connection.close()
 
 
-def test_a_bad_arm_is_named_with_run_and_step(cluster):
+def test_a_wrong_arm_is_an_error_with_run_and_step(cluster):
     with pytest.raises(bt.SimulationError, match="chose 99"):
-        bt.simulate(FATAL, PROBLEM, horizon=200, runs=2000, run=bt.Run(workers=1))
-    with pytest.raises(bt.SimulationError, match=r"'fatal' chose 99 at step \d+ of run \d+") as far:
-        bt.simulate(FATAL, PROBLEM, horizon=200, runs=2000, run=bt.Run(executor=cluster.address))
-    again = int(str(far.value).split("first_instance=")[1].split(",")[0])
+        bt.simulate(FAILING, PROBLEM, horizon=200, runs=2000, run=bt.Run(workers=1))
+    with pytest.raises(bt.SimulationError, match=r"'fatal' chose 99 at step \d+ of run \d+") as error:
+        bt.simulate(FAILING, PROBLEM, horizon=200, runs=2000, run=bt.Run(executor=cluster.address))
+    run = int(str(error.value).split("first_instance=")[1].split(",")[0])
     with pytest.raises(bt.SimulationError) as repeated:
-        bt.simulate(FATAL, PROBLEM, horizon=200, runs=1, first_instance=again)
-    assert str(repeated.value) == str(far.value)
+        bt.simulate(FAILING, PROBLEM, horizon=200, runs=1, first_instance=run)
+    assert str(repeated.value) == str(error.value)
 
 
-def test_a_piece_that_ends_its_workers_is_named(cluster):
+def test_a_chunk_that_ends_its_workers_is_an_error(cluster):
     def sample(size, rng):
         os._exit(3)
 
@@ -363,19 +377,21 @@ def test_a_piece_that_ends_its_workers_is_named(cluster):
         bt.simulate(bt.UCB1(noise=0.5), deadly, horizon=10, runs=3, run=bt.Run(executor=cluster.address))
 
 
-def test_a_worker_without_a_package_of_the_users_is_a_sentence(cluster, elsewhere):
+def test_a_missing_package_of_a_worker_is_named(cluster, problem_of_missing_package):
     with pytest.raises(
         bt.InvalidRequest,
         match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep",
     ):
-        bt.simulate(bt.UCB1(noise=0.5), elsewhere, horizon=10, runs=3, run=bt.Run(executor=cluster.address))
+        bt.simulate(
+            bt.UCB1(noise=0.5), problem_of_missing_package, horizon=10, runs=3, run=bt.Run(executor=cluster.address)
+        )
 
 
-def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch):
-    def enter(wanted, recipe, piece):
+def test_an_error_outside_of_policies_is_reported(cluster, monkeypatch):
+    def fail(expected, recipe, chunk):
         raise ZeroDivisionError("by chance")
 
-    monkeypatch.setattr(f"banditune.simulation.executors.{cluster.kind}.make_worker_entry", lambda: enter)
+    monkeypatch.setattr(f"banditune.simulation.executors.{cluster.kind}.make_worker_entry", lambda: fail)
     with pytest.raises(
         bt.SimulationError, match=r"a (Dask|Ray) worker failed: ZeroDivisionError: by chance\."
     ) as error:
@@ -383,81 +399,81 @@ def test_a_worker_that_fails_outside_a_policy_is_a_sentence(cluster, monkeypatch
     assert "Traceback" not in str(error.value)
 
 
-def test_a_result_that_dies_with_its_worker_and_cannot_be_made_again_at_once_is_played_again(tmp_path, monkeypatch):
-    """The second worker that plays dies too, after which a scheduler that allows no failures gives up.
+def test_a_result_that_is_lost_twice_is_simulated_again(tmp_path, monkeypatch):
+    """The second worker ends too, and then a scheduler that allows no failures gives up.
 
-    One run is one piece, and so one worker plays at a time, however many there are.
+    One run is one chunk, so one worker simulates at a time.
     """
     import distributed
 
-    driver, book = os.getpid(), tmp_path / "players"
-    book.touch()
+    driver, path = os.getpid(), tmp_path / "players"
+    path.touch()
 
     def sample(size, rng):
-        players = book.read_text().split()
-        if os.getpid() not in (driver, *map(int, players)):
-            book.write_text(" ".join([*players, str(os.getpid())]))
-            if len(players) == 1:
+        pids = path.read_text().split()
+        if os.getpid() not in (driver, *map(int, pids)):
+            path.write_text(" ".join([*pids, str(os.getpid())]))
+            if len(pids) == 1:
                 os._exit(3)
         return rng.random((size, 2))
 
-    mortal = bt.define_problem("mortal", sample, PROBLEM.reward, arms=2)
+    problem = bt.define_problem("mortal", sample, PROBLEM.reward, arms=2)
     gather = distributed.Client.gather
 
-    def late(client, futures, **more):
-        players = book.read_text().split()
-        if len(players) == 1:
-            first = next(worker for worker in processes.workers if worker.pid == int(players[0]))
+    def gather_late(client, futures, **options):
+        pids = path.read_text().split()
+        if len(pids) == 1:
+            first = next(worker for worker in processes.workers if worker.pid == int(pids[0]))
             first.kill()
             first.wait()
-        return gather(client, futures, **more)
+        return gather(client, futures, **options)
 
     processes = DaskProcesses(tmp_path, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
-    processes.full(3)
-    monkeypatch.setattr(distributed.Client, "gather", late)
+    processes.restore(3)
+    monkeypatch.setattr(distributed.Client, "gather", gather_late)
     try:
-        regrets = bt.simulate(bt.UCB1(noise=0.5), mortal, horizon=20, runs=1, run=bt.Run(executor=processes.address))
+        regrets = bt.simulate(bt.UCB1(noise=0.5), problem, horizon=20, runs=1, run=bt.Run(executor=processes.address))
     finally:
         processes.close()
-    assert len(book.read_text().split()) == 3
+    assert len(path.read_text().split()) == 3
     assert (
         regrets.tobytes()
-        == bt.simulate(bt.UCB1(noise=0.5), mortal, horizon=20, runs=1, run=bt.Run(workers=1)).tobytes()
+        == bt.simulate(bt.UCB1(noise=0.5), problem, horizon=20, runs=1, run=bt.Run(workers=1)).tobytes()
     )
 
 
-@pytest.mark.parametrize(("place", "kind"), [("dask", "Dask"), ("ray", "Ray")])
-def test_a_piece_that_cannot_be_packed_is_no_matter_of_the_cluster(place, kind):
-    room = import_module(f"banditune.simulation.executors.{place}")
-    work = object.__new__(getattr(room, f"{kind}Session"))
-    work.sent = 0
+@pytest.mark.parametrize(("module_name", "kind"), [("dask", "Dask"), ("ray", "Ray")])
+def test_a_chunk_that_cannot_be_pickled_is_an_error_of_the_driver(module_name, kind):
+    module = import_module(f"banditune.simulation.executors.{module_name}")
+    session = object.__new__(getattr(module, f"{kind}Session"))
+    session.sent = 0
     with pytest.raises(AttributeError, match="params"):
-        work.submit(0, None)
+        session.submit(0, None)
 
 
-def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
+def test_a_scheduler_that_ends_is_an_error(tmp_path):
     from distributed import Client
 
     processes = DaskProcesses(tmp_path)
-    processes.work(1)
+    processes.start_workers(1)
     try:
         client = Client(processes.address.replace("dask://", "tcp://"), timeout=2, set_as_default=False)
-        usual = ENDLESS | {"progress": ender(processes.scheduler)}
+        settings = ENDLESS | {"progress": make_progress_that_ends(processes.scheduler)}
         with (
             client,
             pytest.raises(bt.SimulationError, match=r"the Dask cluster must run until .* with a store it continues"),
         ):
-            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(cluster=client, **usual))
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(executor=client, **settings))
     finally:
         processes.close()
 
 
 @pytest.mark.slow
-def test_a_ray_head_that_goes_away_is_a_sentence(tmp_path, monkeypatch):
+def test_a_ray_head_that_ends_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "1")
     node = RayNode(tmp_path)
     try:
-        until(lambda: answers(node.port))
+        wait_until(lambda: is_listening(node.port))
         with pytest.raises(
             bt.SimulationError, match=r"the Ray cluster must run until the work is done, but .* with a store it"
         ):
@@ -465,14 +481,14 @@ def test_a_ray_head_that_goes_away_is_a_sentence(tmp_path, monkeypatch):
                 bt.UCB1(noise=0.5),
                 PROBLEM,
                 [0.2, 1.0],
-                **group_settings(cluster=node.client, progress=ender(node.head), **ENDLESS),
+                **group_settings(executor=node.client, progress=make_progress_that_ends(node.head), **ENDLESS),
             )
     finally:
         node.close()
 
 
-def ender(process):
-    """A progress that ends a process once."""
+def make_progress_that_ends(process):
+    """A progress function that ends a process once."""
 
     def progress(done, total):
         if process.poll() is None:
@@ -485,20 +501,24 @@ def ender(process):
 def test_a_dask_client_is_closed_when_a_worker_is_refused(dask_processes, monkeypatch):
     import distributed
 
-    address, made = dask_processes.full().address, []
+    address, clients = dask_processes.restore().address, []
     client = distributed.Client
-    monkeypatch.setattr(distributed, "Client", lambda *told, **more: made.append(client(*told, **more)) or made[-1])
+    monkeypatch.setattr(
+        distributed,
+        "Client",
+        lambda *arguments, **options: clients.append(client(*arguments, **options)) or clients[-1],
+    )
     monkeypatch.setattr("platform.python_version_tuple", lambda: ("2", "7", "18"))
     with pytest.raises(bt.InvalidRequest, match=r"has python \d\.\d+ \(here 2\.7\); install the same versions"):
         bt.executors.DaskExecutor(address)
-    assert [each.status for each in made] == ["closed"]
+    assert [used_client.status for used_client in clients] == ["closed"]
 
 
-def test_a_dask_worker_with_another_version_is_refused_with_a_sentence(tmp_path):
+def test_a_dask_worker_with_another_version_is_refused(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import banditune\nbanditune.__version__ = '9.9'\n")
     processes = DaskProcesses(tmp_path)
     try:
-        processes.work(PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT / "src")]))
+        processes.start_workers(PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT / "src")]))
         with pytest.raises(
             bt.InvalidRequest, match=rf"process \d+ has banditune 9.9 \(here {bt.__version__}\); install the same"
         ):
@@ -507,22 +527,22 @@ def test_a_dask_worker_with_another_version_is_refused_with_a_sentence(tmp_path)
         processes.close()
 
 
-def test_a_dask_client_is_a_cluster_too(dask_processes):
+def test_a_dask_client_is_an_executor(dask_processes):
     regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(workers=1))
     from distributed import Client
 
-    with Client(dask_processes.full().address.replace("dask://", "tcp://"), set_as_default=False) as client:
+    with Client(dask_processes.restore().address.replace("dask://", "tcp://"), set_as_default=False) as client:
         assert (
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(executor=client)) == regrets
         ).all()
         assert client.status == "running"
 
 
-def test_ray_itself_is_a_cluster_too(ray_node):
+def test_the_module_ray_is_an_executor(ray_node):
     regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(workers=1))
     import ray
 
-    until(lambda: answers(ray_node.port))
+    wait_until(lambda: is_listening(ray_node.port))
     ray.init(ray_node.client, log_to_driver=False)
     try:
         assert (
@@ -535,7 +555,7 @@ def test_ray_itself_is_a_cluster_too(ray_node):
         ray.shutdown()
 
 
-def test_nobody_answers():
+def test_a_missing_scheduler_is_named():
     with pytest.raises(
         bt.InvalidRequest, match=r"a Dask scheduler must answer at dask://127\.0\.0\.1:9, but none does"
     ):
@@ -544,19 +564,19 @@ def test_nobody_answers():
 
 @pytest.mark.slow
 def test_workers_are_busy_most_of_the_time(dask_processes):
-    """With pieces of about half a second; docs/research/performance.md tells how near two workers come to two threads."""
-    dask_processes.full().kill(2)
-    playing = 0.0
-    learn = chunks.ChunkSizer.update_size
+    """With chunks of about half a second. docs/research/performance.md compares two workers with two threads."""
+    dask_processes.restore().kill(2)
+    simulation_seconds = 0.0
+    update_size = chunks.ChunkSizer.update_size
 
-    def watched(pace, played):
-        nonlocal playing
-        playing += played.seconds
-        learn(pace, played)
+    def add_seconds(sizer, result):
+        nonlocal simulation_seconds
+        simulation_seconds += result.seconds
+        update_size(sizer, result)
 
-    with bt.executors.DaskExecutor(dask_processes.address) as place, pytest.MonkeyPatch.context() as patched:
-        until(lambda: len(place.client.nthreads()) == 2)
-        patched.setattr(chunks.ChunkSizer, "update_size", watched)
+    with bt.executors.DaskExecutor(dask_processes.address) as executor, pytest.MonkeyPatch.context() as patched:
+        wait_until(lambda: len(executor.client.nthreads()) == 2)
+        patched.setattr(chunks.ChunkSizer, "update_size", add_seconds)
         bt.simulate(
             bt.UCB1(noise=0.5),
             PROBLEM,
@@ -564,9 +584,9 @@ def test_workers_are_busy_most_of_the_time(dask_processes):
             horizon=2000,
             runs=256,
             simulation=bt.Simulation(shortcuts=False),
-            run=bt.Run(executor=place),
+            run=bt.Run(executor=executor),
         )
-        began, playing = time.monotonic(), 0.0
+        start, simulation_seconds = time.monotonic(), 0.0
         bt.simulate(
             bt.UCB1(noise=0.5),
             PROBLEM,
@@ -574,7 +594,7 @@ def test_workers_are_busy_most_of_the_time(dask_processes):
             horizon=10_000,
             runs=6000,
             simulation=bt.Simulation(shortcuts=False),
-            run=bt.Run(executor=place),
+            run=bt.Run(executor=executor),
         )
-        busy = playing / (time.monotonic() - began) / 2
-    assert busy > 0.7, busy  # 0.9 and more on a machine that has nothing else to do
+        busy_share = simulation_seconds / (time.monotonic() - start) / 2
+    assert busy_share > 0.7, busy_share  # 0.9 or more on an idle machine

@@ -8,18 +8,18 @@ import banditune as bt
 
 
 @bt.kernel.scalar
-def writes_params(state, setting, step, params, stream):
+def write_params(state, setting, step, params, stream):
     params[0] = 1.0
     return 0
 
 
-def test_what_a_policy_is_told_it_cannot_change():
+def test_parameters_cannot_be_written():
     with pytest.raises(bt.SimulationError, match="cannot be compiled"):
-        bt.simulate(bt.define_policy("writer", writes_params), bt.Bernoulli(arms=3), horizon=20, runs=5)
+        bt.simulate(bt.define_policy("writer", write_params), bt.Bernoulli(arms=3), horizon=20, runs=5)
 
 
 @bt.kernel.scalar
-def uses_a_list(state, setting, step, params, stream):
+def choose_by_list(state, setting, step, params, stream):
     return [state].index(step)  # a line to be named
 
 
@@ -29,9 +29,9 @@ def uses_no_field(state, setting, step, params, stream):
 
 
 @pytest.mark.parametrize(
-    ("choose", "reason"), [(uses_a_list, ""), (uses_no_field, "Unknown attribute 'shift' of type")]
+    ("choose", "reason"), [(choose_by_list, ""), (uses_no_field, "Unknown attribute 'shift' of type")]
 )
-def test_code_that_cannot_be_compiled_is_one_sentence_with_the_policy(choose, reason):
+def test_code_that_cannot_be_compiled_is_an_error_of_one_line(choose, reason):
     with pytest.raises(
         bt.SimulationError,
         match=rf"'listy' on the problem 'bernoulli' cannot be compiled: {reason}.* in test_compilation.py, line",

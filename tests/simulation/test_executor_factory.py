@@ -15,22 +15,22 @@ SHORT = {"horizon": 50, "runs": 700}
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "message"),
     [
-        ({"cluster": "moon"}, "`executor` must be 'threads', 'processes', .* but got 'moon'"),
-        ({"cluster": 3}, "`executor` must be 'threads', 'processes', .* but got 3"),
-        ({"cluster": "dask://h:1", "jobs": 2}, "`workers` counts threads or processes of this machine"),
-        ({"cluster": "dask://h:1", "time_limit": 2}, "a time limit needs child processes"),
+        ({"executor": "moon"}, "`executor` must be 'threads', 'processes', .* but got 'moon'"),
+        ({"executor": 3}, "`executor` must be 'threads', 'processes', .* but got 3"),
+        ({"executor": "dask://h:1", "workers": 2}, "`workers` counts threads or processes of this machine"),
+        ({"executor": "dask://h:1", "time_limit": 2}, "a time limit needs child processes"),
         ({"time_limit": 0}, "`time_limit > 0` must hold, in seconds, but got time_limit=0"),
         ({"time_limit": "2"}, "`time_limit > 0` must hold"),
     ],
 )
-def test_the_door_refuses_with_a_sentence(options, sentence):
-    with pytest.raises(bt.InvalidRequest, match=sentence):
+def test_wrong_executors_are_refused(options, message):
+    with pytest.raises(bt.InvalidRequest, match=message):
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(**SHORT, **options))
 
 
-def test_a_gpu_and_a_cluster_are_refused():
+def test_a_gpu_with_an_executor_is_refused():
     from banditune.simulation.executors.executor_factory import make_executor_factory
 
     for options in ({"executor": "processes"}, {"time_limit": 2}):
@@ -38,8 +38,8 @@ def test_a_gpu_and_a_cluster_are_refused():
             make_executor_factory(**options, device="gpu")
 
 
-def test_a_missing_library_is_a_sentence(monkeypatch):
+def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setattr(transport.importlib.util, "find_spec", lambda name: None)
     for name in ("dask", "ray"):
         with pytest.raises(bt.errors.MissingDependency, match=rf"needs `pip install 'banditune\[{name}\]'`"):
-            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(**SHORT, cluster=f"{name}://host:1"))
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(**SHORT, executor=f"{name}://host:1"))

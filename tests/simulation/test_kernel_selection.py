@@ -11,7 +11,7 @@ from banditune.simulation.kernel_selection import select_kernel, select_shortcut
 from banditune.simulation.spec import SimulationSpec
 
 
-def test_shortcuts_are_chosen_where_they_apply_and_only_there():
+def test_shortcuts_are_selected_where_they_apply():
     assert select_shortcut(bt.UCB1(noise=0.5), bt.Bernoulli()).name == "first-passage"
     assert select_shortcut(bt.UCB1(noise=0.5), bt.BetaRewards()).name == "streaks"
     assert select_shortcut(bt.Thompson(prior=(1, 1)), bt.BetaRewards()).name == "thinning"
@@ -23,61 +23,61 @@ def test_shortcuts_are_chosen_where_they_apply_and_only_there():
 
 
 @bt.kernel.scalar
-def strange_reward(instance, arm, pull, step, stream):
+def pay_wrong_third(instance, arm, pull, step, stream):
     return instance.options[0] if pull == 2 else 1.0
 
 
 @bt.kernel.scalar
-def changing_reward(instance, arm, pull, step, stream):
+def pay_by_step(instance, arm, pull, step, stream):
     return 1.0 if (step < 50) == (arm == 0) else 0.0
 
 
-def test_rewards_that_depend_on_the_step_are_played_step_by_step():
+def test_rewards_that_depend_on_the_step_have_no_shortcut():
     problem = bt.define_problem(
-        "changing", lambda size, rng: rng.random((size, 2)), changing_reward, arms=2, rewards="unit"
+        "changing", lambda size, rng: rng.random((size, 2)), pay_by_step, arms=2, rewards="unit"
     )
     for policy in (bt.UCB1(noise=0.5), bt.Thompson(prior=(1, 1))):
         assert select_shortcut(policy, problem) is None
         assert select_shortcut(
-            policy, bt.define_problem("n", lambda size, rng: 0, strange_reward, arms=2, rewards="unit")
+            policy, bt.define_problem("n", lambda size, rng: 0, pay_wrong_third, arms=2, rewards="unit")
         )
 
 
-class Changing(bt.Bernoulli):
-    reward = staticmethod(changing_reward)
+class ChangingBernoulli(bt.Bernoulli):
+    reward = staticmethod(pay_by_step)
 
 
-def test_a_subclass_whose_rewards_depend_on_the_step_is_played_step_by_step():
+def test_a_subclass_with_rewards_by_step_has_no_shortcut():
     """Arm 0 pays until step 50, arm 1 from then on, whatever their means."""
     assert bt.Bernoulli().has_step_free_rewards
-    assert not Changing(arms=2).has_step_free_rewards
-    assert select_shortcut(bt.UCB1(noise=0.5), Changing(arms=2)) is None
+    assert not ChangingBernoulli(arms=2).has_step_free_rewards
+    assert select_shortcut(bt.UCB1(noise=0.5), ChangingBernoulli(arms=2)) is None
     table = bt.RewardTable(np.repeat([[1.0, 0.0], [0.0, 1.0]], 50, axis=0), shuffled=False)
-    found, known = (
+    regrets, expected = (
         bt.simulate(
             bt.UCB1(noise=0.5), problem, [0.1, 1.0], horizon=100, runs=2, simulation=bt.Simulation(regret="realised")
         )
-        for problem in (Changing(arms=2), table)
+        for problem in (ChangingBernoulli(arms=2), table)
     )
     assert not table.has_step_free_rewards
-    assert (found == known).all()
+    assert (regrets == expected).all()
 
 
-class AlwaysSecond(bt.UCB1):
+class SecondArmUCB1(bt.UCB1):
     choose = staticmethod(bt.kernel.scalar(lambda state, setting, step, params, stream: 1))
 
 
-class AlwaysOne(bt.Bernoulli):
+class ConstantBernoulli(bt.Bernoulli):
     reward = staticmethod(bt.kernel.scalar(lambda instance, arm, pull, step, stream: 1.0))
 
 
-def test_a_subclass_with_another_function_is_not_played_by_the_shortcut_of_its_parent():
-    assert select_shortcut(AlwaysSecond(), bt.Bernoulli()) is None
-    assert (bt.simulate(AlwaysSecond(), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=2) == 10).all()
-    assert AlwaysOne().bit_packed_reward is None
-    assert select_shortcut(bt.UCB1(noise=0.5), AlwaysOne()).name == "streaks"
+def test_a_subclass_with_another_function_has_no_shortcut_of_its_parent():
+    assert select_shortcut(SecondArmUCB1(), bt.Bernoulli()) is None
+    assert (bt.simulate(SecondArmUCB1(), bt.Mixture([(1.0, 0.0)]), horizon=10, runs=2) == 10).all()
+    assert ConstantBernoulli().bit_packed_reward is None
+    assert select_shortcut(bt.UCB1(noise=0.5), ConstantBernoulli()).name == "streaks"
 
 
-def test_the_kernel_is_bound_once_in_a_process():
+def test_a_kernel_is_bound_once_in_a_process():
     spec = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 10)
     assert select_kernel(spec)[0] is select_kernel(dataclasses.replace(spec, policy=bt.UCB1(noise=2.0), horizon=20))[0]

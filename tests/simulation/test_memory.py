@@ -12,21 +12,21 @@ from banditune.simulation import memory
 from banditune.study import environment_check
 
 
-def test_more_memory_than_there_is_is_refused_in_a_sentence():
+def test_regrets_that_do_not_fit_into_memory_are_refused():
     with pytest.raises(bt.InvalidRequest, match="regrets must fit into memory"):
         bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=20, runs=2**40 - 1)
 
 
-def test_memory_that_nobody_tells_is_no_limit(monkeypatch):
+def test_unknown_memory_is_no_limit(monkeypatch):
     options = {"SC_PAGE_SIZE": 4096, "SC_AVPHYS_PAGES": 10, "SC_PHYS_PAGES": 100}
 
-    def told(name):
+    def read_option(name):
         if name not in options:
             raise ValueError("unrecognized configuration name")
         return options[name]
 
     monkeypatch.setattr(memory, "_read_lines", lambda path: [])
-    monkeypatch.setattr(memory.os, "sysconf", told)
+    monkeypatch.setattr(memory.os, "sysconf", read_option)
     assert memory.measure_free_memory() == 40960
     del options["SC_AVPHYS_PAGES"]
     assert memory.measure_free_memory() == 409600
@@ -51,7 +51,7 @@ PROBLEM = bt.Bernoulli(arms=3)
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "call_verb",
     [
         lambda: bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.1] * 1000, horizon=10, runs=10**9),
         lambda: bt.curve(bt.UCB1(noise=0.5), PROBLEM, horizon=10, runs=10**11),
@@ -62,17 +62,17 @@ PROBLEM = bt.Bernoulli(arms=3)
         lambda: bt.simulate(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=100_000, dims=1000), horizon=10, runs=2),
     ],
 )
-def test_a_request_too_large_for_memory_is_refused_before_it_starts(ask):
-    began = time.process_time()
+def test_a_request_too_large_for_memory_is_refused_before_it_starts(call_verb):
+    start = time.process_time()
     with pytest.raises(
         bt.InvalidRequest, match=r"must fit into memory, but need [\d,.]+ GiB of [\d,.]+ GiB that are free"
     ):
-        ask()
-    assert time.process_time() - began < 20
+        call_verb()
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.slow
-def test_features_that_all_instances_share_are_counted_once(monkeypatch):
+def test_common_features_are_counted_once(monkeypatch):
     features = 1.0 + np.eye(50, 40)
     problem = bt.Linear(arms=50, dims=40, features=features)
     monkeypatch.setattr("banditune.simulation.instances.measure_free_memory", lambda: 2e6)

@@ -1,4 +1,4 @@
-"""A policy's memory is clean before every run, and its `start` must not leave a part of it as it was."""
+"""The memory of a policy: `start` must write all of it, and no run sees that of another."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from banditune.simulation.problem_checks import check_start_writes_memory
 from banditune.simulation.spec import SimulationSpec
 
 
-class Marked(NamedTuple):
+class BonusState(NamedTuple):
     pulls: np.ndarray
     total: np.ndarray
     bonus: np.ndarray
 
 
 @bt.kernel.scalar
-def view_marked(memory, setting):
-    return Marked(memory[: setting.arms], memory[setting.arms : 2 * setting.arms], memory[2 * setting.arms :])
+def view_bonus(memory, setting):
+    return BonusState(memory[: setting.arms], memory[setting.arms : 2 * setting.arms], memory[2 * setting.arms :])
 
 
 @bt.kernel.scalar
-def start_forgetful(state, setting):
-    """Forgets the bonus."""
+def start_without_bonus(state, setting):
+    """Does not write the bonus."""
     start_totals(state, setting)
 
 
 @bt.kernel.scalar
-def start_all_but_one(state, setting):
+def start_without_first_bonus(state, setting):
     start_totals(state, setting)
     for arm in range(1, setting.arms):
         state.bonus[arm] = 0.0
 
 
 @bt.kernel.scalar
-def start_all(state, setting):
+def start_everything(state, setting):
     start_totals(state, setting)
     for arm in range(setting.arms):
         state.bonus[arm] = 0.0
@@ -55,13 +55,13 @@ def start_with_nan(state, setting):
 
 
 @bt.kernel.scalar
-def update_marked(state, setting, step, params, arm, reward, stream):
+def update_bonus(state, setting, step, params, arm, reward, stream):
     update_totals(state, setting, step, params, arm, reward, stream)
     state.bonus[arm] += reward
 
 
 @bt.kernel.scalar
-def choose_marked(state, setting, step, params, stream):
+def choose_by_bonus(state, setting, step, params, stream):
     best = 0
     for arm in range(setting.arms):
         if state.bonus[arm] / (1.0 + state.pulls[arm]) > state.bonus[best] / (1.0 + state.pulls[best]):
@@ -69,31 +69,31 @@ def choose_marked(state, setting, step, params, stream):
     return best if bt.kernel.uniform(stream) < 0.8 else bt.kernel.draw_arm(state, stream)
 
 
-class Leaky(CustomPolicy):
-    """What a run earned stays in the memory."""
+class NoBonusStart(CustomPolicy):
+    """The bonus of a run stays in the memory."""
 
-    view = staticmethod(view_marked)
-    start = staticmethod(start_forgetful)
-    update = staticmethod(update_marked)
+    view = staticmethod(view_bonus)
+    start = staticmethod(start_without_bonus)
+    update = staticmethod(update_bonus)
 
     def memory(self, arms, dims, horizon):
         return 3 * arms
 
 
-class LeakyInPart(Leaky):
-    start = staticmethod(start_all_but_one)
+class PartialStart(NoBonusStart):
+    start = staticmethod(start_without_first_bonus)
 
 
-class Clean(Leaky):
-    start = staticmethod(start_all)
+class FullStart(NoBonusStart):
+    start = staticmethod(start_everything)
 
 
-class StartsWithNan(Leaky):
+class NanStart(NoBonusStart):
     start = staticmethod(start_with_nan)
 
 
-class Inherited(Leaky):
-    """An array more in `view`, and the usual start."""
+class InheritedStart(NoBonusStart):
+    """Another array in `view`, and the inherited start."""
 
     start = staticmethod(start_totals)
 
@@ -121,7 +121,7 @@ def start_without_totals(state, setting):
         state.bonus[arm] = 0.0
 
 
-class Nested(Leaky):
+class Nested(NoBonusStart):
     """A record in the record."""
 
     view = staticmethod(view_nested)
@@ -132,55 +132,57 @@ PROBLEM = bt.Bernoulli(arms=4)
 
 
 @pytest.mark.parametrize(
-    ("kind", "named"),
+    ("policy_class", "field"),
     [
-        (Leaky, "bonus\\[0\\]"),
-        (LeakyInPart, "bonus\\[0\\]"),
-        (Inherited, "bonus\\[0\\]"),
-        (StartsWithNan, "bonus\\[0\\]"),
+        (NoBonusStart, "bonus\\[0\\]"),
+        (PartialStart, "bonus\\[0\\]"),
+        (InheritedStart, "bonus\\[0\\]"),
+        (NanStart, "bonus\\[0\\]"),
         (Nested, "arms.total\\[0\\]"),
     ],
 )
-def test_a_start_that_leaves_a_part_of_the_memory_is_refused(kind, named):
+def test_a_start_that_does_not_write_all_memory_is_refused(policy_class, field):
     text = (
-        rf"`start` of the policy 'mine' must give every number of its memory a value, .* it leaves `{named}` as it was"
+        rf"`start` of the policy 'mine' must give every number of its memory a value, .* it leaves `{field}` as it was"
     )
     with pytest.raises(bt.InvalidRequest, match=text):
-        bt.simulate(kind("mine", choose_marked), PROBLEM, horizon=20, runs=5)
+        bt.simulate(policy_class("mine", choose_by_bonus), PROBLEM, horizon=20, runs=5)
 
 
-@pytest.mark.parametrize("kind", [Leaky, LeakyInPart, Inherited])
-def test_a_start_that_forgets_leaks_nothing_from_run_to_run(kind, monkeypatch):
-    """As if nobody looked at it before."""
-    monkeypatch.setattr(simulator, "check_policy_and_problem", lambda job: None)
-    forgets, clean = (SimulationSpec(one("mine", choose_marked), PROBLEM, 60) for one in (kind, Clean))
-    regrets = simulate_rows(clean, [[0.0]], range(600), workers=1)
+@pytest.mark.parametrize("policy_class", [NoBonusStart, PartialStart, InheritedStart])
+def test_memory_is_cleared_before_every_run(policy_class, monkeypatch):
+    """Without the check that would refuse these policies."""
+    monkeypatch.setattr(simulator, "check_policy_and_problem", lambda spec: None)
+    partial, full = (
+        SimulationSpec(chosen_class("mine", choose_by_bonus), PROBLEM, 60) for chosen_class in (policy_class, FullStart)
+    )
+    regrets = simulate_rows(full, [[0.0]], range(600), workers=1)
     assert regrets.std() > 0
-    for jobs in (1, 2):
-        assert (simulate_rows(forgets, [[0.0]], range(600), workers=jobs) == regrets).all()
-    alone = [simulate_rows(forgets, [[0.0]], range(run, run + 1), workers=1)[0, 0, 0] for run in range(20)]
-    assert alone == regrets[0, :20, 0].tolist()
+    for workers in (1, 2):
+        assert (simulate_rows(partial, [[0.0]], range(600), workers=workers) == regrets).all()
+    single_runs = [simulate_rows(partial, [[0.0]], range(run, run + 1), workers=1)[0, 0, 0] for run in range(20)]
+    assert single_runs == regrets[0, :20, 0].tolist()
 
 
 def test_a_start_that_writes_everything_is_not_refused():
-    assert np.isfinite(bt.simulate(Clean("mine", choose_marked), PROBLEM, horizon=20, runs=5)).all()
+    assert np.isfinite(bt.simulate(FullStart("mine", choose_by_bonus), PROBLEM, horizon=20, runs=5)).all()
 
 
-class Whole(NamedTuple):
+class CountState(NamedTuple):
     pulls: np.ndarray
     total: np.ndarray
     counts: np.ndarray
 
 
 @bt.kernel.scalar
-def view_whole(memory, setting):
-    """Whole numbers are a float's bits."""
+def view_counts(memory, setting):
+    """Integers in the bits of floats."""
     arms = setting.arms
-    return Whole(memory[:arms], memory[arms : 2 * arms], memory[2 * arms :].view(np.int64))
+    return CountState(memory[:arms], memory[arms : 2 * arms], memory[2 * arms :].view(np.int64))
 
 
 @bt.kernel.scalar
-def start_whole(state, setting):
+def start_counts(state, setting):
     start_totals(state, setting)
     for arm in range(setting.arms):
         state.counts[arm] = 7
@@ -191,20 +193,20 @@ def choose_best_mean(state, setting, step, params, stream):
     return bt.kernel.argmax_mean(state)
 
 
-class Counting(Leaky):
-    view = staticmethod(view_whole)
-    start = staticmethod(start_whole)
+class CountingPolicy(NoBonusStart):
+    view = staticmethod(view_counts)
+    start = staticmethod(start_counts)
     update = staticmethod(update_totals)
 
 
-class CountingInPart(Counting):
+class CountingPolicyWithoutStart(CountingPolicy):
     start = staticmethod(start_totals)
 
 
 def test_integers_that_start_does_not_write_are_refused():
     with pytest.raises(bt.InvalidRequest, match=r"it leaves `counts\[0\]` as it was"):
-        check_start_writes_memory(SimulationSpec(CountingInPart("mine", choose_best_mean), PROBLEM, 20))
+        check_start_writes_memory(SimulationSpec(CountingPolicyWithoutStart("mine", choose_best_mean), PROBLEM, 20))
 
 
 def test_a_start_that_writes_integers_is_accepted():
-    assert np.isfinite(bt.simulate(Counting("mine", choose_best_mean), PROBLEM, horizon=20, runs=5)).all()
+    assert np.isfinite(bt.simulate(CountingPolicy("mine", choose_best_mean), PROBLEM, horizon=20, runs=5)).all()

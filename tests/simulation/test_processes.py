@@ -16,9 +16,9 @@ import pytest
 import banditune as bt
 from banditune.simulation import chunks
 from banditune.simulation.executors import processes, transport
-from conftest import ROOT
-from helpers.owned import OWN, OWN_PROBLEM
+from helpers.paths import ROOT
 from helpers.settings import group_settings
+from helpers.user_code import USER_POLICY, USER_PROBLEM
 
 PROBLEM = bt.Bernoulli(arms=3)
 
@@ -27,7 +27,7 @@ SHORT = {"horizon": 50, "runs": 700}
 
 
 @pytest.fixture(scope="module")
-def two():
+def two_processes():
     with bt.executors.ProcessExecutor(2) as cluster:
         yield cluster
 
@@ -44,54 +44,56 @@ def choose_endless(state, setting, step, params, stream):
     return 0
 
 
-def test_children_play_the_same_bits_as_one_thread(two):
+def test_processes_have_the_regrets_of_one_thread(two_processes):
     closed_over = 0.5
 
     @bt.kernel.scalar
-    def choose_here(state, setting, step, params, stream):
+    def choose_locally(state, setting, step, params, stream):
         return (
             bt.kernel.draw_arm(state, stream)
             if bt.kernel.uniform(stream) < closed_over * params[0]
             else bt.kernel.argmax_mean(state)
         )
 
-    here = bt.define_policy("here", choose_here, parameters=[bt.Parameter("share", 0, 1, textbook=0.2)])
-    for policy, problem in ((bt.UCB1(noise=0.5), PROBLEM), (here, PROBLEM), (OWN, OWN_PROBLEM)):
-        usual = SHORT | {"noise": "own", "regret": "realised", "at": [20, 50]}
-        regrets = bt.simulate(policy, problem, [0.2, 0.7], **group_settings(jobs=1, **usual))
+    local_policy = bt.define_policy("here", choose_locally, parameters=[bt.Parameter("share", 0, 1, textbook=0.2)])
+    for policy, problem in ((bt.UCB1(noise=0.5), PROBLEM), (local_policy, PROBLEM), (USER_POLICY, USER_PROBLEM)):
+        options = SHORT | {"common_random_numbers": False, "regret": "realised", "checkpoints": [20, 50]}
+        regrets = bt.simulate(policy, problem, [0.2, 0.7], **group_settings(workers=1, **options))
         assert (
             regrets.tobytes()
-            == bt.simulate(policy, problem, [0.2, 0.7], **group_settings(cluster=two, **usual)).tobytes()
+            == bt.simulate(policy, problem, [0.2, 0.7], **group_settings(executor=two_processes, **options)).tobytes()
         )
 
 
-def test_a_tuning_is_the_same_with_a_ledger_on_any_place(two, tmp_path):
-    options = {"horizon": 100, "budget": 300, "validate": 300, "floor": False}
-    tuning = bt.tune(bt.UCB1(noise=0.5), PROBLEM, **group_settings(jobs=1, **options)).to_json()
+def test_a_tuning_is_the_same_with_any_executor_and_store(two_processes, tmp_path):
+    options = {"horizon": 100, "budget": 300, "validate": 300, "include": ("no_lower_bound",)}
+    tuning = bt.tune(bt.UCB1(noise=0.5), PROBLEM, **group_settings(workers=1, **options)).to_json()
     assert (
         bt.tune(
-            bt.UCB1(noise=0.5), PROBLEM, **group_settings(cluster=two, ledger=tmp_path / "book", **options)
+            bt.UCB1(noise=0.5), PROBLEM, **group_settings(executor=two_processes, store=tmp_path / "book", **options)
         ).to_json()
         == tuning
     )
     assert (
-        bt.tune(bt.UCB1(noise=0.5), PROBLEM, **group_settings(jobs=2, ledger=tmp_path / "book", **options)).to_json()
+        bt.tune(bt.UCB1(noise=0.5), PROBLEM, **group_settings(workers=2, store=tmp_path / "book", **options)).to_json()
         == tuning
     )
 
 
-def test_a_worker_without_a_package_of_the_users_is_a_sentence(two, elsewhere):
+def test_a_missing_package_of_a_process_is_named(two_processes, problem_of_missing_package):
     with pytest.raises(
         bt.InvalidRequest,
         match=r"process \d+ does not have module 'elsewhere'; install the same packages there, or keep",
     ):
-        bt.simulate(bt.UCB1(noise=0.5), elsewhere, horizon=10, runs=3, run=bt.Run(executor=two))
+        bt.simulate(
+            bt.UCB1(noise=0.5), problem_of_missing_package, horizon=10, runs=3, run=bt.Run(executor=two_processes)
+        )
 
 
 def test_a_killed_child_is_replaced(monkeypatch):
     monkeypatch.setattr(chunks, "ROUNDS_PER_CHUNK", 200_000)
-    work = {"horizon": 2000, "runs": 3000, "shortcut": False}
-    regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(jobs=1, **work))
+    work = {"horizon": 2000, "runs": 3000, "shortcuts": False}
+    regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(workers=1, **work))
     with bt.executors.ProcessExecutor(2) as cluster:
         killed = []
 
@@ -102,56 +104,58 @@ def test_a_killed_child_is_replaced(monkeypatch):
                     os.kill(pid, signal.SIGKILL)
 
         assert (
-            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(cluster=cluster, progress=progress, **work))
+            bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(executor=cluster, progress=progress, **work))
             == regrets
         ).all()
         assert len(killed) == 2
         assert not {child.process.pid for child in cluster.children} & set(killed)
 
 
-def test_a_child_that_cannot_start_is_a_sentence(monkeypatch):
+def test_a_child_that_cannot_start_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(
         bt.SimulationError, match=r"must start, but the system refused it \(No such file or directory\); use fewer"
     ):
-        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(cluster="processes", jobs=1, **SHORT))
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(executor="processes", workers=1, **SHORT))
 
 
 def test_the_pipe_of_a_child_that_cannot_start_is_closed(monkeypatch):
-    made = []
-    monkeypatch.setattr(processes, "Pipe", lambda: made.extend(Pipe()) or made)
+    pipes = []
+    monkeypatch.setattr(processes, "Pipe", lambda: pipes.extend(Pipe()) or pipes)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(bt.SimulationError, match="must start"):
         processes.start_child()
-    assert [end.closed for end in made] == [True, True]
+    assert [end.closed for end in pipes] == [True, True]
 
 
-def test_pipes_of_idle_and_of_busy_children_are_closed_when_these_end():
+def test_pipes_of_children_are_closed():
     with bt.executors.ProcessExecutor(1) as cluster:
-        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(cluster=cluster, **SHORT))
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(executor=cluster, **SHORT))
         (idle,) = cluster.children
     assert idle.pipe.closed
     busy = processes.start_child()
     with busy.using:
         busy.end()
-        assert not busy.pipe.closed  # not under the hands of the thread that reads
+        assert not busy.pipe.closed  # a thread still reads from it
     busy.end()
     assert busy.pipe.closed
 
 
-def test_a_child_with_other_versions_is_refused_and_ended(monkeypatch):
-    begun = []
+def test_a_child_with_other_versions_is_ended(monkeypatch):
+    started = []
     start = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *told, **more: begun.append(start(*told, **more)) or begun[-1])
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *arguments, **options: started.append(start(*arguments, **options)) or started[-1]
+    )
     ours = transport.identify_worker()
     other = transport.WorkerIdentity(ours.name, ours.versions | {"numpy": "0.0"})
     monkeypatch.setattr(transport, "identify_worker", lambda: other)
     with pytest.raises(bt.InvalidRequest, match=r"has numpy [\d.]+ \(here 0.0\)"):
-        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(cluster="processes", jobs=1, **SHORT))
-    assert [process.returncode for process in begun] == [-signal.SIGKILL]
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(executor="processes", workers=1, **SHORT))
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
-def test_runs_that_end_their_process_are_named(two):
+def test_runs_that_end_their_process_are_an_error(two_processes):
     def sample(size, rng):
         os._exit(3)
 
@@ -159,35 +163,39 @@ def test_runs_that_end_their_process_are_named(two):
     with pytest.raises(
         bt.SimulationError, match=r"'deadly' .* lost their worker 3 times \(at last: it ended with code 3\)"
     ):
-        bt.simulate(bt.UCB1(noise=0.5), deadly, horizon=10, runs=1, run=bt.Run(executor=two))
-    assert np.isfinite(bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(cluster=two, **SHORT))).all()
+        bt.simulate(bt.UCB1(noise=0.5), deadly, horizon=10, runs=1, run=bt.Run(executor=two_processes))
+    assert np.isfinite(
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(executor=two_processes, **SHORT))
+    ).all()
 
 
-def test_a_bad_arm_and_a_bad_reward_are_named_with_run_and_step(two):
+def test_errors_in_a_process_name_run_and_step(two_processes):
     with pytest.raises(bt.SimulationError, match=r"the policy 'nan' chose nan at step 7 of run \d+ "):
-        bt.simulate(bt.define_policy("nan", choose_nan), PROBLEM, horizon=10, runs=300, run=bt.Run(executor=two))
+        bt.simulate(
+            bt.define_policy("nan", choose_nan), PROBLEM, horizon=10, runs=300, run=bt.Run(executor=two_processes)
+        )
 
     @bt.kernel.scalar
     def reward_nan(instance, arm, pull, step, stream):
         return math.nan if bt.kernel.uniform(stream) < 0.2 else 1.0
 
-    unpaid = bt.define_problem("unpaid", lambda size, rng: rng.random((size, 2)), reward_nan, arms=2)
+    problem = bt.define_problem("unpaid", lambda size, rng: rng.random((size, 2)), reward_nan, arms=2)
     with pytest.raises(bt.SimulationError, match=r"'unpaid' paid another for arm 0 at step \d+ of run \d+ "):
-        bt.simulate(bt.UCB1(noise=0.5), unpaid, horizon=20, runs=300, run=bt.Run(executor=two))
+        bt.simulate(bt.UCB1(noise=0.5), problem, horizon=20, runs=300, run=bt.Run(executor=two_processes))
 
 
-def test_a_policy_that_never_returns_is_ended_at_the_time_limit():
-    began = time.monotonic()
+def test_an_endless_policy_is_ended_at_the_time_limit():
+    start = time.monotonic()
     endless = bt.define_policy("endless", choose_endless)
     with pytest.raises(
         bt.SimulationError,
         match=r"at most 0.5 s with this time limit, but runs \d+ to \d+ of the policy 'endless' on",
     ):
         bt.simulate(endless, PROBLEM, horizon=10, runs=10, run=bt.Run(time_limit=0.5, workers=1))
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - start < 60
 
 
-def test_a_problem_that_never_draws_is_ended_too(monkeypatch):
+def test_an_endless_sample_is_ended(monkeypatch):
     driver = os.getpid()
 
     def sample(size, rng):
@@ -196,11 +204,11 @@ def test_a_problem_that_never_draws_is_ended_too(monkeypatch):
         return rng.random((size, 2))
 
     monkeypatch.setattr(processes, "PREPARATION_TIME_LIMIT", 3.0)
-    stuck = bt.define_problem("stuck", sample, PROBLEM.reward, arms=2)
+    problem = bt.define_problem("stuck", sample, PROBLEM.reward, arms=2)
     with pytest.raises(
         bt.SimulationError, match=r"must be compiled within 3 s .* on the problem 'stuck' took longer; raise"
     ):
-        bt.simulate(bt.UCB1(noise=0.5), stuck, horizon=10, runs=10, run=bt.Run(time_limit=0.5, workers=1))
+        bt.simulate(bt.UCB1(noise=0.5), problem, horizon=10, runs=10, run=bt.Run(time_limit=0.5, workers=1))
 
 
 def test_children_end_with_their_driver(tmp_path):
@@ -220,13 +228,13 @@ with bt.executors.ProcessExecutor(1) as cluster:
     driver.kill()
     driver.wait()
     driver.stdout.close()
-    end = time.monotonic() + 20
-    while alive(child):
-        assert time.monotonic() < end
+    deadline = time.monotonic() + 20
+    while is_alive(child):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def alive(pid):
+def is_alive(pid):
     try:
         os.kill(pid, 0)
         with open(f"/proc/{pid}/stat") as file:
@@ -236,7 +244,7 @@ def alive(pid):
 
 
 @pytest.mark.slow
-def test_a_cache_that_cannot_be_written_only_costs_time(run_python):
+def test_processes_work_without_a_cache(run_python):
     code = """
 import banditune as bt
 usual = {"horizon": 20, "runs": 3, "simulation": bt.Simulation(shortcuts=False)}
@@ -251,7 +259,7 @@ print(bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), run=run, **usual)[0]
     assert process.stdout.strip() == str(regrets)
 
 
-def test_the_command_line_plays_in_processes(banditune):
+def test_the_command_line_simulates_in_processes(run_banditune):
     command = [
         "curve",
         "--policy",
@@ -268,10 +276,10 @@ def test_the_command_line_plays_in_processes(banditune):
         "0.2,1",
         "--json",
     ]
-    process, together = (
-        banditune(*command),
-        banditune(*command, "--executor", "processes", "--time-limit", "60", "--workers", "2"),
+    process, in_processes = (
+        run_banditune(*command),
+        run_banditune(*command, "--executor", "processes", "--time-limit", "60", "--workers", "2"),
     )
-    assert (together.returncode, together.stderr) == (0, "")
-    assert together.stdout == process.stdout
-    assert banditune(*command, "--executor", "moon").returncode == 2
+    assert (in_processes.returncode, in_processes.stderr) == (0, "")
+    assert in_processes.stdout == process.stdout
+    assert run_banditune(*command, "--executor", "moon").returncode == 2

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import banditune as bt
-from conftest import ROOT
+from helpers.paths import ROOT
 from helpers.scratch import COUNTED_MEDIAN, FLAG, MedianArm, choose_by_softmax
 
 PROBLEM = bt.Bernoulli(arms=3, prior=(2, 3))
@@ -27,7 +27,7 @@ print(arms)
 """
 
 
-def test_plain_python_equals_compiled_to_the_last_bit(run_python):
+def test_plain_python_and_compiled_code_agree_with_scratch_arrays(run_python):
     compiled, plain = run_python(SHOW_NUMBERS), run_python(SHOW_NUMBERS, NUMBA_DISABLE_JIT="1")
     assert compiled.returncode == plain.returncode == 0, compiled.stderr + plain.stderr
     assert compiled.stdout == plain.stdout
@@ -52,13 +52,13 @@ def test_the_exact_regret_with_scratch_arrays_is_that_without_them():
 def test_no_number_is_carried_from_step_to_step():
     always_first = bt.Mixture([(0.9, 0.1)])
     assert (bt.simulate(FLAG, always_first, horizon=20, runs=3) == 0.0).all()
-    live = bt.deploy(FLAG, arms=2, horizon=20)
-    live.update(0, 1.0)
-    live.update(1, 0.0)
+    deployed = bt.deploy(FLAG, arms=2, horizon=20)
+    deployed.update(0, 1.0)
+    deployed.update(1, 0.0)
     # The second decision counts a pull without a reward, in a copy of the memory.
-    assert [live.select_arm(), live.select_arm()] == [0, 0]
-    again = bt.DeployedPolicy.from_json(live.to_json(), FLAG)
-    assert again.select_arm() == live.select_arm() == 0
+    assert [deployed.select_arm(), deployed.select_arm()] == [0, 0]
+    loaded = bt.DeployedPolicy.from_json(deployed.to_json(), FLAG)
+    assert loaded.select_arm() == deployed.select_arm() == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Shortcuts against the plain loop: UCB1's bit by bit, LinUCB's arm by arm, samplers' in law."""
+"""Shortcuts, compared with the plain loop: UCB1 bitwise, LinUCB by its arms, samplers by their law."""
 
 from __future__ import annotations
 
@@ -33,58 +33,68 @@ SHAPES = [
 GAMMAS = [0.0, 0.02, 0.3, 1.0]
 
 
-class LevelOnly(bt.UCB1):
+class FirstPassageOnly(bt.UCB1):
     shortcuts = (FIRST_PASSAGE,)
 
 
-class StayOnly(bt.UCB1):
+class StreaksOnly(bt.UCB1):
     shortcuts = (STREAKS,)
 
 
 @pytest.mark.parametrize(("problem", "horizon"), [*SHAPES, (bt.Gaussian(arms=4), 300), (bt.Bernoulli(arms=7), 20_000)])
-def test_ucb1_shortcuts_pull_the_very_arms_of_the_plain_loop(problem, horizon):
-    at = [min(problem.arms, horizon), horizon // 3, horizon // 3 + 1, horizon]
+def test_ucb1_shortcuts_have_the_regrets_of_the_plain_loop(problem, horizon):
+    checkpoints = [min(problem.arms, horizon), horizon // 3, horizon // 3 + 1, horizon]
     runs = 3 if horizon > 5000 else 60
     for noise, regret in ((0.5, "expected"), (2.0, "realised"), (1e6, "expected")):
-        arguments = {"horizon": horizon, "runs": runs, "at": sorted(set(at)), "regret": regret, "seed": 2}
-        plain = bt.simulate(bt.UCB1(noise=noise), problem, GAMMAS, **group_settings(shortcut=False, **arguments))
-        assert (plain == bt.simulate(StayOnly(noise=noise), problem, GAMMAS, **group_settings(**arguments))).all()
+        arguments = {
+            "horizon": horizon,
+            "runs": runs,
+            "checkpoints": sorted(set(checkpoints)),
+            "regret": regret,
+            "seed": 2,
+        }
+        plain = bt.simulate(bt.UCB1(noise=noise), problem, GAMMAS, **group_settings(shortcuts=False, **arguments))
+        assert (plain == bt.simulate(StreaksOnly(noise=noise), problem, GAMMAS, **group_settings(**arguments))).all()
         if problem.bit_packed_reward:
-            assert (plain == bt.simulate(LevelOnly(noise=noise), problem, GAMMAS, **group_settings(**arguments))).all()
+            assert (
+                plain == bt.simulate(FirstPassageOnly(noise=noise), problem, GAMMAS, **group_settings(**arguments))
+            ).all()
 
 
-LAZY_SHAPES = [
+THINNING_SHAPES = [
     pytest.param(*shape, marks=[pytest.mark.slow] if place in (4, 8, 9) else []) for place, shape in enumerate(SHAPES)
 ]
 """Some of them need kernels of their own."""
 
 
-@pytest.mark.parametrize(("problem", "horizon"), LAZY_SHAPES)
-def test_lazy_thompson_has_the_law_of_the_plain_loop(problem, horizon):
+@pytest.mark.parametrize(("problem", "horizon"), THINNING_SHAPES)
+def test_thinned_thompson_sampling_has_the_law_of_the_plain_loop(problem, horizon):
     runs = 4000
     gammas = [0.05, 0.4, 1.0]
-    at = [horizon // 4, horizon]
-    lazy = bt.simulate(bt.Thompson(prior=(1, 1)), problem, gammas, horizon=horizon, runs=runs, checkpoints=at)
+    checkpoints = [horizon // 4, horizon]
+    thinned = bt.simulate(
+        bt.Thompson(prior=(1, 1)), problem, gammas, horizon=horizon, runs=runs, checkpoints=checkpoints
+    )
     plain = bt.simulate(
         bt.Thompson(prior=(1, 1)),
         problem,
         gammas,
         horizon=horizon,
         runs=runs,
-        checkpoints=at,
+        checkpoints=checkpoints,
         seed=77,
         simulation=bt.Simulation(shortcuts=False),
     )
-    for fast, slow in zip(lazy.reshape(-1, runs, 2), plain.reshape(-1, runs, 2), strict=True):
-        for place in range(2):
-            x, y = fast[:, place], slow[:, place]
+    for fast, slow in zip(thinned.reshape(-1, runs, 2), plain.reshape(-1, runs, 2), strict=True):
+        for column in range(2):
+            x, y = fast[:, column], slow[:, column]
             assert abs(x.mean() - y.mean()) <= 4 * math.sqrt((x.var() + y.var()) / runs) + 1e-12
             if len(np.unique(x)) > 1:
                 assert stats.ks_2samp(x, y).pvalue > 1e-4
 
 
-def pull_counts(policy, problem, gamma, horizon, runs, *, shortcut, seed):
-    """How often each arm was pulled, arms in the order of their means: an array (runs, arms)."""
+def count_pulls(policy, problem, gamma, horizon, runs, *, shortcut, seed):
+    """The pulls of each arm in an array (runs, arms). Arms are in the order of their means."""
     spec = SimulationSpec(policy, problem, horizon, seed=seed, use_shortcut=shortcut)
     kernel, floats, integers = select_kernel(spec)
     arms = problem.arms
@@ -97,31 +107,31 @@ def pull_counts(policy, problem, gamma, horizon, runs, *, shortcut, seed):
         copy_read_only(policy.options(arms, 0, horizon)),
     )
     no_features = copy_read_only(np.zeros((1, 0, arms)))
-    at, rest = np.array([horizon]), (np.empty((1, 1, 1)), np.zeros(5), np.zeros(1, np.int64))
+    checkpoints, outputs = np.array([horizon]), (np.empty((1, 1, 1)), np.zeros(5), np.zeros(1, np.int64))
     for run in range(runs):
         if run % BLOCK_SIZE == 0:
             means = draw_instances(problem, seed, run // BLOCK_SIZE).means
-        one = means[run % BLOCK_SIZE : run % BLOCK_SIZE + 1]
-        kernel(one, no_features, seed, run, *options, horizon, 0, at, False, *scratch, *rest)
-        counts[run] = pulls[np.argsort(-one[0], kind="stable")]
+        instance = means[run % BLOCK_SIZE : run % BLOCK_SIZE + 1]
+        kernel(instance, no_features, seed, run, *options, horizon, 0, checkpoints, False, *scratch, *outputs)
+        counts[run] = pulls[np.argsort(-instance[0], kind="stable")]
     return counts
 
 
-@pytest.mark.parametrize(("problem", "horizon"), LAZY_SHAPES)
-def test_lazy_thompson_pulls_the_arms_as_often_as_the_plain_loop(problem, horizon):
+@pytest.mark.parametrize(("problem", "horizon"), THINNING_SHAPES)
+def test_thinned_thompson_sampling_pulls_arms_as_often_as_the_plain_loop(problem, horizon):
     for gamma in (0.3, 1.0):
-        lazy = pull_counts(bt.Thompson(prior=(1, 1)), problem, gamma, horizon, 3000, shortcut=True, seed=0)
-        plain = pull_counts(bt.Thompson(prior=(1, 1)), problem, gamma, horizon, 3000, shortcut=False, seed=1)
-        assert (lazy.sum(axis=1) == horizon).all()
-        for place in {0, 1, problem.arms // 2, problem.arms - 1}:
-            assert stats.ks_2samp(lazy[:, place], plain[:, place]).pvalue > 1e-4
+        thinned = count_pulls(bt.Thompson(prior=(1, 1)), problem, gamma, horizon, 3000, shortcut=True, seed=0)
+        plain = count_pulls(bt.Thompson(prior=(1, 1)), problem, gamma, horizon, 3000, shortcut=False, seed=1)
+        assert (thinned.sum(axis=1) == horizon).all()
+        for arm in {0, 1, problem.arms // 2, problem.arms - 1}:
+            assert stats.ks_2samp(thinned[:, arm], plain[:, arm]).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("problem", "horizon"), SHAPES)
 def test_ucb1_shortcuts_pull_the_arms_as_often_as_the_plain_loop(problem, horizon):
     for gamma in (0.1, 1.0):
         fast, plain = (
-            pull_counts(bt.UCB1(noise=0.5), problem, gamma, horizon, 50, shortcut=shortcut, seed=0)
+            count_pulls(bt.UCB1(noise=0.5), problem, gamma, horizon, 50, shortcut=shortcut, seed=0)
             for shortcut in (True, False)
         )
         assert (fast == plain).all()
@@ -132,7 +142,7 @@ def test_thinned_thompson_sampling_at_gamma_zero_is_the_plain_loop(prior):
     binary = [(problem, horizon) for problem, horizon in SHAPES if problem.rewards == "binary"]
     assert binary
     for problem, horizon in binary:
-        arguments = {"horizon": horizon, "runs": 60, "regret": "realised", "at": [1, 33, horizon - 1, horizon]}
+        arguments = {"horizon": horizon, "runs": 60, "regret": "realised", "checkpoints": [1, 33, horizon - 1, horizon]}
         fast, plain = (
             bt.simulate(bt.Thompson(prior=prior), problem, [0.0], **group_settings(shortcuts=shortcuts, **arguments))
             for shortcuts in (True, False)
@@ -140,10 +150,10 @@ def test_thinned_thompson_sampling_at_gamma_zero_is_the_plain_loop(prior):
         assert (fast == plain).all()
 
 
-def test_lazy_thompson_is_right_at_widths_next_to_nothing():
+def test_thinned_thompson_sampling_is_right_at_tiny_widths():
     problem = bt.Mixture([(0.5, 0.45, 0.4)])
     gammas = [2e-9, 1e-8, 1e-6, 1e-4]
-    lazy = bt.simulate(bt.Thompson(prior=(1, 1)), problem, gammas, horizon=40, runs=60_000)
+    thinned = bt.simulate(bt.Thompson(prior=(1, 1)), problem, gammas, horizon=40, runs=60_000)
     plain = bt.simulate(
         bt.Thompson(prior=(1, 1)),
         problem,
@@ -153,12 +163,12 @@ def test_lazy_thompson_is_right_at_widths_next_to_nothing():
         seed=5,
         simulation=bt.Simulation(shortcuts=False),
     )[0]
-    for fast in lazy:
+    for fast in thinned:
         assert abs(fast.mean() - plain.mean()) < 4 * math.sqrt((fast.var() + plain.var()) / 60_000)
 
 
 def test_shortcuts_can_be_switched_off():
-    lazy, plain = (
+    fast, plain = (
         bt.simulate(
             bt.Thompson(prior=(1, 1)),
             bt.Bernoulli(arms=3),
@@ -168,30 +178,30 @@ def test_shortcuts_can_be_switched_off():
         )
         for shortcut in (True, False)
     )
-    assert (lazy != plain).any()
+    assert (fast != plain).any()
 
 
 def test_blocks_of_instances_are_functions_of_the_seed_and_their_number():
     first = draw_instances(bt.Bernoulli(arms=3), 1, 5).means
     draw_instances(bt.Bernoulli(arms=3), 1, 4)
     assert (draw_instances(bt.Bernoulli(arms=3), 1, 5).means == first).all()
-    others = [(1, 4), (2, 5), (1 + 5 * 2**32, 0), (1, 5 + 2**32), (1 + 2**32, 5)]
-    for seed, block in others:
+    other_blocks = [(1, 4), (2, 5), (1 + 5 * 2**32, 0), (1, 5 + 2**32), (1 + 2**32, 5)]
+    for seed, block in other_blocks:
         assert (draw_instances(bt.Bernoulli(arms=3), seed, block).means != first).any()
 
 
-def correlated(dims: int) -> np.ndarray:
+def make_covariance(dims: int) -> np.ndarray:
     """A covariance that is not the identity."""
     return 0.3 * np.eye(dims) + 0.7
 
 
 COPIES = np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 2, axis=0)
 NEARLY = COPIES + 1e-7 * np.random.default_rng(1).normal(size=COPIES.shape)
-STRUCTURED = [
+LINEAR_CASES = [
     (bt.Linear(arms=30, dims=3), {}),
     (bt.Linear(arms=3, dims=3), {"noise": 0.1}),
     (bt.Linear(arms=12, dims=3, noise=3.0), {"noise": 1.5}),
-    (bt.Linear(arms=60, dims=3, prior=(0.5, correlated(3))), {"prior": (0.5, correlated(3))}),
+    (bt.Linear(arms=60, dims=3, prior=(0.5, make_covariance(3))), {"prior": (0.5, make_covariance(3))}),
     (bt.Linear(features=NEARLY), {}),
     (bt.Logistic(arms=30, dims=3), {}),
 ]
@@ -200,39 +210,44 @@ STRUCTURED = [
 @pytest.mark.parametrize(
     ("problem", "options"),
     [
-        *STRUCTURED[:-1],
-        pytest.param(*STRUCTURED[-1], marks=pytest.mark.slow),
+        *LINEAR_CASES[:-1],
+        pytest.param(*LINEAR_CASES[-1], marks=pytest.mark.slow),
         (bt.Linear(features=COPIES), {}),
     ],
 )
-def test_linucb_among_live_arms_pulls_the_arms_of_the_plain_loop(problem, options):
-    """Rounding may decide between indices that are equal in all digits: in a run or two of hundreds."""
+def test_linucb_with_an_active_set_pulls_the_arms_of_the_plain_loop(problem, options):
+    """Rounding may decide between indices that are equal in all digits: in one run or two of hundreds."""
     for horizon in (50, 1500):
-        arguments = {"horizon": horizon, "runs": 100, "at": [1, 7, 41, horizon], "seed": 5}
+        arguments = {"horizon": horizon, "runs": 100, "checkpoints": [1, 7, 41, horizon], "seed": 5}
         plain = bt.simulate(
             bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options),
             problem,
             [0.0, 0.1, 1.0],
-            **group_settings(shortcut=False, **arguments),
+            **group_settings(shortcuts=False, **arguments),
         )
-        live = bt.simulate(
+        fast = bt.simulate(
             bt.LinUCB(**{"prior": (0, 1), "noise": 0.5} | options),
             problem,
             [0.0, 0.1, 1.0],
             **group_settings(**arguments),
         )
-        assert (np.abs(plain - live).max(axis=2) > 1e-9 * (1 + plain[..., -1])).sum() <= 1
+        assert (np.abs(plain - fast).max(axis=2) > 1e-9 * (1 + plain[..., -1])).sum() <= 1
 
 
 @pytest.mark.parametrize(
-    ("problem", "options"), [*STRUCTURED[:-1], pytest.param(*STRUCTURED[-1], marks=pytest.mark.slow)]
+    ("problem", "options"), [*LINEAR_CASES[:-1], pytest.param(*LINEAR_CASES[-1], marks=pytest.mark.slow)]
 )
-def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
+def test_thinned_lints_has_the_law_of_the_plain_loop(problem, options):
     runs = 4000
     gammas = [0.1, 0.4, 1.0]
-    at = [30, 300]
-    lazy = bt.simulate(
-        bt.LinTS(**{"prior": (0, 1), "noise": 0.5} | options), problem, gammas, horizon=300, runs=runs, checkpoints=at
+    checkpoints = [30, 300]
+    thinned = bt.simulate(
+        bt.LinTS(**{"prior": (0, 1), "noise": 0.5} | options),
+        problem,
+        gammas,
+        horizon=300,
+        runs=runs,
+        checkpoints=checkpoints,
     )
     plain = bt.simulate(
         bt.LinTS(**{"prior": (0, 1), "noise": 0.5} | options),
@@ -240,19 +255,19 @@ def test_lazy_linear_thompson_has_the_law_of_the_plain_loop(problem, options):
         gammas,
         horizon=300,
         runs=runs,
-        checkpoints=at,
+        checkpoints=checkpoints,
         simulation=bt.Simulation(shortcuts=False),
     )
-    for fast, slow in zip(lazy, plain, strict=True):
-        for place in range(2):
+    for fast, slow in zip(thinned, plain, strict=True):
+        for column in range(2):
             # The same instances: their differences have mean 0.
-            difference = fast[:, place] - slow[:, place]
+            difference = fast[:, column] - slow[:, column]
             assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(runs)
-            assert stats.ks_2samp(fast[:, place], slow[:, place], method="asymp").pvalue > 1e-4
+            assert stats.ks_2samp(fast[:, column], slow[:, column], method="asymp").pvalue > 1e-4
 
 
 @pytest.mark.slow
-def test_lazy_linear_thompson_at_gamma_0_is_greedy():
+def test_thinned_lints_at_gamma_0_is_greedy():
     problem = bt.Linear(arms=30, dims=3)
     greedy = bt.simulate(bt.policies.LinGreedy(prior=(0, 1), noise=0.5), problem, horizon=300, runs=200)
     assert np.allclose(
@@ -260,8 +275,8 @@ def test_lazy_linear_thompson_at_gamma_0_is_greedy():
     )
 
 
-def test_bounds_of_proposals_are_above_roberts_mass():
-    """The bound of lazy linear Thompson sampling: the product of two ratios against the mass that it must cover."""
+def test_the_bound_of_proposals_is_above_the_normal_tail():
+    """The bound of thinned LinTS: the product of two ratios, against the mass that it must cover."""
     tau = np.concatenate([np.linspace(0, 10, 100_001), np.linspace(10, 35, 10_001)])
     alpha = (tau + np.sqrt(tau**2 + 4)) / 2
     mass = np.exp(1 - alpha**2 / 2) / (alpha * math.sqrt(2 * math.pi))
@@ -271,24 +286,24 @@ def test_bounds_of_proposals_are_above_roberts_mass():
 
 
 @pytest.mark.parametrize("policy", [bt.LinUCB(prior=(0, 1), noise=0.5), bt.LinTS(prior=(0, 1), noise=0.5)])
-def test_shortcuts_of_linear_policies_play_any_short_horizon(policy):
+def test_shortcuts_of_linear_policies_take_short_horizons(policy):
     problem = bt.Linear(arms=30, dims=3)
     for horizon in (1, 2, 3):
-        lazy, plain = (
+        fast, plain = (
             bt.simulate(
                 policy, problem, [0.5], horizon=horizon, runs=2000, simulation=bt.Simulation(shortcuts=shortcut)
             )[0]
             for shortcut in (True, False)
         )
-        difference = lazy - plain
+        difference = fast - plain
         assert abs(difference.mean()) <= 4 * difference.std() / math.sqrt(2000)
 
 
-def test_lazy_linear_thompson_is_right_where_arms_can_hardly_be_told_apart():
-    """Distances between arms are differences of variances: below a share of these they are rounding."""
-    for near in (1e-5, 1e-7):
-        problem = bt.Linear(features=1 + near * NEARLY[:, :3], prior=(0.5, 1.0))
-        lazy, plain = (
+def test_thinned_lints_is_right_with_nearly_equal_arms():
+    """Distances between arms are differences of variances. Below a share of these they are rounding."""
+    for scale in (1e-5, 1e-7):
+        problem = bt.Linear(features=1 + scale * NEARLY[:, :3], prior=(0.5, 1.0))
+        thinned, plain = (
             bt.simulate(
                 bt.LinTS(prior=(0, 1), noise=0.5),
                 problem,
@@ -297,25 +312,25 @@ def test_lazy_linear_thompson_is_right_where_arms_can_hardly_be_told_apart():
                 runs=4000,
                 simulation=bt.Simulation(shortcuts=shortcut),
             )[0]
-            / near
+            / scale
             for shortcut in (True, False)
         )
-        difference = lazy - plain
+        difference = thinned - plain
         assert abs(difference.mean()) < 4 * difference.std() / math.sqrt(4000)
 
 
 @bt.kernel.scalar
-def breaks_off(instance, arm, pull, step, stream):
+def pay_wrong_fifth(instance, arm, pull, step, stream):
     return instance.options[0] if pull == 5 else instance.means[arm]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [bt.LinUCB(prior=(0, 1), noise=0.5), bt.LinTS(prior=(0, 1), noise=0.5)])
-def test_a_reward_that_is_not_finite_is_named_by_linear_policies(policy):
+def test_linear_policies_report_rewards_that_are_not_finite(policy):
     def sample(size, rng):
         return rng.random((size, 6)), NEARLY[:6]
 
-    for paid in (math.nan, math.inf):
-        problem = bt.define_problem("broken", sample, breaks_off, arms=6, dims=3, options=[paid])
+    for wrong_reward in (math.nan, math.inf):
+        problem = bt.define_problem("broken", sample, pay_wrong_fifth, arms=6, dims=3, options=[wrong_reward])
         with pytest.raises(bt.SimulationError, match="'broken' paid another for arm"):
             simulate_rows(SimulationSpec(policy, problem, 100), [[1.0]], range(3))

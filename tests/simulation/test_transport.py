@@ -17,7 +17,7 @@ from helpers.faulty_policy import Faulty
 PROBLEM = bt.Bernoulli(arms=3)
 
 
-def test_a_script_needs_no_guard_and_its_own_functions_travel(run_python):
+def test_functions_of_a_script_are_sent_to_other_processes(run_python):
     code = """
 import banditune as bt
 
@@ -36,7 +36,7 @@ print((first == second).all())
     assert process.stdout.split() == ["once", "True"]
 
 
-def test_a_policy_from_a_file_travels_and_binds_to_the_same_code(tmp_path):
+def test_a_policy_from_a_file_has_the_same_code_in_other_processes(tmp_path):
     from banditune.registry import load_from_file
 
     (tmp_path / "helper.py").write_text(
@@ -55,22 +55,24 @@ def test_a_policy_from_a_file_travels_and_binds_to_the_same_code(tmp_path):
         "import pickle, sys\nfrom banditune.simulation.executors.transport import digest_spec_code\n"
         "print(digest_spec_code(pickle.loads(bytes.fromhex(sys.stdin.read()))))"
     )
-    # In another folder, where the user's files are not.
+    # In another folder, without the user's files.
     process = subprocess.run(
         [sys.executable, "-c", code], input=recipe.payload.hex(), capture_output=True, text=True, cwd="/"
     )
     assert process.stdout.strip() == recipe.code_digest, process.stderr
 
 
-def test_a_job_is_small_and_made_ready_once(monkeypatch):
+def test_a_spec_is_small_and_prepared_once(monkeypatch):
     spec = build_spec(bt.exact.Gittins(prior=(1, 1)), PROBLEM, horizon=30)
     recipe = transport.pack_spec(spec)
     assert len(recipe.payload) < 2000  # the table is not in it
-    made = []
-    monkeypatch.setattr("banditune.simulation.simulator.Simulator", lambda spec: made.append(spec) or Simulator(spec))
+    prepared = []
+    monkeypatch.setattr(
+        "banditune.simulation.simulator.Simulator", lambda spec: prepared.append(spec) or Simulator(spec)
+    )
     for first in (0, 5, 10):
         transport.simulate_packed_chunk(recipe, ([[0.0]], 0, range(first, first + 5)))
-    assert len(made) == 1
+    assert len(prepared) == 1
 
 
 def test_a_spec_that_is_unpacked_in_its_own_process_leaves_classes_as_they_are():
@@ -84,19 +86,19 @@ def test_a_spec_that_is_unpacked_in_its_own_process_leaves_classes_as_they_are()
     assert vars(Faulty)["choose"] is before
 
 
-def test_what_cannot_travel_is_a_sentence():
+def test_what_cannot_be_pickled_is_refused():
     lock = threading.Lock()
 
     def sample(size, rng):
         return lock
 
-    stuck = bt.define_problem("stuck", sample, PROBLEM.reward, arms=2)
+    problem = bt.define_problem("stuck", sample, PROBLEM.reward, arms=2)
     with pytest.raises(bt.InvalidRequest, match=r"'stuck' must be sent to other processes, but it cannot be pickled"):
-        transport.pack_spec(build_spec(bt.UCB1(noise=0.5), stuck, horizon=10))
+        transport.pack_spec(build_spec(bt.UCB1(noise=0.5), problem, horizon=10))
 
 
 @pytest.mark.parametrize("part", ["banditune", "numpy", "numba", "python"])
-def test_a_worker_with_other_versions_is_refused_with_a_sentence(part):
+def test_a_worker_with_other_versions_is_refused(part):
     name, versions = transport.identify_worker()
     transport.check_worker_versions((name, versions))
     with pytest.raises(
@@ -105,23 +107,23 @@ def test_a_worker_with_other_versions_is_refused_with_a_sentence(part):
         transport.check_worker_versions((name, versions | {part: "0.0"}))
 
 
-def test_a_worker_with_other_code_is_refused_with_a_sentence():
+def test_a_worker_with_other_code_is_refused():
     recipe = transport.pack_spec(build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=10))
-    answered = transport.simulate_packed_chunk(
+    reply = transport.simulate_packed_chunk(
         recipe._replace(digest="another", code_digest="other"), ([[1.0]], 0, range(5))
     )
     with pytest.raises(bt.InvalidRequest, match="every worker must have the same code as this process"):
-        transport.unpack_reply(answered)
+        transport.unpack_reply(reply)
 
 
-def test_installed_packages_stay_at_home_wherever_they_stand(run_python, tmp_path):
-    place = tmp_path / "elsewhere"
-    known = place / "parcel-1.0.dist-info"
-    known.mkdir(parents=True)
-    (place / "parcel.py").write_text("")
-    (place / "mine.py").write_text("")
-    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: parcel\nVersion: 1.0\n")
-    (known / "top_level.txt").write_text("parcel\n")
+def test_installed_packages_are_not_sent(run_python, tmp_path):
+    folder = tmp_path / "elsewhere"
+    metadata = folder / "parcel-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / "parcel.py").write_text("")
+    (folder / "mine.py").write_text("")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: parcel\nVersion: 1.0\n")
+    (metadata / "top_level.txt").write_text("parcel\n")
     code = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -129,5 +131,5 @@ import mine, parcel
 from banditune.simulation.executors.transport import _is_user_module
 print(_is_user_module(mine), _is_user_module(parcel))
 """
-    process = run_python(code, str(place))
+    process = run_python(code, str(folder))
     assert process.stdout.split() == ["True", "False"], process.stderr

@@ -13,7 +13,7 @@ import banditune as bt
 from banditune.storage import store_tables
 
 
-def test_a_full_disk_is_a_sentence(book, run_python):
+def test_a_full_disk_is_an_error_of_the_store(store, run_python):
     code = f"""
 import resource
 import banditune as bt
@@ -21,14 +21,14 @@ import banditune as bt
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:
     bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=100_000,
-                run=bt.Run(workers=1, store={str(book)!r}))
+                run=bt.Run(workers=1, store={str(store)!r}))
 except bt.errors.StoreError as error:
     print(error)
 """
     process = run_python(code)
     assert process.returncode == 0, process.stderr
     assert "cannot be written or read here" in process.stdout
-    store_tables.verify_store(book)
+    store_tables.verify_store(store)
 
 
 ON_A_SMALL_DISK = """
@@ -36,25 +36,27 @@ import json, os, subprocess, sys
 import banditune as bt
 from banditune.storage import store_tables
 
-def study(ledger=None):
+def study(store=None):
     return bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), horizon=50, budget=200_000, include="no_lower_bound",
                    search=bt.Search(tuner=bt.tuners.Uniform(), validate=20_000),
-                   run=bt.Run(workers=1, store=ledger)).to_json()
+                   run=bt.Run(workers=1, store=store)).to_json()
 
-book = os.path.join(sys.argv[1], "book")
+store = os.path.join(sys.argv[1], "study.db")
 try:
-    study(book)
+    study(store)
 except bt.errors.StoreError as error:
-    told = str(error)
-room = os.statvfs(sys.argv[1])
-kept = store_tables.verify_store(book)["regrets"]  # also while the disk is full
+    message = str(error)
+disk = os.statvfs(sys.argv[1])
+stored = store_tables.verify_store(store)["regrets"]  # also while the disk is full
 subprocess.run(["mount", "-o", "remount,size=8m", sys.argv[1]], check=True)
-print(json.dumps({"told": told, "free": room.f_bavail * room.f_frsize, "kept": kept, "same": study(book) == study(),
-                  "all": store_tables.verify_store(book)["regrets"]}))
+same = study(store) == study()
+every_regret = store_tables.verify_store(store)["regrets"]
+print(json.dumps({"message": message, "free": disk.f_bavail * disk.f_frsize, "stored": stored, "same": same,
+                  "all": every_regret}))
 """
 
 
-def test_a_disk_that_is_full_keeps_a_good_ledger_and_the_study_goes_on_when_there_is_room(tmp_path):
+def test_a_study_continues_once_a_full_disk_has_space(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = f'unshare --mount sh -c \'mount -t tmpfs -o size=400k none {disk} && exec "$0" "$@"\''
@@ -67,17 +69,17 @@ def test_a_disk_that_is_full_keeps_a_good_ledger_and_the_study_goes_on_when_ther
     )
     assert process.returncode == 0, process.stderr
     data = json.loads(process.stdout)
-    assert "cannot be written or read here: database or disk is full" in data["told"]
+    assert "cannot be written or read here: database or disk is full" in data["message"]
     assert data["free"] < 65536
-    assert 0 < data["kept"] < data["all"]
+    assert 0 < data["stored"] < data["all"]
     assert data["same"]
 
 
 PROBLEM = bt.Bernoulli(arms=3)
 
 
-def test_a_full_disk_is_a_sentence_and_the_ledger_goes_on_later(tmp_path, run_python):
-    book = tmp_path / "book"
+def test_a_store_can_be_used_after_a_full_disk(tmp_path, run_python):
+    store = tmp_path / "study.db"
     code = f"""
 import resource, sys
 import banditune as bt
@@ -86,20 +88,20 @@ if sys.argv[1:]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 try:
     bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 0.3, horizon=100, runs=60_000,
-                run=bt.Run(workers=1, store={str(book)!r}))
+                run=bt.Run(workers=1, store={str(store)!r}))
 except bt.errors.StoreError as error:
     print(error)
 """
     process = run_python(code, "200000")
     assert process.returncode == 0, process.stderr
     assert "cannot be written or read here" in process.stdout
-    kept = store_tables.verify_store(book)["regrets"]
-    assert 0 <= kept < 60_000
+    stored = store_tables.verify_store(store)["regrets"]
+    assert 0 <= stored < 60_000
     process = run_python(code)
     assert (process.returncode, process.stdout) == (0, "")
-    assert store_tables.verify_store(book)["regrets"] == 60_000
-    whole = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=100, runs=60_000)
+    assert store_tables.verify_store(store)["regrets"] == 60_000
+    expected = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=100, runs=60_000)
     assert (
-        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=100, runs=60_000, run=bt.Run(store=book))
-        == whole.astype(np.float32)
+        bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=100, runs=60_000, run=bt.Run(store=store))
+        == expected.astype(np.float32)
     ).all()

@@ -33,35 +33,34 @@ print(result.to_json())
 """
 
 
-def killed_until_done(book, command, kills, seed, longest):
-    """Start a study again and again, and kill it at random moments; then let it end. Returns its result, and how many runs
-    were stored after each kill.
-    """
-    chance = random.Random(seed)
+def run_with_kills(store, command, kills, seed, max_delay):
+    """Run a study that is killed at random moments. Return its result and the stored runs after each kill."""
+    rng = random.Random(seed)
     runs = []
     for _ in range(kills):
-        process = subprocess.Popen([*command, str(book)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if chance.random() < 0.25:
-            while not book.exists():  # while the file is made, or right after the start
+        process = subprocess.Popen([*command, str(store)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if rng.random() < 0.25:
+            while not store.exists():  # while the store is created, or right after the start
                 time.sleep(0.001)
-            time.sleep(chance.uniform(0, 0.02))
+            time.sleep(rng.uniform(0, 0.02))
         else:
             assert process.stderr.readline() == b"playing\n"
-            time.sleep(chance.uniform(0, longest))
+            time.sleep(rng.uniform(0, max_delay))
         process.kill()
         process.communicate()
         assert process.returncode in (-signal.SIGKILL, 0)
-        runs.append(sum(setup["runs"] for setup in stored(book)))
-    done = subprocess.run([*command, str(book)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+        runs.append(sum(setup["runs"] for setup in read_setups(store)))
+    process = subprocess.run([*command, str(store)], capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr
     assert runs == sorted(runs)
-    return done.stdout, runs
+    return process.stdout, runs
 
 
-def stored(book):
+def read_setups(store):
+    """The setups in a store, none if it does not exist yet."""
     try:
-        return store_tables.read_overview(book)["setups"]
-    except bt.errors.StoreError as error:  # killed before there was anything
+        return store_tables.read_overview(store)["setups"]
+    except bt.errors.StoreError as error:  # killed before the store was written
         assert "it is empty" in str(error) or "there is none" in str(error)
         return []
 
@@ -74,56 +73,56 @@ def study(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def unbroken(study):
+def uninterrupted(study):
     return subprocess.run([*study, "10000"], capture_output=True, text=True, timeout=300, check=True).stdout
 
 
-def test_a_study_that_was_killed_twice_ends_with_the_same_result(book, study, unbroken):
-    result, runs = killed_until_done(book, [*study, "10000"], 2, seed=3, longest=0.8)
-    assert result == unbroken
+def test_a_study_that_was_killed_twice_has_the_same_result(store, study, uninterrupted):
+    result, runs = run_with_kills(store, [*study, "10000"], 2, seed=3, max_delay=0.8)
+    assert result == uninterrupted
     assert runs[-1] > 0
 
 
 @pytest.mark.slow
-def test_a_study_that_was_killed_twenty_times_ends_with_the_same_result(book, study):
+def test_a_study_that_was_killed_twenty_times_has_the_same_result(store, study):
     # So long that no study ends before its first kill.
-    unbroken = subprocess.run([*study, "200000"], capture_output=True, text=True, timeout=300, check=True).stdout
-    result, runs = killed_until_done(book, [*study, "200000"], 20, seed=2, longest=2.5)
-    assert result == unbroken
+    uninterrupted = subprocess.run([*study, "200000"], capture_output=True, text=True, timeout=300, check=True).stdout
+    result, runs = run_with_kills(store, [*study, "200000"], 20, seed=2, max_delay=2.5)
+    assert result == uninterrupted
     assert len(set(runs)) > 1
-    store_tables.verify_store(book)
+    store_tables.verify_store(store)
 
 
-def test_two_processes_use_one_ledger_at_the_same_time(book, study, unbroken):
-    both = [
-        subprocess.Popen([*study, "10000", str(book)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def test_two_processes_use_one_store_at_the_same_time(store, study, uninterrupted):
+    processes = [
+        subprocess.Popen([*study, "10000", str(store)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    for process in both:
+    for process in processes:
         result, errors = process.communicate(timeout=300)
         assert set(errors.split()) == {"playing"}
-        assert result == unbroken
-    assert store_tables.verify_store(book)["setups"] == 1
+        assert result == uninterrupted
+    assert store_tables.verify_store(store)["setups"] == 1
 
 
-TAKE = {
+REMOVALS = {
     "removed": shutil.rmtree,
     "moved": lambda folder: folder.rename(folder.with_name("new")),
-    "replaced": lambda folder: (folder / "other").replace(folder / "study.ledger"),
+    "replaced": lambda folder: (folder / "other").replace(folder / "study.db"),
 }
 
 
-@pytest.mark.parametrize("take", TAKE.values(), ids=TAKE)
-def test_a_ledger_that_is_taken_away_ends_the_study(tmp_path, monkeypatch, take):
+@pytest.mark.parametrize("remove", REMOVALS.values(), ids=REMOVALS)
+def test_a_study_ends_when_its_store_is_moved_or_removed(tmp_path, monkeypatch, remove):
     monkeypatch.setattr(store_writer, "WRITE_INTERVAL_SECONDS", 0.0)
     folder = tmp_path / "study"
     folder.mkdir()
     (folder / "other").write_text("")
-    taken = []
+    removed = []
 
     def progress(done, total):
-        if not taken and done > total / 3:
-            taken.append(take(folder))
+        if not removed and done > total / 3:
+            removed.append(remove(folder))
 
     with pytest.raises(
         bt.errors.StoreError, match="must stay where it is while a study writes to it, but it was removed, moved"
@@ -134,24 +133,25 @@ def test_a_ledger_that_is_taken_away_ends_the_study(tmp_path, monkeypatch, take)
             0.3,
             horizon=100,
             runs=5000,
-            run=bt.Run(workers=1, store=folder / "study.ledger", progress=progress),
+            run=bt.Run(workers=1, store=folder / "study.db", progress=progress),
         )
-    assert taken
+    assert removed
 
 
 @pytest.mark.parametrize(
-    ("sign", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
+    ("signal_number", "code", "message"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")],
 )
-def test_ctrl_c_and_the_end_of_a_jobs_time_say_how_to_go_on(tmp_path, sign, code, word):
-    book = tmp_path / "study.ledger"
+def test_an_interrupted_command_states_how_to_continue(tmp_path, signal_number, code, message):
+    store = tmp_path / "study.db"
     command = [sys.executable, "-m", "banditune", "tune", "--policy", "ucb1", "--problem", "bernoulli", "--horizon"]
-    command += ["20000", "--budget", "3000", "--no-shortcuts", "--workers", "1", "--store", str(book)]
+    command += ["20000", "--budget", "3000", "--no-shortcuts", "--workers", "1", "--store", str(store)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 60
-    while not stored(book) and time.monotonic() < end:
+    deadline = time.monotonic() + 60
+    while not read_setups(store) and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(sign)
+    process.send_signal(signal_number)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == code
-    assert f"{word}; finished runs are in {book}, and the same command goes on from there." in errors
-    assert store_tables.verify_store(book)["regrets"] > 0
+    assert f"{message}; finished runs are in {store}, and the same command goes on from there." in errors
+    assert store_tables.verify_store(store)["regrets"] > 0

@@ -7,11 +7,11 @@ import numpy as np
 import banditune as bt
 from banditune.core.problem import Instances
 from banditune.storage import provenance
-from helpers.stores import constant_reward, parts_that_differ, told
+from helpers.stores import list_differences, pay_mean, serialize_key_of
 
 
-class Halved(bt.Bernoulli):
-    """Overrides a method, and calls the one that it overrides."""
+class HalvedMeans(bt.Bernoulli):
+    """Overrides `sample`, and calls the method that it overrides."""
 
     def sample(self, size, rng):
         return Instances(self.factor() * super().sample(size, rng).means)
@@ -20,19 +20,19 @@ class Halved(bt.Bernoulli):
         return 0.5
 
 
-class Thirded(Halved):
+class ThirdOfMeans(HalvedMeans):
     def factor(self):
         return 1 / 3
 
 
-def test_methods_that_sample_calls_and_those_that_it_overrides_count(monkeypatch):
-    halved = provenance.digest_sampling_code(Halved(arms=3))
-    assert provenance.digest_sampling_code(Thirded(arms=3)) != halved
+def test_the_digest_contains_methods_that_sample_calls_and_overrides(monkeypatch):
+    halved = provenance.digest_sampling_code(HalvedMeans(arms=3))
+    assert provenance.digest_sampling_code(ThirdOfMeans(arms=3)) != halved
     monkeypatch.setattr(bt.Bernoulli, "sample", lambda self, size, rng: Instances(rng.random((size, self.arms))))
-    assert provenance.digest_sampling_code(Halved(arms=3)) != halved
+    assert provenance.digest_sampling_code(HalvedMeans(arms=3)) != halved
 
 
-class ByKey(bt.Bernoulli):
+class KeyedInstances(bt.Bernoulli):
     """An instance is a function of its key."""
 
     is_keyed = True
@@ -45,36 +45,38 @@ class ByKey(bt.Bernoulli):
         return self.late
 
 
-class ByKeyOtherwise(ByKey):
+class OtherKeyedInstances(KeyedInstances):
     def scale(self):
         return self.late**2
 
 
-def test_what_makes_instances_of_keys_counts(monkeypatch):
-    assert provenance.digest_sampling_code(ByKey(arms=3)) != provenance.digest_sampling_code(ByKeyOtherwise(arms=3))
-    before = provenance.digest_sampling_code(ByKey(arms=3))
-    monkeypatch.setattr(ByKey, "late", 0.25)
-    assert provenance.digest_sampling_code(ByKey(arms=3)) != before
+def test_the_digest_contains_what_sample_keyed_uses(monkeypatch):
+    assert provenance.digest_sampling_code(KeyedInstances(arms=3)) != provenance.digest_sampling_code(
+        OtherKeyedInstances(arms=3)
+    )
+    before = provenance.digest_sampling_code(KeyedInstances(arms=3))
+    monkeypatch.setattr(KeyedInstances, "late", 0.25)
+    assert provenance.digest_sampling_code(KeyedInstances(arms=3)) != before
 
 
-def test_a_reward_tables_ledgers_from_before_keys_counted_are_still_known():
+def test_the_digest_of_a_reward_table_is_that_of_its_sample():
     table = bt.RewardTable(np.eye(3))
     assert provenance.digest_sampling_code(table) == provenance.digest_sampling_code(SampleOnly())
 
 
 class SampleOnly(bt.kernel.Problem):
-    """Has the same `sample` as a reward table: that of every problem, which refuses."""
+    """A problem with the `sample` of a reward table, which is that of every problem and refuses."""
 
 
-def test_a_file_that_sample_reads_counts(tmp_path):
-    file = tmp_path / "means.npy"
+def test_the_digest_contains_the_instances_that_sample_reads_from_a_file(tmp_path):
+    path = tmp_path / "means.npy"
 
     def sample(size, rng):
-        return np.load(file) * rng.random((size, 2))
+        return np.load(path) * rng.random((size, 2))
 
-    problem = bt.define_problem("from a file", sample, constant_reward, arms=2)
+    problem = bt.define_problem("from a file", sample, pay_mean, arms=2)
     keys = []
     for means in ([0.5, 0.6], [0.5, 0.7]):
-        np.save(file, means)
-        keys.append(told(bt.Greedy(), problem))
-    assert parts_that_differ(*keys) == {"instances"}
+        np.save(path, means)
+        keys.append(serialize_key_of(bt.Greedy(), problem))
+    assert list_differences(*keys) == {"instances"}

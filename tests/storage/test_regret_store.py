@@ -24,54 +24,54 @@ from banditune.storage.store_layout import (
     StoredSeries,
     StoredSetup,
 )
-from helpers.stores import STORED_SERIES, simulated
+from helpers.stores import EXAMPLE_SERIES, simulate_with_store
 
 
-def test_many_threads_make_and_fill_one_ledger(book):
+def test_many_threads_write_to_one_store(store):
     setup = StoredSetup.from_key_text(json.dumps({"at": [1]}))
     series = [StoredSeries(setup, np.array([value]).tobytes(), 0) for value in (0.1, 0.2)]
     numbers = np.arange(2000, dtype=np.float32)[:, None]
-    trouble = []
+    errors = []
 
     def write(seed):
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         try:
-            with RegretStore(book) as ledger:
+            with RegretStore(store) as open_store:
                 for _ in range(30):
-                    first = chance.randrange(1900)
-                    part = numbers[first : first + chance.randrange(1, 100)]
-                    ledger.write_blocks([RegretBlock(one, first, part) for one in series])
+                    first = rng.randrange(1900)
+                    part = numbers[first : first + rng.randrange(1, 100)]
+                    open_store.write_blocks([RegretBlock(series_of_value, first, part) for series_of_value in series])
         except BaseException as error:
-            trouble.append(error)
+            errors.append(error)
 
     threads = [threading.Thread(target=write, args=(seed,)) for seed in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert trouble == []
-    with RegretStore(book, read_only=True) as ledger:
-        ledger.verify()
-        for number, (_, one) in ledger.read_series().items():
-            runs, regrets = ledger.read_regrets(number, one)
+    assert errors == []
+    with RegretStore(store, read_only=True) as open_store:
+        open_store.verify()
+        for number, (_, series_of_value) in open_store.read_series().items():
+            runs, regrets = open_store.read_regrets(number, series_of_value)
             assert (np.diff(runs) > 0).all()
             assert (regrets[:, 0] == runs).all()
             out = np.full((2000, 1), -1.0)
-            missing = ledger.fill_stored(one, range(2000), out)
+            missing = open_store.fill_stored(series_of_value, range(2000), out)
             assert sum(map(len, missing)) == 2000 - len(runs)
             assert (out[runs, 0] == runs).all()
 
 
-LOOKER = """
+READER_SCRIPT = """
 import sys
 from banditune.storage.regret_store import RegretStore
-with RegretStore(sys.argv[1]) as ledger:
-    print([ledger.read_regrets(number, series)[0].tolist() for number, (_, series) in ledger.read_series().items()])
+with RegretStore(sys.argv[1]) as store:
+    print([store.read_regrets(number, series)[0].tolist() for number, (_, series) in store.read_series().items()])
 """
 
 
 def is_refused(action, *arguments):
-    """Whether an action on a store is refused with a sentence."""
+    """Whether an action on a store is refused."""
     try:
         action(*arguments)
     except (bt.InvalidRequest, bt.errors.StoreError):
@@ -80,35 +80,36 @@ def is_refused(action, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("look", "refused"),
+    ("action", "refused"),
     [
-        (lambda book: None, False),
-        (lambda book: RegretStore(book).close(), False),
-        (lambda book: store_tables.verify_store(book), False),
-        (lambda book: summary_records.load_store_summaries(book, lambda name: ()), True),
-        (lambda book: read_records(book, lambda path: [read_beginning(path)]), False),
-        (lambda book: check_writable(book), False),
+        (lambda store: None, False),
+        (lambda store: RegretStore(store).close(), False),
+        (lambda store: store_tables.verify_store(store), False),
+        (lambda store: summary_records.load_store_summaries(store, lambda name: ()), True),
+        (lambda store: read_records(store, lambda path: [read_beginning(path)]), False),
+        (lambda store: check_writable(store), False),
     ],
 )
-def test_a_second_look_from_the_same_process_keeps_the_locks_of_the_first(book, look, refused):
-    """Without the locks another process would regard itself as the last one and remove the file still in use."""
-    series = STORED_SERIES
+def test_opening_a_store_twice_keeps_its_locks(store, action, refused):
+    """Without the locks, another process would consider itself the last one and remove the file in use."""
+    series = EXAMPLE_SERIES
 
-    def seen_by_another():
-        command = [sys.executable, "-c", LOOKER, str(book)]
+    def read_in_another_process():
+        command = [sys.executable, "-c", READER_SCRIPT, str(store)]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
-    with RegretStore(book) as ledger:
-        ledger.write_blocks([RegretBlock(series, 0, np.ones((1, 1), np.float32))])
-        assert is_refused(look, book) == refused
-        assert seen_by_another() == [[0]]
-        ledger.write_blocks([RegretBlock(series, BLOCK_SIZE, np.ones((1, 1), np.float32))])
-        assert seen_by_another() == [[0, BLOCK_SIZE]]
+    with RegretStore(store) as open_store:
+        open_store.write_blocks([RegretBlock(series, 0, np.ones((1, 1), np.float32))])
+        assert is_refused(action, store) == refused
+        assert read_in_another_process() == [[0]]
+        open_store.write_blocks([RegretBlock(series, BLOCK_SIZE, np.ones((1, 1), np.float32))])
+        assert read_in_another_process() == [[0, BLOCK_SIZE]]
 
 
-def changed(book, *statements):
-    simulated(book)
-    connection = sqlite3.connect(book)
+def modify_store(store, *statements):
+    """Create a store and run SQL statements on it."""
+    simulate_with_store(store)
+    connection = sqlite3.connect(store)
     for statement in statements:
         connection.execute(statement)
     connection.commit()
@@ -116,86 +117,86 @@ def changed(book, *statements):
 
 
 @pytest.mark.parametrize(
-    ("prepare", "sentence"),
+    ("prepare", "message"),
     [
         (
-            lambda book: changed(book, f"PRAGMA user_version = {FORMAT_VERSION + 1}"),
+            lambda store: modify_store(store, f"PRAGMA user_version = {FORMAT_VERSION + 1}"),
             "a newer banditune wrote it in format 2",
         ),
-        (lambda book: changed(book, "PRAGMA application_id = 7"), "it is another SQLite file"),
-        (lambda book: changed(book, "DROP TABLE blocks"), "its tables are not those of a store"),
-        (lambda book: sqlite3.connect(book).execute("CREATE TABLE t (x)").connection.close(), "another SQLite file"),
-        (lambda book: book.write_text("gamma,regret\n" * 1000), "it is no SQLite file"),
-        (lambda book: book.write_text("x"), "it is no SQLite file"),
-        (lambda book: book.mkdir(), "it is a folder|there is none"),
-        (lambda book: changed(book) or book.chmod(0o444), "it is read-only"),
+        (lambda store: modify_store(store, "PRAGMA application_id = 7"), "it is another SQLite file"),
+        (lambda store: modify_store(store, "DROP TABLE blocks"), "its tables are not those of a store"),
+        (lambda store: sqlite3.connect(store).execute("CREATE TABLE t (x)").connection.close(), "another SQLite file"),
+        (lambda store: store.write_text("gamma,regret\n" * 1000), "it is no SQLite file"),
+        (lambda store: store.write_text("x"), "it is no SQLite file"),
+        (lambda store: store.mkdir(), "it is a folder|there is none"),
+        (lambda store: modify_store(store) or store.chmod(0o444), "it is read-only"),
     ],
 )
-def test_a_file_that_is_no_ledger_of_ours_is_refused_and_left_alone(book, prepare, sentence):
-    prepare(book)
-    before = book.read_bytes() if book.is_file() else b""
-    with pytest.raises(bt.errors.StoreError, match=sentence):
-        simulated(book)
-    if "read-only" in sentence:
-        assert store_tables.verify_store(book)["regrets"] == 50
+def test_another_file_is_refused_and_not_changed(store, prepare, message):
+    prepare(store)
+    before = store.read_bytes() if store.is_file() else b""
+    with pytest.raises(bt.errors.StoreError, match=message):
+        simulate_with_store(store)
+    if "read-only" in message:
+        assert store_tables.verify_store(store)["regrets"] == 50
     else:
-        with pytest.raises(bt.errors.StoreError, match=sentence):
-            store_tables.verify_store(book)
-    assert before == (book.read_bytes() if book.is_file() else b"")
+        with pytest.raises(bt.errors.StoreError, match=message):
+            store_tables.verify_store(store)
+    assert before == (store.read_bytes() if store.is_file() else b"")
 
 
-@pytest.mark.parametrize("ledger", [7, "", "a\0b", "/no/such/folder/study.ledger", "/dev/null/x"])
-def test_a_name_that_cannot_be_a_ledger_is_refused(ledger):
+@pytest.mark.parametrize("path", [7, "", "a\0b", "/no/such/folder/study.db", "/dev/null/x"])
+def test_an_impossible_path_is_refused(path):
     with pytest.raises(bt.errors.StoreError, match=r"`store` must be the name of a file|there is no folder"):
-        simulated(ledger)
+        simulate_with_store(path)
 
 
-def test_an_empty_file_becomes_a_ledger(book):
-    book.touch()
+def test_an_empty_file_becomes_a_store(store):
+    store.touch()
     with pytest.raises(bt.errors.StoreError, match="it is empty"):
-        store_tables.verify_store(book)
-    simulated(book)
-    assert store_tables.verify_store(book)["regrets"] == 50
+        store_tables.verify_store(store)
+    simulate_with_store(store)
+    assert store_tables.verify_store(store)["regrets"] == 50
 
 
-def test_a_ledger_that_another_process_holds_is_waited_for_and_then_refused(book, monkeypatch):
-    simulated(book)
+def test_a_locked_store_is_refused_after_a_timeout(store, monkeypatch):
+    simulate_with_store(store)
     monkeypatch.setattr("banditune.storage.store_layout.LOCK_TIMEOUT", 0.05)
-    holder = sqlite3.connect(book, isolation_level=None)
+    holder = sqlite3.connect(store, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(bt.errors.StoreError, match="another process held it"):
-        simulated(book, 0.7)
+        simulate_with_store(store, 0.7)
     holder.close()
-    simulated(book, 0.7)
+    simulate_with_store(store, 0.7)
 
 
-@pytest.mark.parametrize("old", [True, False])
-@pytest.mark.parametrize("when", ["_connect", "_identify_file"])
-@pytest.mark.parametrize("again", [True, False])
-def test_a_ledger_that_is_taken_away_while_it_opens_is_refused(tmp_path, monkeypatch, old, when, again):
-    book, moved = tmp_path / "book", tmp_path / "moved"
-    if old:
-        RegretStore(book).close()
-    step = getattr(RegretStore, when)
+@pytest.mark.parametrize("exists", [True, False])
+@pytest.mark.parametrize("method", ["_connect", "_identify_file"])
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_store_that_is_moved_while_it_opens_is_refused(tmp_path, monkeypatch, exists, method, replaced):
+    store, moved = tmp_path / "study.db", tmp_path / "moved"
+    if exists:
+        RegretStore(store).close()
+    step = getattr(RegretStore, method)
 
-    def slow(ledger, *text):
-        found = step(ledger, *text)
+    def move_first(open_store, *arguments):
+        result = step(open_store, *arguments)
         if not moved.exists():
-            book.rename(moved)
-            if again and (old or when == "_identify_file"):
-                book.write_bytes(moved.read_bytes())
-        return found
+            store.rename(moved)
+            if replaced and (exists or method == "_identify_file"):
+                store.write_bytes(moved.read_bytes())
+        return result
 
-    monkeypatch.setattr(RegretStore, when, slow)
+    monkeypatch.setattr(RegretStore, method, move_first)
     # SQLite finds out by itself where it still has to write.
-    text = "must stay where it is while a study opens it, but it was removed, moved|disk I/O error"
-    with pytest.raises(bt.errors.StoreError, match=text):
-        RegretStore(book)
+    message = "must stay where it is while a study opens it, but it was removed, moved|disk I/O error"
+    with pytest.raises(bt.errors.StoreError, match=message):
+        RegretStore(store)
 
 
-def test_a_program_may_go_to_another_folder_while_its_ledger_is_open(tmp_path, monkeypatch):
+def test_a_program_may_change_its_folder_while_a_store_is_open(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with RegretStore("book") as ledger:
+    with RegretStore("study.db") as open_store:
         monkeypatch.chdir("/")
-        ledger.write_blocks([RegretBlock(STORED_SERIES, 0, np.ones((1, 1), np.float32))])
-    assert store_tables.verify_store(tmp_path / "book")["regrets"] == 1
+        open_store.write_blocks([RegretBlock(EXAMPLE_SERIES, 0, np.ones((1, 1), np.float32))])
+    assert store_tables.verify_store(tmp_path / "study.db")["regrets"] == 1

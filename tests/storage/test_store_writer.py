@@ -13,17 +13,16 @@ from banditune.storage.store_layout import (
     find_ranges,
 )
 from banditune.study.requests import build_spec
-from helpers.stores import PROBLEM, simulated
+from helpers.stores import PROBLEM, simulate_with_store
 
 
-def test_regrets_beyond_float32_are_refused_in_a_sentence():
+def test_regrets_beyond_float32_are_refused():
     spec = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=10)
     with pytest.raises(bt.SimulationError, match=r"regrets must be below 3.4e38, .* scale the rewards down"):
         store_writer.convert_to_float32(spec, np.array([1.0, 1e39]))
 
 
-def test_blocks_are_stored_while_others_are_played(book, monkeypatch):
-    """A study that breaks off leaves what it had."""
+def test_an_interrupted_study_keeps_its_finished_blocks(store, monkeypatch):
     seen = []
 
     def stop(done, total):
@@ -33,13 +32,13 @@ def test_blocks_are_stored_while_others_are_played(book, monkeypatch):
 
     monkeypatch.setattr(store_writer, "WRITE_INTERVAL_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        simulated(book, runs=3000, progress=stop)
-    (setup,) = store_tables.read_overview(book)["setups"]
+        simulate_with_store(store, runs=3000, progress=stop)
+    (setup,) = store_tables.read_overview(store)["setups"]
     assert setup["runs"] >= 1000 - BLOCK_SIZE
-    assert (simulated(book, runs=3000) == simulated(book.with_name("new"), runs=3000)).all()
+    assert (simulate_with_store(store, runs=3000) == simulate_with_store(store.with_name("new"), runs=3000)).all()
 
 
-def test_regrets_of_slow_runs_are_stored_before_their_block_is_complete(book, monkeypatch):
+def test_slow_runs_are_stored_before_their_block_is_complete(store, monkeypatch):
     monkeypatch.setattr(store_writer, "WRITE_INTERVAL_SECONDS", 0.0)
     monkeypatch.setattr(store_writer, "MAX_WAIT_SECONDS", 0.0)
 
@@ -54,9 +53,9 @@ def test_regrets_of_slow_runs_are_stored_before_their_block_is_complete(book, mo
             0.3,
             horizon=400_000,
             runs=100,
-            run=bt.Run(workers=1, store=book, progress=stop),
+            run=bt.Run(workers=1, store=store, progress=stop),
         )
-    (setup,) = store_tables.read_overview(book)["setups"]
+    (setup,) = store_tables.read_overview(store)["setups"]
     assert 40 <= setup["runs"] < 100
 
 
@@ -70,6 +69,6 @@ def test_blocks_end_at_multiples_of_256_runs(first, size):
     assert [start for start, _ in parts][1:] == [start + len(part) for start, part in parts][:-1]
 
 
-def test_chosen_runs_become_ranges():
+def test_selected_runs_become_ranges():
     assert find_ranges(np.array([1, 1, 0, 1, 0, 0, 1], bool), 10) == [range(10, 12), range(13, 14), range(16, 17)]
     assert find_ranges(np.zeros(3, bool), 10) == []

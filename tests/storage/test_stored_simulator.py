@@ -14,170 +14,185 @@ from banditune.simulation.executors.executor_factory import make_executor_factor
 from banditune.storage import store_tables, stored_simulator
 from banditune.study.requests import build_spec
 from helpers.settings import group_settings
-from helpers.stores import PROBLEM, USUAL, constant_reward, simulated
+from helpers.stores import PROBLEM, SHORT_RUN, pay_mean, simulate_with_store
 
 
 @pytest.fixture
-def played(monkeypatch):
-    """What the engine was asked to play: (first row, runs) of each part."""
-    asked = []
+def simulated_parts(monkeypatch):
+    """Record what is simulated: (values, first row, runs) of each part."""
+    parts = []
     inner = scheduler.run_tasks
 
-    def watched(job, parts, *others):
-        asked.extend((part.params[:, 0].tolist(), part.first_row, part.runs) for part in parts)
-        inner(job, parts, *others)
+    def record(spec, tasks, *arguments):
+        parts.extend((part.params[:, 0].tolist(), part.first_row, part.runs) for part in tasks)
+        inner(spec, tasks, *arguments)
 
-    monkeypatch.setattr(stored_simulator, "run_tasks", watched)
-    return asked
+    monkeypatch.setattr(stored_simulator, "run_tasks", record)
+    return parts
 
 
 @pytest.mark.parametrize(
     "study",
     [
         lambda **more: bt.tune(
-            bt.UCB1(noise=0.5), PROBLEM, **group_settings(budget=120, validate=150, curve=True, **USUAL, **more)
+            bt.UCB1(noise=0.5),
+            PROBLEM,
+            **group_settings(budget=120, validate=150, include=("curve",), **SHORT_RUN, **more),
         ),
         lambda **more: bt.tune(
-            bt.UCB1(noise=0.5), PROBLEM, **group_settings(tuner=bt.NoTeS(), budget=120, noise="own", **USUAL, **more)
+            bt.UCB1(noise=0.5),
+            PROBLEM,
+            **group_settings(tuner=bt.NoTeS(), budget=120, common_random_numbers=False, **SHORT_RUN, **more),
         ),
         lambda **more: bt.tune(
-            bt.Thompson(prior=(1, 1)), PROBLEM, **group_settings(within=0.3, validate=50, **USUAL, **more)
+            bt.Thompson(prior=(1, 1)), PROBLEM, **group_settings(precision=0.3, validate=50, **SHORT_RUN, **more)
         ),
         lambda **more: bt.curve(
-            bt.Thompson(prior=(1, 1)), PROBLEM, **group_settings(runs=60, regret="realised", **USUAL, **more)
+            bt.Thompson(prior=(1, 1)), PROBLEM, **group_settings(runs=60, regret="realised", **SHORT_RUN, **more)
         ),
         lambda **more: bt.compare(
-            [bt.UCB1(noise=0.5), bt.Greedy()], PROBLEM, **group_settings(budget=60, validate=90, **USUAL, **more)
+            [bt.UCB1(noise=0.5), bt.Greedy()], PROBLEM, **group_settings(budget=60, validate=90, **SHORT_RUN, **more)
         ),
     ],
 )
-def test_a_study_is_the_same_without_a_ledger_with_one_and_from_one(study, book, played):
-    usual = study()
-    assert study(ledger=book) == usual
-    assert played
-    played.clear()
-    assert study(ledger=str(book)) == usual
-    assert played == []
-    assert os.listdir(book.parent) == [book.name]
+def test_a_store_changes_no_result(study, store, simulated_parts):
+    expected = study()
+    assert study(store=store) == expected
+    assert simulated_parts
+    simulated_parts.clear()
+    assert study(store=str(store)) == expected
+    assert simulated_parts == []
+    assert os.listdir(store.parent) == [store.name]
 
 
-def test_simulate_gives_float32_from_a_ledger_and_all_digits_without(book):
-    exact = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.3, 1], **group_settings(runs=20, **USUAL))
+def test_a_store_rounds_regrets_to_float32(store):
+    exact = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.3, 1], **group_settings(runs=20, **SHORT_RUN))
     for _ in range(2):
-        regrets = simulated(book, [0.3, 1], 20)
+        regrets = simulate_with_store(store, [0.3, 1], 20)
         assert regrets.dtype == np.float64
         assert (regrets == exact.astype(np.float32)).all()
     assert (regrets != exact).any()
 
 
-def test_more_runs_and_more_values_play_only_what_is_missing(book, played):
-    simulated(book, [0.3, 0.5], 300)
-    played.clear()
-    whole = simulated(book, [0.1, 0.3, 0.5], 700)
-    assert played == [([0.1], 0, range(700)), ([0.3, 0.5], 1, range(300, 700))]
+def test_only_missing_runs_and_values_are_simulated(store, simulated_parts):
+    simulate_with_store(store, [0.3, 0.5], 300)
+    simulated_parts.clear()
+    whole = simulate_with_store(store, [0.1, 0.3, 0.5], 700)
+    assert simulated_parts == [([0.1], 0, range(700)), ([0.3, 0.5], 1, range(300, 700))]
     assert (
         whole
-        == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.1, 0.3, 0.5], **group_settings(runs=700, **USUAL)).astype(
+        == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.1, 0.3, 0.5], **group_settings(runs=700, **SHORT_RUN)).astype(
             np.float32
         )
     ).all()
 
 
-def test_runs_between_others_are_filled_in(book, played):
-    simulated(book, runs=20, first=100)
-    simulated(book, runs=300, first=200)
-    played.clear()
-    whole = simulated(book, runs=600)
-    assert [runs for _, _, runs in played] == [range(100), range(120, 200), range(500, 600)]
+def test_gaps_between_stored_runs_are_filled(store, simulated_parts):
+    simulate_with_store(store, runs=20, first_instance=100)
+    simulate_with_store(store, runs=300, first_instance=200)
+    simulated_parts.clear()
+    whole = simulate_with_store(store, runs=600)
+    assert [runs for _, _, runs in simulated_parts] == [range(100), range(120, 200), range(500, 600)]
     assert (
-        whole == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, **group_settings(runs=600, **USUAL)).astype(np.float32)
+        whole
+        == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, **group_settings(runs=600, **SHORT_RUN)).astype(np.float32)
     ).all()
 
 
-def test_rows_that_miss_the_same_runs_are_played_together_unless_their_noise_is_numbered(book, tmp_path, played):
-    for noise, parts in (("shared", [[0.1, 0.3, 0.5]]), ("own", [[0.1], [0.3], [0.5]])):
-        file = tmp_path / f"{noise}.ledger"
-        every = [0.1, 0.2, 0.3, 0.4, 0.5]
-        # With noise of its own a row is another one at another place.
-        simulated(file, [9e-9, 0.2, 8e-9, 0.4] if noise == "own" else [0.2, 0.4], 40, noise=noise)
-        played.clear()
-        whole = simulated(file, every, 40, noise=noise)
-        assert sorted(values for values, _, _ in played) == parts
-        assert all(row == every.index(values[0]) for values, row, _ in played)
-        regrets = bt.simulate(bt.UCB1(noise=0.5), PROBLEM, every, **group_settings(runs=40, noise=noise, **USUAL))
+def test_rows_that_miss_the_same_runs_are_simulated_together_with_common_random_numbers(
+    store, tmp_path, simulated_parts
+):
+    for common, expected in ((True, [[0.1, 0.3, 0.5]]), (False, [[0.1], [0.3], [0.5]])):
+        path = tmp_path / f"{common}.db"
+        values = [0.1, 0.2, 0.3, 0.4, 0.5]
+        # With separate random numbers, a value in another row has other regrets.
+        simulate_with_store(path, [0.2, 0.4] if common else [9e-9, 0.2, 8e-9, 0.4], 40, common_random_numbers=common)
+        simulated_parts.clear()
+        whole = simulate_with_store(path, values, 40, common_random_numbers=common)
+        assert sorted(part for part, _, _ in simulated_parts) == expected
+        assert all(row == values.index(part[0]) for part, row, _ in simulated_parts)
+        regrets = bt.simulate(
+            bt.UCB1(noise=0.5), PROBLEM, values, **group_settings(runs=40, common_random_numbers=common, **SHORT_RUN)
+        )
         assert (whole == regrets.astype(np.float32)).all()
 
 
-def test_own_noise_is_kept_by_its_number(book, played):
-    simulated(book, [0.3, 0.5], 40, noise="own")
-    played.clear()
-    simulated(book, [0.5, 0.3], 40, noise="own")
-    assert played == [([0.5, 0.3], 0, range(40))]
+def test_separate_random_numbers_are_stored_by_row(store, simulated_parts):
+    simulate_with_store(store, [0.3, 0.5], 40, common_random_numbers=False)
+    simulated_parts.clear()
+    simulate_with_store(store, [0.5, 0.3], 40, common_random_numbers=False)
+    assert simulated_parts == [([0.5, 0.3], 0, range(40))]
 
 
-def test_regrets_after_several_steps_are_kept(book, played):
+def test_regrets_at_several_checkpoints_are_stored(store, simulated_parts):
     for at in ([10, 100], [100]):
-        first = simulated(book, [0.3, 1], 300, at=at)
-        assert played
-        played.clear()
-        assert (simulated(book, [0.3, 1], 300, at=at) == first).all()
-        assert played == []
+        first = simulate_with_store(store, [0.3, 1], 300, checkpoints=at)
+        assert simulated_parts
+        simulated_parts.clear()
+        assert (simulate_with_store(store, [0.3, 1], 300, checkpoints=at) == first).all()
+        assert simulated_parts == []
         assert first.shape == (2, 300, len(at))
 
 
-def test_a_value_that_is_asked_for_twice_is_stored_once(book):
-    regrets = simulated(book, [0.3, 0.3], 20)
+def test_a_repeated_value_is_stored_once(store):
+    regrets = simulate_with_store(store, [0.3, 0.3], 20)
     assert (regrets[0] == regrets[1]).all()
-    assert store_tables.verify_store(book)["regrets"] == 20
+    assert store_tables.verify_store(store)["regrets"] == 20
 
 
-TWO = bt.define_policy("two", bt.Greedy.choose, parameters=[bt.Parameter(name, 0, 1, textbook=1) for name in "ab"])
+TWO_PARAMETERS = bt.define_policy(
+    "two", bt.Greedy.choose, parameters=[bt.Parameter(name, 0, 1, textbook=1) for name in "ab"]
+)
 
 
-GUEST = bt.wrap_policy(lambda: None, (), name="guest")
+EXTERNAL = bt.wrap_policy(lambda: None, (), name="guest")
 
 
 @pytest.mark.parametrize(
-    ("refused", "sentence"),
+    ("call_verb", "message"),
     [
         (
-            lambda **asked: bt.tune(bt.UCB1(noise=0.5), PROBLEM, **group_settings(budget=12, max_time=-1, **asked)),
+            lambda **settings: bt.tune(
+                bt.UCB1(noise=0.5), PROBLEM, **group_settings(budget=12, max_time=-1, **settings)
+            ),
             "`max_time > 0`",
         ),
         (
-            lambda **asked: bt.tune(bt.UCB1(noise=0.5), PROBLEM, **group_settings(tuner=bt.NoTeS(), budget=1, **asked)),
+            lambda **settings: bt.tune(
+                bt.UCB1(noise=0.5), PROBLEM, **group_settings(tuner=bt.NoTeS(), budget=1, **settings)
+            ),
             "`budget >= 8`",
         ),
         (
-            lambda **asked: bt.curve(bt.UCB1(noise=0.5), PROBLEM, [-5], **group_settings(**asked)),
+            lambda **settings: bt.curve(bt.UCB1(noise=0.5), PROBLEM, [-5], **group_settings(**settings)),
             "`0 <= gamma <= 1e\\+06`",
         ),
-        (lambda **asked: bt.curve(TWO, PROBLEM, **group_settings(**asked)), "over one parameter"),
-        (lambda **asked: bt.simulate(GUEST, PROBLEM, **group_settings(**asked)), "but cannot for 'guest'"),
+        (lambda **settings: bt.curve(TWO_PARAMETERS, PROBLEM, **group_settings(**settings)), "over one parameter"),
+        (lambda **settings: bt.simulate(EXTERNAL, PROBLEM, **group_settings(**settings)), "but cannot for 'guest'"),
         (
-            lambda **asked: bt.compare([bt.UCB1(noise=0.5), GUEST], PROBLEM, **group_settings(**asked)),
+            lambda **settings: bt.compare([bt.UCB1(noise=0.5), EXTERNAL], PROBLEM, **group_settings(**settings)),
             "but cannot for 'guest'",
         ),
     ],
 )
-def test_what_is_refused_leaves_no_ledger(book, refused, sentence):
-    with pytest.raises(bt.InvalidRequest, match=sentence):
-        refused(horizon=20, ledger=book)
-    assert not book.exists()
+def test_a_refused_request_creates_no_store(store, call_verb, message):
+    with pytest.raises(bt.InvalidRequest, match=message):
+        call_verb(horizon=20, store=store)
+    assert not store.exists()
 
 
-def test_a_sample_with_randomness_of_its_own_is_refused(book):
+def test_a_store_refuses_a_sample_that_does_not_draw_from_rng(store):
     rng = np.random.default_rng(0)
-    problem = bt.define_problem("loose", lambda size, _: rng.random((size, 2)), constant_reward, arms=2)
+    problem = bt.define_problem("loose", lambda size, _: rng.random((size, 2)), pay_mean, arms=2)
     with pytest.raises(bt.InvalidRequest, match="must draw from `rng` alone"):
-        bt.simulate(bt.Greedy(), problem, horizon=10, runs=5, run=bt.Run(store=book))
+        bt.simulate(bt.Greedy(), problem, horizon=10, runs=5, run=bt.Run(store=store))
 
 
-def test_a_job_keeps_its_key_within_a_study(book):
+def test_a_spec_keeps_its_setup_within_a_study(store):
     spec = build_spec(bt.UCB1(noise=0.5), PROBLEM, horizon=100)
-    with stored_simulator.StoredSimulator(make_executor_factory(), book) as one:
+    with stored_simulator.StoredSimulator(make_executor_factory(), store) as simulator:
         row = np.array([0.5])
-        first, second = (one._make_setup(spec, True, row) for _ in range(2))
+        first, second = (simulator._make_setup(spec, True, row) for _ in range(2))
         assert first is second
-        assert one._make_setup(replace(spec, seed=1), True, row) != one._make_setup(spec, True, row)
-        assert one._make_setup(spec, False, row) != one._make_setup(spec, True, row)
+        assert simulator._make_setup(replace(spec, seed=1), True, row) != simulator._make_setup(spec, True, row)
+        assert simulator._make_setup(spec, False, row) != simulator._make_setup(spec, True, row)

@@ -1,4 +1,4 @@
-"""Policies that do not know how noisy rewards are, and what is said about it."""
+"""Notices about wrong assumptions of a policy on noise and prior."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from banditune.registry import collect_policies
 from banditune.study.assumption_notices import note_wrong_assumptions, suggest_noise_check
 from banditune.study.options_from_problem import resolve_policy_options
 
-LOUD = bt.Gaussian(arms=3, noise=5)
+NOISY = bt.Gaussian(arms=3, noise=5)
 
 
-def warned(policy, problem):
+def list_messages(policy, problem):
     return list(note_wrong_assumptions(policy, problem))
 
 
 @pytest.mark.parametrize(
-    ("policy", "problem", "way_out"),
+    ("policy", "problem", "advice"),
     [
-        (bt.UCB1(noise=0.5), LOUD, "ucb1:noise=5 on the command line, UCB1(noise=5) in Python"),
-        (bt.policies.UCB1Step(noise=0.5), LOUD, "ucb1-step:noise=5 on the command line, UCB1Step(noise=5) in Python"),
+        (bt.UCB1(noise=0.5), NOISY, "ucb1:noise=5 on the command line, UCB1(noise=5) in Python"),
+        (bt.policies.UCB1Step(noise=0.5), NOISY, "ucb1-step:noise=5 on the command line, UCB1Step(noise=5) in Python"),
         (
             bt.GaussianThompson(prior=(0, 1), noise=1),
-            LOUD,
+            NOISY,
             "gaussian-ts:noise=5 on the command line, GaussianThompson(noise=5)",
         ),
         (
@@ -46,28 +46,28 @@ def warned(policy, problem):
         ),
     ],
 )
-def test_the_policy_and_what_to_type_are_named(policy, problem, way_out):
-    (sentence,) = warned(policy, problem)
-    assert f"{policy.name} takes rewards" in sentence
-    assert "trusts them too much" in sentence
-    assert way_out in sentence
+def test_a_wrong_noise_is_named_with_advice(policy, problem, advice):
+    (message,) = list_messages(policy, problem)
+    assert f"{policy.name} takes rewards" in message
+    assert "trusts them too much" in message
+    assert advice in message
 
 
-def test_what_is_typed_then_ends_the_warning():
-    seen = []
+def test_the_advice_ends_the_warning():
+    names = []
     for name, make in collect_policies().items():
         policy = make()
         if hasattr(policy, "noise") and policy.rewards == "real":
-            seen.append(name)
+            names.append(name)
             problem = bt.Linear(arms=3, dims=2, noise=7) if policy.needs_features else bt.Gaussian(arms=3, noise=7)
-            assert len(warned(make(noise=0.5), problem)) == 1, name
-            assert warned(make(noise=7.4), problem) == []
-            assert warned(resolve_policy_options(policy, problem).policy, problem) == []
-    assert {"ucb1", "linucb", "lints", "gaussian-ts"} <= set(seen)
+            assert len(list_messages(make(noise=0.5), problem)) == 1, name
+            assert list_messages(make(noise=7.4), problem) == []
+            assert list_messages(resolve_policy_options(policy, problem).policy, problem) == []
+    assert {"ucb1", "linucb", "lints", "gaussian-ts"} <= set(names)
 
 
-def test_too_large_a_noise_is_said_too():
-    assert "too little" in warned(bt.UCB1(noise=5), bt.Gaussian(arms=3, noise=0.1))[0]
+def test_a_too_large_noise_is_named():
+    assert "too little" in list_messages(bt.UCB1(noise=5), bt.Gaussian(arms=3, noise=0.1))[0]
 
 
 @pytest.mark.parametrize(
@@ -81,20 +81,20 @@ def test_too_large_a_noise_is_said_too():
         (bt.UCB1(noise=0.5), bt.Campaigns([[(1, 2), (3, 4)]])),
         (bt.LinUCB(prior=(0, 1), noise=0.5), bt.Logistic(arms=3, dims=2)),
         (bt.UCB1(noise=0.5), bt.RewardTable([[0, 1], [1, 0]])),
-        (bt.EpsilonGreedy(), LOUD),
-        (bt.UCB1(noise=4.5), LOUD),
+        (bt.EpsilonGreedy(), NOISY),
+        (bt.UCB1(noise=4.5), NOISY),
         (
             bt.UCB1(noise=0.5),
             bt.define_problem("own", lambda size, rng: rng.random((size, 2)), bt.Gaussian.reward, arms=2),
         ),
     ],
 )
-def test_nothing_is_said_where_nothing_is_wrong_or_known(policy, problem):
-    assert warned(policy, problem) == []
+def test_right_or_unknown_noise_gives_no_notice(policy, problem):
+    assert list_messages(policy, problem) == []
 
 
 @pytest.mark.parametrize(
-    ("policy", "problem", "words"),
+    ("policy", "problem", "expected"),
     [
         (bt.UCB1(noise=0.5), bt.Bernoulli(arms=3, prior=(1, 99)), "of bernoulli have 0.099:"),
         (bt.UCB1(noise=5), bt.Bernoulli(arms=3), "of bernoulli have 0.4082"),
@@ -113,71 +113,71 @@ def test_nothing_is_said_where_nothing_is_wrong_or_known(policy, problem):
         ),
     ],
 )
-def test_noise_and_prior_far_from_rewards_in_the_unit_interval_are_named(policy, problem, words):
-    (sentence,) = warned(policy, problem)
-    assert words in sentence
+def test_wrong_noise_or_prior_for_rewards_in_the_unit_interval_is_named(policy, problem, expected):
+    (message,) = list_messages(policy, problem)
+    assert expected in message
 
 
-def test_a_prior_of_theta_that_is_too_narrow_is_named():
+def test_a_too_narrow_prior_of_theta_is_named():
     wide = bt.Linear(arms=20, dims=5, prior=(0, 25), noise=5)
     for make in (bt.LinUCB, bt.LinTS):
-        (sentence,) = warned(make(prior=(0, 1), noise=5), wide)
-        assert "are 4.9" in sentence or "are 5" in sentence
-        assert warned(make(prior=(0, 10), noise=5), wide) == []
-        assert warned(resolve_policy_options(make(), wide).policy, wide) == []
+        (message,) = list_messages(make(prior=(0, 1), noise=5), wide)
+        assert "are 4.9" in message or "are 5" in message
+        assert list_messages(make(prior=(0, 10), noise=5), wide) == []
+        assert list_messages(resolve_policy_options(make(), wide).policy, wide) == []
     shifted = bt.Logistic(features=[[1, 0.0], [1, 1.0]], prior=([-5, 0], [[0.1, 0], [0, 1]]))
-    assert "times as large" in warned(bt.GLMTSL(prior=(0, 1)), shifted)[0]
-    assert warned(bt.GLMTSL(prior=([-5, 0], [[0.1, 0], [0, 1]])), shifted) == []
+    assert "times as large" in list_messages(bt.GLMTSL(prior=(0, 1)), shifted)[0]
+    assert list_messages(bt.GLMTSL(prior=([-5, 0], [[0.1, 0], [0, 1]])), shifted) == []
 
 
-def test_thompson_sampling_is_told_what_arms_pay_where_it_expects_something_else():
+def test_a_wrong_prior_of_gaussian_thompson_sampling_is_named():
     shop = bt.Gaussian(arms=3, prior=(24.5, 2), noise=8)
-    (sentence,) = warned(bt.GaussianThompson(prior=(0, 1), noise=8), shop)
+    (message,) = list_messages(bt.GaussianThompson(prior=(0, 1), noise=8), shop)
     assert (
         "gaussian-ts expects arms to pay 0 on average, give or take 1 (prior), but those of gaussian pay 24.5"
-        in sentence
+        in message
     )
-    assert "look too bad. Give it: gaussian-ts:noise=8,prior=24.5,2 on the command line" in sentence
-    assert "GaussianThompson(noise=8, prior=(24.5, 2)) in Python" in sentence
-    assert warned(bt.GaussianThompson(noise=8, prior=(24.5, 2)), shop) == []
-    assert warned(bt.GaussianThompson(noise=8, prior=(21, 2)), shop) == []
-    assert "look too good" in warned(bt.GaussianThompson(noise=8, prior=(60, 2)), shop)[0]
-    past = bt.Campaigns([[(9, 1), (11, 1)]], "real", noise=1)
-    assert "those of campaigns pay 9.986" in warned(bt.GaussianThompson(prior=(0, 1), noise=1), past)[0]
-    assert warned(bt.UCB1(noise=8), shop) == []
+    assert "look too bad. Give it: gaussian-ts:noise=8,prior=24.5,2 on the command line" in message
+    assert "GaussianThompson(noise=8, prior=(24.5, 2)) in Python" in message
+    assert list_messages(bt.GaussianThompson(noise=8, prior=(24.5, 2)), shop) == []
+    assert list_messages(bt.GaussianThompson(noise=8, prior=(21, 2)), shop) == []
+    assert "look too good" in list_messages(bt.GaussianThompson(noise=8, prior=(60, 2)), shop)[0]
+    campaigns = bt.Campaigns([[(9, 1), (11, 1)]], "real", noise=1)
+    assert "those of campaigns pay 9.986" in list_messages(bt.GaussianThompson(prior=(0, 1), noise=1), campaigns)[0]
+    assert list_messages(bt.UCB1(noise=8), shop) == []
 
 
 @dataclass(frozen=True)
-class OwnUCB1(bt.UCB1):
-    """A user's policy with a name of the shelf."""
+class UserUCB1(bt.UCB1):
+    """A user's policy with a name of the package."""
 
 
 @dataclass(frozen=True)
-class OwnGaussian(bt.Gaussian):
-    """A user's problem with a name of the shelf, whose means do not come from its prior."""
+class UserGaussian(bt.Gaussian):
+    """A user's problem with a name of the package, whose means do not come from its prior."""
 
     def sample(self, size, rng):
         return Instances(rng.normal(40, 2, (size, self.arms)))
 
 
-def test_a_policy_of_ones_own_is_not_taken_for_its_namesake():
-    (sentence,) = warned(OwnUCB1(noise=0.5), LOUD)
-    assert sentence.endswith("Make it again, as OwnUCB1(..., noise=5) or by the function that makes it.")
-    assert "ucb1:noise" not in suggest_noise_check(OwnUCB1(noise=0.5))
-    mine = bt.define_policy("gaussian-ts", bt.Greedy.choose)
-    assert warned(mine, bt.Gaussian(arms=3, prior=(24.5, 2))) == []
+def test_a_users_policy_is_not_taken_for_one_of_the_package():
+    (message,) = list_messages(UserUCB1(noise=0.5), NOISY)
+    assert message.endswith("Make it again, as UserUCB1(..., noise=5) or by the function that makes it.")
+    assert "ucb1:noise" not in suggest_noise_check(UserUCB1(noise=0.5))
+    policy = bt.define_policy("gaussian-ts", bt.Greedy.choose)
+    assert list_messages(policy, bt.Gaussian(arms=3, prior=(24.5, 2))) == []
 
 
-def test_means_are_drawn_where_a_problem_of_ones_own_draws_them():
-    (sentence,) = warned(bt.GaussianThompson(prior=(0, 1), noise=1), OwnGaussian(arms=3))
-    assert "those of gaussian pay 40" in sentence
+def test_the_means_of_a_users_problem_are_drawn():
+    (message,) = list_messages(bt.GaussianThompson(prior=(0, 1), noise=1), UserGaussian(arms=3))
+    assert "those of gaussian pay 40" in message
 
 
-def test_tunings_comparisons_and_backtests_carry_it():
-    tuning = bt.tune(bt.UCB1(noise=0.5), LOUD, horizon=30, budget=20, search=bt.Search(validate=20))
+def test_tunings_comparisons_and_backtests_contain_the_notices():
+    tuning = bt.tune(bt.UCB1(noise=0.5), NOISY, horizon=30, budget=20, search=bt.Search(validate=20))
     assert "UCB1(noise=5)" in tuning.notices[0]
     comparison = bt.compare(
-        [bt.UCB1(noise=0.5), bt.UCB1(noise=5)], LOUD, horizon=30, budget=20, search=bt.Search(validate=20)
+        [bt.UCB1(noise=0.5), bt.UCB1(noise=5)], NOISY, horizon=30, budget=20, search=bt.Search(validate=20)
     )
     noise, end = comparison.notices
     assert "ucb1(noise=0.5) takes" in noise
@@ -192,10 +192,10 @@ def test_a_policy_takes_noise_and_prior_of_a_fitted_problem():
     reward = rng.normal(0, 1, (8, 3))[campaign, arm] + rng.normal(0, 5, 480)
     logs = bt.read_logs({"campaign": campaign, "arm": arm, "reward": reward})
     fit = bt.fit(logs)
-    fitted = resolve_policy_options(bt.GaussianThompson(), fit.problem).policy
-    assert fitted == bt.GaussianThompson(prior=fit.problem.prior[0], noise=fit.problem.noise)
-    assert warned(fitted, fit.problem) == []
+    policy = resolve_policy_options(bt.GaussianThompson(), fit.problem).policy
+    assert policy == bt.GaussianThompson(prior=fit.problem.prior[0], noise=fit.problem.noise)
+    assert list_messages(policy, fit.problem) == []
     assert bt.backtest(bt.UCB1(), logs, budget=20).tuning.setup.from_problem == {"noise": "from the problem"}
-    tested = bt.backtest(bt.UCB1(noise=0.5), logs, budget=20)
-    assert any("UCB1(noise=" in warning for warning in tested.notices)
-    assert "warning: on the fitted problem: ucb1 takes" in repr(tested)
+    backtest = bt.backtest(bt.UCB1(noise=0.5), logs, budget=20)
+    assert any("UCB1(noise=" in warning for warning in backtest.notices)
+    assert "warning: on the fitted problem: ucb1 takes" in repr(backtest)

@@ -15,17 +15,19 @@ from banditune.study.notices import collect_tuning_notices
 PROBLEM = bt.Bernoulli(arms=3)
 
 
-def test_what_may_mislead_is_said():
+def test_every_notice_of_a_tuning_appears_where_it_should():
     among = Range("gamma", 0.0, 1.0, 1.0, False, "linear", lower_limit=0.0)
-    even = np.full(300, 5.0)
+    equal_regrets = np.full(300, 5.0)
     spec = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 1000)
-    assert list(collect_tuning_notices(spec, among, 0.4, None, even, even)) == []
-    upper = next(collect_tuning_notices(spec, among, 1.0, None, even, even))
+    assert list(collect_tuning_notices(spec, among, 0.4, None, equal_regrets, equal_regrets)) == []
+    upper = next(collect_tuning_notices(spec, among, 1.0, None, equal_regrets, equal_regrets))
     assert "upper end of its range [0, 1]" in upper
     assert "--range gamma=0:10 on" in upper
-    assert "--range gamma=0:0.1 on" in next(collect_tuning_notices(spec, among, 0.0, None, even, even))
-    assert "lower end" in next(collect_tuning_notices(spec, among, 1 / 162, None, even, even))
-    belief = SearchPosterior(
+    assert "--range gamma=0:0.1 on" in next(
+        collect_tuning_notices(spec, among, 0.0, None, equal_regrets, equal_regrets)
+    )
+    assert "lower end" in next(collect_tuning_notices(spec, among, 1 / 162, None, equal_regrets, equal_regrets))
+    posterior = SearchPosterior(
         mean=5.0,
         low=4.0,
         high=6.0,
@@ -37,22 +39,24 @@ def test_what_may_mislead_is_said():
         misfit=True,
         confidence=0.95,
     )
-    off, dips = collect_tuning_notices(spec, among, 0.4, belief, even, even)
-    assert "do not fit the curves" in off
+    misfit, dips = collect_tuning_notices(spec, among, 0.4, posterior, equal_regrets, equal_regrets)
+    assert "do not fit the curves" in misfit
     assert "may have more than one dip: gamma = 0.5" in dips
-    few = np.concatenate([even, [4000.0, 2000.0]])
-    assert "3 of 302 runs make 80% of the mean regret" in next(collect_tuning_notices(spec, among, 0.4, None, few, few))
-    lone = bt.tune(
+    few_high = np.concatenate([equal_regrets, [4000.0, 2000.0]])
+    assert "3 of 302 runs make 80% of the mean regret" in next(
+        collect_tuning_notices(spec, among, 0.4, None, few_high, few_high)
+    )
+    example = bt.tune(
         bt.EpsilonGreedy(), bt.Mixture([(0.9, 0.1)]), horizon=2000, budget=1000, search=bt.Search(validate=300)
     )
-    assert any("lower end" in warning for warning in lone.notices)
-    assert "warning: epsilon" in repr(lone)
+    assert any("lower end" in warning for warning in example.notices)
+    assert "warning: epsilon" in repr(example)
 
 
-def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it_stated():
+def test_the_search_is_wrong_where_the_textbook_value_is_better_by_more_than_the_gap():
     among, sample = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), np.full(300, 5.0)
-    theory = sample - np.linspace(0.9, 1.1, 300)
-    for gap, policy, said in (
+    textbook = sample - np.linspace(0.9, 1.1, 300)
+    for gap, policy, message in (
         (
             0.1,
             bt.GaussianThompson(prior=(0, 1), noise=1),
@@ -65,7 +69,7 @@ def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it
         ),
         (1.5, bt.UCB1(noise=0.5), "has 1 more regret than the textbook's 1: more runs are needed; raise the budget.$"),
     ):
-        belief = SearchPosterior(
+        posterior = SearchPosterior(
             mean=5.0,
             low=4.0,
             high=6.0,
@@ -77,13 +81,15 @@ def test_the_search_is_called_wrong_only_where_theory_gains_more_than_the_gap_it
             misfit=False,
             confidence=0.95,
         )
-        (spec,) = collect_tuning_notices(SimulationSpec(policy, PROBLEM, 1000), among, 0.4, belief, sample, theory)
-        assert re.search(said, spec), spec
+        (notice,) = collect_tuning_notices(
+            SimulationSpec(policy, PROBLEM, 1000), among, 0.4, posterior, sample, textbook
+        )
+        assert re.search(message, notice), notice
 
 
-def test_fresh_instances_far_from_what_the_search_expects_are_told():
+def test_a_regret_on_fresh_instances_outside_the_stated_interval_is_a_notice():
     among, spec = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 1000)
-    belief = SearchPosterior(
+    posterior = SearchPosterior(
         mean=5.0,
         low=4.0,
         high=6.0,
@@ -95,10 +101,10 @@ def test_fresh_instances_far_from_what_the_search_expects_are_told():
         misfit=False,
         confidence=0.95,
     )  # a standard error of 0.51
-    for mean, told in ((6.7, 0), (6.9, 1), (3.3, 0), (3.1, 1)):
+    for mean, count in ((6.7, 0), (6.9, 1), (3.3, 0), (3.1, 1)):
         sample = mean + np.linspace(-0.1, 0.1, 300)
-        found = list(collect_tuning_notices(spec, among, 0.4, belief, sample, sample))
-        assert len(found) == told, mean
-        assert sum("while the search expects 4 to 6" in warning for warning in found) == told
-    few = 9 + np.linspace(-0.1, 0.1, 249)  # which may have met no failure
-    assert list(collect_tuning_notices(spec, among, 0.4, belief, few, few)) == []
+        notices = list(collect_tuning_notices(spec, among, 0.4, posterior, sample, sample))
+        assert len(notices) == count, mean
+        assert sum("while the search expects 4 to 6" in warning for warning in notices) == count
+    few_runs = 9 + np.linspace(-0.1, 0.1, 249)  # so few runs may contain no failure
+    assert list(collect_tuning_notices(spec, among, 0.4, posterior, few_runs, few_runs)) == []

@@ -1,4 +1,4 @@
-"""Ranges: hard limits, other ranges than the usual one, and ends that are missed by rounding."""
+"""Ranges: hard limits, other ranges than the usual one, and ends that rounding misses."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def choose(state, setting, step, params, stream):
     return bt.kernel.draw_arm(state, stream) if bt.kernel.uniform(stream) < params[0] else bt.kernel.argmax_mean(state)
 
 
-def own(*ends, **options):
+def make_policy(*ends, **options):
     return bt.define_policy("own", choose, parameters=[bt.Parameter("x", *ends, **options)])
 
 
-def range_of(policy, **ranges):
-    (found,) = resolve_ranges(build_spec(policy, PROBLEM, horizon=50, search=bt.Search(ranges=ranges or None)))
-    return found
+def resolve_range(policy, **ranges):
+    (search_range,) = resolve_ranges(build_spec(policy, PROBLEM, horizon=50, search=bt.Search(ranges=ranges or None)))
+    return search_range
 
 
 def test_another_range_is_searched_and_recorded(tmp_path):
@@ -51,15 +51,15 @@ def test_another_range_is_searched_and_recorded(tmp_path):
     page = tmp_path / "report.html"
     tuning.report(page)
     assert "range of gamma" in page.read_text()
-    live = tuning.deploy()
-    assert json.loads(live.to_json())["searched_range"] == {"gamma": [0, 3]}
-    assert bt.DeployedPolicy.from_json(live.to_json()).to_json() == live.to_json()
+    deployed = tuning.deploy()
+    assert json.loads(deployed.to_json())["searched_range"] == {"gamma": [0, 3]}
+    assert bt.DeployedPolicy.from_json(deployed.to_json()).to_json() == deployed.to_json()
     curve = bt.curve(POLICY, PROBLEM, **group_settings(runs=5, **arguments))
     assert curve.values[-1] == 3
     assert "--range gamma=0:3" in make_command(curve)
-    others = [POLICY, bt.EpsilonGreedy(), bt.Greedy()]
+    policies = [POLICY, bt.EpsilonGreedy(), bt.Greedy()]
     comparison = bt.compare(
-        others, PROBLEM, **group_settings(tuner=bt.tuners.Uniform(precision=0.2), budget=70, validate=20, **arguments)
+        policies, PROBLEM, **group_settings(tuner=bt.tuners.Uniform(precision=0.2), budget=70, validate=20, **arguments)
     )
     assert {entry.policy_config["name"]: entry.searched_range for entry in comparison.entries} == {
         "ucb1": {"gamma": (0, 3)},
@@ -69,7 +69,7 @@ def test_another_range_is_searched_and_recorded(tmp_path):
     assert "--range gamma=0:3" in make_command(comparison)
 
 
-def test_the_usual_range_is_recorded_too():
+def test_the_usual_range_is_recorded():
     tuning = bt.tune(
         POLICY, PROBLEM, horizon=50, budget=6, search=bt.Search(tuner=bt.tuners.Uniform(precision=0.5), validate=5)
     )
@@ -78,9 +78,9 @@ def test_the_usual_range_is_recorded_too():
     assert "--range" not in make_command(tuning)
 
 
-def test_a_range_may_leave_out_the_textbooks_value():
-    found = range_of(POLICY, gamma=(0.1, 0.3))
-    assert (found.low, found.high, found.textbook) == (0.1, 0.3, 1)
+def test_a_range_may_exclude_the_textbook_value():
+    search_range = resolve_range(POLICY, gamma=(0.1, 0.3))
+    assert (search_range.low, search_range.high, search_range.textbook) == (0.1, 0.3, 1)
     tuning = bt.tune(
         POLICY, PROBLEM, horizon=50, budget=60, search=bt.Search(validate=20, ranges={"gamma": (0.1, 0.3)})
     )
@@ -88,15 +88,15 @@ def test_a_range_may_leave_out_the_textbooks_value():
     assert tuning.textbook_params == {"gamma": 1}
 
 
-def test_a_tuning_beyond_the_usual_range_is_deployed_and_stressed():
+def test_values_beyond_the_usual_range_are_deployed_and_checked():
     assert bt.deploy(POLICY, 2.5, horizon=50, arms=3).select_arm() == 0
-    others = [("the same", PROBLEM)]
+    other_problems = [("the same", PROBLEM)]
     report = bt.robustness(
         POLICY,
         PROBLEM,
         2.5,
         horizon=40,
-        others=others,
+        others=other_problems,
         budget=40,
         search=bt.Search(validate=20, ranges={"gamma": (0, 3)}),
     )
@@ -105,14 +105,14 @@ def test_a_tuning_beyond_the_usual_range_is_deployed_and_stressed():
 
 
 @pytest.mark.parametrize(
-    ("policy", "ranges", "sentence"),
+    ("policy", "ranges", "message"),
     [
         (bt.EpsilonGreedy(), {"epsilon": (0, 3)}, "`0 <= epsilon <= 1` must hold for the parameter 'epsilon'"),
         (bt.EpsilonGreedy(), {"epsilon": (-0.5, 1)}, "`0 <= epsilon <= 1` must hold"),
         (bt.ExploreThenCommit(), {"pulls": (0, 5)}, "`low > 0` must hold for the parameter 'pulls' on a log scale"),
         (bt.ExploreThenCommit(), {"pulls": (0.5, 5)}, "`pulls >= 1` must hold"),
         (bt.Thompson(prior=(1, 1)), {"gamma": (0, 4)}, "`0 <= gamma <= 3.16228` must hold"),
-        (own(1e-3, 1, textbook=0.1, scale="log"), {"x": (-1, 1)}, "`low > 0` must hold"),
+        (make_policy(1e-3, 1, textbook=0.1, scale="log"), {"x": (-1, 1)}, "`low > 0` must hold"),
         (POLICY, {"gamma": (1, 1)}, "`low < high` must hold"),
         (POLICY, {"gamma": (0, math.inf)}, "two numbers each"),
         (POLICY, {"gamma": 3}, "two numbers each"),
@@ -122,13 +122,13 @@ def test_a_tuning_beyond_the_usual_range_is_deployed_and_stressed():
         (POLICY, {"delta": (0, 3)}, "must be of one of the parameters gamma, but got one of 'delta'"),
     ],
 )
-def test_a_range_that_the_policy_is_not_defined_for_is_refused(policy, ranges, sentence):
+def test_ranges_beyond_the_limits_of_a_policy_are_refused(policy, ranges, message):
     with pytest.raises(bt.InvalidRequest) as error:
         bt.tune(policy, PROBLEM, horizon=50, search=bt.Search(ranges=ranges))
-    assert sentence in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_comparison_refuses_a_range_that_nothing_is_tuned_in():
+def test_a_comparison_refuses_ranges_of_unknown_parameters():
     with pytest.raises(bt.InvalidRequest, match="one of the parameters gamma, but got one of 'x'"):
         bt.compare([POLICY, bt.Greedy()], PROBLEM, horizon=50, search=bt.Search(ranges={"x": (0, 1)}))
 
@@ -138,34 +138,34 @@ def test_a_curve_takes_values_or_a_range():
         bt.curve(POLICY, PROBLEM, [0.5], horizon=50, search=bt.Search(ranges={"gamma": (0, 3)}))
 
 
-def test_values_are_played_wherever_the_policy_is_defined():
+def test_values_are_simulated_within_the_limits_of_the_policy():
     assert bt.simulate(POLICY, PROBLEM, [2.0], horizon=50, runs=3).shape == (1, 3)
     with pytest.raises(
         bt.InvalidRequest, match=r"`0 <= epsilon <= 1` must hold for epsilon-greedy, but got epsilon=1.1"
     ):
         bt.simulate(bt.EpsilonGreedy(), PROBLEM, [1.1], horizon=50, runs=3)
-    limited = own(0, 1, textbook=0.5, lower_limit=-1, upper_limit=2)
+    limited = make_policy(0, 1, textbook=0.5, lower_limit=-1, upper_limit=2)
     for wrong in (-1.1, 2.1):
         with pytest.raises(bt.InvalidRequest, match="`-1 <= x <= 2` must hold for own"):
             bt.simulate(limited, PROBLEM, [wrong], horizon=50, runs=3)
 
 
-def test_an_end_that_is_missed_by_rounding_is_taken():
-    third = own(0, 0.3, textbook=3 * 0.1, lower_limit=0, upper_limit=0.3)
+def test_values_beyond_a_limit_by_rounding_are_accepted():
+    policy_to_03 = make_policy(0, 0.3, textbook=3 * 0.1, lower_limit=0, upper_limit=0.3)
     assert 3 * 0.1 > 0.3
-    assert range_of(third).textbook == 0.3
-    assert range_of(own(0, 0.3, textbook=3 * 0.1)).textbook == 0.3
-    assert range_of(third, x=(0, 3 * 0.1)).high == 0.3
-    at_the_end, above = (bt.simulate(third, PROBLEM, [value], horizon=30, runs=4) for value in (0.3, 3 * 0.1))
-    assert (at_the_end == above).all()
+    assert resolve_range(policy_to_03).textbook == 0.3
+    assert resolve_range(make_policy(0, 0.3, textbook=3 * 0.1)).textbook == 0.3
+    assert resolve_range(policy_to_03, x=(0, 3 * 0.1)).high == 0.3
+    at_the_end, beyond = (bt.simulate(policy_to_03, PROBLEM, [value], horizon=30, runs=4) for value in (0.3, 3 * 0.1))
+    assert (at_the_end == beyond).all()
     for value in (0.30000000000000004, 1 + 1e-16, 0.3 - 3 * 0.1):
-        policy = own(0, round(value, 1) or 1, textbook=0, lower_limit=0, upper_limit=round(value, 1) or 1)
+        policy = make_policy(0, round(value, 1) or 1, textbook=0, lower_limit=0, upper_limit=round(value, 1) or 1)
         bt.simulate(policy, PROBLEM, [value], horizon=30, runs=4)
-    far = 0.3 * (1 + 4 * ROUNDING_TOLERANCE)
+    too_large = 0.3 * (1 + 4 * ROUNDING_TOLERANCE)
     with pytest.raises(bt.InvalidRequest, match=r"`0 <= x <= 0.3` must hold"):
-        bt.simulate(third, PROBLEM, [far], horizon=30, runs=4)
-    # Nothing is clipped by more than rounding.
-    assert range_of(own(0, 1, textbook=1 - 1e-12)).textbook == 1 - 1e-12
+        bt.simulate(policy_to_03, PROBLEM, [too_large], horizon=30, runs=4)
+    # Values are clipped by rounding errors only.
+    assert resolve_range(make_policy(0, 1, textbook=1 - 1e-12)).textbook == 1 - 1e-12
 
 
 def test_a_fixed_value_that_misses_a_limit_by_rounding_is_moved_to_it():
@@ -180,8 +180,8 @@ def test_a_fixed_value_that_misses_a_limit_by_rounding_is_moved_to_it():
 
 
 @dataclass(frozen=True)
-class Steps(bt.tuners.Tuner):
-    """A grid as NumPy makes it: its last value is 0.30000000000000004."""
+class GridOfSteps(bt.tuners.Tuner):
+    """A grid as NumPy makes it. Its last value is 0.30000000000000004."""
 
     name = "steps"
 
@@ -193,38 +193,46 @@ class Steps(bt.tuners.Tuner):
 
 def test_a_tuner_may_miss_the_end_of_its_range_by_rounding():
     tuning = bt.tune(
-        own(0.1, 0.3, textbook=0.2), PROBLEM, horizon=30, budget=6, search=bt.Search(tuner=Steps(), validate=5)
+        make_policy(0.1, 0.3, textbook=0.2),
+        PROBLEM,
+        horizon=30,
+        budget=6,
+        search=bt.Search(tuner=GridOfSteps(), validate=5),
     )
     assert tuning.params == {"x": 0.3}
     assert tuning.trials[0].values[-1] == 0.3
 
 
 @pytest.mark.parametrize(
-    ("policy", "ranges", "end", "words"),
+    ("policy", "ranges", "end", "expected"),
     [
         (POLICY, {}, "upper", '--range gamma=0:10 on the command line, ranges={"gamma": (0, 10)} in Python'),
         (POLICY, {}, "lower", "To look closer, search another range: --range gamma=0:0.1 "),
         (POLICY, {"gamma": (1, 2)}, "lower", "To look beyond it, search another range: --range gamma=0:2 "),
         (bt.EpsilonGreedy(), {}, "upper", "epsilon is not defined beyond it"),
-        (own(1e-2, 1, textbook=0.1, scale="log"), {}, "lower", "--range x=0.001:1 "),
-        (own(1e-2, 1, textbook=0.1, scale="log"), {}, "upper", "--range x=0.01:10 "),
+        (make_policy(1e-2, 1, textbook=0.1, scale="log"), {}, "lower", "--range x=0.001:1 "),
+        (make_policy(1e-2, 1, textbook=0.1, scale="log"), {}, "upper", "--range x=0.01:10 "),
     ],
 )
-def test_the_warning_of_an_end_names_a_range_beyond_it(policy, ranges, end, words):
-    assert words in suggest_range(range_of(policy, **ranges), end)
+def test_the_warning_of_an_end_names_a_range_beyond_it(policy, ranges, end, expected):
+    assert expected in suggest_range(resolve_range(policy, **ranges), end)
 
 
-def test_the_command_line_takes_ranges(banditune, tmp_path):
+def test_the_command_line_takes_ranges(run_banditune, tmp_path):
     result = tmp_path / "tuned.json"
-    asked = ["--policy", "ucb1:noise=0.5", "--problem", "bernoulli", "--arms", "3", "--horizon", "50"]
-    process = banditune("tune", *asked, "--budget", "60", "--validate", "20", "--range", "gamma=1:3", "-o", str(result))
+    arguments = ["--policy", "ucb1:noise=0.5", "--problem", "bernoulli", "--arms", "3", "--horizon", "50"]
+    process = run_banditune(
+        "tune", *arguments, "--budget", "60", "--validate", "20", "--range", "gamma=1:3", "-o", str(result)
+    )
     assert process.returncode == 0, process.stderr
     tuning = bt.load_result(result)
     assert tuning.searched_range == {"gamma": (1, 3)}
-    words = shlex.split(make_command(tuning))
-    assert banditune(*words[1:], "--quiet", "-o", str(tmp_path / "again.json")).returncode == 0
+    command = shlex.split(make_command(tuning))
+    assert run_banditune(*command[1:], "--quiet", "-o", str(tmp_path / "again.json")).returncode == 0
     assert bt.load_result(tmp_path / "again.json") == tuning
     for wrong in ("gamma", "gamma=1", "gamma=a:b", "gamma=3:1"):
-        refused = banditune("tune", *asked, "--range", wrong)
-        assert refused.returncode == 2
-        assert "--range" in refused.stderr or "`low < high` must hold" in refused.stderr
+        process_with_wrong_range = run_banditune("tune", *arguments, "--range", wrong)
+        assert process_with_wrong_range.returncode == 2
+        assert (
+            "--range" in process_with_wrong_range.stderr or "`low < high` must hold" in process_with_wrong_range.stderr
+        )

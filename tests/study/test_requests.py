@@ -1,4 +1,4 @@
-"""Arguments of the verbs: what cannot be computed is refused in one sentence."""
+"""Arguments of the verbs: wrong ones are refused with one message."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import banditune as bt
-from helpers.example_policies import OFF_RANGE, TWO, UPSIDE_DOWN
+from helpers.example_policies import REVERSED_RANGE, TEXTBOOK_OFF_RANGE, TWO_PARAMETERS
 from helpers.settings import group_settings
 
 PROBLEM = bt.Bernoulli(arms=3)
 
 
 @dataclasses.dataclass(frozen=True)
-class Euros(bt.Bernoulli):
-    """A problem that pays what nobody knows."""
+class ProblemInEuros(bt.Bernoulli):
+    """A problem with an unknown kind of rewards."""
 
     rewards = "euros"
 
 
-GOOD = {"policy": bt.UCB1(noise=0.5), "problem": PROBLEM, "horizon": 100, "runs": 5}
+VALID = {"policy": bt.UCB1(noise=0.5), "problem": PROBLEM, "horizon": 100, "runs": 5}
 
 
-BAD = [
+WRONG = [
     ({"horizon": 0}, "whole number >= 1"),
     ({"horizon": 2}, "`horizon >= arms` must hold for ucb1"),
     ({"horizon": 10.5}, "whole number"),
@@ -65,13 +65,16 @@ BAD = [
     ),
     ({"policy": bt.Thompson(prior=(1, 1)), "problem": bt.Gaussian()}, "needs rewards in [0, 1]"),
     ({"policy": bt.ExploreThenCommit(), "horizon": 5}, "raise the horizon"),
-    ({"problem": Euros(arms=3)}, "`rewards` of 'bernoulli' must be one of 'real', 'unit', 'binary', but got 'euros'"),
+    (
+        {"problem": ProblemInEuros(arms=3)},
+        "`rewards` of 'bernoulli' must be one of 'real', 'unit', 'binary', but got 'euros'",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), BAD)
-def test_bad_requests_are_refused_in_a_sentence(change, message):
-    request = GOOD | change
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_wrong_arguments_are_refused(change, message):
+    request = VALID | change
     with pytest.raises(bt.InvalidRequest) as error:
         bt.simulate(
             request.pop("policy"), request.pop("problem"), request.pop("values", None), **group_settings(**request)
@@ -121,28 +124,32 @@ def test_bad_requests_are_refused_in_a_sentence(change, message):
         (lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=50, budget=5), "`budget >= 12`"),
         (lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=50, search=bt.Search(validate=1)), "`validate`"),
         (lambda: bt.tune(bt.Greedy(), PROBLEM, horizon=50), "exactly one parameter to be tuned, but greedy has 0"),
-        (lambda: bt.tune(TWO, PROBLEM, horizon=50), "two has 2 (a, b)"),
-        (lambda: bt.curve(TWO, PROBLEM, horizon=50), "over one parameter"),
+        (lambda: bt.tune(TWO_PARAMETERS, PROBLEM, horizon=50), "two has 2 (a, b)"),
+        (lambda: bt.curve(TWO_PARAMETERS, PROBLEM, horizon=50), "over one parameter"),
         (lambda: bt.compare([bt.UCB1(noise=0.5)], PROBLEM, horizon=50), "two policies or more"),
         (lambda: bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 12`"),
-        (lambda: bt.simulate(UPSIDE_DOWN, PROBLEM, horizon=50), "`low < high`"),
-        (lambda: bt.simulate(OFF_RANGE, PROBLEM, horizon=50), "the textbook value"),
+        (lambda: bt.simulate(REVERSED_RANGE, PROBLEM, horizon=50), "`low < high`"),
+        (lambda: bt.simulate(TEXTBOOK_OFF_RANGE, PROBLEM, horizon=50), "the textbook value"),
     ],
 )
-def test_bad_records_are_refused_in_a_sentence(make, message):
+def test_wrong_records_are_refused(make, message):
     with pytest.raises(bt.InvalidRequest) as error:
         make()
     assert message in str(error.value)
 
 
-numbers = st.one_of(st.floats(), st.integers(-5, 10**18), st.text(max_size=3), st.none(), st.booleans())
+random_numbers = st.one_of(st.floats(), st.integers(-5, 10**18), st.text(max_size=3), st.none(), st.booleans())
 
 
-nonsense = st.one_of(numbers, st.lists(numbers, max_size=3), st.dictionaries(st.text(max_size=2), numbers, max_size=2))
+random_values = st.one_of(
+    random_numbers,
+    st.lists(random_numbers, max_size=3),
+    st.dictionaries(st.text(max_size=2), random_numbers, max_size=2),
+)
 
 
-def assert_served_or_refused_in_one_line(action):
-    """An action gives a value, or is refused in one line."""
+def assert_accepted_or_refused_in_one_line(action):
+    """An action returns a value, or is refused with one line."""
     try:
         assert action() is not None
     except bt.InvalidRequest as error:
@@ -154,25 +161,25 @@ def assert_served_or_refused_in_one_line(action):
 @given(
     st.dictionaries(
         st.sampled_from(["horizon", "runs", "seed", "regret", "common_random_numbers", "checkpoints", "workers"]),
-        nonsense,
+        random_values,
         min_size=1,
     ),
-    nonsense,
+    random_values,
 )
-def test_the_door_answers_nonsense_with_a_sentence_or_not_at_all(change, values):
+def test_random_arguments_are_accepted_or_refused(change, values):
     request = {"horizon": 20, "runs": 3} | change
     for name in ("horizon", "runs", "workers"):
         # Large but honest requests would be served; that is not what is tried here.
         if isinstance(request.get(name), int) and request[name] > 50:
             return
-    assert_served_or_refused_in_one_line(
+    assert_accepted_or_refused_in_one_line(
         lambda: bt.simulate(bt.UCB1(noise=0.5), PROBLEM, values, **group_settings(**request))
     )
 
 
 @settings(max_examples=100, deadline=None)
-@given(nonsense, nonsense, nonsense)
-def test_problems_answer_nonsense_with_a_sentence_or_not_at_all(first, second, third):
+@given(random_values, random_values, random_values)
+def test_random_options_of_records_are_accepted_or_refused(first, second, third):
     if isinstance(first, int) and first > 10_000:
         return
     for make in (
@@ -185,16 +192,16 @@ def test_problems_answer_nonsense_with_a_sentence_or_not_at_all(first, second, t
         lambda: bt.GaussianThompson(prior=first, noise=second),
         lambda: bt.NoTeS(precision=first),
     ):
-        assert_served_or_refused_in_one_line(make)
+        assert_accepted_or_refused_in_one_line(make)
 
 
-def test_every_way_to_count_regret_is_checked():
+def test_the_kind_of_regret_is_checked_for_every_problem():
     table = bt.RewardTable(np.random.default_rng(0).random((50, 2)), shuffled=False)
     with pytest.raises(bt.InvalidRequest, match="`regret` must be"):
         bt.simulate(bt.UCB1(noise=0.5), table, horizon=20, runs=3, simulation=bt.Simulation(regret="bogus"))
 
 
-WHOLE = [
+CALLS_WITH_WHOLE_NUMBERS = [
     lambda number: bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=number, runs=number).shape[1],
     lambda number: (
         bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=number, budget=number, search=bt.Search(validate=number)).budget
@@ -211,11 +218,11 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize("place", range(len(WHOLE)))
-def test_whole_numbers_may_be_written_with_an_exponent_everywhere(place):
+@pytest.mark.parametrize("index", range(len(CALLS_WITH_WHOLE_NUMBERS)))
+def test_whole_numbers_may_be_floats_everywhere(index):
     for number in (2e1, np.float32(20), np.int16(20)):
-        found = WHOLE[place](number)
-        assert (found, type(found)) == (20, int)
+        value = CALLS_WITH_WHOLE_NUMBERS[index](number)
+        assert (value, type(value)) == (20, int)
     for number in (20.5, True, math.inf, "20"):
         with pytest.raises(bt.InvalidRequest):
-            WHOLE[place](number)
+            CALLS_WITH_WHOLE_NUMBERS[index](number)

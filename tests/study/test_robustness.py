@@ -1,4 +1,4 @@
-"""What a tuned value loses where something else comes."""
+"""Robustness: the regret of a tuned value on other problems than the expected one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from banditune.study.time_estimates import format_duration
 from helpers.settings import group_settings
 
 
-def moments(problem):
-    """Mean and spread of the means that a problem draws."""
+def compute_moments(problem):
+    """Mean and standard deviation of the means that a problem draws."""
     means = np.concatenate([draw_instances(problem, 0, block).means.ravel() for block in range(30)])
     return means.mean(), means.std()
 
@@ -32,66 +32,66 @@ def moments(problem):
     "problem",
     [bt.Bernoulli(arms=4, prior=(20, 60)), bt.BetaRewards(arms=4, prior=(20, 60)), bt.Gaussian(arms=4, prior=(3, 2))],
 )
-def test_variants_shift_and_spread_the_means_as_they_say(problem):
-    found = dict(list_variants(problem))
-    mean, sd = moments(problem)
-    wanted = {"lower by a": (mean - sd, sd), "higher by a": (mean + sd, sd)}
-    wanted |= {"half as far": (mean, sd / 2), "twice as far": (mean, 2 * sd)}
-    for words, (centre, spread) in wanted.items():
-        (other,) = [made for name, made in found.items() if words in name]
-        assert moments(other) == pytest.approx((centre, spread), rel=0.05, abs=0.02 * sd)
-    assert {made.arms for name, made in found.items() if "as many arms" in name} == {2, 8}
+def test_variants_shift_and_spread_the_means_as_stated(problem):
+    variants = dict(list_variants(problem))
+    mean, sd = compute_moments(problem)
+    expected = {"lower by a": (mean - sd, sd), "higher by a": (mean + sd, sd)}
+    expected |= {"half as far": (mean, sd / 2), "twice as far": (mean, 2 * sd)}
+    for description, (centre, spread) in expected.items():
+        (variant,) = [problem for name, problem in variants.items() if description in name]
+        assert compute_moments(variant) == pytest.approx((centre, spread), rel=0.05, abs=0.02 * sd)
+    assert {problem.arms for name, problem in variants.items() if "as many arms" in name} == {2, 8}
 
 
 def test_per_arm_priors_and_features_keep_their_shape():
-    own = dict(list_variants(bt.Bernoulli(arms=3, prior=[(1, 2), (3, 4), (5, 6)])))
-    assert own["twice as many arms (6)"].prior[3] == (1.0, 2.0)
+    per_arm = dict(list_variants(bt.Bernoulli(arms=3, prior=[(1, 2), (3, 4), (5, 6)])))
+    assert per_arm["twice as many arms (6)"].prior[3] == (1.0, 2.0)
     features = np.array([[1.0, 0.5], [1.0, -0.5]])
-    structured = dict(list_variants(bt.Logistic(features=features, prior=([-1, 0], np.diag([0.5, 0.1])))))
-    assert not any("arms" in words for words in structured)
-    twice = structured["weights of theta twice as far apart"]
-    np.testing.assert_allclose(twice.prior[1], np.diag([2.0, 0.4]))
-    noise = dict(list_variants(bt.Linear(arms=4, dims=2)))
-    assert noise["twice the noise"].noise == 1.0
+    with_features = dict(list_variants(bt.Logistic(features=features, prior=([-1, 0], np.diag([0.5, 0.1])))))
+    assert not any("arms" in description for description in with_features)
+    doubled = with_features["weights of theta twice as far apart"]
+    np.testing.assert_allclose(doubled.prior[1], np.diag([2.0, 0.4]))
+    linear = dict(list_variants(bt.Linear(arms=4, dims=2)))
+    assert linear["twice the noise"].noise == 1.0
     assert list(list_variants(bt.RewardTable(np.eye(3)))) == []
     assert np.all(np.array(dict(list_variants(bt.Mixture([[0.9, 0.1]])))["means twice as far apart"].means) <= 1)
 
 
-def test_priors_near_the_edge_stay_priors():
+def test_variants_of_extreme_priors_are_valid():
     for prior in ((0.01, 0.01), (0.2, 400), (5000, 2), (1e-3, 5)):
         variants = list(list_variants(bt.Bernoulli(arms=2, prior=prior)))
         assert len(variants) >= 2
-        for _, other in variants:
-            assert np.isfinite(draw_instances(other, 0, 0).means).all()
+        for _, variant in variants:
+            assert np.isfinite(draw_instances(variant, 0, 0).means).all()
 
 
-def test_worse_than_theory_is_said_only_where_that_is_sure():
-    best, loss, own = (
+def test_worse_than_the_textbook_is_stated_only_where_it_is_sure():
+    best, loss, regret = (
         Estimate.from_standard_error(10.0, 0.2, 1000),
         Estimate.from_standard_error(5.0, 0.3, 1000),
         Estimate.from_standard_error(15.0, 0.3, 1000),
     )
-    theory = Estimate.from_standard_error(14.7, 0.3, 1000)
-    for behind, verdict in ((0.3, "fragile"), (0.7, "worse than textbook"), (None, "fragile")):
-        told = None if behind is None else Estimate.from_standard_error(behind, 0.3, 1000)
+    textbook = Estimate.from_standard_error(14.7, 0.3, 1000)
+    for difference, verdict in ((0.3, "fragile"), (0.7, "worse than textbook"), (None, "fragile")):
+        estimate = None if difference is None else Estimate.from_standard_error(difference, 0.3, 1000)
         assert (
             Scenario(
                 description="so",
                 problem={},
                 horizon=100,
-                regret=own,
+                regret=regret,
                 best_value=0.2,
                 best_regret=best,
                 excess_regret=loss,
-                textbook_regret=theory,
-                difference_to_textbook=told,
+                textbook_regret=textbook,
+                difference_to_textbook=estimate,
             ).verdict
             == verdict
         )
 
 
-def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
-    # Tuned for arms far apart, played on arms close together: greedy was good enough, and is not any more.
+def test_a_value_for_a_wrong_problem_is_fragile():
+    # The value is tuned for arms far apart. On arms close together, greedy is not good enough.
     problem, close = bt.Mixture([[0.9, 0.1], [0.1, 0.9]]), bt.Mixture([[0.55, 0.45], [0.45, 0.55]])
     report = bt.robustness(
         bt.UCB1(noise=0.5),
@@ -102,8 +102,13 @@ def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
         budget=200,
         search=bt.Search(validate=500),
     )
-    words = [scenario.description for scenario in report.scenarios]
-    assert words == ["as expected", "close arms", "a third of the horizon (167)", "three times the horizon (1,500)"]
+    descriptions = [scenario.description for scenario in report.scenarios]
+    assert descriptions == [
+        "as expected",
+        "close arms",
+        "a third of the horizon (167)",
+        "three times the horizon (1,500)",
+    ]
     assert report.worst_scenario.verdict in ("fragile", "worse than textbook")
     assert "fragile" in repr(report)
     assert (
@@ -112,69 +117,80 @@ def test_a_width_that_is_tuned_for_the_wrong_problem_is_called_fragile():
 
 
 @dataclass(frozen=True)
-class Own(bt.Bernoulli):
+class OtherMeans(bt.Bernoulli):
     """A user's problem, whose means do not come from its prior."""
 
     def sample(self, size, rng):
         return Instances(rng.random((size, self.arms)) / 10)
 
 
-def test_a_problem_that_draws_means_in_its_own_way_is_not_changed_by_its_prior():
-    report = bt.robustness(bt.UCB1(noise=0.5), Own(arms=3), 0.2, horizon=30, budget=20, search=bt.Search(validate=20))
-    words = [scenario.description for scenario in report.scenarios]
-    assert words == ["as expected", "a third of the horizon (10)", "three times the horizon (90)"]
+def test_a_users_problem_has_no_variants_of_its_prior():
+    report = bt.robustness(
+        bt.UCB1(noise=0.5), OtherMeans(arms=3), 0.2, horizon=30, budget=20, search=bt.Search(validate=20)
+    )
+    descriptions = [scenario.description for scenario in report.scenarios]
+    assert descriptions == ["as expected", "a third of the horizon (10)", "three times the horizon (90)"]
 
 
-def test_where_nothing_is_lost_a_value_is_fine():
-    none = Estimate.from_standard_error(0.0, 0.0, 100)
+def test_a_value_without_regret_is_fine():
+    zero = Estimate.from_standard_error(0.0, 0.0, 100)
     assert (
         Scenario(
             description="no choice",
             problem={},
             horizon=100,
-            regret=none,
+            regret=zero,
             best_value=0.2,
-            best_regret=none,
-            excess_regret=none,
-            textbook_regret=none,
+            best_regret=zero,
+            excess_regret=zero,
+            textbook_regret=zero,
             regret_gap=0.0,
         ).verdict
         == "fine"
     )
 
 
-def test_the_sentence_counts_what_holds_what_is_not_decided_and_what_is_fragile():
-    def strain(words, loss, se):
-        best, lost = Estimate.from_standard_error(16.0, 0.5, 1000), Estimate.from_standard_error(loss, se, 1000)
+def test_the_statement_counts_fine_undecided_and_fragile_scenarios():
+    def make_scenario_of(description, excess, se):
+        best, excess_estimate = (
+            Estimate.from_standard_error(16.0, 0.5, 1000),
+            Estimate.from_standard_error(excess, se, 1000),
+        )
         return Scenario(
-            description=words,
+            description=description,
             problem={},
             horizon=100,
-            regret=Estimate.from_standard_error(16.0 + loss, 0.5, 1000),
+            regret=Estimate.from_standard_error(16.0 + excess, 0.5, 1000),
             best_value=0.2,
             best_regret=best,
-            excess_regret=lost,
+            excess_regret=excess_estimate,
             textbook_regret=best,
             regret_gap=0.2,
         )
 
     setup = bt.curve(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), [0.5, 1], horizon=10, runs=2).setup
-    expected, fine, open_ = strain("as expected", 0.0, 0.1), strain("more arms", 0.1, 0.1), strain("less", 1.5, 0.95)
-    found = bt.results.RobustnessReport(
-        params={"gamma": 0.2}, scenarios=(expected, fine, open_), budget=10, validation_runs=1000, setup=setup
+    expected, fine, undecided = (
+        make_scenario_of("as expected", 0.0, 0.1),
+        make_scenario_of("more arms", 0.1, 0.1),
+        make_scenario_of("less", 1.5, 0.95),
     )
-    assert state_robustness(found) == (
+    report = bt.results.RobustnessReport(
+        params={"gamma": 0.2}, scenarios=(expected, fine, undecided), budget=10, validation_runs=1000, setup=setup
+    )
+    assert state_robustness(report) == (
         "gamma = 0.2 is fine in 1 of 2 other scenarios; "
         "not decided in 1, with less, where its regret may be 24% above that of the best"
     )
-    broken = replace(found, scenarios=(*found.scenarios, strain("worse", 8.0, 0.1), strain("worst", 32.0, 0.1)))
-    assert "is fine in 1 of 4 other scenarios" in state_robustness(broken)
+    with_fragile = replace(
+        report, scenarios=(*report.scenarios, make_scenario_of("worse", 8.0, 0.1), make_scenario_of("worst", 32.0, 0.1))
+    )
+    assert "is fine in 1 of 4 other scenarios" in state_robustness(with_fragile)
     assert "; fragile in 2, most with worst, where its regret is 3.0 times that of the best; not decided in 1" in repr(
-        broken
+        with_fragile
     )
 
 
-def test_losses_are_paired_and_agree_with_a_simulation():
+def test_excess_regrets_are_paired_and_agree_with_a_simulation():
     report = bt.robustness(
         bt.UCB1(noise=0.5),
         bt.Bernoulli(arms=3),
@@ -198,7 +214,7 @@ def test_losses_are_paired_and_agree_with_a_simulation():
     assert scenario.textbook_regret.mean == pytest.approx(rows[2].mean(), rel=1e-6)
 
 
-def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
+def test_a_tuning_prints_and_reports_its_robustness(tmp_path):
     tuning = bt.tune(
         bt.UCB1(noise=0.5),
         bt.Mixture([[0.6, 0.4], [0.4, 0.6]]),
@@ -221,74 +237,74 @@ def test_a_tuning_tells_its_stress_in_text_and_report(tmp_path):
             bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(), 0.5, horizon=100, others=wrong)
 
 
-def test_a_loss_below_zero_is_within_error_or_none_at_all():
-    for mean, words in ((0.5, "+10%"), (-0.1, "within error"), (-3.0, "none")):
-        loss = Estimate.from_standard_error(mean, 0.2, 1000)
-        five = Estimate.from_standard_error(5.0, 0.1, 1000)
+def test_a_negative_excess_is_within_error_or_none():
+    for mean, expected in ((0.5, "+10%"), (-0.1, "within error"), (-3.0, "none")):
+        excess = Estimate.from_standard_error(mean, 0.2, 1000)
+        regret = Estimate.from_standard_error(5.0, 0.1, 1000)
         assert (
             format_excess_share(
                 Scenario(
                     description="so",
                     problem={"name": "bernoulli"},
                     horizon=10,
-                    regret=five,
+                    regret=regret,
                     best_value=0.2,
-                    best_regret=five,
-                    excess_regret=loss,
-                    textbook_regret=five,
+                    best_regret=regret,
+                    excess_regret=excess,
+                    textbook_regret=regret,
                 )
             )
-            == words
+            == expected
         )
 
 
-def regrets(*rows):
-    """A strain of these regrets of the value, of the best one and of theory's."""
-    own, best, theory = (np.asarray(row, float) for row in rows)
+def make_scenario(*rows):
+    """A scenario with these regrets of the value, the best value and the textbook value."""
+    regrets, best, textbook = (np.asarray(row, float) for row in rows)
     return Scenario(
         description="else",
         problem={"name": "x"},
         horizon=10,
-        regret=Estimate.from_sample(own),
+        regret=Estimate.from_sample(regrets),
         best_value=0.3,
         best_regret=Estimate.from_sample(best),
-        excess_regret=Estimate.from_sample(own - best),
-        textbook_regret=Estimate.from_sample(theory),
+        excess_regret=Estimate.from_sample(regrets - best),
+        textbook_regret=Estimate.from_sample(textbook),
         regret_gap=0.0,
     )
 
 
-def test_a_value_that_loses_nothing_is_fine_however_uncertain_the_best_regret_is():
+def test_a_value_without_excess_is_fine_with_an_uncertain_best_regret():
     rare = [0.0, 0.0, 0.0, 9.0]
-    scenario = regrets(rare, rare, rare)
+    scenario = make_scenario(rare, rare, rare)
     assert scenario.best_regret.low < 0
     assert scenario.verdict == "fine"
 
 
-def test_verdicts_know_that_the_best_regret_is_uncertain_too():
+def test_verdicts_contain_the_error_of_the_best_regret():
     rng = np.random.default_rng(5)
-    own, best = rng.lognormal(size=(2, 400))
-    scenario = regrets(own, best, best)
+    regrets, best = rng.lognormal(size=(2, 400))
+    scenario = make_scenario(regrets, best, best)
     for share in (0.0, 0.25, 1.0):
-        found, paired = scenario.compute_excess_over(share), Estimate.from_sample(own - (1 + share) * best)
+        excess, paired = scenario.compute_excess_over(share), Estimate.from_sample(regrets - (1 + share) * best)
         for name in ("mean", "se", "low", "high"):
-            assert getattr(found, name) == pytest.approx(getattr(paired, name), rel=1e-9, abs=1e-12)
-    # A loss of a tenth exactly: it is decided in 5% of cases, on both sides together.
+            assert getattr(excess, name) == pytest.approx(getattr(paired, name), rel=1e-9, abs=1e-12)
+    # An excess of exactly a tenth is decided in 5% of cases, on both sides together.
     decided = []
     for _ in range(1000):
         best = rng.lognormal(sigma=0.5, size=500)
-        scenario = regrets(1.1 * rng.permutation(best), rng.lognormal(sigma=0.5, size=500), best)
+        scenario = make_scenario(1.1 * rng.permutation(best), rng.lognormal(sigma=0.5, size=500), best)
         decided.append(scenario.verdict != "not decided")
     assert abs(np.mean(decided) - 0.05) <= 4 * np.sqrt(0.05 * 0.95 / 1000)
 
 
-def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
+def test_impossible_scenarios_are_left_out_with_a_notice(tmp_path):
     small = {"horizon": 100, "budget": 40, "validate": 20}
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=60), **group_settings(stress=True, **small))
     assert "twice as many arms (120)" not in [scenario.description for scenario in tuning.robustness.scenarios]
     assert any("'twice as many arms (120)' is left out" in warning for warning in tuning.robustness.notices)
     assert "is left out" in str(tuning)
-    # A third of the horizon leaves explore-then-commit no choice; a tuner that needs more than usual gets its budget.
+    # A third of the horizon leaves explore-then-commit no choice. A tuner that needs a larger budget gets it.
     short = bt.tune(
         bt.ExploreThenCommit(),
         bt.Bernoulli(arms=10),
@@ -304,24 +320,24 @@ def test_what_cannot_be_played_is_left_out_before_the_work(tmp_path):
         bt.Thompson(prior=(1, 1)), bt.Bernoulli(arms=10), 0.5, horizon=20, budget=40, search=bt.Search(validate=20)
     )
     assert any("a third of the horizon (7)" in scenario.description for scenario in few.scenarios)
-    fine = bt.tuners.Uniform(precision=0.001)
-    asked = bt.tune(
+    fine_grid = bt.tuners.Uniform(precision=0.001)
+    tuned_on_grid = bt.tune(
         bt.UCB1(noise=0.5),
         bt.Bernoulli(arms=2),
         horizon=20,
         budget=2002,
         include=("robustness",),
-        search=bt.Search(tuner=fine, validate=20),
+        search=bt.Search(tuner=fine_grid, validate=20),
     )
-    assert asked.robustness.budget == 2002
+    assert tuned_on_grid.robustness.budget == 2002
     with pytest.raises(bt.InvalidRequest, match="give `others`"):
         bt.robustness(bt.UCB1(noise=0.5), bt.RewardTable([np.eye(2), np.eye(2)]), 0.3, horizon=2)
     with pytest.raises(bt.InvalidRequest, match="budget"):
-        bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=50, budget=5, run=bt.Run(store=tmp_path / "x.ledger"))
+        bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=50, budget=5, run=bt.Run(store=tmp_path / "x.db"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_stress_warns_of_noise_too():
+def test_robustness_warns_of_a_wrong_noise():
     report = bt.robustness(
         bt.UCB1(noise=0.5), bt.Gaussian(arms=2, noise=5.0), 0.3, horizon=20, budget=40, search=bt.Search(validate=20)
     )
@@ -329,42 +345,42 @@ def test_stress_warns_of_noise_too():
 
 
 @pytest.mark.parametrize("rewards", ["binary", "unit", "real"])
-def test_past_campaigns_are_moved_around_their_centre(rewards):
+def test_variants_of_campaigns_shift_and_spread_their_means(rewards):
     pairs = (
         [(3.0, 0.05), (2.0, 0.05), (2.5, 0.05), (2.2, 0.05)]
         if rewards == "real"
         else [(600, 1400), (400, 1600), (900, 1100), (500, 1500)]
     )
     problem = bt.Campaigns([pairs, pairs[::-1], pairs[:3] + pairs[:2]], rewards=rewards, arms=4)
-    found = dict(list_variants(problem))
-    mean, sd = moments(problem)
-    for words, centre, spread in (
+    variants = dict(list_variants(problem))
+    mean, sd = compute_moments(problem)
+    for description, centre, spread in (
         ("means lower by a standard deviation", mean - sd, sd),
         ("means higher by a standard deviation", mean + sd, sd),
         ("means half as far apart", mean, sd / 2),
         ("means twice as far apart", mean, 2 * sd),
     ):
-        assert moments(found[words]) == pytest.approx((centre, spread), rel=0.05), words
-    assert found["half as many arms (2)"].arms == 2
-    assert ("twice the noise" in found) == (rewards == "real")
-    stress = bt.robustness(bt.UCB1(noise=0.5), problem, 0.3, horizon=30, budget=40, search=bt.Search(validate=20))
-    assert len(stress.other_scenarios) >= 6
+        assert compute_moments(variants[description]) == pytest.approx((centre, spread), rel=0.05), description
+    assert variants["half as many arms (2)"].arms == 2
+    assert ("twice the noise" in variants) == (rewards == "real")
+    report = bt.robustness(bt.UCB1(noise=0.5), problem, 0.3, horizon=30, budget=40, search=bt.Search(validate=20))
+    assert len(report.other_scenarios) >= 6
 
 
 @pytest.mark.parametrize("value", [[0.1, 0.2], [[0.1], [0.2]]])
-def test_several_values_are_not_stressed_at_once(value):
+def test_robustness_takes_one_value(value):
     with pytest.raises(bt.InvalidRequest, match="`params` must be one value, but got"):
         bt.robustness(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), value, horizon=10)
 
 
-def test_a_policy_with_nothing_to_tune_is_not_stressed():
+def test_robustness_needs_a_parameter():
     with pytest.raises(bt.InvalidRequest, match="exactly one parameter to be tuned, but greedy has 0"):
         bt.robustness(bt.Greedy(), bt.Bernoulli(arms=2), 1.0, horizon=10)
 
 
 @dataclass(frozen=True)
-class Fixed(Tuner):
-    """A search that answers a fixed value and states a gap, whatever it sees."""
+class FixedAnswerSearch(Tuner):
+    """A search that answers a fixed value and states a gap, whatever the regrets."""
 
     name = "fixed"
     accepts_goal = True
@@ -372,26 +388,28 @@ class Fixed(Tuner):
     gap: float = 0.0
 
     def search(self, among, budget, goal=None):
-        regrets = yield Trial((self.value,), budget)
-        mean = float(regrets.mean())
-        return SearchAnswer(self.value, believe(self.gap, mean, 0.1 * mean))
+        make_scenario = yield Trial((self.value,), budget)
+        mean = float(make_scenario.mean())
+        return SearchAnswer(self.value, make_posterior(self.gap, mean, 0.1 * mean))
 
 
-def believe(gap, mean=50.0, half=5.0, **more):
-    """What a search states: nothing beats its answer by more than a gap."""
-    options = {"near_optimal": (), "second_dip": (), "misfit": False, "confidence": 0.95} | more
+def make_posterior(gap, mean=50.0, half=5.0, **options):
+    """What a search states: nothing is better than its answer by more than a gap."""
+    options = {"near_optimal": (), "second_dip": (), "misfit": False, "confidence": 0.95} | options
     return SearchPosterior(
         mean=mean, low=mean - half, high=mean + half, best_low=0.1, best_high=0.3, regret_gap=gap, **options
     )
 
 
-CLICKS = bt.Bernoulli(arms=46, prior=(3.35722, 771.387))
+RARE_CLICKS = bt.Bernoulli(arms=46, prior=(3.35722, 771.387))
 SMALL = {"horizon": 30_000, "others": [], "budget": 50, "validate": 150}
 
 
-def test_two_answers_at_the_same_end_of_the_range_are_no_evidence():
-    # Searches that answer the first step of their grid and state no gap: three times the horizon, 0.0123 loses far less.
-    report = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, **group_settings(tuner=Fixed(1 / 162), **SMALL))
+def test_equal_answers_at_an_end_of_the_range_are_not_decided():
+    # Searches answer the first step of their grid and state no gap. At three times the horizon, 0.0123 has less regret.
+    report = bt.robustness(
+        bt.UCB1(noise=0.5), RARE_CLICKS, 1 / 162, **group_settings(tuner=FixedAnswerSearch(1 / 162), **SMALL)
+    )
     verdicts = {scenario.description.split(" (")[0]: scenario for scenario in report.scenarios}
     for scenario in report.scenarios:
         assert scenario.verdict != "fine"
@@ -404,7 +422,7 @@ def test_two_answers_at_the_same_end_of_the_range_are_no_evidence():
     assert longer.retuned_value == pytest.approx(1 / 162)
 
 
-def test_a_search_that_answers_worse_than_the_value_that_it_would_replace_has_failed():
+def test_a_search_with_a_worse_answer_has_failed():
     report = bt.robustness(
         bt.UCB1(noise=0.5),
         bt.Bernoulli(arms=5),
@@ -412,7 +430,7 @@ def test_a_search_that_answers_worse_than_the_value_that_it_would_replace_has_fa
         horizon=300,
         others=[],
         budget=50,
-        search=bt.Search(tuner=Fixed(0.9), validate=300),
+        search=bt.Search(tuner=FixedAnswerSearch(0.9), validate=300),
     )
     for scenario in report.scenarios:
         assert scenario.best_value != 0.9
@@ -422,8 +440,8 @@ def test_a_search_that_answers_worse_than_the_value_that_it_would_replace_has_fa
     assert {"best_value", "excess_share_low", "excess_share_high", "reason"} <= set(report.to_pandas())
 
 
-def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_better():
-    best, none = Estimate.from_standard_error(50.0, 0.5, 1000), Estimate.from_standard_error(0.0, 0.0, 1000)
+def test_a_value_is_fine_only_within_the_gap_of_the_search():
+    best, zero = Estimate.from_standard_error(50.0, 0.5, 1000), Estimate.from_standard_error(0.0, 0.0, 1000)
     verdicts = {
         gap: Scenario(
             description="so",
@@ -432,7 +450,7 @@ def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_bet
             regret=best,
             best_value=0.2,
             best_regret=best,
-            excess_regret=none,
+            excess_regret=zero,
             textbook_regret=best,
             regret_gap=gap,
         )
@@ -440,22 +458,22 @@ def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_bet
     }
     assert [scenario.verdict for scenario in verdicts.values()] == ["fine", "fine", "not decided", "not decided"]
     assert verdicts[2.0].excess_share_high == pytest.approx(2 / 48, abs=1e-3)
-    # 20 of 50 - 20, and what the errors of both regrets add
+    # 20 of 50 - 20, plus the errors of both regrets.
     assert 20 / 30 < verdicts[20.0].excess_share_high < 0.72
     assert verdicts[20.0].reason == "its regret may be 69% higher"
     assert verdicts[None].reason == "the search states no gap"
     doubted = replace(verdicts[0.0], gap_doubt="for a reason")
     assert (doubted.verdict, doubted.reason) == ("not decided", "for a reason")
-    below = Estimate.from_standard_error(-5.0, 0.1, 1000)
+    negative = Estimate.from_standard_error(-5.0, 0.1, 1000)
     assert Scenario(
         description="so",
         problem={},
         horizon=100,
-        regret=below,
+        regret=negative,
         best_value=0.2,
-        best_regret=below,
-        excess_regret=none,
-        textbook_regret=below,
+        best_regret=negative,
+        excess_regret=zero,
+        textbook_regret=negative,
         regret_gap=0.0,
     ).reason.startswith("the best regret is below 0")
     fragile = replace(
@@ -466,41 +484,49 @@ def test_a_value_is_fine_only_as_far_as_the_search_says_that_nothing_is_much_bet
     assert (fragile.verdict, fragile.reason) == ("fragile", "")
 
 
-def test_a_gap_is_doubted_for_each_reason():
-    among, same = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), Estimate.from_standard_error(0.0, 0.1, 1000)
+def test_every_reason_to_doubt_a_gap_is_found():
+    among, zero = Range("gamma", 0.0, 1.0, 1.0, False, "linear"), Estimate.from_standard_error(0.0, 0.1, 1000)
     fresh = Estimate.from_standard_error(50.0, 1.0, 1000)
 
-    trusted = believe(1.0)
+    default_posterior = make_posterior(1.0)
 
-    def doubt(value=0.2, answer=0.3, belief=trusted, ahead=same, behind=same, fresh=fresh):
-        return next(note_gap_doubts(among, value, SearchAnswer(answer, belief), ahead, behind, fresh), "")
+    def find_doubt(value=0.2, answer=0.3, posterior=default_posterior, ahead=zero, behind=zero, fresh=fresh):
+        return next(note_gap_doubts(among, value, SearchAnswer(answer, posterior), ahead, behind, fresh), "")
 
-    assert doubt() == ""
-    assert doubt(belief=None) == ""
-    assert doubt(behind=Estimate.from_standard_error(0.4, 0.1, 1000)) == ""
-    assert doubt(behind=Estimate.from_standard_error(2.5, 0.1, 1000)).startswith("tuning again failed")
-    assert doubt(value=1.0, answer=1.0) == "both values are at the upper end of the range"
-    assert doubt(answer=0.005) == "the value that was tuned for it, 0.005, is at the lower end of the range"
-    assert doubt(belief=believe(1.0, misfit=True)) == "the search for it says that it cannot be trusted"
-    assert doubt(belief=believe(1.0, second_dip=(0.1, 0.2, 0.3))) == "the regret there may have more than one dip"
+    assert find_doubt() == ""
+    assert find_doubt(posterior=None) == ""
+    assert find_doubt(behind=Estimate.from_standard_error(0.4, 0.1, 1000)) == ""
+    assert find_doubt(behind=Estimate.from_standard_error(2.5, 0.1, 1000)).startswith("tuning again failed")
+    assert find_doubt(value=1.0, answer=1.0) == "both values are at the upper end of the range"
+    assert find_doubt(answer=0.005) == "the value that was tuned for it, 0.005, is at the lower end of the range"
+    assert find_doubt(posterior=make_posterior(1.0, misfit=True)) == "the search for it says that it cannot be trusted"
     assert (
-        doubt(ahead=Estimate.from_standard_error(2.0, 0.1, 250))
+        find_doubt(posterior=make_posterior(1.0, second_dip=(0.1, 0.2, 0.3)))
+        == "the regret there may have more than one dip"
+    )
+    assert (
+        find_doubt(ahead=Estimate.from_standard_error(2.0, 0.1, 250))
         == "the search for it missed a better value by more than it states"
     )
-    assert doubt(ahead=Estimate.from_standard_error(1.1, 0.1, 250)) == ""
-    assert doubt(fresh=Estimate.from_standard_error(70.0, 1.0, 1000)) == "fresh instances contradict the search for it"
+    assert find_doubt(ahead=Estimate.from_standard_error(1.1, 0.1, 250)) == ""
+    assert (
+        find_doubt(fresh=Estimate.from_standard_error(70.0, 1.0, 1000))
+        == "fresh instances contradict the search for it"
+    )
 
 
-def test_a_tuned_value_that_is_surely_not_the_best_where_all_is_as_expected_is_warned_of():
-    report = bt.robustness(bt.UCB1(noise=0.5), CLICKS, 1 / 162, **group_settings(tuner=Fixed(1 / 162), **SMALL))
+def test_robustness_warns_where_the_tuned_value_is_not_the_best():
+    report = bt.robustness(
+        bt.UCB1(noise=0.5), RARE_CLICKS, 1 / 162, **group_settings(tuner=FixedAnswerSearch(1 / 162), **SMALL)
+    )
     assert report.scenarios[0].excess_share_low > 0
     noise, warning = report.notices
     assert "of bernoulli have 0.0" in noise
     assert "the search for gamma = 0.006173 missed a better value, 0.01235" in warning
 
 
-def test_the_expected_time_is_announced_before_the_work_and_the_progress_counts_it():
-    lines, seen = [], []
+def test_the_expected_time_is_announced_and_the_progress_counts_all_runs():
+    lines, progress = [], []
     tuning = bt.tune(
         bt.UCB1(noise=0.5),
         bt.Bernoulli(arms=3),
@@ -512,19 +538,21 @@ def test_the_expected_time_is_announced_before_the_work_and_the_progress_counts_
             "no_lower_bound",
         ),
         search=bt.Search(validate=40),
-        run=bt.Run(announce=lambda line: lines.append((line, len(seen))), progress=lambda *step: seen.append(step)),
+        run=bt.Run(
+            announce=lambda line: lines.append((line, len(progress))), progress=lambda *step: progress.append(step)
+        ),
     )
     assert [line.split(": about ")[0] for line, _ in lines] == ["curve", "robustness"]
     assert lines[0][0].endswith("(34 values x 40 runs)")
     runs = tuning.robustness.budget + 7 * 40 + 4 * 40
     assert lines[1][0].endswith(f"({len(tuning.robustness.scenarios)} scenarios x {runs:,} runs)")
-    assert 0 < lines[0][1] < lines[1][1] < len(seen)
-    # The first totals know of the curve and of the scenarios.
-    assert seen[0][1] >= 34 * 40 + len(tuning.robustness.scenarios) * runs
-    done, total = seen[-1]
+    assert 0 < lines[0][1] < lines[1][1] < len(progress)
+    # The first totals contain the curve and the scenarios.
+    assert progress[0][1] >= 34 * 40 + len(tuning.robustness.scenarios) * runs
+    done, total = progress[-1]
     assert done == total
 
 
 def test_durations_have_two_digits():
-    words = {0.2: "a second", 1.27: "1.3 s", 41.3: "41 s", 89: "89 s", 95: "1.6 min", 581: "9.7 min", 9000: "2.5 h"}
-    assert {seconds: format_duration(seconds) for seconds in words} == words
+    durations = {0.2: "a second", 1.27: "1.3 s", 41.3: "41 s", 89: "89 s", 95: "1.6 min", 581: "9.7 min", 9000: "2.5 h"}
+    assert {seconds: format_duration(seconds) for seconds in durations} == durations

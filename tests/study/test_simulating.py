@@ -1,11 +1,11 @@
-"""`simulate`: what it plays, and on which instances."""
+"""`simulate`: rows of values, paired instances, and policies with several parameters."""
 
 from __future__ import annotations
 
 import banditune as bt
 from banditune.simulation.dispatch import simulate_rows, simulate_rows_separately
 from banditune.simulation.spec import SimulationSpec
-from helpers.example_policies import TWO
+from helpers.example_policies import TWO_PARAMETERS
 
 PROBLEM = bt.Bernoulli(arms=3)
 
@@ -16,7 +16,7 @@ def test_runs_are_paired_over_values():
     assert (regrets[1] == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 0.3, horizon=300, runs=50)[0]).all()
 
 
-def test_without_values_theorys_are_played():
+def test_without_values_the_textbook_value_is_simulated():
     assert (
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=9)
         == bt.simulate(bt.UCB1(noise=0.5), PROBLEM, 1, horizon=50, runs=9)
@@ -24,16 +24,18 @@ def test_without_values_theorys_are_played():
 
 
 def test_a_policy_without_parameters_takes_any_value_and_ignores_it():
-    one = bt.simulate(bt.Greedy(), PROBLEM, [0.0, 7.5], horizon=50, runs=9)
-    assert (one[0] == one[1]).all()
+    regrets = bt.simulate(bt.Greedy(), PROBLEM, [0.0, 7.5], horizon=50, runs=9)
+    assert (regrets[0] == regrets[1]).all()
 
 
 def test_several_parameters_come_in_rows():
     problem = bt.Mixture([(1.0, 0.0)])
-    regrets = bt.simulate(TWO, problem, [(1, 0), (0, 1)], horizon=10, runs=2)
+    regrets = bt.simulate(TWO_PARAMETERS, problem, [(1, 0), (0, 1)], horizon=10, runs=2)
     assert regrets.tolist() == [[0, 0], [10, 10]]
-    assert (bt.simulate(TWO, problem, {"a": 0, "b": 1}, horizon=10, runs=2) == 10).all()
-    comparison = bt.compare([TWO, bt.UCB1(noise=0.5)], problem, horizon=10, budget=12, search=bt.Search(validate=10))
+    assert (bt.simulate(TWO_PARAMETERS, problem, {"a": 0, "b": 1}, horizon=10, runs=2) == 10).all()
+    comparison = bt.compare(
+        [TWO_PARAMETERS, bt.UCB1(noise=0.5)], problem, horizon=10, budget=12, search=bt.Search(validate=10)
+    )
     assert comparison.best_policy == "two"
 
 
@@ -47,11 +49,11 @@ def test_named_arms_and_priors_per_arm():
     ).setup.problem["names"]
 
 
-def test_each_value_has_instances_of_its_own():
+def test_each_value_may_have_its_own_instances():
     spec = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 300, common_random_numbers=False, checkpoints=(100, 300))
     parts = simulate_rows_separately(spec, [[0.1], [0.4], [1.0]], [3, 1, 300], 250, workers=3)
-    whole = simulate_rows(spec, [[0.1], [0.4], [1.0]], range(250, 554))
+    expected = simulate_rows(spec, [[0.1], [0.4], [1.0]], range(250, 554))
     assert [part.shape for part in parts] == [(3, 2), (1, 2), (300, 2)]
-    assert (parts[0] == whole[0, :3]).all()
-    assert (parts[1] == whole[1, 3:4]).all()
-    assert (parts[2] == whole[2, 4:]).all()
+    assert (parts[0] == expected[0, :3]).all()
+    assert (parts[1] == expected[1, 3:4]).all()
+    assert (parts[2] == expected[2, 4:]).all()

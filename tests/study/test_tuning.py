@@ -25,30 +25,30 @@ from helpers.settings import group_settings
 PROBLEM = bt.Bernoulli(arms=3)
 
 
-def test_validation_repeats_on_the_instances_it_names(tuning):
+def test_validation_uses_the_stated_instances(tuning):
     (value,) = tuning.params.values()
     spec = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 300)
-    tuned, theory = round_to_float32(
+    tuned, textbook = round_to_float32(
         spec,
         simulate_rows(
             spec, np.array([[value], [1.0]]), range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + 200)
         ),
     )[:, :, 0]
     assert tuning.regret.mean == tuned.mean()
-    assert tuning.textbook_regret.mean == theory.mean()
-    assert tuning.gain.mean == pytest.approx(theory.mean() - tuned.mean())
-    assert tuning.gain.se == pytest.approx(np.std(theory - tuned, ddof=1) / math.sqrt(200))
+    assert tuning.textbook_regret.mean == textbook.mean()
+    assert tuning.gain.mean == pytest.approx(textbook.mean() - tuned.mean())
+    assert tuning.gain.se == pytest.approx(np.std(textbook - tuned, ddof=1) / math.sqrt(200))
     assert tuning.gain.low < tuning.gain.mean < tuning.gain.high
 
 
-def test_the_search_spends_what_it_says(tuning):
+def test_the_search_uses_its_stated_number_of_runs(tuning):
     assert tuning.search_runs == sum(sum(trial.runs) for trial in tuning.trials) <= tuning.budget
     assert tuning.validation_runs == 200
     assert tuning.params.keys() == {"gamma"}
 
 
 def test_tuning_does_not_depend_on_threads(tuning):
-    again = bt.tune(
+    with_one_worker = bt.tune(
         bt.UCB1(noise=0.5),
         PROBLEM,
         horizon=300,
@@ -57,11 +57,11 @@ def test_tuning_does_not_depend_on_threads(tuning):
         search=bt.Search(validate=200),
         run=bt.Run(workers=1),
     )
-    assert again == tuning
+    assert with_one_worker == tuning
 
 
 @pytest.mark.parametrize("tuner", [bt.tuners.Uniform(), bt.tuners.SequentialHalving(), bt.NoTeS(precision=0.05)])
-def test_every_tuner_works_through_the_door(tuner):
+def test_every_tuner_tunes_a_policy(tuner):
     result = bt.tune(
         bt.Thompson(prior=(1, 1)),
         PROBLEM,
@@ -80,12 +80,12 @@ def test_integer_parameters_are_tuned_to_whole_numbers():
     assert 1 <= result.params["pulls"] <= 100
 
 
-def test_a_verdict_is_no_stronger_than_the_data():
+def test_a_gain_within_error_is_stated_as_such():
     result = bt.tune(bt.UCB1(noise=0.5), bt.Mixture([(0.5, 0.4)]), horizon=20, budget=12, search=bt.Search(validate=2))
     assert "may be no better" in repr(result)
 
 
-def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
+def test_a_precision_is_reached_or_reported_as_missed():
     result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=300, precision=0.2, search=bt.Search(confidence=0.9))
     assert result.precision_reached is True
     assert result.posterior.regret_gap <= 0.2 * result.posterior.mean
@@ -93,12 +93,12 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
     assert "; requested 20%: reached)" in repr(result)
     assert "90% sure" in repr(result)
     for limit in ({"max_runs": 30}, {"max_time": 1e-9}):
-        (named,) = limit
+        (argument,) = limit
         short = bt.tune(
             bt.UCB1(noise=0.5), PROBLEM, **group_settings(horizon=300, precision=0.001, validate=50, **limit)
         )
         assert short.precision_reached is False
-        assert f"NOT reached, `{named}` ended the search" in repr(short)
+        assert f"NOT reached, `{argument}` ended the search" in repr(short)
         assert any("by `max_runs` or `max_time`; raise them" in warning for warning in short.notices)
         assert short.search_runs <= 30
         assert bt.results.from_json(short.to_json()) == short
@@ -122,26 +122,26 @@ def test_a_wanted_precision_is_reached_or_it_is_said_what_was():
         ({"precision": 0.1, "max_runs": 5}, "`budget >= 12`"),
     ],
 )
-def test_a_precision_that_cannot_be_served_is_refused(options, message):
+def test_wrong_precisions_are_refused(options, message):
     with pytest.raises(bt.InvalidRequest) as error:
         bt.tune(bt.UCB1(noise=0.5), PROBLEM, **group_settings(horizon=50, **options))
     assert message in str(error.value)
 
 
-def test_validation_is_as_large_as_it_must_be():
+def test_validation_reaches_its_target_errors():
     result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=1000, budget=50)
     assert MIN_VALIDATION_RUNS <= result.validation_runs <= MAX_VALIDATION_RUNS
     shares = (
         result.gain.se / result.gain.mean / TARGET_RELATIVE_ERRORS["gain"],
         result.regret.se / result.regret.mean / TARGET_RELATIVE_ERRORS["regret"],
     )
-    assert max(shares) < 1.3  # the first few runs do not know the variance exactly
-    # They are not part of what is reported.
+    assert max(shares) < 1.3  # the pilot runs estimate the variance with an error
+    # The pilot runs are not part of the result.
     spec = SimulationSpec(bt.UCB1(noise=0.5), PROBLEM, 1000)
-    fresh = range(
+    runs = range(
         FIRST_VALIDATION_INSTANCE + PILOT_RUNS, FIRST_VALIDATION_INSTANCE + PILOT_RUNS + result.validation_runs
     )
-    regrets = round_to_float32(spec, simulate_rows(spec, [list(result.params.values())], fresh))
+    regrets = round_to_float32(spec, simulate_rows(spec, [list(result.params.values())], runs))
     assert result.regret.mean == regrets[0].mean()
     assert count_runs_needed(np.array([1.0, 1.0]), 0.1) == 0
     assert count_runs_needed(np.array([-1.0, 1.0]), 0.1) == MAX_VALIDATION_RUNS
@@ -149,7 +149,7 @@ def test_validation_is_as_large_as_it_must_be():
     assert count_runs_needed(np.array([98.0, 102.0]), 0.01) in (8, 9)
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numbers_of_numpy_are_accepted():
     assert resolve_goal(bt.TwoPart(), None, np.float32(0.5), bt.Search(confidence=np.float64(0.9))) == (0.5, 0.9)
     assert resolve_max_time(np.int64(5)) == 5
     assert bt.UCB1(noise=np.float32(2)).noise == 2
@@ -158,7 +158,7 @@ def test_numbers_of_numpy_are_numbers():
             bt.UCB1(noise=wrong)
 
 
-def test_a_precision_that_was_not_reached_is_a_warning():
+def test_a_missed_precision_is_a_notice():
     missed = bt.tune(
         bt.UCB1(noise=0.5), PROBLEM, horizon=200, precision=0.0005, search=bt.Search(max_runs=300, validate=50)
     )
@@ -169,12 +169,12 @@ def test_a_precision_that_was_not_reached_is_a_warning():
     assert not any("precision" in warning for warning in tuning.notices)
 
 
-def test_confidence_is_that_of_the_statements_and_theory_may_be_right():
+def test_statements_have_the_given_confidence():
     result = bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=200, budget=50, search=bt.Search(validate=50, confidence=0.8))
     assert result.posterior.confidence == 0.8
     assert "80% sure" in repr(result)
-    same = dataclasses.replace(result, textbook_params=result.params)
-    assert "which is the textbook default" in repr(same)
+    with_textbook_value = dataclasses.replace(result, textbook_params=result.params)
+    assert "which is the textbook default" in repr(with_textbook_value)
     broken = result.to_json().replace('"precision": null', '"precision": "abc"')
     with pytest.raises(bt.InvalidRequest, match="'precision' of a Tuning must be of type float"):
         bt.results.from_json(broken)

@@ -8,7 +8,7 @@ import pytest
 from banditune.study.unimodality_test import check_unimodal
 
 
-def heights(kind: str, points: int) -> np.ndarray:
+def make_curve(kind: str, points: int) -> np.ndarray:
     x = np.linspace(0, 1, points)
     return {
         "flat": np.zeros(points),
@@ -22,7 +22,7 @@ def heights(kind: str, points: int) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["flat", "falling", "dip", "shelf"])
 @pytest.mark.parametrize("heavy", [False, True])
 def test_unimodal_curves_raise_false_alarms_at_the_stated_rate_at_most(kind, heavy):
-    """400 curves: at a rate of 5% a count above 37 has probability 1e-4."""
+    """400 curves: at a rate of 5%, a count above 37 has probability 1e-4."""
     rng = np.random.default_rng(5)
     alarms = 0
     for _ in range(400):
@@ -30,7 +30,7 @@ def test_unimodal_curves_raise_false_alarms_at_the_stated_rate_at_most(kind, hea
         noise = rng.standard_normal((17, 100))
         if heavy:
             noise = rng.exponential(1, (17, 100)) * (rng.random((17, 100)) < 0.1) * 20
-        alarms += check_unimodal(np.arange(17.0), heights(kind, 17)[:, None] + 5 * noise + common).rejected
+        alarms += check_unimodal(np.arange(17.0), make_curve(kind, 17)[:, None] + 5 * noise + common).rejected
     assert alarms <= 37
 
 
@@ -41,9 +41,9 @@ def test_few_runs_raise_no_more_false_alarms(runs):
     assert alarms <= 37
 
 
-def test_two_dips_are_seen():
+def test_two_dips_are_detected():
     rng = np.random.default_rng(6)
-    regrets = heights("two dips", 17)[:, None] + 5 * rng.standard_normal((17, 100))
+    regrets = make_curve("two dips", 17)[:, None] + 5 * rng.standard_normal((17, 100))
     result = check_unimodal(np.linspace(0, 1, 17), regrets)
     assert result.rejected
     left, top, right = result.second_dip

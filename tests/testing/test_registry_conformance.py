@@ -1,45 +1,45 @@
-"""Every policy and every problem of the package keeps its contract, as those of users must."""
+"""Every policy and every problem of the package keeps its contract."""
 
 from __future__ import annotations
 
 import pytest
 
 import banditune as bt
-from helpers.policy_problem_pairs import PAIRS, POLICIES, SMALL
+from helpers.policy_problem_pairs import PAIRS, POLICIES, SMALL_PROBLEMS
 
-ALIKE = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy", "lin-epsilon-greedy", "lints")
-ALIKE += ("kl-ucb", "ucb-v", "bayes-ucb")
-"""Policies on the estimates of another one, or with an index as another one, which is tried."""
+SAME_ESTIMATES = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy", "lin-epsilon-greedy", "lints")
+SAME_ESTIMATES += ("kl-ucb", "ucb-v", "bayes-ucb")
+"""Policies with the estimates, or with an index as that of another policy, which is tested."""
 
 
-def in_turn():
-    """One problem for every policy, such that every problem comes up, without a mark; the rest marked as slow."""
-    tried = dict.fromkeys(SMALL, 0)
+def list_pairs():
+    """One problem for every policy, such that every problem occurs. Other pairs are marked as slow."""
+    times_used = dict.fromkeys(SMALL_PROBLEMS, 0)
     choices = {policy: [problem for known, problem in PAIRS if known == policy] for policy in POLICIES}
-    # Those that can play few problems choose first.
+    # Policies that take few problems choose first.
     for policy, problems in sorted(choices.items(), key=lambda choice: len(choice[1])):
-        rarest = None if policy in ALIKE else min(problems, key=lambda problem: tried[problem])
+        rarest = None if policy in SAME_ESTIMATES else min(problems, key=lambda problem: times_used[problem])
         for problem in problems:
-            usual = problem == rarest
-            tried[problem] += usual
-            yield pytest.param(policy, problem, marks=[] if usual else pytest.mark.slow)
+            is_chosen = problem == rarest
+            times_used[problem] += is_chosen
+            yield pytest.param(policy, problem, marks=[] if is_chosen else pytest.mark.slow)
 
 
 def test_every_problem_is_simulated_in_plain_python():
-    assert {pair.values[1] for pair in in_turn() if not pair.marks} == set(SMALL)
+    assert {pair.values[1] for pair in list_pairs() if not pair.marks} == set(SMALL_PROBLEMS)
 
 
-@pytest.mark.parametrize(("policy", "problem"), list(in_turn()))
+@pytest.mark.parametrize(("policy", "problem"), list(list_pairs()))
 def test_every_policy_keeps_its_contract(policy, problem):
-    """Compiled code equals plain Python to the last bit, and a shortcut is the plain loop, among others."""
-    found = bt.testing.check_policy(POLICIES[policy](), SMALL[problem](), horizon=200, seed=3)
-    assert [name for name in ("memory", "no-reward-yet", "deployment") if name not in str(found)] == []
-    assert found["plain-python"].runs == (5 if SMALL[problem]().required_regret is None else 3)
-    assert found["threads-and-chunks"].detectable == 0
+    """Among others, compiled code and shortcuts agree with plain Python."""
+    report = bt.testing.check_policy(POLICIES[policy](), SMALL_PROBLEMS[problem](), horizon=200, seed=3)
+    assert [name for name in ("memory", "no-reward-yet", "deployment") if name not in str(report)] == []
+    assert report["plain-python"].runs == (5 if SMALL_PROBLEMS[problem]().required_regret is None else 3)
+    assert report["threads-and-chunks"].detectable == 0
 
 
-@pytest.mark.parametrize("problem", SMALL)
+@pytest.mark.parametrize("problem", SMALL_PROBLEMS)
 def test_every_problem_keeps_its_contract(problem):
-    found = bt.testing.check_problem(SMALL[problem](), seed=3)
-    assert found["plain-python"].runs > 100
-    assert ("means" in [check.name for check in found.checks]) == (problem != "reward-table")
+    report = bt.testing.check_problem(SMALL_PROBLEMS[problem](), seed=3)
+    assert report["plain-python"].runs > 100
+    assert ("means" in [check.name for check in report.checks]) == (problem != "reward-table")

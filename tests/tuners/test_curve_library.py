@@ -15,10 +15,10 @@ from banditune.tuners.answer_statements import (
     compute_value,
 )
 from banditune.tuners.curve_library import select_library
-from helpers.known_curves import LIBRARY, LOG, UNIT, covariance_of
+from helpers.known_curves import LIBRARY, LOG, UNIT, compute_covariance
 
 
-def test_the_library_holds_what_it_says():
+def test_the_library_contains_valid_curves():
     plain = len(curve_library.GOOD_POWERS) * len(curve_library.GOOD_FLOORS)
     assert np.exp(LIBRARY.good_prior).sum() == pytest.approx(1)
     assert (np.diff(LIBRARY.good_fine[:plain], axis=1) > 0).all()
@@ -39,13 +39,15 @@ def test_a_log_scale_has_points_at_every_order_of_magnitude():
     assert compute_value(UNIT, 0.25) == 0.25
 
 
-def test_a_few_waves_make_the_deviation():
+def test_the_roots_give_the_covariance_of_the_deviation():
     assert len(LIBRARY.roots) >= 2
     for root, length in zip(LIBRARY.roots, curve_library.DEVIATION_LENGTHS, strict=True):
-        np.testing.assert_allclose(root @ root.T, covariance_of(length), atol=1e-5 * curve_library.DEVIATION_SIZE**2)
+        np.testing.assert_allclose(
+            root @ root.T, compute_covariance(length), atol=1e-5 * curve_library.DEVIATION_SIZE**2
+        )
 
 
-def test_failures_that_reach_far_or_end_slowly_weigh_less_before_the_first_run():
+def test_far_and_slow_failures_have_a_lower_prior():
     assert np.exp(
         curve_library.compute_even_prior([(1.0, 0.1, 1.0), (9.0, 0.5, 2.0), (1.0, 0.7, 1.0)])
     ) == pytest.approx([1, 1, curve_library.FAR_PRIOR])
@@ -56,21 +58,24 @@ def test_failures_that_reach_far_or_end_slowly_weigh_less_before_the_first_run()
         assert weight[-1, decay] == pytest.approx(curve_library.FAR_PRIOR * share)
 
 
-def test_failures_are_likely_where_others_were():
-    """The density is a mixture of Gaussians of the logarithms, by kinds; nothing is far below its even share."""
-    one = (0.4, 0.13, 1.5)
-    wanted = np.mean(
+def test_the_prior_of_failures_is_high_near_observed_ones():
+    """The density is a mixture of Gaussians of the logarithms. No failure has far less than its even share."""
+    failure = (0.4, 0.13, 1.5)
+    expected = np.mean(
         [
             np.mean(
-                [np.prod(stats.norm.pdf(np.log(one), np.log(other), failure_library.KERNEL_WIDTHS)) for other in kind]
+                [
+                    np.prod(stats.norm.pdf(np.log(failure), np.log(other), failure_library.KERNEL_WIDTHS))
+                    for other in kind
+                ]
             )
             for kind in failure_library.OBSERVED_FAILURES.values()
         ]
     )
-    another = (0.4, 0.4, 1.5)
-    ratio = np.divide(*failure_library.compute_failure_density([one, another]))
+    other_failure = (0.4, 0.4, 1.5)
+    ratio = np.divide(*failure_library.compute_failure_density([failure, other_failure]))
     assert ratio > 2
-    scale = failure_library.compute_failure_density([one])[0] / wanted
+    scale = failure_library.compute_failure_density([failure])[0] / expected
     assert scale == pytest.approx((2 * math.pi) ** 1.5 * np.prod(failure_library.KERNEL_WIDTHS))
     failures = curve_library.list_failures(
         curve_library.FAILURE_HEIGHTS, list(product(curve_library.FAILURE_REACHES, curve_library.FAILURE_DECAYS))

@@ -12,7 +12,7 @@ from banditune.tuners.grid_search import compute_least_halving_budget, list_halv
 from helpers.searches import UNIT
 
 
-def test_halving_schedule():
+def test_the_schedule_of_halving_is_known():
     assert list_halving_points(11) == [11, 6, 3, 2]
     assert list_halving_runs(1000, 11) == [6, 22, 88, 266]
     assert list_halving_runs(200, 11) == [1, 4, 17, 53]
@@ -21,14 +21,14 @@ def test_halving_schedule():
 
 
 @given(st.integers(2, 40), st.integers(0, 3000))
-def test_halving_never_spends_more_than_its_budget(points, extra):
+def test_halving_stays_within_its_budget(points, extra):
     budget = compute_least_halving_budget(points) + extra
     runs = list_halving_runs(budget, points)
     assert min(runs) >= 1
     assert sum(r * n for r, n in zip(runs, list_halving_points(points), strict=True)) <= budget
 
 
-def test_grids_hold_both_ends():
+def test_grids_contain_both_ends():
     assert make_grid(UNIT, 0.1) == pytest.approx(np.linspace(0, 1, 11))
     assert make_grid(UNIT, 0.3) == pytest.approx([0, 0.3, 0.6, 0.9, 1])
     whole = Range("pulls", 1.0, 4.0, 2.0, True, "linear")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import banditune as bt
 from banditune.tuners.noisy_ternary_search import allocate_pairs
-from helpers.searches import search
+from helpers.searches import run_tuner
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ from helpers.searches import search
         (1000, [25, 57, 128, 290]),
     ],
 )
-def test_notes_doubles_and_a_quarter_its_pairs(budget, pairs):
+def test_notes_allocates_more_pairs_to_later_iterations(budget, pairs):
     assert allocate_pairs(budget, 4) == pairs
 
 
 @given(st.integers(1, 15), st.integers(0, 5000))
-def test_notes_spends_its_budget_but_one_run_at_most(iterations, extra):
+def test_notes_uses_its_budget_except_for_one_run_at_most(iterations, extra):
     budget = 2 * iterations + extra
     pairs = allocate_pairs(budget, iterations)
     assert len(pairs) == iterations
@@ -41,12 +41,12 @@ def test_notes_spends_its_budget_but_one_run_at_most(iterations, extra):
 @pytest.mark.parametrize(
     ("precision", "iterations"), [(0.5, 1), (1 / 3, 1), (0.25, 2), (0.1, 4), (0.05, 6), (0.01, 10)]
 )
-def test_iterations_needed(precision, iterations):
+def test_the_number_of_iterations_follows_the_precision(precision, iterations):
     assert bt.tuners.count_iterations(precision) == iterations
     assert (2 / 3) ** iterations <= 2 * precision + 1e-9
 
 
-def test_failure_bound_is_the_papers_formula():
+def test_the_failure_bound_agrees_with_the_formula_of_the_paper():
     sizes = [10, 20, 40, 80]
     expected = 4 * sum(math.exp(-((2 / 3) ** (2 * k)) * 9 * s / (32 * 4)) for k, s in enumerate(sizes, 1))
     assert bt.tuners.bound_failure(sizes, slope=3.0, noise=2.0) == pytest.approx(expected)
@@ -55,20 +55,20 @@ def test_failure_bound_is_the_papers_formula():
 def test_the_failure_bound_holds_on_a_curve_that_meets_its_assumptions():
     slope, noise, precision = 40.0, 4.0, 0.1
     budget = bt.tuners.compute_budget(0.3, precision, slope, noise)
-    misses = [
-        abs(search(bt.NoTeS(precision), lambda x: slope * abs(x - 0.3), budget, noise, seed)[0] - 0.3) > precision
+    failures = [
+        abs(run_tuner(bt.NoTeS(precision), lambda x: slope * abs(x - 0.3), budget, noise, seed)[0] - 0.3) > precision
         for seed in range(400)
     ]
-    assert np.mean(misses) <= 0.3
+    assert np.mean(failures) <= 0.3
 
 
-def test_budget_needed_is_the_smallest():
+def test_the_computed_budget_is_the_smallest():
     budget = bt.tuners.compute_budget(0.05, 0.1, slope=100.0, noise=50.0)
 
-    def reached(budget):
+    def bound_of_budget(budget):
         return bt.tuners.bound_failure([2 * n for n in allocate_pairs(budget, 4)], 100.0, 50.0)
 
-    assert reached(budget) <= 0.05 < reached(budget - 2)
+    assert bound_of_budget(budget) <= 0.05 < bound_of_budget(budget - 2)
     for wrong in (
         lambda: bt.tuners.bound_failure([9], 1.0, 0.0),
         lambda: bt.tuners.bound_failure([9], 1e200, 1.0),

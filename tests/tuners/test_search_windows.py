@@ -1,4 +1,4 @@
-"""Searches where the optimum is among the first steps of a range, below them, or anywhere on a wide log scale."""
+"""Windows of a search: the optimum is among the first steps of a range, below them, or anywhere on a log scale."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ UNIT = Range("gamma", 0.0, 1.0, 1.0, False, "linear")
 TWELVE = Range("width", 1e-6, 1e6, 1.0, False, "log")
 
 
-def truth(width):
-    """Exploring costs up to 400; failing costs 40 and ends where the width is about a third; the lowest is near 0.2."""
+def compute_mean_regret(width):
+    """Exploring costs up to 400. Failing costs 40 and ends at a width of about a third. The lowest is near 0.2."""
     width = np.asarray(width, float)
     return 5 + 400 * width / (width + 3) + 40 * np.exp(-((width / 0.12) ** 1.5))
 
 
-def played(width, size, rng):
-    """Runs with this mean: what exploring costs scatters little; one run in five or fewer fails."""
+def draw_regrets(width, size, rng):
+    """Runs with this mean: small scatter of the cost of exploring, and one failure in five runs or fewer."""
     good = 5 + 400 * width / (width + 3)
     failed = rng.random(size) < 0.2 * np.exp(-((width / 0.12) ** 1.5))
     return good * rng.gamma(25, 1 / 25, size) + 200 * failed
 
 
-def tuned(among, budget, seed, to_width, goal=None):
-    """A search on these runs; `to_width` takes values to widths of `truth`."""
+def run_search(among, budget, seed, to_width, goal=None):
+    """A search on these runs. `to_width` converts values to widths of the curve."""
     rng = np.random.default_rng([seed, 3])
     search = start_search(bt.TwoPart(), among, budget, *(() if goal is None else (goal,)), seed=seed)
-    asked = []
+    values = []
     try:
         trial = next(search)
         while True:
-            asked += trial.values
+            values += trial.values
             trial = search.send(
-                [played(to_width(v), size, rng) for v, size in zip(trial.values, trial.size, strict=True)]
+                [draw_regrets(to_width(v), size, rng) for v, size in zip(trial.values, trial.size, strict=True)]
             )
     except StopIteration as answer:
-        return answer.value, asked
+        return answer.value, values
 
 
-LOWEST = float(truth(np.geomspace(0.01, 2, 500)).min())
+LOWEST = float(compute_mean_regret(np.geomspace(0.01, 2, 500)).min())
 SCALES = {
     "a step of the grid": (UNIT, lambda value: 12 * value),
     "below the first step": (UNIT, lambda value: 100 * value),
@@ -58,26 +58,26 @@ SCALES = {
 }
 
 
-@pytest.mark.parametrize("where", SCALES)
-def test_the_optimum_is_seen_wherever_it_is(where):
-    among, to_width = SCALES[where]
-    lost, held = [], []
+@pytest.mark.parametrize("place", SCALES)
+def test_the_optimum_is_found_anywhere_in_the_range(place):
+    among, to_width = SCALES[place]
+    excess_shares, covered = [], []
     for seed in range(8):
-        found, _ = tuned(among, 1000, seed, to_width)
-        excess = float(truth(to_width(found.value))) - LOWEST
-        lost.append(excess / LOWEST)
-        held.append(found.posterior.misfit or excess <= found.posterior.regret_gap)
-        assert among.low <= found.posterior.best_low <= found.value <= found.posterior.best_high <= among.high
-    assert np.mean(lost) < 0.1
-    assert sum(held) >= 6  # 95% of 8 less 4 standard errors are 5.1
+        answer, _ = run_search(among, 1000, seed, to_width)
+        excess = float(compute_mean_regret(to_width(answer.value))) - LOWEST
+        excess_shares.append(excess / LOWEST)
+        covered.append(answer.posterior.misfit or excess <= answer.posterior.regret_gap)
+        assert among.low <= answer.posterior.best_low <= answer.value <= answer.posterior.best_high <= among.high
+    assert np.mean(excess_shares) < 0.1
+    assert sum(covered) >= 6  # 95% of 8 less 4 standard errors are 5.1
 
 
 def test_a_precision_is_reached_below_the_first_step():
     among, to_width = SCALES["below the first step"]
-    found, asked = tuned(among, 50_000, 0, to_width, Goal(0.05, 0.95))
-    assert found.posterior.meets_precision(0.05)
-    assert truth(to_width(found.value)) - LOWEST <= max(found.posterior.regret_gap, 0.05 * LOWEST)
-    assert min(asked) < 1 / 162
+    answer, values = run_search(among, 50_000, 0, to_width, Goal(0.05, 0.95))
+    assert answer.posterior.meets_precision(0.05)
+    assert compute_mean_regret(to_width(answer.value)) - LOWEST <= max(answer.posterior.regret_gap, 0.05 * LOWEST)
+    assert min(values) < 1 / 162
 
 
 @pytest.mark.parametrize("seed", [1, 4])
@@ -99,17 +99,17 @@ def test_ucb1_on_rare_rewards_is_not_tuned_to_the_first_step(goal, seed):
     assert tuning.precision_reached in (True, None)
 
 
-def test_a_search_whose_optimum_is_inside_keeps_the_whole_range(monkeypatch):
-    made = []
+def test_a_search_with_an_optimum_inside_keeps_the_whole_range(monkeypatch):
+    searches = []
 
-    class Kept(WindowedSearch):
-        def __init__(self, *given):
-            super().__init__(*given)
-            made.append(self)
+    class RecordedSearch(WindowedSearch):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            searches.append(self)
 
-    monkeypatch.setattr(two_part, "WindowedSearch", Kept)
-    tuned(UNIT, 400, 0, lambda value: value)
-    (search,) = made
+    monkeypatch.setattr(two_part, "WindowedSearch", RecordedSearch)
+    run_search(UNIT, 400, 0, lambda value: value)
+    (search,) = searches
     assert search.moves == 0
     assert search.window is search.whole
 
@@ -118,7 +118,7 @@ def test_a_search_whose_optimum_is_inside_keeps_the_whole_range(monkeypatch):
     "window",
     [make_whole_window(UNIT), make_window(UNIT, 0.1), make_window(TWELVE, 30.0), make_window(TWELVE, 30.0, True)],
 )
-def test_values_of_a_window_are_seen_at_their_widths(window):
+def test_values_of_a_window_are_located_at_their_widths(window):
     widths = window.library.points
     assert window.compute_widths(window.compute_values(widths)) == pytest.approx(widths)
     assert (window.locate_points(window.compute_values(widths)) == np.arange(len(widths))).all()
@@ -132,22 +132,22 @@ def test_an_end_of_the_range_is_a_point_of_its_window(inverse):
     values = window.compute_values(window.library.fine[window.first_fine :])
     assert (values.max() if inverse else values.min()) == pytest.approx(10.0 if inverse else 0.1)
     for seed in range(3):
-        found, _ = tuned(narrow, 300, seed, (lambda value: 8 / value) if inverse else (lambda value: 8 * value))
-        assert found.value == pytest.approx(10.0 if inverse else 0.1, rel=0.02)
+        answer, _ = run_search(narrow, 300, seed, (lambda value: 8 / value) if inverse else (lambda value: 8 * value))
+        assert answer.value == pytest.approx(10.0 if inverse else 0.1, rel=0.02)
 
 
-def test_an_outline_is_sure_where_there_are_runs():
+def test_an_outline_is_precise_where_there_are_runs():
     rng = np.random.default_rng(0)
     x = LogAxis(TWELVE).make_nodes(0.0)
     logs = np.repeat(x[::2], 400)
-    regrets = np.concatenate([played(10.0**at, 400, rng) for at in x[::2]])
-    seen = fit_outline(x, logs, regrets)
-    draws = seen.draw_regrets(2000, rng)
+    regrets = np.concatenate([draw_regrets(10.0**at, 400, rng) for at in x[::2]])
+    outline = fit_outline(x, logs, regrets)
+    draws = outline.draw_regrets(2000, rng)
     low, high = np.quantile(draws, [0.0005, 0.9995], axis=0)
-    inside = (low <= truth(10.0**x)) & (truth(10.0**x) <= high)
-    assert inside.mean() > 0.9
-    few = fit_outline(x, logs[::100], regrets[::100])
-    assert few.covariance_root.std() > seen.covariance_root.std()
-    span, inverse = choose_span(seen, draws.argmin(axis=1))
+    is_covered = (low <= compute_mean_regret(10.0**x)) & (compute_mean_regret(10.0**x) <= high)
+    assert is_covered.mean() > 0.9
+    sparse_outline = fit_outline(x, logs[::100], regrets[::100])
+    assert sparse_outline.covariance_root.std() > outline.covariance_root.std()
+    span, inverse = choose_span(outline, draws.argmin(axis=1))
     assert not inverse
     assert 0.25 < span < 6

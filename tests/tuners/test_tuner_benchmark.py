@@ -1,4 +1,4 @@
-"""The benchmark of tuners: what it serves, what it takes for true, and the tuner from outside."""
+"""The benchmark of tuners: its pools, its truth, and the Optuna tuner."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ PULLS = Range("pulls", 3.0, 5000.0, 10.0, True, "log")
 
 @pytest.fixture(scope="module")
 def served():
-    return benchmark("served")
+    return import_benchmark("served")
 
 
 @pytest.fixture(scope="module")
 def tuners():
-    return benchmark("tuners")
+    return import_benchmark("tuners")
 
 
-def benchmark(name):
+def import_benchmark(name):
     """A module of the benchmarks."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
@@ -49,25 +49,25 @@ def benchmark(name):
         sys.path.remove(str(BENCHMARKS))
 
 
-def small_pool(served, among=UNIT, places=11, runs=40):
-    """A pool whose regrets say where they come from: width + instance / 1000."""
-    values = np.array([among.scale_from_unit(unit) for unit in np.linspace(0, 1, places)])
-    return served.pool("small", among, values, np.arange(places)[:, None] + np.arange(runs) / 1000)
+def make_small_pool(served, among=UNIT, points=11, runs=40):
+    """A pool whose regrets identify their origin: width + instance / 1000."""
+    values = np.array([among.scale_from_unit(unit) for unit in np.linspace(0, 1, points)])
+    return served.pool("small", among, values, np.arange(points)[:, None] + np.arange(runs) / 1000)
 
 
-def test_units_are_where_values_come_from(served):
+def test_units_are_the_inverse_of_values(served):
     for among in (UNIT, Range("epsilon", 0.1, 0.7, 0.2, False, "linear"), Range("rate", 0.01, 10.0, 1.0, False, "log")):
         units = np.linspace(0, 1, 7)
         assert map_to_unit_interval(among, [among.scale_from_unit(unit) for unit in units]) == pytest.approx(units)
 
 
-def test_a_value_that_is_not_in_the_pool_gets_the_runs_of_the_nearest(served):
-    told = small_pool(served).answer_trial(Trial((0.0, 0.22, 0.96), (3, 4, 5)), np.random.default_rng(0))
-    assert [np.floor(row).tolist() for row in told] == [[0] * 3, [2] * 4, [10] * 5]
+def test_other_values_get_the_runs_of_the_nearest_one(served):
+    regrets = make_small_pool(served).answer_trial(Trial((0.0, 0.22, 0.96), (3, 4, 5)), np.random.default_rng(0))
+    assert [np.floor(row).tolist() for row in regrets] == [[0] * 3, [2] * 4, [10] * 5]
 
 
-def test_values_of_one_size_share_instances_and_others_do_not(served):
-    pool = small_pool(served)
+def test_values_with_one_size_share_instances(served):
+    pool = make_small_pool(served)
     shared = pool.answer_trial(Trial((0.1, 0.5), 30), np.random.default_rng(0))
     assert shared.shape == (2, 30)
     assert shared[0] - 1 == pytest.approx(shared[1] - 5)
@@ -75,49 +75,51 @@ def test_values_of_one_size_share_instances_and_others_do_not(served):
     assert not np.allclose(first - 1, second - 5)
 
 
-def steep(units):
-    """A price of exploring and a steep price of failing: the lowest point is near 0.22."""
+def compute_mean_regret(units):
+    """Exploring has a cost, and failing a steep one. The lowest point is near 0.22."""
     return 350 * units**1.1 + 400 * np.exp(-units / 0.08)
 
 
 def test_smoothing_keeps_a_curve_and_its_lowest_point(served):
-    units, curve = UNIT_POINTS, steep(UNIT_POINTS)
+    units, curve = UNIT_POINTS, compute_mean_regret(UNIT_POINTS)
     smooth = build_smoother(units, curve) @ curve
     near = curve < 1.3 * curve.min()
     assert smooth[near] == pytest.approx(curve[near], rel=0.002)
     assert served.excess(units, curve, units[[smooth.argmin()]])[0] < 0.01
 
 
-def test_smoothing_sees_through_noise_and_says_how_well(served):
-    units, curve, rng = UNIT_POINTS, steep(UNIT_POINTS), np.random.default_rng(3)
+def test_smoothing_has_small_errors_with_noise(served):
+    units, curve, rng = UNIT_POINTS, compute_mean_regret(UNIT_POINTS), np.random.default_rng(3)
     answers = np.array([0.15, 0.2, 0.25, 0.3])
-    misses, errors = [], []
+    deviations, errors = [], []
     for _ in range(20):
         regrets = curve[:, None] + 2 * curve[:, None] * rng.standard_normal((len(units), 1000))
         pool = served.pool("steep", UNIT, units, regrets)
-        misses.append(pool.excess(answers).mean() - served.excess(units, curve, answers).mean())
+        deviations.append(pool.excess(answers).mean() - served.excess(units, curve, answers).mean())
         errors.append(pool.own_error(answers))
-    assert abs(np.mean(misses)) < 4 * np.std(misses) / 20**0.5 + 0.5  # the lowest point of a noisy curve is too low
-    assert np.std(misses) / 2 < np.mean(errors) < 2 * np.std(misses)
+    assert abs(np.mean(deviations)) < 4 * np.std(deviations) / 20**0.5 + 0.5  # the minimum of a noisy curve is too low
+    assert np.std(deviations) / 2 < np.mean(errors) < 2 * np.std(deviations)
 
 
-def test_searches_in_lock_step_do_not_see_each_other():
+def test_mean_curves_in_lock_step_are_independent():
     library, rng = select_library(UNIT), np.random.default_rng(0)
     at = rng.integers(len(library.points), size=(4, 60))
-    regrets = steep(library.points)[at] * rng.gamma(2, 0.5, at.shape)
-    together = compute_mean_curve(library, fit_curves(library, at, regrets))
-    alone = [compute_mean_curve(library, fit_curves(library, at[k : k + 1], regrets[k : k + 1]))[0] for k in range(4)]
-    assert together == pytest.approx(np.array(alone), rel=1e-6)
+    regrets = compute_mean_regret(library.points)[at] * rng.gamma(2, 0.5, at.shape)
+    all_curves = compute_mean_curve(library, fit_curves(library, at, regrets))
+    single_curves = [
+        compute_mean_curve(library, fit_curves(library, at[k : k + 1], regrets[k : k + 1]))[0] for k in range(4)
+    ]
+    assert all_curves == pytest.approx(np.array(single_curves), rel=1e-6)
 
 
 def test_searches_in_lock_step_have_the_law_of_single_ones(served, tuners):
     bowl, rng = served.bowl(0.3), np.random.default_rng(1)
-    together = bowl.excess(tuners.two_part_answers(bowl, 50, 400, rng))
-    alone = bowl.excess(np.array([run_single_tuner(TwoPart(), bowl, 50, rng) for _ in range(150)]))
-    assert abs(together.mean() - alone.mean()) < 4 * math.hypot(together.std() / 400**0.5, alone.std() / 150**0.5)
+    lockstep = bowl.excess(tuners.two_part_answers(bowl, 50, 400, rng))
+    single = bowl.excess(np.array([run_single_tuner(TwoPart(), bowl, 50, rng) for _ in range(150)]))
+    assert abs(lockstep.mean() - single.mean()) < 4 * math.hypot(lockstep.std() / 400**0.5, single.std() / 150**0.5)
 
 
-def test_answers_on_a_log_scale_are_read_on_it(served, tuners):
+def test_answers_on_a_log_scale_are_found(served, tuners):
     values = np.array([PULLS.scale_from_unit(unit) for unit in UNIT_POINTS])
     means = 20 + 10 * np.log(values / 100) ** 2
     pool = served.pool("pulls", PULLS, values, means[:, None] + np.random.default_rng(0).standard_normal((171, 500)))
@@ -133,35 +135,35 @@ def test_halving_has_the_finest_grid_that_its_budget_allows(tuners):
 
 def test_statements_are_compared_with_the_truth(served, tuners):
     bowl = served.bowl(0.2)
-    said = tuners.checked(bowl, 200, 40, 0)
-    assert said.said.gap_holds > 75
-    assert 0 < said.said.best_width < 1
+    outcome = tuners.checked(bowl, 200, 40, 0)
+    assert outcome.said.gap_holds > 75
+    assert 0 < outcome.said.best_width < 1
 
 
 @pytest.mark.parametrize(
     ("budget", "trials", "expected"), [(200, 50, [4] * 50), (30, 50, [1] * 30), (110, 50, [3] * 10 + [2] * 40)]
 )
-def test_optuna_plays_every_value_as_often(budget, trials, expected):
+def test_optuna_splits_its_budget_evenly(budget, trials, expected):
     assert split_budget(budget, trials) == expected
 
 
-def search(tuner, height, budget, among):
-    """Run a tuner on a known curve; returns its answer, all values that it saw and what it spent."""
-    generator, seen, spent = tuner.search(among, budget), [], 0
+def run_tuner(tuner, compute_height, budget, among):
+    """Run a tuner on a known curve. Return its answer, all values and the number of runs."""
+    generator, values, spent = tuner.search(among, budget), [], 0
     try:
         trial = next(generator)
         while True:
-            seen += trial.values
+            values += trial.values
             spent += trial.size * len(trial.values)
-            trial = generator.send(np.full((1, trial.size), height(trial.values[0])))
+            trial = generator.send(np.full((1, trial.size), compute_height(trial.values[0])))
     except StopIteration as answer:
-        return answer.value, seen, spent
+        return answer.value, values, spent
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_optuna_finds_a_bowl_without_noise(seed):
     pytest.importorskip("optuna")
-    answer, _, spent = search(Optuna(seed=seed), lambda x: (x - 0.3) ** 2, 200, UNIT)
+    answer, _, spent = run_tuner(Optuna(seed=seed), lambda x: (x - 0.3) ** 2, 200, UNIT)
     assert answer == pytest.approx(0.3, abs=0.03)
     assert spent == 200
 
@@ -179,36 +181,36 @@ def test_optuna_follows_the_seed_of_the_study_unless_it_has_its_own():
 
 
 @pytest.mark.parametrize("budget", [1, 7, 99])
-def test_optuna_keeps_to_the_range_the_whole_numbers_and_the_budget(budget):
+def test_optuna_keeps_range_whole_numbers_and_budget(budget):
     pytest.importorskip("optuna")
-    answer, seen, spent = search(Optuna(trials=20), lambda x: (math.log(x) - 4) ** 2, budget, PULLS)
+    answer, values, spent = run_tuner(Optuna(trials=20), lambda x: (math.log(x) - 4) ** 2, budget, PULLS)
     assert spent <= budget
-    assert answer in seen
-    assert all(3 <= value <= 5000 and value == round(value) for value in seen)
+    assert answer in values
+    assert all(3 <= value <= 5000 and value == round(value) for value in values)
 
 
-def test_optuna_looks_evenly_on_a_log_scale():
+def test_optuna_samples_evenly_on_a_log_scale():
     pytest.importorskip("optuna")
-    _, seen, _ = search(Optuna(trials=40), lambda x: 0.0, 40, Range("rate", 1e-4, 1.0, 1.0, False, "log"))
-    assert np.mean(np.array(seen) < 0.01) == pytest.approx(0.5, abs=0.25)
+    _, values, _ = run_tuner(Optuna(trials=40), lambda x: 0.0, 40, Range("rate", 1e-4, 1.0, 1.0, False, "log"))
+    assert np.mean(np.array(values) < 0.01) == pytest.approx(0.5, abs=0.25)
 
 
-def test_the_same_seed_asks_the_same():
+def test_the_same_seed_gives_the_same_values():
     pytest.importorskip("optuna")
-    first, second = (search(Optuna(seed=5, trials=15), abs, 15, UNIT)[1] for _ in range(2))
+    first, second = (run_tuner(Optuna(seed=5, trials=15), abs, 15, UNIT)[1] for _ in range(2))
     assert first == second
 
 
 @pytest.mark.parametrize(
-    ("sampler", "missing", "way_out"),
+    ("sampler", "missing", "command"),
     [("tpe", "optuna", r'pip install "banditune\[optuna\]"'), ("gp", "torch", "pip install torch")],
 )
-def test_a_missing_module_says_how_to_install_it(monkeypatch, sampler, missing, way_out):
+def test_a_missing_module_is_named_with_its_installation(monkeypatch, sampler, missing, command):
     if missing != "optuna":
         pytest.importorskip("optuna")
         pytest.importorskip("scipy")
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(bt.errors.MissingDependency, match=way_out):
+    with pytest.raises(bt.errors.MissingDependency, match=command):
         next(Optuna(sampler).search(UNIT, 50))
 
 

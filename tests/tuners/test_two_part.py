@@ -20,88 +20,90 @@ from banditune.tuners.answer_statements import (
 from banditune.tuners.curve_draws import compute_mean_curve, draw_curves
 from banditune.tuners.curve_library import select_library
 from banditune.tuners.two_part_search import MAX_CURVES, LockstepSearches, pick_near_lowest
-from helpers.known_curves import LIBRARY, LOG, UNIT, played, searched, truth
+from helpers.known_curves import LIBRARY, LOG, UNIT, compute_mean_regret, draw_regrets, run_searches
 
 
-def questions(search, budget, seed=0, among=UNIT):
-    """Answer a search's questions with `played`; yields (trial, send)."""
+def answer_trials(search, budget, seed=0, among=UNIT):
+    """Answer the trials of a search with runs of the known curve. Yields (trial, regrets)."""
     rng = np.random.default_rng(seed)
     library = select_library(among)
     trial = next(search)
     while True:
-        places = [
+        indices = [
             int(np.abs([compute_value(among, p) - value for p in library.points]).argmin()) for value in trial.values
         ]
-        told = [played(np.full(size, place), rng, library) for place, size in zip(places, trial.size, strict=True)]
-        yield trial, told
+        regrets = [
+            draw_regrets(np.full(size, index), rng, library) for index, size in zip(indices, trial.size, strict=True)
+        ]
+        yield trial, regrets
         try:
-            trial = search.send(told)
+            trial = search.send(regrets)
         except StopIteration as answer:
             yield None, answer.value
             return
 
 
-def test_a_search_is_repeatable_spends_its_budget_and_says_how_sure_it_is():
-    first, again = (list(questions(bt.TwoPart().search(UNIT, 150), 150)) for _ in range(2))
-    assert first[-1] == again[-1]
+def test_a_search_is_repeatable_and_uses_its_budget():
+    first, repeated = (list(answer_trials(bt.TwoPart().search(UNIT, 150), 150)) for _ in range(2))
+    assert first[-1] == repeated[-1]
     assert sum(sum(trial.size) for trial, _ in first[:-1]) == 150
-    value, belief = first[-1][1]
-    assert belief.best_low <= value <= belief.best_high
-    assert belief.low < belief.mean < belief.high
-    assert belief.regret_gap >= 0
+    value, posterior = first[-1][1]
+    assert posterior.best_low <= value <= posterior.best_high
+    assert posterior.low < posterior.mean < posterior.high
+    assert posterior.regret_gap >= 0
 
 
-def test_a_search_follows_its_random_numbers():
-    def asked(seed):
+def test_a_search_depends_on_its_seed():
+    def list_trials(seed):
         search = start_search(bt.TwoPart(), UNIT, 150, seed=seed)
-        return [trial for trial, _ in questions(search, 150)]
+        return [trial for trial, _ in answer_trials(search, 150)]
 
     seeds = range(4)
-    trials = [asked(seed) for seed in seeds]
-    assert trials == [asked(seed) for seed in seeds]
-    assert len({tuple(one[1].values + one[1].size) for one in trials}) == len(trials)
+    trials = [list_trials(seed) for seed in seeds]
+    assert trials == [list_trials(seed) for seed in seeds]
+    assert len({tuple(trial[1].values + trial[1].size) for trial in trials}) == len(trials)
 
 
-def test_a_search_for_a_precision_looks_anywhere_and_tells_more_than_its_gap(monkeypatch):
-    made = []
+def test_a_search_for_a_precision_states_a_gap_with_a_margin(monkeypatch):
+    searches = []
 
-    class Kept(LockstepSearches):
-        def __init__(self, *given, **named):
-            super().__init__(*given, **named)
-            made.append(self)
+    class RecordedSearches(LockstepSearches):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            searches.append(self)
 
-    monkeypatch.setattr(two_part_search, "LockstepSearches", Kept)
-    *_, (_, found) = questions(bt.TwoPart().search(UNIT, 20_000, Goal(0.2, 0.9)), 20_000)
-    *_, (_, spent) = questions(bt.TwoPart().search(UNIT, 300), 300)
-    assert [search.at_ends for search in made] == [False, True]
+    monkeypatch.setattr(two_part_search, "LockstepSearches", RecordedSearches)
+    *_, (_, answer) = answer_trials(bt.TwoPart().search(UNIT, 20_000, Goal(0.2, 0.9)), 20_000)
+    *_, (_, answer_of_budget) = answer_trials(bt.TwoPart().search(UNIT, 300), 300)
+    assert [search.at_ends for search in searches] == [False, True]
     gaps = [
         state_answer(LIBRARY, search.fit_curves(), UNIT, level).posterior.regret_gap
-        for search, level in zip(made, (0.9, 0.95), strict=True)
+        for search, level in zip(searches, (0.9, 0.95), strict=True)
     ]
-    assert found.posterior.regret_gap == pytest.approx(gaps[0] / two_part.GAP_SAFETY)
-    assert spent.posterior.regret_gap == pytest.approx(gaps[1])
+    assert answer.posterior.regret_gap == pytest.approx(gaps[0] / two_part.GAP_SAFETY)
+    assert answer_of_budget.posterior.regret_gap == pytest.approx(gaps[1])
 
 
-def test_a_goal_ends_the_search_and_so_does_a_lack_of_time():
-    *trials, (_, found) = questions(bt.TwoPart().search(UNIT, 20_000, Goal(0.1, 0.9)), 20_000)
+def test_a_search_ends_at_its_goal_or_when_it_is_stopped():
+    *trials, (_, answer) = answer_trials(bt.TwoPart().search(UNIT, 20_000, Goal(0.1, 0.9)), 20_000)
     assert MAX_CURVES <= sum(sum(trial.size) for trial, _ in trials) < 20_000
-    assert found.posterior.regret_gap <= 0.1 * found.posterior.mean
-    assert found.posterior.confidence == 0.9
+    assert answer.posterior.regret_gap <= 0.1 * answer.posterior.mean
+    assert answer.posterior.confidence == 0.9
     search = bt.TwoPart().search(UNIT, 1000)
     trial = next(search)
-    with pytest.raises(StopIteration) as ended:
+    with pytest.raises(StopIteration) as stop:
         search.throw(StopSearch([np.full(size, 7.0) for size in trial.size]))
-    assert 0 < ended.value.value.value <= 1
+    assert 0 < stop.value.value.value <= 1
 
 
-def test_a_log_scale_is_searched():
-    *_, (_, found) = questions(bt.TwoPart().search(LOG, 300), 300, among=LOG)
-    best = 1000 * LIBRARY.fine[truth(LIBRARY.fine).argmin()]
-    assert best / 1.5 < found.value < 1.5 * best
-    assert found.value == round(found.value)
+def test_the_optimum_on_a_log_scale_is_found():
+    *_, (_, answer) = answer_trials(bt.TwoPart().search(LOG, 300), 300, among=LOG)
+    best = 1000 * LIBRARY.fine[compute_mean_regret(LIBRARY.fine).argmin()]
+    assert best / 1.5 < answer.value < 1.5 * best
+    assert answer.value == round(answer.value)
 
 
-TWO_ARMS = {
+UCB1_ON_TWO_ARMS = {
     36: 19.2,
     38: 16.9,
     40: 14.66,
@@ -123,14 +125,14 @@ TWO_ARMS = {
     148: 64.2,
     162: 73.76,
 }
-"""What UCB1 loses on two uniform arms in 30,000 rounds at width k / 162: 55,000 runs each; standard errors are 2.5% of the
-mean at 44 to 46, and smaller above."""
+"""The regret of UCB1 on two uniform arms in 30,000 rounds at width k / 162, from 55,000 runs each. Standard errors are 2.5%
+of the mean at 44 to 46, and smaller above."""
 
 
-def test_what_is_said_holds_where_good_runs_scatter_far():
+def test_statements_hold_where_good_runs_scatter_far():
     """The tail of good runs on two arms was once taken for failures: ten statements of sixteen were wrong."""
-    widths, means = np.array(list(TWO_ARMS)) / 162, list(TWO_ARMS.values())
-    over, gaps = [], []
+    widths, means = np.array(list(UCB1_ON_TWO_ARMS)) / 162, list(UCB1_ON_TWO_ARMS.values())
+    excess, gaps = [], []
     for seed in range(16):
         tuning = bt.tune(
             bt.UCB1(noise=0.5),
@@ -142,66 +144,72 @@ def test_what_is_said_holds_where_good_runs_scatter_far():
             search=bt.Search(tuner=bt.TwoPart(), validate=2),
         )
         assert tuning.params["gamma"] >= widths[0]
-        over.append(np.interp(tuning.params["gamma"], widths, means) - min(means))
+        excess.append(np.interp(tuning.params["gamma"], widths, means) - min(means))
         gaps.append(tuning.posterior.regret_gap)
-    # Of sixteen 95% statements 0.8 are wrong, with a standard deviation of 0.87; with the tail as failures `over` was 3.6.
-    assert np.greater(over, gaps).sum() <= 4
-    assert np.mean(over) < 2
+    # Of sixteen 95% statements, 0.8 are wrong on average (sd 0.87). With the tail as failures, `excess` was 3.6.
+    assert np.greater(excess, gaps).sum() <= 4
+    assert np.mean(excess) < 2
 
 
-def test_runs_are_made_at_and_beside_the_best_of_a_curve():
-    """The stretch that is nearly as low ends before the first point that is not; a second dip is not part of it."""
+def test_runs_are_made_at_and_near_the_minimum_of_a_curve():
+    """The stretch around the minimum ends before the first higher point. A second dip is not part of it."""
     curve = np.array([1.1, 1.3, 1.1, 1.0, 1.1, 1.14, 1.2, 1.05])
-    drawn = pick_near_lowest(np.tile(curve, (1, 8000, 1)), True, np.random.default_rng(0))[0]
-    counts = np.bincount(drawn, minlength=8)
+    picked = pick_near_lowest(np.tile(curve, (1, 8000, 1)), True, np.random.default_rng(0))[0]
+    counts = np.bincount(picked, minlength=8)
     assert counts.sum() == counts[[2, 3, 5]].sum()
-    for place, share in ((2, 0.25), (3, 0.5), (5, 0.25)):
-        assert abs(counts[place] - 8000 * share) < 4 * math.sqrt(8000 * share * (1 - share))
+    for index, share in ((2, 0.25), (3, 0.5), (5, 0.25)):
+        assert abs(counts[index] - 8000 * share) < 4 * math.sqrt(8000 * share * (1 - share))
     ends = pick_near_lowest(np.tile(np.linspace(1, 1.1, 5), (50, 1)), True, np.random.default_rng(1))
     assert set(ends) == {0, 4}
-    found = searched(budget=150, searches=3)
-    found.budget, found.rng = 200, np.random.default_rng(3)
-    asked = found.ask(20)
-    again = np.random.default_rng(3)
+    searches = run_searches(budget=150, searches=3)
+    searches.budget, searches.rng = 200, np.random.default_rng(3)
+    indices = searches.ask(20)
+    rng = np.random.default_rng(3)
     assert (
-        asked == pick_near_lowest(draw_curves(LIBRARY, found.fit_curves(), 20, again, fine=False), found.at_ends, again)
+        indices
+        == pick_near_lowest(draw_curves(LIBRARY, searches.fit_curves(), 20, rng, fine=False), searches.at_ends, rng)
     ).all()
     below = pick_near_lowest(np.tile([-0.9, -1.0, -0.86, -0.2], (50, 1)), True, np.random.default_rng(2))
     assert set(below) == {0, 1, 2}
     counts = np.bincount(pick_near_lowest(np.tile(curve, (8000, 1)), False, np.random.default_rng(2)), minlength=8)
-    for place, share in ((2, 0.125), (3, 0.625), (4, 0.125), (5, 0.125), (7, 0.0)):
-        assert abs(counts[place] - 8000 * share) <= 4 * math.sqrt(8000 * share * (1 - share))
+    for index, share in ((2, 0.125), (3, 0.625), (4, 0.125), (5, 0.125), (7, 0.0)):
+        assert abs(counts[index] - 8000 * share) <= 4 * math.sqrt(8000 * share * (1 - share))
 
 
-def test_failures_that_end_over_decades_are_known_on_a_log_scale():
-    """Explore-then-commit on two Gaussian arms whose gap is uniform; its regret is known by quadrature."""
+def test_slowly_ending_failures_are_fitted_on_a_log_scale():
+    """Explore-then-commit on two Gaussian arms with a uniform gap. The regret is known by quadrature."""
     library, horizon, noise = select_library(LOG), 2000, 0.5
     gaps = (np.arange(4000) + 0.5) / 4000
 
-    def pulls(widths):
+    def compute_pulls(widths):
         return np.array([compute_value(LOG, width) for width in widths])
 
-    def wrong(gap, pulled):
-        return stats.norm.cdf(-gap * np.sqrt(pulled / 2) / noise)
+    def compute_error_probability(gap, pulls):
+        return stats.norm.cdf(-gap * np.sqrt(pulls / 2) / noise)
 
-    def played(pulled, rng):
-        gap = rng.random(pulled.shape)
-        return gap * (pulled + (horizon - 2 * pulled) * (rng.random(pulled.shape) < wrong(gap, pulled)))
+    def draw_regrets(pulls, rng):
+        gap = rng.random(pulls.shape)
+        return gap * (pulls + (horizon - 2 * pulls) * (rng.random(pulls.shape) < compute_error_probability(gap, pulls)))
 
-    truth = np.array([m / 2 + (horizon - 2 * m) * (gaps * wrong(gaps, m)).mean() for m in pulls(library.fine)])
+    truth = np.array(
+        [
+            m / 2 + (horizon - 2 * m) * (gaps * compute_error_probability(gaps, m)).mean()
+            for m in compute_pulls(library.fine)
+        ]
+    )
     rng = np.random.default_rng(0)
     searches = LockstepSearches(library, 100, 1000, rng)
     while searches.runs_left > 0:
-        searches.tell(played(pulls(library.points)[searches.ask()], rng))
-    over = truth[curve_draws.compute_mean_curve(library, searches.fit_curves()).argmin(axis=1)] / truth.min() - 1
-    # Without slow decays 10.2% with a standard error of 0.5, with them 2.7 with one of 0.3.
-    assert over.mean() < 0.05
+        searches.tell(draw_regrets(compute_pulls(library.points)[searches.ask()], rng))
+    excess = truth[curve_draws.compute_mean_curve(library, searches.fit_curves()).argmin(axis=1)] / truth.min() - 1
+    # Without slow decays the excess is 10.2% with a standard error of 0.5, with them 2.7% with 0.3.
+    assert excess.mean() < 0.05
 
 
-def test_the_answer_is_true_where_rewards_are_noisier_than_the_policy_takes_them_to_be():
-    """Runs that were no longer good in one step and not yet bad in the next were once lost: of ten intervals none held."""
+def test_intervals_cover_where_rewards_are_noisier_than_assumed():
+    """Runs that were neither good nor bad were once lost between two steps: of ten intervals none covered."""
     problem = bt.Gaussian(arms=4, noise=10)
-    found = [
+    tunings = [
         bt.tune(
             bt.UCB1(noise=0.5),
             problem,
@@ -213,27 +221,29 @@ def test_the_answer_is_true_where_rewards_are_noisier_than_the_policy_takes_them
         )
         for seed in range(10)
     ]
-    widths = [tuning.params["gamma"] for tuning in found]
+    widths = [tuning.params["gamma"] for tuning in tunings]
     truth = bt.simulate(bt.UCB1(noise=0.5), problem, widths, horizon=200, runs=20_000, seed=99).mean(axis=1)
-    held = [tuning.posterior.low <= mean <= tuning.posterior.high for tuning, mean in zip(found, truth, strict=True)]
-    assert sum(held) >= 7
+    covered = [
+        tuning.posterior.low <= mean <= tuning.posterior.high for tuning, mean in zip(tunings, truth, strict=True)
+    ]
+    assert sum(covered) >= 7
 
 
 @pytest.mark.parametrize("equal", [0.5, 0.8])
-def test_runs_that_lose_nothing_are_no_measure_of_good_ones(equal):
-    """In A/B tests arms are often equal. All runs that lost anything were once taken for failures."""
+def test_runs_without_regret_do_not_define_good_runs(equal):
+    """In A/B tests arms are often equal. All runs with regret were once taken for failures."""
 
-    def often_equal(at, rng):
-        return np.where(rng.random(at.shape) < equal, 0.0, played(at, rng))
+    def draw_with_equal_arms(at, rng):
+        return np.where(rng.random(at.shape) < equal, 0.0, draw_regrets(at, rng))
 
-    found = searched(searches=8, budget=1000, play=often_equal).fit_curves()
-    answers = LIBRARY.fine[compute_mean_curve(LIBRARY, found).argmin(axis=1)]
-    lost = truth(answers) / truth(LIBRARY.fine).min() - 1
-    assert np.median(lost) < 0.15
+    fit = run_searches(searches=8, budget=1000, draw=draw_with_equal_arms).fit_curves()
+    answers = LIBRARY.fine[compute_mean_curve(LIBRARY, fit).argmin(axis=1)]
+    excess = compute_mean_regret(answers) / compute_mean_regret(LIBRARY.fine).min() - 1
+    assert np.median(excess) < 0.15
 
 
-def test_a_minority_of_instances_that_costs_most_is_what_exploring_costs():
-    """In three of five instances arms are nearly equal: what the others lose must not be taken for failures."""
+def test_a_minority_of_instances_with_most_of_the_regret_is_no_failure():
+    """In three of five instances arms are nearly equal. The regret of the others must not be taken for failures."""
     problem = bt.Mixture([[0.3, 0.303, 0.3, 0.3], [0.3, 0.2, 0.5, 0.1]], [0.6, 0.4])
     for seed in range(3):
         tuning = bt.tune(
@@ -245,10 +255,10 @@ def test_a_minority_of_instances_that_costs_most_is_what_exploring_costs():
             include=("no_lower_bound",),
             search=bt.Search(validate=100),
         )
-        assert tuning.params["gamma"] < 0.5  # the best is near 0.28, and 1 loses more than three times as much
+        assert tuning.params["gamma"] < 0.5  # the best is near 0.28, and 1 has more than three times its regret
 
 
-def test_nothing_is_stated_at_the_largest_width_where_few_instances_have_arms_that_differ():
+def test_few_instances_with_different_arms_are_a_misfit():
     problem = bt.Bernoulli(arms=5, prior=(0.02, 5))
     for seed in range(3):
         tuning = bt.tune(

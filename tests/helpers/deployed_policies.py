@@ -1,4 +1,4 @@
-"""Deployed policies and problems to play them on."""
+"""Deployed policies and problem instances to run them on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from banditune.simulation.instances import draw_instances
 from banditune.simulation.loop import compute_instance_key
 from banditune.study.options_from_problem import resolve_policy_options
 
-DEPLOYABLE = [name for name in collect_policies() if name not in ("optimal-mixture", "ucb-v")]
-"""All on the shelf but for one that walks from belief to belief, pull by pull."""
+DEPLOYABLE_POLICIES = [name for name in collect_policies() if name not in ("optimal-mixture", "ucb-v")]
+"""All policies of the package except two, whose memory is not a function of pulls and totals."""
 
 
-def problem_for(policy, arms=5, dims=3):
+def make_matching_problem(policy, arms=5, dims=3):
     """A problem with the rewards that a policy can learn from."""
     if policy.needs_features:
         return (bt.Linear if policy.rewards == "real" else bt.Logistic)(arms=arms, dims=dims)
@@ -25,19 +25,19 @@ def problem_for(policy, arms=5, dims=3):
     return bt.Gaussian(arms=arms) if policy.name == "gaussian-ts" else bt.BetaRewards(arms=arms)
 
 
-def policy_called(name):
-    """A policy of the shelf, with noise and prior of its problem."""
+def make_policy(name):
+    """A policy of the package, with noise and prior of its problem."""
     policy = collect_policies()[name]()
-    return resolve_policy_options(policy, problem_for(policy)).policy
+    return resolve_policy_options(policy, make_matching_problem(policy)).policy
 
 
-def value_for(policy):
+def choose_value(policy):
     """A parameter value at which the policy explores and exploits."""
     return {"gamma": 0.3, "epsilon": 0.2, "pulls": 3}[policy.parameters[0].name] if policy.parameters else None
 
 
-class Nature:
-    """Instance 0 of a problem: pays what it pays in run 0 of a simulation with the same seed."""
+class SimulatedArms:
+    """Instance 0 of a problem. It pays what it pays in run 0 of a simulation with the same seed."""
 
     def __init__(self, problem, seed):
         instances = draw_instances(problem, seed, 0)
@@ -48,18 +48,26 @@ class Nature:
         self.pulls = np.zeros(problem.arms, np.int64)
         self.steps = 0
 
-    def pay(self, arm):
+    def pull(self, arm):
         """The reward of the next pull of an arm."""
-        pull = int(self.pulls[arm])
-        seek(self.stream, arm, pull)
+        pull_number = int(self.pulls[arm])
+        seek(self.stream, arm, pull_number)
         instance = Instance(self.means, np.array(self.problem.options(), float))
-        paid = self.problem.reward(instance, arm, pull, self.steps, self.stream)
+        reward = self.problem.reward(instance, arm, pull_number, self.steps, self.stream)
         self.pulls[arm] += 1
         self.steps += 1
-        return paid
+        return reward
 
 
-def deployed(policy, nature, horizon, seed=0, **told):
-    """A policy at work on an instance."""
-    arms = None if nature.features is not None else nature.problem.arms
-    return bt.deploy(policy, value_for(policy), horizon=horizon, arms=arms, features=nature.features, seed=seed, **told)
+def deploy_on(policy, arms_of_instance, horizon, seed=0, **settings):
+    """A policy deployed on the arms of an instance."""
+    arms = None if arms_of_instance.features is not None else arms_of_instance.problem.arms
+    return bt.deploy(
+        policy,
+        choose_value(policy),
+        horizon=horizon,
+        arms=arms,
+        features=arms_of_instance.features,
+        seed=seed,
+        **settings,
+    )

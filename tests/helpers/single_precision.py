@@ -1,4 +1,4 @@
-"""Shortcuts in single precision, emulated on the CPU: the functions that a GPU has, on memory of float32."""
+"""Shortcuts in single precision, emulated on the CPU: the functions of a GPU on memory of float32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from banditune.simulation import dispatch, kernel_selection
 from banditune.simulation.kernel_selection import select_shortcut
 from banditune.simulation.spec import SimulationSpec
 
-usual = kernel_selection.fill_slots
+fill_double_slots = kernel_selection.fill_slots
 
 
 @scalar
@@ -37,7 +37,7 @@ def exp(value):
     return math.exp(value)
 
 
-SINGLE = {
+SINGLE_FUNCTIONS = {
     "compute_reciprocal": inverse,
     "compute_reciprocal_root": inverse_root,
     "compute_log": log,
@@ -45,16 +45,16 @@ SINGLE = {
 }
 
 
-def single_slots(spec):
-    """The slots of a job whose shortcut plays in single precision."""
-    slots, floats, integers = usual(spec)
-    return slots | SINGLE | select_shortcut(spec.policy, spec.problem).float32_functions, floats, integers
+def fill_single_slots(spec):
+    """The slots of a spec whose shortcut computes in single precision."""
+    slots, floats, integers = fill_double_slots(spec)
+    return slots | SINGLE_FUNCTIONS | select_shortcut(spec.policy, spec.problem).float32_functions, floats, integers
 
 
-def play_single(spec: SimulationSpec, params, runs, **options):
-    """Regrets as from `run.play`, in single precision."""
+def simulate_in_single_precision(spec: SimulationSpec, params, runs, **options):
+    """Regrets as from `simulate_rows`, in single precision."""
     with (
-        patch.object(kernel_selection, "fill_slots", single_slots),
+        patch.object(kernel_selection, "fill_slots", fill_single_slots),
         patch.object(arrays, "allocate_aligned", lambda size: np.zeros(size, float32)),
     ):
         return dispatch.simulate_rows(spec, params, runs, **options)

@@ -1,4 +1,4 @@
-"""Teams without a GPU: a team of one compiled for the CPU, and teams of any size as threads of plain Python."""
+"""Warps without a GPU: one thread compiled for the CPU, or several threads of plain Python."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ registers_capacity = Slot("registers_capacity")
 
 
 @noinline
-def play_alone(
+def play_one_thread(
     instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out, trouble
 ):
-    """A team of one in the place of the plain loop."""
+    """A warp of one thread, in place of the plain loop."""
     return play_warp(
         instance,
         setting,
@@ -46,22 +46,24 @@ def play_alone(
     )
 
 
-play_alone.__module__ = "banditune.tests"
+play_one_thread.__module__ = "banditune.tests"
 
 
-def alone(spec, team, params, runs):
-    """Regrets (rows, runs, checkpoints) of a team of one, for runs of the first block of instances."""
+def simulate_one_thread(spec, version, params, runs):
+    """Regrets (rows, runs, checkpoints) of a warp of one thread, for runs of the first block."""
     policy, problem = spec.policy, spec.problem
     arms, dims = problem.arms, problem.dims
-    held = team.count_registers(arms, dims)
+    registers = version.count_registers(arms, dims)
     slots = {
         "reward": problem.reward,
         **fill_dims_slots(policy, problem),
         **SINGLE_THREAD_SLOTS,
         "count_arms_per_lane": make_constant_function(arms),
-        "registers_capacity": held,
+        "registers_capacity": registers,
     }
-    slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")} | {"play_run": play_alone}
+    slots |= {name: getattr(version, name) for name in ("view", "start", "choose", "update")} | {
+        "play_run": play_one_thread
+    }
     compiled = compilation.compile_kernel(loop.play_block, slots)
     means, features = slice_instances(draw_instances(problem, spec.seed, 0), slice(runs.start, runs.stop))
     params = copy_read_only(params)
@@ -80,7 +82,7 @@ def alone(spec, team, params, runs):
         0 if spec.common_random_numbers else 1,
         at,
         spec.regret == "realised",
-        np.zeros(held + team.count_shared(arms, dims)),
+        np.zeros(registers + version.count_shared(arms, dims)),
         np.zeros(1, np.int64),
         np.zeros(arms, np.int64),
         np.zeros(arms),
@@ -92,63 +94,63 @@ def alone(spec, team, params, runs):
     return out
 
 
-class Threads:
-    """A team of Python's threads in the place of a GPU's: what each of them says, all of them hear."""
+class PythonWarp:
+    """Threads of Python in place of those of a GPU: each receives the values of all."""
 
-    def __init__(self, members=32):
-        self.size = members
-        self.mine = threading.local()
-        self.said = [None] * members
-        self.barrier = threading.Barrier(members, timeout=60)
+    def __init__(self, threads=32):
+        self.size = threads
+        self.local = threading.local()
+        self.values = [None] * threads
+        self.barrier = threading.Barrier(threads, timeout=60)
 
     def lane(self):
-        """The number of the thread that asks."""
-        return self.mine.lane
+        """The number of the calling thread."""
+        return self.local.lane
 
     def all(self, value):
-        """What every thread says."""
-        self.said[self.lane()] = value
+        """The values of all threads."""
+        self.values[self.lane()] = value
         self.barrier.wait()
-        heard = list(self.said)
+        values = list(self.values)
         self.barrier.wait()
-        return heard
+        return values
 
     def slots(self, arms):
-        """What the slots of a team are filled with."""
-        team: Any = ModuleType("math")  # a module that the binder takes as it is
-        team.lane = self.lane
-        team.wait = self.barrier.wait
-        team.all = self.all
-        team.sum = math.fsum
-        team.highest = lambda said: max(said, key=lambda pair: (pair[0], -pair[1]))
+        """The functions for the slots of a warp."""
+        warp: Any = ModuleType("math")  # a module that the binder takes as it is
+        warp.lane = self.lane
+        warp.wait = self.barrier.wait
+        warp.all = self.all
+        warp.sum = math.fsum
+        warp.highest = lambda values: max(values, key=lambda pair: (pair[0], -pair[1]))
 
         @scalar
         def lane():
-            return team.lane()
+            return warp.lane()
 
         @scalar
         def sync():
-            team.wait()
+            warp.wait()
 
         @scalar
         def total(value):
-            return team.sum(team.all(value))
+            return warp.sum(warp.all(value))
 
         @scalar
         def best(value, arm):
-            return team.highest(team.all((value, arm)))
+            return warp.highest(warp.all((value, arm)))
 
         @scalar
-        def any_of(said):
-            return any(team.all(said))
+        def any_of(value):
+            return any(warp.all(value))
 
         @scalar
         def from_lane(value, lane):
-            return team.all(value)[lane]
+            return warp.all(value)[lane]
 
         @scalar
         def exchange(value, mask):
-            return team.all(value)[team.lane() ^ mask]
+            return warp.all(value)[warp.lane() ^ mask]
 
         return {
             **SINGLE_THREAD_SLOTS,
@@ -164,29 +166,29 @@ class Threads:
         }
 
     def run(self, task):
-        """`task(lane)` of every thread, in order; if one fails, the others do not wait for it."""
-        done, errors = [None] * self.size, []
+        """`task(lane)` of every thread, in order. If one fails, the others do not wait for it."""
+        results, errors = [None] * self.size, []
 
-        def one(lane):
-            self.mine.lane = lane
+        def run_thread(lane):
+            self.local.lane = lane
             try:
-                done[lane] = task(lane)
+                results[lane] = task(lane)
             except BaseException as error:
                 errors.append(error)
                 self.barrier.abort()
 
-        threads = [threading.Thread(target=one, args=(lane,)) for lane in range(self.size)]
+        threads = [threading.Thread(target=run_thread, args=(lane,)) for lane in range(self.size)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         if errors:
             raise next((error for error in errors if not isinstance(error, threading.BrokenBarrierError)), errors[0])
-        return done
+        return results
 
 
-class Played(NamedTuple):
-    """A run by a team: its regrets, and what it knew at the end."""
+class WarpRun(NamedTuple):
+    """A run by a warp: its regrets and its state at the end."""
 
     regrets: Any
     held: Any
@@ -198,19 +200,19 @@ class Played(NamedTuple):
     setting: Setting
 
 
-def together(spec, team, params, run, members=32):
-    """One run of the first block by a team of so many threads, in plain Python. Memory starts as NaN."""
+def simulate_threads(spec, version, params, run, threads=32):
+    """One run of the first block by a warp of Python threads. Memory starts as NaN."""
     policy, problem = spec.policy, spec.problem
     arms, dims = problem.arms, problem.dims
-    threads = Threads(members)
-    slots = {"reward": problem.reward, **fill_dims_slots(policy, problem), **threads.slots(arms)}
-    slots |= {name: getattr(team, name) for name in ("view", "start", "choose", "update")}
-    played, view = bind.bind_function(play_warp, slots)[0], bind.bind_function(team.view, slots)[0]
+    warp = PythonWarp(threads)
+    slots = {"reward": problem.reward, **fill_dims_slots(policy, problem), **warp.slots(arms)}
+    slots |= {name: getattr(version, name) for name in ("view", "start", "choose", "update")}
+    run_threads, view = bind.bind_function(play_warp, slots)[0], bind.bind_function(version.view, slots)[0]
     means, features = slice_instances(draw_instances(problem, spec.seed, 0), slice(run, run + 1))
     setting = Setting(arms, dims, spec.horizon, features[0], copy_read_only(policy.options(arms, dims, spec.horizon)))
     instance = Instance(means[0], copy_read_only(problem.options()))
-    held = np.full((members, team.count_registers(-(-arms // members), dims)), np.nan)
-    common = np.full(team.count_shared(arms, dims), np.nan)
+    registers = np.full((threads, version.count_registers(-(-arms // threads), dims)), np.nan)
+    shared = np.full(version.count_shared(arms, dims), np.nan)
     pulls, totals = np.full(arms, -1, np.int64), np.full(arms, np.nan)
     at = np.array(spec.checkpoints or (spec.horizon,), np.int64)
     out = np.full(len(at), np.nan)
@@ -221,13 +223,13 @@ def together(spec, team, params, run, members=32):
             Stream(*compute_instance_key(spec.seed, run), np.array([0, 0, 0, kind + noise], np.int64))
             for kind in (AGENT_STREAM, REWARD_STREAM, UNSEEN_STREAM)
         ]
-        return played(
+        return run_threads(
             instance,
             setting,
             copy_read_only(params),
             *streams,
-            held[lane],
-            common,
+            registers[lane],
+            shared,
             pulls,
             totals,
             at,
@@ -235,5 +237,5 @@ def together(spec, team, params, run, members=32):
             out,
         )
 
-    assert all(threads.run(play_one))
-    return Played(out, held, view(held[0], common, setting), pulls, totals, setting)
+    assert all(warp.run(play_one))
+    return WarpRun(out, registers, view(registers[0], shared, setting), pulls, totals, setting)
