@@ -16,12 +16,15 @@ from banditune.cli.options import (
     HtmlOption,
     JsonOption,
     MarkdownOption,
+    PerOption,
     RequiredDeviceOption,
-    ResultArgument,
+    ResultsArgument,
     StoreArgument,
     SummaryOption,
     TableOption,
+    TitleOption,
     TopicArgument,
+    UnitOption,
 )
 from banditune.cli.runner import print_to_stderr, run_with_progress
 from banditune.cli.specs import parse_policy, parse_problem
@@ -29,11 +32,20 @@ from banditune.cli.specs import parse_policy, parse_problem
 
 @app.command(short_help="Write a saved result or a store as a page, figures or Markdown.")
 def report(
-    result: ResultArgument, output: HtmlOption = None, figures: FiguresOption = None, markdown: MarkdownOption = None
+    results: ResultsArgument,
+    output: HtmlOption = None,
+    figures: FiguresOption = None,
+    markdown: MarkdownOption = None,
+    title: TitleOption = "",
+    unit: UnitOption = "",
+    per: PerOption = None,
 ) -> None:
-    """Write a report on a saved result, or on all that a store holds: one HTML file, figures, or Markdown."""
+    """Write a report on saved results, or on all that a store holds: one HTML file, figures, or Markdown.
+
+    With --unit, the report begins with a summary: what tuning gains in that unit, and what the tuned parameter does.
+    """
     from banditune.core.errors import InvalidRequest
-    from banditune.reports.report_files import write_report_files
+    from banditune.reports.report_files import ReportOptions, write_report_files
 
     if output is None and figures is None and markdown is None:
         raise InvalidRequest(
@@ -41,7 +53,8 @@ def report(
             argument="output",
             code="missing",
         )
-    for path in write_report_files(result, output, figures, markdown, load_summaries):
+    options = ReportOptions(title, unit, per)
+    for path in write_report_files(results, output, figures, markdown, load_summaries, options):
         typer.echo(f"wrote {path}")
 
 

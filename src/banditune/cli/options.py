@@ -261,6 +261,25 @@ ResultArgument = Annotated[
 ]
 
 
+ResultsArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE...", help="Results that -o wrote, a store, or a file from `store export --summary`."),
+]
+
+
+TitleOption = Annotated[str, typer.Option(help="The title of the page.")]
+
+
+UnitOption = Annotated[
+    str, typer.Option(metavar="WORD", help="What one reward is, e.g. clicks: begins with a summary of the gain in it.")
+]
+
+
+PerOption = Annotated[
+    int | None, typer.Option(metavar="DECISIONS", help="Decisions for which the summary gives gains. \\[default: 1000]")
+]
+
+
 HtmlOption = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Write the report as HTML.")
 ]

@@ -111,10 +111,11 @@ def make_label(record: Any, hidden: Sequence[str] = ()) -> str:
     return f"{record.name}({options})" if options else str(record.name)
 
 
-def shorten_value(value: Any) -> str:
+def shorten_value(value: Any, *, inner: bool = False) -> str:
     """Format a value briefly: (0, 1).
 
-    A list of one list is shown as that list, a large matrix or a long list by its size.
+    A list of one list is shown as that list. A large matrix, a long list, and a matrix within a tuple, such as a
+    covariance, are shown by their size.
     """
     if not isinstance(value, list | tuple):
         return f"{value:g}" if isinstance(value, float) else str(value)
@@ -125,11 +126,11 @@ def shorten_value(value: Any) -> str:
     ):
         return f"{len(value)} tables"
     rows = {len(row) if isinstance(row, list | tuple) else 0 for row in value}
-    if len(rows) == 1 and 0 not in rows and len(value) * max(rows) > 8:
+    if len(rows) == 1 and 0 not in rows and (inner or len(value) * max(rows) > 8):
         return f"{len(value)} x {max(rows)}"
     if rows == {0} and len(value) > 8:
         return f"{len(value)} numbers"
-    return f"({', '.join(shorten_value(item) for item in value)})"
+    return f"({', '.join(shorten_value(item, inner=True) for item in value)})"
 
 
 def convert_to_plain(value: Any) -> Any:

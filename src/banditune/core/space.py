@@ -96,6 +96,8 @@ class Parameter:
         Hard lower limit. Below it the parameter has no meaning, as a probability below 0.
     upper_limit : float
         Hard upper limit. Above it the parameter has no meaning, as a probability above 1.
+    meaning : str
+        What the parameter does, for readers of reports, as in "the share of decisions that are random".
 
     Raises
     ------
@@ -118,6 +120,7 @@ class Parameter:
     scale: str = "linear"
     lower_limit: float = -math.inf
     upper_limit: float = math.inf
+    meaning: str = ""
 
     def __post_init__(self) -> None:
         check_choice("scale", self.scale, ("linear", "log"))

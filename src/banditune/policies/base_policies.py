@@ -43,7 +43,15 @@ LARGEST_WIDTH = 1e6
 
 def make_width_parameter() -> Parameter:
     """Make gamma, the factor of a policy's width. Its usual range is 0 (no exploration) to 1 (the textbook value)."""
-    return Parameter("gamma", 0, 1, textbook=1, lower_limit=0, upper_limit=LARGEST_WIDTH)
+    return Parameter(
+        "gamma",
+        0,
+        1,
+        textbook=1,
+        lower_limit=0,
+        upper_limit=LARGEST_WIDTH,
+        meaning="how much the policy explores: 0 is not at all, 1 is as much as the textbook says",
+    )
 
 
 def is_valid_width(options: Any, row: FloatArray) -> bool:
@@ -58,7 +66,8 @@ def is_wide(row: FloatArray) -> bool:
 
 def make_probability_parameter(textbook: Callable[[int, int], float]) -> Parameter:
     """Make epsilon, a probability."""
-    return Parameter("epsilon", 0, 1, textbook=textbook, lower_limit=0, upper_limit=1)
+    meaning = "the share of decisions that are made at random"
+    return Parameter("epsilon", 0, 1, textbook=textbook, lower_limit=0, upper_limit=1, meaning=meaning)
 
 
 class TotalsPolicy(Policy):

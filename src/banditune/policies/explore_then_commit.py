@@ -89,7 +89,14 @@ class ExploreThenCommit(Policy):
     pending_rewards = "ignore"
     parameters = (
         Parameter(
-            "pulls", 1, compute_most_pulls, textbook=compute_textbook_pulls, integer=True, scale="log", lower_limit=1
+            "pulls",
+            1,
+            compute_most_pulls,
+            textbook=compute_textbook_pulls,
+            integer=True,
+            scale="log",
+            lower_limit=1,
+            meaning="how often every arm is tried before the best one is kept",
         ),
     )
     pulls_every_arm: ClassVar[bool] = True

@@ -16,7 +16,9 @@ from typing import Any
 
 from banditune.core.atomic_files import write_atomically
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.version import __version__
+from banditune.reports.gain_summary import add_summary
 from banditune.reports.plot_marks import PlotSpec
 from banditune.reports.report_builder import build_report_content
 from banditune.reports.report_content import ReportContent, ReportSection, ReportTable
@@ -28,6 +30,8 @@ def report(
     path: str | Path,
     *,
     title: str = "",
+    unit: str = "",
+    per: int | None = None,
     answer: str = "",
     words: Sequence[str] = (),
     figures: Sequence[tuple[str, str, str]] = (),
@@ -43,9 +47,14 @@ def report(
     path : str or Path
         A file that ends in .html or .htm.
     title : str
-        The title of the summary; by default that of the first result.
+        The title of the page.
+    unit : str
+        What one reward is, such as "clicks". If it is given, the report starts with a summary: what tuning gains in this
+        unit, with an interval, and what the tuned parameter does.
+    per : int, optional
+        Decisions for which the summary gives gains; 1,000 by default.
     answer : str
-        A sentence of your own. If it is given, the report starts with a summary.
+        A sentence of your own for the summary.
     words : sequence of str
         Paragraphs of the summary.
     figures : sequence of (str, str, str)
@@ -59,7 +68,7 @@ def report(
     Raises
     ------
     InvalidRequest
-        If a result cannot be reported, the file cannot be written, or a summary has no `answer`.
+        If a result cannot be reported, the file cannot be written, or a summary has neither a `unit` nor an `answer`.
 
     Examples
     --------
@@ -72,19 +81,22 @@ def report(
     'fit.html'
     """
     check_report_path(path)
-    contents = [build_report_content(item) for item in (result if isinstance(result, list | tuple) else [result])]
+    results = list(result) if isinstance(result, list | tuple) else [result]
+    contents = [build_report_content(item) for item in results]
     if not contents:
-        raise InvalidRequest("a report must have a result, but got an empty list.", argument="results", code="missing")
+        raise InvalidRequest("a report must have a result, but got an empty list.", argument="result", code="missing")
     if answer:
         sections = (ReportSection("In short", tuple(words)),) if words else ()
         contents.insert(0, ReportContent(title or contents[0].title, answer, tuple(figures), sections))
-    elif title or words or figures:
+    elif words or figures:
         raise InvalidRequest(
-            "an `answer` must be given with `title`, `words` or `figures`, but got none; add one.",
+            "{} must be given with {} and {}, but got none; add one.",
+            *(Argument("answer"), Argument("words"), Argument("figures")),
             argument="answer",
             code="missing",
         )
-    write_atomically(path, render_page(*contents).encode())
+    contents = add_summary(contents, results, unit, per, title)
+    write_atomically(path, render_page(*contents, title=title).encode())
     return path
 
 
@@ -98,8 +110,11 @@ def check_report_path(path: str | Path) -> None:
         )
 
 
-def render_page(*contents: ReportContent) -> str:
-    """Render the whole file. Its content security policy allows only the page's own style and script."""
+def render_page(*contents: ReportContent, title: str = "") -> str:
+    """Render the whole file. Its content security policy allows only the page's own style and script.
+
+    Without a title, the page has that of the first result.
+    """
     style, script = (files("banditune.reports").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     plots = [section.plot for content in contents for section in content.sections if section.plot]
     numbers = count()
@@ -113,7 +128,7 @@ def render_page(*contents: ReportContent) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{rules}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
-            f"<title>{escape(contents[0].title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n",
+            f"<title>{escape(title or contents[0].title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n",
             *(render_article(content, numbers) for content in contents),
             f"</main>\n<footer><p>Written by banditune {escape(__version__)}.</p></footer>\n",
             f'<script type="application/json" id="plots">{serialise_plots(plots)}</script>\n',

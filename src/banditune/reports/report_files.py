@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from banditune.core.atomic_files import check_writable, create_folder, read_beginning, write_atomically
 from banditune.reports.figures import check_drawable, plot
+from banditune.reports.gain_summary import add_summary
 from banditune.reports.html_page import render_page
 from banditune.reports.markdown_report import render_markdown
 from banditune.reports.report_builder import build_report_content
@@ -21,29 +23,47 @@ def read_records(path: Path, others: OtherReader) -> Sequence[ResultRecord]:
     return [load_result(path)] if read_beginning(path).lstrip()[:1] in (b"{", b"[") else others(path)
 
 
+class ReportOptions(NamedTuple):
+    """The title of a report, and the unit of its summary; see `report`."""
+
+    title: str = ""
+    unit: str = ""
+    per: int | None = None
+
+
+REPORT_OPTIONS = ReportOptions()
+"""The options of a report without a summary."""
+
+
 def write_report_files(
-    source: Path, output: Path | None, figures: Path | None, tables: Path | None, others: OtherReader
+    sources: Sequence[Path],
+    output: Path | None,
+    figures: Path | None,
+    tables: Path | None,
+    others: OtherReader,
+    options: ReportOptions = REPORT_OPTIONS,
 ) -> Iterator[Path]:
-    """Write the requested reports of the results in a file, and yield each path that was written."""
+    """Write the requested reports of the results in files, and yield each path that was written."""
     for path in (output, tables):
         if path is not None:
             check_writable(path)
-    records = read_records(source, others)
-    contents = [build_report_content(record) for record in records]
+    records = [record for source in sources for record in read_records(source, others)]
+    contents = add_summary(
+        [build_report_content(record) for record in records], records, options.unit, options.per, options.title
+    )
     if figures is not None:
         for record in records:
             check_drawable(record)
     if output is not None:
-        write_atomically(output, render_page(*contents).encode())
+        write_atomically(output, render_page(*contents, title=options.title).encode())
         yield output
     if tables is not None:
         write_atomically(tables, "\n".join(map(render_markdown, contents)).encode())
         yield tables
     if figures is not None:
+        stem = sources[0].stem
         for place, record in enumerate(records):
-            yield from write_figure_files(
-                record, figures, f"{source.stem}-{place + 1}" if len(records) > 1 else source.stem
-            )
+            yield from write_figure_files(record, figures, f"{stem}-{place + 1}" if len(records) > 1 else stem)
 
 
 def write_figure_files(record: ResultRecord, folder: Path, name: str) -> Iterator[Path]:

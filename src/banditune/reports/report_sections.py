@@ -96,7 +96,7 @@ def make_robustness_sections(robustness: RobustnessReport) -> Iterator[ReportSec
             *format_sentences(list_data_scope_lines(robustness.setup)),
             *robustness.notices,
         ),
-        table=ReportTable(SCENARIO_HEADER, tuple(list_scenario_rows(robustness))),
+        table=ReportTable(SCENARIO_HEADER, tuple(list_scenario_rows(robustness)), text_columns=2),
     )
 
 

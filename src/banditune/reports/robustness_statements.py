@@ -8,33 +8,36 @@ from collections.abc import Iterator, Sequence
 from banditune.reports.text_formatting import format_count, format_number, format_params, format_text_table
 from banditune.results.robustness_results import RobustnessReport, Scenario
 
-SCENARIO_HEADER = (
-    "what if",
-    "regret",
-    "best known",
-    "its regret",
-    "excess",
-    "std. error",
-    "share",
-    "textbook",
-    "verdict",
-)
+NUMBERS_HEADER = ("regret", "best known", "its regret", "excess", "std. error", "share", "textbook")
+
+
+SCENARIO_HEADER = ("what if", "verdict", *NUMBERS_HEADER)
+"""The header of a page's table. The verdict is where it can be seen on a phone."""
 
 
 def list_scenario_rows(report: RobustnessReport) -> Iterator[tuple[str, ...]]:
-    """List a row for each scenario: the regret of the tuned value, of the best value and of the textbook value."""
+    """List a row of the page's table for each scenario, the reason of the verdict beside it."""
     for scenario in report.scenarios:
-        yield (
-            scenario.description,
-            format_number(scenario.regret.mean),
-            format_number(scenario.best_value),
-            format_number(scenario.best_regret.mean),
-            format_number(scenario.excess_regret.mean),
-            format_number(scenario.excess_regret.se),
-            format_excess_share(scenario),
-            format_number(scenario.textbook_regret.mean),
-            f"{scenario.verdict}: {scenario.reason}" if scenario.reason else scenario.verdict,
-        )
+        reason = f": {scenario.reason}" if scenario.reason else ""
+        yield scenario.description, f"{scenario.verdict}{reason}", *list_scenario_numbers(scenario)
+
+
+def list_text_rows(report: RobustnessReport) -> Iterator[tuple[str, ...]]:
+    """List the header and the rows of the table in plain text, where the reason is last, since it is long."""
+    yield *SCENARIO_HEADER, ""
+    for scenario in report.scenarios:
+        yield scenario.description, scenario.verdict, *list_scenario_numbers(scenario), scenario.reason
+
+
+def list_scenario_numbers(scenario: Scenario) -> Iterator[str]:
+    """List the regret of the tuned value, of the best value and of the textbook value."""
+    yield format_number(scenario.regret.mean)
+    yield format_number(scenario.best_value)
+    yield format_number(scenario.best_regret.mean)
+    yield format_number(scenario.excess_regret.mean)
+    yield format_number(scenario.excess_regret.se)
+    yield format_excess_share(scenario)
+    yield format_number(scenario.textbook_regret.mean)
 
 
 def format_excess_share(scenario: Scenario) -> str:
@@ -51,7 +54,7 @@ def list_robustness_lines(report: RobustnessReport) -> Iterator[str]:
     """List the lines of plain text: a sentence, then the table."""
     yield f"{state_robustness(report)}:"
     yield ""
-    yield format_text_table([SCENARIO_HEADER, *list_scenario_rows(report)], left=(0, len(SCENARIO_HEADER) - 1))
+    yield format_text_table(list(list_text_rows(report)), left=(0, 1, len(SCENARIO_HEADER)))
     for warning in report.notices:
         yield f"warning: {warning}"
 
