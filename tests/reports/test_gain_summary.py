@@ -61,10 +61,10 @@ def test_two_kinds_of_gain_on_one_page_are_explained(tuning, backtest):
     assert float(logged[2]) == pytest.approx(1000 * backtest.reward_difference.mean, rel=1e-3, abs=1e-9)
 
 
-def test_the_command_line_takes_several_results_a_unit_and_a_title(tuning, tmp_path, banditune):
+def test_the_command_line_takes_several_results_a_unit_and_a_title(tuning, tmp_path, run_banditune):
     for name in ("a", "b"):
         tuning.save(tmp_path / f"{name}.json")
-    made = banditune(
+    made = run_banditune(
         "report", "a.json", "b.json", "-o", "r.html", "--unit", "clicks", "--per", "500", "--title", "Spring"
     )
     assert made.returncode == 0, made.stderr
