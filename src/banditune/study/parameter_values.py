@@ -148,10 +148,17 @@ def resolve_only_range(spec: SimulationSpec) -> Range:
     found = list_searched_ranges(spec)
     if len(found) != 1:
         names = ", ".join(r.name for r in found) or "none"
+        way_out = (
+            Wording(
+                'fix all but one, as in Search(fixed={"name": 0.5}), or simulate() it',
+                "fix all but one: --fix name=0.5",
+            )
+            if found
+            else Wording("compare() or simulate() it", "compare it with others: banditune compare")
+        )
         raise InvalidRequest(
-            "a policy must have exactly one parameter to be tuned, but {} has {} ({}); fix all but one, as in {}.",
-            *(spec.policy.name, len(found), names),
-            Wording('Search(fixed={"name": 0.5}), or simulate() it', "--fix name=0.5"),
+            "a policy must have exactly one parameter to be tuned, but {} has {} ({}); {}.",
+            *(spec.policy.name, len(found), names, way_out),
             argument="policy",
             code="unsupported",
         )
