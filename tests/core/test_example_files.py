@@ -7,7 +7,7 @@ import pytest
 import banditune as bt
 from banditune.core import example_files
 from banditune.core.example_files import list_examples, write_examples
-from conftest import ROOT
+from helpers.paths import ROOT
 
 
 def test_every_example_has_a_line_on_what_it_is():
@@ -61,8 +61,8 @@ def test_a_package_without_examples_says_so(monkeypatch):
         list_examples()
 
 
-def test_the_command_lists_and_writes(banditune, tmp_path):
-    listed = banditune("examples")
+def test_the_command_lists_and_writes(run_banditune, tmp_path):
+    listed = run_banditune("examples")
     assert listed.returncode == 0, listed.stderr
     assert "extending/tuner.py " in listed.stdout
-    assert banditune("examples", "extending").stderr.startswith("banditune: --output must name a folder")
+    assert run_banditune("examples", "extending").stderr.startswith("banditune: --output must name a folder")

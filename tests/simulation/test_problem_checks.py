@@ -6,7 +6,6 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
-from helpers.owned import OWN_PROBLEM
 from scipy.stats import norm
 
 import banditune as bt
@@ -22,6 +21,7 @@ from banditune.simulation.mean_test import (
 )
 from banditune.simulation.problem_checks import check_custom_problem, check_policy_and_problem
 from banditune.simulation.spec import SimulationSpec
+from helpers.user_code import USER_PROBLEM
 
 HORIZON = 1000
 
@@ -344,7 +344,7 @@ PACKAGE_PROBLEMS = [
     bt.Logistic(arms=20, dims=3),
     bt.Campaigns([[(1, 9), (2, 8)], [(30, 1000), (1, 1000)]]),
     bt.RewardTable(np.arange(12.0).reshape(4, 3)),
-    OWN_PROBLEM,
+    USER_PROBLEM,
 ]
 
 

@@ -151,7 +151,7 @@ def test_an_interrupted_command_states_how_to_continue(tmp_path, signal_number, 
     while not read_setups(store) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal_number)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == code
     assert f"{message}; finished runs are in {store}, and the same command goes on from there." in errors
     assert store_tables.verify_store(store)["regrets"] > 0

@@ -159,7 +159,7 @@ def test_the_exact_regret_of_a_users_problem_is_refused():
         bt.exact.compute_exact_regret(bt.UCB1(noise=0.5), FixedMeans(2), horizon=5)
 
 
-def test_table_policies_take_the_prior_of_the_problem_on_the_command_line(banditune):
+def test_table_policies_take_the_prior_of_the_problem_on_the_command_line(run_banditune):
     command = [
         "exact",
         "regret",
@@ -174,7 +174,7 @@ def test_table_policies_take_the_prior_of_the_problem_on_the_command_line(bandit
         "--json",
     ]
     informed, uninformed = (
-        json.loads(banditune(*command, "--json", "--policy", policy).stdout)
+        json.loads(run_banditune(*command, "--json", "--policy", policy).stdout)
         for policy in ("optimal", "optimal:prior=1,1")
     )
     assert informed["regret"][0] == pytest.approx(informed["lower_bound"]["regret"], abs=1e-9)
@@ -229,8 +229,8 @@ def test_old_tunings_without_a_lower_bound_can_be_read():
         (["gittins", "--left", "2", "--successes", "1", "--failures", "1", "--prior", "2,2"], "0.5"),
     ],
 )
-def test_exact_commands_print_their_results(banditune, command, expected):
-    process = banditune("exact", *command)
+def test_exact_commands_print_their_results(run_banditune, command, expected):
+    process = run_banditune("exact", *command)
     assert process.returncode == 0, process.stderr
     assert expected in process.stdout
 
@@ -248,14 +248,14 @@ def test_exact_commands_print_their_results(banditune, command, expected):
         (["gittins"], "either --left or --discount"),
     ],
 )
-def test_wrong_exact_commands_are_errors_of_one_line(banditune, command, message):
-    process = banditune("exact", *command)
+def test_wrong_exact_commands_are_errors_of_one_line(run_banditune, command, message):
+    process = run_banditune("exact", *command)
     assert process.returncode == 2
     assert message in process.stderr
     assert process.stderr.count("\n") == 1
 
 
-def test_tune_prints_the_lower_bound_as_json(banditune):
+def test_tune_prints_the_lower_bound_as_json(run_banditune):
     command = [
         "tune",
         "--policy",
@@ -269,8 +269,8 @@ def test_tune_prints_the_lower_bound_as_json(banditune):
         "--validate",
         "50",
     ]
-    assert json.loads(banditune(*command, "--json").stdout)["lower_bound"]["is_exact"]
-    assert json.loads(banditune(*command, "--no-lower-bound", "--json").stdout)["lower_bound"] is None
+    assert json.loads(run_banditune(*command, "--json").stdout)["lower_bound"]["is_exact"]
+    assert json.loads(run_banditune(*command, "--no-lower-bound", "--json").stdout)["lower_bound"] is None
 
 
 def test_a_weak_bound_states_its_horizon_and_is_no_key_figure(monkeypatch):
