@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import banditune as bt
-from conftest import ROOT
+from helpers.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 GUIDES = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md"]
