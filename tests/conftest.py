@@ -8,6 +8,10 @@ import sys
 from types import ModuleType
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("fixed", derandomize=True)
+settings.load_profile("fixed")
 
 
 @pytest.fixture

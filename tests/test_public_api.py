@@ -117,7 +117,7 @@ def test_every_argument_is_documented(public_object):
     for line in re.findall(r"^([\w*, ]+) : ", text, re.MULTILINE):
         documented |= {word.strip(" *") for word in line.split(",")}
     if isinstance(public_object, type) and issubclass(public_object, BaseException):
-        return
+        pytest.skip("an error that the package raises, and a user catches")
     assert not [name for name in arguments if name not in documented]
 
 

@@ -87,13 +87,22 @@ def list_assertions(node: ast.AST, helpers: set[str], condition: str = "", names
 
 
 def list_nonempty_names(tree: ast.AST) -> frozenset[str]:
-    """Variables and parameters that are given literals with at least one element."""
+    """Variables that are assigned literals with at least one element."""
     return frozenset(
         target.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and not may_be_empty(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
+    )
+
+
+def may_return_early(node: ast.AST, line: int) -> bool:
+    """Whether a function may return before a line. Functions inside it do not count."""
+    return any(
+        (isinstance(child, ast.Return) and child.lineno < line) or may_return_early(child, line)
+        for child in ast.iter_child_nodes(node)
+        if not isinstance(child, FUNCTION | ast.Lambda | ast.ClassDef)
     )
 
 
@@ -105,6 +114,8 @@ def find_faults(tree: ast.Module, helpers: set[str]) -> Iterator[str]:
             conditions = {assertion.condition for assertion in list_assertions(node, helpers, names=names)}
             if not conditions:
                 yield f"{node.lineno}: {node.name} asserts nothing"
+            elif may_return_early(node, min(assertion.line for assertion in list_assertions(node, helpers))):
+                yield f"{node.lineno}: {node.name} may return before it asserts"
             elif "" not in conditions:
                 yield f"{node.lineno}: {node.name} asserts only below: {', '.join(sorted(conditions))}"
         fault = find_fault_of_statement(node)
@@ -157,10 +168,11 @@ def test_every_test_of_a_module_can_fail(path):
         ("assert value\n try:\n  compute()\n except ValueError:\n  pass", "hides errors"),
         ("with pytest.raises(ValueError):\n  prepare()\n  compute()", "several statements"),
         ("assert compute(1) == compute(1)", "compares an expression with itself"),
+        ("if large:\n  return\n assert value", "may return before it asserts"),
         ("assert (value, 'message')", "the asserted value is always the same"),
     ],
 )
-def test_a_test_that_cannot_fail_is_found(code, fault):
+def test_a_test_that_cannot_fail_is_detected(code, fault):
     (message,) = find_faults(ast.parse(f"def test_it():\n {code}"), set())
     assert fault in message
 
@@ -173,6 +185,7 @@ def test_a_test_that_cannot_fail_is_found(code, fault):
         "for size in range(3):\n  assert compute(size)",
         "for row in rows:\n  assert row\n assert len(rows) > 2",
         "with pytest.raises(ValueError):\n  compute()",
+        "def compute():\n  return 1\n assert compute() == 1",
         "np.testing.assert_allclose(left, right)",
     ],
 )

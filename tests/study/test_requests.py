@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import banditune as bt
@@ -168,10 +168,10 @@ def assert_accepted_or_refused_in_one_line(action):
 )
 def test_random_arguments_are_accepted_or_refused(change, values):
     request = {"horizon": 20, "runs": 3} | change
-    for name in ("horizon", "runs", "workers"):
-        # Large but honest requests would be served; that is not what is tried here.
-        if isinstance(request.get(name), int) and request[name] > 50:
-            return
+    # Large requests would be accepted, and take long.
+    assume(
+        not any(isinstance(request.get(name), int) and request[name] > 50 for name in ("horizon", "runs", "workers"))
+    )
     assert_accepted_or_refused_in_one_line(
         lambda: bt.simulate(bt.UCB1(noise=0.5), PROBLEM, values, **group_settings(**request))
     )
@@ -180,8 +180,7 @@ def test_random_arguments_are_accepted_or_refused(change, values):
 @settings(max_examples=100, deadline=None)
 @given(random_values, random_values, random_values)
 def test_random_options_of_records_are_accepted_or_refused(first, second, third):
-    if isinstance(first, int) and first > 10_000:
-        return
+    assume(not (isinstance(first, int) and first > 10_000))
     for make in (
         lambda: bt.Bernoulli(arms=first, prior=second, names=third if isinstance(third, list) else ()),
         lambda: bt.Mixture(first, weights=second),
