@@ -54,14 +54,14 @@ def compute_best_ratio(a, b, left):
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 4), (3, 1), (2, 2)])
 @pytest.mark.parametrize("left", [1, 2, 3, 4])
 def test_the_index_is_the_best_ratio_of_all_stopping_rules(a, b, left):
-    assert compute_gittins_index(0, 0, left=left, prior=(a, b)) == pytest.approx(
+    assert compute_gittins_index(0, 0, rounds_left=left, prior=(a, b)) == pytest.approx(
         float(compute_best_ratio(a, b, left)), abs=1e-9
     )
 
 
 def test_successes_in_the_prior_count_as_observed_ones():
     assert compute_gittins_index(3, 2, left=40) == pytest.approx(
-        compute_gittins_index(0, 0, left=40, prior=(4, 3)), abs=1e-12
+        compute_gittins_index(0, 0, rounds_left=40, prior=(4, 3)), abs=1e-12
     )
 
 
@@ -166,8 +166,8 @@ def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeyp
         (lambda: Gittins(discount=1.0), "discount <= 0.999"),
         (lambda: Gittins(discount=-1), "discount > 0"),
         (lambda: compute_gittins_index(0, 0), "either `left` or `discount`"),
-        (lambda: compute_gittins_index(0, 0, left=0), "`left` must be a whole number >= 1"),
-        (lambda: compute_gittins_index(0, 0, left=10**6), "left <= 20000.*use a discount"),
+        (lambda: compute_gittins_index(0, 0, rounds_left=0), "`left` must be a whole number >= 1"),
+        (lambda: compute_gittins_index(0, 0, rounds_left=10**6), "left <= 20000.*use a discount"),
         (lambda: compute_gittins_index(-1, 0, left=5), "successes"),
         (
             lambda: bt.simulate(Gittins(prior=(1, 1)), bt.Gaussian(arms=2), horizon=5),

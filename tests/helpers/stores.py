@@ -46,7 +46,7 @@ def list_differences(first, second):
 
 
 EXAMPLE_SERIES = StoredSeries(
-    StoredSetup.from_key_text(json.dumps({"at": [1], "policy": {"name": "x"}, "problem": {"name": "y"}})),
+    StoredSetup.from_key_text(json.dumps({"checkpoints": [1], "policy": {"name": "x"}, "problem": {"name": "y"}})),
     np.array([0.1]).tobytes(),
     0,
 )

@@ -31,11 +31,11 @@ def make_setup(policy="ucb1", **changes):
         "horizon": 1000,
         "seed": 3,
         "regret": "expected",
-        "noise": "shared",
-        "at": [1000],
-        "play": "plain",
+        "random_numbers": "common",
+        "checkpoints": [1000],
+        "shortcut": "none",
         "device": "cpu",
-        "precision": "float64",
+        "dtype": "float64",
     }
     return StoredSetup.from_key_text(json.dumps(options | changes), json.dumps(VERSIONS))
 
@@ -64,13 +64,19 @@ def full_store(store):
     store_regrets(store, make_setup(), [(0.05,)], 3)
     store_regrets(store, make_setup(), [(0.1,), (1.0,)], 400, first=FIRST_INSTANCE)
     store_regrets(store, make_setup("greedy"), [(0.0,)], 30)
-    store_regrets(store, make_setup(SCRIPT_NAME, at=[10, 1000], noise="own"), [(0.1, 0.2), (0.3, 0.0)], 120, noise=1)
+    store_regrets(
+        store,
+        make_setup(SCRIPT_NAME, checkpoints=[10, 1000], random_numbers="independent"),
+        [(0.1, 0.2), (0.3, 0.0)],
+        120,
+        noise=1,
+    )
     store_regrets(store, make_setup("mine"), [(0.1,), (0.2,)], 1)
     return store
 
 
 def export_summary(store):
-    store_tables.export_store(store, store.with_name("few.csv"), whole=False)
+    store_tables.export_store(store, store.with_name("few.csv"), all_regrets=False)
     return store.with_name("few.csv")
 
 
@@ -175,7 +181,7 @@ def test_means_of_few_runs_have_faint_dots_and_no_interval(store):
 
 
 def test_without_enough_runs_there_is_no_line_and_no_interval(store):
-    store_regrets(store, make_setup(at=[10, 1000]), [(value / 10,) for value in range(1, 7)], 20)
+    store_regrets(store, make_setup(checkpoints=[10, 1000]), [(value / 10,) for value in range(1, 7)], 20)
     (summary,) = load_summaries(store)
     (faint,) = store_plots.make_store_plot(summary, 0).marks
     assert len(faint.x) == 6
@@ -378,7 +384,7 @@ def test_a_damaged_summary_is_read_or_refused(full_store, tmp_path):
 
 
 def test_an_incomplete_description_is_refused(store):
-    store_regrets(store, StoredSetup.from_key_text('{"at":[1]}'), [(0.1,)], 3)
+    store_regrets(store, StoredSetup.from_key_text('{"checkpoints":[1]}'), [(0.1,)], 3)
     with pytest.raises(bt.InvalidRequest, match="must be as it was written, but"):
         load_summaries(store)
 

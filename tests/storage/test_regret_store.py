@@ -28,7 +28,7 @@ from helpers.stores import EXAMPLE_SERIES, simulate_with_store
 
 
 def test_many_threads_write_to_one_store(store):
-    setup = StoredSetup.from_key_text(json.dumps({"at": [1]}))
+    setup = StoredSetup.from_key_text(json.dumps({"checkpoints": [1]}))
     series = [StoredSeries(setup, np.array([value]).tobytes(), 0) for value in (0.1, 0.2)]
     numbers = np.arange(2000, dtype=np.float32)[:, None]
     errors = []

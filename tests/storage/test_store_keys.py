@@ -56,13 +56,13 @@ def test_on_a_gpu_the_key_contains_the_warp_version_and_the_precision():
         key = store_keys.build_key(spec, dtype)
         return (
             key["device"],
-            key["play"],
-            key["precision"],
+            key["shortcut"],
+            key["dtype"],
             key["code"],
         )
 
     linear = build_gpu_key(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2))
-    assert linear[:3] == ("gpu", "team", "float64")
+    assert linear[:3] == ("gpu", "warp version", "float64")
     assert (
         linear[3]["choose"]
         != json.loads(serialize_key_of(bt.LinUCB(prior=(0, 1), noise=0.5), bt.Linear(arms=5, dims=2)))["code"]["choose"]
@@ -72,7 +72,7 @@ def test_on_a_gpu_the_key_contains_the_warp_version_and_the_precision():
     assert double[:3] == ("gpu", "thinning", "float64")
     assert single[3]["advance"] != double[3]["advance"]
     spec = replace(build_spec(bt.Thompson(prior=(1, 1)), PROBLEM, horizon=100), device="gpu")
-    assert [store_keys.find_row_precision(spec, np.array([value])) for value in (0.0, 1e-4, 0.5)] == [
+    assert [store_keys.find_row_dtype(spec, np.array([value])) for value in (0.0, 1e-4, 0.5)] == [
         None,
         "float64",
         None,
@@ -147,11 +147,11 @@ def load_key(text, folder):
         ("step > 3", "step > 4", {"code"}),
         ("return bt.kernel.argmax_mean(state)", "return bt.kernel.argmax_mean(state) * 1", {"code"}),
         ("instance.means[arm])", "1.0 * instance.means[arm])", {"code"}),
-        ("rng.random((size, 3))", "0.0 + rng.random((size, 3))", {"sample"}),
-        ('"a" if', '"c" if', {"sample"}),
-        ("SCALE = 1.0", "SCALE = 0.5", {"sample", "instances"}),
-        ("0.2, 0.5", "0.1, 0.5", {"sample", "instances"}),
-        ("low=0.0", "low=0.01", {"sample", "instances"}),
+        ("rng.random((size, 3))", "0.0 + rng.random((size, 3))", {"sampling_code"}),
+        ('"a" if', '"c" if', {"sampling_code"}),
+        ("SCALE = 1.0", "SCALE = 0.5", {"sampling_code", "instances"}),
+        ("0.2, 0.5", "0.1, 0.5", {"sampling_code", "instances"}),
+        ("low=0.0", "low=0.01", {"sampling_code", "instances"}),
         ("# nothing", "# a comment", set()),
         ("\n\n\ndef sample", "\n\n\n# a comment\ndef sample", set()),
     ],

@@ -29,7 +29,7 @@ def test_the_summary_has_a_row_for_each_value_of_each_setup(store):
         (2, "0.3", "search", 10, 1),
         (2, "0.3", "search", 100, 1),
     ]
-    assert [row["noise"] for row in rows] == [0, 0, 0, 1, 1]
+    assert [row["noise_stream"] for row in rows] == [0, 0, 0, 1, 1]
     assert rows[0]["mean"] == regrets[0].mean()
     assert rows[0]["se"] == bt.results.Estimate.from_sample(regrets[0]).se
     assert rows[0]["q95"] == np.percentile(regrets[0], 95)
@@ -59,7 +59,7 @@ def test_parquet_is_written_or_the_missing_packages_are_named(store, tmp_path):
     import pandas
 
     store_tables.export_store(store, tmp_path / "all.parquet")
-    store_tables.export_store(store, tmp_path / "few.parquet", whole=False)
+    store_tables.export_store(store, tmp_path / "few.parquet", all_regrets=False)
     assert (pandas.read_parquet(tmp_path / "all.parquet")["regret"] == regrets.reshape(-1)).all()
     assert (pandas.read_parquet(tmp_path / "few.parquet")["mean"] == regrets.mean(axis=1)).all()
 

@@ -181,7 +181,7 @@ def write_store_table(file: StoreArgument, output: TableOption, summary: Summary
     """Write all regrets, or a summary of them, as a table."""
     from banditune.storage.store_tables import export_store
 
-    run_with_progress(lambda progress: export_store(file, output, whole=not summary), quiet=True)
+    run_with_progress(lambda progress: export_store(file, output, all_regrets=not summary), quiet=True)
 
 
 def print_answer(found: Any, formatter: Callable[[Any], str], *, json: bool) -> None:

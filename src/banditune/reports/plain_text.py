@@ -152,15 +152,22 @@ def format_store_listing(found: Mapping[str, Any]) -> str:
     """Format what a store holds, a few lines for each setup."""
     lines = [f"{found['file']}: {format_count(len(found['setups']), 'setup')}, {found['bytes'] / 1e6:,.1f} MB"]
     for setup in found["setups"]:
-        steps = f"step {setup['at'][0]:,}" if len(setup["at"]) == 1 else f"each of {len(setup['at'])} steps"
+        checkpoints = setup["checkpoints"]
+        steps = f"step {checkpoints[0]:,}" if len(checkpoints) == 1 else f"each of {len(checkpoints)} steps"
         lines += [
             "",
             f"{setup['setup']}  {setup['policy']} on {setup['problem']}, horizon {setup['horizon']:,}",
-            f"   {setup['regret_kind']} regret after {steps}, {setup['noise_kind']} noise, seed "
-            f"{setup['seed']}; simulated by {setup['play']} on the {setup['device']} in {setup['precision']}",
+            f"   {setup['regret_kind']} regret after {steps}, {setup['random_numbers']} random numbers, seed "
+            f"{setup['seed']}; simulated by {name_algorithm(setup['shortcut'])} on the {setup['device']} in "
+            f"{setup['dtype']}",
             f"   {', '.join(format_count(setup[name], name.removesuffix('s')) for name in ('values', 'runs', 'blocks'))}",
         ]
     return "\n".join(lines)
+
+
+def name_algorithm(shortcut: str) -> str:
+    """Name how regrets in a store were simulated."""
+    return {"none": "the plain loop", "warp version": "warps"}.get(shortcut, f"the shortcut {shortcut!r}")
 
 
 def format_store_check(found: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from banditune.reports import figures, result_plots
-from banditune.reports.plain_text import format_text
+from banditune.reports.plain_text import format_text, name_algorithm
 from banditune.reports.plot_marks import CURVE_COLOUR, PlotAxis, PlotMark, PlotSpec, make_axis
 from banditune.reports.report_builder import build_report_content
 from banditune.reports.report_content import ReportContent, ReportSection, ReportTable
@@ -262,7 +262,7 @@ def make_store_provenance(result: StoreSummary) -> ReportSection:
         ("counted after", ", ".join(f"{step:,}" for step in result.checkpoints[:20]) + " steps"),
         ("regret", result.regret_kind),
         ("common random numbers", "yes" if result.common_random_numbers else "no"),
-        ("simulated by", "the plain loop" if result.shortcut == "plain" else result.shortcut),
+        ("simulated by", name_algorithm(result.shortcut)),
         ("device", f"{result.device}, in {result.dtype}"),
         ("seed", str(result.seed)),
         ("first simulated with", result.versions or "unknown"),

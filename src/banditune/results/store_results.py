@@ -63,7 +63,7 @@ class StoreSummary(ResultRecord):
     common_random_numbers : bool
         Whether all parameter values had the same reward noise on an instance.
     shortcut : str
-        The name of the faster algorithm that was used; "plain" for the step-by-step loop.
+        The name of the faster algorithm that was used; "none" for the plain loop, "warp version" for the warps of a GPU.
     device : {"cpu", "gpu"}
         Where the simulation ran.
     dtype : {"float64", "float32"}

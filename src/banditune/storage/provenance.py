@@ -59,7 +59,7 @@ class _CodeCollector:
         self.lines: list[str] = []
 
     def collect(self, name: str, value: Any) -> None:
-        """Record what a name stands for, and follow functions."""
+        """Record the value of a name, and follow functions."""
         value = _unwrap_function(value)
         if isinstance(value, types.FunctionType):
             if not _is_installed(value):
@@ -78,16 +78,16 @@ class _CodeCollector:
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.collect(f"{name} default", value)
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        scope = {**function.__globals__, **{known: cell.cell_contents for known, cell in cells}}
-        for known, attributes in list_global_names(function.__code__):
-            if isinstance(scope.get(known), types.ModuleType):
+        scope = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
+        for global_name, attributes in list_global_names(function.__code__):
+            if isinstance(scope.get(global_name), types.ModuleType):
                 for chain in attributes:
-                    value = scope[known]
+                    value = scope[global_name]
                     for attribute in chain.split("."):
                         value = getattr(value, attribute, None) if isinstance(value, types.ModuleType) else value
-                    self.collect(f"{known}.{chain}", value)
-            elif known in scope:
-                self.collect(known, scope[known])
+                    self.collect(f"{global_name}.{chain}", value)
+            elif global_name in scope:
+                self.collect(global_name, scope[global_name])
         # Methods and fields of the problem, and what they override: any attribute of that name counts.
         holders = [getattr(self.problem, "__dict__", {}), *(vars(kind) for kind in type(self.problem).__mro__[:-1])]
         for attribute in _collect_attributes(function.__code__):
@@ -98,8 +98,8 @@ class _CodeCollector:
 
 def _collect_attributes(code: types.CodeType) -> set[str]:
     """Collect every name that code, and code within it, may read from an object."""
-    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return set(code.co_names).union(*map(_collect_attributes, inner))
+    nested_codes = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return set(code.co_names).union(*map(_collect_attributes, nested_codes))
 
 
 def _unwrap_function(value: Any) -> Any:
@@ -114,16 +114,16 @@ def _format_constant(value: Any) -> str:
     """Format numbers, strings and tuples of them. Others give their type only, because their text may hold an address."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_format_constant, value))})"
-    known = value is None or isinstance(value, bool | int | float | str | np.generic)
-    return f"{type(value).__name__} {value!r}" if known else type(value).__qualname__
+    is_plain = value is None or isinstance(value, bool | int | float | str | np.generic)
+    return f"{type(value).__name__} {value!r}" if is_plain else type(value).__qualname__
 
 
 def _is_installed(function: types.FunctionType) -> bool:
-    """Whether a function belongs to the standard library or to an installed package other than this one."""
+    """Return whether a function belongs to the standard library or to an installed package other than this one."""
     if is_package_code(function):
         return False
-    homes = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return any(home and function.__code__.co_filename.startswith(home) for home in homes)
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return any(folder and function.__code__.co_filename.startswith(folder) for folder in folders)
 
 
 def digest_bytes(content: bytes) -> str:

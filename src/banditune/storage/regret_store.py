@@ -44,7 +44,7 @@ class RegretStore:
         self.path = _check_path(path)
         self.numbers: dict[tuple[bytes, bytes, int], int] = {}
         """Numbers of series by their keys, for series that this process wrote to."""
-        self.resolved_path = self.path.resolve()  # stays right if the working folder changes
+        self.resolved_path = self.path.resolve()  # remains right if the working folder changes
         self.file: tuple[int, int] | None = None
         with self.translate_errors():
             self.connection = self._open_for_reading() if read_only else self._open_for_writing()
@@ -99,7 +99,7 @@ class RegretStore:
                             connection.execute(statement)
                         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                         connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-            # A WAL keeps what a killed process wrote; only a power cut can lose the last moments.
+            # What a killed process wrote is in the WAL. Only after a power cut the last moments may be missing.
             connection.execute("PRAGMA synchronous = NORMAL")
             self._check_not_moved("opens it")
         except BaseException:
@@ -159,7 +159,7 @@ class RegretStore:
         return "store"
 
     def _read_file_id(self) -> tuple[int, int] | None:
-        """Read device and inode, which identify a file whatever its name."""
+        """Read device and inode, which identify a file under any name."""
         try:
             status = self.resolved_path.stat()
         except OSError:
@@ -215,7 +215,7 @@ class RegretStore:
             runs.stop,
             series.setup.digest,
             series.params,
-            series.noise_number,
+            series.noise_stream,
         )
         with self.translate_errors():
             for first, count, checksum, content in self.connection.execute(SELECT_BLOCKS, arguments):
@@ -231,11 +231,11 @@ class RegretStore:
         self._check_not_moved("writes to it")
         try:
             with self.translate_errors(), begin_write(self.connection):
-                for whole in blocks:
-                    number = self._register_series(whole.series)
-                    for first, regrets in cut_at_blocks(whole.first_instance, whole.regrets):
+                for block in blocks:
+                    number = self._register_series(block.series)
+                    for first, regrets in cut_at_blocks(block.first_instance, block.regrets):
                         content = np.ascontiguousarray(regrets, "<f4").tobytes()
-                        checksum = whole.series.compute_checksum(first, len(regrets), content)
+                        checksum = block.series.compute_checksum(first, len(regrets), content)
                         self.connection.execute(UPSERT_BLOCK, (number, first, len(regrets), checksum, content))
         except BaseException:
             self.numbers.clear()  # numbers of this transaction are gone
@@ -247,11 +247,11 @@ class RegretStore:
         key = (setup.digest, params, noise)
         if key not in self.numbers:
             run = self.connection.execute
-            run("INSERT OR IGNORE INTO setups (digest, told, versions) VALUES (?, ?, ?)", setup[:3])
+            run("INSERT OR IGNORE INTO setups (digest, key, versions) VALUES (?, ?, ?)", setup[:3])
             row = (self._fetch_id("SELECT id FROM setups WHERE digest = ?", setup.digest), params, noise)
-            run("INSERT OR IGNORE INTO series (setup, params, noise) VALUES (?, ?, ?)", row)
+            run("INSERT OR IGNORE INTO series (setup, params, noise_stream) VALUES (?, ?, ?)", row)
             self.numbers[key] = self._fetch_id(
-                "SELECT id FROM series WHERE setup = ? AND params = ? AND noise = ?", *row
+                "SELECT id FROM series WHERE setup = ? AND params = ? AND noise_stream = ?", *row
             )
         return self.numbers[key]
 
@@ -278,7 +278,7 @@ class RegretStore:
         setups = {}
         with self.translate_errors():
             for number, digest, key_text, versions in self.connection.execute(
-                "SELECT id, digest, told, versions FROM setups ORDER BY id"
+                "SELECT id, digest, key, versions FROM setups ORDER BY id"
             ):
                 try:
                     setup = StoredSetup.from_key_text(key_text, versions)
@@ -297,10 +297,10 @@ class RegretStore:
         series = {}
         with self.translate_errors():
             for number, setup, params, noise in self.connection.execute(
-                "SELECT id, setup, params, noise FROM series ORDER BY setup, id"
+                "SELECT id, setup, params, noise_stream FROM series ORDER BY setup, id"
             ):
-                whole = isinstance(params, bytes) and len(params) % 8 == 0 and isinstance(noise, int)
-                if setup not in setups or not whole:
+                is_well_formed = isinstance(params, bytes) and len(params) % 8 == 0 and isinstance(noise, int)
+                if setup not in setups or not is_well_formed:
                     raise StoreError(
                         self._describe_damage(f"the description of series {number} is not what was written")
                     )
@@ -361,7 +361,7 @@ def begin_read(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def begin_write(connection: sqlite3.Connection) -> Iterator[None]:
-    """Open a transaction that writes all or nothing; waits for other writers first."""
+    """Open a transaction that writes all or none; waits for other writers first."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

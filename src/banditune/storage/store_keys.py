@@ -1,4 +1,4 @@
-"""Builds the key of a simulation: everything that must agree before a stored regret is used again."""
+"""Builds the key of a simulation: all that must agree before a stored regret is used again."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MAX_OPTION_LENGTH = 10_000
 """Characters up to which an option is stored as it is."""
 
 
-def find_row_precision(spec: SimulationSpec, row: FloatArray) -> str | None:
-    """Return "float64" if a GPU simulates this row in another precision than the rest of its spec; else None.
+def find_row_dtype(spec: SimulationSpec, row: FloatArray) -> str | None:
+    """Return "float64" if a GPU simulates this row in another float type than the rest of its spec; else None.
 
     `spec` is the spec of the row, with or without its shortcut.
     """
@@ -37,8 +37,8 @@ def find_row_precision(spec: SimulationSpec, row: FloatArray) -> str | None:
     return select_row_dtype(spec, row)
 
 
-def build_key(spec: SimulationSpec, kind: str | None = None) -> dict[str, Any]:
-    """Build the key: everything that decides regrets, except for parameters, runs and the noise stream of a row."""
+def build_key(spec: SimulationSpec, row_dtype: str | None = None) -> dict[str, Any]:
+    """Build the key: all that decides regrets, except for parameters, runs and the noise stream of a row."""
     return {
         "stream": STREAM_VERSION,
         "policy": _shorten_options(describe(spec.policy)),
@@ -46,30 +46,30 @@ def build_key(spec: SimulationSpec, kind: str | None = None) -> dict[str, Any]:
         "horizon": spec.horizon,
         "seed": spec.seed,
         "regret": spec.regret,
-        "noise": "shared" if spec.common_random_numbers else "own",
-        "at": list(spec.checkpoints or (spec.horizon,)),
+        "random_numbers": "common" if spec.common_random_numbers else "independent",
+        "checkpoints": list(spec.checkpoints or (spec.horizon,)),
         "device": spec.device,
-        **_describe_code(spec, kind),
+        **_describe_code(spec, row_dtype),
         "options": {
             "policy": digest_numbers(spec.policy.options(spec.problem.arms, spec.problem.dims, spec.horizon)),
             "problem": digest_numbers(spec.problem.options()),
         },
-        "sample": digest_sampling_code(spec.problem),
+        "sampling_code": digest_sampling_code(spec.problem),
         "instances": _digest_first_instances(spec),
     }
 
 
 def _shorten_options(record: dict[str, Any]) -> dict[str, Any]:
     """Replace long options (features of many arms) by their size and a digest. Custom code counts by its digest."""
-    found = {}
+    shortened = {}
     for name, value in record.items():
         if name == OWN_CODE_KEY:
             continue
         text = json.dumps(value, default=repr)
-        found[name] = (
+        shortened[name] = (
             value if len(text) <= MAX_OPTION_LENGTH else f"{shorten_value(value)} {digest_bytes(text.encode())}"
         )
-    return found
+    return shortened
 
 
 def serialize_key(record: dict[str, Any]) -> str:
@@ -84,32 +84,32 @@ def serialize_key(record: dict[str, Any]) -> str:
         ) from error
 
 
-def _describe_code(spec: SimulationSpec, kind: str | None) -> dict[str, Any]:
-    """Describe how a spec is simulated: shortcut, precision and digests of the scalar code."""
+def _describe_code(spec: SimulationSpec, row_dtype: str | None) -> dict[str, Any]:
+    """Describe how a spec is simulated: shortcut, float type and digests of the scalar code."""
     shortcut = select_shortcut(spec.policy, spec.problem) if spec.use_shortcut else None
-    play = shortcut.name if shortcut else "plain"
-    slots, precision = fill_slots(spec)[0], "float64"
+    name = shortcut.name if shortcut else "none"
+    slots, dtype = fill_slots(spec)[0], "float64"
     if spec.device == "gpu":
         from banditune.simulation.gpu.launch_plan import plan_launch
 
-        planned = plan_launch(spec, kind)
-        slots, precision = planned.slots, np.dtype(planned.slots["dtype"]).name
-        play = "team" if planned.threads_per_run > 1 else play
-    # The loop itself is not part of the key: STREAM_VERSION stands for it.
+        plan = plan_launch(spec, row_dtype)
+        slots, dtype = plan.slots, np.dtype(plan.slots["dtype"]).name
+        name = "warp version" if plan.threads_per_run > 1 else name
+    # The loop itself is not part of the key. If it changes the numbers, STREAM_VERSION is raised.
     functions = {name: getattr(spec.policy, name) for name in SCALAR_FUNCTIONS}
-    record = {name: filling for name, filling in slots.items() if isinstance(name, str) and name != "play_run"}
+    others = {slot: filling for slot, filling in slots.items() if isinstance(slot, str) and slot != "play_run"}
     code = {
-        name: bind_function(filling, slots)[1]
-        for name, filling in {**functions, **record}.items()
+        slot: bind_function(filling, slots)[1]
+        for slot, filling in {**functions, **others}.items()
         if isinstance(getattr(filling, "py_func", filling), types.FunctionType)
     }
-    return {"play": play, "precision": precision, "code": code}
+    return {"shortcut": name, "dtype": dtype, "code": code}
 
 
 def _digest_first_instances(spec: SimulationSpec) -> str:
     """Digest the first block of instances. It reveals what no digest of code does, such as files that `sample` reads."""
-    first, again = (_digest_block(spec) for _ in range(2))
-    if first != again:
+    first, second = (_digest_block(spec) for _ in range(2))
+    if first != second:
         raise InvalidRequest(
             f"`sample(size, rng)` of the problem {spec.problem.name!r} must draw from `rng` alone, but it drew other "
             "instances from the same generator; stored regrets could not be used again.",
@@ -120,6 +120,6 @@ def _digest_first_instances(spec: SimulationSpec) -> str:
 
 
 def _digest_block(spec: SimulationSpec) -> str:
-    drawn = draw_instances(spec.problem, spec.seed, 0)
-    assert drawn.features is not None
-    return digest_bytes(drawn.means.tobytes() + drawn.features.tobytes())
+    block = draw_instances(spec.problem, spec.seed, 0)
+    assert block.features is not None
+    return digest_bytes(block.means.tobytes() + block.features.tobytes())

@@ -29,14 +29,14 @@ LOCK_TIMEOUT = 60.0
 
 
 PAGE_BYTES = 16384
-"""Bytes in a page of the file. Fifteen whole blocks fill one; pages of 4,096 bytes would stay a quarter empty."""
+"""Bytes in a page of the file. Fifteen whole blocks fill one; a quarter of pages of 4,096 bytes would be empty."""
 
 
 CREATE_TABLES = {
-    "setups": """CREATE TABLE setups (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, told TEXT NOT NULL,
+    "setups": """CREATE TABLE setups (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, key TEXT NOT NULL,
 versions TEXT NOT NULL)""",
     "series": """CREATE TABLE series (id INTEGER PRIMARY KEY, setup INTEGER NOT NULL REFERENCES setups (id),
-params BLOB NOT NULL, noise INTEGER NOT NULL, UNIQUE (setup, params, noise))""",
+params BLOB NOT NULL, noise_stream INTEGER NOT NULL, UNIQUE (setup, params, noise_stream))""",
     "blocks": """CREATE TABLE blocks (series INTEGER NOT NULL REFERENCES series (id), first INTEGER NOT NULL,
 count INTEGER NOT NULL, checksum INTEGER NOT NULL, regrets BLOB NOT NULL, UNIQUE (series, first))""",
 }
@@ -44,7 +44,7 @@ count INTEGER NOT NULL, checksum INTEGER NOT NULL, regrets BLOB NOT NULL, UNIQUE
 
 SELECT_BLOCKS = """
 SELECT first, count, checksum, regrets FROM blocks WHERE first >= ? AND first < ? AND series =
-(SELECT series.id FROM series JOIN setups ON setups.id = setup WHERE digest = ? AND params = ? AND noise = ?)
+(SELECT series.id FROM series JOIN setups ON setups.id = setup WHERE digest = ? AND params = ? AND noise_stream = ?)
 """
 
 
@@ -69,7 +69,9 @@ class StoredSetup(NamedTuple):
     @classmethod
     def from_key_text(cls, key_text: str, versions: str = "{}") -> StoredSetup:
         """Make the setup of a key's text."""
-        return cls(hashlib.sha256(key_text.encode()).digest(), key_text, versions, len(json.loads(key_text)["at"]))
+        return cls(
+            hashlib.sha256(key_text.encode()).digest(), key_text, versions, len(json.loads(key_text)["checkpoints"])
+        )
 
 
 class StoredSeries(NamedTuple):
@@ -77,12 +79,12 @@ class StoredSeries(NamedTuple):
 
     setup: StoredSetup
     params: bytes
-    noise_number: int
+    noise_stream: int
 
     def compute_checksum(self, first: int, count: int, regrets: bytes) -> int:
         """Compute a checksum over the numbers and their key, so that a block in a wrong place is detected, too."""
-        place = np.array([self.noise_number, first, count], "<i8").tobytes()
-        return zlib.crc32(regrets, zlib.crc32(self.setup.digest + self.params + place))
+        position = np.array([self.noise_stream, first, count], "<i8").tobytes()
+        return zlib.crc32(regrets, zlib.crc32(self.setup.digest + self.params + position))
 
 
 class RegretBlock(NamedTuple):
@@ -99,7 +101,7 @@ def cut_at_blocks(first: int, regrets: Float32Array) -> Iterator[tuple[int, Floa
         yield runs.start, regrets[runs.start - first : runs.stop - first]
 
 
-def find_ranges(chosen: NDArray[np.bool_], start: int) -> list[range]:
+def find_ranges(mask: NDArray[np.bool_], start: int) -> list[range]:
     """Find the chosen runs, counted from `start`, as ranges."""
-    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
     return [range(start + int(a), start + int(b)) for a, b in edges.reshape(-1, 2)]

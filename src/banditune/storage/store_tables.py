@@ -36,10 +36,10 @@ SETUP_COLUMNS = (
     "horizon",
     "seed",
     "regret_kind",
-    "noise_kind",
-    "play",
+    "random_numbers",
+    "shortcut",
     "device",
-    "precision",
+    "dtype",
     "versions",
 )
 """Columns that identify a setup."""
@@ -48,7 +48,7 @@ SETUP_COLUMNS = (
 SUMMARY_COLUMNS = (
     *SETUP_COLUMNS,
     "params",
-    "noise",
+    "noise_stream",
     "instances",
     "step",
     "runs",
@@ -59,7 +59,7 @@ SUMMARY_COLUMNS = (
 )
 
 
-REGRET_COLUMNS = ("setup", "params", "noise", "run", "step", "regret")
+REGRET_COLUMNS = ("setup", "params", "noise_stream", "run", "step", "regret")
 
 
 LINES_PER_WRITE = 1 << 16
@@ -91,11 +91,11 @@ def summarize_regrets(path: str | Path) -> list[dict[str, Any]]:
         return [line for series in _iterate_series(store) for line in _summarize_series(*series)]
 
 
-def export_store(path: str | Path, to: str | Path, *, whole: bool = True) -> None:
-    """Write all regrets, or without `whole` their summary, to a .csv or .parquet file."""
+def export_store(path: str | Path, to: str | Path, *, all_regrets: bool = True) -> None:
+    """Write all regrets, or their summary, to a .csv or .parquet file."""
     check_table_format(to)
     as_csv = Path(to).suffix.lower() == ".csv"
-    if not whole:
+    if not all_regrets:
         lines = summarize_regrets(path)
         write_atomically(
             to,
@@ -144,11 +144,11 @@ def _describe_setup(number: int, setup: StoredSetup) -> dict[str, Any]:
         "horizon": fields["horizon"],
         "seed": fields["seed"],
         "regret_kind": fields["regret"],
-        "noise_kind": fields["noise"],
-        "at": fields["at"],
-        "play": fields["play"],
+        "random_numbers": fields["random_numbers"],
+        "checkpoints": fields["checkpoints"],
+        "shortcut": fields["shortcut"],
         "device": fields["device"],
-        "precision": fields["precision"],
+        "dtype": fields["dtype"],
         "versions": _format_versions(setup.versions),
     }
 
@@ -177,14 +177,14 @@ def _summarize_series(
     fields: dict[str, Any], series: StoredSeries, runs: IntArray, regrets: Float32Array
 ) -> Iterator[dict[str, Any]]:
     """Yield the lines of a summary for a series."""
-    for instances, chosen in (("search", runs < SEARCH_INSTANCE_LIMIT), ("fresh", runs >= SEARCH_INSTANCE_LIMIT)):
-        for place, step in enumerate(fields["at"]):
-            sample = regrets[chosen, place].astype(np.float64)
+    for instances, mask in (("search", runs < SEARCH_INSTANCE_LIMIT), ("fresh", runs >= SEARCH_INSTANCE_LIMIT)):
+        for position, step in enumerate(fields["checkpoints"]):
+            sample = regrets[mask, position].astype(np.float64)
             if len(sample):
                 yield {
                     **{name: fields[name] for name in SETUP_COLUMNS},
                     "params": _format_params(series),
-                    "noise": series.noise_number,
+                    "noise_stream": series.noise_stream,
                     "instances": instances,
                     "step": step,
                     **_summarize_sample(sample),
@@ -207,9 +207,9 @@ def _summarize_sample(sample: FloatArray) -> dict[str, Any]:
 
 def _compute_quantiles(ordered: FloatArray) -> FloatArray:
     """Compute the quantiles of `QUANTILE_PERCENTS` as `np.percentile` does, ten times as fast on short samples."""
-    places = (len(ordered) - 1) * QUANTILE_LEVELS
-    below = places.astype(np.int64)
-    share = places - below
+    positions = (len(ordered) - 1) * QUANTILE_LEVELS
+    below = positions.astype(np.int64)
+    share = positions - below
     low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
     return np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
 
@@ -226,12 +226,12 @@ def _write_regrets_csv(store: RegretStore) -> Iterator[bytes]:
     """Write a line for each run and step. Nine digits restore every bit of a float32."""
     yield (",".join(REGRET_COLUMNS) + "\n").encode()
     for fields, series, runs, regrets in _iterate_series(store):
-        start = f"{fields['setup']},{_format_params(series)},{series.noise_number}"
-        line = "".join(f"{start},%d,{step},%.9g\n" for step in fields["at"])
-        size = max(1, LINES_PER_WRITE // len(fields["at"]))
+        start = f"{fields['setup']},{_format_params(series)},{series.noise_stream}"
+        line = "".join(f"{start},%d,{step},%.9g\n" for step in fields["checkpoints"])
+        size = max(1, LINES_PER_WRITE // len(fields["checkpoints"]))
         for first in range(0, len(runs), size):
             part = slice(first, first + size)
-            numbers = np.empty((len(runs[part]), len(fields["at"]), 2), object)
+            numbers = np.empty((len(runs[part]), len(fields["checkpoints"]), 2), object)
             numbers[:, :, 0] = runs[part, None]
             numbers[:, :, 1] = regrets[part]
             yield (line * len(numbers) % tuple(numbers.reshape(-1))).encode()
@@ -244,13 +244,13 @@ def _collect_columns(store: RegretStore) -> dict[str, Any]:
     parts = [(fields, series, runs, regrets) for fields, series, runs, regrets in _iterate_series(store)]
     sizes = [regrets.size for *_, regrets in parts]
     values = list(dict.fromkeys(_format_params(series) for _, series, *_ in parts))
-    places = [values.index(_format_params(series)) for _, series, *_ in parts]
+    positions = [values.index(_format_params(series)) for _, series, *_ in parts]
     columns = (
         np.repeat(np.array([fields["setup"] for fields, *_ in parts], np.int64), sizes),
-        pandas.Categorical.from_codes(np.repeat(np.array(places, np.int32), sizes), values),
-        np.repeat(np.array([series.noise_number for _, series, *_ in parts], np.int64), sizes),
-        _concatenate([np.repeat(runs, len(fields["at"])) for fields, _, runs, _ in parts], np.int64),
-        _concatenate([np.tile(fields["at"], len(runs)) for fields, _, runs, _ in parts], np.int64),
+        pandas.Categorical.from_codes(np.repeat(np.array(positions, np.int32), sizes), values),
+        np.repeat(np.array([series.noise_stream for _, series, *_ in parts], np.int64), sizes),
+        _concatenate([np.repeat(runs, len(fields["checkpoints"])) for fields, _, runs, _ in parts], np.int64),
+        _concatenate([np.tile(fields["checkpoints"], len(runs)) for fields, _, runs, _ in parts], np.int64),
         _concatenate([regrets.reshape(-1) for *_, regrets in parts], np.float32),
     )
     return dict(zip(REGRET_COLUMNS, columns, strict=True))

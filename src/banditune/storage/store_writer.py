@@ -58,41 +58,41 @@ class StoreWriter:
         self.spec = spec
         self.tasks = [task for task, _ in tasks]
         self.rows = {id(task): rows for task, rows in tasks}
-        self.left = sum(len(task.runs) for task in self.tasks)
-        self.waiting: dict[tuple[int, int], IncompleteBlock] = {}
-        self.ready: list[RegretBlock] = []
+        self.remaining = sum(len(task.runs) for task in self.tasks)
+        self.incomplete: dict[tuple[int, int], IncompleteBlock] = {}
+        self.complete_blocks: list[RegretBlock] = []
         self.last = time.monotonic()
 
-    def add_finished(self, task: SimulationTask, within: range) -> None:
+    def add_finished(self, task: SimulationTask, finished: range) -> None:
         """Record finished runs of a task; write complete blocks, or all if they waited long."""
-        self.left -= len(within)
-        for block, runs in split_by_block(within):
+        self.remaining -= len(finished)
+        for block, runs in split_by_block(finished):
             key = id(task), block
-            waiting = self.waiting.setdefault(key, IncompleteBlock(task, len(_find_block_runs(task, block))))
-            waiting.finished_runs.append(runs)
-            waiting.missing_count -= len(runs)
-            if not waiting.missing_count:
-                self.collect_blocks(self.waiting.pop(key))
-        waited = time.monotonic() - self.last
-        if waited > MAX_WAIT_SECONDS:
-            for waiting in self.waiting.values():
-                self.collect_blocks(waiting)
-        if self.ready and (waited > WRITE_INTERVAL_SECONDS or not self.left):
-            self.store.write_blocks(self.ready)
-            self.ready = []
+            incomplete = self.incomplete.setdefault(key, IncompleteBlock(task, len(_find_block_runs(task, block))))
+            incomplete.finished_runs.append(runs)
+            incomplete.missing_count -= len(runs)
+            if not incomplete.missing_count:
+                self.collect_blocks(self.incomplete.pop(key))
+        elapsed = time.monotonic() - self.last
+        if elapsed > MAX_WAIT_SECONDS:
+            for incomplete in self.incomplete.values():
+                self.collect_blocks(incomplete)
+        if self.complete_blocks and (elapsed > WRITE_INTERVAL_SECONDS or not self.remaining):
+            self.store.write_blocks(self.complete_blocks)
+            self.complete_blocks = []
             self.last = time.monotonic()
 
-    def collect_blocks(self, waiting: IncompleteBlock) -> None:
+    def collect_blocks(self, incomplete: IncompleteBlock) -> None:
         """Make blocks of the regrets that have arrived."""
-        task = waiting.task
-        for runs in _merge_ranges(waiting.finished_runs):
+        task = incomplete.task
+        for runs in _merge_ranges(incomplete.finished_runs):
             rounded = convert_to_float32(
                 self.spec, task.out[:, runs.start - task.runs.start : runs.stop - task.runs.start]
             )
-            for one, regrets in zip(self.rows[id(task)], rounded, strict=True):
-                one.out[runs.start - one.runs.start : runs.stop - one.runs.start] = regrets
-                self.ready.append(RegretBlock(one.series, runs.start, regrets))
-        waiting.finished_runs.clear()
+            for pending_row, regrets in zip(self.rows[id(task)], rounded, strict=True):
+                pending_row.out[runs.start - pending_row.runs.start : runs.stop - pending_row.runs.start] = regrets
+                self.complete_blocks.append(RegretBlock(pending_row.series, runs.start, regrets))
+        incomplete.finished_runs.clear()
 
 
 def _find_block_runs(task: SimulationTask, block: int) -> range:
@@ -103,11 +103,11 @@ def _find_block_runs(task: SimulationTask, block: int) -> range:
 def _merge_ranges(runs: Sequence[range]) -> list[range]:
     """Merge adjacent ranges."""
     merged: list[range] = []
-    for one in sorted(runs, key=lambda each: each.start):
-        if merged and merged[-1].stop == one.start:
-            merged[-1] = range(merged[-1].start, one.stop)
+    for part in sorted(runs, key=lambda part: part.start):
+        if merged and merged[-1].stop == part.start:
+            merged[-1] = range(merged[-1].start, part.stop)
         else:
-            merged.append(one)
+            merged.append(part)
     return merged
 
 

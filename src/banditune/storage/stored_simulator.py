@@ -1,4 +1,4 @@
-"""Simulates with or without a store: what the store holds is not simulated again."""
+"""Simulates with or without a store: stored runs are not simulated again."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from banditune.simulation.scheduler import run_tasks
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.provenance import collect_versions
 from banditune.storage.regret_store import RegretStore
-from banditune.storage.store_keys import build_key, find_row_precision, serialize_key
+from banditune.storage.store_keys import build_key, find_row_dtype, serialize_key
 from banditune.storage.store_layout import StoredSeries, StoredSetup
 from banditune.storage.store_writer import PendingRow, RunsCallback, StoreWriter, round_to_float32
 
 
 class StoredSimulator:
-    """Simulates specs, and takes from a store what it holds. Regrets are rounded to float32, as they are stored.
+    """Simulates specs, and reads from a store the regrets that it has. Regrets are rounded to float32, as they are stored.
 
     With `exact` they are not rounded, unless there is a store.
     """
@@ -43,7 +43,7 @@ class StoredSimulator:
         self.path = path
         self.exact = exact
         self.setups: dict[tuple[int, bool, str | None], tuple[SimulationSpec, StoredSetup]] = {}
-        self.open = ExitStack()
+        self.resources = ExitStack()
 
     def __enter__(self) -> StoredSimulator:
         with ExitStack() as stack:
@@ -51,11 +51,11 @@ class StoredSimulator:
                 self.store = stack.enter_context(RegretStore(self.path))
             self.executor = stack.enter_context(self.executor_factory())
             stack.enter_context(limit_blas_threads())
-            self.open = stack.pop_all()
+            self.resources = stack.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self.open.__exit__(*error)
+        self.resources.__exit__(*error)
 
     def simulate(
         self,
@@ -98,8 +98,10 @@ class StoredSimulator:
         """Simulate every row on `sizes[row]` separate instances, as `dispatch.simulate_rows_separately` does."""
         params = spec.complete_rows(params)
         if self.store is None:
-            each = simulate_rows_separately(spec, params, sizes, first, executor=self.executor, progress=progress)
-            return [round_to_float32(spec, row) for row in each]
+            rows_of_regrets = simulate_rows_separately(
+                spec, params, sizes, first, executor=self.executor, progress=progress
+            )
+            return [round_to_float32(spec, row) for row in rows_of_regrets]
         params = copy_read_only(params)
         check_regret_memory(int(sum(sizes)) * len(spec.checkpoints or (0,)))
         ranges = [range(a, b) for a, b in pairwise(accumulate(map(int, sizes), initial=first))]
@@ -111,10 +113,12 @@ class StoredSimulator:
         writer = StoreWriter(self.store, spec, tasks)
         if spec.device == "gpu" and tasks:
             # As without a store: all rows on all instances, which takes a GPU no longer.
-            whole = simulate_rows_separately(spec, params, sizes, first)
+            rows_of_regrets = simulate_rows_separately(spec, params, sizes, first)
             for task in writer.tasks:
                 runs = ranges[task.first_row]
-                task.out[:] = whole[task.first_row][task.runs.start - runs.start : task.runs.stop - runs.start]
+                task.out[:] = rows_of_regrets[task.first_row][
+                    task.runs.start - runs.start : task.runs.stop - runs.start
+                ]
                 if progress:
                     progress(len(task.runs))
                 writer.add_finished(task, task.runs)
@@ -132,27 +136,30 @@ class StoredSimulator:
         out: FloatArray,
         progress: RunsCallback | None,
     ) -> PendingRow:
-        """Read what the store holds of a row."""
+        """Read the stored regrets of a row."""
         assert self.store is not None
         noise = 1 + first_row + row if not spec.common_random_numbers else 0
         (shortcut,) = select_shortcut_rows(spec, params[row : row + 1])
         setup = self._make_setup(spec, shortcut, params[row])
         series = StoredSeries(setup, params[row].astype("<f8").tobytes(), noise)
         missing = tuple(self.store.fill_stored(series, runs, out))
-        known = len(runs) - sum(map(len, missing))
-        if known and progress:
-            progress(known)
+        stored_count = len(runs) - sum(map(len, missing))
+        if stored_count and progress:
+            progress(stored_count)
         return PendingRow(row, shortcut, runs, series, out, missing)
 
     def _make_setup(self, spec: SimulationSpec, shortcut: bool, row: FloatArray) -> StoredSetup:
         """Make the key of a row. Keys are cached, because building one takes milliseconds."""
         keyed_spec = set_shortcut(spec, shortcut)
-        kind = find_row_precision(keyed_spec, row)
-        key = (id(spec), shortcut, kind)
+        row_dtype = find_row_dtype(keyed_spec, row)
+        key = (id(spec), shortcut, row_dtype)
         if key not in self.setups:
             versions = json.dumps(collect_versions(spec.device))
             # The spec is kept, so that no other one gets its address.
-            self.setups[key] = spec, StoredSetup.from_key_text(serialize_key(build_key(keyed_spec, kind)), versions)
+            self.setups[key] = (
+                spec,
+                StoredSetup.from_key_text(serialize_key(build_key(keyed_spec, row_dtype)), versions),
+            )
         return self.setups[key][1]
 
 
@@ -176,9 +183,9 @@ def group_rows(
     Rows with independent noise must be neighbours, too.
     """
     ordered = sorted(pending, key=_get_group_key) if shared else pending
-    for _, alike in groupby(ordered, key=_get_group_key):
-        group = list(alike)
-        rows = [one.row for one in group]
+    for _, same_key in groupby(ordered, key=_get_group_key):
+        group = list(same_key)
+        rows = [pending_row.row for pending_row in group]
         for runs in group[0].missing_runs:
             out = allocate_regrets(len(rows), len(runs), group[0].out.shape[1])
             yield SimulationTask(copy_read_only(params[rows]), first_row + rows[0], runs, out), group

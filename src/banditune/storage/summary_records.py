@@ -96,15 +96,15 @@ def _make_store_summary(lines: list[dict[str, Any]], names: ParameterNames) -> S
     first = lines[0]
     policy = str(first["policy"])
     means = tuple(map(_make_stored_mean, lines))
-    known = names(policy.partition("(")[0])
-    if known == () and len({mean.params for mean in means}) == 1:
+    parameter_names = names(policy.partition("(")[0])
+    if parameter_names == () and len({mean.params for mean in means}) == 1:
         # A policy without parameters is simulated with a number that has no meaning.
         means = tuple(replace(mean, params=()) for mean in means)
     sizes = {len(mean.params) for mean in means}
     if len(sizes) > 1:
         raise ValueError(f"the rows of setup {first['setup']} have different numbers of parameters")
     (size,) = sizes
-    unknown = ("parameter",) if size == 1 else tuple(f"parameter {place + 1}" for place in range(size))
+    unknown = ("parameter",) if size == 1 else tuple(f"parameter {position + 1}" for position in range(size))
     return StoreSummary(
         setup_id=int(first["setup"]),
         policy=policy,
@@ -112,12 +112,12 @@ def _make_store_summary(lines: list[dict[str, Any]], names: ParameterNames) -> S
         horizon=_parse_count(first["horizon"]),
         seed=int(first["seed"]),
         regret_kind=str(first["regret_kind"]),
-        common_random_numbers=first["noise_kind"] == "shared",
-        shortcut=str(first["play"]),
+        common_random_numbers=first["random_numbers"] == "common",
+        shortcut=str(first["shortcut"]),
         device=str(first["device"]),
-        dtype=str(first["precision"]),
+        dtype=str(first["dtype"]),
         versions=str(first["versions"]),
-        parameters=known if known is not None and len(known) == size else unknown,
+        parameters=parameter_names if parameter_names is not None and len(parameter_names) == size else unknown,
         stored_means=means,
     )
 
@@ -134,7 +134,7 @@ def _make_stored_mean(line: dict[str, Any]) -> StoredMean:
     levels = [percent / 100 for percent in QUANTILE_PERCENTS] + [1.0]
     return StoredMean(
         params=tuple(_parse_finite(value) for value in line["params"].split(";") if value),
-        noise_stream=int(line["noise"]),
+        noise_stream=int(line["noise_stream"]),
         fresh=line["instances"] == "fresh",
         step=_parse_count(line["step"]),
         regret=Estimate.from_standard_error(mean, se, runs),
