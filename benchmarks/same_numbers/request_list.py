@@ -297,9 +297,9 @@ def compute_bounds() -> api.Answer:
 @request("gittins index")
 def compute_indices() -> api.Answer:
     return {
-        "rounds left": [api.compute_index(s, f, left=40) for s, f in ((0, 0), (3, 2), (1, 7))],
+        "rounds left": [api.compute_index(s, f, rounds_left=40) for s, f in ((0, 0), (3, 2), (1, 7))],
         "discount": [api.compute_index(s, f, discount=0.95) for s, f in ((0, 0), (3, 2))],
-        "prior": api.compute_index(2, 1, left=20, prior=(0.5, 2)),
+        "prior": api.compute_index(2, 1, rounds_left=20, prior=(0.5, 2)),
     }, []
 
 

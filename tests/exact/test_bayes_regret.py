@@ -387,15 +387,15 @@ def test_a_layer_merges_equal_rows_only():
     for start in range(0, 5000, 500):
         layer.add(words[start : start + 500], probabilities[start : start + 500])
     distinct, index = np.unique(words, axis=0, return_inverse=True)
-    order = np.lexsort(layer.words.T[::-1])
-    assert (layer.words[order] == distinct).all()
+    order = np.lexsort(layer.rows.T[::-1])
+    assert (layer.rows[order] == distinct).all()
     assert layer.probabilities[order] == pytest.approx(np.bincount(index.reshape(-1), probabilities))
 
 
 def test_a_layer_omits_impossible_states():
     layer = StateLayer(1, 4)
     layer.add(np.array([[1], [2], [1]]), np.array([0.5, 0.0, 0.25]))
-    assert layer.words.tolist() == [[1]]
+    assert layer.rows.tolist() == [[1]]
     assert layer.probabilities.tolist() == [0.75]
 
 

@@ -60,16 +60,16 @@ def test_the_index_is_the_best_ratio_of_all_stopping_rules(a, b, left):
 
 
 def test_successes_in_the_prior_count_as_observed_ones():
-    assert compute_gittins_index(3, 2, left=40) == pytest.approx(
+    assert compute_gittins_index(3, 2, rounds_left=40) == pytest.approx(
         compute_gittins_index(0, 0, rounds_left=40, prior=(4, 3)), abs=1e-12
     )
 
 
 def test_the_index_grows_with_successes_and_rounds_left_and_falls_with_failures():
-    index = compute_gittins_index(3, 3, left=20)
-    assert compute_gittins_index(4, 3, left=20) > index > compute_gittins_index(3, 4, left=20)
-    assert compute_gittins_index(3, 3, left=21) > index > 0.5
-    assert compute_gittins_index(3, 3, left=1) == pytest.approx(0.5, abs=1e-9)
+    index = compute_gittins_index(3, 3, rounds_left=20)
+    assert compute_gittins_index(4, 3, rounds_left=20) > index > compute_gittins_index(3, 4, rounds_left=20)
+    assert compute_gittins_index(3, 3, rounds_left=21) > index > 0.5
+    assert compute_gittins_index(3, 3, rounds_left=1) == pytest.approx(0.5, abs=1e-9)
 
 
 @pytest.mark.parametrize(("prior", "discount"), [((1.0, 1.0), None), ((0.5, 8.0), None), ((2.0, 1.0), 0.9)])
@@ -82,7 +82,7 @@ def test_the_table_holds_the_indices(prior, discount, monkeypatch, tmp_path):
         end = int(rng.integers(1, horizon + 1))
         pulls = int(rng.integers(0, end))
         successes = int(rng.integers(0, pulls + 1))
-        until = {"left": end - pulls} if discount is None else {"discount": discount}
+        until = {"rounds_left": end - pulls} if discount is None else {"discount": discount}
         exact = compute_gittins_index(successes, pulls - successes, prior=prior, **until)
         first = 1 + (count_table_entries(end - 1) if discount is None else 0)
         assert table[first + pulls * (pulls + 1) // 2 + successes] == pytest.approx(exact, abs=5e-5)
@@ -165,10 +165,10 @@ def test_a_table_that_does_not_fit_is_refused_with_the_horizon_that_does(monkeyp
         (lambda: Gittins(prior=(0, 1)), "a > 0"),
         (lambda: Gittins(discount=1.0), "discount <= 0.999"),
         (lambda: Gittins(discount=-1), "discount > 0"),
-        (lambda: compute_gittins_index(0, 0), "either `left` or `discount`"),
-        (lambda: compute_gittins_index(0, 0, rounds_left=0), "`left` must be a whole number >= 1"),
-        (lambda: compute_gittins_index(0, 0, rounds_left=10**6), "left <= 20000.*use a discount"),
-        (lambda: compute_gittins_index(-1, 0, left=5), "successes"),
+        (lambda: compute_gittins_index(0, 0), "either `rounds_left` or `discount`"),
+        (lambda: compute_gittins_index(0, 0, rounds_left=0), "`rounds_left` must be a whole number >= 1"),
+        (lambda: compute_gittins_index(0, 0, rounds_left=10**6), "rounds_left <= 20000.*use a discount"),
+        (lambda: compute_gittins_index(-1, 0, rounds_left=5), "successes"),
         (
             lambda: bt.simulate(Gittins(prior=(1, 1)), bt.Gaussian(arms=2), horizon=5),
             "rewards of 0 or 1.*any real number",

@@ -68,11 +68,13 @@ def test_no_bound_exceeds_the_optimal_regret(priors, horizon):
     optimum = compute_optimal_regret(priors, horizon)
     problem = bt.Bernoulli(arms=len(priors), prior=priors)
     estimates = estimate_bounds(problem, horizon, runs=1500, seed=1)
-    assert set(estimates) == {"future", "belief", "together", "one arm"} | ({"value"} if len(priors) == 2 else set())
+    assert set(estimates) == {"future", "posterior mean", "coupled", "one arm"} | (
+        {"value"} if len(priors) == 2 else set()
+    )
     for name, estimate in estimates.items():
         assert estimate.mean <= optimum + 4 * estimate.se + 1e-9, name
     assert estimates["one arm"].se == 0
-    assert 0.2 * optimum < estimates["one arm"].mean <= estimates["together"].mean + 3 * estimates["together"].se + 1e-3
+    assert 0.2 * optimum < estimates["one arm"].mean <= estimates["coupled"].mean + 3 * estimates["coupled"].se + 1e-3
     assert max(estimate.mean for estimate in estimates.values()) > 0.5 * optimum
 
 
@@ -84,7 +86,7 @@ def test_the_optimal_regret_of_two_uniform_arms_is_known():
 
 def test_penalties_tighten_the_bound():
     for problem, horizon in ((bt.Bernoulli(arms=2), 100), (bt.Gaussian(arms=2), 60)):
-        future, belief, value = sample_bounds(problem, horizon, ("future", "belief", "value"), range(1500), 3)
+        future, belief, value = sample_bounds(problem, horizon, ("future", "posterior mean", "value"), range(1500), 3)
         for looser, tighter in ((future, belief), (belief, value)):
             gain = tighter - looser
             assert gain.mean() > -3 * gain.std() / math.sqrt(len(gain))
@@ -212,7 +214,7 @@ def test_slacks_agree_with_those_of_the_best_counts(priors):
 
 def test_the_coupled_bound_is_tighter():
     estimates = estimate_bounds(bt.Bernoulli(arms=2), 100, runs=1000)
-    assert estimates["together"].low > 1.1 * estimates["one arm"].mean
+    assert estimates["coupled"].low > 1.1 * estimates["one arm"].mean
 
 
 def test_bands_and_chords_lose_little():
@@ -293,17 +295,17 @@ def test_bernoulli_bounds_are_below_the_regret_of_good_policies():
     problem = bt.Bernoulli(arms=10)
     regrets = bt.simulate(bt.Thompson(prior=(1, 1)), problem, [0.4], horizon=200, runs=20000).mean()
     best = select_bound(problem, 200, runs=500)
-    assert best.name == "together"
+    assert best.name == "coupled"
     assert 0.55 * regrets < best.value < regrets
 
 
 def test_samples_depend_on_the_seed_and_not_on_chunks():
     problem = bt.Bernoulli(arms=3)
-    names = ("future", "belief")
+    names = ("future", "posterior mean")
     at_once = sample_bounds(problem, 20, names, range(50), 7)
     parts = [sample_bounds(problem, 20, names, runs, 7) for runs in (range(5), range(5, 33), range(33, 50))]
     np.testing.assert_array_equal(at_once, np.concatenate(parts, axis=1))
-    assert estimate_bounds(problem, 20, runs=50, seed=7)["belief"].mean == at_once[1].mean()
+    assert estimate_bounds(problem, 20, runs=50, seed=7)["posterior mean"].mean == at_once[1].mean()
     assert (sample_bounds(problem, 20, names, range(50), 8) != at_once).any()
     first, second = (select_bound(problem, 20, runs=100) for _ in range(2))
     assert first == second

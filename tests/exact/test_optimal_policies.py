@@ -13,7 +13,7 @@ import banditune as bt
 from banditune.core.descriptions import make_label
 from banditune.exact import optimal_mixture, optimal_two_arms, table_cache
 from banditune.exact.optimal_mixture import OptimalMixture, compute_optimal_machine
-from banditune.exact.optimal_two_arms import Optimal, compute_optimal_thresholds, count_belief_states, locate_rows
+from banditune.exact.optimal_two_arms import Optimal, compute_optimal_thresholds, count_states, locate_rows
 from banditune.exact.optimal_value import compute_optimum, make_optimal_policy
 from banditune.simulation import memory, simulator
 from banditune.simulation.dispatch import simulate_rows
@@ -143,8 +143,8 @@ def test_the_discounted_reward_of_certain_arms_is_known():
 def test_the_kernel_computes_every_state_as_plain_python_does():
     for horizon in (1, 2, 7, 8, 9, 17):
         layer, thresholds = (
-            np.full(count_belief_states(horizon), np.nan),
-            np.full(count_belief_states(horizon), 65535, np.uint16),
+            np.full(count_states(horizon), np.nan),
+            np.full(count_states(horizon), 65535, np.uint16),
         )
         shape = np.arange(horizon) + 1.0
         optimal_two_arms.fill_layers_backward(layer, thresholds, horizon, shape, 2.0, shape, 2.0, 1.0)
@@ -161,7 +161,7 @@ def iterate_thresholds(horizon):
 
 
 def test_every_threshold_has_a_different_index():
-    assert sorted(index for *_, index in iterate_thresholds(9)) == list(range(count_belief_states(9)))
+    assert sorted(index for *_, index in iterate_thresholds(9)) == list(range(count_states(9)))
 
 
 @pytest.mark.parametrize("shapes", PRIORS)

@@ -199,8 +199,8 @@ def make_exact_regrets(policy="ucb1", values=(1.0, 0.0, 0.1, 0.2, 0.3, 0.6), **c
 
 
 def make_lower_bound(**changes):
-    lower_bound = LowerBound(regret=4.5, is_exact=False, confidence=0.95, method="together")
-    kinds = ("belief", "together", "one arm")
+    lower_bound = LowerBound(regret=4.5, is_exact=False, confidence=0.95, method="coupled")
+    kinds = ("posterior mean", "coupled", "one arm")
     means, errors = np.array([2.4, 4.53, 3.9]), np.array([0.15, 0.02, 0.0])
     return replace(
         LowerBoundEstimates(

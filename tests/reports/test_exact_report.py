@@ -56,7 +56,7 @@ def test_a_report_of_an_optimum_has_no_figure(run_banditune, tmp_path):
 def test_a_lower_bound_states_its_kind_and_confidence():
     content = build_report_content(make_lower_bound())
     assert content.answer == "No policy can have a regret below 4.5 on average (95% sure)."
-    assert "'together'. The kind was selected on other instances" in content.sections[0].paragraphs[1]
+    assert "'coupled'. The kind was selected on other instances" in content.sections[0].paragraphs[1]
     assert [row[2:] for row in content.sections[0].table.rows][1:] == [("4.53", "0.02", "200"), ("3.9", "computed", "")]
     certain = build_report_content(
         make_lower_bound(lower_bound=LowerBound(regret=3.9, is_exact=False, confidence=1.0, method="one arm"))

@@ -226,7 +226,7 @@ def test_old_tunings_without_a_lower_bound_can_be_read():
             "No policy can have a regret below",
         ),
         (["gittins", "--discount", "0.9"], "0.70288919"),
-        (["gittins", "--left", "2", "--successes", "1", "--failures", "1", "--prior", "2,2"], "0.5"),
+        (["gittins", "--rounds-left", "2", "--successes", "1", "--failures", "1", "--prior", "2,2"], "0.5"),
     ],
 )
 def test_exact_commands_print_their_results(run_banditune, command, expected):
@@ -245,7 +245,7 @@ def test_exact_commands_print_their_results(run_banditune, command, expected):
             "must draw no random numbers",
         ),
         (["bound", "--problem", "linear", "--arms", "3", "--horizon", "9"], "bernoulli or gaussian"),
-        (["gittins"], "either --left or --discount"),
+        (["gittins"], "either --rounds-left or --discount"),
     ],
 )
 def test_wrong_exact_commands_are_errors_of_one_line(run_banditune, command, message):
@@ -300,7 +300,7 @@ def test_a_tighter_bound_is_used_where_it_is_affordable():
     problem = bt.Bernoulli(arms=10)
     quick = exact_values.find_lower_bound(problem, 200, None)
     certain = BoundCalculator(problem, 200).certain
-    assert (quick.method, quick.confidence) == ("together", 0.95)
+    assert (quick.method, quick.confidence) == ("coupled", 0.95)
     assert certain.value < quick.regret < 9.2  # the regret of the Gittins index
     assert exact_values.find_lower_bound(problem, 5_000, None).method == "one arm"
     assert exact_values.find_lower_bound(bt.Gaussian(arms=2), 100, None).method == "value"
@@ -309,6 +309,6 @@ def test_a_tighter_bound_is_used_where_it_is_affordable():
 def test_an_affordable_bound_holds_at_its_confidence():
     best = bt.exact.compute_optimum(TWO_ARMS, horizon=20).regret
     bounds = [BoundCalculator(TWO_ARMS, 20, seed).select_affordable(1e7) for seed in range(40)]
-    assert {bound.name for bound in bounds} == {"together"}
+    assert {bound.name for bound in bounds} == {"coupled"}
     above = sum(bound.value > best for bound in bounds)
     assert above / 40 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 40)

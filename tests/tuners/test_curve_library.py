@@ -19,7 +19,7 @@ from helpers.known_curves import LIBRARY, LOG, UNIT, compute_covariance
 
 
 def test_the_library_contains_valid_curves():
-    plain = len(curve_library.GOOD_POWERS) * len(curve_library.GOOD_FLOORS)
+    plain = len(curve_library.GOOD_POWERS) * len(curve_library.GOOD_CONSTANTS)
     assert np.exp(LIBRARY.good_prior).sum() == pytest.approx(1)
     assert (np.diff(LIBRARY.good_fine[:plain], axis=1) > 0).all()
     assert (np.diff(LIBRARY.bad_fine, axis=1) <= 0).all()

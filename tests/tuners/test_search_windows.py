@@ -111,7 +111,7 @@ def test_a_search_with_an_optimum_inside_keeps_the_whole_range(monkeypatch):
     run_search(UNIT, 400, 0, lambda value: value)
     (search,) = searches
     assert search.moves == 0
-    assert search.window is search.whole
+    assert search.window is search.whole_window
 
 
 @pytest.mark.parametrize(

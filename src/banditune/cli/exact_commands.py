@@ -132,7 +132,7 @@ def bound(
 def gittins(
     successes: Annotated[int, typer.Option(parser=parse_integer, help="Pulls of the arm that paid 1.")] = 0,
     failures: Annotated[int, typer.Option(parser=parse_integer, help="Pulls of the arm that paid 0.")] = 0,
-    left: RoundsLeftOption = None,
+    rounds_left: RoundsLeftOption = None,
     discount: DiscountOption = None,
     prior: Annotated[str, typer.Option(metavar="A,B", help="Beta prior of the mean reward.")] = "1,1",
 ) -> None:
@@ -141,6 +141,8 @@ def gittins(
     from banditune.exact.gittins import compute_gittins_index
 
     def work(progress: Any) -> float:
-        return compute_gittins_index(successes, failures, left=left, discount=discount, prior=parse_value(prior))
+        return compute_gittins_index(
+            successes, failures, rounds_left=rounds_left, discount=discount, prior=parse_value(prior)
+        )
 
     typer.echo(f"{run_with_progress(work, quiet=False):.8f}")

@@ -36,7 +36,7 @@ def write_atomically(path: str | Path, content: bytes | Iterable[bytes]) -> None
 def open_replacement(target: Path) -> Iterator[BinaryIO]:
     """Open a new file that replaces another, with its mode, once all is on the disk.
 
-    Without waiting for the disk, a power cut could leave the new name with an empty file, and the old file lost.
+    Without waiting for the disk, a power cut could leave an empty file under the name, without the old content.
     """
     mode = target.stat().st_mode & 0o7777 if target.exists() else None
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")

@@ -53,8 +53,8 @@ def bernoulli_word(stream, number, p):
 @scalar
 def compare_digit(successes, undecided, digit, word):
     """Compare the lowest bit of `digit`, the next one of p, with the next bit of every lane's uniform."""
-    one = -(digit & 1) & MASK32
-    return successes | (undecided & one & ~word), undecided & ~(word ^ one)
+    last_bit = -(digit & 1) & MASK32
+    return successes | (undecided & last_bit & ~word), undecided & ~(word ^ last_bit)
 
 
 @addressed_by("pull")
@@ -149,11 +149,11 @@ def binomial_inversion(stream, trials, p):
     """Walk up the distribution function. The mean must be below 10."""
     odds = p / (1.0 - p)
     while True:
-        left = uniform(stream)
+        remaining = uniform(stream)
         mass = math.exp(trials * math.log1p(-p))
         count = 0
-        while left > mass and count < trials:
-            left -= mass
+        while remaining > mass and count < trials:
+            remaining -= mass
             count += 1
             mass *= odds * (trials - count + 1) / count
             if mass < 1e-300:
@@ -170,7 +170,7 @@ def binomial_rejection(stream, trials, p):
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
     centre = trials * p + 0.5
-    inner = 0.92 - 4.2 / b
+    squeeze = 0.92 - 4.2 / b
     alpha = (2.83 + 5.1 / b) * spread
     odds = p / (1.0 - p)
     mode = math.floor((trials + 1) * p)
@@ -180,7 +180,7 @@ def binomial_rejection(stream, trials, p):
         edge = 0.5 - abs(u)
         # Keep it a float until it is known to be in range: near the edge it can exceed any integer type.
         count = math.floor((2.0 * a / edge + b) * u + centre) * 1.0
-        if edge >= 0.07 and v <= inner:
+        if edge >= 0.07 and v <= squeeze:
             return int(count)
         if count < 0 or count > trials:
             continue

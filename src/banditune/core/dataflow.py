@@ -19,7 +19,7 @@ TrustRule = Callable[[Any, str], bool]
 def depends_on_argument(function: Any, argument: int | str, trusts: TrustRule = lambda function, name: False) -> bool:
     """Return whether a function may depend on an argument, given by its position or name.
 
-    It does not if the value only goes into calls of functions that ignore it or that `trusts` accepts.
+    It does not if the value is only passed to functions that ignore it or that `trusts` accepts.
     """
     return _depends_on_argument(function, argument, trusts, ())
 
@@ -51,7 +51,7 @@ def loads_variable(code: CodeType, name: str) -> bool:
     return any(
         "LOAD" in step.opname and name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))
         for step in dis.get_instructions(code)
-    ) or any(loads_variable(inner, name) for inner in code.co_consts if isinstance(inner, CodeType))
+    ) or any(loads_variable(nested, name) for nested in code.co_consts if isinstance(nested, CodeType))
 
 
 def _list_statements(function: FunctionType) -> list[Any]:
@@ -63,7 +63,7 @@ def _list_statements(function: FunctionType) -> list[Any]:
 
 
 def _find_uses(function: FunctionType, statements: list[Any], name: str) -> Iterator[tuple[Any, int | str]]:
-    """Find where the value of an argument goes: a function that is called with it, and its position or name there.
+    """Find the uses of an argument: each function that is called with it, and its position or name there.
 
     Any other use yields None as the function.
     """
@@ -90,30 +90,30 @@ def _find_uses(function: FunctionType, statements: list[Any], name: str) -> Iter
             yield None, 0
             continue
         callee = _resolve_callee(value.func, values)
-        given = [(position, variable.name) for position, variable in enumerate(value.args)]
-        given += [(key, variable.name) for key, variable in value.kws]
-        yield from ((callee, position) for position, variable in given if variable in aliases)
+        arguments = [(position, variable.name) for position, variable in enumerate(value.args)]
+        arguments += [(key, variable.name) for key, variable in value.kws]
+        yield from ((callee, position) for position, variable in arguments if variable in aliases)
         if value.func.name in aliases:
             yield None, 0
 
 
-def _resolve_callee(variable: Any, values: dict[str, list[Any]], seen: frozenset[str] = frozenset()) -> Any:
+def _resolve_callee(variable: Any, values: dict[str, list[Any]], visited: frozenset[str] = frozenset()) -> Any:
     """Return the function that is called if it is the same on every path; else None."""
-    if variable.name in seen or variable.name not in values:
+    if variable.name in visited or variable.name not in values:
         return None
-    first, *others = (_resolve_value(value, values, seen | {variable.name}) for value in values[variable.name])
-    return first if all(other is first for other in others) else None
+    first, *rest = (_resolve_value(value, values, visited | {variable.name}) for value in values[variable.name])
+    return first if all(callee is first for callee in rest) else None
 
 
-def _resolve_value(value: Any, values: dict[str, list[Any]], seen: frozenset[str]) -> Any:
+def _resolve_value(value: Any, values: dict[str, list[Any]], visited: frozenset[str]) -> Any:
     """Return a value that is known before the code runs: a global name, or an attribute of a module."""
     from numba.core import ir
 
     if isinstance(value, ir.Var):
-        return _resolve_callee(value, values, seen)
+        return _resolve_callee(value, values, visited)
     if isinstance(value, ir.Global | ir.FreeVar):
         return value.value
     if isinstance(value, ir.Expr) and value.op == "getattr":
-        home = _resolve_callee(value.value, values, seen)
-        return getattr(home, value.attr, None) if isinstance(home, ModuleType) else None
+        module = _resolve_callee(value.value, values, visited)
+        return getattr(module, value.attr, None) if isinstance(module, ModuleType) else None
     return None

@@ -26,8 +26,8 @@ def describe(record: Any) -> dict[str, Any]:
             code="own-code",
         )
     options = {f.name: convert_to_plain(getattr(record, f.name)) for f in fields(record) if _is_described(f, record)}
-    own = find_own_code(record)
-    return {"name": str(getattr(record, "name", "")), **options, **({OWN_CODE_KEY: own} if own else {})}
+    own_code = find_own_code(record)
+    return {"name": str(getattr(record, "name", "")), **options, **({OWN_CODE_KEY: own_code} if own_code else {})}
 
 
 def find_own_code(record: Any) -> str | None:
@@ -51,17 +51,17 @@ def find_source(record: Any) -> str | None:
 
     The variable may hold the record before options were taken from a problem. Its type and its code then agree.
     """
-    own = find_own_code(record)
-    if own is None:
+    own_code = find_own_code(record)
+    if own_code is None:
         return None
     code = [getattr(getattr(record, f.name), "py_func", getattr(record, f.name)) for f in fields(record)]
-    homes = {getattr(one, "__module__", None) for one in (type(record), *filter(callable, code))}
-    for module in filter(None, (sys.modules.get(home or "") for home in homes)):
+    module_names = {getattr(value, "__module__", None) for value in (type(record), *filter(callable, code))}
+    for module in filter(None, (sys.modules.get(name or "") for name in module_names)):
         path = Path(getattr(module, "__file__", None) or "")
         if not path.is_file() or module.__name__.partition(".")[0] == "banditune":
             continue
-        for alike in (_is_same_record, _is_same_class, _has_same_code):
-            name = next((name for name, value in vars(module).items() if alike(value, record)), None)
+        for is_match in (_is_same_record, _is_same_class, _has_same_code):
+            name = next((name for name, value in vars(module).items() if is_match(value, record)), None)
             if name is not None:
                 return f"{path.resolve()}:{name}"
     return None

@@ -36,27 +36,27 @@ ZIGGURAT_EDGES, ZIGGURAT_INNER_SHARES = _build_ziggurat()
 def ziggurat_normal(stream, high, low):
     """Draw a standard normal from 64 random bits and, one time in a hundred, more (Marsaglia and Tsang 2000)."""
     layer = low & 255
-    place = 2.0 * convert_to_unit(high, low) - 1.0
-    if abs(place) < ZIGGURAT_INNER_SHARES[layer]:
-        return place * ZIGGURAT_EDGES[layer]
-    return decide_ziggurat(stream, layer, place)
+    position = 2.0 * convert_to_unit(high, low) - 1.0
+    if abs(position) < ZIGGURAT_INNER_SHARES[layer]:
+        return position * ZIGGURAT_EDGES[layer]
+    return decide_ziggurat(stream, layer, position)
 
 
 @noinline
-def decide_ziggurat(stream, layer, place):
-    """Decide a point outside the sure part of its layer; draw again until a point is under the density."""
-    while abs(place) >= ZIGGURAT_INNER_SHARES[layer]:
+def decide_ziggurat(stream, layer, position):
+    """Decide a point outside the inner part of its layer; draw again until a point is under the density."""
+    while abs(position) >= ZIGGURAT_INNER_SHARES[layer]:
         if layer == 0:
-            return math.copysign(ZIGGURAT_TAIL + draw_tail_excess(stream), place)
-        x = place * ZIGGURAT_EDGES[layer]
-        inner = math.exp(0.5 * (x * x - ZIGGURAT_EDGES[layer + 1] * ZIGGURAT_EDGES[layer + 1]))
+            return math.copysign(ZIGGURAT_TAIL + draw_tail_excess(stream), position)
+        x = position * ZIGGURAT_EDGES[layer]
+        inner_height = math.exp(0.5 * (x * x - ZIGGURAT_EDGES[layer + 1] * ZIGGURAT_EDGES[layer + 1]))
         outer = math.exp(0.5 * (x * x - ZIGGURAT_EDGES[layer] * ZIGGURAT_EDGES[layer]))
-        if outer + uniform(stream) * (inner - outer) < 1.0:
+        if outer + uniform(stream) * (inner_height - outer) < 1.0:
             return x
         w0, w1, _, _ = draw_block(stream)
         layer = w1 & 255
-        place = 2.0 * convert_to_unit(w0, w1) - 1.0
-    return place * ZIGGURAT_EDGES[layer]
+        position = 2.0 * convert_to_unit(w0, w1) - 1.0
+    return position * ZIGGURAT_EDGES[layer]
 
 
 @noinline
@@ -64,9 +64,9 @@ def draw_tail_excess(stream):
     """Draw by how much a normal exceeds ZIGGURAT_TAIL, given that it does."""
     while True:
         first, second = uniform_pair(stream)
-        beyond = -math.log(first) / ZIGGURAT_TAIL
-        if -2.0 * math.log(second) > beyond * beyond:
-            return beyond
+        excess = -math.log(first) / ZIGGURAT_TAIL
+        if -2.0 * math.log(second) > excess * excess:
+            return excess
 
 
 @scalar
@@ -191,7 +191,7 @@ def beta(stream, a, b):
 def beta_below_one(stream, a, b):
     """Draw a beta variate with a shape below 1: Cheng's rejection BC (1978) with two of its squeezes.
 
-    The odds of the proposal are more / less times e^v. Written in e^-|v|, nothing overflows and little cancels.
+    The odds of the proposal are more / less times e^v. Written in e^-|v|, no term overflows and little cancels.
     """
     less = min(a, b)
     more = max(a, b)
@@ -227,11 +227,11 @@ def gamma_from_words(stream, high, low, shape):
     """
     centre = shape - 1.0 / 3.0
     layer = low & 255
-    place = ((high << 12 | low >> 20) + 0.5) * (1.0 / 8796093022208.0) - 1.0
+    position = ((high << 12 | low >> 20) + 0.5) * (1.0 / 8796093022208.0) - 1.0
     deviate = (
-        place * ZIGGURAT_EDGES[layer]
-        if abs(place) < ZIGGURAT_INNER_SHARES[layer]
-        else decide_ziggurat(stream, layer, place)
+        position * ZIGGURAT_EDGES[layer]
+        if abs(position) < ZIGGURAT_INNER_SHARES[layer]
+        else decide_ziggurat(stream, layer, position)
     )
     y = deviate * (1.0 / math.sqrt(9.0 * centre))
     step = low >> 8 & 4095

@@ -11,30 +11,30 @@ from typing import Any
 
 def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package, from the imports in the stub beside its `__init__.py`."""
-    homes: dict[str, str] = {}
+    modules: dict[str, str] = {}
 
-    def read_homes() -> dict[str, str]:
-        if not homes:
+    def read_modules() -> dict[str, str]:
+        if not modules:
             for line in Path(file).with_suffix(".pyi").read_text(encoding="utf-8").splitlines():
-                words = line.split()
-                if len(words) == 6 and words[0] == "from":
-                    homes[words[3]] = words[1]
-        return homes
+                parts = line.split()
+                if len(parts) == 6 and parts[0] == "from":
+                    modules[parts[3]] = parts[1]
+        return modules
 
     def load_name(name: str) -> Any:
         if name == "__all__":
             return list_names()
-        if name.startswith("_") or name not in read_homes():
+        if name.startswith("_") or name not in read_modules():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = read_homes()[name]
-        if home == package:
+        module = read_modules()[name]
+        if module == package:
             return import_module(f"{package}.{name}")
-        value = getattr(import_module(home), name)
+        value = getattr(import_module(module), name)
         # A module of the same name that is imported later must not take its place.
         setattr(sys.modules[package], name, value)
         return value
 
     def list_names() -> list[str]:
-        return sorted(read_homes())
+        return sorted(read_modules())
 
     return load_name, list_names

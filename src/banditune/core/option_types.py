@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Given = TypeVar("Given")
+OptionValue = TypeVar("OptionValue")
 
 FromProblem = Literal["problem"]
 """The option is taken from the problem that the policy is tuned on."""
@@ -38,16 +38,16 @@ Names = Sequence[str | int]
 """Names of the arms."""
 
 
-class Option(Generic[Given]):
+class Option(Generic[OptionValue]):
     """A field that accepts one type and is read as any. It is checked and converted when the record is built.
 
-    Type checkers see the accepted type in the constructor. Nothing of this class exists at run time, because
-    annotations are not evaluated.
+    Type checkers see the accepted type in the constructor. Annotations are not evaluated, so the class is not used at
+    run time.
     """
 
     def __get__(self, instance: object, owner: type | None = None) -> Any: ...
 
-    def __set__(self, instance: object, value: Given) -> None: ...
+    def __set__(self, instance: object, value: OptionValue) -> None: ...
 
 
 def default_option(value: Any) -> Any:

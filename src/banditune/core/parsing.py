@@ -33,7 +33,7 @@ def parse_options(spec: str, text: str) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """Parse `2` as a number, `2,5` as a list, `.6,.4;.4,.6` as a list of lists. Words stay words."""
+    """Parse `2` as a number, `2,5` as a list, `.6,.4;.4,.6` as a list of lists. Other words are not changed."""
     text = text.strip().strip("()[]")
     if ";" in text:
         return [parse_value(row) if "," in row else [parse_value(row)] for row in text.split(";") if row.strip()]

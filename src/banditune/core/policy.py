@@ -26,7 +26,7 @@ FROM_PROBLEM: Any = "problem"
 
 
 class Setting(NamedTuple):
-    """What a policy knows about a problem: the argument `setting` of its functions.
+    """The facts about a problem that a policy is given: the argument `setting` of its functions.
 
     Parameters
     ----------
@@ -188,9 +188,9 @@ class Policy:
     pending_rewards: ClassVar[str] = "mean"
     """How a deployed policy counts pulls whose reward is still missing, by default: "mean" or "ignore".
 
-    With "mean" they count as if they had paid their arm's mean. The policies of this package have what was measured to
-    be better (docs/how-to/deployment.md). For others "mean" is safe, because a deterministic rule would pull the same arm
-    again and again.
+    With "mean" they count as if each had paid its arm's mean. The policies of this package have the value that was
+    better in measurements (docs/how-to/deployment.md). For others "mean" is safe, because a deterministic rule would
+    pull the same arm again and again.
     """
     prior_moments: Any = None
     """Mean and standard deviation of the reward that the prior predicts for an arm without rewards, if it has such a prior.

@@ -52,7 +52,7 @@ def depends_on_step(reward: Callable[..., Any]) -> bool:
 def depends_on_pull(reward: Callable[..., Any]) -> bool:
     """Return whether such a function may depend on the pull other than as the address of its random numbers.
 
-    A stream knows the pull too. Functions of this package take only random numbers from it. A user's function may read
+    A stream holds the pull, too. Functions of this package take only random numbers from it. A user's function may read
     its cursor.
     """
     reads_pull = depends_on_argument(
@@ -80,7 +80,7 @@ class Problem:
     prior_kind: ClassVar[str] = ""
     """The kind of its `prior`, if it has one: a key of `PRIOR_KINDS`."""
     is_keyed: ClassVar[bool] = False
-    """Whether an instance is a function of its key, which `reward` knows too. `sample_keyed` then makes it."""
+    """Whether an instance is a function of its key, which `reward` is given. `sample_keyed` then makes it."""
 
     reward: Callable[..., Any]
 

@@ -58,14 +58,14 @@ def optimize_separately(function: ScalarFunction) -> ScalarFunction:
     return scalar(function)
 
 
-def bit_packed(words: Callable[..., Any]) -> Callable[[ScalarFunction], ScalarFunction]:
+def bit_packed(draw_word: Callable[..., Any]) -> Callable[[ScalarFunction], ScalarFunction]:
     """Mark a scalar 0/1 `reward` with the function that draws 32 of the same rewards at once.
 
     The mark belongs to the function. A problem with another `reward` has no bit-packed rewards.
     """
 
     def mark(function: ScalarFunction) -> ScalarFunction:
-        function.__bit_packed__ = words  # type: ignore[attr-defined]
+        function.__bit_packed__ = draw_word  # type: ignore[attr-defined]
         return function
 
     return mark

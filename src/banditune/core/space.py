@@ -64,7 +64,7 @@ class Range:
         return float(min(max(round(value), math.ceil(self.low)), math.floor(self.high))) if self.integer else value
 
     def round_value(self, value: float) -> float:
-        """Return the nearest possible value; a value in the range stays in it."""
+        """Return the nearest possible value; a value in the range is not moved out of it."""
         if self.low <= value <= self.high:
             return self.clip(value)
         return float(round(value)) if self.integer else value
@@ -214,7 +214,7 @@ SMALLEST_LOG_VALUE = float(np.finfo(np.float64).tiny)
 
 
 def clip_rounding_error(value: float, low: float, high: float, rounding: float) -> float:
-    """Clip a value to [low, high] if it lies outside by `rounding` at most; else return it unchanged."""
+    """Clip a value to [low, high] if it is outside by `rounding` at most; else return it unchanged."""
     return min(max(value, low), high) if low - rounding <= value <= high + rounding else value
 
 

@@ -57,7 +57,7 @@ class SearchAnswer(NamedTuple):
     value : float
         The best value that was found.
     posterior : SearchPosterior
-        What the search knows about its answer, such as the regret gap.
+        Statements of the search about its answer, such as the regret gap.
     """
 
     value: float
@@ -75,7 +75,7 @@ class Tuner:
         """Search the range. Errors about the budget are raised before the first trial.
 
         A tuner that draws random numbers has a third argument `rng`, a NumPy generator that follows the study's seed.
-        It must draw from nothing else, so that the same seed gives the same numbers.
+        It must be the only source of random numbers, so that the same seed gives the same numbers.
         """
         raise InvalidRequest(
             f"the tuner {type(self).__name__} must define `search(search_range, budget)`.", code="own-code"

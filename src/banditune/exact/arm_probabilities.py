@@ -49,7 +49,7 @@ def compute_thompson_probabilities(params: FloatArray, options: FloatArray, coun
     matrices: one for each number of pulls that the left half can have.
     """
     arms = counts.shape[1]
-    found = np.empty((len(counts), arms))
+    probabilities = np.empty((len(counts), arms))
     cut = arms // 2
     lefts, left_of = find_distinct_rows(counts[:, :cut])
     rights, right_of = find_distinct_rows(counts[:, cut:])
@@ -61,11 +61,11 @@ def compute_thompson_probabilities(params: FloatArray, options: FloatArray, coun
         states = order[first_of[at.start] : first_of[at.stop]]
         across = np.flatnonzero(right_pulls == step - int(extract_pulls(lefts[at.start]).sum()))
         grid = compute_probability_grid(params[0], options, lefts[at], rights[across])
-        found[states] = grid[:, left_of[states] - at.start, np.searchsorted(across, right_of[states])].T
+        probabilities[states] = grid[:, left_of[states] - at.start, np.searchsorted(across, right_of[states])].T
     # Only rounding: an integral may be -1e-17, and a sum 1 + 1e-15.
-    found = np.maximum(found, 0.0)
-    found /= found.sum(axis=1, keepdims=True)
-    return found
+    probabilities = np.maximum(probabilities, 0.0)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return probabilities
 
 
 ROWS_PER_PRODUCT = 512
@@ -74,9 +74,9 @@ ROWS_PER_PRODUCT = 512
 
 def find_distinct_rows(counts: IntArray) -> tuple[IntArray, IntArray]:
     """Find the distinct rows, sorted by pulls, and the position of each row in them."""
-    found, place = np.unique(counts, axis=0, return_inverse=True)
-    order = np.argsort(extract_pulls(found).sum(axis=1), kind="stable")
-    return found[order], np.argsort(order)[place.reshape(-1)]
+    rows, row_numbers = np.unique(counts, axis=0, return_inverse=True)
+    order = np.argsort(extract_pulls(rows).sum(axis=1), kind="stable")
+    return rows[order], np.argsort(order)[row_numbers.reshape(-1)]
 
 
 def iterate_key_slices(keys: IntArray) -> Iterator[slice]:
@@ -113,8 +113,8 @@ def compute_integrands(gamma: float, options: FloatArray, counts: IntArray) -> t
         distributions.append(np.stack([beta_quadrature.compute_beta_cdf(*shape) for shape in shapes]))
     best = []
     for arm, density in enumerate(densities):
-        for other, distribution in enumerate(distributions):
-            if other != arm:
+        for rival, distribution in enumerate(distributions):
+            if rival != arm:
                 density = density * distribution
         best.append(density)
     return np.prod(distributions, axis=0), best

@@ -138,17 +138,17 @@ def compute_expected_reward(
             following = StateLayer(
                 model.state_width, 1 if last else int(layer.count * 1.1) + 2 * min(size, layer.count) + 16
             )
-            turns = model.make_transitions(step, layer.words)
+            turns = model.make_transitions(step, layer.rows)
             for at in iterate_slices(layer.count, size):
-                means = prior.compute_means(layer.words[at, :arms])
+                means = prior.compute_means(layer.rows[at, :arms])
                 for turn in turns(at):
-                    pays = means[np.arange(len(means)), turn.arm]
+                    rewards = means[np.arange(len(means)), turn.arm]
                     chance = layer.probabilities[at] * turn.probability
-                    earned += float(chance @ pays)
+                    earned += float(chance @ rewards)
                     # The states after the last step are not needed.
                     if not last:
-                        following.add(turn.after_failure, chance * (1 - pays))
-                        following.add(turn.after_success, chance * pays)
+                        following.add(turn.after_failure, chance * (1 - rewards))
+                        following.add(turn.after_success, chance * rewards)
             layer = following
             counted.append(layer.count)
             if progress is not None:

@@ -1,7 +1,7 @@
-"""The bound of `one_arm_bound` with all arms together: on every path, their pulls must sum to the horizon.
+"""The bound of `one_arm_bound` with all arms coupled: on every path, their pulls must sum to the horizon.
 
 In `one_arm_bound` each arm stops at any time, and only a price keeps the sum of all pulls near the horizon. Here the
-paths of all arms are sampled, and a clairvoyant, who knows all rewards and means, chooses numbers of pulls n_a that
+paths of all arms are sampled, and a clairvoyant, who sees all rewards and means, chooses numbers of pulls n_a that
 sum to T. For every pull of arm a it pays the change of U_a, the least mean of (T - tau) d_tau against the best mean
 M_a of the others, less its mean before the reward is seen. That has mean zero for every real policy, also given all
 means and rewards of the other arms, so M_a may be in it. Let U_a(i) be U_a after the first i rewards of the path. Arm
@@ -13,8 +13,8 @@ No part of it is negative: U is at most its mean after another pull, and at most
 
 regret >= the bound of `one_arm_bound`, with the same price, + E[min of sum_a slack_a(n_a) over counts that sum to T].
 
-The minimum is exact. As no slack is negative, counts with a slack above that of any counts that sum to T need not be
-tried; such counts come from convex functions below the slacks (`sampled_bounds.maximise_counts`).
+The minimum is exact. As no slack is negative, only counts with a slack below that of some counts that sum to T
+are tried. Convex functions below the slacks give such counts (`sampled_bounds.maximise_counts`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from banditune.exact.one_arm_bound import (
     OneArmBound,
     compute_band,
     compute_beta_moment,
-    fill_last_pays,
+    fill_last_gains,
     step_one_pull_back,
     widen_band,
 )
@@ -55,10 +55,10 @@ class CoupledBound:
     """
 
     def __init__(
-        self, problem: Bernoulli, seed: int, alone: OneArmBound, price: float, power: int, *, climb: bool = True
+        self, problem: Bernoulli, seed: int, one_arm_bound: OneArmBound, price: float, power: int, *, climb: bool = True
     ) -> None:
-        self.problem, self.horizon, self.seed, self.power = problem, alone.horizon, seed, power
-        self.price, self.base = price, alone.compute_bound(price, power)
+        self.problem, self.horizon, self.seed, self.power = problem, one_arm_bound.horizon, seed, power
+        self.price, self.base = price, one_arm_bound.compute_bound(price, power)
         if not climb:
             return
         best = self._evaluate_price()
@@ -66,7 +66,7 @@ class CoupledBound:
         while price * 1.25 * max(power, 1) <= 1.0:
             before = self.price, self.base
             price *= 1.25
-            self.price, self.base = price, alone.compute_bound(price, power)
+            self.price, self.base = price, one_arm_bound.compute_bound(price, power)
             candidate = self._evaluate_price()
             if candidate <= best:
                 self.price, self.base = before
@@ -107,15 +107,15 @@ def _compute_tail_probability(prior: tuple[float, float], logits: FloatArray) ->
     """Compute P(theta > M) for a Beta variable, by cubic interpolation between nodes, at which the density is known too."""
     below, slope = compute_beta_cdf(*prior), compute_beta_weights(*prior)
     at = (np.arcsinh(logits) - QUADRATURE_NODES[0]) / NODE_STEP
-    left = np.clip(np.floor(at).astype(int), 0, len(QUADRATURE_NODES) - 2)
-    x = np.clip(at - left, 0.0, 1.0)
-    rise = below[left + 1] - below[left]
-    bend = x * (1 - x) * ((1 - x) * (slope[left] - rise) - x * (slope[left + 1] - rise))
-    found: FloatArray = np.clip(1.0 - (below[left] + x * rise + bend), 0.0, 1.0)
-    return found
+    index = np.clip(np.floor(at).astype(int), 0, len(QUADRATURE_NODES) - 2)
+    x = np.clip(at - index, 0.0, 1.0)
+    rise = below[index + 1] - below[index]
+    bend = x * (1 - x) * ((1 - x) * (slope[index] - rise) - x * (slope[index + 1] - rise))
+    tail: FloatArray = np.clip(1.0 - (below[index] + x * rise + bend), 0.0, 1.0)
+    return tail
 
 
-def minimise_slack_sums(rewards, logits, above, priors, price, power, tables, path, nets, corners, place, out):
+def minimise_slack_sums(rewards, logits, above, priors, price, power, tables, path, nets, corners, corner_index, out):
     """The least sum of slacks of each path."""
     runs, arms, horizon = rewards.shape
     for run in range(runs):
@@ -130,30 +130,30 @@ def minimise_slack_sums(rewards, logits, above, priors, price, power, tables, pa
         if arms == 2:
             out[run] = -maximise_split(nets[0], nets[1], horizon)
         else:
-            threshold = find_feasible_counts(nets, corners, place, horizon) - 1e-9
-            out[run] = -maximise_counts_above(threshold, nets, place, path, horizon)
+            threshold = find_feasible_counts(nets, corners, corner_index, horizon) - 1e-9
+            out[run] = -maximise_counts_above(threshold, nets, corner_index, path, horizon)
 
 
 @noinline
-def find_feasible_counts(nets, corners, place, horizon):
+def find_feasible_counts(nets, corners, corner_index, horizon):
     """The net gain of counts that sum to T: corners of majorants, of which one arm gives back what is too much."""
-    maximise_counts(nets, corners, place, horizon)
+    maximise_counts(nets, corners, corner_index, horizon)
     excess = -horizon
     net = 0.0
     for arm in range(len(nets)):
-        count = corners[arm, place[arm]]
+        count = corners[arm, corner_index[arm]]
         excess += count
         net += nets[arm, count]
-    found = -math.inf
+    best_net = -math.inf
     for arm in range(len(nets)):
-        count = corners[arm, place[arm]]
+        count = corners[arm, corner_index[arm]]
         if count >= excess:
-            found = max(found, net - nets[arm, count] + nets[arm, count - excess])
-    return found
+            best_net = max(best_net, net - nets[arm, count] + nets[arm, count - excess])
+    return best_net
 
 
 @noinline
-def maximise_counts_above(threshold, nets, place, path, horizon):
+def maximise_counts_above(threshold, nets, corner_index, path, horizon):
     """The largest sum of nets, none of which is positive, over counts that sum to T; it must be above the threshold.
 
     Arm after arm, path[0, n] is the largest net gain of those so far with n pulls. The arm with the most counts above the
@@ -162,10 +162,10 @@ def maximise_counts_above(threshold, nets, place, path, horizon):
     arms = len(nets)
     last = 0
     for arm in range(arms):
-        place[arm] = 0
+        corner_index[arm] = 0
         for n in range(horizon + 1):
-            place[arm] += 1 if nets[arm, n] >= threshold else 0
-        if place[arm] > place[last]:
+            corner_index[arm] += 1 if nets[arm, n] >= threshold else 0
+        if corner_index[arm] > corner_index[last]:
             last = arm
     now, then = path[0], path[1]
     now[0] = 0.0
@@ -199,7 +199,7 @@ def raise_maximum(target, source, more):
 def fill_slacks(rewards, a, b, price, power, logit, above, tables, path):
     """Fill in, for an arm after n of its rewards, what another pull costs and what no further pull does."""
     horizon = len(rewards)
-    successes, pays, stops = tables[0], tables[1], tables[2]
+    successes, gains, stops = tables[0], tables[1], tables[2]
     wins = 0
     for s in range(horizon):
         successes[s] = a + s
@@ -207,26 +207,26 @@ def fill_slacks(rewards, a, b, price, power, logit, above, tables, path):
     reach = math.log(4.0 * horizon / BOUND_TOLERANCE) / 2.0
     rival = 1.0 / (1.0 + math.exp(-logit))
     low, high = compute_band(a, b, rival, price * rival**power, reach, horizon)
-    fill_last_pays(horizon, a, b, price, power, logit, above, low, high + 1, pays, stops)
+    fill_last_gains(horizon, a, b, price, power, logit, above, low, high + 1, gains, stops)
     path[0, horizon] = 0.0
     path[1, horizon] = 0.0
     for pulls in range(horizon - 1, -1, -1):
         wins -= 1 if rewards[pulls] > 0.0 else 0
-        low, high = widen_band(horizon, a, b, price, power, rival, reach, pulls, low, high, pays, stops)
+        low, high = widen_band(horizon, a, b, price, power, rival, reach, pulls, low, high, gains, stops)
         total = a + b + pulls
-        left = float(horizon - pulls)
+        remaining = float(horizon - pulls)
         inside = low <= wins <= high
         go_on = 0.0
         if inside:
             go_on = stops[wins] + (a + wins) / total * (stops[wins + 1] - stops[wins])
         part = slice(low, high + 2)
-        step_one_pull_back(successes[part], pays[part], stops[part], 1.0 / total, left)
+        step_one_pull_back(successes[part], gains[part], stops[part], 1.0 / total, remaining)
         if inside:
             path[0, pulls] = go_on - stops[wins]
-            path[1, pulls] = left * pays[wins] - stops[wins]
+            path[1, pulls] = remaining * gains[wins] - stops[wins]
         elif wins < low:
             path[0, pulls] = rival - (a + wins) / total - price * rival**power
             path[1, pulls] = 0.0
         else:
             path[0, pulls] = 0.0
-            path[1, pulls] = left * price * compute_beta_moment(a + wins, total, power)
+            path[1, pulls] = remaining * price * compute_beta_moment(a + wins, total, power)

@@ -72,17 +72,17 @@ def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
 
     With a discount, an arm that is worth its price at the end is pulled for ever.
     """
-    lanes = values.shape[1]
+    lane_count = values.shape[1]
     for_ever = 1.0 / (1.0 - discount) if discount < 1.0 else 0.0
-    for first in range(0, len(prices) - 1, lanes - 1):
+    for first in range(0, len(prices) - 1, lane_count - 1):
         for s in range(end + 1):
-            for lane in range(lanes):
+            for lane in range(lane_count):
                 spare = (s + a) / (end + a + b) - prices[first + lane]
                 values[s, lane] = for_ever * max(spare, 0.0)
                 times[s, lane] = for_ever if spare > 0.0 else 0.0
         lowest = 0
         for p in range(end - 1, -1, -1):
-            # Below both of these a pull costs more than it pays and leads nowhere: the values stay 0.
+            # Below both of these a pull costs more than it earns, now and later: the values remain 0.
             lowest = min(lowest - 1, int(prices[first] * (p + a + b) - a))
             lowest = max(lowest, 0)
             reached = p + 1
@@ -90,10 +90,10 @@ def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
                 q = (s + a) / (p + a + b)
                 up = discount * q
                 down = discount * (1.0 - q)
-                for lane in range(lanes):
+                for lane in range(lane_count):
                     values[s, lane] = q - prices[first + lane] + up * values[s + 1, lane] + down * values[s, lane]
                     times[s, lane] = 1.0 + up * times[s + 1, lane] + down * times[s, lane]
-                if p < top and values[s, 0] > 0.0 and values[s, lanes - 1] <= 0.0:
+                if p < top and values[s, 0] > 0.0 and values[s, lane_count - 1] <= 0.0:
                     lane = 1
                     while values[s, lane] > 0.0:
                         lane += 1
@@ -102,7 +102,7 @@ def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
                     out[p * (p + 1) // 2 + s] = max(below, above)
                 if values[s, 0] > 0.0 and s < reached:
                     reached = s
-                for lane in range(lanes):
+                for lane in range(lane_count):
                     times[s, lane] = times[s, lane] if values[s, lane] > 0.0 else 0.0
                     values[s, lane] = max(values[s, lane], 0.0)
             lowest = reached
@@ -131,14 +131,14 @@ def compute_gittins_index(
     successes: int,
     failures: int,
     *,
-    left: int | None = None,
+    rounds_left: int | None = None,
     discount: float | None = None,
     prior: tuple[float, float] = (1, 1),
 ) -> float:
     """Compute the Gittins index of a Bernoulli arm, to about ten digits.
 
     The index is the highest price of a pull at which the arm still breaks even, with the freedom to stop at any time.
-    Either `left` or `discount` must be given.
+    Either `rounds_left` or `discount` must be given.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def compute_gittins_index(
         Rewards of 1 so far.
     failures : int
         Rewards of 0 so far.
-    left : int, optional
+    rounds_left : int, optional
         Rounds left, 20,000 at most.
     discount : float, optional
         Factor by which a reward is worth less every round in an endless game, above 0 and 0.999 at most.
@@ -161,7 +161,7 @@ def compute_gittins_index(
     Raises
     ------
     InvalidRequest
-        If an argument cannot be used, or if both or neither of `left` and `discount` are given.
+        If an argument cannot be used, or if both or neither of `rounds_left` and `discount` are given.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def compute_gittins_index(
     """
     ((a, b),) = check_prior_pairs(prior, 1, first="a", second="b", first_positive=True)
     a, b = a + check_integer("successes", successes, 0), b + check_integer("failures", failures, 0)
-    end, rate = resolve_end(left, discount)
+    end, rate = resolve_end(rounds_left, discount)
     low, high = a / (a + b), 1.0
     for _ in range(6):
         # On a grid that starts at the index itself the value would not change sign.
@@ -189,22 +189,24 @@ def compute_gittins_index(
     return float(index)
 
 
-def resolve_end(left: Any, discount: Any) -> tuple[int, float]:
+def resolve_end(rounds_left: Any, discount: Any) -> tuple[int, float]:
     """Resolve the number of pulls to the end, and the discount (1 for none)."""
-    if (left is None) == (discount is None):
+    if (rounds_left is None) == (discount is None):
         raise InvalidRequest(
             "either {} or {} must be given, but got {}.",
-            *(Argument("left"), Argument("discount"), "neither" if left is None else "both"),
-            argument="left",
+            *(Argument("rounds_left"), Argument("discount"), "neither" if rounds_left is None else "both"),
+            argument="rounds_left",
             code="missing",
         )
     if discount is not None:
         rate = check_discount(discount)
         return compute_far_end(rate), rate
-    left = check_integer("left", left, 1)
-    if left > MAX_ROUNDS_LEFT:
-        raise make_limit_error("left", left, most=MAX_ROUNDS_LEFT, advice="; for more rounds use a discount")
-    return left, 1.0
+    rounds_left = check_integer("rounds_left", rounds_left, 1)
+    if rounds_left > MAX_ROUNDS_LEFT:
+        raise make_limit_error(
+            "rounds_left", rounds_left, most=MAX_ROUNDS_LEFT, advice="; for more rounds use a discount"
+        )
+    return rounds_left, 1.0
 
 
 def check_discount(discount: Any) -> float:
@@ -288,10 +290,10 @@ def choose_highest_index(state, setting, step, params, stream):
         pulls = int(state.pulls[arm])
         end = pulls + setting.horizon - step
         first = locate_gittins_table(setting, arm, setting.horizon * (setting.horizon + 1) * (setting.horizon + 2) // 6)
-        place = (end - 1) * end * (end + 1) // 6 + pulls * (pulls + 1) // 2 + read_successes(state, arm)
-        if setting.options[first + place] > highest:
+        position = (end - 1) * end * (end + 1) // 6 + pulls * (pulls + 1) // 2 + read_successes(state, arm)
+        if setting.options[first + position] > highest:
             best = arm
-            highest = setting.options[first + place]
+            highest = setting.options[first + position]
     return best
 
 
@@ -303,10 +305,10 @@ def choose_highest_discounted_index(state, setting, step, params, stream):
     for arm in range(setting.arms):
         pulls = int(state.pulls[arm])
         first = locate_gittins_table(setting, arm, setting.horizon * (setting.horizon + 1) // 2)
-        place = pulls * (pulls + 1) // 2 + read_successes(state, arm)
-        if setting.options[first + place] > highest:
+        position = pulls * (pulls + 1) // 2 + read_successes(state, arm)
+        if setting.options[first + position] > highest:
             best = arm
-            highest = setting.options[first + place]
+            highest = setting.options[first + position]
     return best
 
 
@@ -359,10 +361,10 @@ class Gittins(TotalsPolicy):
         distinct = list(dict.fromkeys(priors))
         if len(distinct) == 1:
             return load_gittins_table(distinct[0], horizon, self.discount)
-        chosen = [len(distinct), *(distinct.index(prior) for prior in priors)]
+        table_numbers = [len(distinct), *(distinct.index(prior) for prior in priors)]
         return np.concatenate(
             [
-                np.array(chosen, np.float32),
+                np.array(table_numbers, np.float32),
                 *(load_gittins_table(prior, horizon, self.discount)[1:] for prior in distinct),
             ]
         )

@@ -1,7 +1,7 @@
 """Lower bounds on the Bayes regret of any policy, for Bernoulli and Gaussian arms.
 
-"one arm" is a number (see `one_arm_bound`). The others are means of samples: "future", "belief" and, for two arms, "value"
-(see `sampled_bounds`), and, for Bernoulli arms, "together" (see `coupled_bound`), which is mostly the largest.
+"one arm" is a number (see `one_arm_bound`). The others are means of samples: "future", "posterior mean" and, for two arms,
+"value" (see `sampled_bounds`); for Bernoulli arms "coupled" (see `coupled_bound`), which is mostly the largest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BOUND_HORIZON_LIMIT = 20_000
 
 
 COUPLED_WORK = 4e9
-"""About this many states are visited for "together". Long runs are fewer, but at least 100."""
+"""About this many states are visited for "coupled". Long runs are fewer, but at least 100."""
 
 
 MIN_BOUND_RUNS, MAX_BOUND_RUNS = 100, 1000
@@ -57,13 +57,15 @@ def estimate_bound_seconds(problem: Any, horizon: int) -> float:
     """Estimate the time of the certain bound: two seconds for a horizon of 10,000 and arms with one prior."""
     if isinstance(problem, Gaussian) and not all(0.02 <= sd / problem.noise <= 50 for _, sd in problem.prior):
         return math.inf
-    each = 0.07 + 2.0 * (min(horizon, BOUND_HORIZON_LIMIT) / 10_000) ** 1.5
-    return len(set(problem.prior)) * float(each)
+    seconds_per_prior = 0.07 + 2.0 * (min(horizon, BOUND_HORIZON_LIMIT) / 10_000) ** 1.5
+    return len(set(problem.prior)) * float(seconds_per_prior)
 
 
-def _compute_limit(estimate: Estimate, level: float, runs: int) -> float:
+def _compute_limit(estimate: Estimate, confidence: float, runs: int) -> float:
     """Compute the one-sided limit for this number of runs."""
-    return estimate.mean - compute_student_quantile(level, runs - 1) * estimate.se * math.sqrt(estimate.runs / runs)
+    return estimate.mean - compute_student_quantile(confidence, runs - 1) * estimate.se * math.sqrt(
+        estimate.runs / runs
+    )
 
 
 class BoundCalculator:
@@ -76,12 +78,12 @@ class BoundCalculator:
             check_integer("seed", seed, 0),
         )
         is_short = problem.arms == 2 and self.horizon <= VALUE_HORIZON_LIMIT
-        self.names = ("future", "belief", *(("value",) if is_short else ()))
+        self.names = ("future", "posterior mean", *(("value",) if is_short else ()))
         if isinstance(problem, Bernoulli):
-            self.alone = OneArmBound(problem, self.horizon)
-            self.price, self.power = self.alone.choose_price()
-            value = self.alone.compute_bound(self.price, self.power)
-            self.names += ("together",) if 100 * self.count_states() <= 10 * COUPLED_WORK else ()
+            self.one_arm_bound = OneArmBound(problem, self.horizon)
+            self.price, self.power = self.one_arm_bound.choose_price()
+            value = self.one_arm_bound.compute_bound(self.price, self.power)
+            self.names += ("coupled",) if 100 * self.count_states() <= 10 * COUPLED_WORK else ()
         else:
             value = compute_one_arm_bound_gaussian(problem, self.horizon)
         # Regret is never negative.
@@ -94,55 +96,55 @@ class BoundCalculator:
         estimates = {name: Estimate.from_sample(self.sample_bound(name, range(runs))) for name in self.names}
         return estimates | {self.certain.name: self.certain.estimate}
 
-    def select_best(self, runs: int, level: float) -> SelectedBound:
+    def select_best(self, runs: int, confidence: float) -> SelectedBound:
         """Select the best bound, as a one-sided confidence limit.
 
         Separate pilot runs choose the most promising sampled bound. Only that one is estimated, and the larger of its
         limit and of "one arm" is returned. "one arm" is never too large, so that the error probability is at most
-        1 - level, as far as the central limit theorem holds.
+        1 - confidence, as far as the central limit theorem holds.
         """
         runs = check_integer("runs", runs, 2)
-        check_number("confidence", level, least=0.5, below=1, note=" (95% is 0.95)")
+        check_number("confidence", confidence, least=0.5, below=1, note=" (95% is 0.95)")
         first = count_pilot_runs(self.horizon)
         pilots = {name: Estimate.from_sample(self.sample_bound(name, range(first))) for name in self.names}
-        name = max(pilots, key=lambda name: _compute_limit(pilots[name], level, runs))
+        name = max(pilots, key=lambda name: _compute_limit(pilots[name], confidence, runs))
         estimate = Estimate.from_sample(self.sample_bound(name, range(first, first + runs)))
-        limit = _compute_limit(estimate, level, estimate.runs)
-        return SelectedBound(limit, name, level, estimate) if limit > self.certain.value else self.certain
+        limit = _compute_limit(estimate, confidence, estimate.runs)
+        return SelectedBound(limit, name, confidence, estimate) if limit > self.certain.value else self.certain
 
-    def select_affordable(self, work: float, level: float = 0.95) -> SelectedBound:
+    def select_affordable(self, work: float, confidence: float = 0.95) -> SelectedBound:
         """Select the larger of "one arm" and the limit of the usually best sampled bound, if that visits few states.
 
-        The choice of the sampled bound and its runs does not depend on its values. "together" has the price of "one arm".
+        The choice of the sampled bound and its runs does not depend on its values. "coupled" has the price of "one arm".
         """
         name, states = (
-            ("together", self.count_states()) if isinstance(self.problem, Bernoulli) else ("value", self.horizon**2 / 2)
+            ("coupled", self.count_states()) if isinstance(self.problem, Bernoulli) else ("value", self.horizon**2 / 2)
         )
         runs = min(MAX_BOUND_RUNS, int(work / states))
         if name not in self.names or runs < MIN_BOUND_RUNS:
             return self.certain
-        if name == "together":
+        if name == "coupled":
             assert isinstance(self.problem, Bernoulli)
-            coupled = CoupledBound(self.problem, self.seed, self.alone, self.price, self.power, climb=False)
+            coupled = CoupledBound(self.problem, self.seed, self.one_arm_bound, self.price, self.power, climb=False)
             estimate = Estimate.from_sample(coupled.sample(range(runs)))
         else:
             estimate = Estimate.from_sample(self.sample_bound(name, range(runs)))
-        limit = _compute_limit(estimate, level, runs)
-        return SelectedBound(limit, name, level, estimate) if limit > self.certain.value else self.certain
+        limit = _compute_limit(estimate, confidence, runs)
+        return SelectedBound(limit, name, confidence, estimate) if limit > self.certain.value else self.certain
 
     @cached_property
     def coupled_bound(self) -> CoupledBound:
-        """The bound "together". Its price is searched at the first access."""
+        """The bound "coupled". Its price is searched at the first access."""
         assert isinstance(self.problem, Bernoulli)
-        return CoupledBound(self.problem, self.seed, self.alone, self.price, self.power)
+        return CoupledBound(self.problem, self.seed, self.one_arm_bound, self.price, self.power)
 
     def count_states(self) -> float:
-        """Estimate how many states a run of "together" visits."""
+        """Estimate how many states a run of "coupled" visits."""
         return float(self.problem.arms * min(self.horizon**2 / 2, 6 * self.horizon**1.5))
 
     def sample_bound(self, name: str, runs: range) -> FloatArray:
         """Sample the bound of each run."""
-        if name == "together":
+        if name == "coupled":
             return self.coupled_bound.sample(runs[: max(100, int(COUPLED_WORK / self.count_states()))])
         bounds: FloatArray = sample_bounds(self.problem, self.horizon, (name,), runs, self.seed)[0]
         return bounds

@@ -5,30 +5,30 @@ pulls of arm a, on every path,
 
     regret = sum_a N_a (theta* - theta_a) = T L(theta*) + sum_a N_a (theta* - theta_a - L(theta*)):
 
-each step is paid L(theta*), and each pull costs as much. Let M be the best mean of the other arms, so that theta* is
-the larger of theta_a and M. The mean of arm a's term is not below its minimum over policies that know all other arms,
-and M with them, and that may pull arm a in as many of the T steps as they like. Given the rewards of arm a so far, a
-pull pays
+each step earns L(theta*), and each pull costs as much. Let M be the best mean of the other arms, so that theta* is
+the larger of theta_a and M. The mean of arm a's term is not below its minimum over policies to which all other
+arms, and so M, are known, and that may pull arm a in any of the T steps. Given the rewards of arm a so far, a pull earns
 
     d = E[L(max(theta_a, M))] - E[(M - theta_a)^+],
 
-and not pulling pays and teaches nothing, so pulls come first: arm a's term is -R(M), R(M) the largest mean of the sum
-of d over the first tau <= T pulls, tau a stopping time. As d is a martingale, R(M) = T d_0 - U(M), and U, the least
-mean of (T - tau) d_tau, is found backwards. E[(M - theta_a)^+] has mean E[theta*] - E[theta_a], so that for K arms
+and not pulling earns nothing and gives no information, so pulls come first. Arm a's term is -R(M), where R(M) is the
+largest mean of the sum of d over the first tau <= T pulls, with a stopping time tau. As d is a martingale, R(M) = T d_0
+- U(M), and U, the least mean of (T - tau) d_tau, is found backwards. E[(M - theta_a)^+] has mean E[theta*] -
+E[theta_a], so that for K arms
 
     regret >= sum_a E[U_a(M_a)] + T ((1 - K) E[L(theta*)] + K E[theta*] - sum_a E[theta_a]).
 
 Every L gives a bound, and the bound is deterministic, so L may be chosen by search. Here L(x) = price x^power.
 
-**Between nodes.** We know U at some M only. In M, d has the second derivative L''(M) F(M) - (1 - L'(M)) F'(M), F the
+**Between nodes.** U is computed at some M only. In M, d has the second derivative L''(M) F(M) - (1 - L'(M)) F'(M), F the
 distribution function of theta_a. With L' <= 1 this is at most `bend`, the largest L''; U is a minimum over stopping
 times, hence U(M) - T bend M^2 / 2 is concave and not below its chords. Integrating the chords is exact
 (`compute_hat_weights`).
 
 **Few states.** The mean theta of a posterior Beta(a, b) is sub-Gaussian: it is x below, or above, its expectation with
-probability at most exp(-2 (a + b + 1) x^2). With x such that this is `BOUND_TOLERANCE` / (4 T), states with a posterior
-mean above M + x, where pulling pays for ever, and below M - L(M) - x, where it never pays, are known in closed form to
-within `BOUND_TOLERANCE`.
+probability at most exp(-2 (a + b + 1) x^2). With x such that this is `BOUND_TOLERANCE` / (4 T), U is known in closed
+form to within `BOUND_TOLERANCE` for states with a posterior mean above M + x, where pulling always pays, and below
+M - L(M) - x, where it never does.
 """
 
 from __future__ import annotations
@@ -97,33 +97,37 @@ class OneArmBound:
         """Compute the part of the bound that does not depend on stopping times."""
         arms = len(self.priors)
         _, mass = _compute_max_distribution(self.priors)
-        top, paid = float(mass @ NODE_MEANS), price * float(mass @ NODE_MEANS**power)
+        top, cost = float(mass @ NODE_MEANS), price * float(mass @ NODE_MEANS**power)
         means = sum(a / (a + b) for a, b in self.priors)
-        return float(self.horizon * ((1 - arms) * paid + arms * top - means))
+        return float(self.horizon * ((1 - arms) * cost + arms * top - means))
 
 
 def find_best_price(guess: Callable[[float, int], float], first: float) -> tuple[float, int]:
     """Find the price and power with the largest guess. Powers rise as long as that improves it."""
     best = climb_price(lambda price: guess(price, 0), first)
     power = 0
-    for other in PRICE_POWERS[1:]:
-        candidate = climb_price(lambda price, other=other: guess(price, other), best[0], most=1.0 / other)  # type: ignore[misc]
+    for next_power in PRICE_POWERS[1:]:
+
+        def guess_with_power(price: float, power: int = next_power) -> float:
+            return guess(price, power)
+
+        candidate = climb_price(guess_with_power, best[0], limit=1.0 / next_power)
         if candidate[1] <= best[1]:
             break
-        best, power = candidate, other
+        best, power = candidate, next_power
     return best[0], power
 
 
-def climb_price(guess: Callable[[float], float], first: float, most: float = 1.0) -> tuple[float, float]:
+def climb_price(guess: Callable[[float], float], first: float, limit: float = 1.0) -> tuple[float, float]:
     """Climb in the logarithm of the price, with steps that shrink from a factor 1.5 to 1.1."""
-    price = min(first, most)
+    price = min(first, limit)
     best = guess(price)
     for step in (1.5, 1.2, 1.1):
         for factor in (step, 1 / step):
-            moved = False
-            while (other := guess(min(price * factor, most))) > best:
-                price, best, moved = min(price * factor, most), other, True
-            if moved:
+            has_moved = False
+            while (candidate := guess(min(price * factor, limit))) > best:
+                price, best, has_moved = min(price * factor, limit), candidate, True
+            if has_moved:
                 break
     return price, best
 
@@ -144,34 +148,34 @@ class _RivalArms:
     def __init__(
         self, prior: tuple[float, float], count: int, priors: tuple[tuple[float, float], ...], horizon: int
     ) -> None:
-        others = list(priors)
-        others.remove(prior)
+        other_priors = list(priors)
+        other_priors.remove(prior)
         self.prior, self.count, self.horizon = prior, count, horizon
-        self.below, self.mass = _compute_max_distribution(tuple(others))
+        self.below, self.mass = _compute_max_distribution(tuple(other_priors))
         self.above = 1.0 - compute_beta_cdf(*prior)
         self.scratch = np.empty((3, horizon + 2))
 
     def estimate_mean(self, price: float, power: int) -> float:
         """Estimate E[U(M)]. U - T d_0 is smooth in M, so few values of M suffice; E[T d_0] uses all nodes."""
-        places = self.select_nodes(PILOT_POINTS)
-        levels, start = self.compute_stopping_values(places, price, power)
+        nodes = self.select_nodes(PILOT_POINTS)
+        levels, start = self.compute_stopping_values(nodes, price, power)
         below = compute_beta_cdf(*self.prior)
         loss = integrate_cumulatively(NODE_STEP * below * NODE_MEANS * (1 - NODE_MEANS) * np.cosh(QUADRATURE_NODES))
         tail = compute_beta_weights(*self.prior) * price * NODE_MEANS**power
-        paid = tail.sum() - integrate_cumulatively(tail) + price * NODE_MEANS**power * below
+        expected_price = tail.sum() - integrate_cumulatively(tail) + price * NODE_MEANS**power * below
         return float(
-            self.compute_hat_weights(places) @ (levels - self.horizon * start)
-            + self.horizon * (self.mass @ (paid - loss))
+            self.compute_hat_weights(nodes) @ (levels - self.horizon * start)
+            + self.horizon * (self.mass @ (expected_price - loss))
         )
 
     def bound_mean(self, price: float, power: int) -> float:
         """Bound E[U(M)] from below by chords."""
         per_node = min(self.horizon**2 / 2, 6 * self.horizon**1.5)
-        places = self.select_nodes(int(np.clip(ONE_ARM_WORK / per_node, 60, 1000)))
-        levels, _ = self.compute_stopping_values(places, price, power)
-        hats = self.compute_hat_weights(places)
+        nodes = self.select_nodes(int(np.clip(ONE_ARM_WORK / per_node, 60, 1000)))
+        levels, _ = self.compute_stopping_values(nodes, price, power)
+        hats = self.compute_hat_weights(nodes)
         bend = price * power * (power - 1)
-        slack = float(hats @ NODE_MEANS[places] ** 2 - self.mass @ NODE_MEANS**2)
+        slack = float(hats @ NODE_MEANS[nodes] ** 2 - self.mass @ NODE_MEANS**2)
         return float(hats @ levels) - self.horizon * bend / 2 * max(slack, 0.0) - BOUND_TOLERANCE
 
     def select_nodes(self, count: int) -> NDArray[np.int64]:
@@ -189,91 +193,91 @@ class _RivalArms:
             inside[np.searchsorted(share, np.linspace(share[0], share[-1], count)).clip(0, len(inside) - 1)]
         )
 
-    def compute_hat_weights(self, places: NDArray[np.int64]) -> FloatArray:
+    def compute_hat_weights(self, nodes: NDArray[np.int64]) -> FloatArray:
         """Compute the weights of values at nodes in the mean of their piecewise linear interpolation.
 
         They are second differences of the integral of M's distribution function.
         """
         integral = integrate_cumulatively(
             NODE_STEP * self.below * NODE_MEANS * (1 - NODE_MEANS) * np.cosh(QUADRATURE_NODES)
-        )[places]
-        slopes = np.diff(integral) / np.diff(NODE_MEANS[places])
+        )[nodes]
+        slopes = np.diff(integral) / np.diff(NODE_MEANS[nodes])
         return np.diff(slopes, prepend=0.0, append=1.0)
 
     def compute_stopping_values(
-        self, places: NDArray[np.int64], price: float, power: int
+        self, nodes: NDArray[np.int64], price: float, power: int
     ) -> tuple[FloatArray, FloatArray]:
         """Compute U and d_0 at nodes."""
         a, b = self.prior
-        out = np.empty((2, len(places)))
-        above = np.ascontiguousarray(self.above[places])
+        out = np.empty((2, len(nodes)))
+        above = np.ascontiguousarray(self.above[nodes])
         compile_kernel(fill_stopping_values)(
-            self.horizon, a, b, price, power, NODE_LOGITS[places], above, *self.scratch, out
+            self.horizon, a, b, price, power, NODE_LOGITS[nodes], above, *self.scratch, out
         )
         return out[0], out[1]
 
 
-def fill_stopping_values(horizon, a, b, price, power, logits, above, successes, pays, stops, out):
-    """U and d_0 of a Beta(a, b) arm against each M = expit(logit); `above` are its prior probabilities to exceed M."""
+def fill_stopping_values(horizon, a, b, price, power, logits, above, successes, gains, stops, out):
+    """Compute U and d_0 of a Beta(a, b) arm against each M = expit(logit); `above` has its probabilities to exceed M."""
     reach = math.log(4.0 * horizon / BOUND_TOLERANCE) / 2.0
     for s in range(horizon + 1):
         successes[s] = a + s
-    for place in range(len(logits)):
-        logit = logits[place]
+    for node in range(len(logits)):
+        logit = logits[node]
         rival = 1.0 / (1.0 + math.exp(-logit))
         low, high = compute_band(a, b, rival, price * rival**power, reach, horizon)
-        fill_last_pays(horizon, a, b, price, power, logit, above[place], low, high + 1, pays, stops)
+        fill_last_gains(horizon, a, b, price, power, logit, above[node], low, high + 1, gains, stops)
         for pulls in range(horizon - 1, -1, -1):
-            low, high = widen_band(horizon, a, b, price, power, rival, reach, pulls, low, high, pays, stops)
+            low, high = widen_band(horizon, a, b, price, power, rival, reach, pulls, low, high, gains, stops)
             part = slice(low, high + 2)
-            step_one_pull_back(successes[part], pays[part], stops[part], 1.0 / (a + b + pulls), float(horizon - pulls))
-        out[0, place] = stops[0]
-        out[1, place] = pays[0]
+            step_one_pull_back(successes[part], gains[part], stops[part], 1.0 / (a + b + pulls), float(horizon - pulls))
+        out[0, node] = stops[0]
+        out[1, node] = gains[0]
 
 
 @noinline
-def widen_band(horizon, a, b, price, power, rival, reach, pulls, later_low, later_high, pays, stops):
-    """The band before a pull, with d and U after it filled in where that band leads to and the later one does not."""
-    paid = price * rival**power
-    low, high = compute_band(a, b, rival, paid, reach, pulls)
+def widen_band(horizon, a, b, price, power, rival, reach, pulls, later_low, later_high, gains, stops):
+    """Compute the band before a pull. Fill in d and U after it for states that it reaches outside of the later band."""
+    rival_price = price * rival**power
+    low, high = compute_band(a, b, rival, rival_price, reach, pulls)
     total = a + b + pulls + 1.0
     for s in range(low, later_low):
-        pays[s] = paid - (rival - (a + s) / total)
-        stops[s] = (horizon - pulls - 1.0) * pays[s]
+        gains[s] = rival_price - (rival - (a + s) / total)
+        stops[s] = (horizon - pulls - 1.0) * gains[s]
     for s in range(later_high + 1, high + 2):
-        pays[s] = price * compute_beta_moment(a + s, total, power)
+        gains[s] = price * compute_beta_moment(a + s, total, power)
         stops[s] = 0.0
     return low, high
 
 
 @optimize_separately
-def step_one_pull_back(successes, pays, stops, share, left):
-    """From d and U after a pull to those before it; the last place is that of a neighbour."""
-    for s in range(len(pays) - 1):
+def step_one_pull_back(successes, gains, stops, share, remaining):
+    """Replace d and U after a pull by those before it. The last position belongs to a neighbour."""
+    for s in range(len(gains) - 1):
         mean = successes[s] * share
-        pay = pays[s] + mean * (pays[s + 1] - pays[s])
-        go_on = stops[s] + mean * (stops[s + 1] - stops[s])
-        pays[s] = pay
-        stop = left * pay
-        stops[s] = go_on if go_on < stop else stop
+        gain = gains[s] + mean * (gains[s + 1] - gains[s])
+        continue_value = stops[s] + mean * (stops[s + 1] - stops[s])
+        gains[s] = gain
+        stop = remaining * gain
+        stops[s] = continue_value if continue_value < stop else stop
 
 
 @scalar
-def compute_band(a, b, rival, paid, reach, pulls):
-    """The first and last number of successes in `pulls` for which pulling may or may not pay."""
+def compute_band(a, b, rival, rival_price, reach, pulls):
+    """Compute the first and last number of successes in `pulls` for which it is open whether pulling pays."""
     total = a + b + pulls
     wide = math.sqrt(reach / (total + 1.0))
-    low = math.floor(total * (rival - paid - wide) - a)
+    low = math.floor(total * (rival - rival_price - wide) - a)
     high = math.ceil(total * (rival + wide) - a)
     return int(min(max(low, 0.0), pulls)), int(min(max(high, 0.0), pulls))
 
 
 @noinline
-def fill_last_pays(horizon, a, b, price, power, logit, above, low, high, pays, stops):
-    """d and U after all pulls, for low..high successes.
+def fill_last_gains(horizon, a, b, price, power, logit, above, low, high, gains, stops):
+    """Compute d and U after all pulls, for low..high successes.
 
     E[L(max(theta, M)); theta > M] is E[theta^power] times the probability that a Beta(a + power, b) exceeds M, and the
-    sum of what is above `low` is taken upwards, where all terms are positive.
+    sum over successes above `low` is taken upwards, where all terms are positive.
     """
     rival = 1.0 / (1.0 + math.exp(-logit))
     chance = 0.0
@@ -286,20 +290,20 @@ def fill_last_pays(horizon, a, b, price, power, logit, above, low, high, pays, s
         total = a + b + horizon
         stops[s] = 0.0
         loss = (rival - shape / total) * (1.0 - chance) + compute_beta_term(shape, other, logit) / total
-        pays[s] = price * (compute_beta_moment(shape, total, power) * lifted + rival**power * (1.0 - chance)) - loss
+        gains[s] = price * (compute_beta_moment(shape, total, power) * lifted + rival**power * (1.0 - chance)) - loss
         if s < horizon:
             chance += compute_beta_term(shape, other - 1.0, logit) * (1.0 / shape + 1.0 / (other - 1.0))
             raised = shape + power
             lifted += compute_beta_term(raised, other - 1.0, logit) * (1.0 / raised + 1.0 / (other - 1.0))
     if high > horizon:
-        # Never read but as the neighbour of a state that cannot be.
-        pays[high] = 0.0
+        # Read only as the neighbour of a state that cannot be reached.
+        gains[high] = 0.0
         stops[high] = 0.0
 
 
 @noinline
 def compute_tail_probabilities(a, b, power, logit, above, failures):
-    """P(theta > M) for theta ~ Beta(a, b + failures) and Beta(a + power, b + failures), from that for Beta(a, b)."""
+    """Compute P(theta > M) under Beta(a, b + failures) and Beta(a + power, b + failures), from that under Beta(a, b)."""
     chance = above
     for i in range(failures):
         chance -= compute_beta_term(a, b + i, logit) / (b + i)
@@ -312,7 +316,7 @@ def compute_tail_probabilities(a, b, power, logit, above, failures):
 
 @scalar
 def compute_beta_term(a, b, logit):
-    """M^a (1 - M)^b / B(a, b)."""
+    """Compute M^a (1 - M)^b / B(a, b)."""
     if logit > 0.0:
         log_more = math.log1p(math.exp(-logit))
         log_less = logit + log_more
@@ -324,7 +328,7 @@ def compute_beta_term(a, b, logit):
 
 @scalar
 def compute_beta_moment(a, total, power):
-    """E[theta^power] for theta ~ Beta(a, total - a)."""
+    """Compute E[theta^power] for theta ~ Beta(a, total - a)."""
     product = 1.0
     for i in range(power):
         product *= (a + i) / (total + i)

@@ -26,8 +26,11 @@ from banditune.problems.gaussian_arms import Gaussian
 from banditune.simulation.compilation import compile_kernel
 
 GRID_POINTS_PER_SD = 120.0
-"""The grid has this many points in a standard deviation of the posterior mean's next step, and fewer where steps are small:
-half a point in the last of a long horizon. With twice as many, bounds rise by 0.1% to 0.3%."""
+"""Points of the grid in a standard deviation of the posterior mean's next step.
+
+There are fewer where steps are small: half a point in the last step of a long horizon. With twice as many, bounds rise
+by 0.1% to 0.3%.
+"""
 
 
 NORMAL_RANGE = 8.3
@@ -46,39 +49,40 @@ def compute_one_arm_bound_gaussian(problem: Gaussian, horizon: int) -> float:
     largest = top - float(_integrate_max_cdf(np.array([bottom, top]), priors)[-1])
     constant = len(priors) * largest - sum(mean for mean, _ in priors)
 
-    def compute_bound(price: float, fine: float) -> float:
+    def compute_bound(price: float, grid_points: float) -> float:
         total: float = horizon * (constant - (len(priors) - 1) * price)
         for (mean, sd), count in kinds.items():
-            others = list(priors)
-            others.remove((mean, sd))
-            levels, spacing, low = compute_stopping_levels(horizon, sd, problem.noise, price, fine)
+            other_priors = list(priors)
+            other_priors.remove((mean, sd))
+            levels, spacing, low = compute_stopping_levels(horizon, sd, problem.noise, price, grid_points)
             total += count * (
-                _integrate_chords(levels, spacing, low, horizon, price, mean, tuple(others)) - BOUND_TOLERANCE * sd
+                _integrate_chords(levels, spacing, low, horizon, price, mean, tuple(other_priors))
+                - BOUND_TOLERANCE * sd
             )
         return total
 
     first = max(sd for _, sd in priors) / horizon**0.6
-    price, _ = climb_price(lambda price: compute_bound(price, GRID_POINTS_PER_SD / 4), first, most=math.inf)
+    price, _ = climb_price(lambda price: compute_bound(price, GRID_POINTS_PER_SD / 4), first, limit=math.inf)
     return compute_bound(price, GRID_POINTS_PER_SD)
 
 
 def compute_stopping_levels(
-    horizon: int, sd: float, noise: float, price: float, fine: float
+    horizon: int, sd: float, noise: float, price: float, grid_points: float
 ) -> tuple[FloatArray, float, int]:
     """Compute U before the first pull on a grid of x: levels, spacing, and number of the first point (0 is x = 0)."""
     variance = 1.0 / (sd**-2.0 + np.arange(horizon + 1) / noise**2)
     steps = np.sqrt(-np.diff(variance))
     z = math.sqrt(2.0 * math.log(4.0 * horizon / BOUND_TOLERANCE))
-    spacing = float(steps[-1]) * min(horizon / 250.0, 2.0) * GRID_POINTS_PER_SD / fine
+    spacing = float(steps[-1]) * min(horizon / 250.0, 2.0) * GRID_POINTS_PER_SD / grid_points
     # The grid of a pull is coarser than fine points in a step by less than a factor of two.
-    coarse = np.maximum(spacing, steps / fine / 2.0)
+    coarse = np.maximum(spacing, steps / grid_points / 2.0)
     half = int(np.max((price + z * np.sqrt(variance[:-1])) / coarse + NORMAL_RANGE * steps / coarse)) + 8
-    now, then, weights = np.zeros(2 * half + 1), np.zeros(2 * half + 1), np.zeros(2 * half + 1)
+    current, next_table, weights = np.zeros(2 * half + 1), np.zeros(2 * half + 1), np.zeros(2 * half + 1)
     out = np.zeros(3)
-    compile_kernel(fill_stopping_levels)(variance, price, z, fine, spacing, now, then, weights, out)
+    compile_kernel(fill_stopping_levels)(variance, price, z, grid_points, spacing, current, next_table, weights, out)
     spacing, low, high = float(out[0]), int(out[1]), int(out[2])
     # Every pull swaps the roles of both tables.
-    last = now if horizon % 2 == 0 else then
+    last = current if horizon % 2 == 0 else next_table
     return last[half + low : half + high + 1], spacing, low
 
 
@@ -89,16 +93,16 @@ def _integrate_chords(
     horizon: int,
     price: float,
     mean: float,
-    others: tuple[tuple[float, float], ...],
+    other_priors: tuple[tuple[float, float], ...],
 ) -> float:
     """Average the chords of U over the largest mean of the others."""
     x: Any = spacing * (low + np.arange(len(levels)))
-    far = [spread * 9 * sd + place - mean for place, sd in others for spread in (-1, 1)]
+    distances = [spread * 9 * sd + other_mean - mean for other_mean, sd in other_priors for spread in (-1, 1)]
     # Outside the table U is 0 above and linear below, so that one chord leads to each end.
-    below, above = min(-max(far), x[0]) - spacing, max(-min(far), x[-1]) + spacing
+    below, above = min(-max(distances), x[0]) - spacing, max(-min(distances), x[-1]) + spacing
     x = np.concatenate([[below], x, [above]])
     levels = np.concatenate([[horizon * (price + below)], levels, [0.0]])
-    integral = _integrate_max_cdf(mean - x[::-1], others)
+    integral = _integrate_max_cdf(mean - x[::-1], other_priors)
     hats = np.diff(np.diff(integral) / np.diff(x[::-1] * -1.0), prepend=0.0, append=1.0)
     return float(hats @ levels[::-1])
 
@@ -116,27 +120,27 @@ def _integrate_max_cdf(points: FloatArray, priors: tuple[tuple[float, float], ..
         density = np.exp(-0.5 * z * z) / (sd * math.sqrt(2.0 * math.pi))
         slope = slope * part**count + below * count * part ** (count - 1) * density
         below = below * part**count
-    # The trapezoid rule with its first correction, which knows the slopes at both ends.
+    # The trapezoid rule with its first correction, by the slopes at both ends.
     width = np.diff(grid)
     pieces = width * (below[1:] + below[:-1]) / 2 - width**2 * np.diff(slope) / 12
-    found: FloatArray = np.interp(points, grid, np.concatenate([[0.0], np.cumsum(pieces)]))
-    return found
+    integrals: FloatArray = np.interp(points, grid, np.concatenate([[0.0], np.cumsum(pieces)]))
+    return integrals
 
 
-def fill_stopping_levels(variance, price, z, fine, spacing, now, then, weights, out):
-    """U backwards from the last pull; `out` gets the spacing, and the first and last point, of the first pull's table."""
+def fill_stopping_levels(variance, price, z, grid_points, spacing, current, next_table, weights, out):
+    """Compute U backwards from the last pull; `out` gets spacing, first and last point of the first pull's table."""
     horizon = len(variance) - 1
-    half = len(now) // 2
+    half = len(current) // 2
     low = 0
     high = 0
     for pulls in range(horizon - 1, -1, -1):
         sd = math.sqrt(variance[pulls])
         step = math.sqrt(variance[pulls] - variance[pulls + 1])
-        left = float(horizon - pulls)
-        while step > fine * spacing:
+        remaining = float(horizon - pulls)
+        while step > grid_points * spacing:
             for i in range(1, half // 2 + 1):
-                now[half + i] = now[half + 2 * i]
-                now[half - i] = now[half - 2 * i]
+                current[half + i] = current[half + 2 * i]
+                current[half - i] = current[half - 2 * i]
             spacing *= 2.0
             low = -(-low // 2)
             high = high // 2
@@ -146,20 +150,20 @@ def fill_stopping_levels(variance, price, z, fine, spacing, now, then, weights, 
         high = math.ceil(z * sd / spacing)
         wide = math.ceil(NORMAL_RANGE * step / spacing) + 1
         for i in range(low - wide, later_low):
-            now[half + i] = (left - 1.0) * (price + i * spacing)
+            current[half + i] = (remaining - 1.0) * (price + i * spacing)
         for i in range(later_high + 1, high + wide + 1):
-            now[half + i] = 0.0
+            current[half + i] = 0.0
         fill_hat_weights(step / spacing, wide, weights)
         count = high - low + 1
         first = half + low
-        target = then[first : first + count]
+        target = next_table[first : first + count]
         clear_array(target)
         for k in range(-wide, wide + 1):
-            add_multiple(target, now[first + k : first + k + count], weights[wide + k])
+            add_multiple(target, current[first + k : first + k + count], weights[wide + k])
         for i in range(count):
-            pay = price - sd * compute_normal_excess(-(low + i) * spacing / sd)
-            target[i] = min(target[i], left * pay)
-        now, then = then, now
+            gain = price - sd * compute_normal_excess(-(low + i) * spacing / sd)
+            target[i] = min(target[i], remaining * gain)
+        current, next_table = next_table, current
     out[0] = spacing
     out[1] = low
     out[2] = high
@@ -167,7 +171,7 @@ def fill_stopping_levels(variance, price, z, fine, spacing, now, then, weights, 
 
 @scalar
 def fill_hat_weights(step, wide, weights):
-    """Means of the hat functions on whole numbers -wide..wide under a normal variable with this standard deviation."""
+    """Compute the means of the hat functions on whole numbers -wide..wide under a normal with this standard deviation."""
     total = 0.0
     for k in range(-wide, wide + 1):
         rise = (
@@ -183,13 +187,13 @@ def fill_hat_weights(step, wide, weights):
 
 @optimize_separately
 def clear_array(target):
-    """Zeros."""
+    """Set all numbers to 0."""
     for i in range(len(target)):
         target[i] = 0.0
 
 
 @optimize_separately
 def add_multiple(target, source, weight):
-    """Add a multiple."""
+    """Add a multiple of another array."""
     for i in range(len(target)):
         target[i] += weight * source[i]

@@ -103,14 +103,14 @@ def build_posterior_layers(
     """Build the posteriors that can be reached in each step; `progress(done, total)` is called after each step."""
     means, logs = list_distinct_instances(problem)
     layers: list[PosteriorLayer] = []
-    kept: list[float] = []
+    layer_bytes: list[float] = []
     free = memory.measure_free_memory() if free is None else free
     for step in range(horizon):
         nodes, arms = logs.shape[1], means.shape[1]
-        kept.append(sum(kept[-1:]) + KEPT_BYTES * nodes * arms)
+        layer_bytes.append(sum(layer_bytes[-1:]) + KEPT_BYTES * nodes * arms)
         work = (WORK_BYTES + WORK_BYTES_PER_INSTANCE * len(means)) * nodes * arms
-        if kept[-1] + work > memory.USABLE_MEMORY_SHARE * free:
-            raise table_cache.TableTooLarge(describe_mixture_overflow(kept, horizon, free))
+        if layer_bytes[-1] + work > memory.USABLE_MEMORY_SHARE * free:
+            raise table_cache.TableTooLarge(describe_mixture_overflow(layer_bytes, horizon, free))
         layer, logs = build_next_layer(means, logs, last=step == horizon - 1)
         layers.append(layer)
         if progress is not None:
@@ -121,15 +121,15 @@ def build_posterior_layers(
 def list_distinct_instances(problem: Mixture) -> tuple[FloatArray, FloatArray]:
     """List means (instance, arm) and log-weights (instance, 1) of the possible, distinct instances."""
     weights = np.array(problem.weights)
-    means, same = np.unique(np.array(problem.means)[weights > 0], axis=0, return_inverse=True)
-    logs = np.log(np.bincount(same.reshape(-1), weights[weights > 0]))
+    means, inverse = np.unique(np.array(problem.means)[weights > 0], axis=0, return_inverse=True)
+    logs = np.log(np.bincount(inverse.reshape(-1), weights[weights > 0]))
     return means, (logs - logs.max())[:, None]
 
 
 def build_next_layer(means: FloatArray, logs: FloatArray, *, last: bool) -> tuple[PosteriorLayer, FloatArray]:
     """Build the layer of nodes with these log-weights (instance, node); returns it and the log-weights of the next nodes.
 
-    An outcome that no instance explains leaves the posterior as it is.
+    An outcome that no instance explains does not change the posterior.
     """
     weights = np.exp(logs)
     weights /= weights.sum(axis=0)
@@ -172,18 +172,19 @@ def merge_equal_columns(logs: FloatArray) -> tuple[IntArray, NDArray[np.int32]]:
             return met, which
 
 
-def describe_mixture_overflow(kept: list[float], horizon: int, free: float) -> str:
-    """Describe a horizon that does not fit. Horizon n needs kept[n - 1] bytes, the last of which are too many.
+def describe_mixture_overflow(layer_bytes: list[float], horizon: int, free: float) -> str:
+    """Describe a horizon that does not fit. Horizon n needs layer_bytes[n - 1], the last of which are too many.
 
     The bytes of longer horizons are extrapolated from the growth over the second half of these.
     """
-    known = len(kept)
-    half = max(1, known // 2)
-    growth = math.log(kept[-1] / kept[half - 1]) / math.log(known / half) if known > 1 else 1.0
+    count = len(layer_bytes)
+    half = max(1, count // 2)
+    growth = math.log(layer_bytes[-1] / layer_bytes[half - 1]) / math.log(count / half) if count > 1 else 1.0
+    needed = layer_bytes[-1] * (horizon / count) ** growth
     return (
         f"the posteriors of all steps must fit into memory, but at horizon={horizon} they need about "
-        f"{memory.format_bytes(kept[-1] * (horizon / known) ** growth)} of {memory.format_bytes(free)} that are free "
-        f"(they grew like horizon^{growth:.1f} up to horizon {known}); the largest horizon that fits is {known - 1}."
+        f"{memory.format_bytes(needed)} of {memory.format_bytes(free)} that are free "
+        f"(they grew like horizon^{growth:.1f} up to horizon {count}); the largest horizon that fits is {count - 1}."
     )
 
 
@@ -193,16 +194,16 @@ def iterate_backward(layers: list[PosteriorLayer]) -> Iterator[tuple[FloatArray,
     Ties go to the lowest arm. The list of layers is emptied.
     """
     later = np.zeros(1)
-    left = 0
+    rounds_left = 0
     while layers:
-        left += 1
+        rounds_left += 1
         chances, after = layers.pop()
         values, choices = np.full(len(chances), -np.inf), np.zeros(len(chances), np.int32)
         for arm in range(chances.shape[1]):
             chance = chances[:, arm]
             failed, succeeded = later[after[:, arm, 0]], later[after[:, arm, 1]]
             value = chance * (1 + succeeded) + (1 - chance) * failed
-            choices[value > values + TIE_TOLERANCE * left] = arm
+            choices[value > values + TIE_TOLERANCE * rounds_left] = arm
             values = np.maximum(values, value)
         yield values, np.column_stack([choices, after[np.arange(len(after)), choices]])
         later = values
@@ -259,7 +260,7 @@ def update_node(state, setting, step, params, arm, reward, stream):
 
 @dataclass(frozen=True)
 class OptimalMixture(Policy):
-    """The optimal policy for arms that pay 0 or 1 with means of a known mixture and a known horizon; nothing to tune.
+    """The optimal policy for arms that pay 0 or 1 with means of a known mixture and a known horizon; it has no parameter.
 
     It chooses from a table of all posteriors that it can reach.
 

@@ -38,7 +38,7 @@ TWO_ARM_TABLE_VERSION = 1
 
 @scalar
 def locate_rows(pulls1, horizon):
-    """Where the rows of so many pulls of arm 1 begin.
+    """Locate the rows of a number of pulls of arm 1.
 
     There is a row of horizon - pulls1 numbers for every number of successes of arm 1, from 0 to `pulls1`.
     """
@@ -47,9 +47,9 @@ def locate_rows(pulls1, horizon):
 
 @scalar
 def step_row_back(row, after_success1, after_failure1, chance1, shapes2, scale2, discount, tie):
-    """Values of beliefs that differ in the successes of arm 2, from those one step later; returns how often arm 1 is best.
+    """Compute the values of states that differ in the successes of arm 2; returns how often arm 1 is best.
 
-    `row` holds the values after a pull of arm 2: a success leads to the next place, a failure stays in place.
+    `row` holds the values after a pull of arm 2: at the next position after a success, at the same after a failure.
     """
     arm1_is_best = 0
     for successes2 in range(len(shapes2)):
@@ -65,7 +65,7 @@ def step_row_back(row, after_success1, after_failure1, chance1, shapes2, scale2,
 
 @scalar
 def fill_last_row(row, chance1, shapes2, scale2, tie):
-    """Values of beliefs with one step left; returns how often arm 1 is best."""
+    """Compute the values of states with one step left; returns how often arm 1 is best."""
     arm1_is_best = 0
     for successes2 in range(len(shapes2)):
         chance2 = shapes2[successes2] * scale2
@@ -76,10 +76,10 @@ def fill_last_row(row, chance1, shapes2, scale2, tie):
 
 @scalar
 def fill_step_rows(layer, thresholds, horizon, step, pulls1, shapes1, weight1, shapes2, weight2, discount):
-    """The rows of one step and one number of pulls of arm 1, from those one step later."""
+    """Compute the rows of one step and one number of pulls of arm 1, from those one step later."""
     pulls2 = step - pulls1
     width = horizon - pulls1
-    here = locate_rows(pulls1, horizon)
+    row_start = locate_rows(pulls1, horizon)
     after = locate_rows(pulls1 + 1, horizon)
     scale1 = 1.0 / (weight1 + pulls1)
     scale2 = 1.0 / (weight2 + pulls2)
@@ -87,7 +87,7 @@ def fill_step_rows(layer, thresholds, horizon, step, pulls1, shapes1, weight1, s
     tie = TIE_TOLERANCE * (horizon - step)
     for successes1 in range(pulls1 + 1):
         chance1 = shapes1[successes1] * scale1
-        row = layer[here : here + width]
+        row = layer[row_start : row_start + width]
         if step == horizon - 1:
             count = fill_last_row(row, chance1, known2, scale2, tie)
         else:
@@ -96,8 +96,8 @@ def fill_step_rows(layer, thresholds, horizon, step, pulls1, shapes1, weight1, s
             succeeded = layer[after : after + width - 1]
             count = step_row_back(row, succeeded, failed, chance1, known2, scale2, discount, tie)
         if len(thresholds) > 0:
-            thresholds[here + pulls2] = count
-        here += width
+            thresholds[row_start + pulls2] = count
+        row_start += width
 
 
 def fill_layers_backward(layer, thresholds, horizon, shapes1, weight1, shapes2, weight2, discount):
@@ -109,16 +109,16 @@ def fill_layers_backward(layer, thresholds, horizon, shapes1, weight1, shapes2, 
     """
     for last in range(horizon - 1, -1, -STEPS_PER_PASS):
         for front in range(last + STEPS_PER_PASS):
-            for behind in range(min(STEPS_PER_PASS, last + 1, front + 1)):
-                step = last - behind
-                pulls1 = front - behind
+            for offset in range(min(STEPS_PER_PASS, last + 1, front + 1)):
+                step = last - offset
+                pulls1 = front - offset
                 if pulls1 <= step:
                     fill_step_rows(
                         layer, thresholds, horizon, step, pulls1, shapes1, weight1, shapes2, weight2, discount
                     )
 
 
-def count_belief_states(horizon: int) -> int:
+def count_states(horizon: int) -> int:
     """Count the numbers in a layer, and in a table of thresholds: about horizon^3 / 6."""
     return horizon * (horizon + 1) * (horizon + 2) // 6
 
@@ -139,7 +139,7 @@ def compute_optimal_reward_two_arms(
     """
     shapes, horizon = resolve_two_arm_shapes(shapes), check_integer("horizon", horizon, 1)
     check_number("discount", discount, above=0, most=1)
-    check_table_fits("the value of every state", lambda n: 8 * count_belief_states(n), horizon, free)
+    check_table_fits("the value of every state", lambda n: 8 * count_states(n), horizon, free)
     layer, _ = run_backward_induction(shapes, horizon, discount, with_thresholds=False)
     return float(layer[0])
 
@@ -153,11 +153,11 @@ def compute_optimal_thresholds(shapes: Any, horizon: int) -> NDArray[np.uint16]:
     shapes, horizon = resolve_two_arm_shapes(shapes), check_integer("horizon", horizon, 1)
 
     def make() -> NDArray[Any]:
-        check_table_fits("the optimal choice for every state", lambda n: (8 + 2) * count_belief_states(n), horizon)
+        check_table_fits("the optimal choice for every state", lambda n: (8 + 2) * count_states(n), horizon)
         return run_backward_induction(shapes, horizon, 1.0, with_thresholds=True)[1]
 
     return load_or_make_table(
-        "optimal", [TWO_ARM_TABLE_VERSION, shapes, horizon], make, np.uint16, count_belief_states(horizon)
+        "optimal", [TWO_ARM_TABLE_VERSION, shapes, horizon], make, np.uint16, count_states(horizon)
     )
 
 
@@ -167,8 +167,8 @@ def run_backward_induction(
     """Compute the layer of the first step, and the thresholds if `with_thresholds`."""
     (a1, b1), (a2, b2) = shapes
     seen = np.arange(horizon)
-    layer = np.empty(count_belief_states(horizon))
-    thresholds = np.empty(count_belief_states(horizon) if with_thresholds else 0, np.uint16)
+    layer = np.empty(count_states(horizon))
+    thresholds = np.empty(count_states(horizon) if with_thresholds else 0, np.uint16)
     arguments = (layer, thresholds, horizon, a1 + seen, a1 + b1, a2 + seen, a2 + b2, float(discount))
     compiled = compile_kernel(fill_layers_backward)
     compile_signature(compiled, arguments, "the optimum of two arms")
@@ -189,7 +189,7 @@ def choose_optimal_arm(state, setting, step, params, stream):
 
 @dataclass(frozen=True)
 class Optimal(TotalsPolicy):
-    """The optimal policy for two arms that pay 0 or 1, with Beta priors and a known horizon; nothing to tune.
+    """The optimal policy for two arms that pay 0 or 1, with Beta priors and a known horizon; it has no parameter.
 
     A deployed policy with `pending="mean"` may count totals that are not whole numbers of successes. They are rounded.
 

@@ -106,10 +106,10 @@ def make_optimal_policy(problem: Problem) -> Policy:
 
 
 def _make_refusal(problem: Problem) -> InvalidRequest:
-    given = f"{problem.name} with {problem.arms} arms" if isinstance(problem, Problem) else repr(problem)
+    description = f"{problem.name} with {problem.arms} arms" if isinstance(problem, Problem) else repr(problem)
     return InvalidRequest(
-        f"the problem must be bernoulli with 2 arms, or mixture, for its optimum to be computed, but it is {given}; use "
-        "one of these, or compare policies by simulation.",
+        f"the problem must be bernoulli with 2 arms, or mixture, for its optimum to be computed, but it is {description}; "
+        "use one of these, or compare policies by simulation.",
         argument="problem",
         code="unsupported",
     )

@@ -29,10 +29,10 @@ def iterate_slices(count: int, size: int) -> Iterator[slice]:
         yield slice(first, min(first + size, count))
 
 
-def add_pull(counts: IntArray, chosen: IntArray) -> tuple[IntArray, IntArray]:
+def add_pull(counts: IntArray, arms: IntArray) -> tuple[IntArray, IntArray]:
     """Compute counts after a failure and after a success of the chosen arms."""
     failed = counts.copy()
-    failed[np.arange(len(failed)), chosen] += ONE_PULL
+    failed[np.arange(len(failed)), arms] += ONE_PULL
     succeeded = failed.copy()
-    succeeded[np.arange(len(succeeded)), chosen] += 1
+    succeeded[np.arange(len(succeeded)), arms] += 1
     return failed, succeeded

@@ -79,8 +79,8 @@ def make_transition_model(spec: SimulationSpec, params: FloatArray) -> Transitio
     if drawing is None or not drawing.draws_randomly(params):
         width = arms + count_policy_floats(policy, arms, spec.problem.dims, spec.horizon)
         return TransitionModel(spec, width, ScriptedTransitions(spec, params, options).make_transitions)
-    what = f"the table of all counts of {arms} arms, for {policy.name},"
-    table_cache.check_table_fits(what, lambda horizon: estimate_counts_bytes(arms, horizon), spec.horizon)
+    description = f"the table of all counts of {arms} arms, for {policy.name},"
+    table_cache.check_table_fits(description, lambda horizon: estimate_counts_bytes(arms, horizon), spec.horizon)
     return TransitionModel(
         spec,
         arms,
@@ -94,16 +94,16 @@ class RandomizedTransitions:
 
     compute_probabilities: Callable[[IntArray], FloatArray]
 
-    def make_transitions(self, step: int, words: IntArray) -> TransitionIterator:
+    def make_transitions(self, step: int, rows: IntArray) -> TransitionIterator:
         """Make the transitions of every arm in turn."""
-        chances = self.compute_probabilities(words)
+        chances = self.compute_probabilities(rows)
 
-        def turns(at: slice) -> Iterator[StateTransition]:
-            for arm in range(words.shape[1]):
-                chosen = np.full(len(words[at]), arm)
-                yield StateTransition(chosen, chances[at, arm], *add_pull(words[at], chosen))
+        def iterate_transitions(at: slice) -> Iterator[StateTransition]:
+            for arm in range(rows.shape[1]):
+                choices = np.full(len(rows[at]), arm)
+                yield StateTransition(choices, chances[at, arm], *add_pull(rows[at], choices))
 
-        return turns
+        return iterate_transitions
 
 
 def estimate_counts_bytes(arms: int, horizon: int) -> float:
@@ -115,10 +115,10 @@ def estimate_counts_bytes(arms: int, horizon: int) -> float:
     return states * (2.5 * (8 * arms + 24) + 24 * arms + 64)
 
 
-# Policies that draw nothing.
+# Policies that draw no random numbers.
 
 
-def play_states_once(after, features, options, horizon, step, params, key, cursor, chosen, trouble):
+def play_states_once(after, features, options, horizon, step, params, key, cursor, choices, trouble):
     """The kernel: one step from every state.
 
     `after[0]` has the floats of every state before the step. When it returns, these are the floats after a failure, and
@@ -127,21 +127,21 @@ def play_states_once(after, features, options, horizon, step, params, key, curso
     arms = features.shape[1]
     setting = resolve_setting(Setting(arms, features.shape[0], horizon, features, options))
     stream = Stream(key, key, cursor)
-    for place in range(after.shape[1]):
-        memory, scratch = split_floats(after[0, place], setting)
+    for number in range(after.shape[1]):
+        memory, scratch = split_floats(after[0, number], setting)
         state = view(memory, setting)
         if step == 0:
             start(state, setting)
-        picked = select_arm(state, scratch, setting, step, params, stream)
-        if not (picked >= 0 and picked < arms and picked == math.floor(picked)):
-            trouble[0], trouble[1] = place, picked
+        choice = select_arm(state, scratch, setting, step, params, stream)
+        if not (choice >= 0 and choice < arms and choice == math.floor(choice)):
+            trouble[0], trouble[1] = number, choice
             return
-        arm = int(picked)
-        chosen[place] = arm
-        for number in range(after.shape[2]):
-            after[1, place, number] = after[0, place, number]
+        arm = int(choice)
+        choices[number] = arm
+        for position in range(after.shape[2]):
+            after[1, number, position] = after[0, number, position]
         for reward in range(2):
-            memory, scratch = split_floats(after[reward, place], setting)
+            memory, scratch = split_floats(after[reward, number], setting)
             update(view(memory, setting), setting, step, params, arm, 1.0 * reward, stream)
 
 
@@ -164,23 +164,23 @@ class ScriptedTransitions:
         compile_signature(compiled, self._make_arguments(np.zeros((2, 1, size)), 0), describe_spec(self.spec))
         return compiled
 
-    def make_transitions(self, step: int, words: IntArray) -> TransitionIterator:
+    def make_transitions(self, step: int, rows: IntArray) -> TransitionIterator:
         """Make the transitions of the arm that the policy chooses."""
         arms = self.spec.problem.arms
 
-        def turns(at: slice) -> Iterator[StateTransition]:
-            counts, memory = words[at, :arms], words[at, arms:].view(np.float64)
+        def iterate_transitions(at: slice) -> Iterator[StateTransition]:
+            counts, memory = rows[at, :arms], rows[at, arms:].view(np.float64)
             after = np.stack([memory, memory])
-            chosen = self._choose_arms(step, counts, after)
-            lost, won = add_pull(counts, chosen)
-            yield StateTransition(chosen, 1.0, append_memory(lost, after[0]), append_memory(won, after[1]))
+            choices = self._choose_arms(step, counts, after)
+            after_loss, after_win = add_pull(counts, choices)
+            yield StateTransition(choices, 1.0, append_memory(after_loss, after[0]), append_memory(after_win, after[1]))
 
-        return turns
+        return iterate_transitions
 
     def _choose_arms(self, step: int, counts: IntArray, after: FloatArray) -> IntArray:
         """Choose arms; `after` is the memory as in `play_states_once`."""
         arguments = self._make_arguments(after, step)
-        *_, cursor, chosen, trouble = arguments
+        *_, cursor, choices, trouble = arguments
         before = cursor.copy()
         compiled = self.compiled_kernel
         try:
@@ -196,7 +196,7 @@ class ScriptedTransitions:
             )
         if trouble[0] >= 0:
             raise SimulationError(self._describe_failure(step, counts[int(trouble[0])], trouble[1]))
-        return chosen  # type: ignore[no-any-return]
+        return choices  # type: ignore[no-any-return]
 
     def _make_arguments(self, after: FloatArray, step: int) -> tuple[Any, ...]:
         problem = self.spec.problem

@@ -1,6 +1,6 @@
 """Lower bounds on the Bayes regret of any policy from sampled rewards, by information relaxation.
 
-A clairvoyant knows all rewards in advance and pays a penalty that has mean zero for every real policy. So the most that
+A clairvoyant sees all rewards in advance and pays a penalty that has mean zero for every real policy. So the most that
 it nets is, on average, at least what any policy earns (information relaxation; the penalties are those of Min,
 Maglaras and Moallemi, 2019). Let m_a(i) be arm a's posterior mean after its first i rewards and T the horizon.
 
@@ -8,13 +8,15 @@ Maglaras and Moallemi, 2019). Let m_a(i) be arm a's posterior mean after its fir
     Each pull of arm a nets m_a(T - 1). A policy has seen at most T - 1 rewards of an arm when it pulls it, so this nets
     on average what it earns. The clairvoyant nets T max_a m_a(T - 1).
 
-"belief"
-    Pull i + 1 of arm a nets m_a(i), the mean reward given what a policy may have seen of it. The clairvoyant chooses how
-    often to pull each arm: max of sum_a S_a(n_a), S_a(n) = m_a(0) + ... + m_a(n - 1), over counts that sum to T.
+"posterior mean"
+    Pull i + 1 of arm a nets m_a(i), the mean reward given the rewards that a policy may have seen. The clairvoyant
+    chooses how often to pull each arm: max of sum_a S_a(n_a), S_a(n) = m_a(0) + ... + m_a(n - 1), over counts that sum
+    to T.
 
 "value", for two arms
-    As "belief", less (T - 1 - t) times the change of G(y) = E[max of the means | what was seen], a martingale, in step t.
-    Summed by parts, the bound is the mean of the least sum over t of G(y_t) - m_a(y_t) along a sequence of pulls.
+    As "posterior mean", less (T - 1 - t) times the change of G(y) = E[max of the means | rewards so far], a martingale,
+    in step t. Summed by parts, the bound is the mean of the least sum over t of G(y_t) - m_a(y_t) along a sequence of
+    pulls.
 
 A sampled regret is T max_a mu_a less what the clairvoyant nets. From it we take T (mu_b - m_b(T)) for the arm b that looks
 best after all rewards: that has mean zero given all rewards, and removes most of the noise.
@@ -43,11 +45,11 @@ def sample_bounds(
 ) -> FloatArray:
     """Sample bounds on the regret: a row per name, a column per run."""
 
-    def rows(truths: FloatArray, rewards: FloatArray) -> FloatArray:
-        found = compute_path_bounds(problem, names, truths, rewards)
-        return np.array([found[name] for name in names])
+    def compute_rows(truths: FloatArray, rewards: FloatArray) -> FloatArray:
+        bounds = compute_path_bounds(problem, names, truths, rewards)
+        return np.array([bounds[name] for name in names])
 
-    return map_over_paths(problem, horizon, runs, seed, rows)
+    return map_over_paths(problem, horizon, runs, seed, compute_rows)
 
 
 def map_over_paths(
@@ -55,18 +57,18 @@ def map_over_paths(
     horizon: int,
     runs: range,
     seed: int,
-    rows: Callable[[FloatArray, FloatArray], FloatArray],
+    compute_rows: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> FloatArray:
     """Apply `rows(means, rewards)` to the paths of these runs, a column per run; the same for any chunks."""
-    found = []
+    parts = []
     for block in range(runs.start // RUNS_PER_BLOCK, -(-runs.stop // RUNS_PER_BLOCK)):
-        within = slice(
+        part = slice(
             max(runs.start - block * RUNS_PER_BLOCK, 0), min(runs.stop - block * RUNS_PER_BLOCK, RUNS_PER_BLOCK)
         )
         truths, rewards = draw_paths(problem, horizon, seed, block)
-        found.append(rows(truths[within], rewards[within]))
-    whole: FloatArray = np.concatenate(found, axis=-1)
-    return whole
+        parts.append(compute_rows(truths[part], rewards[part]))
+    values: FloatArray = np.concatenate(parts, axis=-1)
+    return values
 
 
 def draw_paths(problem: Bernoulli | Gaussian, horizon: int, seed: int, block: int) -> tuple[FloatArray, FloatArray]:
@@ -103,12 +105,12 @@ def compute_path_bounds(
     """Compute sampled bounds by name, a number per path."""
     runs, arms, horizon = rewards.shape
     tops, bases = compute_posterior_parameters(problem)
-    found = {}
-    if "future" in names or "belief" in names:
+    bounds = {}
+    if "future" in names or "posterior mean" in names:
         out = np.empty((2, runs))
         scratch = np.empty((arms, horizon + 1)), np.empty((arms, horizon + 1), np.int64), np.empty(arms, np.int64)
         compile_kernel(fill_separable_bounds)(rewards, np.ascontiguousarray(truths), tops, bases, *scratch, out)
-        found = {"future": out[0], "belief": out[1]}
+        bounds = {"future": out[0], "posterior mean": out[1]}
     if "value" in names:
         out = np.empty((1, runs))
         shapes, cost = np.empty((2, horizon + 1)), np.empty(horizon + 1)
@@ -119,30 +121,30 @@ def compute_path_bounds(
             )
         else:
             compile_kernel(fill_gaussian_value_bounds)(rewards, tops, bases, problem.noise, shapes, cost, out[0])
-        found["value"] = out[0]
-    return found
+        bounds["value"] = out[0]
+    return bounds
 
 
-def fill_separable_bounds(rewards, truths, tops, bases, sums, corners, place, out):
-    """The bounds "future" and "belief" of each path."""
+def fill_separable_bounds(rewards, truths, tops, bases, sums, corners, corner_index, out):
+    """Fill in the bounds "future" and "posterior mean" of each path."""
     runs, arms, horizon = rewards.shape
     for run in range(runs):
-        seen = -math.inf
+        highest_future = -math.inf
         last = -math.inf
         luck = 0.0
         best = -math.inf
         for arm in range(arms):
             before, after = fill_mean_sums(rewards[run, arm], tops[arm], bases[arm], sums[arm])
-            seen = max(seen, before)
+            highest_future = max(highest_future, before)
             best = max(best, truths[run, arm])
             if after > last:
                 last = after
                 luck = truths[run, arm] - after
-        out[0, run] = horizon * (best - luck - seen)
+        out[0, run] = horizon * (best - luck - highest_future)
         if arms == 2:
             net = maximise_split(sums[0], sums[1], horizon)
         else:
-            net = maximise_counts(sums, corners, place, horizon)
+            net = maximise_counts(sums, corners, corner_index, horizon)
         out[1, run] = horizon * (best - luck) - net
 
 
@@ -161,7 +163,7 @@ def fill_mean_sums(rewards, top, base, sums):
 
 @scalar
 def maximise_split(first, second, horizon):
-    """The largest S_1(n) + S_2(T - n)."""
+    """Find the largest S_1(n) + S_2(T - n)."""
     net = -math.inf
     for n in range(horizon + 1):
         net = max(net, first[n] + second[horizon - n])
@@ -169,48 +171,50 @@ def maximise_split(first, second, horizon):
 
 
 @noinline
-def maximise_counts(sums, corners, place, horizon):
-    """At least the largest sum of S_a(n_a) over counts that sum to T: that of their concave majorants.
+def maximise_counts(sums, corners, corner_index, horizon):
+    """Maximise the concave majorants of S_a: at least the largest sum of S_a(n_a) over counts that sum to T.
 
     A majorant is nowhere below S_a, so its maximum is not below that of S_a, and a larger net gain only lowers the bound.
-    Concave functions are maximised by taking the steepest pieces first. All arms but one then stand at corners, where
-    majorant and S_a are equal: what is given away is at most the height of one piece above one S_a.
+    Concave functions are maximised by taking the steepest pieces first. Then all arms but one are at corners, where
+    majorant and S_a are equal. So the loss is at most the height of one piece above one S_a.
     """
     arms = len(sums)
     for arm in range(arms):
         fill_concave_majorant(sums[arm], corners[arm])
-        place[arm] = 0
+        corner_index[arm] = 0
     net = 0.0
     for arm in range(arms):
         net += sums[arm, 0]
-    left = horizon
-    while left > 0:
+    remaining = horizon
+    while remaining > 0:
         steepest = -math.inf
-        chosen = 0
+        best_arm = 0
         for arm in range(arms):
-            here = corners[arm, place[arm]]
-            if here < horizon:
-                there = corners[arm, place[arm] + 1]
-                slope = (sums[arm, there] - sums[arm, here]) / (there - here)
+            start = corners[arm, corner_index[arm]]
+            if start < horizon:
+                end = corners[arm, corner_index[arm] + 1]
+                slope = (sums[arm, end] - sums[arm, start]) / (end - start)
                 if slope > steepest:
                     steepest = slope
-                    chosen = arm
-        length = min(left, corners[chosen, place[chosen] + 1] - corners[chosen, place[chosen]])
+                    best_arm = arm
+        length = min(
+            remaining, corners[best_arm, corner_index[best_arm] + 1] - corners[best_arm, corner_index[best_arm]]
+        )
         net += steepest * length
-        left -= length
-        place[chosen] += 1
+        remaining -= length
+        corner_index[best_arm] += 1
     return net
 
 
 @scalar
 def fill_concave_majorant(sums, corners):
-    """Fill in where the least concave function above S has its corners, from 0 to T."""
+    """Fill in the corners of the least concave function above S, from 0 to T."""
     count = 0
     for n in range(len(sums)):
         while count >= 2:
             middle = corners[count - 1]
-            left = corners[count - 2]
-            if (sums[middle] - sums[left]) * (n - middle) > (sums[n] - sums[middle]) * (middle - left):
+            previous = corners[count - 2]
+            if (sums[middle] - sums[previous]) * (n - middle) > (sums[n] - sums[middle]) * (middle - previous):
                 break
             count -= 1
         corners[count] = n
@@ -218,7 +222,7 @@ def fill_concave_majorant(sums, corners):
 
 
 def fill_beta_value_bounds(rewards, tops, bases, first_wins, means, cost, out):
-    """The bound "value" of each path of two Bernoulli arms: a shortest path over (pulls of arm 1, pulls of arm 2).
+    """Fill in the bound "value" of each path of two Bernoulli arms: a shortest path over (pulls of arm 1, pulls of arm 2).
 
     With X ~ Beta(a, b), Y ~ Beta(c, d), wins = P(X > Y) and h = B(a + c, b + d) / (B(a, b) B(c, d)), another success of X
     adds h / a to `wins`, a failure takes h / b, and those of Y do the opposite with c and d; E max(X, Y) is
@@ -242,8 +246,10 @@ def fill_beta_value_bounds(rewards, tops, bases, first_wins, means, cost, out):
             c = tops[1]
             d = bases[1] - c
             for j in range(horizon - i):
-                most = means[0, i] * wins + means[1, j] * (1.0 - wins) + overlap * (1.0 / (a + b) + 1.0 / (c + d))
-                relax_costs(cost, i, j, most - means[0, i], most - means[1, j])
+                expected_max = (
+                    means[0, i] * wins + means[1, j] * (1.0 - wins) + overlap * (1.0 / (a + b) + 1.0 / (c + d))
+                )
+                relax_costs(cost, i, j, expected_max - means[0, i], expected_max - means[1, j])
                 if rewards[run, 1, j] > 0.0:
                     wins -= overlap / c
                     overlap *= (a + c) * (c + d) / ((a + b + c + d) * c)
@@ -268,7 +274,7 @@ def fill_beta_value_bounds(rewards, tops, bases, first_wins, means, cost, out):
 
 
 def fill_gaussian_value_bounds(rewards, tops, bases, noise, means, cost, out):
-    """The bound "value" of each path of two Gaussian arms."""
+    """Fill in the bound "value" of each path of two Gaussian arms."""
     horizon = rewards.shape[2]
     for run in range(len(rewards)):
         fill_posterior_means(rewards[run], tops, bases, means)
@@ -276,15 +282,15 @@ def fill_gaussian_value_bounds(rewards, tops, bases, noise, means, cost, out):
         for i in range(horizon):
             for j in range(horizon - i):
                 spread = noise * math.sqrt(1.0 / (bases[0] + i) + 1.0 / (bases[1] + j))
-                behind = (means[1, j] - means[0, i]) / spread
-                most = means[0, i] + spread * compute_normal_excess(behind)
-                relax_costs(cost, i, j, most - means[0, i], most - means[1, j])
+                distance = (means[1, j] - means[0, i]) / spread
+                expected_max = means[0, i] + spread * compute_normal_excess(distance)
+                relax_costs(cost, i, j, expected_max - means[0, i], expected_max - means[1, j])
         out[run] = find_least_cost(cost)
 
 
 @scalar
 def fill_posterior_means(rewards, tops, bases, means):
-    """Both arms' posterior means after 0, 1, ... rewards."""
+    """Fill in both arms' posterior means after 0, 1, ... rewards."""
     for arm in range(2):
         top = tops[arm]
         for i in range(rewards.shape[1]):
@@ -294,7 +300,7 @@ def fill_posterior_means(rewards, tops, bases, means):
 
 @scalar
 def reset_costs(cost):
-    """Least costs to reach (0, j): not known yet, but for the start. The last place is free until row 0 reaches it."""
+    """Reset the least costs to reach (0, j): 0 for the start, infinite for the others."""
     cost[0] = 0.0
     for j in range(1, len(cost)):
         cost[j] = math.inf
@@ -302,7 +308,7 @@ def reset_costs(cost):
 
 @scalar
 def relax_costs(cost, i, j, by_first, by_second):
-    """From (i, j), whose least cost is cost[j], reach (i, j + 1), and then (i + 1, j), whose cost takes its place."""
+    """Relax the steps from (i, j), with least cost cost[j]: to (i, j + 1), and then to (i + 1, j), which replaces it."""
     if i == 0 or cost[j] + by_second < cost[j + 1]:
         cost[j + 1] = cost[j] + by_second
     cost[j] += by_first
@@ -310,20 +316,20 @@ def relax_costs(cost, i, j, by_first, by_second):
 
 @scalar
 def find_least_cost(cost):
-    """The least cost of an end."""
-    found = cost[0]
+    """Find the least cost of an end."""
+    least = cost[0]
     for j in range(1, len(cost)):
-        found = min(found, cost[j])
-    return found
+        least = min(least, cost[j])
+    return least
 
 
 @scalar
 def compute_log_beta(a, b):
-    """The logarithm of the Beta function."""
+    """Compute the logarithm of the Beta function."""
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 @scalar
 def compute_normal_excess(z):
-    """E max(0, z + Z) for a standard normal Z."""
+    """Compute E max(0, z + Z) for a standard normal Z."""
     return z * 0.5 * math.erfc(-z * math.sqrt(0.5)) + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)

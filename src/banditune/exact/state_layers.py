@@ -34,7 +34,7 @@ class StateLayer:
     """
 
     count: int
-    _words: IntArray
+    _rows: IntArray
     _probabilities: FloatArray
     _table: NDArray[np.int32]
 
@@ -43,33 +43,33 @@ class StateLayer:
         self._allocate(size)
 
     @property
-    def words(self) -> IntArray:
+    def rows(self) -> IntArray:
         """The rows of the layer."""
-        return self._words[: self.count]
+        return self._rows[: self.count]
 
     @property
     def probabilities(self) -> FloatArray:
         """The probabilities of the rows."""
         return self._probabilities[: self.count]
 
-    def add(self, words: IntArray, chances: FloatArray) -> None:
+    def add(self, rows: IntArray, chances: FloatArray) -> None:
         """Add probability to rows; new rows are inserted. Rows with probability 0 are left out."""
-        needed = self.count + len(words)
-        if needed > len(self._words):
-            self._grow(max(needed, int(GROWTH_FACTOR * len(self._words))))
-        self.count = compile_row_merge()(words, chances, self._words, self._probabilities, self._table, self.count)
+        needed = self.count + len(rows)
+        if needed > len(self._rows):
+            self._grow(max(needed, int(GROWTH_FACTOR * len(self._rows))))
+        self.count = compile_row_merge()(rows, chances, self._rows, self._probabilities, self._table, self.count)
 
     def _grow(self, size: int) -> None:
-        words, chances = self.words, self.probabilities
+        rows, chances = self.rows, self.probabilities
         self._allocate(size)
-        self.add(words, chances)
+        self.add(rows, chances)
 
     def _allocate(self, size: int) -> None:
         needed = compute_layer_bytes(self.width, size)
         if needed > memory.USABLE_MEMORY_SHARE * memory.measure_free_memory():
             raise LayerOverflow(needed)
         self.count = 0
-        self._words = np.empty((size, self.width), np.int64)
+        self._rows = np.empty((size, self.width), np.int64)
         self._probabilities = np.empty(size)
         self._table = np.full(count_hash_slots(size), EMPTY_SLOT, np.int32)
 
@@ -80,7 +80,7 @@ def compute_layer_bytes(width: int, size: int) -> int:
 
 
 def count_hash_slots(size: int) -> int:
-    """Count the slots of a hash table: a power of two, so that at least half of it stays empty."""
+    """Count the slots of a hash table: a power of two, so that at least half of it is empty."""
     return 1 << (2 * size - 1).bit_length()
 
 
@@ -90,46 +90,46 @@ def compile_row_merge() -> Callable[..., int]:
     return compile_kernel(merge_rows)
 
 
-def merge_rows(words, chances, held, sums, table, count):
-    """The kernel: add each row's probability to that of the equal row in `held`; returns how many rows are held."""
-    for place in range(len(words)):
-        if chances[place] > 0.0:
-            slot = find_slot(words[place], held, table)
+def merge_rows(rows, chances, stored, sums, table, count):
+    """The kernel: add each row's probability to that of the equal stored row; returns the number of stored rows."""
+    for number in range(len(rows)):
+        if chances[number] > 0.0:
+            slot = find_slot(rows[number], stored, table)
             if table[slot] == EMPTY_SLOT:
                 table[slot] = count
                 sums[count] = 0.0
-                for word in range(words.shape[1]):
-                    held[count, word] = words[place, word]
+                for word in range(rows.shape[1]):
+                    stored[count, word] = rows[number, word]
                 count += 1
-            sums[table[slot]] += chances[place]
+            sums[table[slot]] += chances[number]
     return count
 
 
 @scalar
-def find_slot(row, held, table):
-    """Where the table has a row, or has room for it."""
+def find_slot(row, stored, table):
+    """Find the slot of a row, or an empty slot for it."""
     mask = len(table) - 1
     slot = hash_row(row) & mask
-    while table[slot] != EMPTY_SLOT and not is_same_row(row, held[table[slot]]):
+    while table[slot] != EMPTY_SLOT and not is_same_row(row, stored[table[slot]]):
         slot = (slot + 1) & mask
     return slot
 
 
 @scalar
 def hash_row(row):
-    """A number below 2^63 that depends on all bits of a row."""
-    found = 0
+    """Compute a number below 2^63 that depends on all bits of a row."""
+    hashed = 0
     for word in range(len(row)):
-        found = ((found ^ int(row[word])) * 0x1E3779B97F4A7C15) & LOW_63_BITS
-        # High bits come down: a product's low bits depend on low bits only.
-        found ^= found >> 32
-    return found
+        hashed = ((hashed ^ int(row[word])) * 0x1E3779B97F4A7C15) & LOW_63_BITS
+        # High bits are mixed into low ones, because a product's low bits depend on low bits only.
+        hashed ^= hashed >> 32
+    return hashed
 
 
 @scalar
-def is_same_row(row, other):
-    """Whether two rows are equal."""
+def is_same_row(row, second):
+    """Return whether two rows are equal."""
     word = 0
-    while word < len(row) and row[word] == other[word]:
+    while word < len(row) and row[word] == second[word]:
         word += 1
     return word == len(row)

@@ -21,7 +21,7 @@ from banditune.simulation.compilation import find_cache_folder
 
 
 class TableTooLarge(InvalidRequest):
-    """A request whose tables do not fit into memory; the message says which horizon would."""
+    """A request whose tables do not fit into memory; the message states which horizon would."""
 
 
 MAX_RECENT_TABLES = 2

@@ -10,7 +10,7 @@ from banditune.exact.optimal_value import make_optimal_policy
 
 
 def resolve_optimal_policy(policy: Policy, problem: Problem) -> Policy:
-    """Resolve an optimal policy that takes its prior from the problem; others stay as they are."""
+    """Resolve an optimal policy that takes its prior from the problem; others are not changed."""
     prior = policy.means if isinstance(policy, OptimalMixture) else getattr(policy, "prior", None)
     if isinstance(policy, Optimal | OptimalMixture) and is_from_problem(prior):
         return make_optimal_policy(problem)

@@ -43,13 +43,13 @@ FACTOR_TOLERANCE = 1e-4
 @scalar
 def update_glm_tsl(state, setting, step, params, arm, reward, stream):
     """Learn from a reward: move the mode, and factor the posterior's precision there."""
-    place = count_logistic_pull(state, arm, reward)
-    features = state.played_rows[place * pad_dims() : (place + 1) * pad_dims()]
+    position = count_logistic_pull(state, arm, reward)
+    features = state.played_rows[position * pad_dims() : (position + 1) * pad_dims()]
     for j in range(dims()):
         state.pulled[j] = features[j]
     solve_lower(state.factor, state.pulled)
     solve_upper(state.factor, state.pulled)
-    _, first = take_first_step(state, features, place, reward)
+    _, first = take_first_step(state, features, position, reward)
     find_mode_and_factor(state, first, FACTOR_TOLERANCE)
 
 

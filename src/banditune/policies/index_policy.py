@@ -224,12 +224,15 @@ def check_index(policy: CustomIndexPolicy, arms: int, horizon: int) -> None:
 def _list_checked_rows(policy: CustomIndexPolicy, arms: int, horizon: int) -> list[FloatArray]:
     """List the rows of parameters with which an index is checked: the ends of the ranges and the textbook's values."""
     ranges = [parameter.resolve(arms, horizon) for parameter in policy.parameters]
-    return [np.array([getattr(one, end) for one in ranges] or [0.0]) for end in ("low", "textbook", "high")]
+    return [
+        np.array([getattr(search_range, end) for search_range in ranges] or [0.0])
+        for end in ("low", "textbook", "high")
+    ]
 
 
-def _check_change(policy: CustomIndexPolicy, where: str, early: tuple[int, float], late: tuple[int, float]) -> None:
+def _check_change(policy: CustomIndexPolicy, where: str, earlier: tuple[int, float], later: tuple[int, float]) -> None:
     """Check that an index changes from one step to a later one as declared, up to rounding."""
-    (first, before), (second, after) = early, late
+    (first, before), (second, after) = earlier, later
     rounding = 0.0 if policy.in_step == "constant" else SLACK * max(abs(before), abs(after))
     falls, rises = after < before - rounding, after > before + rounding
     if (falls and policy.in_step != "falling") or (rises and policy.in_step != "rising"):

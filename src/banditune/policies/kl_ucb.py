@@ -34,8 +34,8 @@ def exceeds_kl_bound(arm, setting, step, params, bound):
         return False
     if bound < mean * (1.0 - MARGIN):
         return True
-    level = params[0] * params[0] * math.log(max(step, 1.0)) / arm.pulls
-    return bound > mean and bernoulli_divergence(mean, bound) < level * (1.0 - MARGIN)
+    limit = params[0] * params[0] * math.log(max(step, 1.0)) / arm.pulls
+    return bound > mean and bernoulli_divergence(mean, bound) < limit * (1.0 - MARGIN)
 
 
 FUNCTIONS = make_index_functions(compute_kl_index, "rising", exceeds_kl_bound)

@@ -132,9 +132,9 @@ def resume_ucb_glm(state, setting, params, pulls, totals):
 
 
 @scalar
-def shrink_glm_widths(state, setting, place):
+def shrink_glm_widths(state, setting, position):
     """Update G^-1 and every arm's width for one more pull of an arm, by the formula of Sherman and Morrison."""
-    features = state.logistic.played_rows[place * pad_dims() : (place + 1) * pad_dims()]
+    features = state.logistic.played_rows[position * pad_dims() : (position + 1) * pad_dims()]
     multiply_symmetric(state.inverse, features, state.gain)
     shrink = 1.0 / (1.0 + compute_dot(features, state.gain))
     subtract_outer(state.inverse, state.gain, state.gain, shrink)

@@ -77,12 +77,12 @@ class Campaigns(DataSet):
             raise make_argument_error(
                 "posteriors", "missing", "must hold a row of pairs for every campaign, but it holds none."
             )
-        rows = tuple(self._check_campaign(place, row) for place, row in enumerate(self.posteriors))
-        least = min(map(len, rows))
-        arms = check_arms(least if self.arms is None else self.arms)
-        if arms > least:
+        rows = tuple(self._check_campaign(position, row) for position, row in enumerate(self.posteriors))
+        smallest = min(map(len, rows))
+        arms = check_arms(smallest if self.arms is None else self.arms)
+        if arms > smallest:
             note = ", the arms of the smallest campaign"
-            raise make_limit_error("arms", arms, most=least, note=note, advice="; drop small ones")
+            raise make_limit_error("arms", arms, most=smallest, note=note, advice="; drop small ones")
         object.__setattr__(self, "posteriors", rows)
         object.__setattr__(self, "arms", arms)
         object.__setattr__(self, "noise", check_number("noise", self.noise, above=0))
@@ -99,8 +99,8 @@ class Campaigns(DataSet):
     def unit_count(self) -> int:
         return len(self.posteriors)
 
-    def select_units(self, places: Sequence[int]) -> Campaigns:
-        return replace(self, posteriors=tuple(self.posteriors[place] for place in places))
+    def select_units(self, positions: Sequence[int]) -> Campaigns:
+        return replace(self, posteriors=tuple(self.posteriors[position] for position in positions))
 
     def draw_units(self, keys: IntArray, rng: np.random.Generator) -> IntArray:
         return np.asarray(rng.integers(self.unit_count, size=len(keys)))  # the first draw of `sample`
@@ -115,14 +115,14 @@ class Campaigns(DataSet):
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         widths = np.array([len(row) for row in self.posteriors])
         starts = np.cumsum(widths) - widths
-        chosen = rng.integers(len(widths), size=size)
-        places = np.arange(self.arms)[None]
+        campaign = rng.integers(len(widths), size=size)
+        positions = np.arange(self.arms)[None]
         if not (widths == self.arms).all():
             # Places without an arm come last in the random order. The selected arms are then sorted.
             most = int(widths.max())
-            order = rng.random((size, most)) + (np.arange(most) >= widths[chosen, None])
-            places = np.sort(np.argsort(order, axis=1)[:, : self.arms], axis=1)
-        pairs = np.array([pair for row in self.posteriors for pair in row])[starts[chosen, None] + places]
+            order = rng.random((size, most)) + (np.arange(most) >= widths[campaign, None])
+            positions = np.sort(np.argsort(order, axis=1)[:, : self.arms], axis=1)
+        pairs = np.array([pair for row in self.posteriors for pair in row])[starts[campaign, None] + positions]
         draw = rng.normal if self.rewards == "real" else rng.beta
         return Instances(draw(pairs[..., 0], pairs[..., 1]))
 
@@ -131,17 +131,17 @@ class Campaigns(DataSet):
             return make_reward_options(self.noise, self.residuals)
         return () if self.rewards == "binary" else (self.v,)
 
-    def _check_campaign(self, place: int, row: Any) -> tuple[tuple[float, float], ...]:
+    def _check_campaign(self, position: int, row: Any) -> tuple[tuple[float, float], ...]:
         table = convert_to_array(row)
         if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
             raise make_argument_error(
-                "posteriors", "bad-data", f"must hold pairs of finite numbers, but campaign {place} has {row!r:.60}."
+                "posteriors", "bad-data", f"must hold pairs of finite numbers, but campaign {position} has {row!r:.60}."
             )
         positive = table[:, 1:] if self.rewards == "real" else table
         if (positive <= 0).any():
             what = "sd > 0" if self.rewards == "real" else "a > 0 and b > 0"
             raise InvalidRequest(
-                f"`{what}` must hold for every arm, but campaign {place} has {positive.min():g}.",
+                f"`{what}` must hold for every arm, but campaign {position} has {positive.min():g}.",
                 argument="posteriors",
                 code="out-of-range",
             )

@@ -47,7 +47,7 @@ class DataSet(Problem):
         """The number of units."""
         raise NotImplementedError
 
-    def select_units(self, places: Sequence[int]) -> Problem:
+    def select_units(self, positions: Sequence[int]) -> Problem:
         """Return the same problem with some of its units."""
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class DataSet(Problem):
                 code="insufficient-data",
             )
         order = np.random.default_rng([check_integer("seed", seed, 0), SPLIT_KEY]).permutation(self.unit_count)
-        first, second = (sorted(some.tolist()) for some in (order[: self.search_units], order[self.search_units :]))
+        first, second = (sorted(part.tolist()) for part in (order[: self.search_units], order[self.search_units :]))
         return self.select_units(first), self.select_units(second)
 
 

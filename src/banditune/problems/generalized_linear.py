@@ -44,13 +44,13 @@ def check_features(features: Any) -> FloatArray:
             "wrong-shape",
             f"must be a matrix with a row per arm, two arms or more, but got {received}{file}.",
         )
-    bad = np.argwhere(~np.isfinite(table))
-    if len(bad):
-        arm, place = map(int, bad[0])
+    invalid = np.argwhere(~np.isfinite(table))
+    if len(invalid):
+        arm, dim = map(int, invalid[0])
         raise make_argument_error(
             "features",
             "bad-data",
-            f"must be finite numbers, but feature {place} of arm {arm} is {table[arm, place]}; fill it.",
+            f"must be finite numbers, but feature {dim} of arm {arm} is {table[arm, dim]}; fill it.",
         )
     if np.abs(table).max() > 1e50:
         raise make_argument_error(
@@ -144,8 +144,8 @@ class FeatureProblem(Problem):
         theta = draw_vectors("prior", self.prior, (size, self.dims), rng)
         # A sum in a fixed order: a product of matrices would depend on the BLAS.
         scores = np.zeros((size, self.arms))
-        for place in range(self.dims):
-            scores += features[:, :, place] * theta[:, place, None]
+        for position in range(self.dims):
+            scores += features[:, :, position] * theta[:, position, None]
         return features, scores
 
 
@@ -156,8 +156,8 @@ def draw_vectors(name: str, prior: Any, shape: tuple[int, ...], rng: np.random.G
     mean, root = factor_gaussian_prior(name, prior, shape[-1])
     deviates = rng.standard_normal(shape)
     vectors = np.broadcast_to(mean, shape).copy()
-    for place in range(shape[-1]):
-        vectors += deviates[..., place, None] * root[:, place]
+    for position in range(shape[-1]):
+        vectors += deviates[..., position, None] * root[:, position]
     return vectors
 
 

@@ -41,7 +41,7 @@ def get_reward_kind(description: Mapping[str, Any]) -> str:
     return rewards if rewards in ("binary", "unit") else "real"
 
 
-def build_problem(made: Mapping[str, Any]) -> Problem:
+def build_problem(description: Mapping[str, Any]) -> Problem:
     """Make a problem from its name and options, as results keep them.
 
     Parameters
@@ -65,17 +65,17 @@ def build_problem(made: Mapping[str, Any]) -> Problem:
     >>> bt.problems.build_problem({"name": "bernoulli", "arms": 3}).arms
     3
     """
-    options = {key: value for key, value in made.items() if key != "name"}
-    name = made.get("name")
-    if OWN_CODE_KEY in made:
+    options = {key: value for key, value in description.items() if key != "name"}
+    name = description.get("name")
+    if OWN_CODE_KEY in description:
         raise InvalidRequest(
             f"only problems of this package can be built from a description, but {name!r} is your own "
-            f"({made[OWN_CODE_KEY]}).",
+            f"({description[OWN_CODE_KEY]}).",
             code="unsupported",
         )
-    known = list_buildable_problems()
-    if not isinstance(name, str) or name not in known:
-        raise make_name_error("the problem", known, name, argument="name")
+    names = list_buildable_problems()
+    if not isinstance(name, str) or name not in names:
+        raise make_name_error("the problem", names, name, argument="name")
     try:
         problem: Problem = PROBLEMS[name](**options)
         return problem

@@ -38,10 +38,10 @@ def _(problem: Bernoulli | BetaRewards) -> Iterator[tuple[str, Problem]]:
         a, b = split_prior_columns(problem.prior)
         mean = a / (a + b)
         sd = np.sqrt(mean * (1 - mean) / (a + b + 1))
-        moved = np.clip(mean + shift * sd, mean / 10, 1 - (1 - mean) / 10)
-        target_sd = np.minimum(sd * spread, MAX_SPREAD_SHARE * np.sqrt(moved * (1 - moved)))
-        weight = moved * (1 - moved) / target_sd**2 - 1
-        return replace(problem, prior=convert_to_tuples(np.stack([moved * weight, (1 - moved) * weight], axis=1)))
+        shifted = np.clip(mean + shift * sd, mean / 10, 1 - (1 - mean) / 10)
+        target_sd = np.minimum(sd * spread, MAX_SPREAD_SHARE * np.sqrt(shifted * (1 - shifted)))
+        weight = shifted * (1 - shifted) / target_sd**2 - 1
+        return replace(problem, prior=convert_to_tuples(np.stack([shifted * weight, (1 - shifted) * weight], axis=1)))
 
     yield from _vary_location_and_spread(vary)
     yield from _vary_arms(problem, problem.prior)
@@ -97,12 +97,12 @@ def _(problem: Campaigns) -> Iterator[tuple[str, Problem]]:
     mean = first if real else first / (first + second)
 
     def vary(shift: float = 0.0, spread: float = 1.0) -> Problem:
-        moved = move_means(mean[None], np.ones(1), shift, spread)[0]
+        shifted = move_means(mean[None], np.ones(1), shift, spread)[0]
         if real:
-            pairs = np.stack([moved, second * spread], axis=1)
+            pairs = np.stack([shifted, second * spread], axis=1)
         else:
-            moved = np.clip(moved, mean / 10, 1 - (1 - mean) / 10)
-            pairs = np.stack([moved, 1 - moved], axis=1) * (first + second)[:, None]
+            shifted = np.clip(shifted, mean / 10, 1 - (1 - mean) / 10)
+            pairs = np.stack([shifted, 1 - shifted], axis=1) * (first + second)[:, None]
         return replace(problem, posteriors=tuple(map(convert_to_tuples, np.split(pairs, widths))))
 
     yield from _vary_location_and_spread(vary)
@@ -116,8 +116,8 @@ def move_means(means: FloatArray, weights: FloatArray, shift: float, spread: flo
     """Shift means by `shift` of their standard deviations, and multiply distances from their centre by `spread`."""
     centre = weights @ means.mean(axis=1)
     sd = np.sqrt(weights @ ((means - centre) ** 2).mean(axis=1))
-    moved: FloatArray = centre + shift * sd + spread * (means - centre)
-    return moved
+    shifted: FloatArray = centre + shift * sd + spread * (means - centre)
+    return shifted
 
 
 def _vary_location_and_spread(vary: Callable[..., Problem], what: str = "means") -> Iterator[tuple[str, Problem]]:

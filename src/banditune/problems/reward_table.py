@@ -46,8 +46,8 @@ def read_table_reward(instance, arm, pull, step, stream):
     if instance.options[2] > 0.0:
         word, _, _, _ = philox(row, 1, 0, TABLE_STREAM + (stream.cursor[3] & ~255), stream.key0, stream.key1)
         row = (word * rows) >> 32
-    place = (select_table(tables, stream.key0, stream.key1) * rows + row) * len(instance.means) + arm
-    return instance.options[OPTIONS_HEADER + place]
+    position = (select_table(tables, stream.key0, stream.key1) * rows + row) * len(instance.means) + arm
+    return instance.options[OPTIONS_HEADER + position]
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class RewardTable(DataSet):
         return hash((self.digest, self.names, self.population))
 
     def __eq__(self, other: object) -> bool:
-        mine = (self.digest, self.names, self.population)
-        return isinstance(other, RewardTable) and mine == (other.digest, other.names, other.population)
+        own_key = (self.digest, self.names, self.population)
+        return isinstance(other, RewardTable) and own_key == (other.digest, other.names, other.population)
 
     @property
     def max_horizon(self) -> int | None:
@@ -157,8 +157,8 @@ class RewardTable(DataSet):
     def unit_count(self) -> int:
         return int(self._option_values[0])
 
-    def select_units(self, places: Sequence[int]) -> RewardTable:
-        tables = self._option_values[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms)[list(places)]
+    def select_units(self, positions: Sequence[int]) -> RewardTable:
+        tables = self._option_values[OPTIONS_HEADER:].reshape(-1, self.rows, self.arms)[list(positions)]
         return RewardTable(tables, self.shuffled, self.names)
 
     def draw_units(self, keys: IntArray, rng: np.random.Generator) -> IntArray:
@@ -195,15 +195,16 @@ def _check_tables(tables: Any) -> FloatArray:
 
 def check_table_lengths(tables: Any) -> None:
     """Raise if tables differ in length, and name them. Anything but a list of tables is left to other checks."""
-    given = [convert_to_array(table) for table in tables] if isinstance(tables, list | tuple) else []
-    if not given or any(table.ndim != 2 for table in given):
+    arrays = [convert_to_array(table) for table in tables] if isinstance(tables, list | tuple) else []
+    if not arrays or any(table.ndim != 2 for table in arrays):
         return
-    for place, table in enumerate(given):
+    for position, table in enumerate(arrays):
         for axis, counted in enumerate(("rows", "arms")):
-            first, other = given[0].shape[axis], table.shape[axis]
-            if first != other:
+            first, length = arrays[0].shape[axis], table.shape[axis]
+            if first != length:
                 raise InvalidRequest(
-                    f"all tables must have as many {counted}, but table 0 has {first:,} and table {place} has {other:,}.",
+                    f"all tables must have as many {counted}, but table 0 has {first:,} and table {position} has "
+                    f"{length:,}.",
                     argument="tables",
                     code="wrong-shape",
                 )
@@ -249,10 +250,10 @@ def read_reward_table(file: Any, shuffled: Any = None, column: Any = None, popul
         return RewardTable(_parse_numbers(path, names, cells), shuffle, names, population)
     if str(column) not in names:
         raise make_name_error("the column of the tables", names, column, argument="column")
-    place = names.index(str(column))
+    position = names.index(str(column))
     groups: dict[str, list[list[str]]] = {}
     for row in cells:
-        groups.setdefault(row[place], []).append(row[:place] + row[place + 1 :])
+        groups.setdefault(row[position], []).append(row[:position] + row[position + 1 :])
     if len({len(group) for group in groups.values()}) > 1:
         sizes = sorted({len(group) for group in groups.values()})
         raise InvalidRequest(
@@ -260,7 +261,7 @@ def read_reward_table(file: Any, shuffled: Any = None, column: Any = None, popul
             argument="file",
             code="wrong-shape",
         )
-    names = names[:place] + names[place + 1 :]
+    names = names[:position] + names[position + 1 :]
     return RewardTable([_parse_numbers(path, names, group) for group in groups.values()], shuffle, names, population)
 
 

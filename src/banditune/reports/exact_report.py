@@ -44,10 +44,10 @@ MIN_JOINED_VALUES = 5
 
 ORACLE_INFORMATION = {
     "future": "all rewards; a pull pays the mean of the arm given all of them",
-    "belief": "all rewards; a pull pays the arm's posterior mean at that pull",
-    "value": "as 'belief', minus a penalty for how rewards change the expected best mean",
+    "posterior mean": "all rewards; a pull pays the arm's posterior mean at that pull",
+    "value": "as 'posterior mean', minus a penalty for how rewards change the expected best mean",
     "one arm": "the best mean of the other arms; each arm is a problem of its own, at a price per pull",
-    "together": "all rewards, with the penalties of 'one arm'; pulls of all arms add up to the horizon",
+    "coupled": "all rewards, with the penalties of 'one arm'; pulls of all arms add up to the horizon",
 }
 """What the oracle of each bound knows. No policy has a lower regret than that oracle."""
 

@@ -70,9 +70,9 @@ It is smaller because a region is stated only if there seems to be one.
 Booleans = NDArray[np.bool_]
 
 
-def select_search(found: CurveFit, search: int) -> CurveFit:
+def select_search(fits: CurveFit, search: int) -> CurveFit:
     """Select the fit of one search."""
-    return CurveFit(*(array[search : search + 1] for array in found))
+    return CurveFit(*(array[search : search + 1] for array in fits))
 
 
 class AnswerCurves(NamedTuple):
@@ -83,150 +83,150 @@ class AnswerCurves(NamedTuple):
     curves: FloatArray
 
 
-def draw_answer_curves(library: CurveLibrary, found: CurveFit, search: int = 0) -> AnswerCurves:
+def draw_answer_curves(library: CurveLibrary, fits: CurveFit, search: int = 0) -> AnswerCurves:
     """Find the lowest point of the expected curve of one search, and draw curves from the posterior."""
-    one = select_search(found, search)
-    mean = compute_mean_curve(library, one)[0]
-    unsure = one._replace(bad_weight=temper_bad_weights(library, one.bad_weight))
-    curves = draw_curves(library, unsure, STATEMENT_DRAWS, make_statement_rng(one))[0]
+    fit = select_search(fits, search)
+    mean = compute_mean_curve(library, fit)[0]
+    tempered = fit._replace(bad_weight=temper_bad_weights(library, fit.bad_weight))
+    curves = draw_curves(library, tempered, STATEMENT_DRAWS, make_statement_rng(fit))[0]
     return AnswerCurves(int(mean.argmin()), mean, curves)
 
 
-def make_statement_rng(one: CurveFit) -> np.random.Generator:
+def make_statement_rng(fit: CurveFit) -> np.random.Generator:
     """Make random numbers for statements. The seed is a hash of the runs: the same runs give the same statements."""
-    return np.random.default_rng([crc32(one.runs.tobytes()), crc32(one.mean.tobytes())])
+    return np.random.default_rng([crc32(fit.runs.tobytes()), crc32(fit.mean.tobytes())])
 
 
-def bound_regret_gap(seen: AnswerCurves, level: float) -> float:
+def bound_regret_gap(answer_curves: AnswerCurves, confidence: float) -> float:
     """Bound how much better another width may be, with probability `level`."""
-    return float(np.quantile(seen.curves[:, seen.answer_index] - seen.curves.min(axis=1), level))
+    return float(
+        np.quantile(answer_curves.curves[:, answer_curves.answer_index] - answer_curves.curves.min(axis=1), confidence)
+    )
 
 
-def find_near_optimal(seen: AnswerCurves, level: float) -> tuple[int, int, float] | None:
+def find_near_optimal(answer_curves: AnswerCurves, confidence: float) -> tuple[int, int, float] | None:
     """Find the widest region around the answer where every width is within a share of the lowest regret, and the share.
 
     The statement is joint: the whole region is within that share on more than `level` of the curves, see
     `NEAR_OPTIMAL_DOUBT`. None if there is no region, or if it holds the answer alone.
     """
-    level = 1 - NEAR_OPTIMAL_DOUBT * (1 - level)
-    lowest = seen.curves.min(axis=1, keepdims=True)
+    confidence = 1 - NEAR_OPTIMAL_DOUBT * (1 - confidence)
+    lowest = answer_curves.curves.min(axis=1, keepdims=True)
     for share in NEAR_OPTIMAL_SHARES:
-        within = seen.curves <= lowest + share * np.abs(lowest)
-        if within[:, seen.answer_index].mean() >= level:
-            low, high = grow_region(within, seen.answer_index, level)
+        is_near_optimal = answer_curves.curves <= lowest + share * np.abs(lowest)
+        if is_near_optimal[:, answer_curves.answer_index].mean() >= confidence:
+            low, high = grow_region(is_near_optimal, answer_curves.answer_index, confidence)
             if low < high:
                 return low, high, share
     return None
 
 
-def grow_region(within: Booleans, start: int, level: float) -> tuple[int, int]:
+def grow_region(is_near_optimal: Booleans, start: int, confidence: float) -> tuple[int, int]:
     """Extend a region to both sides in turn while all of it is `within` on at least `level` of the curves."""
     low = high = start
-    good = within[:, start]
+    is_region = is_near_optimal[:, start]
     sides = deque((-1, 1))
     while sides:
         side = sides.popleft()
         at = low - 1 if side < 0 else high + 1
-        if 0 <= at < within.shape[1] and (good & within[:, at]).mean() >= level:
-            good = good & within[:, at]
+        if 0 <= at < is_near_optimal.shape[1] and (is_region & is_near_optimal[:, at]).mean() >= confidence:
+            is_region = is_region & is_near_optimal[:, at]
             low, high = min(low, at), max(high, at)
             sides.append(side)
     return low, high
 
 
-def find_second_dip(found: CurveFit) -> tuple[int, ...]:
+def find_second_dip(fit: CurveFit) -> tuple[int, ...]:
     """Find three points of which the middle one is significantly above both others; empty if there are none.
 
     As in `check_unimodal`, Bonferroni's inequality over all pairs bounds false alarms, as far as the choice of points does
     not depend on their noise. Points with few runs are left out.
     """
-    points = np.flatnonzero(found.runs[0] >= FEWEST_RUNS)
+    points = np.flatnonzero(fit.runs[0] >= FEWEST_RUNS)
     count = len(points)
     if count < 3:
         return ()
-    mean, square = found.mean[0, points], found.variance[0, points] / found.runs[0, points]
+    mean, square = fit.mean[0, points], fit.variance[0, points] / fit.runs[0, points]
     height, triple = find_highest_between(np.subtract.outer(mean, mean) / np.sqrt(np.add.outer(square, square)))
     if height <= NormalDist().inv_cdf(1 - SECOND_DIP_ALARM / (count * (count - 1))):
         return ()
-    return tuple(int(points[place]) for place in triple)
+    return tuple(int(points[position]) for position in triple)
 
 
-def has_misfit(library: CurveLibrary, found: CurveFit, mean: FloatArray) -> bool:
+def has_misfit(library: CurveLibrary, fit: CurveFit, mean: FloatArray) -> bool:
     """Return whether the mean of some point differs significantly from the expected curve: then no curve fits."""
-    points = np.flatnonzero(found.runs[0] >= FEWEST_RUNS)
+    points = np.flatnonzero(fit.runs[0] >= FEWEST_RUNS)
     if not len(points):
         return False
-    off = found.mean[0, points] - mean[library.point_indices[points]]
-    se = np.sqrt(found.variance[0, points] / found.runs[0, points])
+    off = fit.mean[0, points] - mean[library.point_indices[points]]
+    se = np.sqrt(fit.variance[0, points] / fit.runs[0, points])
     return bool((np.abs(off) > NormalDist().inv_cdf(1 - MISFIT_ALARM / (2 * len(points))) * se).any())
 
 
-def is_carried_by_few(found: CurveFit) -> bool:
+def is_carried_by_few(fit: CurveFit) -> bool:
     """Return whether too few runs make the mean regret to distinguish constant failures from the cost of exploring."""
-    second = found.mean[0] ** 2 + found.variance[0]
-    lost, squares = (float((found.runs[0] * numbers).sum()) for numbers in (np.abs(found.mean[0]), second))
-    return lost**2 < LEAST_EFFECTIVE_RUNS * squares
+    squared = fit.mean[0] ** 2 + fit.variance[0]
+    total_loss, squares = (float((fit.runs[0] * numbers).sum()) for numbers in (np.abs(fit.mean[0]), squared))
+    return total_loss**2 < LEAST_EFFECTIVE_RUNS * squares
 
 
-def has_constant_failures(library: CurveLibrary, found: CurveFit) -> bool:
+def has_constant_failures(library: CurveLibrary, fit: CurveFit) -> bool:
     """Return whether failures hardly depend on the width. All curves of the library assume that they do."""
-    price = (compute_expected_heights(library, found.bad_weight) @ library.bad_fine)[0]
+    price = (compute_expected_heights(library, fit.bad_weight) @ library.bad_fine)[0]
     return bool(price[-1] > CONSTANT_FAILURE_SHARE * price[0])
 
 
 def state_answer(
-    library: CurveLibrary, found: CurveFit, search_range: Range, level: float = 0.95, gap_divisor: float = 1.0
+    library: CurveLibrary, fit: CurveFit, search_range: Range, confidence: float = 0.95, gap_divisor: float = 1.0
 ) -> SearchAnswer:
     """State the answer of one search and its uncertainty, in the parameter's own units; `gap_divisor` divides the gap."""
     values = np.array([compute_value(search_range, float(width)) for width in library.fine])
     window = make_whole_window(search_range)._replace(library=library)
     return state_window_answer(
-        window, found, search_range, draw_answer_curves(library, found), values, level, gap_divisor
+        window, fit, search_range, draw_answer_curves(library, fit), values, confidence, gap_divisor
     )
 
 
 def state_window_answer(
     window: SearchWindow,
-    found: CurveFit,
+    fit: CurveFit,
     search_range: Range,
-    seen: AnswerCurves,
+    answer_curves: AnswerCurves,
     values: FloatArray,
-    level: float,
+    confidence: float,
     gap_divisor: float,
 ) -> SearchAnswer:
     """State the answer from curves at these values, inside and outside of the window."""
-    library, fitted = window.library, compute_mean_curve(window.library, found)[0]
-    tail = (1 - level) / 2
-    low, high = np.quantile(seen.curves[:, seen.answer_index], [tail, 1 - tail])
-    if (found.mean >= 0).all():  # regrets are below 0 only on tables whose order favours a policy
+    library, fitted = window.library, compute_mean_curve(window.library, fit)[0]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(answer_curves.curves[:, answer_curves.answer_index], [tail, 1 - tail])
+    if (fit.mean >= 0).all():  # regrets are below 0 only on tables whose order favours a policy
         low = max(low, 0.0)
-    minima = seen.curves.argmin(axis=1)
-    flat = find_near_optimal(seen, level)
-    ends = (float(values[flat[0]]), float(values[flat[1]])) if flat else (0.0, 0.0)
-    lowest = seen.curves.min(axis=1)
-    near = np.quantile(seen.curves[:, 0] - lowest - STEP_SHARE * np.abs(lowest), tail) < 0
+    minima = answer_curves.curves.argmin(axis=1)
+    region = find_near_optimal(answer_curves, confidence)
+    ends = (float(values[region[0]]), float(values[region[1]])) if region else (0.0, 0.0)
+    lowest = answer_curves.curves.min(axis=1)
+    may_end_low = np.quantile(answer_curves.curves[:, 0] - lowest - STEP_SHARE * np.abs(lowest), tail) < 0
     first, end = float(values[0]), search_range.scale_from_unit(0.0)
-    at_end = seen.answer_index == len(values) - 1
-    off = (
-        has_misfit(library, found, fitted)
-        or has_constant_failures(library, found)
-        or (at_end and is_carried_by_few(found))
+    at_end = answer_curves.answer_index == len(values) - 1
+    is_misfit = (
+        has_misfit(library, fit, fitted) or has_constant_failures(library, fit) or (at_end and is_carried_by_few(fit))
     )
-    dip = window.compute_values(library.points[list(find_second_dip(found))])
+    dip_values = window.compute_values(library.points[list(find_second_dip(fit))])
     return SearchAnswer(
-        float(values[seen.answer_index]),
+        float(values[answer_curves.answer_index]),
         SearchPosterior(
-            mean=float(seen.mean[seen.answer_index]),
+            mean=float(answer_curves.mean[answer_curves.answer_index]),
             low=float(low),
             high=float(high),
             best_low=float(values[int(np.quantile(minima, tail, method="lower"))]),
             best_high=float(values[int(np.quantile(minima, 1 - tail, method="higher"))]),
-            regret_gap=bound_regret_gap(seen, level) / gap_divisor,
-            near_optimal=(*ends, flat[2]) if flat and ends[0] < ends[1] else (),
-            second_dip=tuple(sorted(search_range.clip(float(v)) for v in dip)),
-            misfit=off,
-            confidence=level,
-            unexplored=(end, first) if near and search_range.scale == "linear" and end < first else (),
+            regret_gap=bound_regret_gap(answer_curves, confidence) / gap_divisor,
+            near_optimal=(*ends, region[2]) if region and ends[0] < ends[1] else (),
+            second_dip=tuple(sorted(search_range.clip(float(v)) for v in dip_values)),
+            misfit=is_misfit,
+            confidence=confidence,
+            unexplored=(end, first) if may_end_low and search_range.scale == "linear" and end < first else (),
         ),
     )
 
@@ -238,7 +238,7 @@ def compute_value(search_range: Range, width: float) -> float:
     return search_range.scale_from_unit(width)
 
 
-def is_precision_reached(found: SearchAnswer, search_range: Range, runs: int, within: float) -> bool:
+def is_precision_reached(answer: SearchAnswer, search_range: Range, runs: int, precision: float) -> bool:
     """Return whether a search with this answer and number of runs may stop: no value is better by more than this share."""
-    is_conclusive = runs >= CONCLUSIVE_RUNS or found.value < compute_value(search_range, 1.0)
-    return is_conclusive and bool(found.posterior.meets_precision(within))
+    is_conclusive = runs >= CONCLUSIVE_RUNS or answer.value < compute_value(search_range, 1.0)
+    return is_conclusive and bool(answer.posterior.meets_precision(precision))

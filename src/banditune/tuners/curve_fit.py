@@ -97,17 +97,19 @@ def fit_curves(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> Curv
     """Weigh all curves by the runs so far: run t of a search was made at point `at[t]` with `regrets[t]`."""
     by_point, at_runs = make_point_maps(at, len(library.points))
     runs = by_point(np.ones(at.shape))
-    some = np.maximum(runs, 1)
+    nonzero_runs = np.maximum(runs, 1)
     scale = estimate_scale(library, at, regrets)
-    lost = regrets / scale
-    split = split_runs(library, by_point, at_runs, lost, compute_patience(regrets.shape[1]))
+    losses = regrets / scale
+    split = split_runs(library, by_point, at_runs, losses, compute_patience(regrets.shape[1]))
     bad_weight, bad_level, bad_dispersion = weigh_bad_curves(library, runs, split.excess, split.squares)
     # If failures are rare, a point may have none; else the model may be wrong. So the larger of two variances is used.
     expected = split.dispersion * split.level + bad_dispersion * split.failure_unit**2 * bad_level**VARIANCE_POWER
     # The relative residuals of ordinary regret from the curves, and their variances.
-    seen = split.good_runs > 0
-    residual = np.where(seen, split.ordinary / some / split.level - 1, 0)
-    noise = np.where(seen, split.dispersion * split.good_runs / some**2 / split.level, UNKNOWN_VARIANCE)
+    has_good_runs = split.good_runs > 0
+    residual = np.where(has_good_runs, split.ordinary / nonzero_runs / split.level - 1, 0)
+    noise = np.where(
+        has_good_runs, split.dispersion * split.good_runs / nonzero_runs**2 / split.level, UNKNOWN_VARIANCE
+    )
     return CurveFit(
         split.good_weight,
         split.height * scale,
@@ -116,8 +118,8 @@ def fit_curves(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> Curv
         split.failure_unit * scale,
         *estimate_deviation(library, residual, noise),
         runs,
-        by_point(regrets) / some,
-        scale**2 * np.maximum(expected, compute_point_variance(by_point, runs, lost)),
+        by_point(regrets) / nonzero_runs,
+        scale**2 * np.maximum(expected, compute_point_variance(by_point, runs, losses)),
     )
 
 
@@ -127,47 +129,47 @@ def compute_patience(runs: int) -> float:
 
 
 def split_runs(
-    library: CurveLibrary, by_point: PointMap, at_runs: PointMap, lost: FloatArray, patience: float
+    library: CurveLibrary, by_point: PointMap, at_runs: PointMap, losses: FloatArray, patience: float
 ) -> RunSplit:
     """Split runs into good and bad ones. The split depends on the curves through good runs: both are iterated."""
-    level = np.sqrt(library.points) * np.ones((len(lost), 1))  # generous
-    dispersion = np.zeros((len(lost), 1))
-    luck, share = estimate_luck(lost), compute_losing_share(lost)
+    level = np.sqrt(library.points) * np.ones((len(losses), 1))  # generous
+    dispersion = np.zeros((len(losses), 1))
+    luck, share = estimate_luck(losses), compute_losing_share(losses)
     for _ in range(SPLIT_PASSES):
-        is_good = lost <= at_runs(compute_good_limit(lost, at_runs, level, dispersion, luck, share, patience))
+        is_good = losses <= at_runs(compute_good_limit(losses, at_runs, level, dispersion, luck, share, patience))
         count = by_point(is_good)
-        mean = by_point(lost * is_good) / np.maximum(count, 1)
+        mean = by_point(losses * is_good) / np.maximum(count, 1)
         # Their variance is assumed to be proportional to their mean, with a prior of a tenth of a run.
-        squares = (((lost - at_runs(level)) * is_good) ** 2).sum(axis=1, keepdims=True)
+        squares = (((losses - at_runs(level)) * is_good) ** 2).sum(axis=1, keepdims=True)
         dispersion = (squares + 0.1) / ((count * level).sum(axis=1, keepdims=True) + 1)
         weight, height, spread = weigh_good_curves(library, count, mean, level, dispersion)
         level = np.maximum((weight * height) @ library.good, LEAST_GOOD_LEVEL)
     unit = (weight * height) @ library.good[:, -1:]
     at_level = at_runs(level)
-    is_good = lost <= at_runs(compute_good_limit(lost, at_runs, level, dispersion, luck, share, patience))
+    is_good = losses <= at_runs(compute_good_limit(losses, at_runs, level, dispersion, luck, share, patience))
     # The regret of a run is ordinary regret (for a failure the level) plus excess.
-    ordinary = by_point(np.where(is_good, lost, at_level))
-    excess = np.where(is_good, 0, (lost - at_level) / unit)
+    ordinary = by_point(np.where(is_good, losses, at_level))
+    excess = np.where(is_good, 0, (losses - at_level) / unit)
     squares = (excess**2).sum(axis=1, keepdims=True)
     return RunSplit(
         weight, height, spread, level, dispersion, unit, by_point(is_good), ordinary, by_point(excess), squares
     )
 
 
-def estimate_luck(lost: FloatArray) -> FloatArray:
+def estimate_luck(losses: FloatArray) -> FloatArray:
     """Estimate the reward noise in a run's regret, from realised regrets below 0. Expected regrets have none."""
-    below = np.minimum(lost, 0)
+    below = np.minimum(losses, 0)
     count = (below < 0).sum(axis=1, keepdims=True)
     return np.asarray(np.sqrt((below**2).sum(axis=1, keepdims=True) / np.maximum(count, 1)), np.float64)
 
 
-def compute_losing_share(lost: FloatArray) -> FloatArray:
+def compute_losing_share(losses: FloatArray) -> FloatArray:
     """Compute the share of runs with regret other than 0. If arms may be equal, many have none."""
-    return np.asarray(np.maximum((lost != 0).mean(axis=1, keepdims=True), 1 / lost.shape[1]), np.float64)
+    return np.asarray(np.maximum((losses != 0).mean(axis=1, keepdims=True), 1 / losses.shape[1]), np.float64)
 
 
 def compute_good_limit(
-    lost: FloatArray,
+    losses: FloatArray,
     at_runs: PointMap,
     level: FloatArray,
     dispersion: FloatArray,
@@ -182,27 +184,29 @@ def compute_good_limit(
     that is small against the cost of typical failures.
     """
     # Runs without regret hold no information on the limit: the level of the others counts.
-    usual = np.maximum(patience * level / share, level + LUCK_DEVIATIONS * luck)
-    far = (lost - at_runs(level)) * (lost > at_runs(usual))
-    cost = (far**2).sum(axis=1, keepdims=True) / np.maximum(far.sum(axis=1, keepdims=True), LEAST_FAILURE_SHARE)
+    base_limit = np.maximum(patience * level / share, level + LUCK_DEVIATIONS * luck)
+    excess_losses = (losses - at_runs(level)) * (losses > at_runs(base_limit))
+    cost = (excess_losses**2).sum(axis=1, keepdims=True) / np.maximum(
+        excess_losses.sum(axis=1, keepdims=True), LEAST_FAILURE_SHARE
+    )
     scattered = level + GOOD_DEVIATIONS * patience * np.sqrt(dispersion * level)
-    return np.asarray(np.maximum(usual, np.minimum(SMALL_COST_SHARE * cost, scattered)), np.float64)
+    return np.asarray(np.maximum(base_limit, np.minimum(SMALL_COST_SHARE * cost, scattered)), np.float64)
 
 
-def compute_point_variance(by_point: PointMap, runs: FloatArray, lost: FloatArray) -> FloatArray:
+def compute_point_variance(by_point: PointMap, runs: FloatArray, losses: FloatArray) -> FloatArray:
     """Compute the variance of the runs at every point; 0 if there are fewer than two."""
-    mean = by_point(lost) / np.maximum(runs, 1)
-    return np.asarray(np.maximum(by_point(lost**2) - runs * mean**2, 0) / np.maximum(runs - 1, 1), np.float64)
+    mean = by_point(losses) / np.maximum(runs, 1)
+    return np.asarray(np.maximum(by_point(losses**2) - runs * mean**2, 0) / np.maximum(runs - 1, 1), np.float64)
 
 
 def make_point_maps(at: IntArray, points: int) -> tuple[PointMap, PointMap]:
     """Make two functions: one sums numbers of runs by point, the other gives every run the number of its point."""
     searches = len(at)
     flat = at + points * np.arange(searches)[:, None]
-    each = flat.ravel()
+    flat_points = flat.ravel()
 
     def by_point(numbers: Any) -> FloatArray:
-        sums = np.bincount(each, numbers.ravel(), searches * points)
+        sums = np.bincount(flat_points, numbers.ravel(), searches * points)
         return np.asarray(sums, np.float64).reshape(searches, points)
 
     def at_runs(numbers: Any) -> FloatArray:
@@ -222,22 +226,24 @@ def estimate_scale(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> 
     exploring on the other instances is not taken for failures.
     """
     largest = at.max(axis=1, keepdims=True)
-    there = at == largest
-    lost = np.abs(regrets)
-    much = LARGE_LOSS_SHARE * (lost * there).sum(axis=1, keepdims=True) / there.sum(axis=1, keepdims=True)
-    middle = compute_masked_median(there & (regrets != 0), regrets)
-    middle = np.where(middle > much, middle, compute_masked_median(there & (lost > much), regrets))
-    usual = np.where(middle > 0, middle, lost.mean(axis=1, keepdims=True))
-    scale: FloatArray = np.where(usual > 0, usual, 1) / np.sqrt(library.points[largest])
+    is_largest = at == largest
+    losses = np.abs(regrets)
+    large_loss = (
+        LARGE_LOSS_SHARE * (losses * is_largest).sum(axis=1, keepdims=True) / is_largest.sum(axis=1, keepdims=True)
+    )
+    middle = compute_masked_median(is_largest & (regrets != 0), regrets)
+    middle = np.where(middle > large_loss, middle, compute_masked_median(is_largest & (losses > large_loss), regrets))
+    typical = np.where(middle > 0, middle, losses.mean(axis=1, keepdims=True))
+    scale: FloatArray = np.where(typical > 0, typical, 1) / np.sqrt(library.points[largest])
     return scale
 
 
-def compute_masked_median(there: Any, regrets: FloatArray) -> FloatArray:
+def compute_masked_median(mask: Any, regrets: FloatArray) -> FloatArray:
     """Compute the median of some regrets of each search; 0 if there are none."""
-    count = there.sum(axis=1, keepdims=True)
-    some = there.any(axis=0)
-    some[0] = True  # the lookup below needs one, also if there is none
-    ranked = np.sort(np.where(there[:, some], regrets[:, some], np.inf), axis=1)
+    count = mask.sum(axis=1, keepdims=True)
+    columns = mask.any(axis=0)
+    columns[0] = True  # the lookup below needs one, also if there is none
+    ranked = np.sort(np.where(mask[:, columns], regrets[:, columns], np.inf), axis=1)
     middle = np.take_along_axis(ranked, np.hstack([(count - 1) // 2, count // 2]), 1).mean(axis=1, keepdims=True)
     return np.asarray(np.where(count > 0, middle, 0.0), np.float64)
 
@@ -269,17 +275,17 @@ def weigh_bad_curves(
     there is one matrix product for each curve, not for each pair.
     """
     heights = library.heights
-    seen, unseen = excess @ library.bad_seen.T, runs @ library.bad_unseen.T
-    likelihood = seen[:, :, None] * heights ** (1 - VARIANCE_POWER) - unseen[:, :, None] * heights ** (
+    excess_sums, run_sums = excess @ library.bad_excess_terms.T, runs @ library.bad_run_terms.T
+    likelihood = excess_sums[:, :, None] * heights ** (1 - VARIANCE_POWER) - run_sums[:, :, None] * heights ** (
         2 - VARIANCE_POWER
     )
     likelihood = likelihood.reshape(len(runs), -1)
-    level = np.maximum.accumulate((excess / np.maximum(runs, 1))[:, ::-1], axis=1)[:, ::-1] + 0.02
+    mean_excess = np.maximum.accumulate((excess / np.maximum(runs, 1))[:, ::-1], axis=1)[:, ::-1] + 0.02
     for _ in range(SPLIT_PASSES):
-        dispersion = (squares + PRIOR_SQUARES) / ((runs * level**VARIANCE_POWER).sum(axis=1, keepdims=True) + 1)
+        dispersion = (squares + PRIOR_SQUARES) / ((runs * mean_excess**VARIANCE_POWER).sum(axis=1, keepdims=True) + 1)
         weight = normalize_log_weights(likelihood / (DISPERSION_SHARE * dispersion) + library.bad_prior)
-        level = compute_expected_heights(library, weight) @ library.bad
-    return weight, level, dispersion
+        mean_excess = compute_expected_heights(library, weight) @ library.bad
+    return weight, mean_excess, dispersion
 
 
 def compute_expected_heights(library: CurveLibrary, bad_weight: FloatArray) -> FloatArray:
@@ -304,8 +310,8 @@ def estimate_deviation(
     inverse = np.linalg.inv(lower)
     centre = (inverse @ (weighed @ residual[:, None, :, None]))[:, :, :, 0]
     size = np.log(np.diagonal(lower, axis1=2, axis2=3)).sum(axis=2)
-    likely = np.log(library.length_prior) + 0.5 * (centre**2).sum(axis=2) - size
-    return normalize_log_weights(likely), centre, np.swapaxes(inverse, 2, 3)
+    log_density = np.log(library.length_prior) + 0.5 * (centre**2).sum(axis=2) - size
+    return normalize_log_weights(log_density), centre, np.swapaxes(inverse, 2, 3)
 
 
 def normalize_log_weights(log_weights: FloatArray) -> FloatArray:

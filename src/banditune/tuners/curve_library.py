@@ -22,11 +22,11 @@ GOOD_POWERS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.3)
 """Powers of the width with which the cost of exploring grows."""
 
 
-GOOD_FLOORS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.7)
+GOOD_CONSTANTS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.7)
 """Shares of the cost of exploring that do not depend on the width."""
 
 
-DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (0.05, 0.1, 0.2, 0.4)
+DIP_CONSTANTS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (0.05, 0.1, 0.2, 0.4)
 """Curves with an added exponential, for problems on which all runs have more regret with too little exploration."""
 
 
@@ -107,8 +107,8 @@ class CurveLibrary(NamedTuple):
     heights: FloatArray
     bad: FloatArray
     bad_prior: FloatArray
-    bad_seen: FloatArray
-    bad_unseen: FloatArray
+    bad_excess_terms: FloatArray
+    bad_run_terms: FloatArray
     bad_fine: FloatArray
     roots: FloatArray
     length_prior: FloatArray
@@ -134,16 +134,16 @@ def _build_library(lowest: float) -> CurveLibrary:
 def _build_linear_library() -> CurveLibrary:
     fine = np.arange(1, FINE_POINTS + 1) / FINE_POINTS
     even = np.geomspace(fine[0] + LOG_OFFSET, 1 + LOG_OFFSET, RUN_POINTS) - LOG_OFFSET
-    places = np.unique(np.round(FINE_POINTS * even).astype(int)) - 1
-    start = np.array([np.abs(places + 1 - near).argmin() for near in START_POINTS])
-    ways = list(product(FAILURE_REACHES, FAILURE_DECAYS))
-    prior = compute_observed_prior(list_failures(FAILURE_HEIGHTS, ways))
+    point_indices = np.unique(np.round(FINE_POINTS * even).astype(int)) - 1
+    start = np.array([np.abs(point_indices + 1 - width).argmin() for width in START_POINTS])
+    reach_decays = list(product(FAILURE_REACHES, FAILURE_DECAYS))
+    prior = compute_observed_prior(list_failures(FAILURE_HEIGHTS, reach_decays))
     return _assemble_library(
         fine,
-        places,
+        point_indices,
         start,
         FAILURE_HEIGHTS,
-        ways,
+        reach_decays,
         prior,
         compute_deviation_roots(np.log(fine + LOG_OFFSET), DEVIATION_LENGTHS),
     )
@@ -151,18 +151,18 @@ def _build_linear_library() -> CurveLibrary:
 
 def _build_log_library(lowest: float) -> CurveLibrary:
     fine = np.geomspace(lowest, 1, FINE_POINTS)
-    places = np.unique(np.round(np.linspace(0, FINE_POINTS - 1, 32)).astype(int))
-    start = np.round(np.linspace(0, len(places) - 1, 5)).astype(int)
+    point_indices = np.unique(np.round(np.linspace(0, FINE_POINTS - 1, 32)).astype(int))
+    start = np.round(np.linspace(0, len(point_indices) - 1, 5)).astype(int)
     reaches = np.geomspace(min(FAILURE_REACHES[0], 0.4 * lowest), FAILURE_REACHES[-1], LOG_FAILURE_REACHES)
-    ways = list(product(reaches, LOG_FAILURE_DECAYS))
-    failures = list_failures(LOG_FAILURE_HEIGHTS, ways)
+    reach_decays = list(product(reaches, LOG_FAILURE_DECAYS))
+    failures = list_failures(LOG_FAILURE_HEIGHTS, reach_decays)
     prior = compute_even_prior(failures) + np.log([LOG_FAILURE_DECAYS[decay] for _, _, decay in failures])
     return _assemble_library(
         fine,
-        places,
+        point_indices,
         start,
         LOG_FAILURE_HEIGHTS,
-        ways,
+        reach_decays,
         prior,
         compute_deviation_roots(np.log(fine), LOG_DEVIATION_LENGTHS),
     )
@@ -170,30 +170,30 @@ def _build_log_library(lowest: float) -> CurveLibrary:
 
 def _assemble_library(
     fine: FloatArray,
-    places: IntArray,
+    point_indices: IntArray,
     start: IntArray,
     heights: FloatArray,
-    ways: Sequence[tuple[float, float]],
+    reach_decays: Sequence[tuple[float, float]],
     bad_prior: FloatArray,
     waves: tuple[FloatArray, FloatArray],
 ) -> CurveLibrary:
     good, prior = build_good_curves(fine)
-    bad = build_bad_curves(fine, ways)
-    few = bad[:, places]
+    bad = build_bad_curves(fine, reach_decays)
+    bad_at_points = bad[:, point_indices]
     return CurveLibrary(
         fine,
-        places,
-        fine[places],
+        point_indices,
+        fine[point_indices],
         start,
-        good[:, places],
-        good[:, places] ** 2,
+        good[:, point_indices],
+        good[:, point_indices] ** 2,
         good,
         prior,
         heights,
-        few,
+        bad_at_points,
         bad_prior,
-        few ** (1 - VARIANCE_POWER) / (1 - VARIANCE_POWER),
-        few ** (2 - VARIANCE_POWER) / (2 - VARIANCE_POWER),
+        bad_at_points ** (1 - VARIANCE_POWER) / (1 - VARIANCE_POWER),
+        bad_at_points ** (2 - VARIANCE_POWER) / (2 - VARIANCE_POWER),
         bad,
         *waves,
     )
@@ -205,8 +205,8 @@ def compute_deviation_roots(x: FloatArray, lengths: Mapping[float, float]) -> tu
     A smooth deviation has few eigenvectors with a large variance. Those with less than `LEAST_WAVE_VARIANCE` of the largest
     variance, for all lengths, are left out.
     """
-    apart = np.subtract.outer(x, x) / np.array(list(lengths))[:, None, None]
-    variance, waves = np.linalg.eigh(np.exp(-0.5 * apart**2))
+    distance = np.subtract.outer(x, x) / np.array(list(lengths))[:, None, None]
+    variance, waves = np.linalg.eigh(np.exp(-0.5 * distance**2))
     count = int((variance > LEAST_WAVE_VARIANCE * variance[:, -1:]).sum(axis=1).max())
     roots = DEVIATION_SIZE * waves[:, :, -count:] * np.sqrt(np.maximum(variance[:, None, -count:], 0))
     return np.asarray(roots, np.float64), np.array(list(lengths.values()))
@@ -214,24 +214,24 @@ def compute_deviation_roots(x: FloatArray, lengths: Mapping[float, float]) -> tu
 
 def build_good_curves(g: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Build the curves of good runs, a row each, and the logarithms of their prior weights: half for those with a dip."""
-    plain = [floor + (1 - floor) * g**power for power, floor in product(GOOD_POWERS, GOOD_FLOORS)]
-    dips = [
-        floor + (1 - floor) * g**power + height * np.exp(-g / width)
-        for power, floor, height, width in product(GOOD_POWERS, DIP_FLOORS, DIP_HEIGHTS, DIP_WIDTHS)
+    plain = [constant + (1 - constant) * g**power for power, constant in product(GOOD_POWERS, GOOD_CONSTANTS)]
+    dipped = [
+        constant + (1 - constant) * g**power + height * np.exp(-g / width)
+        for power, constant, height, width in product(GOOD_POWERS, DIP_CONSTANTS, DIP_HEIGHTS, DIP_WIDTHS)
     ]
-    prior = np.repeat([0.5 / len(plain), 0.5 / len(dips)], [len(plain), len(dips)])
-    return np.array(plain + dips), np.log(prior)
+    prior = np.repeat([0.5 / len(plain), 0.5 / len(dipped)], [len(plain), len(dipped)])
+    return np.array(plain + dipped), np.log(prior)
 
 
-def build_bad_curves(g: FloatArray, ways: Sequence[tuple[float, float]]) -> FloatArray:
+def build_bad_curves(g: FloatArray, reach_decays: Sequence[tuple[float, float]]) -> FloatArray:
     """Build the curves of failures, a row for each (reach, decay): their mean cost in units of their height."""
-    reach, decay = np.array(ways).T[:, :, None]
+    reach, decay = np.array(reach_decays).T[:, :, None]
     return np.asarray(np.maximum(np.exp(-((g / reach) ** decay)), LEAST_FAILURE_SHARE), np.float64)
 
 
-def list_failures(heights: FloatArray, ways: Sequence[tuple[float, float]]) -> list[FailureShape]:
+def list_failures(heights: FloatArray, reach_decays: Sequence[tuple[float, float]]) -> list[FailureShape]:
     """List failures: all heights of the first (reach, decay), then of the next."""
-    return [(float(height), *way) for way, height in product(ways, heights)]
+    return [(float(height), *reach_decay) for reach_decay, height in product(reach_decays, heights)]
 
 
 def compute_even_prior(failures: Sequence[FailureShape]) -> FloatArray:
@@ -241,5 +241,7 @@ def compute_even_prior(failures: Sequence[FailureShape]) -> FloatArray:
 
 def compute_observed_prior(failures: Sequence[FailureShape]) -> FloatArray:
     """Compute the logarithms of prior weights: most weight is near the observed failures of other problems."""
-    even, seen = np.exp(compute_even_prior(failures)), compute_failure_density(failures)
-    return np.asarray(np.log(UNSEEN_SHARE * even / even.mean() + (1 - UNSEEN_SHARE) * seen / seen.mean()), np.float64)
+    even, observed = np.exp(compute_even_prior(failures)), compute_failure_density(failures)
+    return np.asarray(
+        np.log(UNSEEN_SHARE * even / even.mean() + (1 - UNSEEN_SHARE) * observed / observed.mean()), np.float64
+    )

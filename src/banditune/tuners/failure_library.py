@@ -56,11 +56,11 @@ KERNEL_WIDTHS = (1.5, 0.45, 0.3)
 def compute_failure_density(failures: Sequence[FailureShape]) -> FloatArray:
     """Estimate the density of failures up to a constant: a Gaussian around each observed one; kinds have equal weight."""
     x = np.log(np.array(failures))
-    near = []
+    densities = []
     for kind in OBSERVED_FAILURES.values():
-        apart = (
+        distances = (
             np.subtract.outer(x[:, axis], np.log(kind)[:, axis]) / KERNEL_WIDTHS[axis]
             for axis in range(len(KERNEL_WIDTHS))
         )
-        near.append(np.exp(-0.5 * sum(one**2 for one in apart)).mean(axis=1))
-    return np.asarray(np.mean(near, axis=0), np.float64)
+        densities.append(np.exp(-0.5 * sum(distance**2 for distance in distances)).mean(axis=1))
+    return np.asarray(np.mean(densities, axis=0), np.float64)

@@ -52,10 +52,10 @@ def compute_least_halving_budget(points: int) -> int:
     """Compute the smallest budget that gives every value one run in every iteration."""
     counts = list_halving_points(points)
     total = 2 ** (len(counts) + 1) - 2
-    least: int = max(math.ceil(count * total / 2 ** (step + 1)) for step, count in enumerate(counts))
-    while min(list_halving_runs(least, points)) < 1:
-        least += 1
-    return least
+    smallest: int = max(math.ceil(count * total / 2 ** (step + 1)) for step, count in enumerate(counts))
+    while min(list_halving_runs(smallest, points)) < 1:
+        smallest += 1
+    return smallest
 
 
 @dataclass(frozen=True)
@@ -110,5 +110,5 @@ class SequentialHalving(Tuner):
         for size in runs:
             regrets = yield Trial(values, size)
             order = np.argsort(regrets.mean(axis=1), kind="stable")[: math.ceil(len(values) / 2)]
-            values = tuple(values[kept] for kept in sorted(order))
+            values = tuple(values[index] for index in sorted(order))
         return values[0]

@@ -83,9 +83,9 @@ class SearchWindow(NamedTuple):
     def locate_points(self, values: FloatArray) -> IntArray:
         """Locate the nearest point of each value; -1 for a value outside."""
         widths = self.compute_widths(values)
-        near = np.abs(np.subtract.outer(widths, self.library.points)).argmin(axis=1)
-        seen = (widths >= LEAST_WINDOW_WIDTH) & (widths <= 1 + LEAST_WINDOW_WIDTH)
-        return np.where(seen, np.maximum(near, self.first_point), -1)
+        nearest = np.abs(np.subtract.outer(widths, self.library.points)).argmin(axis=1)
+        is_inside = (widths >= LEAST_WINDOW_WIDTH) & (widths <= 1 + LEAST_WINDOW_WIDTH)
+        return np.where(is_inside, np.maximum(nearest, self.first_point), -1)
 
 
 def make_whole_window(search_range: Range) -> SearchWindow:
@@ -102,11 +102,11 @@ def make_window(search_range: Range, span: float, inverse: bool = False) -> Sear
     if search_range.scale == "linear":
         return SearchWindow(library, search_range.low, span, False, 0)
     span = min(max(span, search_range.low), search_range.high)
-    least = span / search_range.high if inverse else search_range.low / span
-    if FINE_POINTS * least < 1:
+    smallest = span / search_range.high if inverse else search_range.low / span
+    if FINE_POINTS * smallest < 1:
         return SearchWindow(library, 0.0, span, inverse, 0)
     # An end of the range that is in the window is one of its points.
-    step = round(FINE_POINTS * least)
+    step = round(FINE_POINTS * smallest)
     return SearchWindow(
         library,
         0.0,
@@ -186,21 +186,21 @@ def fit_outline(x: FloatArray, logs: FloatArray, regrets: FloatArray) -> RegretO
     """
     at = np.abs(np.subtract.outer(logs, x)).argmin(axis=1)
     runs = np.bincount(at, minlength=len(x)).astype(float)
-    some = np.maximum(runs, 1)
-    mean = np.bincount(at, regrets, len(x)) / some
-    least = 0.01 * float(np.abs(regrets).mean()) or 1.0
-    mean = np.maximum(mean, least)
+    nonzero_runs = np.maximum(runs, 1)
+    mean = np.bincount(at, regrets, len(x)) / nonzero_runs
+    smallest = 0.01 * float(np.abs(regrets).mean()) or 1.0
+    mean = np.maximum(mean, smallest)
     squares = np.bincount(at, (regrets - mean[at]) ** 2, len(x)) / mean**2
-    near = np.exp(-0.5 * (np.subtract.outer(x, x) / SPREAD_LENGTH) ** 2)
-    spread = (near @ squares + PRIOR_RUNS) / (near @ np.maximum(runs - 1, 0) + PRIOR_RUNS)
-    noise = np.where(runs > 0, np.log1p(spread / some) + NODE_ERROR**2, 1e6)
+    weights = np.exp(-0.5 * (np.subtract.outer(x, x) / SPREAD_LENGTH) ** 2)
+    spread = (weights @ squares + PRIOR_RUNS) / (weights @ np.maximum(runs - 1, 0) + PRIOR_RUNS)
+    noise = np.where(runs > 0, np.log1p(spread / nonzero_runs) + NODE_ERROR**2, 1e6)
     # The logarithm of a mean of few runs is too low on average.
     logged = np.log(mean) + 0.5 * noise
     weight = np.where(runs > 0, 1 / (noise + SLOPE_SCALES[1] ** 2), 0)
     centre = float((weight * logged).sum() / weight.sum())
-    apart = np.subtract.outer(x, x)
+    distance = np.subtract.outer(x, x)
     prior = np.asarray(
-        sum(size**2 * np.exp(-0.5 * (apart / length) ** 2) for length, size in (SLOPE_SCALES, DIP_SCALES))
+        sum(size**2 * np.exp(-0.5 * (distance / length) ** 2) for length, size in (SLOPE_SCALES, DIP_SCALES))
     )
     gain = np.linalg.solve(prior + np.diag(noise), prior).T
     covariance = prior - gain @ prior
@@ -208,11 +208,11 @@ def fit_outline(x: FloatArray, logs: FloatArray, regrets: FloatArray) -> RegretO
     return RegretOutline(x, centre + gain @ np.where(runs > 0, logged - centre, 0), root, spread)
 
 
-def choose_span(seen: RegretOutline, minima: IntArray) -> tuple[float, bool]:
+def choose_span(outline: RegretOutline, minima: IntArray) -> tuple[float, bool]:
     """Choose the span of the window that holds most of these minima, and whether its widths are inverse."""
-    inverse = bool(seen.relative_variance[-1] > SCATTER_RATIO * seen.relative_variance[0])
-    low, high = (math.log10(usual) for usual in OPTIMUM_WIDTHS)
-    above = np.subtract.outer(seen.x[minima], seen.x) * (-1.0 if inverse else 1.0)
+    inverse = bool(outline.relative_variance[-1] > SCATTER_RATIO * outline.relative_variance[0])
+    low, high = (math.log10(width) for width in OPTIMUM_WIDTHS)
+    above = np.subtract.outer(outline.x[minima], outline.x) * (-1.0 if inverse else 1.0)
     inside = ((above >= low) & (above <= high)).mean(axis=0)
     best = np.flatnonzero(inside >= inside.max() - 1e-9)
-    return float(10.0 ** seen.x[best[len(best) // 2]]), inverse
+    return float(10.0 ** outline.x[best[len(best) // 2]]), inverse

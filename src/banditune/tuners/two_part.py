@@ -48,8 +48,8 @@ class TwoPart(Tuner):
             while search.runs_left > 0:
                 runs = len(search.values)
                 points = search.ask(max(20, runs // GROWTH_DIVISOR) if has_precision else None)
-                each, counts = np.unique(points, return_counts=True)
-                values = tuple(search_range.clip(float(value)) for value in each)
+                distinct_points, counts = np.unique(points, return_counts=True)
+                values = tuple(search_range.clip(float(value)) for value in distinct_points)
                 at = np.repeat(values, counts)
                 regrets = yield Trial(values, tuple(counts.tolist()))
                 search.tell(at, np.concatenate(regrets))

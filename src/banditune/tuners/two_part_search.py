@@ -133,14 +133,14 @@ class LockstepSearches:
 def pick_near_lowest(curves: FloatArray, at_ends: bool, rng: np.random.Generator) -> IntArray:
     """Pick each curve's minimum, or a point of the region around it that is nearly as low: an end, or any."""
     best, lowest = curves.argmin(axis=-1), curves.min(axis=-1, keepdims=True)
-    places = np.arange(curves.shape[-1])
+    positions = np.arange(curves.shape[-1])
     high = curves > lowest + NEARLY_LOWEST_SHARE * np.abs(lowest)
-    left = np.where(high & (places < best[..., None]), places + 1, 0).max(axis=-1)
-    right = np.where(high & (places > best[..., None]), places - 1, places[-1]).min(axis=-1)
-    along = rng.random(best.shape)
-    anywhere: IntArray = left + (along * (right - left + 1)).astype(int)
-    beside = np.where(along < 0.5, left, right) if at_ends else anywhere
-    return np.where(rng.random(best.shape) < BESIDE_SHARE, beside, best)
+    left = np.where(high & (positions < best[..., None]), positions + 1, 0).max(axis=-1)
+    right = np.where(high & (positions > best[..., None]), positions - 1, positions[-1]).min(axis=-1)
+    fraction = rng.random(best.shape)
+    anywhere: IntArray = left + (fraction * (right - left + 1)).astype(int)
+    neighbour = np.where(fraction < 0.5, left, right) if at_ends else anywhere
+    return np.where(rng.random(best.shape) < BESIDE_SHARE, neighbour, best)
 
 
 class WindowedSearch:
@@ -156,8 +156,8 @@ class WindowedSearch:
         self.regrets: FloatArray = np.empty(0)
         self.moves = 0
         self.scanning = self.axis.is_wide
-        self.whole = make_whole_window(search_range)
-        self.lay_window(self.whole)
+        self.whole_window = make_whole_window(search_range)
+        self.lay_window(self.whole_window)
 
     @property
     def runs_left(self) -> int:
@@ -167,22 +167,22 @@ class WindowedSearch:
     @property
     def start_runs(self) -> int:
         """The fewest runs of the start."""
-        return 2 * (math.ceil(self.axis.decades) + 1 if self.scanning else len(self.whole.library.start_points))
+        return 2 * (math.ceil(self.axis.decades) + 1 if self.scanning else len(self.whole_window.library.start_points))
 
     def lay_window(self, window: SearchWindow) -> None:
         """Lay the library over another window, and pass it all runs inside."""
         self.window = window
         self.searches = LockstepSearches(window.library, 1, self.budget, self.rng, self.precise)
         # In a window, as with a precision, steps of the regret must be visible.
-        self.searches.at_ends = not self.precise and window is self.whole
+        self.searches.at_ends = not self.precise and window is self.whole_window
         if len(self.values):
             self.pass_to_library(self.values, self.regrets)
 
     def pass_to_library(self, values: FloatArray, regrets: FloatArray) -> None:
         """Pass the runs inside of the window to the library."""
-        places = self.window.locate_points(values)
-        inside = places >= 0
-        self.searches.next = places[None, inside]
+        points = self.window.locate_points(values)
+        inside = points >= 0
+        self.searches.next = points[None, inside]
         self.searches.tell(regrets[None, inside])
 
     def tell(self, values: FloatArray, regrets: FloatArray) -> None:
@@ -210,25 +210,25 @@ class WindowedSearch:
     def list_scan_start(self) -> FloatArray:
         """List the first values on a wide range, evenly spaced."""
         x = self.axis.make_nodes(0.0)
-        most = len(x) if self.precise else SCAN_START_SHARE * self.budget
-        some = next((x[::step] for step in (1, 2) if 2 * len(x[::step]) <= most), x[::4])
-        return self.axis.compute_values(np.repeat(some, max(2, int(most / len(some)))))[: self.budget]
+        limit = len(x) if self.precise else SCAN_START_SHARE * self.budget
+        nodes = next((x[::step] for step in (1, 2) if 2 * len(x[::step]) <= limit), x[::4])
+        return self.axis.compute_values(np.repeat(nodes, max(2, int(limit / len(nodes)))))[: self.budget]
 
     def scan_range(self, runs: int) -> FloatArray:
         """Choose values on a wide range where the optimum may be. Once it is located, lay a window."""
-        seen = self.fit_outline()
-        minima = seen.draw_regrets(MAX_CURVES, self.rng).argmin(axis=1)
-        low, high = np.quantile(seen.x[minima], [0.05, 0.95])
-        most = MAX_SCAN_RUNS if self.precise else MAX_SCAN_SHARE * self.budget
-        if high - low > SCAN_DECADES and len(self.values) < most:
-            return self.axis.compute_values(seen.x[minima[np.arange(runs) % MAX_CURVES]])
-        self.lay_first_window(seen, minima)
+        outline = self.fit_outline()
+        minima = outline.draw_regrets(MAX_CURVES, self.rng).argmin(axis=1)
+        low, high = np.quantile(outline.x[minima], [0.05, 0.95])
+        limit = MAX_SCAN_RUNS if self.precise else MAX_SCAN_SHARE * self.budget
+        if high - low > SCAN_DECADES and len(self.values) < limit:
+            return self.axis.compute_values(outline.x[minima[np.arange(runs) % MAX_CURVES]])
+        self.lay_first_window(outline, minima)
         return self.fill_start_points(runs)
 
-    def lay_first_window(self, seen: RegretOutline, minima: IntArray) -> None:
+    def lay_first_window(self, outline: RegretOutline, minima: IntArray) -> None:
         """Lay the first window over most of these minima."""
         self.scanning = False
-        self.lay_window(make_window(self.axis.search_range, *choose_span(seen, minima)))
+        self.lay_window(make_window(self.axis.search_range, *choose_span(outline, minima)))
 
     def fill_start_points(self, runs: int) -> FloatArray:
         """Choose two runs at every point of the start that has fewer."""
@@ -244,72 +244,81 @@ class WindowedSearch:
         curves[:, :, : self.window.first_point] = np.inf
         lowest = self.compute_values(curves[0].argmin(axis=1))
         elsewhere = np.zeros(count, bool)
-        if self.window is not self.whole:
-            seen = self.fit_outline()
-            outline_draws = np.where(self.find_outside_nodes(seen), seen.draw_regrets(count, self.rng), np.inf)
+        if self.window is not self.whole_window:
+            outline = self.fit_outline()
+            outline_draws = np.where(self.find_outside_nodes(outline), outline.draw_regrets(count, self.rng), np.inf)
             elsewhere = outline_draws.min(axis=1) < curves[0].min(axis=1)
-            lowest = np.where(elsewhere, self.axis.compute_values(seen.x[outline_draws.argmin(axis=1)]), lowest)
-        moved = self.choose_next_window(lowest) if self.can_move else None
-        if moved:
+            lowest = np.where(elsewhere, self.axis.compute_values(outline.x[outline_draws.argmin(axis=1)]), lowest)
+        next_window = self.choose_next_window(lowest) if self.can_move else None
+        if next_window:
             self.moves += 1
-            self.lay_window(moved)
+            self.lay_window(next_window)
             return self.fill_start_points(runs)
-        places = pick_near_lowest(curves, self.searches.at_ends, self.rng)[0]
-        return np.where(elsewhere, lowest, self.compute_values(places))[np.arange(runs) % count]
+        positions = pick_near_lowest(curves, self.searches.at_ends, self.rng)[0]
+        return np.where(elsewhere, lowest, self.compute_values(positions))[np.arange(runs) % count]
 
     @property
     def can_move(self) -> bool:
         """Whether another window may be laid. A log scale of few decades is one window."""
-        if self.window is self.whole:
+        if self.window is self.whole_window:
             return not self.axis.is_log and len(self.values) >= RUNS_BEFORE_MOVE
         return self.moves < MAX_MOVES
 
-    def find_outside_nodes(self, seen: RegretOutline) -> Booleans:
+    def find_outside_nodes(self, outline: RegretOutline) -> Booleans:
         """Find the nodes of an outline that are outside of the window."""
-        widths = self.window.compute_widths(self.axis.compute_values(seen.x))
+        widths = self.window.compute_widths(self.axis.compute_values(outline.x))
         return np.asarray((widths < 0.8 * self.window.library.fine[self.window.first_fine]) | (widths > 1.1), np.bool_)
 
     def choose_next_window(self, lowest: FloatArray) -> SearchWindow | None:
         """Choose another window if most of these minima are at an end of this one or outside of it."""
         widths, span = self.window.compute_widths(lowest), self.window.span
-        few, many = (widths <= LOW_WIDTH).mean() >= LOW_DRAWS_SHARE, (widths >= HIGH_WIDTH).mean() > HIGH_DRAWS_SHARE
+        is_low, is_high = (
+            (widths <= LOW_WIDTH).mean() >= LOW_DRAWS_SHARE,
+            (widths >= HIGH_WIDTH).mean() > HIGH_DRAWS_SHARE,
+        )
         if self.axis.is_log:
-            seen = self.fit_outline()
-            minima = np.abs(np.subtract.outer(self.axis.compute_logs(lowest), seen.x)).argmin(axis=1)
-            other = make_window(self.axis.search_range, *choose_span(seen, minima))
-            same = (other.span, other.is_inverse) == (span, self.window.is_inverse)
-            return other if (few or many) and not same else None
-        if few:
+            outline = self.fit_outline()
+            minima = np.abs(np.subtract.outer(self.axis.compute_logs(lowest), outline.x)).argmin(axis=1)
+            candidate = make_window(self.axis.search_range, *choose_span(outline, minima))
+            is_same = (candidate.span, candidate.is_inverse) == (span, self.window.is_inverse)
+            return candidate if (is_low or is_high) and not is_same else None
+        if is_low:
             return make_window(self.axis.search_range, span / WINDOW_FACTOR)
-        if many and self.window is not self.whole:
+        if is_high and self.window is not self.whole_window:
             return (
                 make_window(self.axis.search_range, span * WINDOW_FACTOR)
-                if span * WINDOW_FACTOR < 0.99 * self.whole.span
-                else self.whole
+                if span * WINDOW_FACTOR < 0.99 * self.whole_window.span
+                else self.whole_window
             )
         return None
 
-    def conclude(self, level: float, gap_divisor: float) -> SearchAnswer:
+    def conclude(self, confidence: float, gap_divisor: float) -> SearchAnswer:
         """State the answer and its uncertainty, inside and outside of the window."""
         if self.scanning:
-            seen = self.fit_outline()
-            self.lay_first_window(seen, seen.draw_regrets(MAX_CURVES, self.rng).argmin(axis=1))
+            outline = self.fit_outline()
+            self.lay_first_window(outline, outline.draw_regrets(MAX_CURVES, self.rng).argmin(axis=1))
         window, fitted, search_range = self.window, self.searches.fit_curves(), self.axis.search_range
-        if window is self.whole:
-            return state_answer(window.library, fitted, search_range, level, gap_divisor)
-        inner = draw_answer_curves(window.library, fitted)
-        outer = self.fit_outline()
-        out = self.find_outside_nodes(outer)
-        outline_draws = outer.draw_regrets(STATEMENT_DRAWS, make_statement_rng(fitted))[:, out]
+        if window is self.whole_window:
+            return state_answer(window.library, fitted, search_range, confidence, gap_divisor)
+        library_curves = draw_answer_curves(window.library, fitted)
+        outline = self.fit_outline()
+        outside = self.find_outside_nodes(outline)
+        outline_draws = outline.draw_regrets(STATEMENT_DRAWS, make_statement_rng(fitted))[:, outside]
         values = [
             window.compute_values(window.library.fine[window.first_fine :]),
-            self.axis.compute_values(outer.x[out]),
+            self.axis.compute_values(outline.x[outside]),
         ]
         order = np.argsort(np.concatenate(values), kind="stable")
-        mean = np.concatenate([inner.mean[window.first_fine :], outline_draws.mean(axis=0)])[order]
-        curves = np.hstack([inner.curves[:, window.first_fine :], outline_draws])[:, order]
+        mean = np.concatenate([library_curves.mean[window.first_fine :], outline_draws.mean(axis=0)])[order]
+        curves = np.hstack([library_curves.curves[:, window.first_fine :], outline_draws])[:, order]
         possible = np.array([search_range.clip(float(value)) for value in np.concatenate(values)[order]])
         gap_divisor = gap_divisor if self.precise else gap_divisor * WINDOW_GAP_SHARE
         return state_window_answer(
-            window, fitted, search_range, AnswerCurves(int(mean.argmin()), mean, curves), possible, level, gap_divisor
+            window,
+            fitted,
+            search_range,
+            AnswerCurves(int(mean.argmin()), mean, curves),
+            possible,
+            confidence,
+            gap_divisor,
         )
